@@ -48,6 +48,9 @@ if(TARGET cputrain-smpi)
   list(APPEND CPACK_COMPONENTS_ALL simulator)
 endif()
 
+# A package is for the system that it is built on, which its version names, such as 0.1.0-1~debian13.
+cmake_host_system_information(RESULT built_on QUERY DISTRIB_INFO)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1~${built_on_ID}${built_on_VERSION_ID})
 set(CPACK_GENERATOR DEB)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
@@ -70,7 +73,8 @@ curve does not depend on the number of processes. It measures how training
 scales with CPUs and batch size, and makes tables of it.")
 set(CPACK_DEBIAN_SIMULATOR_PACKAGE_NAME cputrain-simulator)
 set(CPACK_DEBIAN_SIMULATOR_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_SIMULATOR_PACKAGE_DEPENDS "cputrain (= ${PROJECT_VERSION}), libsimgrid-dev")  # which has smpirun
+set(CPACK_DEBIAN_SIMULATOR_PACKAGE_DEPENDS
+    "cputrain (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}), libsimgrid-dev")  # which has smpirun
 set(CPACK_COMPONENT_SIMULATOR_DESCRIPTION "simulated machines and clusters for cputrain
 The command cputrain simulate predicts how long training takes on machines that
 are not here. It measures the layers of a network on this machine and simulates

@@ -134,8 +134,13 @@ class DebianPackages(FolderTest):
             self.assertRegex(depends, r"\b(openmpi-bin|mpich)\b")
         self.assertRegex(self.field(program, "Description"), r"^trainer of .*\n (?! )\w")
         self.assertEqual(self.field(program, "Maintainer"), "cputrain developers <cputrain@localhost>")
+        version = self.field(program, "Version")
+        with open("/etc/os-release") as file:
+            system = dict(line.rstrip().split("=", 1) for line in file if "=" in line)
+        named = "".join(system.get(name, "").strip('"') for name in ("ID", "VERSION_ID"))
+        self.assertRegex(version, rf"^[0-9.]+-1~{re.escape(named)}$")
+        self.assertIn(f"_{version}_", os.path.basename(program))
         if SIMULATES:
-            version = self.field(program, "Version")
             depends = self.field(packages["cputrain-simulator"], "Depends").split(", ")
             self.assertLessEqual({f"cputrain (= {version})", "libsimgrid-dev"}, set(depends))
         again = self.pack("again")
