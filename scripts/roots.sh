@@ -6,6 +6,7 @@
 declare -A suites=([bookworm]='Debian 12' [trixie]='Debian 13' [noble]='Ubuntu 24.04')
 
 # read_suite WORD...  sets `suite` to the first word where it names one (else bookworm), and `words` to the others.
+# shellcheck disable=SC2034  # those who source this read them
 read_suite() {
   suite=bookworm
   if [[ -n ${1-} && -n ${suites[$1]-} ]]; then
@@ -77,8 +78,10 @@ make_root() {
   done
 }
 
-# mount_kernel ROOT  what the kernel shows as files. In a mount namespace of the caller's.
-mount_kernel() {
+# mount_root ROOT  a mount of its own, so that namespaces can be made inside, with what the kernel shows as files. In a
+# mount namespace of the caller's.
+mount_root() {
+  mount --bind "$1" "$1"
   mount -t proc proc "$1/proc"
   mount --rbind /sys "$1/sys"
   mount --rbind /dev "$1/dev"
