@@ -54,8 +54,10 @@ cells::Launching launching_of(const SweepRequest& request, const job::Services& 
           .cluster = on_a_cluster()};
 }
 
-/// "./cputrain" where that is this program, else where it lies.
+/// "./cputrain" where that is this program, else where it lies. A wheel's launcher stands before
+/// the program, for each rank, too: it chooses MPI's library.
 std::string program_path() {
+  if (const char* launcher = std::getenv("CPUTRAIN_STARTED_BY")) return launcher;
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return "./cputrain";

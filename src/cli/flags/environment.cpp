@@ -23,7 +23,7 @@ constexpr std::string_view kOfOthers[] = {
     "CPUTRAIN_EMULATED_GPU", "CPUTRAIN_EMULATED_KERNELS", "CPUTRAIN_EMULATED_ORDER",
     "CPUTRAIN_FAULT",        "CPUTRAIN_METADATA_URL",     "CPUTRAIN_MPIEXEC",
     "CPUTRAIN_MPIRUN",       "CPUTRAIN_PLUGINS",          "CPUTRAIN_SIMULATES",
-    "CPUTRAIN_SKIP_SETUP",   "CPUTRAIN_TWO_HOSTS"};
+    "CPUTRAIN_SKIP_SETUP",   "CPUTRAIN_STARTED_BY",       "CPUTRAIN_TWO_HOSTS"};
 
 std::string capitals(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) {
