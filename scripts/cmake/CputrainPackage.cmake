@@ -22,8 +22,22 @@ install(FILES ${manual}/bash/cputrain DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-
 install(FILES ${manual}/zsh/_cputrain DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT cputrain)
 configure_file(${PROJECT_SOURCE_DIR}/scripts/package/changelog.in ${PROJECT_BINARY_DIR}/package/changelog @ONLY)
 install(FILES ${PROJECT_SOURCE_DIR}/scripts/package/copyright ${PROJECT_BINARY_DIR}/package/changelog
-              ${PROJECT_SOURCE_DIR}/README.md
         DESTINATION ${CPUTRAIN_DOC} COMPONENT cputrain)
+# README.md and all guides lie as they do here, with what they link to, so that their links lead somewhere.
+set(guides README.md CHANGELOG.md CONTRIBUTING.md src/examples/train_cifar10.cpp src/simulation/platforms/skylake-96.json
+           src/zoo/samples/small-resnet.json scripts/package/modulefile)
+foreach(folder src backends datasets scripts tests)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/${folder}/README.md)
+  list(APPEND guides ${found})
+endforeach()
+foreach(guide IN LISTS guides)
+  get_filename_component(folder ${guide} DIRECTORY)
+  install(FILES ${PROJECT_SOURCE_DIR}/${guide} DESTINATION ${CPUTRAIN_DOC}/${folder} COMPONENT cputrain)
+endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/results DESTINATION ${CPUTRAIN_DOC} COMPONENT cputrain
+        PATTERN .gitignore EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/datasets DESTINATION ${CPUTRAIN_DOC}/scripts COMPONENT cputrain
+        USE_SOURCE_PERMISSIONS)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/zoo/samples/ DESTINATION ${CPUTRAIN_DATA}/models COMPONENT cputrain)
 install(FILES ${PROJECT_SOURCE_DIR}/results/reference/paper_table3.csv DESTINATION ${CPUTRAIN_DATA}/reference
         COMPONENT cputrain)

@@ -5,16 +5,21 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "tests", "docs"))
+from documents import Document
+from rules import live_links
+
 BUILD = os.environ["BUILD_FOLDER"]
 SIMULATES = os.environ.get("CPUTRAIN_SIMULATES") == "1"
 PLUGIN = os.path.exists(os.path.join(BUILD, "libcputrain_cuda.so"))
 COMMON = ["bin/cputrain", "share/bash-completion/completions/cputrain", "share/cputrain/models/small-resnet.json",
-          "share/cputrain/reference/paper_table3.csv", "share/doc/cputrain/README.md", "share/doc/cputrain/changelog",
-          "share/doc/cputrain/copyright", "share/man/man1/cputrain.1", "share/zsh/site-functions/_cputrain"]
+          "share/cputrain/reference/paper_table3.csv", "share/doc/cputrain/changelog", "share/doc/cputrain/copyright",
+          "share/man/man1/cputrain.1", "share/zsh/site-functions/_cputrain"]
 OF_SIMULATOR = ["bin/cputrain-smpi", "share/doc/cputrain-simulator/changelog", "share/doc/cputrain-simulator/copyright"]
 
 
@@ -28,6 +33,17 @@ def run(*words, code=0, **options):
 def files_below(folder):
     return sorted(os.path.relpath(os.path.join(place, name), folder)
                   for place, _, names in os.walk(folder) for name in names)
+
+
+def is_guide(path):
+    """Or what one links to."""
+    return re.match(r"(usr/)?share/doc/cputrain/(\w+\.md$|\w+/)", path)
+
+
+def dead_links(documents):
+    """Findings in README.md and all guides below a folder of documents."""
+    names = [name for name in files_below(documents) if name.endswith(".md")]
+    return names, [str(found) for name in names for found in live_links(Document(name, documents), None)]
 
 
 class FolderTest(unittest.TestCase):
@@ -56,7 +72,13 @@ class Install(FolderTest):
 
     def test_files(self):
         wanted = COMMON + (OF_SIMULATOR if SIMULATES else []) + (["lib/cputrain/libcputrain_cuda.so"] if PLUGIN else [])
-        self.assertEqual(files_below(self.prefix), sorted(wanted))
+        self.assertEqual([path for path in files_below(self.prefix) if not is_guide(path)], sorted(wanted))
+
+    def test_every_link_of_readme_and_guides_leads_to_a_file(self):
+        names, dead = dead_links(os.path.join(self.prefix, "share", "doc", "cputrain"))
+        self.assertIn("README.md", names)
+        self.assertIn(os.path.join("src", "zoo", "README.md"), names)
+        self.assertEqual(dead, [])
 
     def test_the_program_runs_in_another_folder_and_knows_its_own_files_only(self):
         self.assertIn("cputrain ", run(self.program, "--version", cwd=self.folder))
@@ -157,12 +179,13 @@ class DebianPackages(FolderTest):
             found = sorted(line.split()[5][len("./usr/"):] for line in listed if not line.startswith("d"))
             debian = [f + ".gz" if f.endswith((".1", "changelog")) else f.replace("site-functions", "vendor-completions")
                       for f in expected[name]]
-            self.assertEqual(found, sorted(debian))
+            self.assertEqual([path for path in found if not is_guide(path)], sorted(debian))
             tree = os.path.join(self.folder, "tree-" + name)
             run("dpkg-deb", "-x", path, tree)
             for binary in glob.glob(os.path.join(tree, "usr", "bin", "*")):
                 self.assertNotIn("not stripped", run("file", binary))
                 self.assertTrue(os.access(binary, os.X_OK))
+        self.assertEqual(dead_links(os.path.join(self.folder, "tree-cputrain", "usr/share/doc/cputrain"))[1], [])
         with gzip.open(os.path.join(self.folder, "tree-cputrain", "usr/share/man/man1/cputrain.1.gz"), "rt") as page:
             self.assertIn(".TH CPUTRAIN 1", page.read())
 
