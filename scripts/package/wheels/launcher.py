@@ -60,8 +60,15 @@ def libraries(environment):
     return [(path, version) for path, version in found if version]
 
 
+def version_of_mpirun(environment):
+    """Of Open MPI's, as far as it tells: "" where it does not."""
+    if "OMPI_MCA_orte_launch" in environment:  # by a part that version 5 has no more
+        return "4 or older"
+    return environment.get("OMPI_VERSION") or ("5 or later" if "PRTE_LAUNCHED" in environment else "")
+
+
 def is_ours(version):
-    return version.split(".")[0] == str(OPEN_MPI)
+    return version.replace(".", " ").split()[:1] == [str(OPEN_MPI)]
 
 
 def refusal(environment, found):
@@ -73,10 +80,10 @@ def refusal(environment, found):
                 f"Intel MPI do, started {environment['PMI_SIZE']} processes (each would train alone); {BRING_ONE}")
     if size is None and "PMIX_RANK" not in environment:
         return ""
-    launcher = environment.get("OMPI_VERSION", "")  # Open MPI 5 and later set it
+    launcher = version_of_mpirun(environment)
     if launcher and not is_ours(launcher):
-        return (f"the wheel is made for Open MPI {OPEN_MPI}, and mpirun is of Open MPI {launcher} (each rank would train "
-                f"alone); {BRING_ONE}")
+        return (f"the wheel is made for Open MPI {OPEN_MPI}, and mpirun is of Open MPI {launcher} (each rank would "
+                f"train alone); {BRING_ONE}")
     if any(is_ours(version) for _, version in found):
         return ""
     others = "".join(f"; {path} is of Open MPI {version}" for path, version in found)

@@ -19,7 +19,7 @@ sys.path.append(os.path.join(ROOT, "scripts", "gpu"))
 import libraries
 import licences
 
-PLATFORM = "manylinux_2_36_x86_64"  # the C library of Debian 12
+PLATFORM = f"manylinux_{os.confstr('CS_GNU_LIBC_VERSION').split()[1].replace('.', '_')}_x86_64"
 PYTHON = ">=3.8"
 LIBMPI = "libmpi.so.40"
 ABOUT = """\
@@ -88,7 +88,8 @@ def take_installed(prefix, tree, name, version):
 def describe(tree, name, version, summary, text, more=(), entry=""):
     folder = os.path.join(tree, f"{name}-{version}.dist-info")
     fields = ["Metadata-Version: 2.1", f"Name: {name.replace('_', '-')}", f"Version: {version}", f"Summary: {summary}",
-              "License: Apache-2.0; those of bundled libraries are in the folder licenses", f"Requires-Python: {PYTHON}",
+              "License: Apache-2.0; those of bundled libraries are in the folder licenses",
+              f"Requires-Python: {PYTHON}",
               "Classifier: Operating System :: POSIX :: Linux", *more, "Description-Content-Type: text/markdown"]
     write(os.path.join(folder, "METADATA"), "\n".join(fields) + "\n\n" + text)
     write(os.path.join(folder, "WHEEL"), "Wheel-Version: 1.0\nGenerator: cputrain\nRoot-Is-Purelib: false\n"
@@ -105,7 +106,8 @@ def write_package(tree, version, open_mpi):
     write(os.path.join(package, "about.py"), f'VERSION = "{version}"\nOPEN_MPI = {open_mpi}\n')
     write(os.path.join(package, "__init__.py"), '"""The program cputrain with its libraries; `cputrain --help`."""\n'
                                                 "from cputrain.about import VERSION as __version__\n")
-    write(os.path.join(package, "__main__.py"), "import sys\n\nfrom cputrain.launcher import main\n\nsys.exit(main())\n")
+    write(os.path.join(package, "__main__.py"), "import sys\n\nfrom cputrain.launcher import main\n\n"
+                                                "sys.exit(main())\n")
 
 
 def program_tree(prefix, tree, version):
@@ -192,13 +194,16 @@ def main(installed, build, tools, out):
     cache = cache_of(build)
     tools, version = os.path.abspath(tools), cache["CMAKE_PROJECT_VERSION"]
     os.makedirs(out, exist_ok=True)
-    parts = [("cputrain", lambda prefix, tree: program_tree(prefix, tree, version))]
-    if os.path.exists(os.path.join(installed, "simulator")):
-        parts.append(("simulator", lambda prefix, tree: simulator_tree(prefix, tree, version, cache["CPUTRAIN_SMPIRUN"])))
-    for component, fill in parts:
+    for component in ("cputrain", "simulator"):
+        prefix = os.path.join(installed, component)
+        if not os.path.exists(prefix):  # a build without it
+            continue
         with tempfile.TemporaryDirectory(prefix="cputrain-wheel-") as work:
             tree = os.path.join(work, "tree")
-            fill(os.path.join(installed, component), tree)
+            if component == "cputrain":
+                program_tree(prefix, tree, version)
+            else:
+                simulator_tree(prefix, tree, version, cache["CPUTRAIN_SMPIRUN"])
             finish(tree, tools, out, work)
 
 
