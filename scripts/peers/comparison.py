@@ -1,109 +1,189 @@
-"""Measured training steps as a table in Markdown and as JSON."""
-import datetime
+"""One network with one batch of photographs in cputrain and in other frameworks: trials of settings, then rounds."""
+import hashlib
 import json
 import os
-import platform
-import re
-import statistics
-import subprocess
-import textwrap
+import shutil
+import sys
+import tempfile
 
-NAMES = {"ours": "cputrain", "tensorflow": "TensorFlow", "pytorch": "PyTorch"}
+import environments
+import settings
+from running import Failed, cpus_for, run
 
-
-def spread(values):
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
-
-
-def environment(root, cpus):
-    with open("/proc/cpuinfo") as f:
-        models = [line.split(":", 1)[1].strip() for line in f if line.startswith("model name")]
-    commit = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty"], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.strip()
-    return {"date": datetime.date.today().isoformat(), "cpu": models[0] if models else platform.machine(),
-            "cpus_online": os.cpu_count(), "cpus_used": cpus, "system": platform.platform(), "commit": commit}
+PEERS = os.path.dirname(os.path.abspath(__file__))
+BATCHES = {"dogcat": 128, "nature7": 64, "chips": 32, "resnet50v2": 64, "vgg16": 32}
+SIZES = {"resnet50v2": 128, "vgg16": 128}  # the others: the model's own
+TOLERANCE = {"float": 1e-3, "bf16": 3e-2}  # of a loss, as a part of it
+OF_A_CHANGE = 0.1  # the same of what a step changes in it
+RATE_OF_TRIALS = 0.1  # as in job.py
 
 
-def summary(cell):
-    """Images/s, peak memory and ratios over all rounds of one network at one number of threads."""
-    figures = {}
-    for framework in cell["rounds"][0]:
-        runs = [r[framework] for r in cell["rounds"]]
-        figures[framework] = {
-            "images_per_second": spread([statistics.median(run["images_per_second"]) for run in runs]),
-            "peak_bytes": max(run["peak_bytes"] for run in runs)}
-    peers = [f for f in figures if f != "ours"]
-    if "ours" in figures:
-        def ratio(round_, peer):
-            return (statistics.median(round_["ours"]["images_per_second"]) /
-                    statistics.median(round_[peer]["images_per_second"]))
-        for peer in peers:
-            figures[peer]["ours_times"] = spread([ratio(r, peer) for r in cell["rounds"]])
-        if peers:
-            figures["ours"]["times_the_fastest"] = spread(
-                [min(ratio(r, peer) for peer in peers) for r in cell["rounds"]])
-    return figures
+def say(text):
+    print(text, file=sys.stderr, flush=True)
 
 
-def text_of(s, form):
-    return f"{s['median']:{form}} ({s['min']:{form}} to {s['max']:{form}})"
+def trained_weights(a, model, size):
+    """Weights after --epochs on the data, kept for the next comparison."""
+    if a.weights:
+        return a.weights
+    what = [model, size, os.path.abspath(a.data), a.epochs, a.train_images]
+    key = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]
+    path = os.path.join(a.cache, "weights", f"{model}-{size}-{key}.safetensors")
+    if os.path.exists(path):
+        return path
+    say(f"Training {model} for {a.epochs} epoch{'' if a.epochs == 1 else 's'} ...")
+    with tempfile.TemporaryDirectory() as folder:
+        run([a.program, "train", "--model", model, "--image-size", str(size), "--data", a.data, "--batch", "32",
+             "--epochs", str(a.epochs), "--limit-val", "0", "--out", folder + "/run",
+             *(["--limit-train", str(a.train_images)] if a.train_images else [])])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        shutil.move(folder + "/run/weights.safetensors", path + ".new")
+        os.replace(path + ".new", path)
+    return path
 
 
-def counted(number, noun):
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+class Comparison:
+    def __init__(self, a, model, pythons, folder):
+        self.a, self.model, self.pythons, self.folder = a, model, pythons, folder
+        self.versions = {}
+        self.batch = a.batch or BATCHES[model]
+        self.size = a.image_size or SIZES.get(model) or self.info()["layers"][0]["output"][0]
+        self.weights = trained_weights(a, model, self.size)
+        self.images = os.path.join(folder, f"{model}.ctpack")
+        run([a.program, "data", "pack", a.data, self.images, "--image-size", str(self.size), "--limit-train",
+             str(self.batch), "--limit-val", "0", "--balanced"])
+        packed = json.loads(run([a.program, "eval", "--weights", self.weights, "--data", self.images,
+                                 "--validation-split", "0", "--json", "-"])[0])
+        if packed["images"] != self.batch:
+            raise Failed(f"--data {a.data}: {packed['images']} photographs for a batch of {self.batch}; take --batch "
+                         f"{packed['images']} or more photographs")
+        self.parameters = self.info("--image-size", str(self.size), "--classes",
+                                    str(len(packed["classes"])))["parameters"]
+        self.without_dropout = os.path.join(folder, f"{model}.json")
+        run([a.program, "export", "--model", model, "--model-file", self.without_dropout])
+        with open(self.without_dropout) as f:
+            network = json.load(f)
+        self.recipe = network["recipe"]
+        for layer in network["layers"]:
+            if layer["type"] == "dropout":
+                layer["rate"] = 0.0
+        with open(self.without_dropout, "w") as f:
+            json.dump(network, f)
+
+    def info(self, *words):
+        return json.loads(run([self.a.program, "info", "--model", self.model, *words, "--json", "-"])[0])["model"]
+
+    def losses(self, cpus, precision):
+        """(losses before the first and the second step of a trial, peak memory) of cputrain."""
+        out = os.path.join(self.folder, "run")
+        peak = run([self.a.program, "train", "--model", self.without_dropout, "--image-size", str(self.size),
+                    "--data", self.images, "--validation-split", "0", "--weights", self.weights,
+                    "--batch", str(self.batch), "--lr", repr(self.recipe["learning_rate"] * RATE_OF_TRIALS),
+                    "--threads", str(len(cpus)), "--precision", precision, "--steps", "2", "--limit-val", "0",
+                    "--out", out, "--overwrite"], cpus)[1]
+        with open(os.path.join(out, "metrics.jsonl")) as f:  # an epoch is one step
+            lines = [json.loads(line) for line in f]
+        return [line["loss"] for line in lines if line["type"] == "epoch"], peak
+
+    def ours(self, cpus, precision):
+        bench = json.loads(run([self.a.program, "bench", "step", "--model", self.model, "--image-size",
+                                str(self.size), "--data", self.images, "--validation-split", "0", "--weights",
+                                self.weights, "--batch", str(self.batch), "--threads", str(len(cpus)), "--precision",
+                                precision, "--repeat", str(self.a.steps), "--json", "-"], cpus)[0])
+        each = ("min", "median", "max")
+        told = ("name", "algorithm", "density", "gradient_density")
+        return {"images_per_second": [bench["every_step"][k] for k in each],  # disturbed ones included, as of others
+                "cpu_seconds_per_image": [bench["cpu_seconds_per_image"][k] for k in each],
+                **{k: bench[k] for k in ("gflops", "limit", "fraction_of_peak", "density", "threads")},
+                "layers": [{k: layer.get(k) for k in told} for layer in bench["layers"]]}
+
+    def peer(self, framework, setting, cpus, precision, trial):
+        axes, python = settings.AXES[framework], self.pythons[framework]
+
+        def library(name):
+            path = environments.library(name, python, self.a.cache)
+            if not path:
+                file, packages = environments.LIBRARIES[name]
+                raise Failed(f"there is no {file} ({' or '.join(packages) or 'intel-openmp of PyPI'})")
+            return path
+
+        job = {"weights": self.weights, "images": self.images, "batch": self.batch, "optimizer": self.recipe,
+               "precision": precision, "threads": len(cpus), "trial": trial,
+               "warm_up": 1 if trial else self.a.warm_up, "steps": self.a.trial_steps if trial else self.a.steps,
+               "options": settings.options_of(axes, setting)}
+        path = os.path.join(self.folder, "job.json")
+        with open(path, "w") as f:
+            json.dump(job, f)
+        variables = {"TORCHINDUCTOR_CACHE_DIR": os.path.join(self.folder, "inductor"),
+                     **settings.environment_of(axes, setting, cpus, library)}
+        out, peak = run([python, "-B", os.path.join(PEERS, framework + "_steps.py"), path], cpus, variables,
+                        self.a.trial_seconds if trial else None)
+        result = json.loads(out.strip().splitlines()[-1])
+        self.versions[framework] = result.pop("version")
+        return {**result, "peak_bytes": peak}
+
+    def trial(self, framework, setting, cpus, precision, losses):
+        """What a setting came to, or why it failed."""
+        try:
+            result = self.peer(framework, setting, cpus, precision, trial=True)
+            wrong = other_network(result, self.parameters, losses, TOLERANCE[precision])
+            result = {**result, "failed": wrong} if wrong else result
+        except Failed as reason:
+            result = {"failed": str(reason)}
+        told = f"failed: {result['failed']}" if "failed" in result else (
+            f"{max(result['images_per_second']):.1f} images/s, "
+            f"{1e3 * min(result['cpu_seconds_per_image']):.1f} ms of CPU per image")
+        say(f"{self.model}, {precision}, {framework}, {', '.join(setting.values())}: {told}")
+        return {"setting": setting, **result}
+
+    def cell(self, threads, precision):
+        """Trials of every framework's settings, and rounds of the quickest of each by turns with cputrain."""
+        cpus = cpus_for(threads)
+        losses = self.losses(cpus, "float")[0]
+        own_losses, own_peak = self.losses(cpus, precision)
+        wrong = other_network({"parameters": self.parameters, "losses": own_losses}, self.parameters, losses,
+                              TOLERANCE[precision])
+        if wrong:
+            raise Failed(f"cputrain --precision {precision}: {wrong}")
+        chosen, trials = {}, {}
+        for framework in self.pythons:
+            trials[framework], best = settings.quickest(
+                settings.AXES[framework], lambda s: self.trial(framework, s, cpus, precision, losses))
+            if best:
+                chosen[framework] = best
+            else:
+                say(f"{self.model}, {precision}: no setting of {framework} works, so it is left out")
+        rounds = self.rounds(chosen, cpus, precision)
+        for each in rounds:
+            if "ours" in each:
+                each["ours"]["peak_bytes"] = own_peak
+        return {"model": self.model, "precision": precision, "image_size": self.size, "batch": self.batch,
+                "threads": threads, "cpus": cpus, "losses": losses, "losses_in_precision": own_losses,
+                "settings": chosen, "trials": trials, "rounds": rounds}
+
+    def rounds(self, chosen, cpus, precision):
+        programs = [f for f in self.a.frameworks if f == "ours" or f in chosen]
+        done = []
+        for number in range(self.a.rounds):
+            order = programs if number % 2 == 0 else programs[::-1]
+            results = {f: self.ours(cpus, precision) if f == "ours" else
+                       self.peer(f, chosen[f], cpus, precision, trial=False) for f in order}
+            done.append({f: results[f] for f in programs})
+            say(f"{self.model}, {precision}, {len(cpus)} threads, round {number + 1}: " + ", ".join(
+                f"{f} {sorted(r['images_per_second'])[len(r['images_per_second']) // 2]:.1f} images/s"
+                for f, r in done[-1].items()))
+        return done
 
 
-def folded(command):
-    """A command in lines of a document's length; a flag and its value stay together."""
-    joined = re.sub(r"(--\S+) (?=[^-\s])", "\\1\0", command)
-    lines = textwrap.wrap(joined, 114, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
-    return " \\\n".join(lines).replace("\0", " ")
-
-
-def markdown(result):
-    e, o = result["environment"], result["options"]
-    peers = " and ".join(NAMES[f] for f in o["frameworks"] if f != "ours")
-    weights = "as given" if o["weights_given"] else (
-        f"after {counted(o['epochs'], 'epoch')} of cputrain on them")
-    frameworks = ", ".join(f"{NAMES[f]} {v}" for f, v in result["versions"].items())
-    what = (f"Whole training steps in float32 on the same photographs, with weights {weights}. Every network has the "
-            "same parameters in all frameworks and, before training, the same loss. Frameworks take turns on the same "
-            "CPUs, and their order is reversed after every round.")
-    how = (f"Each figure is the median (lowest to highest) of {counted(o['rounds'], 'round')}. A round is "
-           f"{counted(o['steps'], 'step')} after {counted(o['warm_up'], 'step')} of warm-up. Ratios are taken within "
-           "a round. Memory is the most that was resident, with photographs and the framework itself.")
-    lines = ["<!-- Generated by scripts/compare_peers. -->", "",
-             f"# Training steps{' beside ' + peers if peers else ''}", "",
-             f"{e['cpu']}, {e['cpus_online']} CPUs, {e['date']}; {frameworks}.", "",
-             "<!-- not run: it installs frameworks and takes minutes -->",
-             "```sh", folded(result["command"]), "```", "",
-             textwrap.fill(what, 118), "", textwrap.fill(how, 118), "",
-             "| network | batch | threads | framework | images/s | cputrain by it | peak memory | of the FMA peak |",
-             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    for cell in result["cells"]:
-        for framework, figures in summary(cell).items():
-            lines.append(row(cell, framework, figures))
-    return "\n".join(lines) + "\n"
-
-
-def row(cell, framework, figures):
-    name = " ".join([NAMES[framework], *cell["settings"].get(framework, {}).values()])
-    ratio = text_of(figures["ours_times"], ".2f") if "ours_times" in figures else ""
-    peaks = [r["ours"]["fraction_of_peak"] for r in cell["rounds"]] if framework == "ours" else []
-    return (f"| {cell['model']} {cell['image_size']}x{cell['image_size']} | {cell['batch']} | {cell['threads']} "
-            f"| {name} | {text_of(figures['images_per_second'], '.1f')} | {ratio} "
-            f"| {figures['peak_bytes'] / 1e9:.2f} GB | {text_of(spread(peaks), '.2f') if peaks else ''} |")
-
-
-def write(result, path):
-    """FILE.md beside FILE.json, whichever of the two, or neither ending, was said."""
-    base = path[:-3] if path.endswith(".md") else path[:-5] if path.endswith(".json") else path
-    os.makedirs(os.path.dirname(os.path.abspath(base)), exist_ok=True)
-    result["summaries"] = [{**{k: cell[k] for k in ("model", "batch", "threads")}, **summary(cell)}
-                           for cell in result["cells"]]
-    with open(base + ".json", "w") as f:
-        json.dump(result, f, indent=1)
-        f.write("\n")
-    with open(base + ".md", "w") as f:
-        f.write(markdown(result))
-    return base
+def other_network(result, parameters, losses, tolerance):
+    """How a result is not that of the same network, weights, images and step; None where it is."""
+    if result["parameters"] != parameters:
+        return f"{result['parameters']:,} parameters where cputrain has {parameters:,}"
+    expected, found = losses[:2], result["losses"][:2]
+    scale = max(1, abs(expected[0]))
+    if not abs(found[0] - expected[0]) <= tolerance * scale:  # NaN fails, too
+        return f"a loss of {found[0]:.6f} before the first step where cputrain has {expected[0]:.6f}"
+    change, found_change = expected[1] - expected[0], found[1] - found[0]
+    if not abs(found_change - change) <= OF_A_CHANGE * abs(change) + tolerance * scale:
+        return f"the first step changes the loss by {found_change:+.6f} where that of cputrain does by {change:+.6f}"
+    return None

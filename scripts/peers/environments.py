@@ -1,4 +1,5 @@
-"""Virtual environments of the other frameworks, made once and kept outside the project."""
+"""Virtual environments of the other frameworks and libraries for them, made once and kept outside the project."""
+import glob
 import os
 import shutil
 import subprocess
@@ -6,9 +7,15 @@ import sys
 
 # tf_keras: see tensorflow_steps.py. PyTorch's standard build for Linux brings CUDA along (5 GB on disk, and not
 # used); where pip has an index with its CPU builds (PIP_INDEX_URL, PIP_EXTRA_INDEX_URL), the same line takes one.
-PACKAGES = {"tensorflow": ["tensorflow-cpu==2.20.0", "tf-keras==2.20.1"],
-            "pytorch": ["torch==2.15.0", "numpy"]}
+PACKAGES = {"tensorflow": ["tensorflow-cpu==2.21.0", "tf-keras==2.21.0"],
+            "pytorch": ["torch==2.15.0", "numpy", "intel-openmp==2026.2.0"]}
 IMPORTS = {"tensorflow": "import tensorflow, tf_keras", "pytorch": "import torch, numpy"}
+
+# Loaded in front of a framework: file, and packages of Debian and Ubuntu that have it.
+LIBRARIES = {"tcmalloc": ("libtcmalloc_minimal.so.4", ["libtcmalloc-minimal4", "libtcmalloc-minimal4t64"]),
+             "jemalloc": ("libjemalloc.so.2", ["libjemalloc2"]),
+             "libiomp5": ("libiomp5.so", [])}  # intel-openmp of PyPI
+PLACES = ["/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/local/lib", "/usr/lib"]
 
 
 def default_cache():
@@ -22,6 +29,30 @@ def check_python(python, framework, remedy):
     if tried.returncode:
         sys.exit(f"{python} cannot import {framework}: {last_line(tried.stderr)}; {remedy}")
     return python
+
+
+def library(name, python, cache):
+    """Path of a library: of the framework's environment, of the system, or of a package that is unpacked into the
+    cache, for which nobody needs to be root. None where there is none."""
+    file, packages = LIBRARIES[name]
+    kept = os.path.join(cache, "libraries")
+    places = [os.path.join(os.path.dirname(os.path.dirname(python)), "lib")]
+    if packages:
+        places += [*PLACES, os.path.join(kept, "usr/lib/*-linux-gnu")]
+    found = first_of(places, file)
+    if found or not packages or not shutil.which("apt-get"):
+        return found
+    os.makedirs(kept, exist_ok=True)
+    for package in packages:
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": kept}
+        if subprocess.run(["apt-get", "download", package], **quiet).returncode == 0:
+            for archive in glob.glob(os.path.join(kept, package + "_*.deb")):
+                subprocess.run(["dpkg-deb", "-x", archive, kept], **quiet)
+    return first_of([os.path.join(kept, "usr/lib/*-linux-gnu")], file)
+
+
+def first_of(places, file):
+    return next((path for place in places for path in sorted(glob.glob(os.path.join(place, file)))), None)
 
 
 def last_line(text):

@@ -2,11 +2,12 @@
 
 A job is a JSON file: `weights`, a weights.safetensors of cputrain, which holds the network itself too;
 `images`, a packed file of cputrain, so that all frameworks see the same bytes; `optimizer`, the recipe of
-the network; `batch`, `threads`, `warm_up` and `steps`; `check`: say whether it is the same network (its
-parameters, its loss before training) and with which `settings` it is trained, instead of training. Needs
-numpy, which the frameworks bring.
+the network; `precision`, float or bf16; `batch`, `threads`, `warm_up` and `steps`; `trial`: no dropout and a
+small learning rate, so that losses can be compared; and the options of a setting (settings.py). Needs numpy,
+which the frameworks bring.
 """
 import json
+import os
 import resource
 import struct
 import sys
@@ -14,15 +15,20 @@ import time
 
 import numpy
 
+RATE_OF_TRIALS = 0.1  # of the recipe's: a loss after one step then says what its gradients were
+
 
 def read_job():
     with open(sys.argv[1]) as f:
-        return json.load(f)
+        job = json.load(f)
+    if job["trial"]:
+        job["optimizer"]["learning_rate"] *= RATE_OF_TRIALS
+    return job
 
 
-def read_network(path):
+def read_network(job):
     """(graph, {name: array}): layers as cputrain's model files have them, weights in Keras' names and layout."""
-    with open(path, "rb") as f:
+    with open(job["weights"], "rb") as f:
         size, = struct.unpack("<Q", f.read(8))
         header, data = json.loads(f.read(size)), f.read()
     graph = json.loads(header.pop("__metadata__")["graph"])
@@ -30,6 +36,10 @@ def read_network(path):
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
         arrays[name] = numpy.frombuffer(data[begin:end], "<f4").reshape(entry["shape"])
+    if job["trial"]:
+        for layer in graph["layers"]:
+            if layer["type"] == "dropout":
+                layer["rate"] = 0.0
     return graph, arrays
 
 
@@ -47,15 +57,36 @@ def read_images(path, count):
     return pixels.reshape(count, height, width, channels), entries[:, 0].astype("i8")
 
 
-def timed_steps(job, step):
-    """Images/s of each measured step; `step` ends when the weights have changed and returns the loss."""
-    rates = []
+def seconds_of_threads():
+    """{thread: seconds on a CPU}; Linux has them in ns."""
+    found = {}
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{thread}/schedstat") as f:
+                found[thread] = 1e-9 * int(f.read().split()[0])
+        except OSError:
+            pass  # it has just ended
+    return found
+
+
+def busy_threads(before, after, elapsed):
+    """Threads that worked for a twentieth of the time."""
+    return sum(seconds - before.get(thread, 0) > elapsed / 20 for thread, seconds in after.items())
+
+
+def measured(job, step):
+    """What every measured step took; `step` ends when the weights have changed, and returns the loss before that."""
+    losses, rates, cpu = [], [], []
     for i in range(job["warm_up"] + job["steps"]):
-        start = time.perf_counter()
-        step()
+        if i == job["warm_up"]:
+            threads, begin = seconds_of_threads(), time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
+        losses.append(step())
         if i >= job["warm_up"]:
             rates.append(job["batch"] / (time.perf_counter() - start))
-    return rates
+            cpu.append((time.process_time() - cpu_start) / job["batch"])
+    return {"images_per_second": rates, "cpu_seconds_per_image": cpu, "losses": losses,
+            "busy_threads": busy_threads(threads, seconds_of_threads(), time.perf_counter() - begin)}
 
 
 def peak_bytes():

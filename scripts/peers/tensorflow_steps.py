@@ -1,7 +1,7 @@
 """Training steps of a network of cputrain in TensorFlow: python tensorflow_steps.py JOB.json (see job.py).
 
 The step is one tf.function, and layers are those of Keras 2 (tf_keras), whose batch normalization is
-TensorFlow's fused one; Keras 3 makes it of several operations.
+TensorFlow's fused one; Keras 3 makes it of several operations. Options: `jit_compile` (XLA), `inter_op` (threads).
 """
 import os
 
@@ -72,44 +72,51 @@ def load(model, arrays):
 def optimizer_of(recipe):
     rate = recipe["learning_rate"]
     if recipe["optimizer"] == "rmsprop":
-        return keras.optimizers.RMSprop(rate)
+        return keras.optimizers.RMSprop(rate, epsilon=1e-14)  # under the root; others add its root, 1e-7, to the root
     if recipe["optimizer"] == "adam":
         return keras.optimizers.Adam(rate)
     return keras.optimizers.SGD(rate, momentum=recipe.get("momentum", 0.0))
 
 
+class Training:
+    """A network with its batch of photographs."""
+
+    def __init__(self, job):
+        if job["precision"] == "bf16":
+            keras.mixed_precision.set_global_policy("mixed_bfloat16")
+        graph, arrays = jobs.read_network(job)
+        pixels, labels = jobs.read_images(job["images"], job["batch"])
+        self.model = build(graph)
+        load(self.model, arrays)
+        self.x = tf.constant(pixels)
+        single = graph["layers"][-1]["type"] == "sigmoid"
+        self.y = tf.constant(labels.reshape(-1, 1) if single else labels)
+        self.entropy = (keras.losses.BinaryCrossentropy if single else
+                        keras.losses.SparseCategoricalCrossentropy)(from_logits=True)
+        self.optimizer = optimizer_of(job["optimizer"])
+        self.optimizer.build(self.model.trainable_variables)
+        self.compiled = tf.function(self.training_step, jit_compile=job["options"].get("jit_compile"))
+
+    def training_step(self):
+        with tf.GradientTape() as tape:
+            logits = tf.cast(self.model(self.x, training=True), tf.float32)
+            value = self.entropy(self.y, logits) + tf.add_n(self.model.losses or [0.0])
+        gradients = tape.gradient(value, self.model.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.model.trainable_variables))
+        return value
+
+    def step(self):
+        return float(self.compiled())
+
+
 def main():
     job = jobs.read_job()
     tf.config.threading.set_intra_op_parallelism_threads(job["threads"])
-    tf.config.threading.set_inter_op_parallelism_threads(job["threads"])
+    tf.config.threading.set_inter_op_parallelism_threads(job["options"].get("inter_op", job["threads"]))
     at_start = jobs.peak_bytes()
-    graph, arrays = jobs.read_network(job["weights"])
-    pixels, labels = jobs.read_images(job["images"], job["batch"])
-    model = build(graph)
-    load(model, arrays)
-    x = tf.constant(pixels)
-    if graph["layers"][-1]["type"] == "sigmoid":
-        y, entropy = tf.constant(labels.reshape(-1, 1)), keras.losses.BinaryCrossentropy(from_logits=True)
-    else:
-        y, entropy = tf.constant(labels), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    optimizer = optimizer_of(job["optimizer"])
-
-    def loss(training):
-        return entropy(y, model(x, training=training)) + tf.add_n(model.losses or [0.0])
-
-    @tf.function
-    def step():
-        with tf.GradientTape() as tape:
-            value = loss(training=True)
-        gradients = tape.gradient(value, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-        return value
-
-    if job["check"]:
-        return jobs.answer(version=tf.__version__, parameters=model.count_params(), settings={},
-                           loss=float(tf.function(lambda: loss(training=False))()))
-    rates = jobs.timed_steps(job, lambda: float(step()))
-    jobs.answer(images_per_second=rates, start_bytes=at_start)
+    training = Training(job)
+    jobs.answer(version=tf.__version__, parameters=training.model.count_params(), start_bytes=at_start,
+                **jobs.measured(job, training.step))
 
 
 main()

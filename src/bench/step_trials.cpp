@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "system/cpu_seconds.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
 
@@ -36,7 +37,9 @@ double StepTrial::warm_up() {
 }
 
 void StepTrial::measure() {
+  const double before = system::cpu_seconds();
   rates_.push_back(static_cast<double>(plan().images(0)) / step().seconds);
+  cpu_seconds_.push_back(system::cpu_seconds() - before);
 }
 
 std::vector<compute::LayerTime> StepTrial::layer_times() const {

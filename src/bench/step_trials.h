@@ -28,6 +28,8 @@ class StepTrial {
   std::vector<compute::LayerTime> layer_times() const;
   /// Of every step that was timed.
   const std::vector<double>& images_per_second() const { return rates_; }
+  /// CPU time of this rank's threads in each of them.
+  const std::vector<double>& cpu_seconds() const { return cpu_seconds_; }
   const data::BatchPlan& plan() const { return job_.batches().train; }
   const compute::Program& program() const { return *job_.compiled().program; }
 
@@ -37,7 +39,7 @@ class StepTrial {
   job::TrainingJob job_;
   int done_ = 0;  ///< steps
   std::vector<compute::LayerTime> before_;
-  std::vector<double> rates_;
+  std::vector<double> rates_, cpu_seconds_;
   logging::Timeline timeline_{logging::StepRange{}};  ///< of nothing
 };
 

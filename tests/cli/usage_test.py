@@ -67,6 +67,8 @@ class Usage(ProgramTest):
         self.assertTrue(0 <= bench["stolen"] <= 1, bench["stolen"])
         self.assertLessEqual(bench["every_step"]["min"], rate["min"])
         self.assertGreaterEqual(bench["every_step"]["max"], rate["max"])
+        cpus = bench["cpu_seconds_per_image"]["min"] * rate["max"]
+        self.assertTrue(0 < cpus < bench["threads"] + 1, f"{cpus} CPUs at once")
         if bench["left_out"]:
             self.assertLessEqual(bench["stolen"], 0.02)
 

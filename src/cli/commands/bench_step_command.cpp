@@ -167,6 +167,11 @@ Json price_json(const std::vector<std::unique_ptr<bench::StepTrial>>& trials,
           {"usual", json_of(rates[2])}};
 }
 
+std::vector<double> per_image(std::vector<double> seconds, double images) {
+  for (double& s : seconds) s /= images;
+  return seconds;
+}
+
 /// Silent on a machine that nobody disturbed.
 void print_disturbance(const CalmRounds& rounds, int steps) {
   if (rounds.left_out() == 0 && !rounds.gave_up()) return;
@@ -223,6 +228,7 @@ int run_bench_step(const Config& config, const job::Services& services) {
   }
   Json result = measurement_json(session, spec, trial, measured);
   result["every_step"] = json_of(spread_of(trial.images_per_second()));
+  result["cpu_seconds_per_image"] = json_of(spread_of(per_image(trial.cpu_seconds(), own_images)));
   result["repeats"] = counted;
   result["left_out"] = steps - counted;
   result["stolen"] = known(rounds.stolen_of_counted());

@@ -1,0 +1,116 @@
+"""What compare_peers found, as tables in Markdown and as JSON."""
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "measurements"))
+import runs
+
+NAMES = {"ours": "cputrain", "tensorflow": "TensorFlow", "pytorch": "PyTorch"}
+SCRIPT = "scripts/compare_peers"
+
+
+def environment(root, cpus):
+    with open("/proc/cpuinfo") as f:
+        models = [line.split(":", 1)[1].strip() for line in f if line.startswith("model name")]
+    commit = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty"], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.strip()
+    return {"date": datetime.date.today().isoformat(), "cpu": models[0] if models else platform.machine(),
+            "cpus_online": os.cpu_count(), "cpus_used": cpus, "system": platform.platform(), "commit": commit}
+
+
+def summary(cell):
+    """Figures of each program over all rounds of one network, and ratios within a round."""
+    rounds, figures = cell["rounds"], {}
+    for program in rounds[0] if rounds else []:
+        results = [r[program] for r in rounds]
+        rates = [statistics.median(r["images_per_second"]) for r in results]
+        seconds = [statistics.median(r["cpu_seconds_per_image"]) for r in results]
+        figures[program] = {"images_per_second": runs.spread(rates), "cpu_seconds_per_image": runs.spread(seconds),
+                            "cpus_busy": runs.spread([r * s for r, s in zip(rates, seconds)]),
+                            "peak_bytes": max(r["peak_bytes"] for r in results)}
+        if program != "ours" and "ours" in rounds[0]:
+            figures[program]["ours_times"] = runs.spread(
+                [statistics.median(r["ours"]["images_per_second"]) / rate for r, rate in zip(rounds, rates)])
+    return figures
+
+
+def text_of(s, form, scale=1):
+    return runs.spread_text([scale * s["median"], scale * s["min"], scale * s["max"]], form)
+
+
+def network_of(cell):
+    return f"{cell['model']}, {cell['precision']}"
+
+
+def rows_of(result, cell):
+    for program, figures in summary(cell).items():
+        name = f"{NAMES[program]} {result['versions'][program].split()[0]}"
+        ratio = text_of(figures["ours_times"], ".2f") if "ours_times" in figures else ""
+        yield [network_of(cell), cell["threads"], name, ", ".join(cell["settings"].get(program, {}).values()),
+               text_of(figures["images_per_second"], ".1f"), ratio,
+               text_of(figures["cpu_seconds_per_image"], ".1f", 1e3), f"{figures['cpus_busy']['median']:.2f}",
+               f"{figures['peak_bytes'] / 1e9:.2f}"]
+
+
+def trial_rows(cell):
+    for framework, trials in cell["trials"].items():
+        for trial in trials:
+            setting = ", ".join(trial["setting"].values())
+            chosen = trial["setting"] == cell["settings"].get(framework)
+            if "failed" in trial:
+                figures = ["failed: " + trial["failed"].replace("|", "/"), "", ""]
+            else:
+                figures = [f"{max(trial['images_per_second']):.1f}",
+                           f"{1e3 * min(trial['cpu_seconds_per_image']):.1f}", trial["busy_threads"]]
+            yield [network_of(cell), cell["threads"], NAMES[framework], f"**{setting}**" if chosen else setting,
+                   *figures]
+
+
+def counted(number, noun):
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def markdown(result):
+    e, o = result["environment"], result["options"]
+    weights = "as given" if o["weights_given"] else f"after {counted(o['epochs'], 'epoch')} of cputrain on them"
+    sizes = sorted({f"{c['model']} at {c['image_size']}x{c['image_size']} with batch {c['batch']}"
+                    for c in result["cells"]})
+    text = (f"{e['cpu']}, {counted(e['cpus_online'], 'CPU')}, {e['date']}, commit {e['commit']}: {'; '.join(sizes)}.\n\n"
+            + runs.block(result["command"], not_run="it installs frameworks and takes minutes") +
+            "Whole training steps on the same photographs, parameters and CPUs. "
+            f"Weights are {weights}. Each program runs with the setting that was quickest in a trial. They take turns, "
+            "and the order is reversed after every round.\n\n"
+            f"Each figure is the median (lowest to highest) of {counted(o['rounds'], 'round')}. A round is "
+            f"{counted(o['steps'], 'step')} after {counted(o['warm_up'], 'step')} of warm-up; cputrain warms up until "
+            "it has chosen its kernels. Ratios are taken within a round. CPU time is that of all threads. Memory is "
+            "the most that was resident, with photographs and the program itself.\n\n")
+    text += runs.table(["network, precision", "threads", "program", "setting", "images/s", "cputrain by it",
+                        "ms of CPU per image", "CPUs busy", "memory, GB"],
+                       [row for cell in result["cells"] for row in rows_of(result, cell)])
+    trials = [row for cell in result["cells"] for row in trial_rows(cell)]
+    if trials:
+        text += ("\nThe trials: the quickest of "
+                 f"{counted(o['trial_steps'], 'step')} each. Every choice is tried with the best of those before it, and "
+                 "the setting taken is bold. A setting counts only where its losses before and after the first step "
+                 "are those of cputrain.\n\n")
+        text += runs.table(["network, precision", "threads", "program", "setting", "images/s", "ms of CPU per image",
+                            "threads busy"], trials)
+    return text
+
+
+def write(result, out):
+    """OUT/peers.json, and the tables in OUT/README.md where that has marks for them."""
+    result["summaries"] = [{**{k: cell[k] for k in ("model", "precision", "batch", "threads")}, **summary(cell)}
+                           for cell in result["cells"]]
+    if not out:
+        return print(runs.wrapped(markdown(result)))
+    os.makedirs(out, exist_ok=True)
+    with open(os.path.join(out, "peers.json"), "w") as f:
+        json.dump({"generated_by": SCRIPT, **result}, f, indent=1)
+        f.write("\n")
+    runs.publish_as(SCRIPT, out, markdown(result))
