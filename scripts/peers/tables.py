@@ -84,7 +84,7 @@ def markdown(result):
             + runs.block(result["command"], not_run="it installs frameworks and takes minutes") +
             "Whole training steps on the same photographs, parameters and CPUs. "
             f"Weights are {weights}. Each program runs with the setting that was quickest in a trial. They take turns, "
-            "and the order is reversed after every round.\n\n"
+            "and the order is reversed after every round. [peers.json](peers.json) has all trials and rounds.\n\n"
             f"Each figure is the median (lowest to highest) of {counted(o['rounds'], 'round')}. A round is "
             f"{counted(o['steps'], 'step')} after {counted(o['warm_up'], 'step')} of warm-up; cputrain warms up until "
             "it has chosen its kernels. Ratios are taken within a round. CPU time is that of all threads. Memory is "
