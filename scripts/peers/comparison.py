@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import shutil
+import statistics
 import sys
 import tempfile
 
@@ -49,14 +50,8 @@ class Comparison:
         self.batch = a.batch or BATCHES[model]
         self.size = a.image_size or SIZES.get(model) or self.info()["layers"][0]["output"][0]
         self.weights = trained_weights(a, model, self.size)
-        self.images = os.path.join(folder, f"{model}.ctpack")
-        run([a.program, "data", "pack", a.data, self.images, "--image-size", str(self.size), "--limit-train",
-             str(self.batch), "--limit-val", "0", "--balanced"])
-        packed = json.loads(run([a.program, "eval", "--weights", self.weights, "--data", self.images,
-                                 "--validation-split", "0", "--json", "-"])[0])
-        if packed["images"] != self.batch:
-            raise Failed(f"--data {a.data}: {packed['images']} photographs for a batch of {self.batch}; take --batch "
-                         f"{packed['images']} or more photographs")
+        self.trial_batch = min(a.trial_batch, self.batch)
+        packed = [self.pack(batch) for batch in sorted({self.trial_batch, self.batch}, reverse=True)][0]
         self.parameters = self.info("--image-size", str(self.size), "--classes",
                                     str(len(packed["classes"])))["parameters"]
         self.without_dropout = os.path.join(folder, f"{model}.json")
@@ -70,15 +65,30 @@ class Comparison:
         with open(self.without_dropout, "w") as f:
             json.dump(network, f)
 
+    def pack(self, batch):
+        """Packs photographs of a batch, and returns what cputrain finds there."""
+        path = self.images(batch)
+        run([self.a.program, "data", "pack", self.a.data, path, "--image-size", str(self.size), "--limit-train",
+             str(batch), "--limit-val", "0", "--balanced"])
+        found = json.loads(run([self.a.program, "eval", "--weights", self.weights, "--data", path,
+                                "--validation-split", "0", "--json", "-"])[0])
+        if found["images"] != batch:
+            raise Failed(f"--data {self.a.data}: {found['images']} photographs for a batch of {batch}; take "
+                         f"--batch {found['images']} or more photographs")
+        return found
+
+    def images(self, batch):
+        return os.path.join(self.folder, f"{self.model}-{batch}.ctpack")
+
     def info(self, *words):
         return json.loads(run([self.a.program, "info", "--model", self.model, *words, "--json", "-"])[0])["model"]
 
-    def losses(self, cpus, precision):
-        """(losses before the first and the second step of a trial, peak memory) of cputrain."""
+    def two_steps(self, cpus, precision, batch):
+        """(losses before two steps like those of a trial, peak memory) of cputrain."""
         out = os.path.join(self.folder, "run")
         peak = run([self.a.program, "train", "--model", self.without_dropout, "--image-size", str(self.size),
-                    "--data", self.images, "--validation-split", "0", "--weights", self.weights,
-                    "--batch", str(self.batch), "--lr", repr(self.recipe["learning_rate"] * RATE_OF_TRIALS),
+                    "--data", self.images(batch), "--validation-split", "0", "--weights", self.weights,
+                    "--batch", str(batch), "--lr", repr(self.recipe["learning_rate"] * RATE_OF_TRIALS),
                     "--threads", str(len(cpus)), "--precision", precision, "--steps", "2", "--limit-val", "0",
                     "--out", out, "--overwrite"], cpus)[1]
         with open(os.path.join(out, "metrics.jsonl")) as f:  # an epoch is one step
@@ -87,9 +97,9 @@ class Comparison:
 
     def ours(self, cpus, precision):
         bench = json.loads(run([self.a.program, "bench", "step", "--model", self.model, "--image-size",
-                                str(self.size), "--data", self.images, "--validation-split", "0", "--weights",
-                                self.weights, "--batch", str(self.batch), "--threads", str(len(cpus)), "--precision",
-                                precision, "--repeat", str(self.a.steps), "--json", "-"], cpus)[0])
+                                str(self.size), "--data", self.images(self.batch), "--validation-split", "0",
+                                "--weights", self.weights, "--batch", str(self.batch), "--threads", str(len(cpus)),
+                                "--precision", precision, "--repeat", str(self.a.steps), "--json", "-"], cpus)[0])
         each = ("min", "median", "max")
         told = ("name", "algorithm", "density", "gradient_density")
         return {"images_per_second": [bench["every_step"][k] for k in each],  # disturbed ones included, as of others
@@ -107,7 +117,8 @@ class Comparison:
                 raise Failed(f"there is no {file} ({' or '.join(packages) or 'intel-openmp of PyPI'})")
             return path
 
-        job = {"weights": self.weights, "images": self.images, "batch": self.batch, "optimizer": self.recipe,
+        batch = self.trial_batch if trial else self.batch
+        job = {"weights": self.weights, "images": self.images(batch), "batch": batch, "optimizer": self.recipe,
                "precision": precision, "threads": len(cpus), "trial": trial,
                "warm_up": 1 if trial else self.a.warm_up, "steps": self.a.trial_steps if trial else self.a.steps,
                "options": settings.options_of(axes, setting)}
@@ -139,40 +150,60 @@ class Comparison:
     def cell(self, threads, precision):
         """Trials of every framework's settings, and rounds of the quickest of each by turns with cputrain."""
         cpus = cpus_for(threads)
-        losses = self.losses(cpus, "float")[0]
-        own_losses, own_peak = self.losses(cpus, precision)
+        losses = self.two_steps(cpus, "float", self.trial_batch)[0]
+        own_losses = self.two_steps(cpus, precision, self.trial_batch)[0]
         wrong = other_network({"parameters": self.parameters, "losses": own_losses}, self.parameters, losses,
                               TOLERANCE[precision])
         if wrong:
             raise Failed(f"cputrain --precision {precision}: {wrong}")
-        chosen, trials = {}, {}
-        for framework in self.pythons:
-            trials[framework], best = settings.quickest(
-                settings.AXES[framework], lambda s: self.trial(framework, s, cpus, precision, losses))
-            if best:
-                chosen[framework] = best
-            else:
-                say(f"{self.model}, {precision}: no setting of {framework} works, so it is left out")
-        rounds = self.rounds(chosen, cpus, precision)
-        for each in rounds:
-            if "ours" in each:
-                each["ours"]["peak_bytes"] = own_peak
+        trials = {framework: settings.trials_of(
+            settings.AXES[framework], lambda s, f=framework: self.trial(f, s, cpus, precision, losses))
+            for framework in self.pythons}
+        chosen, rounds = self.best_rounds(trials, cpus, precision)
         return {"model": self.model, "precision": precision, "image_size": self.size, "batch": self.batch,
-                "threads": threads, "cpus": cpus, "losses": losses, "losses_in_precision": own_losses,
-                "settings": chosen, "trials": trials, "rounds": rounds}
+                "trial_batch": self.trial_batch, "threads": threads, "cpus": cpus, "losses": losses,
+                "losses_in_precision": own_losses, "settings": chosen, "trials": trials, "rounds": rounds}
+
+    def best_rounds(self, trials, cpus, precision):
+        """(settings, rounds); a setting that fails with the whole batch gives way to the next."""
+        while True:
+            best = {framework: settings.best_of(tried) for framework, tried in trials.items()}
+            chosen = {framework: setting for framework, setting in best.items() if setting}
+            for framework in best.keys() - chosen.keys():
+                say(f"{self.model}, {precision}: no setting of {framework} works, so it is left out")
+            try:
+                return chosen, self.rounds(chosen, cpus, precision)
+            except FailedInRounds as failed:
+                say(f"{self.model}, {precision}, {failed.framework}: {failed}")
+                for trial in trials[failed.framework]:
+                    if trial["setting"] == chosen[failed.framework]:
+                        trial["failed"] = f"with batch {self.batch}: {failed}"
 
     def rounds(self, chosen, cpus, precision):
         programs = [f for f in self.a.frameworks if f == "ours" or f in chosen]
+        peak = self.two_steps(cpus, precision, self.batch)[1]  # a benchmark has arrays that measure the machine, too
         done = []
         for number in range(self.a.rounds):
-            order = programs if number % 2 == 0 else programs[::-1]
-            results = {f: self.ours(cpus, precision) if f == "ours" else
-                       self.peer(f, chosen[f], cpus, precision, trial=False) for f in order}
+            results = {}
+            for f in programs if number % 2 == 0 else programs[::-1]:
+                results[f] = ({**self.ours(cpus, precision), "peak_bytes": peak} if f == "ours" else
+                              self.peer_in_a_round(f, chosen[f], cpus, precision))
             done.append({f: results[f] for f in programs})
             say(f"{self.model}, {precision}, {len(cpus)} threads, round {number + 1}: " + ", ".join(
-                f"{f} {sorted(r['images_per_second'])[len(r['images_per_second']) // 2]:.1f} images/s"
-                for f, r in done[-1].items()))
+                f"{f} {statistics.median(r['images_per_second']):.1f} images/s" for f, r in done[-1].items()))
         return done
+
+    def peer_in_a_round(self, framework, setting, cpus, precision):
+        try:
+            return self.peer(framework, setting, cpus, precision, trial=False)
+        except Failed as reason:
+            raise FailedInRounds(framework, reason) from reason
+
+
+class FailedInRounds(Exception):
+    def __init__(self, framework, reason):
+        super().__init__(str(reason))
+        self.framework = framework
 
 
 def other_network(result, parameters, losses, tolerance):

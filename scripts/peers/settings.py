@@ -84,8 +84,8 @@ def environment_of(axes, setting, cpus, library):
     return variables
 
 
-def quickest(axes, attempt):
-    """(all trials, the quickest setting or None). `attempt` takes a setting and returns a trial, in which `failed`
+def trials_of(axes, attempt):
+    """All trials. `attempt` takes a setting and returns a trial, in which `failed`
     has the reason or `images_per_second` the steps. Axis by axis every choice is tried with the best of the axes
     before: so each is tried once, where all combinations would be hundreds."""
     best = dict(attempt(as_installed(axes)), axis="as installed")
@@ -95,7 +95,13 @@ def quickest(axes, attempt):
                  for choice in axis.choices[1:]]
         trials += tried
         best = max([best, *tried], key=speed)
-    return trials, None if "failed" in best else best["setting"]
+    return trials
+
+
+def best_of(trials):
+    """The setting of the quickest trial, or None where all failed."""
+    best = max(trials, key=speed)
+    return None if "failed" in best else best["setting"]
 
 
 def speed(trial):

@@ -80,8 +80,9 @@ def markdown(result):
     weights = "as given" if o["weights_given"] else f"after {counted(o['epochs'], 'epoch')} of cputrain on them"
     sizes = sorted({f"{c['model']} at {c['image_size']}x{c['image_size']} with batch {c['batch']}"
                     for c in result["cells"]})
-    text = (f"{e['cpu']}, {counted(e['cpus_online'], 'CPU')}, {e['date']}, commit {e['commit']}: {'; '.join(sizes)}.\n\n"
-            + runs.block(result["command"], not_run="it installs frameworks and takes minutes") +
+    text = (f"{e['cpu']}, {counted(e['cpus_online'], 'CPU')}, {e['date']}, commit {e['commit']}: "
+            f"{'; '.join(sizes)}.\n\n" +
+            runs.block(result["command"], not_run="it installs frameworks and takes minutes") +
             "Whole training steps on the same photographs, parameters and CPUs. "
             f"Weights are {weights}. Each program runs with the setting that was quickest in a trial. They take turns, "
             "and the order is reversed after every round. [peers.json](peers.json) has all trials and rounds.\n\n"
@@ -94,8 +95,8 @@ def markdown(result):
                        [row for cell in result["cells"] for row in rows_of(result, cell)])
     trials = [row for cell in result["cells"] for row in trial_rows(cell)]
     if trials:
-        text += ("\nThe trials: the quickest of "
-                 f"{counted(o['trial_steps'], 'step')} each. Every choice is tried with the best of those before it, and "
+        text += (f"\nThe trials: the quickest of {counted(o['trial_steps'], 'step')} each, with a batch of "
+                 f"{o['trial_batch']} at most. Every choice is tried with the best of those before it, and "
                  "the setting taken is bold. A setting counts only where its losses before and after the first step "
                  "are those of cputrain.\n\n")
         text += runs.table(["network, precision", "threads", "program", "setting", "images/s", "ms of CPU per image",

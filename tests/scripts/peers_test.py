@@ -16,7 +16,7 @@ SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 sys.path.insert(0, os.path.join(SCRIPTS, "peers"))
 
 # In place of a Python with a framework. Its speeds are made up. Some of its settings fail: with an exit code, by
-# hanging, by a network with other parameters, by a step that changes nothing.
+# hanging, by a network with other parameters, by a step that changes nothing, or not until there are rounds.
 STAND_IN = """#!%(python)s
 import json, os, sys, time
 if sys.argv[1] == "-c":
@@ -33,6 +33,8 @@ if options.get("jit_compile"):
 if options.get("mkldnn") is False:
     losses = [losses[0], losses[0]]
 rate += 5 * bool(options.get("channels_last")) + 5 * (os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "1")
+if "GOMP_CPU_AFFINITY" in os.environ and not job["trial"]:
+    sys.exit("no memory for the whole batch")
 rate += ("tcmalloc" in os.environ.get("LD_PRELOAD", "")) + 2 * ("GOMP_CPU_AFFINITY" in os.environ)
 assert "MALLOC_ARENA_MAX" not in os.environ
 print("said before")
@@ -72,12 +74,12 @@ class Peers(ProgramTest):
         self.assertEqual(set(cell["rounds"][0]), {"ours", "tensorflow", "pytorch"})
         figures = self.result()["summaries"][0]
         ours = figures["ours"]["images_per_second"]["median"]
-        self.assertAlmostEqual(figures["pytorch"]["ours_times"]["median"], ours / 18)
+        self.assertAlmostEqual(figures["pytorch"]["ours_times"]["median"], ours / 16)
         self.assertLess(0, figures["ours"]["cpus_busy"]["median"])
         with open(self.path("out", "README.md")) as f:
             text = f.read()
         self.assertTrue(text.startswith("# A machine\n\n" + marks[0]) and text.endswith(marks[1] + "\n"), text)
-        self.assertIn("| dogcat, float | 1 | PyTorch 1.2 | channels-last, tcmalloc, bound libgomp, oneDNN | 18.0 (", text)
+        self.assertIn("| PyTorch 1.2 | channels-last, tcmalloc, libgomp, oneDNN | 16.0 (", text)
         self.assertIn("no C++ compiler", text)
         self.assertIn(" --data DIR --image-size 64", text)
         self.assertNotIn(self.folder, text)
@@ -104,14 +106,15 @@ class Peers(ProgramTest):
     def check_choices(self, cell):
         """The quickest of what works is taken, and what fails has its reason."""
         self.assertEqual(list(cell["settings"]["pytorch"].values()),
-                         ["channels-last", "tcmalloc", "bound libgomp", "oneDNN"])
+                         ["channels-last", "tcmalloc", "libgomp", "oneDNN"])
         self.assertEqual(list(cell["settings"]["tensorflow"].values()),
                          ["oneDNN", "tf.function", "tcmalloc", "inter-op of all CPUs"])
-        failed = {choice: trial["failed"] for trials in cell["trials"].values() for trial in trials
-                  if "failed" in trial for choice in trial["setting"].values()}
+        failed = {choice: trial["failed"] for trials in cell["trials"].values()
+                  for trial in reversed(trials) if "failed" in trial for choice in trial["setting"].values()}
         for choice, reason in {"compiled channels-last": "pytorch_steps.py ended with 1: RuntimeError: no C++ compiler",
                                "XLA's clusters": "more than 5 s",
                                "jit_compile": "635,074 parameters where cputrain has 635,073",
+                               "bound libgomp": "with batch 8: python pytorch_steps.py ended with 1: no memory for the",
                                "bound libiomp5": "there is no libiomp5.so",
                                "no oneDNN": "the first step changes the loss by +0.000000"}.items():
             self.assertIn(reason, failed[choice])
