@@ -1,5 +1,6 @@
 """Commands on chosen CPUs, of which one may fail without ending the comparison."""
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -55,8 +56,8 @@ def waited(process, seconds):
             if time.monotonic() > limit:
                 raise Failed(f"it took more than {seconds} s")
             time.sleep(0.05)
-    except BaseException:
-        process.kill()
+    except BaseException:  # compilers that it started end with it
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         raise
 
@@ -66,7 +67,7 @@ def run(command, cpus=None, variables=None, seconds=None):
     pin = (lambda: os.sched_setaffinity(0, cpus)) if cpus else None
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = subprocess.Popen(command, env=environment(len(cpus or []), variables or {}), preexec_fn=pin,
-                                   stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+                                   stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
         status, usage = waited(process, seconds)
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0), err.seek(0)
