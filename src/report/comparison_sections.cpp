@@ -191,7 +191,7 @@ std::string machine_line(const cells::CellMachine& m) {
   add(m.cpus_per_core > 0, fmt::format("{} CPUs per core", m.cpus_per_core));
   add(m.cores > 0, fmt::format("{} cores{}", m.cores, most));
   add(m.hardware_threads > 0, fmt::format("{} hardware threads{}", m.hardware_threads, most));
-  add(m.memory_bytes > 0, bytes_text(m.memory_bytes) + " of memory");
+  add(m.memory_bytes > 0, bytes_text(m.memory_bytes) + " of memory" + most);
   add(!m.host.empty(), "host " + m.host);
   add(!m.os.empty(), m.os);
   add(!m.mpi.empty(), m.mpi);

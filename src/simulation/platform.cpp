@@ -34,30 +34,60 @@ Platform machine_of_costs(const CostTable& costs) {
   return platform;
 }
 
+/// The words of a point in a file, and between what its figure may be.
+struct PointNames {
+  const char *list, *at, *value;
+  double min, max;
+};
+constexpr PointNames kClock{"clock_ghz", "active_cores", "ghz", 0.01, 100};
+constexpr PointNames kMemory{"memory_gb", "cpus", "gb", 0.001, 1e6};
+
+std::vector<PlatformPoint> points_from(const JsonObject& json, const PointNames& names) {
+  std::vector<PlatformPoint> points;
+  for (const JsonObject& point : json.objects(names.list, 256)) {
+    point.allow_only({names.at, names.value});
+    points.push_back(
+        {point.whole(names.at, 1, 1'000'000), point.real(names.value, names.min, names.max)});
+    const auto n = points.size();
+    if (n > 1 && points[n - 1].at <= points[n - 2].at) {
+      point.wrong(std::string(names.at) + " must ascend");
+    }
+  }
+  return points;
+}
+
+Json to_json(const std::vector<PlatformPoint>& points, const PointNames& names) {
+  Json json = Json::array();
+  for (const PlatformPoint& p : points) json.push_back({{names.at, p.at}, {names.value, p.value}});
+  return json;
+}
+
 PlatformCpu cpu_from(const JsonObject& json) {
   json.allow_only({"flops_per_cycle", "clock_ghz", "second_thread_gain"});
   PlatformCpu cpu;
   cpu.flops_per_cycle = json.real("flops_per_cycle", 1, 1e6);
   cpu.second_thread_gain = json.real("second_thread_gain", 0.5, 8);
-  for (const JsonObject& clock : json.objects("clock_ghz", 256)) {
-    clock.allow_only({"active_cores", "ghz"});
-    cpu.clock.push_back({clock.whole("active_cores", 1, 1'000'000), clock.real("ghz", 0.01, 100)});
-    const auto n = cpu.clock.size();
-    if (n > 1 && cpu.clock[n - 1].active_cores <= cpu.clock[n - 2].active_cores) {
-      clock.wrong("active_cores must ascend");
-    }
-  }
+  cpu.clock = points_from(json, kClock);
   return cpu;
 }
 
 Json to_json(const PlatformCpu& cpu) {
-  Json clocks = Json::array();
-  for (const auto& clock : cpu.clock) {
-    clocks.push_back({{"active_cores", clock.active_cores}, {"ghz", clock.ghz}});
-  }
   return {{"flops_per_cycle", cpu.flops_per_cycle},
-          {"clock_ghz", clocks},
+          {"clock_ghz", to_json(cpu.clock, kClock)},
           {"second_thread_gain", cpu.second_thread_gain}};
+}
+
+/// A number, or a list by CPUs of a machine that grows with them.
+void read_memory(const JsonObject& json, Platform& platform) {
+  if (!json.required(kMemory.list).is_array()) {
+    platform.memory_gb = json.real(kMemory.list, kMemory.min, kMemory.max);
+    return;
+  }
+  if (!platform.grows_with_cell) {
+    json.wrong("memory_gb must be a number where grows_with_cell is not true");
+  }
+  platform.memory_by_cpus = points_from(json, kMemory);
+  platform.memory_gb = platform.memory_by_cpus.back().value;
 }
 
 Platform built_in(const PlatformFile& file) {
@@ -66,15 +96,19 @@ Platform built_in(const PlatformFile& file) {
 
 }  // namespace
 
-double PlatformCpu::ghz(int active_cores) const {
-  if (active_cores <= clock.front().active_cores) return clock.front().ghz;
-  for (std::size_t i = 1; i < clock.size(); ++i) {
-    const Clock &a = clock[i - 1], &b = clock[i];
-    if (active_cores > b.active_cores) continue;
-    return a.ghz +
-           (b.ghz - a.ghz) * (active_cores - a.active_cores) / (b.active_cores - a.active_cores);
+double in_proportion(const std::vector<PlatformPoint>& points, int at) {
+  if (at <= points.front().at) return points.front().value;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    const PlatformPoint &a = points[i - 1], &b = points[i];
+    if (at > b.at) continue;
+    return a.value + (b.value - a.value) * (at - a.at) / (b.at - a.at);
   }
-  return clock.back().ghz;
+  return points.back().value;
+}
+
+void Platform::set_memory(double gb) {
+  memory_gb = gb;
+  memory_by_cpus.clear();
 }
 
 Platform Platform::of_cell(int cpus) const {
@@ -84,6 +118,7 @@ Platform Platform::of_cell(int cpus) const {
   grown.threads_per_core = std::min(threads_per_core, cpus);
   grown.cores = cells::cores_of(cpus, grown.threads_per_core);
   grown.node_gbs = std::min(node_gbs, grown.cores * core_gbs);
+  if (!memory_by_cpus.empty()) grown.set_memory(in_proportion(memory_by_cpus, cpus));
   return grown;
 }
 
@@ -129,7 +164,9 @@ Json to_json(const Platform& platform) {
             {"nodes", platform.nodes},
             {"cores", platform.cores},
             {"threads_per_core", platform.threads_per_core},
-            {"memory_gb", platform.memory_gb}};
+            {kMemory.list, platform.memory_by_cpus.empty()
+                               ? Json(platform.memory_gb)
+                               : to_json(platform.memory_by_cpus, kMemory)}};
   if (platform.grows_with_cell) json["grows_with_cell"] = true;
   if (platform.noise) json["noise"] = *platform.noise;
   if (platform.cpu) json["cpu"] = to_json(*platform.cpu);
@@ -157,7 +194,6 @@ Platform platform_from_json(const nlohmann::json& json, const std::string& where
   platform.nodes = object.whole("nodes", 1, 512);
   platform.cores = object.whole("cores", 1, 4096);
   platform.threads_per_core = object.whole("threads_per_core", 1, 8);
-  platform.memory_gb = object.real("memory_gb", 0.001, 1e6);
   if (object.has("grows_with_cell")) platform.grows_with_cell = object.truth("grows_with_cell");
   if (platform.grows_with_cell && platform.nodes > 1) {
     object.wrong(
@@ -169,6 +205,7 @@ Platform platform_from_json(const nlohmann::json& json, const std::string& where
         "grows_with_cell must have a cpu beside it, which says what two threads of a core "
         "do to each other");
   }
+  read_memory(object, platform);
   if (object.has("noise")) platform.noise = object.real("noise", 0, 1);
   if (object.has("cpu")) platform.cpu = cpu_from(object.object("cpu"));
   const JsonObject memory = object.object("memory");

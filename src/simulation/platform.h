@@ -10,18 +10,22 @@
 
 namespace cputrain::simulation {
 
+/// A figure of a platform that depends on a count. Points ascend; between two of them it lies in
+/// proportion, before and behind them it is that of the nearest.
+struct PlatformPoint {
+  int at;
+  double value;
+};
+double in_proportion(const std::vector<PlatformPoint>&, int at);
+
 /// What a core computes, for machines other than the one whose costs were measured: the same share
 /// of its peak of multiply-adds is assumed.
 struct PlatformCpu {
   double flops_per_cycle = 0;  ///< of a core, float multiply-adds as two
-  struct Clock {
-    int active_cores;
-    double ghz;
-  };
-  std::vector<Clock> clock;       ///< ascending; between two, in proportion
+  std::vector<PlatformPoint> clock;  ///< GHz by active cores
   double second_thread_gain = 1;  ///< what two threads of a core compute, by what one does
 
-  double ghz(int active_cores) const;
+  double ghz(int active_cores) const { return in_proportion(clock, active_cores); }
 };
 
 /// A kind of machine and how many of them stand on one network: a small JSON file.
@@ -35,6 +39,8 @@ struct Platform {
   bool grows_with_cell = false;
   int cores = 1, threads_per_core = 1;
   double memory_gb = 0;  ///< of a node, 1e9 bytes
+  /// Of the machine of a cell with so many CPUs, where it grows with them; else empty.
+  std::vector<PlatformPoint> memory_by_cpus;
   /// Standard deviation of a micro-batch's seconds, relative. Nothing: as measured with the costs.
   std::optional<double> noise;
   /// Nothing: as the machine whose costs were measured.
@@ -47,6 +53,8 @@ struct Platform {
   int hardware_threads() const { return cores * threads_per_core; }
   /// With so many threads each, a hardware thread for each of them.
   int most_ranks(int threads = 1) const { return nodes * (hardware_threads() / threads); }
+  /// The same with so much memory, whatever a cell's CPUs.
+  void set_memory(double gb);
   /// The machines of a cell with so many CPUs: this platform, or one that has grown to them. Its
   /// memory has the bandwidth that its cores can take, at most the largest machine's.
   Platform of_cell(int cpus) const;

@@ -12,7 +12,7 @@ struct SimulationRequest {
   std::vector<int> cpus, threads;
   std::vector<std::size_t> batches, batches_per_rank;
   std::string platform, costs;
-  std::optional<double> clock_ghz, memory_gbs, network_gbps;
+  std::optional<double> clock_ghz, memory_gb, memory_gbs, network_gbps;
   std::optional<int> measure_seconds;
 };
 

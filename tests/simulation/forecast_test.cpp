@@ -111,6 +111,21 @@ TEST(Platform, MayGrowWithTheCell) {
   EXPECT_EQ(json(to_json(fixed.of_cell(1))), json(to_json(fixed)));
 }
 
+// 4 GB with 2 CPUs and 20 with 10: 2 GB a CPU between; a smaller machine has no less than the first.
+TEST(Platform, MayHaveMemoryByTheCellsCpus) {
+  json file = growing();
+  file["memory_gb"] = {{{"cpus", 2}, {"gb", 4}}, {{"cpus", 10}, {"gb", 20}}};
+  Platform five = platform_from_json(file, "five");
+  EXPECT_EQ(json(to_json(five))["memory_gb"], file["memory_gb"]);
+  for (const auto& [cpus, gb] : {std::pair{1, 4}, {2, 4}, {3, 6}, {7, 14}, {10, 20}}) {
+    EXPECT_DOUBLE_EQ(five.of_cell(cpus).memory_gb, gb) << cpus;
+    EXPECT_EQ(json(to_json(five.of_cell(cpus)))["memory_gb"], gb) << cpus;
+  }
+  five.set_memory(7);
+  EXPECT_DOUBLE_EQ(five.of_cell(1).memory_gb, 7);
+  EXPECT_DOUBLE_EQ(five.of_cell(10).memory_gb, 7);
+}
+
 // The whole machine is the same one, whichever way its CPUs are counted.
 TEST(Platform, OfVirtualCpusEndsAsTheWholeMachine) {
   const Platform vcpus = find_platform("skylake-vcpus", costs()).of_cell(96);
@@ -177,6 +192,14 @@ TEST(Platform, NamesWhatIsWrongInAFile) {
   odd = growing();
   odd["nodes"] = 2;
   expect_refused(odd, "nodes is more than 1");
+  odd["nodes"] = 1;
+  odd["memory_gb"] = {{{"cpus", 2}, {"gb", 4}}, {{"cpus", 2}, {"gb", 8}}};
+  expect_refused(odd, "cpus must ascend");
+  odd["memory_gb"] = json::array();
+  expect_refused(odd, "memory_gb");
+  odd["memory_gb"] = {{{"cpus", 2}, {"gb", 4}}};
+  odd["grows_with_cell"] = false;
+  expect_refused(odd, "memory_gb must be a number");
   odd = growing();
   odd.erase("cpu");
   expect_refused(odd, "must have a cpu");

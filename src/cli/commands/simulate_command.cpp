@@ -64,6 +64,7 @@ void change(simulation::Platform& platform, const simulation::SimulationRequest&
     }
     platform.cpu->clock = {{1, *request.clock_ghz}};
   }
+  if (request.memory_gb) platform.set_memory(*request.memory_gb);
   if (request.memory_gbs) {
     platform.node_gbs = *request.memory_gbs;
     platform.core_gbs = std::min(platform.core_gbs, platform.node_gbs);
@@ -146,7 +147,7 @@ std::string command_of(const Config& config, const cells::Cell& cell) {
 /// What makes another experiment of a table with the same platform and model.
 std::map<std::string, std::string> options_of(const Config& config,
                                               const simulation::CostTable& costs) {
-  std::set<std::string> names{"clock-ghz", "memory-gbs", "network-gbps"};
+  std::set<std::string> names{"clock-ghz", "memory-gbs", "network-gbps", "platform-memory"};
   names.insert(kOfTraining.begin(), kOfTraining.end());
   // Times of other kernels are of another experiment, too.
   std::map<std::string, std::string> options{

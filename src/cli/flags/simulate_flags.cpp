@@ -31,6 +31,9 @@ void add_grid(Flags& f, Config& c) {
          "clock of the cores, however many work [the platform's]");
   f.real("memory-gbs", c.simulation.memory_gbs, 0.01, 1e6,
          "bandwidth of each node's memory in GB/s [the platform's]");
+  f.real("platform-memory", c.simulation.memory_gb, 0.001, 1e6,
+         "memory of each node in GB: a cell whose training needs more is n/a and says how much "
+         "[the platform's]");
   f.real("network-gbps", c.simulation.network_gbps, 0.001, 1e6,
          "bandwidth of each node's network in each direction in Gbit/s [the platform's]");
   f.text("costs", c.simulation.costs, "FILE",
