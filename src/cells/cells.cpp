@@ -82,6 +82,7 @@ Json to_json(const Cell& c) {
             {"command", c.command},
             {"runs", c.runs}};
   if (c.batch_per_rank) json["batch_per_rank"] = *c.batch_per_rank;
+  if (!c.axes.empty()) json["axes"] = c.axes;
   return json;
 }
 

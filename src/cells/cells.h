@@ -23,6 +23,9 @@ enum class CellStatus { measured, scaled, simulated, absent };
 /// "measured", "scaled", "simulated", "n/a".
 std::string status_name(CellStatus);
 
+/// Flags by name without dashes, and their texts ("true" of a switch).
+using FlagTexts = std::map<std::string, std::string>;
+
 struct CellSpread {
   double min = 0, max = 0;
 };
@@ -38,6 +41,8 @@ struct Cell {
   std::optional<int> batch_per_rank{};  ///< of weak scaling, where the batch grows with the ranks
   std::string backend = "cpu";
   int ranks = 1, threads = 1;
+  /// Its values of the listed flags that its sweep was given (axes.h), the usual ones, too.
+  FlagTexts axes{};
 
   CellStatus status = CellStatus::absent;
   std::string reason{};                       ///< of "n/a", in words
@@ -90,10 +95,10 @@ struct CellTable {
   std::string data{};
   std::uint64_t seed = 0;
   CellMachine machine{};
-  /// Flags by name without dashes, and their texts ("true" of a switch): those handed on to every
-  /// training, the launcher where one was named, and of a simulation what overrides its platform.
-  /// Tables with other options are of other experiments.
-  std::map<std::string, std::string> options{};
+  /// Flags that hold for all cells: those handed on to every training, the launcher where one was
+  /// named, and of a simulation what overrides its platform. Tables with other options are of other
+  /// experiments.
+  FlagTexts options{};
   std::string command{};
   std::string date{};    ///< that it was written on, "2026-11-25" in UTC
   std::string commit{};  ///< of the program: "commit abc1234, Release"

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cells/axes.h"
 #include "cells/cores.h"
 #include "core/statistics.h"
 #include "core/text.h"
@@ -151,7 +152,7 @@ struct Growth {
 };
 
 /// Cells that differ in their ranks alone, but for the batch.
-using Kind = std::pair<std::string, int>;  // backend, threads of a rank
+using Kind = std::tuple<std::string, int, std::string>;  // backend, threads of a rank, axes_text()
 
 /// As many as there are ranks more; on a machine that grows with the cell, cores more.
 double ideal_of(const Cell& from, const Cell& to, int cpus_per_core) {
@@ -161,18 +162,19 @@ double ideal_of(const Cell& from, const Cell& to, int cpus_per_core) {
 
 /// Every step from fewer to more ranks at the same batch, but for those to hardware threads of the
 /// same cores, of which nobody expects more speed, and those with too few repeats for an interval.
-std::map<Kind, std::vector<Growth>> growths(const std::vector<Cell>& cells, int cpus_per_core) {
+std::map<Kind, std::vector<Growth>> growths(const CellTable& table) {
+  const std::vector<ListedFlag> varied = varied_flags(table);
   std::map<std::pair<Kind, std::size_t>, std::vector<const Cell*>> rows;
-  for (const Cell& c : cells) {
+  for (const Cell& c : table.cells) {
     if (c.seconds_per_epoch && !c.batch_per_rank) {
-      rows[{{c.backend, c.threads}, c.batch}].push_back(&c);
+      rows[{{c.backend, c.threads, axes_text(varied, table, c)}, c.batch}].push_back(&c);
     }
   }
   std::map<Kind, std::vector<Growth>> result;
   for (auto& [key, row] : rows) {
     std::ranges::sort(row, {}, &Cell::ranks);
     for (std::size_t i = 1; i < row.size(); ++i) {
-      const double ideal = ideal_of(*row[i - 1], *row[i], cpus_per_core);
+      const double ideal = ideal_of(*row[i - 1], *row[i], table.machine.cpus_per_core);
       if (ideal <= 1 || row[i - 1]->repeats.size() < 2 || row[i]->repeats.size() < 2) continue;
       const TimeRatio gain = compare_times(row[i]->repeats, row[i - 1]->repeats);
       result[key.first].push_back({row[i - 1], row[i], ideal, gain.of_means, *gain.interval});
@@ -185,9 +187,10 @@ std::map<Kind, std::vector<Growth>> growths(const std::vector<Cell>& cells, int 
 std::string unit_of(const std::string& backend) { return is_device(backend) ? "GPU" : "rank"; }
 
 std::string kind_text(const Kind& kind) {
-  const auto& [backend, threads] = kind;
-  if (unit_of(backend) != "rank") return backend;
-  return fmt::format("{}, {} thread{} per rank", backend, threads, threads == 1 ? "" : "s");
+  const auto& [backend, threads, axes] = kind;
+  const std::string whose = axes.empty() ? backend : backend + ", " + axes;
+  if (unit_of(backend) != "rank") return whose;
+  return fmt::format("{}, {} thread{} per rank", whose, threads, threads == 1 ? "" : "s");
 }
 
 /// Nothing where both ends read alike.
@@ -207,7 +210,7 @@ std::string growth_text(const Growth& g) {
 /// Nothing where the repeats leave the answer open.
 std::optional<std::string> where_ranks_stop_paying(const Kind& kind,
                                                    const std::vector<Growth>& all) {
-  const std::string unit = unit_of(kind.first);
+  const std::string unit = unit_of(std::get<0>(kind));
   const auto images = [](const Growth& g) { return images_a_rank(*g.to); };
   std::vector<Growth> poor;
   std::ranges::copy_if(all, std::back_inserter(poor), &Growth::pays_too_little);
@@ -232,11 +235,12 @@ std::optional<std::string> where_ranks_stop_paying(const Kind& kind,
 }
 
 /// Sentences about CPUs that were divided in several ways, a batch each.
-std::vector<std::string> best_splits(const std::vector<Cell>& cells) {
-  std::map<std::tuple<std::string, int, std::size_t>, std::vector<const Cell*>> places;
-  for (const Cell& c : cells) {
+std::vector<std::string> best_splits(const CellTable& table) {
+  const std::vector<ListedFlag> varied = varied_flags(table);
+  std::map<std::tuple<std::string, std::string, int, std::size_t>, std::vector<const Cell*>> places;
+  for (const Cell& c : table.cells) {
     if (c.seconds_per_epoch && !c.batch_per_rank) {
-      places[{c.backend, c.cpus, c.batch}].push_back(&c);
+      places[{c.backend, axes_text(varied, table, c), c.cpus, c.batch}].push_back(&c);
     }
   }
   std::vector<std::string> lines;
@@ -244,11 +248,12 @@ std::vector<std::string> best_splits(const std::vector<Cell>& cells) {
     if (splits.size() < 2) continue;
     const auto [best, worst] = std::ranges::minmax_element(
         splits, {}, [](const Cell* c) { return *c->seconds_per_epoch; });
-    lines.push_back(
-        fmt::format("{}: best split of {} CPUs at batch {}: {} x {} thread{}, {} as {} x {}",
-                    (*best)->backend, (*best)->cpus, (*best)->batch, ranks_text((*best)->ranks),
-                    (*best)->threads, (*best)->threads == 1 ? "" : "s",
-                    quicker_text(**worst, **best), (*worst)->ranks, (*worst)->threads));
+    const std::string& axes = std::get<1>(key);
+    lines.push_back(fmt::format(
+        "{}{}: best split of {} CPUs at batch {}: {} x {} thread{}, {} as {} x {}",
+        (*best)->backend, axes.empty() ? "" : ", " + axes, (*best)->cpus, (*best)->batch,
+        ranks_text((*best)->ranks), (*best)->threads, (*best)->threads == 1 ? "" : "s",
+        quicker_text(**worst, **best), (*worst)->ranks, (*worst)->threads));
   }
   return lines;
 }
@@ -257,10 +262,10 @@ std::vector<std::string> best_splits(const std::vector<Cell>& cells) {
 
 std::vector<std::string> remarks(const CellTable& table) {
   std::vector<std::string> lines;
-  for (const auto& [kind, all] : growths(table.cells, table.machine.cpus_per_core)) {
+  for (const auto& [kind, all] : growths(table)) {
     if (auto line = where_ranks_stop_paying(kind, all)) lines.push_back(std::move(*line));
   }
-  for (std::string& line : best_splits(table.cells)) lines.push_back(std::move(line));
+  for (std::string& line : best_splits(table)) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "cells/axes.h"
 #include "core/text.h"
 
 namespace cputrain::cells {
@@ -61,12 +62,42 @@ std::vector<std::string> launch_words(const Launching& launching, const Cell& ce
   return words;
 }
 
-std::string why_not(const Launching& launching, const Cell& cell,
-                    const std::vector<std::string>& backends) {
-  if (std::ranges::find(backends, cell.backend) == backends.end()) {
-    return fmt::format("this build has no backend {} (it has {})", cell.backend,
-                       join(backends, ", "));
+namespace {
+
+/// Why this backend cannot do it anywhere.
+std::string backend_lacks(const Launching& launching, const Cell& cell,
+                          const BackendHere*& backend) {
+  const auto found = std::ranges::find(launching.backends, cell.backend, &BackendHere::name);
+  if (found == launching.backends.end()) {
+    std::vector<std::string> names;
+    for (const BackendHere& one : launching.backends) names.push_back(one.name);
+    return fmt::format("this build has no backend {} (it has {})", cell.backend, join(names, ", "));
   }
+  backend = &*found;
+  const auto asked = cell.axes.find("precision");
+  if (asked == cell.axes.end() || asked->second == kOwnDefault) return "";
+  if (std::ranges::find(found->precisions, asked->second) != found->precisions.end()) return "";
+  return fmt::format("backend {} computes in {}, not in {}", cell.backend,
+                     join(found->precisions, ", "), asked->second);
+}
+
+/// Why this machine has not what the ranks of the cell compute on.
+std::string machine_lacks(const Launching& launching, const Cell& cell,
+                          const BackendHere& backend) {
+  if (backend.devices == 0u) return "there is no device for it here: " + backend.why_none;
+  const std::size_t here =
+      backend.devices.value_or(static_cast<std::size_t>(launching.host.hardware_threads));
+  if (launching.oversubscribe || static_cast<std::size_t>(cell.cpus) <= here) return "";
+  return fmt::format("this machine has {}, not {} (--oversubscribe measures it all the same)",
+                     plural(here, backend.devices ? "GPU" : "hardware thread"), cell.cpus);
+}
+
+}  // namespace
+
+std::string why_not(const Launching& launching, const Cell& cell) {
+  const BackendHere* backend = nullptr;
+  const std::string lacks = backend_lacks(launching, cell, backend);
+  if (!lacks.empty()) return lacks;
   const int most = launching.team_limit;
   if (most > 0 && cell.threads > most) {
     return fmt::format("{} allows {} per rank, not {}", launching.team_limited_by,
@@ -74,10 +105,7 @@ std::string why_not(const Launching& launching, const Cell& cell,
   }
   if (!launching.words.empty()) return "";
   if (!launching.mpi && cell.ranks > 1) return "there is no MPI here to start several ranks";
-  const int here = launching.host.hardware_threads;
-  if (launching.cluster || launching.oversubscribe || cell.cpus <= here) return "";
-  return fmt::format("this machine has {}, not {} (--oversubscribe measures it all the same)",
-                     plural(static_cast<std::size_t>(here), "hardware thread"), cell.cpus);
+  return launching.cluster ? "" : machine_lacks(launching, cell, *backend);
 }
 
 }  // namespace cputrain::cells

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,14 @@
 #include "placement/launch_line.h"
 
 namespace cputrain::cells {
+
+/// A backend, and what it can compute with here.
+struct BackendHere {
+  std::string name;
+  std::vector<std::string> precisions{};  ///< that --precision may ask it for
+  std::optional<std::size_t> devices{};   ///< here; nothing where it computes on the CPUs
+  std::string why_none{};                 ///< where there are no devices
+};
 
 /// How the ranks of cells are started here.
 struct Launching {
@@ -19,12 +28,13 @@ struct Launching {
   bool as_root = false;
   bool oversubscribe = false;
   bool cluster = false;  ///< a batch system has given several hosts, of which this is one
+  std::vector<BackendHere> backends{};  ///< those of this build
 };
 
 /// Words before the program that start a cell's ranks; none for a single process without MPI.
 std::vector<std::string> launch_words(const Launching&, const Cell&);
 
-/// Why a cell cannot be measured, in words; empty where it can. `backends`: those of this build.
-std::string why_not(const Launching&, const Cell&, const std::vector<std::string>& backends);
+/// Why a cell cannot be measured, in words; empty where it can.
+std::string why_not(const Launching&, const Cell&);
 
 }  // namespace cputrain::cells

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cells/axes.h"
+#include "cells/series_identity.h"
 #include "core/text.h"
 
 namespace cputrain::cells {
@@ -23,27 +25,75 @@ void add_batches(const SweepGrid& grid, const Cell& place, std::vector<Cell>& ce
   }
 }
 
+/// Cells of one backend with one combination of the listed flags.
+void add_columns(const SweepGrid& grid, const std::string& backend, const FlagTexts& axes,
+                 std::vector<Cell>& cells) {
+  const std::vector<int> splits = is_device(backend) ? std::vector{1} : grid.threads;
+  for (const int cpus : grid.cpus) {
+    for (const int threads : splits) {
+      if (cpus % threads != 0) continue;
+      Cell place;
+      place.cpus = cpus;
+      place.backend = backend;
+      place.threads = threads;
+      place.ranks = cpus / threads;
+      place.axes = axes;
+      add_batches(grid, place, cells);
+    }
+  }
+}
+
+/// A value as a part of a folder's name.
+std::string name_part(std::string value) {
+  std::ranges::replace_if(
+      value, [](unsigned char c) { return !std::isalnum(c) && c != '.' && c != '+' && c != '-'; },
+      '_');
+  return value;
+}
+
 }  // namespace
+
+std::vector<FlagTexts> combinations_of(const SweepGrid& grid) {
+  std::vector<FlagTexts> all{{}};
+  for (const auto& [flag, values] : grid.listed) {
+    std::vector<FlagTexts> longer;
+    for (const FlagTexts& begun : all) {
+      for (const std::string& value : values) longer.emplace_back(begun)[flag] = value;
+    }
+    if (!values.empty()) all = std::move(longer);
+  }
+  return all;
+}
+
+double count_cells(const SweepGrid& grid) {
+  double divided = 0;
+  for (const int cpus : grid.cpus) {
+    divided += static_cast<double>(std::ranges::count_if(
+        grid.threads, [cpus](const int threads) { return cpus % threads == 0; }));
+  }
+  double columns = 0;
+  for (const std::string& backend : grid.backends) {
+    columns += is_device(backend) ? static_cast<double>(grid.cpus.size()) : divided;
+  }
+  double each = static_cast<double>(grid.batches.size() + grid.batches_per_rank.size());
+  for (const auto& [flag, values] : grid.listed) {
+    each *= static_cast<double>(std::max<std::size_t>(values.size(), 1));
+  }
+  return columns * each;
+}
 
 SweepCells cells_of(const SweepGrid& grid) {
   SweepCells result;
-  const auto divided = std::ranges::find_if_not(grid.backends, is_device);
+  const std::vector<FlagTexts> combinations = combinations_of(grid);
   for (const std::string& backend : grid.backends) {
-    const std::vector<int> splits = is_device(backend) ? std::vector{1} : grid.threads;
-    for (const int cpus : grid.cpus) {
-      for (const int threads : splits) {
-        if (cpus % threads == 0) {
-          Cell place;
-          place.cpus = cpus;
-          place.backend = backend;
-          place.threads = threads;
-          place.ranks = cpus / threads;
-          add_batches(grid, place, result.cells);
-        } else if (backend == *divided) {
-          result.left_out.push_back(fmt::format(
-              "{} CPUs are no whole number of ranks with {} threads each", cpus, threads));
-        }
-      }
+    for (const FlagTexts& axes : combinations) add_columns(grid, backend, axes, result.cells);
+  }
+  if (std::ranges::all_of(grid.backends, is_device)) return result;
+  for (const int cpus : grid.cpus) {
+    for (const int threads : grid.threads) {
+      if (cpus % threads == 0) continue;
+      result.left_out.push_back(
+          fmt::format("{} CPUs are no whole number of ranks with {} threads each", cpus, threads));
     }
   }
   return result;
@@ -52,14 +102,20 @@ SweepCells cells_of(const SweepGrid& grid) {
 std::string cell_name(const Cell& c) {
   const std::string batch =
       c.batch_per_rank ? fmt::format("w{}", *c.batch_per_rank) : fmt::format("b{}", c.batch);
-  return fmt::format("np{}-t{}-{}-{}", c.ranks, c.threads, batch, c.backend);
+  std::string name = fmt::format("np{}-t{}-{}-{}", c.ranks, c.threads, batch, c.backend);
+  for (const auto& [flag, value] : without_usual(c.axes)) {
+    name += fmt::format("-{}={}", flag, name_part(value));
+  }
+  return name;
 }
 
 std::string cell_text(const Cell& c) {
-  return fmt::format("{} rank{} x {} thread{}, batch {}{}, {}", c.ranks, c.ranks == 1 ? "" : "s",
-                     c.threads, c.threads == 1 ? "" : "s", c.batch,
-                     c.batch_per_rank ? fmt::format(" ({} per rank)", *c.batch_per_rank) : "",
-                     c.backend);
+  std::string text = fmt::format(
+      "{} rank{} x {} thread{}, batch {}{}, {}", c.ranks, c.ranks == 1 ? "" : "s", c.threads,
+      c.threads == 1 ? "" : "s", c.batch,
+      c.batch_per_rank ? fmt::format(" ({} per rank)", *c.batch_per_rank) : "", c.backend);
+  for (const auto& [flag, value] : c.axes) text += ", " + option_text(flag, value);
+  return text;
 }
 
 std::size_t EpochSize::images_of_step(std::size_t batch) const { return std::min(batch, images); }

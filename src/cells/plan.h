@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,21 +17,40 @@ struct SweepGrid {
   std::vector<std::size_t> batches;  ///< global
   std::vector<std::size_t> batches_per_rank;  ///< the global batch grows with the ranks
   std::vector<std::string> backends;
+  /// Values of the listed flags that were given (axes.h), by the flag's name.
+  std::map<std::string, std::vector<std::string>> listed{};
 };
+
+/// Calls see(flag, list) for every list of a grid, those that are empty included.
+template <class Grid, class See>
+void for_each_list(Grid& grid, const See& see) {
+  see("np", grid.cpus);
+  see("threads", grid.threads);
+  see("batch", grid.batches);
+  see("batch-per-rank", grid.batches_per_rank);
+  see("backend", grid.backends);
+  for (auto& [flag, values] : grid.listed) see(flag.c_str(), values);
+}
+
+/// Every combination of the listed flags' values; one without any where none was given.
+std::vector<FlagTexts> combinations_of(const SweepGrid&);
 
 struct SweepCells {
   std::vector<Cell> cells;            ///< what says which they are; no figures yet
   std::vector<std::string> left_out;  ///< combinations that make no cell, with the reason
 };
 
-/// Backends outermost, then CPUs, threads, batches.
+/// How many cells_of() would make.
+double count_cells(const SweepGrid&);
+
+/// Backends outermost, then listed flags by name, CPUs, threads, batches.
 SweepCells cells_of(const SweepGrid&);
 
 /// "np2-t1-b256-cpu" (ranks, threads of each, global batch), "np2-t1-w128-cpu" where 128 is the
-/// batch of each rank.
+/// batch of each rank; "np2-t1-b256-cpu-allreduce=ring" with a value that is not the usual one.
 std::string cell_name(const Cell&);
 
-/// "2 ranks x 1 thread, batch 256, cpu".
+/// "2 ranks x 1 thread, batch 256, cpu, --allreduce ring".
 std::string cell_text(const Cell&);
 
 /// An epoch of the whole training set.

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <tuple>
 
+#include "cells/axes.h"
 #include "cells/cell_reader.h"
 #include "cells/cells.h"
+#include "cells/plan.h"
 #include "core/error.h"
 #include "core/strict_json.h"
 #include "core/text.h"
@@ -123,6 +124,7 @@ Cell cell_from_json(const nlohmann::json& json, const std::string& where) {
   Cell cell;
   read_counts(reader, cell);
   cell.backend = backend_of(reader);
+  cell.axes = reader.options("axes");
   cell.status = status_of(reader);
   cell.reason = reader.text("reason");
   reader.required("seconds_per_epoch");
@@ -176,11 +178,10 @@ CellMachine machine_of(const CellReader& table) {
 
 /// Two figures for one place of the table: nobody could say which holds.
 void check_unique(const CellReader& reader, const std::vector<Cell>& cells) {
-  std::set<std::tuple<int, std::size_t, std::string, int, std::optional<int>>> seen;
+  std::set<Place> seen;
   for (const Cell& c : cells) {
-    if (seen.emplace(c.ranks, c.batch, c.backend, c.threads, c.batch_per_rank).second) continue;
-    reader.wrong(fmt::format("two cells of {} ranks x {} threads, batch {}, backend {}", c.ranks,
-                             c.threads, c.batch, c.backend));
+    if (seen.insert(place_of(c)).second) continue;
+    reader.wrong("two cells of " + cell_text(c));
   }
 }
 

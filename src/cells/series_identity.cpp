@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "cells/axes.h"
+
 namespace cputrain::cells {
 namespace {
 
@@ -33,15 +35,26 @@ bool build_matters(const SeriesIdentity& own, const std::vector<SeriesIdentity>&
   });
 }
 
+/// The option's value, the usual one of a listed flag; empty where nothing is said.
+std::string value_in(const FlagTexts& options, const std::string& name) {
+  const auto found = options.find(name);
+  if (found != options.end()) return found->second;
+  const ListedFlag* flag = listed_flag(name);
+  return flag ? std::string(flag->usual) : "";
+}
+
 /// Those that not all series have alike.
 std::string options_text(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
+  std::set<std::string> names;
+  for (const SeriesIdentity& one : all) {
+    for (const auto& [name, value] : one.options) names.insert(name);
+  }
   std::string text;
-  for (const auto& [name, value] : own.options) {
-    const bool common = std::ranges::all_of(all, [&](const SeriesIdentity& one) {
-      const auto found = one.options.find(name);
-      return found != one.options.end() && found->second == value;
-    });
-    if (!common) text += ", " + option_text(name, value);
+  for (const std::string& name : names) {
+    const std::string value = value_in(own.options, name);
+    const bool common = std::ranges::all_of(
+        all, [&](const SeriesIdentity& one) { return value_in(one.options, name) == value; });
+    if (!common && !value.empty()) text += ", " + option_text(name, value);
   }
   return text;
 }
@@ -49,6 +62,8 @@ std::string options_text(const SeriesIdentity& own, const std::vector<SeriesIden
 }  // namespace
 
 SeriesIdentity identity_of(const CellTable& t, const Cell& c) {
+  FlagTexts options = t.options;
+  for (const auto& [flag, value] : c.axes) options[flag] = value;
   return {.backend = c.backend,
           .machine = machine_text(t.machine),
           .simulated = c.status == CellStatus::simulated || !t.machine.platform.empty(),
@@ -57,7 +72,14 @@ SeriesIdentity identity_of(const CellTable& t, const Cell& c) {
           .images = t.images_per_epoch,
           .data = t.data,
           .build = t.machine.build,
-          .options = t.options};
+          .options = without_usual(std::move(options))};
+}
+
+bool differ_in_axes_alone(SeriesIdentity a, SeriesIdentity b) {
+  for (SeriesIdentity* one : {&a, &b}) {
+    std::erase_if(one->options, [](const auto& entry) { return listed_flag(entry.first); });
+  }
+  return a == b;
 }
 
 namespace {

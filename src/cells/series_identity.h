@@ -2,7 +2,6 @@
 
 #include <compare>
 #include <cstddef>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -19,12 +18,15 @@ struct SeriesIdentity {
   int image_size = 0;
   std::size_t images = 0;  ///< an epoch
   std::string data, build;
-  std::map<std::string, std::string> options;
+  FlagTexts options;  ///< of table and cell; usual values of listed flags are left out
 
   auto operator<=>(const SeriesIdentity&) const = default;
 };
 
 SeriesIdentity identity_of(const CellTable&, const Cell&);
+
+/// Of two series: whether nothing but values of listed flags (axes.h) tells them apart.
+bool differ_in_axes_alone(SeriesIdentity, SeriesIdentity);
 
 /// "cpu", and what tells it from others: "cpu, AMD EPYC, 2 cores, --precision bf16".
 std::string name_of(const SeriesIdentity&, const std::vector<SeriesIdentity>& all);

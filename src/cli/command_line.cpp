@@ -21,6 +21,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "sweep/sweep_folder.h"
 
 namespace cputrain::cli {
 namespace {
@@ -208,6 +209,17 @@ void add_config_file(std::vector<std::string>& words, const Flags& flags, const 
   }
 }
 
+/// The flags of the sweep that --extend adds to, which hold where none is given; empty without one.
+std::string extended_sweep(const std::vector<std::string>& words) {
+  constexpr std::string_view kPrefix = "--out=";
+  const auto out = std::ranges::find_if(
+      words, [&](const std::string& word) { return word.starts_with(kPrefix); });
+  if (!is_given(words, "extend") || out == words.end()) return "";
+  const auto file = std::filesystem::path(out->substr(kPrefix.size())) / sweep::kFlagsName;
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored) ? file.string() : "";
+}
+
 /// Takes --config=FILE out of the words; empty where it is not there.
 std::string take_config(std::vector<std::string>& words, const Environment& environment) {
   std::string path;
@@ -342,6 +354,9 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
   if (!environment.empty()) check_variables(environment, all_flags(choices));
   add_environment(words, flags, environment);
   if (!config_file.empty()) add_config_file(words, flags, config_file, hint);
+  if (const std::string sweep = extended_sweep(words); !sweep.empty()) {
+    add_config_file(words, flags, sweep, hint);
+  }
   check_rivals(words, flags);
   try {
     std::ranges::reverse(words);  // CLI11 takes them from the back

@@ -6,6 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cells/axes.h"
+#include "cells/series_identity.h"
 #include "core/json_text.h"
 #include "report/forms/escapes.h"
 #include "report/grid_tables.h"
@@ -17,8 +19,26 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string name_of(const cells::Cell& c) {
-  return fmt::format("{} {}, {} × {}, batch {}, {}", c.cpus, cpus_text(c.backend, c.cpus), c.ranks,
-                     c.threads, c.batch, c.backend);
+  std::string name =
+      fmt::format("{} {}, {} × {}, batch {}, {}", c.cpus, cpus_text(c.backend, c.cpus), c.ranks,
+                  c.threads, c.batch, c.backend);
+  for (const auto& [flag, value] : c.axes) name += ", " + cells::option_text(flag, value);
+  return name;
+}
+
+/// ",precision,allreduce,...", and the values of a cell in these columns.
+std::string axes_columns() {
+  std::string columns;
+  for (const cells::ListedFlag& flag : cells::kListedFlags) columns += "," + std::string(flag.name);
+  return columns;
+}
+std::string axes_fields(const cells::Cell& c) {
+  std::string fields;
+  for (const cells::ListedFlag& flag : cells::kListedFlags) {
+    const auto value = c.axes.find(std::string(flag.name));
+    fields += "," + (value == c.axes.end() ? "" : csv_text(value->second));
+  }
+  return fields;
 }
 
 DocumentTable table_of(const std::vector<CellDifference>& differences) {
@@ -122,22 +142,24 @@ Document difference_document(const std::vector<CellDifference>& differences,
 
 std::string difference_csv(const std::vector<CellDifference>& differences) {
   std::string text =
-      "backend,cpus,ranks,threads,batch,batch_per_rank,before_status,before_seconds,after_status,"
-      "after_seconds,ratio,ratio_low,ratio_high,verdict,why\r\n";
+      "backend,cpus,ranks,threads,batch,batch_per_rank" + axes_columns() +
+      ",before_status,before_seconds,after_status,after_seconds,ratio,ratio_low,ratio_high,verdict,"
+      "why\r\n";
   const auto seconds = [](const cells::Cell& c) {
     return c.seconds_per_epoch ? fmt::format("{}", *c.seconds_per_epoch) : "";
   };
   for (const CellDifference& d : differences) {
     const cells::Cell& c = d.before;
     const Interval* interval = d.interval();
-    text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", csv_text(c.backend), c.cpus, c.ranks,
-        c.threads, c.batch, c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "",
-        cells::status_name(c.status), seconds(c), cells::status_name(d.after.status),
-        seconds(d.after), d.ratio ? fmt::format("{}", d.ratio->of_means) : "",
-        interval ? fmt::format("{}", interval->low) : "",
-        interval ? fmt::format("{}", interval->high) : "", verdict_text(d.verdict),
-        csv_text(d.why));
+    text +=
+        fmt::format("{},{},{},{},{},{}{},{},{},{},{},{},{},{},{},{}\r\n", csv_text(c.backend),
+                    c.cpus, c.ranks, c.threads, c.batch,
+                    c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "", axes_fields(c),
+                    cells::status_name(c.status), seconds(c), cells::status_name(d.after.status),
+                    seconds(d.after), d.ratio ? fmt::format("{}", d.ratio->of_means) : "",
+                    interval ? fmt::format("{}", interval->low) : "",
+                    interval ? fmt::format("{}", interval->high) : "", verdict_text(d.verdict),
+                    csv_text(d.why));
   }
   return text;
 }
@@ -155,6 +177,7 @@ Json difference_json(const std::vector<CellDifference>& differences, const cells
                      {"ranks", c.ranks},
                      {"threads", c.threads},
                      {"batch_per_rank", known(c.batch_per_rank)},
+                     {"axes", c.axes},
                      {"before",
                       {{"status", cells::status_name(c.status)},
                        {"seconds_per_epoch", known(c.seconds_per_epoch)}}},

@@ -104,8 +104,8 @@ bool same_epoch(const cells::CellTable& a, const cells::CellTable& b) {
          a.images_per_epoch == b.images_per_epoch;
 }
 
-/// Series that share a table: CPUs, and beside them devices with the same work where that is not
-/// too wide.
+/// Series that share a table where that is not too wide: CPUs, beside them devices with the same
+/// work and what differs in axes alone.
 std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
   std::vector<Chosen> parts;
   const auto columns = [&](const Chosen& part) {
@@ -116,8 +116,10 @@ std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
   for (const Series& series : table.series) {
     if ((series.*grid).empty()) continue;
     const auto fits = std::ranges::find_if(parts, [&](const Chosen& part) {
-      return cells::is_device(series.backend) && same_epoch(part.front()->about, series.about) &&
-             columns(part) + (series.*grid).cpus.size() <= kMostColumns;
+      const bool beside =
+          (cells::is_device(series.backend) && same_epoch(part.front()->about, series.about)) ||
+          cells::differ_in_axes_alone(part.front()->identity, series.identity);
+      return beside && columns(part) + (series.*grid).cpus.size() <= kMostColumns;
     });
     if (fits == parts.end()) {
       parts.push_back({&series});

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 
+#include "cells/axes.h"
 #include "cells/explanation.h"
-#include "cells/series_identity.h"
 #include "core/error.h"
 
 namespace cputrain::report {
@@ -39,19 +38,15 @@ cells::CellStatus worse(cells::CellStatus a, cells::CellStatus b) {
   return doubt(a) > doubt(b) ? a : b;
 }
 
-/// What makes two cells of a series the same one.
-using Place = std::tuple<int, int, std::size_t, std::optional<int>>;
-
 /// Cells of one series before they are placed, each with its folder.
 struct Gathered {
   cells::CellTable about;
-  std::map<Place, std::pair<cells::Cell, std::filesystem::path>> cells;
+  std::map<cells::Place, std::pair<cells::Cell, std::filesystem::path>> cells;
 };
 
 /// Takes the cell in, unless the same one is there and better founded. True where one of two went.
 bool gather(Gathered& to, const cells::Cell& cell, const std::filesystem::path& folder) {
-  const Place place{cell.ranks, cell.threads, cell.batch, cell.batch_per_rank};
-  const auto [found, fresh] = to.cells.try_emplace(place, cell, folder);
+  const auto [found, fresh] = to.cells.try_emplace(cells::place_of(cell), cell, folder);
   if (fresh) return false;
   if (doubt(cell.status) <= doubt(found->second.first.status)) found->second = {cell, folder};
   return true;
@@ -113,7 +108,7 @@ void derive(Grid& grid, std::size_t images, const cells::Prices& prices) {
 Series series_of(const cells::SeriesIdentity& identity,
                  const std::vector<cells::SeriesIdentity>& all, const Gathered& gathered,
                  const cells::Prices& prices) {
-  Series series{cells::name_of(identity, all), identity.backend, gathered.about, {}, {}};
+  Series series{cells::name_of(identity, all), identity.backend, gathered.about, {}, {}, identity};
   for (const auto& [where, found] : gathered.cells) {
     const auto& [cell, folder] = found;
     if (cell.batch_per_rank) {
@@ -143,6 +138,7 @@ ScalingTable make_scaling_table(const std::vector<CellSource>& sources,
         order.push_back(identity);
         found->second.about = source.table;
         found->second.about.cells.clear();
+        found->second.about.options = identity.options;
       }
       doubled += gather(found->second, cell, source.folder);
     }

@@ -12,6 +12,7 @@
 
 #include "cells/cells.h"
 #include "cells/prices.h"
+#include "cells/series_identity.h"
 
 /// Tables of sweeps and simulations, merged and with what follows from their times.
 namespace cputrain::report {
@@ -62,12 +63,14 @@ struct Grid {
   bool empty() const { return cells.empty(); }
 };
 
-/// The cells of one backend on one kind of machine with one model.
+/// The cells of one backend on one kind of machine with one model and one value of each axis that
+/// is neither CPUs nor batch.
 struct Series {
   std::string name;  ///< "cpu"; with machine or model where others share the backend
   std::string backend;
-  cells::CellTable about;  ///< without cells
+  cells::CellTable about;  ///< without cells; its options are those of the series
   Grid strong, weak;
+  cells::SeriesIdentity identity{};
 };
 
 struct ScalingTable {

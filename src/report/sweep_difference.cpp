@@ -2,19 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
-#include <tuple>
 
+#include "cells/axes.h"
 #include "core/text.h"
 #include "report/grid_tables.h"
 
 namespace cputrain::report {
 namespace {
 
-using ComparedPlace = std::tuple<int, int, std::size_t, std::optional<int>, std::string>;
+/// Where a cell is in both tables. A listed flag counts where one of the tables has several values
+/// of it; what holds for all of a table is what the comparison may be about.
+cells::Place compared_place(const std::vector<cells::ListedFlag>& varied,
+                            const cells::CellTable& table, cells::Cell cell) {
+  cells::FlagTexts axes;
+  for (const cells::ListedFlag& flag : varied) {
+    axes[std::string(flag.name)] = cells::value_of(flag, table, cell);
+  }
+  cell.axes = std::move(axes);
+  return cells::place_of(cell);
+}
 
-ComparedPlace place_of(const cells::Cell& c) {
-  return {c.ranks, c.threads, c.batch, c.batch_per_rank, c.backend};
+std::vector<cells::ListedFlag> varied_in_either(const cells::CellTable& before,
+                                                const cells::CellTable& after) {
+  std::vector<cells::ListedFlag> varied = cells::varied_flags(before);
+  for (const cells::ListedFlag& flag : cells::varied_flags(after)) {
+    if (std::ranges::find(varied, flag.name, &cells::ListedFlag::name) == varied.end()) {
+      varied.push_back(flag);
+    }
+  }
+  return varied;
 }
 
 /// Why an epoch of one is not the work of an epoch of the other; empty where it is, as far as both
@@ -78,10 +96,13 @@ std::vector<CellDifference> compare_sweeps(const cells::CellTable& before,
                                            const cells::CellTable& after) {
   std::vector<CellDifference> result;
   const std::string why_not = other_work(before, after);
-  std::map<ComparedPlace, const cells::Cell*> others;
-  for (const cells::Cell& cell : after.cells) others.emplace(place_of(cell), &cell);
+  const std::vector<cells::ListedFlag> varied = varied_in_either(before, after);
+  std::map<cells::Place, const cells::Cell*> others;
+  for (const cells::Cell& cell : after.cells) {
+    others.emplace(compared_place(varied, after, cell), &cell);
+  }
   for (const cells::Cell& cell : before.cells) {
-    const auto other = others.find(place_of(cell));
+    const auto other = others.find(compared_place(varied, before, cell));
     if (other != others.end()) result.push_back(compared(cell, *other->second, why_not));
   }
   return result;

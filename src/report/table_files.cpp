@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cells/axes.h"
 #include "core/json_text.h"
 #include "report/forms/escapes.h"
 #include "report/serial_fit.h"
@@ -20,7 +21,8 @@ Value reference_ratio(const std::optional<ReferenceTable>& reference, const Seri
 }
 
 constexpr const char* kCellColumns =
-    "series,backend,cpus,batch,batch_per_rank,ranks,threads,quickest,status,seconds_per_epoch,"
+    "series,backend,cpus,batch,batch_per_rank,ranks,threads,precision,allreduce,compress,lr,"
+    "quickest,status,seconds_per_epoch,"
     "seconds_min,seconds_max,repeats,steps,includes_warm_up,images_per_second,speed_up,"
     "efficiency,suspect,gflops,fma_gflops,peak_share,triad_gbs,stolen,cpu_wait,final_loss,"
     "final_accuracy,"
@@ -38,13 +40,16 @@ std::string csv_line(const Series& series, const ScalingCell& place, const cells
   const auto derived = [&](Value value) { return quickest ? csv_number(value) : ""; };
   std::string line = csv_text(series.name) + "," + csv_text(c.backend);
   const auto add = [&](const std::string& field) { line += "," + field; };
+  for (const std::string& field : {std::to_string(c.cpus), std::to_string(c.batch),
+                                   c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "",
+                                   std::to_string(c.ranks), std::to_string(c.threads)}) {
+    add(field);
+  }
+  for (const cells::ListedFlag& flag : cells::kListedFlags) {
+    add(csv_text(cells::value_of(flag, series.about, c)));
+  }
   for (const std::string& field :
-       {std::to_string(c.cpus),
-        std::to_string(c.batch),
-        c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "",
-        std::to_string(c.ranks),
-        std::to_string(c.threads),
-        std::string(quickest ? "1" : "0"),
+       {std::string(quickest ? "1" : "0"),
         cells::status_name(c.status),
         csv_number(c.seconds_per_epoch),
         csv_number(c.spread ? Value(c.spread->min) : std::nullopt),

@@ -18,7 +18,9 @@ std::string list_text(const std::vector<T>& values) {
   return fmt::format("{}", fmt::join(values, ","));
 }
 
-/// Error(usage) where a grid has more cells, or larger batches, than the readers of a table take.
+/// Error(usage) where a grid has more cells than the readers of a table take.
+void check_size(const cells::SweepGrid&);
+/// The same for larger batches.
 void check_limits(const std::vector<cells::Cell>&, const cells::SweepGrid&);
 
 }  // namespace cputrain::sweep

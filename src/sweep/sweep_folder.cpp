@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <set>
+#include <thread>
 
 #include "core/error.h"
 #include "core/json_text.h"
@@ -16,8 +19,8 @@
 namespace cputrain::sweep {
 namespace {
 
-constexpr const char* kFlagsName = "sweep.json";
 constexpr const char* kLockName = "lock";
+constexpr const char* kTurnName = "lock-extend";
 constexpr const char* kMachineName = "machine.json";
 
 std::string value_text(const nlohmann::json& flags, const std::string& name) {
@@ -26,12 +29,14 @@ std::string value_text(const nlohmann::json& flags, const std::string& name) {
 }
 
 /// What two sweeps differ in: "--batch 16,32 there, 64 here"; empty where they are the same.
-std::string difference(const nlohmann::json& there, const nlohmann::json& here) {
+std::string difference(const nlohmann::json& there, const nlohmann::json& here,
+                       std::set<std::string> left_out) {
   std::vector<std::string> parts;
   std::set<std::string> names;
   for (const auto& [name, value] : there.items()) names.insert(name);
   for (const auto& [name, value] : here.items()) names.insert(name);
-  names.erase("out");  // the folder may be named in other words, or have been moved
+  left_out.insert("out");  // the folder may be named in other words, or have been moved
+  std::erase_if(names, [&](const std::string& name) { return left_out.contains(name); });
   for (const std::string& name : names) {
     const std::string old = value_text(there, name), now = value_text(here, name);
     if (old != now)
@@ -56,7 +61,7 @@ std::optional<nlohmann::json> flags_there(const std::filesystem::path& folder) {
 void throw_away(const std::filesystem::path& folder) {
   std::error_code error;
   for (const char* part :
-       {"cells", cells::kCellsName, kPlanName, kMachineName, "report.md", "report.csv",
+       {"cells", cells::kCellsName, kPlanName, kMachineName, kKeptName, "report.md", "report.csv",
         "report.json", "report.tex", "report.html", "seconds.svg", kFlagsName}) {
     std::filesystem::remove_all(folder / part, error);
     if (error) {
@@ -69,12 +74,28 @@ void throw_away(const std::filesystem::path& folder) {
 }
 
 void check_folder(const SweepPlan& plan, const nlohmann::json& there) {
-  const std::string differs = difference(there, plan.flags);
+  std::set<std::string> of_grid;
+  for (const auto& flags : {there, nlohmann::json(plan.flags)}) {
+    for (const auto& [name, value] : flags.items()) {
+      if (is_of_grid(name)) of_grid.insert(name);
+    }
+  }
+  const std::string otherwise = difference(there, plan.flags, of_grid);
+  if (plan.kept) {
+    if (otherwise.empty()) return;
+    fail(ExitCode::usage,
+         fmt::format("--extend adds cells to the sweep in {}, and these flags would change how all "
+                     "of its cells are measured: {}; leave them as they are there, or name another "
+                     "folder",
+                     plan.folder.string(), otherwise));
+  }
+  const std::string differs = difference(there, plan.flags, {});
   if (differs.empty()) return;
   fail(ExitCode::usage,
-       fmt::format("--out {} holds another sweep ({}); name another folder, or --overwrite to "
+       fmt::format("--out {} holds another sweep ({}); name another folder{}, or --overwrite to "
                    "throw that one away",
-                   plan.folder.string(), differs));
+                   plan.folder.string(), differs,
+                   otherwise.empty() ? ", --extend to add what is new here to it" : ""));
 }
 
 /// A folder with something else in it is not ours to write into.
@@ -106,16 +127,30 @@ std::string difference(const cells::CellMachine& there, const cells::CellMachine
 
 }  // namespace
 
-system::FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite,
-                                   system::FileLock::Kind kind) {
+namespace {
+
+/// Tasks end before an extension could tell them what is new.
+void refuse_beside_tasks(const SweepPlan& plan) {
+  if (!system::FileLock::take(plan.folder / kLockName, system::FileLock::Kind::shared)) return;
+  fail(ExitCode::usage,
+       fmt::format("--extend: tasks are at work in {} (they would not measure what is new); add "
+                   "--plan-only, and start the tasks that it names",
+                   plan.folder.string()));
+}
+
+}  // namespace
+
+std::optional<system::FileLock> open_sweep_folder(const SweepPlan& plan, bool overwrite,
+                                                  system::FileLock::Kind kind) {
   system::make_folder(plan.folder);
   auto lock = system::FileLock::take(plan.folder / kLockName,
                                      overwrite ? system::FileLock::Kind::exclusive : kind);
-  if (!lock) {
+  if (!lock && !plan.kept) {
     fail(ExitCode::usage, fmt::format("--out {}: another sweep is at work in it (they would write "
                                       "the same files); wait for it, or name another folder",
                                       plan.folder.string()));
   }
+  if (!lock) refuse_beside_tasks(plan);
   auto there = flags_there(plan.folder);
   if (there && overwrite) {
     throw_away(plan.folder);
@@ -125,9 +160,37 @@ system::FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite,
     check_folder(plan, *there);
   } else {
     check_foreign(plan);
+  }
+  if (plan.kept) {
+    system::write_own_file(plan.folder / kKeptName, json_text(to_json(*plan.kept), 1) + "\n");
+  }
+  if (plan.kept || !there) {
     system::write_own_file(plan.folder / kFlagsName, json_text(plan.flags, 1) + "\n");
   }
-  return std::move(*lock);
+  return lock;
+}
+
+system::FileLock wait_for_turn(const std::filesystem::path& folder) {
+  for (;;) {
+    auto turn = system::FileLock::take(folder / kTurnName, system::FileLock::Kind::exclusive);
+    if (turn) return std::move(*turn);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+bool is_extended(const SweepPlan& plan) {
+  const auto there = flags_there(plan.folder);
+  return there && !difference(*there, plan.flags, {}).empty();
+}
+
+cells::SweepGrid grid_there(const std::filesystem::path& folder) {
+  const auto there = flags_there(folder);
+  if (!there) {
+    fail(ExitCode::usage, fmt::format("--extend: {} holds no sweep to add cells to; leave --extend "
+                                      "out to begin one",
+                                      folder.string()));
+  }
+  return grid_from(*there, (folder / kFlagsName).string());
 }
 
 system::FileLock lock_cell(const SweepPlan& plan, const cells::Cell& cell) {
@@ -143,12 +206,11 @@ system::FileLock lock_cell(const SweepPlan& plan, const cells::Cell& cell) {
   return std::move(*lock);
 }
 
-void write_plan(const SweepPlan& plan, const std::vector<std::string>& backends) {
+void write_plan(const SweepPlan& plan) {
   std::string text, why;
   std::size_t missing = 0;
   for (const cells::Cell& cell : plan.cells) {
-    if (const std::string reason = cells::why_not(plan.launching, cell, backends);
-        !reason.empty()) {
+    if (const std::string reason = plan.why_not(cell); !reason.empty()) {
       ++missing;
       why = reason;
       continue;

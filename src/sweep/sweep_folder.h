@@ -5,19 +5,30 @@
 
 namespace cputrain::sweep {
 
-/// Opens the folder of a sweep: makes it, or finds the same sweep in it. Error(usage) where it
-/// holds another one and `overwrite` is not given, or where another sweep is at work in it. Several
-/// tasks may share it.
-system::FileLock open_sweep_folder(const SweepPlan&, bool overwrite, system::FileLock::Kind);
+/// Opens the folder of a sweep: makes it, or finds the same sweep in it, or adds an extension's
+/// cells to that. Error(usage) where it holds another one and `overwrite` is not given, or where
+/// another sweep is at work in it. Several tasks may share it. Nothing where an extension's cells
+/// were added to a sweep at work, which measures them: see is_extended().
+std::optional<system::FileLock> open_sweep_folder(const SweepPlan&, bool overwrite,
+                                                  system::FileLock::Kind);
+
+/// The turn to extend a sweep, or to end one that may have been extended; waits for it.
+system::FileLock wait_for_turn(const std::filesystem::path& folder);
+/// Whether the folder's sweep has other cells by now than this plan of it.
+bool is_extended(const SweepPlan&);
 
 /// Held by a task as long as it measures a cell. Error(usage) where another one does.
 system::FileLock lock_cell(const SweepPlan&, const cells::Cell&);
 
+inline constexpr const char* kFlagsName = "sweep.json";
 inline constexpr const char* kPlanName = "plan.txt";
 inline constexpr const char* kCellName = "cell.json";  ///< of one cell, beside its run folders
 
 /// plan.txt: the command of every training, one a line, but for cells that cannot be measured here.
-void write_plan(const SweepPlan&, const std::vector<std::string>& backends);
+void write_plan(const SweepPlan&);
+
+/// The grid of the sweep that the folder holds. Error(usage) where it holds none.
+cells::SweepGrid grid_there(const std::filesystem::path& folder);
 
 /// What measured the cells there, which build, and since when: machine.json, a table without cells,
 /// written once by what measures first. Nothing where it is not there. Older ones name no date and

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <utility>
 
+#include "cells/axes.h"
 #include "cells/run_machine.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -17,6 +19,8 @@
 #include "job/validation_watchers.h"
 #include "model/summary.h"
 #include "sweep/grid_limits.h"
+#include "sweep/listed_values.h"
+#include "sweep/sweep_folder.h"
 #include "system/child_process.h"
 
 namespace cputrain::sweep {
@@ -40,6 +44,21 @@ bool on_a_cluster() {
   return hosts && std::string_view(hosts) != "1";
 }
 
+std::vector<cells::BackendHere> backends_here(const SweepRequest& request,
+                                              const job::Services& services) {
+  std::vector<cells::BackendHere> all;
+  for (const std::string& name : services.backends) {
+    cells::BackendHere& here = all.emplace_back(cells::BackendHere{name});
+    const auto precisions = request.precisions.find(name);
+    if (precisions != request.precisions.end()) here.precisions = precisions->second;
+    const auto list = services.devices ? services.devices(name) : std::nullopt;
+    if (!list) continue;
+    here.devices = list->devices.size();
+    here.why_none = list->why_none;
+  }
+  return all;
+}
+
 cells::Launching launching_of(const SweepRequest& request, const job::Services& services,
                               const placement::Machine& machine) {
   const int allowed = static_cast<int>(machine.allowed_cpus.size());
@@ -51,7 +70,8 @@ cells::Launching launching_of(const SweepRequest& request, const job::Services& 
           .open_mpi = !cells::mpi_library(services.libraries).empty(),
           .as_root = ::geteuid() == 0,
           .oversubscribe = request.oversubscribe,
-          .cluster = on_a_cluster()};
+          .cluster = on_a_cluster(),
+          .backends = backends_here(request, services)};
 }
 
 /// "./cputrain" where that is this program, else where it lies. A wheel's launcher stands before
@@ -74,9 +94,9 @@ std::filesystem::path seen_from_here(const std::filesystem::path& path) {
   return inside ? near : path;
 }
 
-cells::SweepGrid grid_of(const SweepRequest& request, const job::TrainingSpec& spec,
-                         const placement::Machine& machine) {
-  cells::SweepGrid grid = request.grid;
+cells::SweepGrid grid_of(const SweepRequest& request, const std::optional<cells::SweepGrid>& there,
+                         const job::TrainingSpec& spec, const placement::Machine& machine) {
+  cells::SweepGrid grid = there ? united(*there, request.grid) : request.grid;
   if (grid.cpus.empty()) grid.cpus = usual_cpus(static_cast<int>(machine.allowed_cpus.size()));
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {spec.batch};
   return grid;
@@ -85,17 +105,15 @@ cells::SweepGrid grid_of(const SweepRequest& request, const job::TrainingSpec& s
 /// As `--config` reads it.
 nlohmann::ordered_json flags_of(const job::TrainingFlags& flags, const cells::SweepGrid& grid,
                                 int repeats, const std::string& folder) {
-  nlohmann::ordered_json json{{"np", list_text(grid.cpus)},
-                              {"threads", list_text(grid.threads)},
-                              {"backend", list_text(grid.backends)},
-                              {"repeat", repeats}};
-  if (!grid.batches.empty()) json["batch"] = list_text(grid.batches);
-  if (!grid.batches_per_rank.empty()) json["batch-per-rank"] = list_text(grid.batches_per_rank);
-  const std::set<std::string> grids{"np",      "threads",   "backend",  "repeat", "batch",
-                                    "out",     "overwrite", "retry",    "task",   "batch-per-rank",
-                                    "collect", "plan-only", "reference"};
+  nlohmann::ordered_json json;
+  cells::for_each_list(grid, [&](const char* name, const auto& list) {
+    if (!list.empty()) json[name] = list_text(list);
+  });
+  json["repeat"] = repeats;
+  const std::set<std::string> own{"repeat", "out",     "overwrite", "retry",    "task",
+                                  "extend", "collect", "plan-only", "reference"};
   for (const auto& [name, value] : flags.given) {
-    if (grids.contains(name)) continue;
+    if (own.contains(name) || is_of_grid(name)) continue;
     if (flags.switches.contains(name))
       json[name] = true;
     else
@@ -160,6 +178,12 @@ std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int re
   add("--batch", std::to_string(cell.batch));
   add("--backend", cell.backend);
   add("--threads", std::to_string(cell.threads));
+  for (const auto& [flag, value] : cells::without_usual(cell.axes)) {
+    words.insert(words.end(), {"--" + flag, value});
+  }
+  if (!precision.empty() && !cells::without_usual(cell.axes).contains("precision")) {
+    add("--precision", precision);
+  }
   if (!full_epochs) {
     const cells::StepPlan plan = steps_of(cell);
     add("--steps", std::to_string(plan.warm_up + plan.measured));
@@ -175,6 +199,99 @@ std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int re
   return words;
 }
 
+std::string SweepPlan::why_not(const cells::Cell& cell) const {
+  const auto impossible = never.find(cell.axes);
+  return impossible == never.end() ? cells::why_not(launching, cell) : impossible->second;
+}
+
+namespace {
+
+/// One that all backends have, where they have not the usual one; empty where they have it, or
+/// where every cell is asked for another.
+std::string common_precision(const cells::SweepGrid& grid, const SweepRequest& request) {
+  const auto asked = grid.listed.find("precision");
+  if (asked != grid.listed.end() &&
+      std::ranges::find(asked->second, cells::kOwnDefault) == asked->second.end()) {
+    return "";
+  }
+  std::vector<std::string> common;
+  bool first = true;
+  for (const std::string& backend : grid.backends) {
+    const auto here = request.precisions.find(backend);
+    if (here == request.precisions.end()) continue;  // a column of n/a
+    if (std::exchange(first, false)) common = here->second;
+    std::erase_if(common, [&](const std::string& precision) {
+      return std::ranges::find(here->second, precision) == here->second.end();
+    });
+  }
+  const std::string usual = job::TrainingFlags{}.precision;
+  if (first || std::ranges::find(common, usual) != common.end()) return "";
+  if (!common.empty()) return common.front();
+  fail(ExitCode::usage,
+       fmt::format("--backend {}: there is no precision that all of them have; name one or more "
+                   "with --precision, and what a backend cannot do is n/a",
+                   list_text(grid.backends)));
+}
+
+/// Training images of each batch, by the cell with most steps.
+std::map<std::size_t, std::size_t> images_of(const std::vector<cells::Cell>& cells,
+                                             const SweepPlan& plan) {
+  std::map<std::size_t, std::size_t> images;
+  for (const cells::Cell& cell : cells) {
+    std::size_t& most = images[cell.batch];
+    most = std::max(most, plan.steps_of(cell).images);
+  }
+  return images;
+}
+
+/// The cells in the order of their tasks, and the images of their batches. What an earlier
+/// extension kept stays, and a new one keeps what is there now.
+void plan_cells(SweepPlan& plan, const cells::SweepGrid& grid,
+                const std::optional<cells::SweepGrid>& there, bool fresh) {
+  Kept kept = fresh ? Kept{} : kept_in(plan.folder);
+  if (there) {
+    std::vector<cells::Cell> before = cells::cells_of(*there).cells;
+    put_in_order(before, kept);
+    kept.order.clear();
+    for (const cells::Cell& cell : before) kept.order.push_back(cells::cell_name(cell));
+    kept.images.merge(images_of(before, plan));
+    plan.kept = kept;
+    plan.added_from = before.size();
+  }
+  cells::SweepCells cells = cells::cells_of(grid);
+  plan.cells = std::move(cells.cells);
+  plan.left_out = std::move(cells.left_out);
+  put_in_order(plan.cells, kept);
+  plan.images = std::move(kept.images);
+  plan.images.merge(images_of(plan.cells, plan));
+}
+
+/// What holds for all cells of the table.
+cells::FlagTexts options_of(const SweepRequest& request, const cells::SweepGrid& grid,
+                            const std::string& precision) {
+  cells::FlagTexts options = request.options;
+  for (const auto& [flag, values] : grid.listed) {
+    if (values.size() == 1) options[flag] = values.front();
+  }
+  if (!precision.empty()) options["precision"] = precision;
+  return options;
+}
+
+/// Refuses a sweep of which no combination can be trained, and remembers those that cannot.
+void find_impossible(SweepPlan& plan, const job::TrainingFlags& flags) {
+  std::set<cells::FlagTexts> combinations;
+  for (const cells::Cell& cell : plan.cells) combinations.insert(cell.axes);
+  for (const cells::FlagTexts& axes : combinations) {
+    const std::string why = why_never(flags, axes);
+    if (!why.empty()) plan.never.emplace(axes, why);
+  }
+  if (plan.never.size() == combinations.size()) {
+    fail(ExitCode::usage, plan.never.begin()->second);
+  }
+}
+
+}  // namespace
+
 SweepPlan plan_sweep(const job::TrainingFlags& flags, const SweepRequest& request,
                      const job::Services& services) {
   if (services.launcher.present()) {
@@ -182,38 +299,38 @@ SweepPlan plan_sweep(const job::TrainingFlags& flags, const SweepRequest& reques
          "a sweep under mpirun or srun (each of its trainings starts its own ranks); start it "
          "without, and name what starts ranks with --launcher");
   }
-  const job::TrainingSpec spec = job::choose_training(flags);
+  check_size(request.grid);
+  const job::TrainingSpec spec = choose_any(flags, request.grid);
   const placement::Machine machine = services.machine();
   const data::DataSource source = services.data.open(flags.data_request(spec.seed));
   if (request.full_epochs) job::check_watchers(spec, source);
   const model::Graph graph = job::build_graph(spec, job::classes_of(spec, source));
-  const cells::SweepGrid grid = grid_of(request, spec, machine);
 
   SweepPlan plan;
   plan.folder = flags.out.empty() ? std::filesystem::path("sweeps") / spec.model->name
                                   : seen_from_here(flags.out);
-  cells::SweepCells cells = cells::cells_of(grid);
-  plan.cells = std::move(cells.cells);
-  plan.left_out = std::move(cells.left_out);
+  std::optional<cells::SweepGrid> there;
+  if (request.extend) there = grid_there(plan.folder);
+  const cells::SweepGrid grid = grid_of(request, there, spec, machine);
+  plan.repeats = request.repeats;
+  plan.full_epochs = request.full_epochs;
+  if (flags.steps) plan.steps = static_cast<int>(*flags.steps);
+  plan.epoch = {source.train.size(), spec.plan.drop_last};
+  check_size(grid);
+  plan_cells(plan, grid, there, flags.overwrite);
   if (plan.cells.empty()) {
     fail(ExitCode::usage, fmt::format("--np {} --threads {}: {}", list_text(grid.cpus),
                                       list_text(grid.threads), plan.left_out.front()));
   }
   check_limits(plan.cells, grid);
-  plan.repeats = request.repeats;
-  plan.full_epochs = request.full_epochs;
-  if (flags.steps) plan.steps = static_cast<int>(*flags.steps);
-  plan.epoch = {source.train.size(), spec.plan.drop_last};
-  for (const cells::Cell& cell : plan.cells) {
-    std::size_t& most = plan.images[cell.batch];
-    most = std::max(most, plan.steps_of(cell).images);
-  }
+  find_impossible(plan, flags);
+  plan.precision = common_precision(grid, request);
   plan.flops_per_image = graph.training_flops();
   plan.launching = launching_of(request, services, machine);
   plan.program = program_path();
   plan.passed_on = request.passed_on;
   plan.table = table_of(services, spec, graph, machine);
-  plan.table.options = request.options;
+  plan.table.options = options_of(request, grid, plan.precision);
   plan.table.images_per_epoch = plan.epoch.images;
   if (plan.full_epochs) plan.table.validation_images = source.validation.size();
   nlohmann::ordered_json given = flags_of(flags, grid, plan.repeats, plan.folder.string());

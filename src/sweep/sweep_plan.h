@@ -8,6 +8,7 @@
 #include "cells/plan.h"
 #include "job/session/services.h"
 #include "job/spec/training_flags.h"
+#include "sweep/extension.h"
 #include "sweep/sweep_request.h"
 
 namespace cputrain::sweep {
@@ -29,8 +30,14 @@ struct SweepPlan {
   cells::Launching launching;
   std::string program;                 ///< as one would type it here
   std::vector<std::string> passed_on;  ///< flags for every training
-  cells::CellTable table;              ///< without cells
-  nlohmann::ordered_json flags;        ///< what makes this sweep this sweep: for --config
+  /// Chosen, where nobody asked for one and the backends' usual ones differ; else empty.
+  std::string precision;
+  /// Why no training can have these values of listed flags together.
+  std::map<cells::FlagTexts, std::string> never;
+  std::optional<Kept> kept;      ///< where this is an extension: what stays
+  std::size_t added_from = 0;    ///< the first cell that an extension adds, from 0
+  cells::CellTable table;        ///< without cells
+  nlohmann::ordered_json flags;  ///< what makes this sweep this sweep: for --config
 
   cells::StepPlan steps_of(const cells::Cell& cell) const {
     return cells::steps_for(cell, epoch, steps);
@@ -43,6 +50,8 @@ struct SweepPlan {
   /// Training images that go through the network in one run of a cell.
   double images_of_run(const cells::Cell&) const;
   std::vector<std::string> words_of_run(const cells::Cell&, int repeat) const;
+  /// Why a cell cannot be measured here, in words; empty where it can.
+  std::string why_not(const cells::Cell&) const;
 };
 
 /// Looks at model, data and machine; starts no ranks. Error(usage, data) for what no training of

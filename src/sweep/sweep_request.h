@@ -13,11 +13,13 @@ namespace cputrain::sweep {
 struct SweepRequest {
   cells::SweepGrid grid;
   bool full_epochs = false, oversubscribe = false;
-  bool plan_only = false, collect = false, retry = false;
+  bool plan_only = false, collect = false, retry = false, extend = false;
   std::optional<int> task;
   std::string launcher;
   int repeats = 3;  ///< of a cell
 
+  /// What --precision may ask each backend of this build for.
+  std::map<std::string, std::vector<std::string>> precisions;
   /// Words for every training of the sweep, whatever its cell.
   std::vector<std::string> passed_on;
   /// The flags among them that make another experiment of it, apart from what a table says in

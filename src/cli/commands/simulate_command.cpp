@@ -110,6 +110,7 @@ cells::SweepCells planned_cells(const simulation::SimulationRequest& request,
   for (int n = 1; request.cpus.empty() && n < all; n *= 2) grid.cpus.push_back(n);
   if (request.cpus.empty()) grid.cpus.push_back(all);
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {128, 256, 512, 1024};
+  sweep::check_size(grid);
   cells::SweepCells planned = cells::cells_of(grid);
   if (planned.cells.empty()) {
     fail(ExitCode::usage, fmt::format("--np, --threads: {}", planned.left_out.front()));

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/flags/sweep_flags.h"
@@ -33,16 +36,16 @@ bool write_table(const sweep::SweepPlan& plan, const cells::CellTable& table) {
 /// A sweep at work: its cells, what is known of them, and the file that says so.
 class Sweep {
  public:
-  Sweep(const Config& config, const job::Services& services, const sweep::SweepPlan& plan)
-      : config_(config), services_(services), plan_(plan) {
+  Sweep(const job::Services& services, const sweep::SweepPlan& plan)
+      : services_(services), plan_(plan) {
     for (const cells::Cell& cell : plan.cells) states_.push_back(sweep::state_of(plan, cell));
   }
 
   /// Measures what is missing of some cells: a repeat of each, then the next repeat of each, so
   /// that a slow minute of the machine falls on none of them alone and there is a whole table after
-  /// the first round. False where a signal asked for a stop.
-  bool measure(std::size_t first, std::size_t last) {
-    for (std::size_t i = first; i < last && config_.sweep.retry; ++i) {
+  /// the first round. `retry`: what failed, too. False where a signal asked for a stop.
+  bool measure(std::size_t first, std::size_t last, bool retry) {
+    for (std::size_t i = first; i < last && retry; ++i) {
       sweep::forget_failure(plan_, plan_.cells[i]);
       states_[i] = sweep::state_of(plan_, plan_.cells[i]);
     }
@@ -117,9 +120,7 @@ class Sweep {
     return true;
   }
 
-  std::string why_not_measured(std::size_t i) const {
-    return cells::why_not(plan_.launching, plan_.cells[i], services_.backends);
-  }
+  std::string why_not_measured(std::size_t i) const { return plan_.why_not(plan_.cells[i]); }
 
   std::string place(std::size_t i) const {
     return fmt::format("[{}/{}] {}", i + 1, plan_.cells.size(), cells::cell_text(plan_.cells[i]));
@@ -158,12 +159,17 @@ class Sweep {
                     run.steps, run.step_seconds, disturbance_text(run), ending));
   }
 
-  const Config& config_;
   const job::Services& services_;
   const sweep::SweepPlan& plan_;
   std::vector<sweep::CellState> states_;
   sweep::TimeLeft left_;
 };
+
+std::size_t added(const sweep::SweepPlan& plan) {
+  return plan.cells.size() - std::min(plan.added_from, plan.cells.size());
+}
+
+std::string counted_cells(std::size_t n) { return fmt::format("{} cell{}", n, n == 1 ? "" : "s"); }
 
 void say_plan(const sweep::SweepPlan& plan) {
   for (const std::string& line : plan.left_out) system::tell("left out: " + line);
@@ -171,6 +177,13 @@ void say_plan(const sweep::SweepPlan& plan) {
                            plan.cells.size(), plan.cells.size() == 1 ? "" : "s", plan.table.model,
                            plan.repeats, plan.repeats == 1 ? "" : "s",
                            with_commas(plan.epoch.images), plan.folder.string()));
+  if (plan.kept) system::tell(fmt::format("New: {}", counted_cells(added(plan))));
+  if (!plan.precision.empty()) {
+    system::tell(
+        fmt::format("Precision: {}, which every backend of this sweep has (--precision "
+                    "asks for others)",
+                    plan.precision));
+  }
 }
 
 /// The table on standard output, and the report in the folder, unless it is there already.
@@ -206,9 +219,9 @@ int run_task(const Config& config, const job::Services& services, const sweep::S
   }
   // Before anything of the cell is read: who had it may just have finished a training.
   const system::FileLock lock = sweep::lock_cell(plan, plan.cells[task - 1]);
-  Sweep sweep(config, services, plan);
+  Sweep sweep(services, plan);
   sweep.works_alone = false;
-  if (!sweep.measure(task - 1, task)) return stopped(plan, services);
+  if (!sweep.measure(task - 1, task, config.sweep.retry)) return stopped(plan, services);
   return static_cast<int>(ExitCode::ok);
 }
 
@@ -233,34 +246,76 @@ void refuse_emulated(const std::vector<std::string>& backends, const job::Servic
   }
 }
 
+void say_tasks(const sweep::SweepPlan& plan) {
+  const std::string file = (plan.folder / sweep::kPlanName).string();
+  if (added(plan) == 0) {
+    system::tell(fmt::format("Plan: {}, a line a training; no task is new", file));
+    return;
+  }
+  system::tell(
+      fmt::format("Plan: {}, a line a training; `--task {}` to `--task {}` measure a cell each",
+                  file, plan.added_from + 1, plan.cells.size()));
+}
+
+/// Measures what is missing, and what others add until it ends. The folder is given back with the
+/// turn to extend it, so that nobody adds cells to a sweep that looks no more.
+int measure_all(const Config& config, const job::Services& services, sweep::SweepPlan plan,
+                std::optional<system::FileLock> lock) {
+  const auto armed = services.signals->arm();
+  for (bool first = true;; first = false) {
+    sweep::settle_machine(plan);
+    Sweep sweep(services, plan);
+    bool news = sweep.write_table();
+    if (!sweep.measure(0, plan.cells.size(), first && config.sweep.retry)) {
+      return stopped(plan, services);
+    }
+    news |= sweep.write_table() || sweep.measured_something;
+    draw(plan, config, news);
+    const system::FileLock turn = sweep::wait_for_turn(plan.folder);
+    if (!sweep::is_extended(plan)) {
+      lock.reset();
+      return static_cast<int>(ExitCode::ok);
+    }
+    sweep::SweepRequest request = sweep_request(config);
+    request.extend = true;
+    plan = sweep::plan_sweep(config, request, services);
+    say_plan(plan);
+  }
+}
+
 }  // namespace
 
 int run_sweep(const Config& config, const job::Services& services) {
   refuse_emulated(config.sweep.grid.backends, services);
   // A mistake in it should show before hours of measuring.
   if (!config.reference.empty()) static_cast<void>(report::read_reference(config.reference));
+  const bool extends = config.sweep.extend;
+  std::optional<system::FileLock> turn;
+  if (extends && std::filesystem::is_directory(config.out)) turn = sweep::wait_for_turn(config.out);
   sweep::SweepPlan plan = sweep::plan_sweep(config, sweep_request(config), services);
-  const system::FileLock lock = sweep::open_sweep_folder(
+  const bool shares = config.sweep.task || (extends && config.sweep.plan_only);
+  std::optional<system::FileLock> lock = sweep::open_sweep_folder(
       plan, config.overwrite,
-      config.sweep.task ? system::FileLock::Kind::shared : system::FileLock::Kind::exclusive);
+      shares ? system::FileLock::Kind::shared : system::FileLock::Kind::exclusive);
+  turn.reset();
   say_plan(plan);
-  if (!config.sweep.task && !config.sweep.collect) sweep::write_plan(plan, services.backends);
-  if (config.sweep.plan_only) {
+  if (!config.sweep.task && !config.sweep.collect) sweep::write_plan(plan);
+  if (!lock) {
     system::tell(
-        fmt::format("Plan: {}, a line a training; `--task 1` to `--task {}` measure a cell each",
-                    (plan.folder / "plan.txt").string(), plan.cells.size()));
+        fmt::format("The sweep at work in {} measures them behind its own", plan.folder.string()));
+    return static_cast<int>(ExitCode::ok);
+  }
+  if (config.sweep.plan_only) {
+    say_tasks(plan);
     return static_cast<int>(ExitCode::ok);
   }
   if (config.sweep.collect) return collect(plan, config);
-  sweep::settle_machine(plan);
-  const auto armed = services.signals->arm();
-  if (config.sweep.task) return run_task(config, services, plan);
-  Sweep sweep(config, services, plan);
-  bool news = sweep.write_table();
-  if (!sweep.measure(0, plan.cells.size())) return stopped(plan, services);
-  news |= sweep.write_table() || sweep.measured_something;
-  draw(plan, config, news);
-  return static_cast<int>(ExitCode::ok);
+  if (config.sweep.task) {
+    sweep::settle_machine(plan);
+    const auto armed = services.signals->arm();
+    return run_task(config, services, plan);
+  }
+  return measure_all(config, services, std::move(plan), std::move(lock));
 }
 
 }  // namespace cputrain::cli

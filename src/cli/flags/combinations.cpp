@@ -111,21 +111,13 @@ void choose_precisions(Config& config, const CommandLineChoices& choices) {
   config.precision = config.precisions.front();
 }
 
-/// Each backend has its own precisions. A sweep's columns may be of backends that this build lacks,
-/// of which the table says so; info and data compute nothing.
-void check_precision(const Config& config, const CommandLineChoices& choices) {
+/// Each backend has its own precisions; info and data compute nothing.
+void check_precision(Config& config, const CommandLineChoices& choices) {
   if (config.command == "info" || config.command == "data") return;
+  if (config.command == "sweep") return settle_precisions(config, choices);
   const auto able = choices.backends_with(config.precision), here = choices.backend_names();
-  const bool sweeps = config.command == "sweep";
-  const auto lacks_it = [&](const std::string& name) {
-    if (sweeps && std::ranges::find(here, name) == here.end()) return false;
-    return std::ranges::find(able, name) == able.end();
-  };
-  const std::vector<std::string> asked =
-      sweeps ? config.sweep.grid.backends : std::vector{config.backend};
-  const auto lacking = std::ranges::find_if(asked, lacks_it);
-  if (lacking == asked.end()) return;
-  check_usual_precision(config, choices, *lacking);
+  if (std::ranges::find(able, config.backend) != able.end()) return;
+  check_usual_precision(config, choices, config.backend);
   const bool built = std::ranges::any_of(
       able, [&](const auto& name) { return std::ranges::find(here, name) != here.end(); });
   fail(ExitCode::usage, fmt::format("--precision {} needs --backend {}{}", config.precision,

@@ -129,7 +129,11 @@ void add_rule_flags(Flags& f, Config& c) {
 
 void add_rate_flags(Flags& f, Config& c) {
   f.group("Learning rate");
-  f.real("lr", c.lr, 0, 1e6, "learning rate [the model's, or Keras' default for --optimizer]");
+  add_listed_flag(f, c,
+                  {"lr", "X", "learning rate [the model's, or Keras' default for --optimizer]",
+                   [](const std::string& text) {
+                     return fmt::format("{}", Flags::parse_real("lr", text, 0, 1e6));
+                   }});
   f.choice("lr-scale", {"none", "linear", "sqrt", "pow23"},
            "multiply the rate by n, by its root or by its power 2/3; n is batch / --base-batch or, "
            "without that flag, the number of ranks [none]",
@@ -177,13 +181,19 @@ void add_training_flags(Flags& f, Config& c) {
 
 void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices,
                         const std::string& usual = "float") {
-  f.choice(
-      "precision", {"float", "bf16", "exact", "double"},
-      "number format of products. bf16: 16-bit brain floats in convolutions where that is "
-      "faster (CPUs with AVX512-BF16). exact: 32-bit floats on GPUs, too, the only one of them "
-      "so far. double: " +
-          join(choices.backends_with("double"), " or ") + " backend only [" + usual + "]",
-      [&c](const std::string& name) { c.precision = name; });
+  const std::vector<std::string> names{"float", "bf16", "exact", "double"};
+  add_listed_flag(
+      f, c,
+      {"precision", join(names, "|"),
+       "number format of products. bf16: 16-bit brain floats in convolutions where that is "
+       "faster (CPUs with AVX512-BF16). exact: 32-bit floats on GPUs, too, the only one of them "
+       "so far. double: " +
+           join(choices.backends_with("double"), " or ") + " backend only [" + usual + "]",
+       [names](const std::string& name) {
+         Flags::check_choice("precision", name, names);
+         return name;
+       }});
+  f.suggest("precision", names);
 }
 
 void add_bind_flag(Flags& f, Config& c) {
@@ -194,7 +204,7 @@ void add_bind_flag(Flags& f, Config& c) {
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (c.command == "sweep") {  // whose grid has the rest of them
     f.group("Machine");
-    add_precision_flag(f, c, choices);
+    add_precision_flag(f, c, choices, "one that all of --backend have: float, else exact");
     add_bind_flag(f, c);
   } else {
     add_processor_flags(f, c, choices);
@@ -203,28 +213,7 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
           "threads for images [as --threads to decode them, 1 in 8 of these to change them during "
           "steps]");
   add_kernel_choice_flags(f, c);
-  if (computes_gradients(c)) {
-    f.parsed(
-        "allreduce", "NAME",
-        "algorithm that sums gradients: auto, mpi, shm, ring, recursive-doubling, rabenseifner, "
-        "tree, hierarchical[+NAME] or ps; by bytes: NAME:0-8192;NAME:8193-max [auto]",
-        [&c](const std::string& text) { c.allreduce = comm::parse_allreduce(text); });
-    f.suggest("allreduce", {"auto", "mpi", "shm", "ring", "recursive-doubling", "rabenseifner",
-                            "tree", "hierarchical", "ps"});
-    f.yes("reproducible", c.reproducible,
-          "compute the same bits at any number of ranks and threads on one kind of CPU. "
-          "--micro-batch (8) is then the number of images whose gradient is formed at once");
-    f.parsed("compress", "METHOD",
-             "how gradients travel over a slow network: none, fp16, bf16, topk[:FRACTION] (0.01) "
-             "or powersgd[:RANK] (4) [none]",
-             [&c](const std::string& text) { c.compress = exchange::parse_compression(text); });
-    f.suggest("compress", {"none", "fp16", "bf16", "topk", "powersgd"});
-    f.real("bucket-mb", c.bucket_mb, 0, 1e6,
-           "least size in MB of the pieces in which gradients travel during backward [25]");
-    f.yes_or_no("shard-dense", c.shard_dense,
-                "let the ranks of a node compute large dense layers together, some inputs each "
-                "[from three ranks on, where fewer bytes move]");
-  }
+  if (computes_gradients(c)) add_exchange_flags(f, c);
 }
 
 void add_synth_flags(Flags& f, Config& c) {

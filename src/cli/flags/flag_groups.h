@@ -24,6 +24,8 @@ void add_processor_flags(Flags&, Config&, const CommandLineChoices&,
 void add_log_flags(Flags&, Config&);
 /// Which convolutions a backend may use.
 void add_kernel_choice_flags(Flags&, Config&);
+/// How gradients are summed over ranks.
+void add_exchange_flags(Flags&, Config&);
 /// Checkpoints, resuming, numbers that are none.
 void add_safety_flags(Flags&, Config&);
 /// What a command writes, and where.

@@ -123,15 +123,18 @@ void Flags::list(const std::string& name, std::vector<std::string>& target, cons
   });
 }
 
+void Flags::check_choice(const std::string& name, const std::string& text,
+                         const std::vector<std::string>& choices) {
+  if (std::ranges::find(choices, text) != choices.end()) return;
+  fail(ExitCode::usage, fmt::format("--{} {}: must be one of {}{}", name, text, join(choices, ", "),
+                                    hint_for_value(name, text, choices)));
+}
+
 void Flags::choice(const std::string& name, const std::vector<std::string>& choices,
                    const std::string& help, std::function<void(const std::string&)> set) {
   add(name, join(choices, "|"), help,
       [name, choices, set = std::move(set)](const std::string& text) {
-        if (std::ranges::find(choices, text) == choices.end()) {
-          fail(ExitCode::usage,
-               fmt::format("--{} {}: must be one of {}{}", name, text, join(choices, ", "),
-                           hint_for_value(name, text, choices)));
-        }
+        check_choice(name, text, choices);
         set(text);
       });
   suggest(name, choices);

@@ -65,6 +65,9 @@ class Flags {
 
   void choice(const std::string& name, const std::vector<std::string>& choices,
               const std::string& help, std::function<void(const std::string&)> set);
+  /// Error(usage) where the text is none of them.
+  static void check_choice(const std::string& name, const std::string& text,
+                           const std::vector<std::string>& choices);
 
   /// A value that `set` reads, or refuses with Error(usage).
   void parsed(const std::string& name, const std::string& meta, const std::string& help,
@@ -85,6 +88,10 @@ class Flags {
   void alias(const std::string& word, const std::string& name);
   /// Words that the value of a flag that was added may be, or begin with; for completions.
   void suggest(const std::string& name, std::vector<std::string> words);
+
+  /// Error(usage) where the text is no number from min to max.
+  static double parse_real(const std::string& name, const std::string& text, double min,
+                           double max);
 
   const std::set<std::string>& names() const { return names_; }
   /// Words for the flags' names, and what they stand for.
@@ -110,9 +117,6 @@ class Flags {
                                   std::int64_t min, std::int64_t max);
   static std::vector<std::int64_t> parse_wholes(const std::string& name, const std::string& text,
                                                 std::int64_t min, std::int64_t max);
-  static double parse_real(const std::string& name, const std::string& text, double min,
-                           double max);
-
   CLI::App& app_;
   std::string group_ = "Options";
   std::set<std::string> names_, with_value_;

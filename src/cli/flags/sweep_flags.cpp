@@ -7,11 +7,13 @@
 #include <set>
 #include <variant>
 
+#include "cells/axes.h"
 #include "cells/cells.h"
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "sweep/grid_limits.h"
+#include "sweep/listed_values.h"
 
 namespace cputrain::cli {
 namespace {
@@ -37,7 +39,39 @@ void set_backends(Config& c, const std::vector<std::string>& known, const std::s
   }
 }
 
+/// Each value in its spelling, once.
+std::vector<std::string> listed_values(const ListedValue& flag, const std::string& text) {
+  constexpr std::size_t kMost = 1000;
+  const bool has_default = cells::listed_flag(flag.name)->usual == cells::kOwnDefault;
+  std::vector<std::string> values;
+  for (const std::string& part : split(text, ',')) {
+    const bool same = has_default && part == cells::kOwnDefault;
+    const std::string value = part.empty() || same ? part : flag.spelling(part);
+    const bool again = std::ranges::find(values, value) != values.end();
+    if (value.empty() || again || values.size() == kMost) {
+      fail(ExitCode::usage,
+           fmt::format("--{} {}: must be different values, with one comma between each two",
+                       flag.name, text));
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
 }  // namespace
+
+void add_listed_flag(Flags& f, Config& c, const ListedValue& flag) {
+  if (c.command != "sweep") {
+    return f.parsed(flag.name, flag.meta, flag.help, [&c, flag](const std::string& text) {
+      sweep::set_value(c, flag.name, flag.spelling(text));
+    });
+  }
+  f.parsed(flag.name, flag.meta + ",...", flag.help, [&c, flag](const std::string& text) {
+    std::vector<std::string>& values = c.sweep.grid.listed[flag.name];
+    values = listed_values(flag, text);
+    sweep::set_value(c, flag.name, values.front());
+  });
+}
 
 void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const std::string usual = choices.backend_names().front();
@@ -81,6 +115,8 @@ void add_sweep_output_flags(Flags& f, Config& c) {
   f.text("out", c.out, "DIR",
          "folder of this sweep; it goes on with what is there [sweeps/<model>]");
   f.yes("overwrite", c.overwrite, "throw away the sweep that --out holds");
+  f.yes("extend", c.sweep.extend,
+        "add the values of the grid's flags to the sweep that --out holds; what is measured stays");
   f.text("reference", c.reference, "FILE", "published table to show in the report");
   f.yes("plan-only", c.sweep.plan_only,
         "write plan.txt, a line per training, and measure nothing; for job arrays");
@@ -93,11 +129,11 @@ void add_sweep_output_flags(Flags& f, Config& c) {
 
 bool is_sweeps_own(const std::string& flag) {
   static const std::set<std::string> own{
-      "np",    "threads",     "batch",     "batch-per-rank",  "backend",  "repeat",
-      "steps", "full-epochs", "epochs",    "target-accuracy", "launcher", "oversubscribe",
-      "out",   "overwrite",   "reference", "plan-only",       "task",     "collect",
-      "retry", "limit-train", "limit-val"};
-  return own.contains(flag);
+      "np",    "threads",     "batch",       "batch-per-rank",  "backend",  "repeat",
+      "steps", "full-epochs", "epochs",      "target-accuracy", "launcher", "oversubscribe",
+      "out",   "overwrite",   "reference",   "plan-only",       "task",     "collect",
+      "retry", "extend",      "limit-train", "limit-val"};
+  return own.contains(flag) || cells::listed_flag(flag);
 }
 
 namespace {
@@ -151,6 +187,40 @@ sweep::SweepRequest sweep_request(const Config& config) {
   return request;
 }
 
+void settle_precisions(Config& config, const CommandLineChoices& choices) {
+  sweep::SweepRequest& sweep = config.sweep;
+  for (const job::BackendChoice& backend : choices.backends) {
+    if (backend.built) sweep.precisions[backend.name] = backend.precisions;
+  }
+  const auto asked = sweep.grid.listed.find("precision");
+  if (asked == sweep.grid.listed.end()) return;
+  const auto can = [](const std::vector<std::string>& precisions, const std::string& value) {
+    return value == cells::kOwnDefault || std::ranges::find(precisions, value) != precisions.end();
+  };
+  for (const std::string& value : asked->second) {
+    const std::vector<std::string> able = choices.backends_with(value);
+    const auto serves = [&](const std::string& backend) {
+      return !sweep.precisions.contains(backend) || can(sweep.precisions.at(backend), value);
+    };
+    if (std::ranges::any_of(sweep.grid.backends, serves)) continue;
+    fail(ExitCode::usage,
+         fmt::format("--precision {} needs --backend {}", value, join(able, " or ")));
+  }
+  for (const std::string& backend : sweep.grid.backends) {
+    const auto here = sweep.precisions.find(backend);
+    if (here == sweep.precisions.end()) continue;
+    if (std::ranges::any_of(asked->second,
+                            [&](const auto& value) { return can(here->second, value); })) {
+      continue;
+    }
+    fail(
+        ExitCode::usage,
+        fmt::format("--backend {}: it computes in {}, and --precision {} asks for none of them (it "
+                    "could have no cell); add one of them, or leave the backend out",
+                    backend, join(here->second, ", "), join(asked->second, ",")));
+  }
+}
+
 void check_sweep(const Config& config) {
   if ((config.epochs || config.target_accuracy) && !config.sweep.full_epochs) {
     fail(ExitCode::usage, fmt::format("--{} needs --full-epochs (a sweep else measures some steps)",
@@ -174,6 +244,15 @@ void check_sweep(const Config& config) {
     fail(ExitCode::usage, "--plan-only, --task and --collect exclude each other; name one");
   }
   const char* one_of_many = config.sweep.task ? "--task" : "--collect";
+  if (config.sweep.extend && config.out.empty()) {
+    fail(ExitCode::usage, "--extend needs --out DIR, the folder of the sweep to add cells to");
+  }
+  if (config.sweep.extend && (config.sweep.task || config.sweep.collect || config.overwrite)) {
+    fail(ExitCode::usage, fmt::format("--extend and --{} exclude each other; leave one out",
+                                      config.overwrite    ? "overwrite"
+                                      : config.sweep.task ? "task"
+                                                          : "collect"));
+  }
   if (config.overwrite && (config.sweep.task || config.sweep.collect)) {
     fail(ExitCode::usage,
          fmt::format("--overwrite and {} exclude each other (it would throw away what other tasks "

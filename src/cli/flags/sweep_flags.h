@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cli/command_line.h"
@@ -12,6 +13,15 @@ namespace cputrain::cli {
 void add_grid_flags(Flags&, Config&, const CommandLineChoices&);
 void add_sweep_output_flags(Flags&, Config&);
 
+/// A flag of a training that a sweep takes several values of (cells/axes.h).
+struct ListedValue {
+  std::string name, meta, help;
+  /// One value in the spelling that tables have; Error(usage) where it is none.
+  std::function<std::string(const std::string&)> spelling;
+};
+/// For `sweep` a list, of which the trainings that are planned with have the first value.
+void add_listed_flag(Flags&, Config&, const ListedValue&);
+
 /// Whether a flag is the sweep's own; the others are handed on to its trainings as they are.
 bool is_sweeps_own(const std::string& flag);
 
@@ -20,5 +30,9 @@ sweep::SweepRequest sweep_request(const Config&);
 
 /// Error(usage) for combinations that make no sense, and for a missing --reference.
 void check_sweep(const Config&);
+
+/// Tells the sweep what each backend can compute in. Error(usage) for a precision or a backend of
+/// which no cell could be measured; single cells that cannot are n/a.
+void settle_precisions(Config&, const CommandLineChoices&);
 
 }  // namespace cputrain::cli
