@@ -64,6 +64,9 @@ struct Cell {
   /// (system/lost_time/cpu_wait.h): median of the repeats.
   std::optional<double> cpu_wait{};
 
+  /// The most memory that a repeat's rank, node and rank's device held: see logging/reporter.h.
+  std::optional<double> peak_rank_bytes{}, peak_node_bytes{}, peak_device_bytes{};
+
   bool includes_warm_up = false;  ///< steps in which convolutions tried algorithms count
 
   std::optional<double> final_loss{}, final_accuracy{}, val_accuracy{};
@@ -112,7 +115,7 @@ inline constexpr std::size_t kMostBatch = 1 << 24, kMostCells = 100'000;
 /// Between what figures of a cell may be, times in seconds: whoever reads a table refuses others,
 /// so whoever writes one leaves them out.
 inline constexpr double kLeastCellSeconds = 1e-9, kMostCellSeconds = 1e12, kMostCellRate = 1e15,
-                        kMostCellLoss = 1e15;
+                        kMostCellLoss = 1e15, kMostCellBytes = 1e18;
 
 /// A backend whose CPUs are devices.
 bool is_device(const std::string& backend);

@@ -141,6 +141,9 @@ Cell cell_from_json(const nlohmann::json& json, const std::string& where) {
   cell.triad_gbs = reader.real("triad_gbs", 0, kMostCellRate);
   cell.stolen = reader.real("stolen", 0, 1);
   cell.cpu_wait = reader.real("cpu_wait", 0, 1);
+  cell.peak_rank_bytes = reader.real("peak_rank_bytes", 0, kMostCellBytes);
+  cell.peak_node_bytes = reader.real("peak_node_bytes", 0, kMostCellBytes);
+  cell.peak_device_bytes = reader.real("peak_device_bytes", 0, kMostCellBytes);
   cell.includes_warm_up = reader.truth("includes_warm_up");
   cell.final_loss = reader.real("final_loss", -kMostCellLoss, kMostCellLoss);
   cell.final_accuracy = reader.real("final_accuracy", 0, 1);

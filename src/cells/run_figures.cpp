@@ -110,6 +110,10 @@ void read_results(const Lines& lines, RunFigures& figures) {
   figures.val_accuracy = accuracy_of(lines.summary, "val_accuracy", "val_loss");
   const bool answers =
       !lines.summary.contains("val_loss") || lines.summary.at("val_loss").is_number();
+  const auto bytes = [&](const char* key) { return known(lines.summary, key, 0, kMostCellBytes); };
+  figures.peak_rank_bytes = bytes("peak_rank_bytes");
+  figures.peak_node_bytes = bytes("peak_node_bytes");
+  figures.peak_device_bytes = bytes("peak_device_bytes");
   figures.had_target = lines.summary.contains("time_to_accuracy");
   if (figures.had_target && answers && lines.summary.at("time_to_accuracy").is_object()) {
     figures.seconds_to_target =
@@ -324,6 +328,9 @@ void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_
   cell.triad_gbs = most_known(runs, &RunFigures::triad_gbs);
   cell.stolen = median_known(runs, &RunFigures::stolen);
   cell.cpu_wait = median_known(runs, &RunFigures::cpu_wait);
+  cell.peak_rank_bytes = most_known(runs, &RunFigures::peak_rank_bytes);
+  cell.peak_node_bytes = most_known(runs, &RunFigures::peak_node_bytes);
+  cell.peak_device_bytes = most_known(runs, &RunFigures::peak_device_bytes);
   cell.final_loss = median_known(runs, &RunFigures::loss);
   cell.final_accuracy = median_known(runs, &RunFigures::accuracy);
   cell.val_accuracy = median_known(runs, &RunFigures::val_accuracy);

@@ -23,6 +23,7 @@ struct RunFigures {
   std::optional<double> seconds_to_target{};  ///< nothing where it was not reached
   std::optional<double> fma_gflops{}, triad_gbs{};
   std::optional<double> stolen{};  ///< part of a rank's CPU time, of the epochs that were measured
+  std::optional<double> peak_rank_bytes{}, peak_node_bytes{}, peak_device_bytes{};
   std::optional<double> cpu_wait{};  ///< the same of the time for which its threads wanted a CPU
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cells/axes.h"
+#include "core/text.h"
 
 namespace cputrain::cells {
 namespace {
@@ -41,22 +42,6 @@ std::string value_in(const FlagTexts& options, const std::string& name) {
   if (found != options.end()) return found->second;
   const ListedFlag* flag = listed_flag(name);
   return flag ? std::string(flag->usual) : "";
-}
-
-/// Those that not all series have alike.
-std::string options_text(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
-  std::set<std::string> names;
-  for (const SeriesIdentity& one : all) {
-    for (const auto& [name, value] : one.options) names.insert(name);
-  }
-  std::string text;
-  for (const std::string& name : names) {
-    const std::string value = value_in(own.options, name);
-    const bool common = std::ranges::all_of(
-        all, [&](const SeriesIdentity& one) { return value_in(one.options, name) == value; });
-    if (!common && !value.empty()) text += ", " + option_text(name, value);
-  }
-  return text;
 }
 
 }  // namespace
@@ -112,12 +97,28 @@ std::string name_of(const SeriesIdentity& own, const std::vector<SeriesIdentity>
   // Options can be long (a simulation's costs): they are said where the rest tells nothing apart.
   const auto alike = std::ranges::count_if(
       all, [&](const SeriesIdentity& one) { return plain_name(one, all) == name; });
-  if (alike > 1) name += options_text(own, all);
+  const std::string apart = alike > 1 ? options_apart(own, all) : "";
+  if (!apart.empty()) name += ", " + apart;
   if (build_matters(own, all)) {
     const auto builds = builds_of(all);
     name += fmt::format(", build {}", std::ranges::find(builds, own.build) - builds.begin() + 1);
   }
   return name;
+}
+
+std::string options_apart(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
+  std::set<std::string> names;
+  for (const SeriesIdentity& one : all) {
+    for (const auto& [name, value] : one.options) names.insert(name);
+  }
+  std::vector<std::string> parts;
+  for (const std::string& name : names) {
+    const std::string value = value_in(own.options, name);
+    const bool common = std::ranges::all_of(
+        all, [&](const SeriesIdentity& one) { return value_in(one.options, name) == value; });
+    if (!common && !value.empty()) parts.push_back(option_text(name, value));
+  }
+  return join(parts, ", ");
 }
 
 std::vector<std::string> identity_remarks(const std::vector<SeriesIdentity>& all) {

@@ -31,6 +31,10 @@ bool differ_in_axes_alone(SeriesIdentity, SeriesIdentity);
 /// "cpu", and what tells it from others: "cpu, AMD EPYC, 2 cores, --precision bf16".
 std::string name_of(const SeriesIdentity&, const std::vector<SeriesIdentity>& all);
 
+/// The options of a series that not all have alike: "--allreduce ring, --lr 0.1"; empty where they
+/// have.
+std::string options_apart(const SeriesIdentity&, const std::vector<SeriesIdentity>& all);
+
 /// What the numbers of builds in these names mean.
 std::vector<std::string> identity_remarks(const std::vector<SeriesIdentity>& all);
 

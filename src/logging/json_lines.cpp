@@ -130,6 +130,11 @@ class JsonLines final : public Reporter {
     } else if (r.target_accuracy) {
       line["time_to_accuracy"] = nullptr;
     }
+    if (r.memory) {
+      line["peak_rank_bytes"] = r.memory->rank_bytes;
+      line["peak_node_bytes"] = r.memory->node_bytes;
+      if (r.memory->device_bytes) line["peak_device_bytes"] = *r.memory->device_bytes;
+    }
     line["weights_hash"] = r.weights_hash;
     line["weights"] = r.weights_file;
     if (!r.training.empty()) line["training"] = Json::parse(r.training);

@@ -88,6 +88,14 @@ struct TimeToAccuracy {
   double seconds = 0;  ///< of training until then, evaluations left out
 };
 
+/// The most memory that a training held.
+struct PeakMemory {
+  double rank_bytes = 0;  ///< resident, of the rank with most
+  double node_bytes = 0;  ///< of all ranks of the node with most, shared memory counted once
+  std::string host{};     ///< that node
+  std::optional<double> device_bytes{};  ///< taken of a device's own memory by the rank with most
+};
+
 struct SummaryRecord {
   std::string outcome;  ///< "finished", "interrupted"
   std::uint64_t steps = 0;
@@ -100,6 +108,7 @@ struct SummaryRecord {
   int best_epoch = 0;  ///< whose validation had the least loss, from 1; 0: nothing was validated
   double best_loss = std::numeric_limits<double>::infinity();
   bool early_stopped = false;  ///< it was waited long enough for a better one
+  std::optional<PeakMemory> memory{};
   std::string weights_hash{};
   std::string weights_file{};
   std::string training{};  ///< what it was, as the text of a JSON object; empty: not known

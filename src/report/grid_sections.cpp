@@ -217,6 +217,29 @@ MaybeSection weak_section(const ScalingTable& table) {
   return result;
 }
 
+MaybeSection memory_section(const ScalingTable& table) {
+  const auto gigabytes = [](Value cells::Cell::*bytes) {
+    return [bytes](const ScalingCell& c) {
+      const Value value = c.cell.*bytes;
+      return value ? Value(*value / 1e9) : std::nullopt;
+    };
+  };
+  std::vector<DocumentTable> tables;
+  const auto add = [&](const char* caption, Value cells::Cell::*bytes) {
+    for (auto& t : both_grids(table, own(caption, gigabytes(bytes))))
+      tables.push_back(std::move(t));
+  };
+  add("GB of the node with most, all its ranks together", &cells::Cell::peak_node_bytes);
+  add("GB of the rank with most", &cells::Cell::peak_rank_bytes);
+  add("GB of a device, by the rank with most", &cells::Cell::peak_device_bytes);
+  MaybeSection result = section("memory", "Peak memory", {}, std::move(tables));
+  if (!result) return result;
+  result->remarks.push_back(
+      "The most of the repeats. Of a node, memory that ranks share counts once, and pages of files "
+      "do not; of a rank, all that was resident counts.");
+  return result;
+}
+
 MaybeSection cost_section(const ScalingTable& table, const cells::Prices& prices) {
   if (prices.empty()) return std::nullopt;
   MaybeSection result =

@@ -96,7 +96,20 @@ namespace {
 
 constexpr std::size_t kMostColumns = 12;
 
-using Chosen = std::vector<const Series*>;
+/// Series that share a table: beside each other, a group of columns each; or below each other,
+/// where they differ in axes alone.
+struct Chosen {
+  std::vector<const Series*> series;
+  bool stacked = false;
+
+  /// What tells one of those below each other from the rest, behind a comma; else empty.
+  std::string own_text(const Series& one) const {
+    if (!stacked) return "";
+    std::vector<cells::SeriesIdentity> all;
+    for (const Series* s : series) all.push_back(s->identity);
+    return ", " + cells::options_apart(one.identity, all);
+  }
+};
 
 /// Whether an epoch is the same work.
 bool same_epoch(const cells::CellTable& a, const cells::CellTable& b) {
@@ -104,30 +117,46 @@ bool same_epoch(const cells::CellTable& a, const cells::CellTable& b) {
          a.images_per_epoch == b.images_per_epoch;
 }
 
-/// Series that share a table where that is not too wide: CPUs, beside them devices with the same
-/// work and what differs in axes alone.
+std::size_t columns_of(const Chosen& part, Grid Series::*grid) {
+  std::size_t sum = 0;
+  for (const Series* s : part.series) sum += (s->*grid).cpus.size();
+  return sum;
+}
+
+/// Devices stand beside CPUs with the same work where that is not too wide.
+bool fits_beside(const Chosen& part, const Series& series, Grid Series::*grid) {
+  return !part.stacked && cells::is_device(series.backend) &&
+         same_epoch(part.series.front()->about, series.about) &&
+         columns_of(part, grid) + (series.*grid).cpus.size() <= kMostColumns;
+}
+
 std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
   std::vector<Chosen> parts;
-  const auto columns = [&](const Chosen& part) {
-    std::size_t sum = 0;
-    for (const Series* s : part) sum += (s->*grid).cpus.size();
-    return sum;
-  };
   for (const Series& series : table.series) {
     if ((series.*grid).empty()) continue;
-    const auto fits = std::ranges::find_if(parts, [&](const Chosen& part) {
-      const bool beside =
-          (cells::is_device(series.backend) && same_epoch(part.front()->about, series.about)) ||
-          cells::differ_in_axes_alone(part.front()->identity, series.identity);
-      return beside && columns(part) + (series.*grid).cpus.size() <= kMostColumns;
+    const auto below = std::ranges::find_if(parts, [&](const Chosen& part) {
+      return (part.stacked || part.series.size() == 1) &&
+             cells::differ_in_axes_alone(part.series.front()->identity, series.identity);
     });
-    if (fits == parts.end()) {
-      parts.push_back({&series});
+    const auto beside = std::ranges::find_if(
+        parts, [&](const Chosen& part) { return fits_beside(part, series, grid); });
+    if (below != parts.end()) {
+      below->series.push_back(&series);
+      below->stacked = true;
+    } else if (beside != parts.end()) {
+      beside->series.push_back(&series);
     } else {
-      fits->push_back(&series);
+      parts.push_back({{&series}});
     }
   }
   return parts;
+}
+
+/// CPUs of all series of a table.
+std::set<int> cpus_of(const Chosen& part, Grid Series::*grid) {
+  std::set<int> cpus;
+  for (const Series* s : part.series) cpus.insert((s->*grid).cpus.begin(), (s->*grid).cpus.end());
+  return cpus;
 }
 
 Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable& table) {
@@ -148,7 +177,7 @@ Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable&
 /// The mark that all figures of a table have; empty where they differ.
 std::string shared_mark(const Chosen& series, Grid Series::*grid, const GridFigure& figure) {
   std::set<std::string> marks;
-  for (const Series* s : series) {
+  for (const Series* s : series.series) {
     for (const auto& [where, cell] : (s->*grid).cells) {
       if (figure.value(cell)) marks.insert(mark_of(figure.status(cell)));
     }
@@ -156,22 +185,34 @@ std::string shared_mark(const Chosen& series, Grid Series::*grid, const GridFigu
   return marks.size() == 1 ? *marks.begin() : "";
 }
 
-DocumentTable table_of(const ScalingTable& all, const Chosen& series, Grid Series::*grid,
-                       const GridFigure& figure) {
-  const bool weak = grid == &Series::weak;
-  DocumentTable table;
-  table.sortable = true;
-  table.shared_mark = shared_mark(series, grid, figure);
-  table.caption = figure.caption + shared_text(table.shared_mark);
-  if (series.size() == 1 && all.series.size() > 1) table.caption += ": " + series[0]->name;
-  const bool devices = std::ranges::all_of(series, cells::is_device, &Series::backend);
-  table.corner =
-      fmt::format("{} / {}", weak ? "batch per rank" : "batch", devices ? "GPUs" : "CPUs");
-  std::set<GridRow> rows;
-  for (const Series* s : series) {
+/// ": cpu" where another table has other series.
+std::string whose_text(const ScalingTable& all, const Chosen& part) {
+  if (part.series.size() == all.series.size()) return "";
+  if (part.stacked) return ": " + part.series.front()->backend;
+  return part.series.size() == 1 ? ": " + part.series.front()->name : "";
+}
+
+/// A row for each batch of each series.
+void add_stacked_rows(const Chosen& part, Grid Series::*grid, const std::set<GridRow>& rows,
+                      const GridFigure& figure, DocumentTable& table) {
+  const std::set<int> columns = cpus_of(part, grid);
+  for (const int cpus : columns) table.head.push_back(std::to_string(cpus));
+  for (const GridRow& row : rows) {
+    for (const Series* s : part.series) {
+      Row& line = table.rows.emplace_back(Row{row_text(row) + part.own_text(*s), {}, false});
+      for (const int cpus : columns) {
+        line.entries.push_back(entry_of((s->*grid).at(row, cpus), figure, table));
+      }
+    }
+  }
+}
+
+/// A group of columns for each series.
+void add_rows_beside(const Chosen& part, Grid Series::*grid, const std::set<GridRow>& rows,
+                     const GridFigure& figure, bool devices, DocumentTable& table) {
+  for (const Series* s : part.series) {
     const Grid& g = s->*grid;
-    rows.insert(g.rows.begin(), g.rows.end());
-    if (series.size() > 1) {
+    if (part.series.size() > 1) {
       const bool mixed = cells::is_device(s->backend) && !devices;
       table.groups.emplace_back(s->name + (mixed ? " (GPUs)" : ""),
                                 static_cast<int>(g.cpus.size()));
@@ -180,11 +221,32 @@ DocumentTable table_of(const ScalingTable& all, const Chosen& series, Grid Serie
   }
   for (const GridRow& row : rows) {
     Row& line = table.rows.emplace_back(Row{row_text(row), {}, false});
-    for (const Series* s : series) {
+    for (const Series* s : part.series) {
       const Grid& g = s->*grid;
       for (const int cpus : g.cpus)
         line.entries.push_back(entry_of(g.at(row, cpus), figure, table));
     }
+  }
+}
+
+DocumentTable table_of(const ScalingTable& all, const Chosen& part, Grid Series::*grid,
+                       const GridFigure& figure) {
+  const bool weak = grid == &Series::weak;
+  DocumentTable table;
+  table.sortable = true;
+  table.shared_mark = shared_mark(part, grid, figure);
+  table.caption = figure.caption + shared_text(table.shared_mark) + whose_text(all, part);
+  const bool devices = std::ranges::all_of(part.series, cells::is_device, &Series::backend);
+  table.corner =
+      fmt::format("{} / {}", weak ? "batch per rank" : "batch", devices ? "GPUs" : "CPUs");
+  std::set<GridRow> rows;
+  for (const Series* s : part.series) {
+    rows.insert((s->*grid).rows.begin(), (s->*grid).rows.end());
+  }
+  if (part.stacked) {
+    add_stacked_rows(part, grid, rows, figure, table);
+  } else {
+    add_rows_beside(part, grid, rows, figure, devices, table);
   }
   return table;
 }
@@ -194,14 +256,14 @@ DocumentTable table_of(const ScalingTable& all, const Chosen& series, Grid Serie
 std::vector<DocumentTable> grid_tables(const ScalingTable& all, Grid Series::*grid,
                                        const GridFigure& figure) {
   std::vector<DocumentTable> tables;
-  for (const Chosen& series : divided(all, grid)) {
-    const bool known = figure.is_time || std::ranges::any_of(series, [&](const Series* s) {
+  for (const Chosen& part : divided(all, grid)) {
+    const bool known = figure.is_time || std::ranges::any_of(part.series, [&](const Series* s) {
                          return std::ranges::any_of((s->*grid).cells, [&](const auto& place) {
                            return figure.value(place.second).has_value() ||
                                   (figure.beside && !figure.beside(place.second).empty());
                          });
                        });
-    if (known) tables.push_back(table_of(all, series, grid, figure));
+    if (known) tables.push_back(table_of(all, part, grid, figure));
   }
   return tables;
 }
@@ -226,25 +288,39 @@ int note_on_increase(const Grid& grid, const BatchIncrease& increase, int cpus,
                    : 0;
 }
 
+Entry increase_entry(const Series& series, const BatchIncrease& increase, int cpus,
+                     DocumentTable& table) {
+  if (!increase.by_cpus.contains(cpus)) return {};
+  const std::string mark = mark_of(increase.status);
+  const double percent = 100 * increase.by_cpus.at(cpus);
+  return {fmt::format("{:+.1f}", percent), mark == table.shared_mark ? "" : mark,
+          note_on_increase(series.strong, increase, cpus, table), percent};
+}
+
 /// The row of one pair of batches: entries under the series that have this pair, others stay empty.
-Row increase_row(const Chosen& series, std::size_t from, std::size_t to, DocumentTable& table) {
+Row increase_row(const Chosen& part, std::size_t from, std::size_t to, DocumentTable& table) {
   Row row{increase_text(from, to), {}, true};
-  for (const Series* s : series) {
+  for (const Series* s : part.series) {
     const auto own = batch_increase(s->strong);
     const bool same = own && own->from == from && own->to == to;
     for (const int cpus : s->strong.cpus) {
-      const bool known = same && own->by_cpus.contains(cpus);
-      if (!known) {
-        row.entries.push_back({});
-        continue;
-      }
-      const std::string mark = mark_of(own->status);
-      const double percent = 100 * own->by_cpus.at(cpus);
-      row.entries.push_back({fmt::format("{:+.1f}", percent), mark == table.shared_mark ? "" : mark,
-                             note_on_increase(s->strong, *own, cpus, table), percent});
+      row.entries.push_back(same ? increase_entry(*s, *own, cpus, table) : Entry{});
     }
   }
   return row;
+}
+
+/// A row for each series of a table that has them below each other.
+void add_stacked_increases(const Chosen& part, DocumentTable& table) {
+  for (const Series* s : part.series) {
+    const auto own = batch_increase(s->strong);
+    if (!own || own->by_cpus.empty()) continue;
+    Row row{increase_text(own->from, own->to) + part.own_text(*s), {}, true};
+    for (const int cpus : cpus_of(part, &Series::strong)) {
+      row.entries.push_back(increase_entry(*s, *own, cpus, table));
+    }
+    table.rows.push_back(std::move(row));
+  }
 }
 
 }  // namespace
@@ -253,8 +329,12 @@ void add_increase_rows(const ScalingTable& all, std::vector<DocumentTable>& tabl
   const std::vector<Chosen> parts = divided(all, &Series::strong);
   assert(parts.size() == tables.size());  // times have a table even where all of them are n/a
   for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].stacked) {
+      add_stacked_increases(parts[i], tables[i]);
+      continue;
+    }
     std::set<std::pair<std::size_t, std::size_t>> done;
-    for (const Series* series : parts[i]) {
+    for (const Series* series : parts[i].series) {
       const auto increase = batch_increase(series->strong);
       if (!increase || increase->by_cpus.empty()) continue;
       if (!done.emplace(increase->from, increase->to).second) continue;

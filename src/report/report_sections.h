@@ -20,6 +20,7 @@ MaybeSection efficiency_section(const ScalingTable&);
 MaybeSection throughput_section(const ScalingTable&);
 MaybeSection arithmetic_section(const ScalingTable&);
 MaybeSection weak_section(const ScalingTable&);
+MaybeSection memory_section(const ScalingTable&);
 MaybeSection cost_section(const ScalingTable&, const cells::Prices&);
 MaybeSection target_section(const ScalingTable&);
 

@@ -24,7 +24,8 @@ constexpr const char* kCellColumns =
     "series,backend,cpus,batch,batch_per_rank,ranks,threads,precision,allreduce,compress,lr,"
     "quickest,status,seconds_per_epoch,"
     "seconds_min,seconds_max,repeats,steps,includes_warm_up,images_per_second,speed_up,"
-    "efficiency,suspect,gflops,fma_gflops,peak_share,triad_gbs,stolen,cpu_wait,final_loss,"
+    "efficiency,suspect,gflops,fma_gflops,peak_share,triad_gbs,stolen,cpu_wait,"
+    "peak_rank_bytes,peak_node_bytes,peak_device_bytes,final_loss,"
     "final_accuracy,"
     "val_accuracy,reached_target,seconds_to_target,cost,reference_ratio,limit,why,reason,"
     "command\r\n";
@@ -67,6 +68,9 @@ std::string csv_line(const Series& series, const ScalingCell& place, const cells
         csv_number(c.triad_gbs),
         csv_number(c.stolen),
         csv_number(c.cpu_wait),
+        csv_number(c.peak_rank_bytes),
+        csv_number(c.peak_node_bytes),
+        csv_number(c.peak_device_bytes),
         csv_number(c.final_loss),
         csv_number(c.final_accuracy),
         csv_number(c.val_accuracy),

@@ -6,11 +6,26 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/text.h"
+#include "job/peak_memory.h"
 #include "run/recipe_lines.h"
 #include "run/run_folder.h"
 #include "system/tell.h"
 
 namespace cputrain::run {
+namespace {
+
+std::string memory_line(const logging::PeakMemory& memory) {
+  std::string text =
+      fmt::format("Memory at its peak: {} on host {}, shared memory counted once; {} of one rank",
+                  bytes_text(memory.node_bytes), memory.host, bytes_text(memory.rank_bytes));
+  if (memory.device_bytes) {
+    text += fmt::format(", and {} of its device", bytes_text(*memory.device_bytes));
+  }
+  return text;
+}
+
+}  // namespace
 
 RunResults::RunResults(job::TrainingJob& job, std::filesystem::path folder,
                        const nlohmann::ordered_json& identity)
@@ -52,6 +67,7 @@ void RunResults::save_now() {
 
 void RunResults::finish(const train::TrainResult& result, logging::Reporter& reporter) {
   const job::Session& session = job_.session();
+  const auto memory = job::measure_peaks(job_);
   if (!session.leads()) return;
   const std::lock_guard lock(saving_);
   job_.save(weights_path());
@@ -69,10 +85,12 @@ void RunResults::finish(const train::TrainResult& result, logging::Reporter& rep
                     .best_epoch = result.best.epoch,
                     .best_loss = result.best.loss,
                     .early_stopped = result.early_stopped,
+                    .memory = memory,
                     .weights_hash = train::weights_hash(*job_.compiled().program, job_.weights()),
                     .weights_file = weights_path().string(),
                     .training = identity_});
   if (target) job::say(session, accuracy_line(result, *target));
+  if (memory) job::say(session, memory_line(*memory));
   job::say(session, fmt::format("Weights: {}", weights_path().string()));
   job::say(session, fmt::format("Run folder: {}", folder_.string()));
 }

@@ -23,7 +23,7 @@ class RunResults {
   /// The answer to SIGTERM, from another thread: saves the weights of the last completed step at
   /// once, since a step may last longer than whoever sent it waits. Rank 0 only; others do nothing.
   void save_now();
-  /// Saves, and reports the summary. Rank 0 only; others do nothing.
+  /// Saves, and reports the summary: on rank 0. Collective.
   void finish(const train::TrainResult&, logging::Reporter&);
   /// What happened to this run, and of which one the weights in the folder are, if not of this one.
   std::string with_earlier(const std::string& what) const;

@@ -129,6 +129,15 @@ std::string difference(const cells::CellMachine& there, const cells::CellMachine
 
 namespace {
 
+void refuse_other_machine(const SweepPlan& plan, const cells::CellMachine& there) {
+  const std::string differs = difference(there, plan.table.machine);
+  if (differs.empty()) return;
+  fail(ExitCode::usage,
+       fmt::format("--out {}: its cells were measured on another kind of machine ({}; figures of "
+                   "both would stand in one table); name another folder",
+                   plan.folder.string(), differs));
+}
+
 /// Tasks end before an extension could tell them what is new.
 void refuse_beside_tasks(const SweepPlan& plan) {
   if (!system::FileLock::take(plan.folder / kLockName, system::FileLock::Kind::shared)) return;
@@ -160,6 +169,11 @@ std::optional<system::FileLock> open_sweep_folder(const SweepPlan& plan, bool ov
     check_folder(plan, *there);
   } else {
     check_foreign(plan);
+  }
+  if (plan.kept && kind == system::FileLock::Kind::exclusive) {
+    if (const auto measured = measurements_there(plan)) {
+      refuse_other_machine(plan, measured->machine);
+    }
   }
   if (plan.kept) {
     system::write_own_file(plan.folder / kKeptName, json_text(to_json(*plan.kept), 1) + "\n");
@@ -250,12 +264,7 @@ void settle_machine(SweepPlan& plan) {
   const cells::CellTable there = measurements_there(plan).value_or(cells::CellTable{});
   plan.table.date = there.date;
   plan.table.commit = there.commit;
-  const std::string differs = difference(there.machine, plan.table.machine);
-  if (differs.empty()) return;
-  fail(ExitCode::usage,
-       fmt::format("--out {}: its cells were measured on another kind of machine ({}; figures of "
-                   "both would stand in one table); name another folder",
-                   plan.folder.string(), differs));
+  refuse_other_machine(plan, there.machine);
 }
 
 std::string text_of(const std::filesystem::path& file) {

@@ -206,33 +206,6 @@ std::string SweepPlan::why_not(const cells::Cell& cell) const {
 
 namespace {
 
-/// One that all backends have, where they have not the usual one; empty where they have it, or
-/// where every cell is asked for another.
-std::string common_precision(const cells::SweepGrid& grid, const SweepRequest& request) {
-  const auto asked = grid.listed.find("precision");
-  if (asked != grid.listed.end() &&
-      std::ranges::find(asked->second, cells::kOwnDefault) == asked->second.end()) {
-    return "";
-  }
-  std::vector<std::string> common;
-  bool first = true;
-  for (const std::string& backend : grid.backends) {
-    const auto here = request.precisions.find(backend);
-    if (here == request.precisions.end()) continue;  // a column of n/a
-    if (std::exchange(first, false)) common = here->second;
-    std::erase_if(common, [&](const std::string& precision) {
-      return std::ranges::find(here->second, precision) == here->second.end();
-    });
-  }
-  const std::string usual = job::TrainingFlags{}.precision;
-  if (first || std::ranges::find(common, usual) != common.end()) return "";
-  if (!common.empty()) return common.front();
-  fail(ExitCode::usage,
-       fmt::format("--backend {}: there is no precision that all of them have; name one or more "
-                   "with --precision, and what a backend cannot do is n/a",
-                   list_text(grid.backends)));
-}
-
 /// Training images of each batch, by the cell with most steps.
 std::map<std::size_t, std::size_t> images_of(const std::vector<cells::Cell>& cells,
                                              const SweepPlan& plan) {
@@ -324,7 +297,7 @@ SweepPlan plan_sweep(const job::TrainingFlags& flags, const SweepRequest& reques
   }
   check_limits(plan.cells, grid);
   find_impossible(plan, flags);
-  plan.precision = common_precision(grid, request);
+  plan.precision = common_precision(grid, request.precisions);
   plan.flops_per_image = graph.training_flops();
   plan.launching = launching_of(request, services, machine);
   plan.program = program_path();

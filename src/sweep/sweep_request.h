@@ -9,6 +9,9 @@
 
 namespace cputrain::sweep {
 
+/// What --precision may ask each backend of this build for.
+using Precisions = std::map<std::string, std::vector<std::string>>;
+
 /// What a person asked of a sweep, beside what its trainings are asked.
 struct SweepRequest {
   cells::SweepGrid grid;
@@ -18,8 +21,7 @@ struct SweepRequest {
   std::string launcher;
   int repeats = 3;  ///< of a cell
 
-  /// What --precision may ask each backend of this build for.
-  std::map<std::string, std::vector<std::string>> precisions;
+  Precisions precisions;
   /// Words for every training of the sweep, whatever its cell.
   std::vector<std::string> passed_on;
   /// The flags among them that make another experiment of it, apart from what a table says in

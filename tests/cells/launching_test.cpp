@@ -45,22 +45,46 @@ TEST(LaunchingTest, SaysWhyACellCannotBeMeasured) {
   Launching here{.words = "", .host = {2, 2, 1, 0}, .mpi = true, .open_mpi = true};
   Cell cell;
   cell.ranks = cell.cpus = 96;
-  const std::vector<std::string> backends{"cpu"};
-  EXPECT_NE(why_not(here, cell, backends).find("2 hardware threads"), std::string::npos);
+  const std::vector<BackendHere> backends{{"cpu", {"float", "exact"}}};
+  here.backends = backends;
+  EXPECT_NE(why_not(here, cell).find("2 hardware threads"), std::string::npos);
   here.oversubscribe = true;
-  EXPECT_EQ(why_not(here, cell, backends), "");
+  EXPECT_EQ(why_not(here, cell), "");
   cell.threads = 2;
   here.team_limit = 1;
   here.team_limited_by = "OMP_THREAD_LIMIT";
-  EXPECT_EQ(why_not(here, cell, backends), "OMP_THREAD_LIMIT allows 1 thread per rank, not 2");
+  EXPECT_EQ(why_not(here, cell), "OMP_THREAD_LIMIT allows 1 thread per rank, not 2");
   cell.threads = 1;
   here = {.words = "mpirun --hostfile hosts", .host = {2, 2, 1, 0}, .mpi = true};
-  EXPECT_EQ(why_not(here, cell, backends), "");
+  here.backends = backends;
+  EXPECT_EQ(why_not(here, cell), "");
+  cell.axes = {{"precision", "bf16"}};
+  EXPECT_EQ(why_not(here, cell), "backend cpu computes in float, exact, not in bf16");
+  cell.axes = {{"precision", "exact"}};
+  EXPECT_EQ(why_not(here, cell), "");
   cell.backend = "cuda";
-  EXPECT_NE(why_not(here, cell, backends).find("no backend cuda"), std::string::npos);
+  EXPECT_NE(why_not(here, cell).find("no backend cuda"), std::string::npos);
   cell.backend = "cpu";
-  EXPECT_NE(why_not({.words = "", .host = {2, 2, 1, 0}}, cell, backends).find("no MPI"),
+  EXPECT_NE(why_not({.words = "", .host = {2, 2, 1, 0}, .backends = backends}, cell).find("no MPI"),
             std::string::npos);
+}
+
+TEST(LaunchingTest, DevicesAreCountedAsThemselves) {
+  Launching here{.words = "", .host = {2, 2, 1, 0}, .mpi = true, .open_mpi = true};
+  here.backends = {{"cuda", {"exact"}, 4, ""}};
+  Cell cell;
+  cell.backend = "cuda";
+  cell.ranks = cell.cpus = 4;
+  EXPECT_EQ(why_not(here, cell), "");  // more than there are hardware threads
+  here.backends.front().devices = 1;
+  EXPECT_EQ(why_not(here, cell),
+            "this machine has 1 GPU, not 4 (--oversubscribe measures it all the same)");
+  here.oversubscribe = true;  // ranks share it
+  EXPECT_EQ(why_not(here, cell), "");
+  here.backends = {{"cuda", {"exact"}, 0, "no NVIDIA driver"}};
+  EXPECT_EQ(why_not(here, cell), "there is no device for it here: no NVIDIA driver");
+  here.words = "srun -n {ranks}";  // others may have some
+  EXPECT_EQ(why_not(here, cell), "");
 }
 
 }  // namespace

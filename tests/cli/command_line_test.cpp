@@ -376,6 +376,45 @@ TEST(CommandLine, ABackendWithoutTheStandardPrecisionSaysWhichItHas) {
   }
 }
 
+TEST(CommandLine, ASweepTakesListsOfWhatATrainingTakesOneOf) {
+  const CommandLineChoices choices{
+      {{"cpu", {"float", "exact", "bf16"}}, {"cuda", {"exact"}}, {"slow", {"float", "double"}}}};
+  const auto sweep = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "sweep");
+    return std::get<Config>(parse(words, {}, choices)).sweep;
+  };
+  const auto refused = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "sweep");
+    return refusal(words, {}, choices);
+  };
+  using Values = std::vector<std::string>;
+  const auto given = sweep(
+      {"--allreduce", "recursive_doubling,shm", "--lr", "0.10,default", "--compress", "topk"});
+  EXPECT_EQ(given.grid.listed.at("allreduce"), (Values{"recursive-doubling", "shm"}));
+  EXPECT_EQ(given.grid.listed.at("lr"), (Values{"0.1", "default"}));
+  EXPECT_EQ(given.grid.listed.at("compress"), (Values{"topk:0.01"}));
+  EXPECT_TRUE(given.passed_on.empty());
+  EXPECT_EQ(refused({"--lr", "0.1,0.10"}),
+            "--lr 0.1,0.10: must be different values, with one comma between each two");
+  EXPECT_NE(refused({"--allreduce", "shm,"}).find("must be different values"), std::string::npos);
+  EXPECT_NE(refused({"--compress", "none,zip"}).find("zip"), std::string::npos);
+  EXPECT_NE(refusal({"--allreduce", "shm,ring"}, {}, choices).find("--allreduce shm,ring"),
+            std::string::npos);
+
+  EXPECT_EQ(sweep({"--backend", "cpu,cuda"}).precisions.at("cuda"), Values{"exact"});
+  sweep({"--backend", "cuda"});
+  sweep({"--backend", "cpu,cuda,slow", "--precision", "bf16,exact,float"});  // single cells are n/a
+  EXPECT_EQ(refused({"--backend", "cpu,cuda", "--precision", "bf16"}),
+            "--backend cuda: it computes in exact, and --precision bf16 asks for none of them (it "
+            "could have no cell); add one of them, or leave the backend out");
+  EXPECT_EQ(refused({"--backend", "cpu,cuda", "--precision", "exact,double"}),
+            "--precision double needs --backend slow");
+  EXPECT_EQ(refused({"--extend"}),
+            "--extend needs --out DIR, the folder of the sweep to add cells to");
+  EXPECT_EQ(refused({"--extend", "--out", "s", "--overwrite"}),
+            "--extend and --overwrite exclude each other; leave one out");
+}
+
 TEST(CommandLine, ABuildSaysWhatItLacksToWhoAsksForIt) {
   const CommandLineChoices choices{
       {{"cpu", {"float"}}, {"cuda", {"float"}, false, "--backend cuda: no nvcc; install it"}}};

@@ -35,6 +35,10 @@ class Tables(SweepTest):
             self.assertGreater(c["fma_gflops"], 0)
             self.assertNotEqual(c["limits"]["why"], "")
             self.assertIn(f"-np {cpus} ", c["command"])
+            (summary,) = self.metrics(os.path.join("s", c["runs"][0]), "summary")
+            self.assertGreater(summary["peak_rank_bytes"], 4 * 512 * 512)  # a kernel of its dense layers
+            self.assertGreaterEqual(cpus * summary["peak_rank_bytes"], summary["peak_node_bytes"])
+            self.assertEqual(c["peak_node_bytes"], summary["peak_node_bytes"])
         before = self.files()
         self.assertFalse([n for n in before if n.endswith("safetensors")])  # large, of no use
         self.expect(0, *GRID, "--out", "s")

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "report/grid_tables.h"
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {
@@ -26,6 +27,31 @@ TEST(ScalingTable, FiguresFollowFromTimes) {
   EXPECT_EQ(four.peak_share, 0.75);
   EXPECT_FALSE(grid.at(128, 1)->peak_share);
   EXPECT_EQ(grid.at(256, 1), nullptr);
+}
+
+// Flags with several values are series; a table has them below each other.
+TEST(ScalingTable, AxesAreSeriesAndShareATable) {
+  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60),
+                                 testing::cell(2, 1, 128, 50), testing::cell(2, 1, 256, 40)};
+  cells[0].axes = cells[1].axes = {{"allreduce", "auto"}};
+  cells[2].axes = cells[3].axes = {{"allreduce", "ring"}};
+  const auto table = table_of(cells);
+  ASSERT_EQ(table.series.size(), 2u);
+  EXPECT_EQ(table.series[0].name, "cpu, --allreduce auto");
+  EXPECT_EQ(table.series[1].name, "cpu, --allreduce ring");
+  const auto tables =
+      grid_tables(table, &Series::strong,
+                  {"Seconds", [](const ScalingCell& c) { return c.cell.seconds_per_epoch; },
+                   [](const ScalingCell& c) { return c.cell.status; }});
+  ASSERT_EQ(tables.size(), 1u);
+  EXPECT_EQ(tables[0].head, (std::vector<std::string>{"1", "2"}));
+  ASSERT_EQ(tables[0].rows.size(), 4u);
+  EXPECT_EQ(tables[0].rows[0].name, "128, --allreduce auto");
+  EXPECT_EQ(tables[0].rows[0].entries[1].text, "60.0");
+  EXPECT_EQ(tables[0].rows[1].name, "128, --allreduce ring");
+  EXPECT_EQ(tables[0].rows[1].entries[0].text, "");
+  EXPECT_EQ(tables[0].rows[1].entries[1].text, "50.0");
+  EXPECT_EQ(tables[0].rows[3].entries[1].text, "40.0");
 }
 
 TEST(ScalingTable, TheQuickestSplitStands) {

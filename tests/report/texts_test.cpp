@@ -211,6 +211,28 @@ TEST(Difference, AVerdictNeedsAnIntervalThatLeavesOutOne) {
   EXPECT_EQ(differences[4].why, "memory");
 }
 
+// A flag tells cells apart where one of the two sweeps has several values of it; what holds for all
+// of a sweep is what the comparison may be about.
+TEST(Difference, CellsOfManyAxesFindTheirOwn) {
+  const auto with = [](std::map<std::string, std::string> axes, double seconds) {
+    cells::Cell cell = repeated(2, {seconds, seconds * 1.01});
+    cell.axes = std::move(axes);
+    return cell;
+  };
+  cells::CellTable before, after;
+  before.cells = {with({{"allreduce", "auto"}}, 10), with({{"allreduce", "ring"}}, 20),
+                  with({{"allreduce", "tree"}}, 30)};
+  after.cells = {with({{"allreduce", "ring"}, {"lr", "0.1"}}, 40), with({{"lr", "0.1"}}, 50)};
+  after.options = {{"lr", "0.1"}};
+  const auto differences = compare_sweeps(before, after);
+  ASSERT_EQ(differences.size(), 2u);
+  EXPECT_NEAR(differences[0].ratio->of_means, 5, 1e-9);  // who says nothing has the usual one
+  EXPECT_NEAR(differences[1].ratio->of_means, 2, 1e-9);
+  EXPECT_EQ(differences[1].before.axes.at("allreduce"), "ring");
+  EXPECT_EQ(conditions_that_differ(before, after).back(), "They differ in --lr: not said and 0.1.");
+  EXPECT_NE(difference_csv(differences).find(",ring,"), std::string::npos);
+}
+
 TEST(Difference, OtherWorkIsNeitherFasterNorSlower) {
   cells::CellTable before, after;
   before.cells = {repeated(1, {100, 101, 102})};

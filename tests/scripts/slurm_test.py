@@ -11,6 +11,7 @@ STAND_IN = r"""#!/bin/bash
 case "${0##*/} $*" in
   sbatch*) echo 17 ;;
   'scontrol show hostnames n[1-3]') printf 'n1\nn2\nn3\n' ;;
+  *--extend*--plan-only*) echo 'Plan: s/plan.txt, a line a training; `--task 5` to `--task 6` measure a cell each' ;;
   *--plan-only*) echo 'Plan: s/plan.txt, a line a training; `--task 1` to `--task 4` measure a cell each' ;;
   cputrain*--task* | mpirun* | srun*) exit "$CODE" ;;
 esac
@@ -59,6 +60,8 @@ class Slurm(unittest.TestCase):
         _, _, calls = self.run_script("submit_array", "--", "--np", "1,2", "--out", "s", "--retry")
         self.assertTrue(calls[1].endswith("sweep_array.sbatch s --retry"), calls)
         self.assertNotIn("--retry", calls[2])
+        _, _, calls = self.run_script("submit_array", "--", "--np", "4", "--out", "s", "--extend")
+        self.assertTrue(calls[1].endswith("--array=5-6 scripts/slurm/sweep_array.sbatch s"), calls)
         for words in (["--nodes=1"], ["--partition", "--", "--out", "s"], ["--", "--np", "1"]):
             code, _, calls = self.run_script("submit_array", *words)
             self.assertEqual((code, calls), (2, []), words)

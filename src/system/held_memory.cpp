@@ -1,0 +1,42 @@
+#include "system/held_memory.h"
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+namespace cputrain::system {
+namespace {
+
+/// Of a line "Name:  123 kB", in bytes.
+std::optional<std::size_t> bytes_after(std::string_view text, const std::string& name) {
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string found;
+    std::size_t kilobytes = 0;
+    if (words >> found >> kilobytes && found == name) return kilobytes * 1024;
+  }
+  return std::nullopt;
+}
+
+std::string text_of_file(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+std::optional<HeldMemory> held_memory_of(std::string_view status, std::string_view rollup) {
+  const auto peak = bytes_after(status, "VmHWM:"), resident = bytes_after(rollup, "Rss:");
+  const auto own = bytes_after(rollup, "Pss_Anon:"), shared = bytes_after(rollup, "Pss_Shmem:");
+  if (!peak || !resident || !own || !shared) return std::nullopt;
+  const std::size_t beyond = *peak > *resident ? *peak - *resident : 0;
+  return HeldMemory{*peak, *own + *shared + beyond};
+}
+
+std::optional<HeldMemory> held_memory() {
+  return held_memory_of(text_of_file("/proc/self/status"), text_of_file("/proc/self/smaps_rollup"));
+}
+
+}  // namespace cputrain::system

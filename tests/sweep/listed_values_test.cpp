@@ -1,0 +1,59 @@
+#include "sweep/listed_values.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace cputrain::sweep {
+namespace {
+
+const Precisions kAll{
+    {"cpu", {"float", "exact", "bf16"}}, {"cuda", {"exact", "bf16"}}, {"slow", {"double"}}};
+
+std::string chosen(const std::vector<std::string>& backends,
+                   const std::vector<std::string>& asked = {}) {
+  cells::SweepGrid grid;
+  grid.backends = backends;
+  if (!asked.empty()) grid.listed["precision"] = asked;
+  return common_precision(grid, kAll);
+}
+
+TEST(CommonPrecisionTest, IsOneThatAllBackendsHave) {
+  EXPECT_EQ(chosen({"cpu"}), "");  // the usual one
+  EXPECT_EQ(chosen({"cpu", "cuda"}), "exact");
+  EXPECT_EQ(chosen({"cuda"}), "exact");
+  EXPECT_EQ(chosen({"cpu", "absent"}), "");  // a column of n/a
+  EXPECT_EQ(chosen({"absent"}), "");
+  EXPECT_THROW(chosen({"cpu", "slow"}), Error);
+  EXPECT_EQ(chosen({"cpu", "slow"}, {"float", "double"}), "");  // who asks decides
+  EXPECT_EQ(chosen({"cpu", "cuda"}, {"bf16", "default"}), "exact");
+}
+
+TEST(ListedValuesTest, EveryListedFlagIsOneOfATraining) {
+  job::TrainingFlags flags;
+  set_value(flags, "allreduce", "ring");
+  set_value(flags, "compress", "powersgd:2");
+  set_value(flags, "lr", "0.25");
+  set_value(flags, "precision", "exact");
+  EXPECT_EQ(comm::to_text(flags.allreduce), "ring");
+  EXPECT_EQ(exchange::to_text(flags.compress), "powersgd:2");
+  EXPECT_EQ(flags.lr, 0.25);
+  EXPECT_EQ(flags.precision, "exact");
+  set_value(flags, "lr", std::string(cells::kOwnDefault));  // leaves it
+  EXPECT_EQ(flags.lr, 0.25);
+}
+
+TEST(ListedValuesTest, CombinationsThatNothingCanTrainSayWhy) {
+  job::TrainingFlags flags;
+  EXPECT_EQ(why_never(flags, {{"allreduce", "ring"}, {"compress", "fp16"}}), "");
+  const std::string why = why_never(flags, {{"allreduce", "shm"}, {"compress", "fp16"}});
+  EXPECT_NE(why.find("--compress fp16 with --allreduce shm"), std::string::npos) << why;
+  cells::SweepGrid grid;
+  grid.listed = {{"allreduce", {"shm", "ring"}}, {"compress", {"fp16"}}};
+  EXPECT_EQ(comm::to_text(choose_any(flags, grid).flags.allreduce), "ring");
+  grid.listed = {{"allreduce", {"shm"}}, {"compress", {"fp16"}}};
+  EXPECT_THROW(choose_any(flags, grid), Error);
+}
+
+}  // namespace
+}  // namespace cputrain::sweep
