@@ -25,6 +25,7 @@
 #include "core/error.h"
 #include "core/version.h"
 #include "placement/launcher_gone.h"
+#include "system/clock.h"
 #include "system/file_lock.h"
 #include "system/process_limits.h"
 #include "system/tell.h"
@@ -156,6 +157,7 @@ int with_output_checked(int code, bool results = true) {
 }
 
 int run_program(int argc, char** argv) {
+  const system::Stopwatch since_start;
   system::block_signals();
   // May start the program again, which then finds signals that came meanwhile.
   cpu::wait_shortly(argv);
@@ -180,6 +182,7 @@ int run_program(int argc, char** argv) {
     if (!config.end_with.empty()) end_with(*signals, config.end_with);
     job::Services services = composition::make_services(launcher, *signals);
     services.program_build = build_of_program();
+    services.since_start = since_start;
     return with_output_checked(run_command(config, services), !results_are_files(config));
   } catch (const Error& error) {
     say_failure(launcher, error.what());

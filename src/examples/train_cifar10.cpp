@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     job.load();
     job.start();
     const auto console = logging::console_reporter(
-        stdout, session.leads() ? logging::Verbosity::lines : logging::Verbosity::silent);
+        stdout, stderr, session.leads() ? logging::Verbosity::lines : logging::Verbosity::silent);
     logging::Timeline timeline(logging::StepRange{});  // of nothing
     const auto armed = signals.arm();
     job.run(*console, timeline, [&signals] { return signals.stop_requested(); });

@@ -79,8 +79,9 @@ class BenchmarkLines final : public Reporter {
     if (!r.last || !r.last->validation) return;
     const compute::Tally& tally = *r.last->validation;
     if (!tally.is_number()) return;
-    line("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{:.0f} examples]", *tally.accuracy(),
-         tally.top_five().value_or(1), tally.images);
+    const auto top_five = tally.top_five();
+    line("Accuracy @ 1 = {:.4f}{} [{:.0f} examples]", *tally.accuracy(),
+         top_five ? fmt::format(" Accuracy @ 5 = {:.4f}", *top_five) : "", tally.images);
   }
 
  private:

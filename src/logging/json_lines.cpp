@@ -120,6 +120,7 @@ class JsonLines final : public Reporter {
     if (r.best_epoch > 0) {
       line["best_epoch"] = r.best_epoch;
       line["best_loss"] = r.best_loss;
+      line["best_accuracy"] = known(r.best_accuracy);
     }
     if (r.early_stopped) line["early_stopped"] = true;
     if (r.target_accuracy) line["target_accuracy"] = *r.target_accuracy;
@@ -137,6 +138,11 @@ class JsonLines final : public Reporter {
     }
     line["weights_hash"] = r.weights_hash;
     line["weights"] = r.weights_file;
+    line["program"] = {{"seconds", r.program.all},
+                       {"start_up", r.program.start_up},
+                       {"training", r.program.training},
+                       {"evaluation", r.program.evaluation},
+                       {"other", r.program.other()}};
     if (!r.training.empty()) line["training"] = Json::parse(r.training);
     file_.write_line(json_text(line));
   }

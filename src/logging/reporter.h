@@ -96,6 +96,17 @@ struct PeakMemory {
   std::optional<double> device_bytes{};  ///< taken of a device's own memory by the rank with most
 };
 
+/// Where the time of this process went, from its start until its results were on disk.
+struct ProgramSeconds {
+  double all = 0;
+  double start_up = 0;  ///< until the first step
+  double training = 0;
+  double evaluation = 0;
+
+  /// Checkpoints, weights, what a rollback makes again.
+  double other() const { return all - start_up - training - evaluation; }
+};
+
 struct SummaryRecord {
   std::string outcome;  ///< "finished", "interrupted"
   std::uint64_t steps = 0;
@@ -107,10 +118,12 @@ struct SummaryRecord {
   std::optional<TimeToAccuracy> reached{};
   int best_epoch = 0;  ///< whose validation had the least loss, from 1; 0: nothing was validated
   double best_loss = std::numeric_limits<double>::infinity();
-  bool early_stopped = false;  ///< it was waited long enough for a better one
+  std::optional<double> best_accuracy{};  ///< of that validation
+  bool early_stopped = false;             ///< it was waited long enough for a better one
   std::optional<PeakMemory> memory{};
   std::string weights_hash{};
   std::string weights_file{};
+  ProgramSeconds program{};
   std::string training{};  ///< what it was, as the text of a JSON object; empty: not known
 };
 

@@ -33,9 +33,11 @@ bool has_lines(const std::filesystem::path&);
 
 enum class Verbosity { silent = 0, bar = 1, lines = 2 };
 
-/// Keras' `fit` lines on a stream: a bar with ETA that is redrawn, or one line an epoch.
-/// `crowded`: the ranks have more threads than there are CPUs.
-std::unique_ptr<Reporter> console_reporter(std::FILE*, Verbosity, bool crowded = false);
+/// Keras' `fit` lines on one stream: a bar with ETA that is redrawn, or one line an epoch; on the
+/// other what is only for people, such as time that others took. `crowded`: the ranks have more
+/// threads than there are CPUs.
+std::unique_ptr<Reporter> console_reporter(std::FILE* lines, std::FILE* notices, Verbosity,
+                                           bool crowded = false);
 
 /// A line on a stream every 30 s of training or evaluation (LogPace), for where no bar is drawn.
 /// `now` is a clock in seconds.

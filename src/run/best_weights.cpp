@@ -48,21 +48,6 @@ bool take_up_best(const job::TrainingJob& job, const std::filesystem::path& run,
   return false;
 }
 
-void say_best(const job::TrainingJob& job, const std::filesystem::path& run,
-              const train::TrainResult& result, bool kept) {
-  const job::Session& session = job.session();
-  if (!session.leads() || !job.plan().spec.flags.safety.keeps_best()) return;
-  if (kept) {
-    job::say(session, fmt::format("Best weights: {}, of epoch {} (val_loss {:.4f}); {} has {}",
-                                  (run / kBestName).string(), result.best.epoch, result.best.loss,
-                                  kWeightsName,
-                                  result.early_stopped ? "the same" : "those of the last step"));
-  } else if (result.best.epoch == 0) {
-    job::say(session, fmt::format("Best weights: none, no epoch was evaluated{}",
-                                  result.stopped ? " yet" : ""));
-  }
-}
-
 void say_missing_best(const job::Session& session, const std::filesystem::path& run,
                       const job::SafetyFlags& safety) {
   std::error_code ignored;

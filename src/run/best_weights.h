@@ -15,11 +15,6 @@ namespace cputrain::run {
 bool take_up_best(const job::TrainingJob&, const std::filesystem::path& run,
                   const std::filesystem::path& checkpoint, train::Progress& progress);
 
-/// Says at the end where the best weights are and which ones weights.safetensors has. `kept`:
-/// whether best.safetensors has those of result.best.
-void say_best(const job::TrainingJob&, const std::filesystem::path& run, const train::TrainResult&,
-              bool kept);
-
 /// Says that a finished run has none, although they are asked for now.
 void say_missing_best(const job::Session&, const std::filesystem::path& run,
                       const job::SafetyFlags&);

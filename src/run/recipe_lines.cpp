@@ -122,12 +122,4 @@ std::vector<std::string> recipe_warnings(const job::TrainingSpec& spec,
   return {};
 }
 
-std::string accuracy_line(const train::TrainResult& result, double target) {
-  if (!result.reached) {
-    return fmt::format("Target accuracy {:g}: not reached in {} epochs", target, result.epochs);
-  }
-  return fmt::format("Target accuracy {:g}: {:.4f} after epoch {} and {:.1f} s of training", target,
-                     result.reached->accuracy, result.reached->epoch, result.reached->seconds);
-}
-
 }  // namespace cputrain::run

@@ -5,9 +5,8 @@
 
 #include "data/batch_plan.h"
 #include "job/spec/training_spec.h"
-#include "train/trainer.h"
 
-/// What the start-up lines say about batches and learning rate, and the last line about accuracy.
+/// What the start-up lines say about batches and learning rate.
 namespace cputrain::run {
 
 /// After warm-up, before any schedule.
@@ -19,8 +18,5 @@ std::vector<std::string> recipe_lines(const job::TrainingSpec&, const data::Batc
 
 /// What is odd about the recipe: a sharding that does not show every rank every kind of image.
 std::vector<std::string> recipe_warnings(const job::TrainingSpec&, const data::BatchPlan&);
-
-/// Whether and when the target accuracy was reached.
-std::string accuracy_line(const train::TrainResult&, double target);
 
 }  // namespace cputrain::run

@@ -1,7 +1,6 @@
 #include "run/run_logs.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,19 +11,13 @@
 #include "run/recipe_lines.h"
 #include "run/run_folder.h"
 #include "system/files.h"
+#include "system/terminal/columns.h"
 
 namespace cputrain::run {
 namespace {
 
-/// A terminal that somebody looks at: mpirun gives ranks one without a width and copies what they
-/// write there into its own output, which may be a file.
-bool on_a_screen() {
-  winsize size{};
-  return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-}
-
 logging::Verbosity verbosity(const job::TrainingSpec& spec) {
-  const int standard = on_a_screen() ? 1 : 2;
+  const int standard = system::screen_columns(STDOUT_FILENO) ? 1 : 2;
   return static_cast<logging::Verbosity>(std::min(spec.flags.verbose.value_or(standard), 2));
 }
 
@@ -96,8 +89,8 @@ std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob& job,
   if (for_programs && shown == logging::Verbosity::bar) shown = logging::Verbosity::lines;
   const logging::RunFacts facts = facts_of(job);
   std::vector<std::unique_ptr<logging::Reporter>> reporters;
-  reporters.push_back(logging::console_reporter(stdout, shown, session.plan.crowding > 1));
-  if (shown == logging::Verbosity::lines && !on_a_screen()) {
+  reporters.push_back(logging::console_reporter(stdout, stderr, shown, session.plan.crowding > 1));
+  if (shown == logging::Verbosity::lines && !system::screen_columns(STDOUT_FILENO)) {
     reporters.push_back(logging::progress_reporter(stderr));
   }
   reporters.push_back(logging::json_lines_reporter(metrics, spec.flags.log_every, place));
@@ -118,7 +111,7 @@ std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob& job,
   if (spec.flags.profile) {
     reporters.push_back(logging::profile_reporter(
         [&program = *job.compiled().program] { return program.layer_times(); },
-        shown == logging::Verbosity::silent ? nullptr : stdout, folder / kProfileName));
+        shown == logging::Verbosity::silent ? nullptr : stderr, folder / kProfileName));
   }
   return logging::all_of(std::move(reporters));
 }

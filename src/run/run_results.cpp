@@ -2,27 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/text.h"
 #include "job/peak_memory.h"
-#include "run/recipe_lines.h"
+#include "logging/epoch_lines.h"
+#include "run/end_lines.h"
 #include "run/run_folder.h"
 #include "system/tell.h"
 
 namespace cputrain::run {
 namespace {
 
-std::string memory_line(const logging::PeakMemory& memory) {
-  std::string text =
-      fmt::format("Memory at its peak: {} on host {}, shared memory counted once; {} of one rank",
-                  bytes_text(memory.node_bytes), memory.host, bytes_text(memory.rank_bytes));
-  if (memory.device_bytes) {
-    text += fmt::format(", and {} of its device", bytes_text(*memory.device_bytes));
-  }
-  return text;
+/// What metrics.jsonl has of this epoch, which may be one before a resume.
+std::optional<double> validation_accuracy(const std::filesystem::path& folder, int epoch) {
+  std::optional<double> found;
+  logging::for_epoch_lines(folder / "metrics.jsonl", [&](const nlohmann::json& line) {
+    if (line.value("epoch", nlohmann::json()) != epoch) return;
+    const auto accuracy = line.find("val_accuracy");
+    if (accuracy != line.end() && accuracy->is_number()) found = accuracy->get<double>();
+  });
+  return found;
 }
 
 }  // namespace
@@ -65,7 +68,24 @@ void RunResults::save_now() {
   }
 }
 
-void RunResults::finish(const train::TrainResult& result, logging::Reporter& reporter) {
+void RunResults::begin_training(const train::Progress& from) {
+  if (!start_up_) start_up_ = job_.session().services.since_start.seconds();
+  const double begun = from.begun ? from.begun->seconds : 0;
+  seconds_before_ = from.seconds + begun;
+  training_before_ = from.training_seconds + begun;
+}
+
+logging::ProgramSeconds RunResults::program_seconds(const train::TrainResult& result) const {
+  const double training = std::max(0.0, result.training_seconds - training_before_);
+  const double both = std::max(training, result.seconds - seconds_before_);
+  return {.all = job_.session().services.since_start.seconds(),
+          .start_up = start_up_.value_or(0),
+          .training = training,
+          .evaluation = both - training};
+}
+
+void RunResults::finish(const train::TrainResult& result, bool kept_best,
+                        logging::Reporter& reporter) {
   const job::Session& session = job_.session();
   const auto memory = job::measure_peaks(job_);
   if (!session.leads()) return;
@@ -73,26 +93,33 @@ void RunResults::finish(const train::TrainResult& result, logging::Reporter& rep
   job_.save(weights_path());
   saved_ = true;
   has_earlier_ = false;
-  const auto target = job_.plan().spec.flags.target_accuracy;
+  const job::TrainingFlags& flags = job_.plan().spec.flags;
+  const RunEnd end{.result = result,
+                   .folder = folder_,
+                   .target = flags.target_accuracy,
+                   .best_accuracy = validation_accuracy(folder_, result.best.epoch),
+                   .keeps_best = flags.safety.keeps_best(),
+                   .kept_best = kept_best,
+                   .memory = memory,
+                   .program = program_seconds(result)};
   reporter.summary({.outcome = result.stopped ? "interrupted" : "finished",
                     .steps = result.steps,
                     .epochs = result.epochs,
                     .seconds = result.seconds,
                     .training_seconds = result.training_seconds,
                     .last = result.last,
-                    .target_accuracy = target,
+                    .target_accuracy = end.target,
                     .reached = result.reached,
                     .best_epoch = result.best.epoch,
                     .best_loss = result.best.loss,
+                    .best_accuracy = end.best_accuracy,
                     .early_stopped = result.early_stopped,
                     .memory = memory,
                     .weights_hash = train::weights_hash(*job_.compiled().program, job_.weights()),
                     .weights_file = weights_path().string(),
+                    .program = end.program,
                     .training = identity_});
-  if (target) job::say(session, accuracy_line(result, *target));
-  if (memory) job::say(session, memory_line(*memory));
-  job::say(session, fmt::format("Weights: {}", weights_path().string()));
-  job::say(session, fmt::format("Run folder: {}", folder_.string()));
+  for (const std::string& line : end_lines(end)) job::say(session, line);
 }
 
 }  // namespace cputrain::run

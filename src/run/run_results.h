@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "job/training_job.h"
@@ -23,20 +24,26 @@ class RunResults {
   /// The answer to SIGTERM, from another thread: saves the weights of the last completed step at
   /// once, since a step may last longer than whoever sent it waits. Rank 0 only; others do nothing.
   void save_now();
-  /// Saves, and reports the summary: on rank 0. Collective.
-  void finish(const train::TrainResult&, logging::Reporter&);
+  /// Steps are made from here on: what came before is start-up, unless this was called before.
+  void begin_training(const train::Progress& from);
+  /// Saves, reports the summary, and says it to people. `kept_best`: best.safetensors has the
+  /// weights of the best epoch. On rank 0. Collective.
+  void finish(const train::TrainResult&, bool kept_best, logging::Reporter&);
   /// What happened to this run, and of which one the weights in the folder are, if not of this one.
   std::string with_earlier(const std::string& what) const;
 
  private:
   std::filesystem::path weights_path() const;
+  logging::ProgramSeconds program_seconds(const train::TrainResult&) const;
 
   job::TrainingJob& job_;
   std::filesystem::path folder_;
-  std::string identity_;           ///< as text
-  std::atomic<bool> has_earlier_;  ///< the weights in the folder are of a run before this one
-  std::mutex saving_;              ///< held by who writes the weights
-  bool saved_ = false;             ///< those of the end
+  std::string identity_;              ///< as text
+  std::atomic<bool> has_earlier_;     ///< the weights in the folder are of a run before this one
+  std::mutex saving_;                 ///< held by who writes the weights
+  bool saved_ = false;                ///< those of the end
+  std::optional<double> start_up_{};  ///< seconds of the process until its first step
+  double seconds_before_ = 0, training_before_ = 0;  ///< of the steps that others made
 };
 
 }  // namespace cputrain::run

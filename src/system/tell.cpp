@@ -1,7 +1,6 @@
 #include "system/tell.h"
 
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <string>
 
 #include "core/text.h"
+#include "system/terminal/columns.h"
 
 namespace cputrain::system {
 
@@ -26,11 +26,7 @@ bool shows_colours(int descriptor) {
   const char* const terminal = std::getenv("TERM");
   if ((refused && *refused) || !terminal || std::string_view(terminal) == "dumb") return false;
   if (!::isatty(descriptor)) return false;
-  // mpirun gives ranks a standard output that is a terminal without a width, and copies it to where
-  // its own output goes, which may be a file.
-  winsize size{};
-  return descriptor != STDOUT_FILENO ||
-         (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0);
+  return descriptor != STDOUT_FILENO || screen_columns(descriptor);
 }
 
 std::string coloured(std::string_view line) {

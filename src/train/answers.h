@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,11 @@ class AnswerCounts {
   double images() const { return sums_[kImages]; }
   double correct() const { return sums_[kCorrect]; }
   double among_five() const { return sums_[kAmongFive]; }
+  /// Of all images; nothing where ranks_answers() says no, or nothing was counted.
+  std::optional<double> top_five() const {
+    const bool known = ranks_answers(static_cast<int>(classes_)) && images() > 0;
+    return known ? std::optional(among_five() / images()) : std::nullopt;
+  }
   /// Images whose probabilities were not numbers: wrong, and no answer.
   double undecided() const { return sums_[kUndecided]; }
   /// Images of the class, and those that were answered with it.

@@ -51,7 +51,7 @@ struct TrainResult {
   double seconds = 0;    ///< training and evaluation
   double training_seconds = 0;
   std::optional<logging::TimeToAccuracy> reached{};  ///< the target accuracy
-  std::optional<logging::EpochRecord> last;          ///< nothing where no epoch ended in this call
+  std::optional<logging::EpochRecord> last{};        ///< nothing where no epoch ended in this call
   bool early_stopped = false;                        ///< the patience came to its end
   BestEpoch best{};                                  ///< epoch 0 where nothing was validated
   /// The step, from 1, that made gradients no numbers, where the policy is to roll back: its update

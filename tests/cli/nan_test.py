@@ -85,7 +85,7 @@ class Replicas(ProgramTest):
 class EarlyStopping(ProgramTest):
     def test_the_best_weights_stay(self):
         self.expect(0, *SMALL, "--epochs", "9", "--out", "run", "--early-stopping", "2:100", "--lr", "0.001",
-                    says=["Early stopping: val_loss was best in epoch ", "weights.safetensors has the same"])
+                    says=["Best epoch: ", "early stopping ended the training", ", the best)"])
         summary = self.metrics("run", "summary")[0]
         epochs = self.metrics("run", "epoch")
         losses = [epoch["val_loss"] for epoch in epochs]

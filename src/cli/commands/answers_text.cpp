@@ -82,9 +82,10 @@ Json answers_json(const train::AnswerCounts& counts, const std::vector<std::stri
     }
     if (counts.has_matrix()) matrix.push_back(std::move(line));
   }
-  Json result{{"top_5_accuracy", ratio(counts.among_five(), counts.images())},
-              {"not_numbers", whole(counts.undecided())},
-              {"classes", std::move(by_class)}};
+  Json result;
+  if (const auto top_five = counts.top_five()) result["top_5_accuracy"] = *top_five;
+  result["not_numbers"] = whole(counts.undecided());
+  result["classes"] = std::move(by_class);
   if (counts.has_matrix()) result["confusion"] = std::move(matrix);
   return result;
 }

@@ -14,7 +14,8 @@ namespace cputrain::cli {
 std::string answers_table(const train::AnswerCounts&, const std::vector<std::string>& classes);
 
 /// {"top_5_accuracy":..., "classes":[{"name":..., "images":..., "accuracy":..., "precision":...,
-/// "answers":...}], "confusion":[[...]]}; null where nothing was counted.
+/// "answers":...}], "confusion":[[...]]}; null where nothing was counted, and no top_5_accuracy of
+/// five classes or fewer.
 nlohmann::ordered_json answers_json(const train::AnswerCounts&,
                                     const std::vector<std::string>& classes);
 

@@ -91,13 +91,9 @@ void print_evaluation(const Evaluation& result, const std::vector<std::string>& 
   }
   system::print("{} images - loss: {:.4f} - accuracy: {:.4f}\n", images, result.tally.mean_loss(),
                 *accuracy);
-  const double among_five = images > 0 ? result.counts.among_five() / result.counts.images() : 0;
-  system::print("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{} examples]\n", *accuracy,
-                among_five, images);
-  constexpr std::size_t kFive = 5;
-  if (classes.size() <= kFive) {
-    system::print("(of {} classes the right one is always among the best five)\n", classes.size());
-  }
+  const auto top_five = result.counts.top_five();
+  system::print("Accuracy @ 1 = {:.4f}{} [{} examples]\n", *accuracy,
+                top_five ? fmt::format(" Accuracy @ 5 = {:.4f}", *top_five) : "", images);
 }
 
 }  // namespace

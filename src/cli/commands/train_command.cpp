@@ -118,6 +118,7 @@ class Run {
     run::RunControl control(job_, folder_, identity_, progress_, has_best_);
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
+    results.begin_training(progress_);
     const train::TrainResult result = job_.run(progress_, *reporter, timeline_, control);
     if (result.roll_back) {
       const auto held = signals.hold();  // what SIGTERM would save is being replaced
@@ -127,8 +128,8 @@ class Run {
     job_.check_replicas();
     control.finish();
     const bool kept = take_best(result, control);
-    results.finish(result, *reporter);
-    run::say_best(job_, folder_.path, result, kept);
+    if (session_.leads() && !control.line().empty()) job::say(session_, control.line());
+    results.finish(result, kept, *reporter);
     run::write_timeline(session_, spec_, timeline_);
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes nobody knows.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
@@ -178,7 +179,6 @@ class Run {
 
   /// 75 promises that a resume goes on from here.
   int exit_code(const train::TrainResult& result, const run::RunControl& control) const {
-    if (session_.leads() && !control.line().empty()) job::say(session_, control.line());
     if (control.failure()) {
       system::tell(
           fmt::format("cputrain: the last state could not be written: {}", *control.failure()));

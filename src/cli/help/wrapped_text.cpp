@@ -1,13 +1,11 @@
 #include "cli/help/wrapped_text.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 
 #include "core/text.h"
+#include "system/terminal/columns.h"
 
 namespace cputrain::cli {
 
@@ -63,16 +61,9 @@ std::string wrapped_command(const std::vector<std::string>& words, std::size_t i
 
 std::size_t help_columns() {
   constexpr std::size_t kUsual = 80, kLeast = 60, kMost = 120;
-  std::size_t columns = 0;
-  if (const char* text = std::getenv("COLUMNS")) {
-    const std::string_view word = text;
-    std::from_chars(word.data(), word.data() + word.size(), columns);
-  }
-  winsize size{};
-  if (columns == 0 && ::isatty(STDOUT_FILENO) && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
-    columns = size.ws_col;
-  }
-  return std::clamp(columns == 0 ? kUsual : columns, kLeast, kMost);
+  auto columns = system::columns_of_environment();
+  if (!columns) columns = system::screen_columns(STDOUT_FILENO);
+  return std::clamp(columns.value_or(kUsual), kLeast, kMost);
 }
 
 }  // namespace cputrain::cli

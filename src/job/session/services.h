@@ -14,6 +14,7 @@
 #include "model/exported_model.h"
 #include "placement/launcher.h"
 #include "placement/placement.h"
+#include "system/clock.h"
 #include "system/files.h"
 #include "system/signals.h"
 
@@ -57,6 +58,7 @@ struct Services {
   std::string mpi_version;                 ///< "Open MPI 4.1.4", or "no MPI"
   placement::Launcher launcher;            ///< what started this process
   std::vector<std::string> libraries;      ///< with versions, for `info` and environment.json
+  system::Stopwatch since_start{};         ///< of the process, as far as it can tell
   system::SignalWatch* signals = nullptr;  ///< borrowed; null in the simulator
   std::string program_build{};             ///< "commit abc1234, Release"; empty in other programs
 };

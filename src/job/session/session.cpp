@@ -16,6 +16,7 @@
 #include "system/files.h"
 #include "system/log_pace.h"
 #include "system/tell.h"
+#include "system/terminal/redrawn_line.h"
 
 namespace cputrain::job {
 
@@ -150,16 +151,24 @@ void say_warnings(const Session& session, const data::DataSource& source) {
 
 data::Progress progress_line(const Session& session, const std::string& verb) {
   if (!session.leads() || session.quiet) return {};
-  const bool terminal = isatty(STDERR_FILENO);
-  return [verb, terminal, whole = system::Stopwatch(), pace = system::LogPace()](
-             std::size_t done, std::size_t total) mutable {
-    if (!terminal && !pace.due()) return;
+  constexpr double kRedrawSeconds = 0.05;
+  return [verb, whole = system::Stopwatch(), drawn = 0.0, pace = system::LogPace(),
+          line = system::RedrawnLine(stderr)](std::size_t done, std::size_t total) mutable {
+    const bool terminal = isatty(STDERR_FILENO), last = done >= total;
+    const double now = whole.seconds();
+    if (terminal ? !last && now - drawn < kRedrawSeconds : !pace.due()) return;
+    drawn = now;
     const double left =
-        done ? whole.seconds() * static_cast<double>(total - done) / static_cast<double>(done) : 0;
-    const std::string text =
-        fmt::format("{}{} {}/{} - ETA: {}{}", terminal ? "\r" : "", verb, with_commas(done),
-                    with_commas(total), eta_text(left), terminal && done < total ? "   " : "\n");
-    std::fputs(text.c_str(), stderr);
+        done ? now * static_cast<double>(total - done) / static_cast<double>(done) : 0;
+    const std::string text = fmt::format("{} {}/{} - ETA: {}", verb, with_commas(done),
+                                         with_commas(total), eta_text(left));
+    if (!terminal) {
+      system::tell(text);
+    } else if (last) {
+      line.finish(text);
+    } else {
+      line.draw(text);
+    }
   };
 }
 

@@ -1,0 +1,48 @@
+#include "system/terminal/redrawn_line.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/text.h"
+#include "system/terminal/columns.h"
+
+namespace cputrain::system {
+
+RedrawnLine::RedrawnLine(std::FILE* stream)
+    : RedrawnLine(stream, [stream] { return line_columns(::fileno(stream)); }) {}
+
+RedrawnLine::RedrawnLine(std::FILE* stream, Columns columns)
+    : stream_(stream), columns_(std::move(columns)) {}
+
+std::optional<std::size_t> RedrawnLine::room() const {
+  const auto columns = columns_();
+  return columns ? std::optional(std::max<std::size_t>(*columns, 2) - 1) : std::nullopt;
+}
+
+void RedrawnLine::draw(std::string_view line) {
+  const auto most = room();
+  const std::string cut = most && columns_of(line) > *most ? in_columns(line, *most) : "";
+  write(cut.empty() ? line : cut, "");
+}
+
+void RedrawnLine::finish(std::string_view line) {
+  write(line, "\n");
+  drawn_ = 0;
+}
+
+void RedrawnLine::leave() {
+  if (std::exchange(drawn_, 0) == 0) return;
+  std::fputs("\n", stream_);
+  std::fflush(stream_);
+}
+
+void RedrawnLine::write(std::string_view line, std::string_view end) {
+  const std::size_t width = columns_of(line), old = std::min(drawn_, room().value_or(drawn_));
+  std::string text = "\r";
+  text.append(line).append(old > width ? old - width : 0, ' ').append(end);
+  std::fwrite(text.data(), 1, text.size(), stream_);
+  std::fflush(stream_);
+  drawn_ = width;
+}
+
+}  // namespace cputrain::system

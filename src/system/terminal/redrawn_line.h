@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace cputrain::system {
+
+/// A line on a stream that later ones take the place of, as a bar of progress is. What is drawn is
+/// escaped already. A copy goes on with the same line.
+class RedrawnLine {
+ public:
+  using Columns = std::function<std::optional<std::size_t>()>;
+
+  /// As wide as the terminal behind the stream is at each redraw (line_columns()).
+  explicit RedrawnLine(std::FILE*);
+  RedrawnLine(std::FILE*, Columns);
+
+  /// Columns that a redraw may take; nothing: as many as it likes. One column stays free, since
+  /// some terminals begin a new line as soon as the last one is written to.
+  std::optional<std::size_t> room() const;
+  /// Draws over what is there, and cuts what is longer than the line.
+  void draw(std::string_view line);
+  /// The last words in this place: whole, however long they are, with a line's end.
+  void finish(std::string_view line);
+  /// Ends the line as it is, if anything is drawn, so that other lines may follow.
+  void leave();
+
+ private:
+  void write(std::string_view line, std::string_view end);
+
+  std::FILE* stream_;
+  Columns columns_;
+  std::size_t drawn_ = 0;  ///< columns of what is there
+};
+
+}  // namespace cputrain::system

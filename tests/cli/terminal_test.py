@@ -1,0 +1,79 @@
+"""Lines on a terminal: as wide as it is at each redraw, and standard output has Keras' lines alone."""
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import unittest
+
+from program import PROGRAM, SMALL, ProgramTest
+
+REDRAW = re.compile(r" *\d+/\d+ (?:\[\S+\] )?- ETA")
+
+
+def set_width(terminal, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+
+class Terminal(ProgramTest):
+    def drawn(self, *words, widths, code=0):
+        """What it writes to a terminal, in lines: a list for each of the widths, which the terminal has in turn for some
+        redraws of the bar; behind the last one the program is interrupted, where another width follows."""
+        ours, theirs = pty.openpty()
+        set_width(theirs, widths[0])
+        job = subprocess.Popen([PROGRAM, *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        texts = [""]
+        while True:
+            try:
+                texts[-1] += os.read(ours, 65536).decode()
+            except OSError:  # the program has closed its end
+                break
+            if len(REDRAW.findall(texts[-1])) < 4:
+                continue
+            if len(texts) < len(widths):
+                set_width(ours, widths[len(texts)])
+                texts.append("")
+            elif code:
+                job.send_signal(signal.SIGINT)
+        os.close(ours)
+        self.assertEqual(job.wait(), code, texts)
+        return [re.split(r"[\r\n]+", text) for text in texts]
+
+    def test_no_redraw_is_longer_than_the_line_is_then(self):
+        widths = [40, 80, 120, 50]
+        parts = self.drawn(*SMALL, "--epochs", "999", "--out", "run", widths=widths, code=130)
+        for columns, lines in zip(widths, parts):
+            with self.subTest(columns):
+                # One or two may have been on their way when the terminal was resized.
+                redraws = [line for line in lines if REDRAW.match(line)][2:]
+                self.assertLess(max(map(len, redraws)), columns)
+                self.assertEqual({"accuracy" in line for line in redraws}, {columns >= 80}, redraws)
+        for last in (line for line in parts[0] + parts[-1] if "s/step" in line):
+            self.assertRegex(last, r"\d+/3 - \d+s .* - loss: .* - accuracy: .* - img/s: ")
+
+    def test_other_progress_fits_too(self):
+        self.expect(0, "data", "synth", "data", "--images", "20", "--image-size", "16")
+        lines, = self.drawn("data", "check", "data", widths=[20])
+        progress = [line for line in lines if line.startswith("Checking ")]
+        self.assertEqual(progress[-1], "Checking 20/20 - ETA: 0s")  # whole, as the last one is
+        self.assertTrue(all(len(line) < 20 for line in progress[:-1]), progress)
+
+    def test_standard_output_has_epoch_lines_alone(self):
+        done = self.expect(0, *SMALL, "--epochs", "1", "--out", "run", "--profile", "--save-best",
+                           says=["Model ", "Best epoch: 1 of 1 (val_loss ", "Weights: run/weights.safetensors (of the last",
+                                 "Best weights: run/best.safetensors (of epoch 1)", "Run folder: run", "all else"])
+        self.assertRegex(done.stdout, r"\AEpoch 1/1\n3/3 - \d+s - loss: .* - img/s: [\d.]+\n\Z")
+        self.assertNotIn("\nEpoch", done.stderr)
+        program = self.metrics("run", "summary")[0]["program"]
+        parts = [program[part] for part in ("start_up", "training", "evaluation", "other")]
+        self.assertAlmostEqual(sum(parts), program["seconds"], places=6)
+        self.assertGreater(min(parts), 0)
+        self.assertRegex(done.stderr.splitlines()[-1], rf"Program: {program['seconds']:.1f} s \(start-up ")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,65 @@
+#include "system/terminal/redrawn_line.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain::system {
+namespace {
+
+class RedrawnLines : public ::testing::Test {
+ protected:
+  ~RedrawnLines() override { std::fclose(stream_); }
+
+  std::string written() const {
+    std::ostringstream text;
+    text << std::ifstream(folder_.path() / "lines", std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+  const testing::TemporaryFolder folder_;
+  std::FILE* stream_ = std::fopen((folder_.path() / "lines").c_str(), "w");
+  std::optional<std::size_t> columns_;
+  RedrawnLine line_{stream_, [this] { return columns_; }};
+};
+
+TEST_F(RedrawnLines, CoverWhatWasThere) {
+  line_.draw("longer");
+  line_.draw("short");
+  line_.finish("end");
+  line_.finish("next");
+  EXPECT_EQ(written(), "\rlonger\rshort \rend  \n\rnext\n");
+}
+
+TEST_F(RedrawnLines, AreCutToTheWidthOfTheMoment) {
+  columns_ = 9;
+  line_.draw("0123456789");
+  columns_ = 5;  // the window was resized
+  line_.draw("01");
+  line_.draw("0123456789");
+  line_.finish("results stay whole");
+  EXPECT_EQ(written(), "\r01234567\r01  \r0123\rresults stay whole\n");
+}
+
+// Each of these letters takes two columns.
+TEST_F(RedrawnLines, CountColumnsNotBytes) {
+  columns_ = 6;
+  line_.draw("\u732b\u732b\u732b");
+  line_.draw("a");
+  EXPECT_EQ(written(), "\r\u732b\u732b \ra    ");
+}
+
+TEST_F(RedrawnLines, EndBeforeOtherLines) {
+  line_.leave();
+  line_.draw("bar");
+  line_.leave();
+  line_.leave();
+  line_.draw("bar");
+  EXPECT_EQ(written(), "\rbar\n\rbar");
+}
+
+}  // namespace
+}  // namespace cputrain::system
