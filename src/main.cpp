@@ -20,6 +20,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/help/wrapped_text.h"
+#include "cli/weights_choice.h"
 #include "composition/backend_list.h"
 #include "composition/services.h"
 #include "core/error.h"
@@ -171,14 +172,15 @@ int run_program(int argc, char** argv) {
     signals.emplace();
     if (launcher.kind != placement::Launcher::Kind::nobody)
       signals->end_when(placement::launcher_gone(), ExitCode::unanswered);
-    const auto parsed =
+    auto parsed =
         cli::parse_command_line({argv + 1, argv + argc}, cli::program_variables(environ),
                                 command_line_choices(argc > 0 ? argv[0] : ""));
     if (const auto* help = std::get_if<cli::HelpText>(&parsed)) {
       if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
       return with_output_checked(static_cast<int>(ExitCode::ok));
     }
-    const cli::Config& config = std::get<cli::Config>(parsed);
+    cli::Config& config = std::get<cli::Config>(parsed);
+    cli::choose_weights(config, launcher.rank == 0);
     if (!config.end_with.empty()) end_with(*signals, config.end_with);
     job::Services services = composition::make_services(launcher, *signals);
     services.program_build = build_of_program();

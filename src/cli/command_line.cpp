@@ -252,7 +252,7 @@ void take_command(std::vector<std::string>& words, Config& config) {
     fail(ExitCode::usage,
          fmt::format("{} is not a command; commands are {}{}", config.command, join(names, ", "),
                      is_data ? "; to train on it, use --data " + config.command
-                             : did_you_mean(config.command, names)));
+                             : hint_for_command(config.command, names, config.program)));
   }
   const std::vector<std::string> topics = topics_of(config.command);
   const bool asks = !words.empty() && words.front().starts_with("-");

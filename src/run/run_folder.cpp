@@ -156,7 +156,7 @@ void describe_run(const job::Session& session, const job::TrainingPlan& plan,
   if (!session.leads()) return;
   system::write_own_file(
       folder / kConfigName,
-      json_text(job::from_any_folder(job::effective_flags(plan.spec)), 2) + "\n");
+      json_text(job::recorded_flags(plan.spec), 2) + "\n");
   system::write_own_file(folder / "environment.json",
                          json_text(environment_json(session, plan.micro_batch), 2) + "\n");
 }

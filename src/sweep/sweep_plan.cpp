@@ -119,6 +119,7 @@ nlohmann::ordered_json flags_of(const job::TrainingFlags& flags, const cells::Sw
     else
       json[name] = value;
   }
+  if (!flags.weights.empty()) json["weights"] = flags.weights;  // a file, where a run was named
   json["out"] = folder;
   return json;
 }

@@ -24,15 +24,14 @@ std::string ratio_text(double part, double all) {
   return all > 0 ? fmt::format("{:.4f}", part / all) : "-";
 }
 
-/// As RFC 4180 has it: quotes around what holds a comma, a quote or a line's end.
+}  // namespace
+
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
 }
-
-}  // namespace
 
 std::string answers_table(const train::AnswerCounts& counts,
                           const std::vector<std::string>& classes) {

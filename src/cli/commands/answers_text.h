@@ -19,6 +19,9 @@ std::string answers_table(const train::AnswerCounts&, const std::vector<std::str
 nlohmann::ordered_json answers_json(const train::AnswerCounts&,
                                     const std::vector<std::string>& classes);
 
+/// A field of CSV as RFC 4180 has it: quotes around what holds a comma, a quote or a line's end.
+std::string csv_field(const std::string& text);
+
 /// The matrix as CSV: a row an actual class, a column an answer; needs has_matrix().
 std::string confusion_csv(const train::AnswerCounts&, const std::vector<std::string>& classes);
 

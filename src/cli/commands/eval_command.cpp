@@ -36,7 +36,9 @@ job::EvaluationPart open_part(const Config& config, const job::Session& session,
   const std::string images = with_commas(part.source.validation.size());
   job::say_data(session, part.source);
   const std::string line =
-      fmt::format("Evaluating {} image{}: {} ({})", images, images == "1" ? "" : "s",
+      fmt::format("Evaluating {} image{} of {}{}: {} ({})", images, images == "1" ? "" : "s",
+                  config.data_or_synthetic(),
+                  config.data_of_run.empty() ? "" : ", the data of the run " + config.data_of_run,
                   part.name == "all" ? "all of them" : part.name + " part", part.why);
   part.doubtful ? job::warn(session, line) : job::say(session, line);
   return part;

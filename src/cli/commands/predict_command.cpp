@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <utility>
 
 #include "cli/commands.h"
+#include "cli/commands/prediction_table.h"
 #include "compute/prediction.h"
 #include "core/error.h"
 #include "core/json_text.h"
@@ -67,17 +68,26 @@ Images read_images(std::span<const std::string> files, const job::Services& serv
 }
 
 /// The `top` most probable classes, the most probable first.
-std::vector<std::size_t> ranking(std::span<const float> probabilities, int top) {
-  std::vector<std::size_t> order(probabilities.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater{},
-                           [&](std::size_t c) { return probabilities[c]; });
+std::vector<std::pair<std::string, float>> ranking(const Json& entry, int top) {
+  std::vector<std::pair<std::string, float>> order;
+  for (const auto& [name, probability] : entry["probabilities"].items()) {
+    order.emplace_back(name, probability.get<float>());
+  }
+  std::ranges::stable_sort(order, std::ranges::greater{}, &std::pair<std::string, float>::second);
   order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
   return order;
 }
 
-void answer(Json& entry, std::span<const float> outputs, const std::vector<std::string>& classes,
-            std::optional<int> top) {
+/// As JSON has it where --top leaves out the others.
+Json with_best(Json entry, std::optional<int> top) {
+  if (!top || entry.contains("error")) return entry;
+  Json best = Json::object();
+  for (const auto& [name, probability] : ranking(entry, *top)) best[name] = probability;
+  entry["probabilities"] = std::move(best);
+  return entry;
+}
+
+void answer(Json& entry, std::span<const float> outputs, const std::vector<std::string>& classes) {
   const std::vector<float> probabilities = train::class_probabilities(outputs);
   const auto best = compute::predicted_class(outputs);
   if (!best) {
@@ -86,19 +96,14 @@ void answer(Json& entry, std::span<const float> outputs, const std::vector<std::
   }
   entry["class"] = classes[*best];
   Json by_class = Json::object();
-  if (top) {
-    for (const std::size_t c : ranking(probabilities, *top))
-      by_class[classes[c]] = probabilities[c];
-  } else {
-    for (std::size_t c = 0; c < classes.size(); ++c) by_class[classes[c]] = probabilities[c];
-  }
+  for (std::size_t c = 0; c < classes.size(); ++c) by_class[classes[c]] = probabilities[c];
   entry["probabilities"] = std::move(by_class);
 }
 
 /// Runs the program, which was compiled for `at_once` images: missing ones are stood in for by the
 /// first.
 void run_images(Images& images, std::size_t at_once, compute::Program& program,
-                const train::ModelDescription& model, std::optional<int> top) {
+                const train::ModelDescription& model) {
   if (images.pixels.empty()) return;
   std::vector<const std::uint8_t*> pixels(at_once, images.pixels.front().data());
   for (std::size_t i = 0; i < images.pixels.size(); ++i) pixels[i] = images.pixels[i].data();
@@ -110,7 +115,7 @@ void run_images(Images& images, std::size_t at_once, compute::Program& program,
   std::size_t row = 0;
   for (Json& entry : images.answers) {
     if (entry.contains("error")) continue;
-    answer(entry, outputs.subspan(row++ * width, width), model.classes, top);
+    answer(entry, outputs.subspan(row++ * width, width), model.classes);
   }
 }
 
@@ -127,7 +132,7 @@ void print_answer(const Json& entry, std::optional<int> top) {
   const std::string name = entry["class"];
   std::string line;
   if (top) {
-    for (const auto& [other, probability] : entry["probabilities"].items()) {
+    for (const auto& [other, probability] : ranking(entry, *top)) {
       line += (line.empty() ? "" : ", ") + text(other, probability);
     }
   } else {
@@ -159,7 +164,9 @@ std::size_t predict(const Config& config, const job::Services& services,
   job::load_to_use(config.weights, inference);
 
   // Where the answers themselves are on the terminal they show how far it is.
-  const bool answers_seen = config.json != "-" && isatty(STDOUT_FILENO);
+  const bool prints = config.json != "-" && config.csv != "-";
+  const bool answers_seen = prints && isatty(STDOUT_FILENO);
+  PredictionTable table(config.csv, model.classes);
   const data::Progress progress =
       answers_seen ? data::Progress{} : job::progress_line(session, "Predicting");
   Json predictions = Json::array();
@@ -167,14 +174,16 @@ std::size_t predict(const Config& config, const job::Services& services,
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
     Images images = read_images(some, services, model, config.exif.value_or(model.exif));
-    run_images(images, at_once, *inference.program, model, top);
+    run_images(images, at_once, *inference.program, model);
     for (Json& entry : images.answers) {
-      if (config.json != "-" || entry.contains("error")) print_answer(entry, top);
+      if (prints || entry.contains("error")) print_answer(entry, top);
       errors += entry.contains("error");
-      predictions.push_back(std::move(entry));
+      table.add(entry);
+      if (!config.json.empty()) predictions.push_back(with_best(std::move(entry), top));
     }
     if (progress) progress(begin + some.size(), files.size());
   }
+  table.finish();
   job::write_result(session, config.json, json_text(Json{{"predictions", predictions}}) + "\n");
   return errors;
 }

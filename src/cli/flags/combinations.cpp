@@ -18,18 +18,25 @@
 namespace cputrain::cli {
 namespace {
 
+/// Commands that do nothing without weights.
+bool takes_weights(const Config& config) {
+  return config.command == "eval" || config.command == "predict" || config.command == "export";
+}
+
 /// The words that are no flags.
 void check_files(const Config& config) {
   if (!config.files.empty() && config.command != "predict" && config.command != "data" &&
       config.command != "report") {
     const std::string& word = config.files.front();
     std::error_code ignored;
-    const bool is_data = config.command != "export" && config.command != "info" &&
-                         config.command != "simulate" &&
-                         std::filesystem::is_directory(word, ignored);
-    fail(ExitCode::usage,
-         fmt::format("{} is one word too many (flags begin with --){}", word,
-                     is_data ? "; a data set goes after --data: --data " + word : ""));
+    const bool is_folder = std::filesystem::is_directory(word, ignored);
+    const bool is_data = is_folder && config.command != "export" && config.command != "info" &&
+                         config.command != "simulate";
+    const bool is_weights = takes_weights(config) && config.weights.empty();
+    fail(ExitCode::usage, fmt::format("{} is one word too many (flags begin with --){}", word,
+                                      is_weights ? "; weights go after --weights: --weights " + word
+                                      : is_data ? "; a data set goes after --data: --data " + word
+                                                : ""));
   }
   if (config.command == "predict" && config.files.empty()) {
     fail(ExitCode::usage,
@@ -154,10 +161,12 @@ void check_safety(Config& config) {
 }  // namespace
 
 void check_combinations(Config& config, const CommandLineChoices& choices) {
-  if ((config.command == "eval" || config.command == "predict") && config.weights.empty()) {
+  const bool named_by_word = config.command == "eval" && !config.files.empty();
+  if (takes_weights(config) && config.command != "export" && config.weights.empty() &&
+      !named_by_word) {
     fail(ExitCode::usage, config.command +
-                              " needs --weights FILE, a weights.safetensors that "
-                              "training wrote");
+                              " needs --weights, the folder of a run or a weights.safetensors "
+                              "that training wrote");
   }
   if (config.command == "eval" && config.limit_val == 0u) {
     fail(ExitCode::usage, "--limit-val 0: eval needs at least one image");
@@ -170,6 +179,9 @@ void check_combinations(Config& config, const CommandLineChoices& choices) {
   }
   if (config.confusion == "-" && config.json == "-") {
     fail(ExitCode::usage, "--confusion - and --json -: standard output carries one of them");
+  }
+  if (config.csv == "-" && config.json == "-") {
+    fail(ExitCode::usage, "--csv - and --json -: standard output carries one of them");
   }
   if (config.topic == "input" && config.data.empty()) {
     fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");

@@ -140,6 +140,17 @@ void Flags::choice(const std::string& name, const std::vector<std::string>& choi
   suggest(name, choices);
 }
 
+void Flags::parsed(const std::string& name, const std::string& meta, const std::string& help,
+                   std::function<void(const std::string&)> set) {
+  add(name, meta, help, [this, name, set = std::move(set)](const std::string& text) {
+    try {
+      set(text);
+    } catch (const Error& error) {
+      fail(error.code(), error.what() + hint_for_form(name, text, entry(name).choices));
+    }
+  });
+}
+
 void Flags::yes(const std::string& name, bool& target, const std::string& help) {
   record(name, "", help);
   add_switch(name, [&target] { target = true; });

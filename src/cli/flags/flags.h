@@ -71,9 +71,7 @@ class Flags {
 
   /// A value that `set` reads, or refuses with Error(usage).
   void parsed(const std::string& name, const std::string& meta, const std::string& help,
-              std::function<void(const std::string&)> set) {
-    add(name, meta, help, std::move(set));
-  }
+              std::function<void(const std::string&)> set);
 
   void yes(const std::string& name, bool& target, const std::string& help);
   /// --no-NAME

@@ -1,6 +1,9 @@
 #include "cli/help/foreign_words.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 
 #include "core/text.h"
@@ -15,13 +18,18 @@ struct ForeignFlags {
 };
 
 constexpr ForeignFlags kForeignFlags[] = {
-    {"learning-rate,init-learning-rate,initial-lr,base-lr,base-learning-rate", "lr"},
+    {"learning-rate,init-learning-rate,initial-lr,base-lr,base-learning-rate,lr0,lr-base", "lr"},
     {"num-epochs,n-epochs,max-epochs,num-train-epochs,train-epochs,nb-epochs,epoch,e", "epochs"},
     {"num-batches,max-steps,num-steps,train-steps,max-iter,iterations", "steps"},
+    {"steps-per-epoch,fraction,subset,max-samples,max-train-samples,limit-train-batches",
+     "limit-train", "use --limit-train N, which is a number of images"},
+    {"validation-steps,max-eval-samples,limit-val-batches", "limit-val",
+     "use --limit-val N, which is a number of images"},
     {"b,bs,global-batch-size,train-batch-size,minibatch-size,mini-batch-size", "batch"},
     {"local-batch-size,batch-size-per-gpu,per-gpu-batch-size,per-device-train-batch-size,"
      "batch-per-gpu",
      "batch-per-rank"},
+    {"batch,batch-size,b,bs", "micro-batch", "use --micro-batch N, the images computed at once"},
     {"grad-accum-steps,gradient-accumulation-steps,accumulate-grad-batches,batches-per-allreduce,"
      "iter-size",
      "accumulate"},
@@ -33,24 +41,53 @@ constexpr ForeignFlags kForeignFlags[] = {
     {"val-split,validation-fraction,test-split,val-size", "validation-split"},
     {"img-size,imgsz,input-size,image-shape,resolution,crop-size,size", "image-size"},
     {"num-classes,nb-classes,n-classes", "classes"},
-    {"augmentation,data-augmentation,aug,transforms", "augment"},
+    {"augmentation,data-augmentation,aug,transforms,hflip,horizontal-flip,color-jitter,"
+     "auto-augment,aa,random-erase,reprob",
+     "augment", "use --augment, whose help lists what there is"},
+    {"no-aug,no-augment,no-augmentation", "augment", "use --augment none"},
+    {"interpolation", "resize"},
+    {"cache,cache-dataset,cache-images,ram-cache", "data",
+     "images are decoded once and stay in memory; cputrain data pack writes them into a file"},
     {"arch,a,network,net,model-name,backbone", "model"},
-    {"pretrained,load-weights,model-path,checkpoint-path,ckpt-path", "weights"},
+    {"pretrained,load-weights,model-path,checkpoint-path,ckpt-path,initial-checkpoint,"
+     "finetune-from",
+     "weights",
+     "use --weights with the folder of a run, or with a weights.safetensors (the program comes with "
+     "none)"},
     {"opt,optim,solver", "optimizer"},
+    {"opt-eps,eps,adam-epsilon", "epsilon"},
+    {"freeze-layers,freeze-backbone,trainable", "freeze"},
+    {"drop,drop-rate,dropout-rate", "dropout"},
+    {"loss,criterion,loss-function", "model", "the model's last layer has its loss"},
     {"wd,l2,l2-regularization", "weight-decay"},
-    {"clip-grad,grad-clip,max-grad-norm,gradient-clip-val", "clip-norm"},
+    {"clip-grad,grad-clip,max-grad-norm,gradient-clip-val,clip-grad-norm,clipnorm,"
+     "gradient-clipping",
+     "clip-norm"},
+    {"clipvalue,clip-grad-value", "clip-value"},
     {"smoothing", "label-smoothing"},
-    {"warmup,num-learning-rate-warmup-epochs,warmup-proportion", "warmup-epochs"},
+    {"warmup,num-learning-rate-warmup-epochs,warmup-proportion,lr-warmup-epochs,warmup-steps,"
+     "lr-warmup-steps",
+     "warmup-epochs"},
+    {"cos-lr,cosine,min-lr,lr-min,lrf,eta-min", "schedule", "use --schedule cosine[:FLOOR]"},
+    {"gamma,lr-gamma,step-size,lr-step-size,decay-rate,decay-epochs,milestones,lr-steps,"
+     "decay-milestones",
+     "schedule", "use --schedule step:EPOCHS:FACTOR, or piecewise:EPOCH:FACTOR[,...]"},
     {"sched,scheduler,lr-schedule,lr-scheduler,lr-policy,lr-decay", "schedule"},
     {"target-acc,stop-at-top-1-accuracy", "target-accuracy"},
-    {"patience,early-stop", "early-stopping"},
-    {"resume-from,resume-from-checkpoint,restore,restore-from,load-checkpoint,snapshot,ckpt",
+    {"patience,early-stop,patience-epochs", "early-stopping"},
+    {"resume-from,resume-from-checkpoint,restore,restore-from,load-checkpoint,snapshot,ckpt,"
+     "checkpoint,start-epoch",
      "resume", "use --resume auto with the --out of that run, or --resume DIR/ckpt-N"},
-    {"save-every,save-freq,save-interval,checkpoint-freq,checkpoint-interval,save-steps",
+    {"model,checkpoint,ckpt,resume,load,model-dir,run,run-dir", "weights"},
+    {"save-every,save-period,save-freq,save-interval,checkpoint-freq,checkpoint-interval,save-steps",
      "checkpoint-every"},
     {"output-dir,output,outdir,o,log-dir,logdir,save-dir,save-path,work-dir,model-dir,run-dir,"
-     "default-root-dir",
+     "default-root-dir,project,experiment,exp-name,run-name",
      "out"},
+    {"output,o,out,output-file,save,save-txt,results", "csv", "use --csv FILE, or --json FILE"},
+    {"source,input,image,images,img,file,files,path", "top",
+     "images stand without a flag: cputrain predict --weights FILE IMAGE..."},
+    {"topk,top-k,k", "top"},
     {"force,f,exist-ok,overwrite-output-dir", "overwrite"},
     {"display-every,print-freq,p,log-interval,log-steps,log-every-n-steps,logging-steps",
      "log-every"},
@@ -75,6 +112,8 @@ constexpr ForeignFlags kForeignFlags[] = {
     {"gpus,gpu,num-gpus,ngpus,gpu-id,gpu-ids,device,devices,num-devices,cuda,use-cuda,use-gpu,"
      "accelerator",
      "backend", "start one rank per GPU: mpirun -np N cputrain --backend cuda"},
+    {"channels-last,compile,torchcompile,jit,jit-compile,xla,data-format", "",
+     "it is not needed: layouts and kernels are chosen for each layer"},
     {"no-cuda,no-gpu,cpu,use-cpu,cpu-only", "backend", "use --backend cpu"},
     {"np,n,num-proc,num-procs,nproc,nprocs,num-processes,nproc-per-node,processes,ranks,num-ranks,"
      "world-size,ppn",
@@ -82,13 +121,40 @@ constexpr ForeignFlags kForeignFlags[] = {
     {"nnodes,num-nodes,nodes,h,hosts,host,hostfile,machinefile,master-addr,master-port,node-rank,"
      "rank,local-rank,dist-url,dist-backend,rdzv-backend,rdzv-endpoint,rdzv-id,standalone",
      "", "mpirun or srun starts the ranks: mpirun --hostfile FILE -np N cputrain"},
-    {"evaluate,eval,eval-only,test,test-only", "",
+    {"evaluate,eval,eval-only,test,test-only,val,validate,val-only,do-eval", "",
      "use the command eval: cputrain eval --weights FILE --data DATA"},
 };
 
-/// A value of others for one of ours.
+/// First words of others.
+struct ForeignCommands {
+  std::string_view words, advice;
+};
+
+constexpr ForeignCommands kForeignCommands[] = {
+    {"evaluate,evaluation,test,val,valid,validate,score", "use eval: cputrain eval --weights RUN"},
+    {"fit,training,learn,run,start,finetune,fine-tune,classify", "use train"},
+    {"infer,inference,detect,prediction,predictions", "use predict"},
+    {"models,model,list-models,list,zoo",
+     "cputrain train --help lists them under --model, cputrain info --model NAME the layers of one"},
+    {"completion,completions,autocomplete",
+     "completions for bash and zsh come with the package, and with cmake --install"},
+    {"man,manual,docs", "use help, or help COMMAND"},
+    {"version", "use cputrain --version"},
+    {"benchmark,benchmarks,profile,perf", "use bench"},
+    {"convert,onnx,save", "use export"},
+    {"summary,describe,doctor,env,checks,settings,devices,machine", "use info"},
+    {"tune,hpo,grid,scan,scaling,search", "use sweep"},
+    {"resume,continue,restore", "use cputrain --resume auto --out RUN"},
+    {"plot,visualize,tensorboard,history,compare,diff,table", "use report"},
+    {"dataset,datasets", "use data"},
+    {"check", "use data check"},
+    {"pack", "use data pack"},
+    {"synth,generate", "use data synth"},
+};
+
+/// A value of others for one of ours; `advice` says it where more is to be said than its name.
 struct ForeignValues {
-  std::string_view flag, words, ours;
+  std::string_view flag, words, ours, advice = {};
 };
 
 constexpr ForeignValues kForeignValues[] = {
@@ -97,21 +163,56 @@ constexpr ForeignValues kForeignValues[] = {
     {"precision", "fp32,float32,f32,single,32,tf32", "float"},
     {"precision", "bfloat16,fp16,float16,half,16,amp,mixed", "bf16"},
     {"precision", "fp64,float64,f64,64", "double"},
-    {"optimizer", "adamw", "adam"},
-    {"optimizer", "momentum,nesterov", "sgd"},
+    {"optimizer", "adamw,adam-w", "adam",
+     "use adam with --weight-decay X, which acts on the weights themselves, as in AdamW"},
+    {"optimizer", "nadam,adamax,radam,amsgrad,adabelief,lion", "adam"},
+    {"optimizer", "adagrad,adadelta,rms,rmsproptf", "rmsprop"},
+    {"optimizer", "momentum,sgdm", "sgd", "use sgd with --momentum 0.9"},
+    {"optimizer", "nesterov,nag", "sgd", "use sgd with --momentum 0.9 --nesterov"},
+    {"schedule", "cos,cosineannealing,cosineannealinglr,cosine-annealing", "cosine"},
+    {"schedule", "onecycle,onecyclelr,one-cycle", "cosine", "use cosine with --warmup-epochs"},
+    {"schedule", "steplr,exponential,exponentiallr", "step:", "use step:EPOCHS:FACTOR"},
+    {"schedule", "multistep,multisteplr,multi-step", "piecewise:",
+     "use piecewise:EPOCH:FACTOR[,...]"},
+    {"schedule", "linear,polynomial,polynomiallr", "poly"},
+    {"schedule", "reducelronplateau,reduce-on-plateau", "plateau"},
+    {"compress", "float16,half", "fp16"},
+    {"compress", "bfloat16", "bf16"},
+    {"compress", "top-k,dgc", "topk"},
 };
 
-/// Its command as this program was called.
+/// Its commands as this program was called.
 std::string called_so(std::string advice, const std::string& program) {
   constexpr std::string_view kName = "cputrain";
-  const std::size_t at = advice.find(kName);
-  if (at != std::string::npos) advice.replace(at, kName.size(), program);
+  for (std::size_t at = advice.find(kName); at != std::string::npos;
+       at = advice.find(kName, at + program.size())) {
+    advice.replace(at, kName.size(), program);
+  }
   return advice;
 }
 
 bool is_one_of(std::string_view words, const std::string& word) {
   const std::vector<std::string> all = split(words, ',');
   return std::ranges::find(all, word) != all.end();
+}
+
+/// Words of people: "OneCycleLR", "cosine_annealing".
+std::string plain(std::string word) {
+  std::ranges::transform(word, word.begin(), [](unsigned char c) {
+    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
+  });
+  return word;
+}
+
+/// What the table has for a value, or "".
+std::string known_value(const std::string& flag, const std::string& value,
+                        std::span<const std::string> choices) {
+  for (const auto& [name, words, ours, advice] : kForeignValues) {
+    const bool known = std::ranges::find(choices, ours) != choices.end();
+    if (name != flag || !known || !is_one_of(words, plain(value))) continue;
+    return "; " + (advice.empty() ? "did you mean " + std::string(ours) + "?" : std::string(advice));
+  }
+  return "";
 }
 
 }  // namespace
@@ -129,13 +230,31 @@ std::string hint_for_flag(const std::string& name, const std::set<std::string>& 
 
 std::string hint_for_value(const std::string& flag, const std::string& value,
                            std::span<const std::string> choices) {
-  for (const auto& [name, words, ours] : kForeignValues) {
-    const bool known = std::ranges::find(choices, ours) != choices.end();
-    if (name == flag && known && is_one_of(words, value)) {
-      return "; did you mean " + std::string(ours) + "?";
-    }
+  const std::string known = known_value(flag, value, choices);
+  return known.empty() ? did_you_mean(value, choices) : known;
+}
+
+std::string hint_for_form(const std::string& flag, const std::string& value,
+                          std::span<const std::string> choices) {
+  return known_value(flag, value.substr(0, value.find(':')), choices);
+}
+
+std::string hint_for_command(const std::string& word, std::span<const std::string> commands,
+                             const std::string& program) {
+  if (const std::size_t equals = word.find('='); equals != std::string::npos) {
+    return fmt::format("; flags begin with two hyphens: --{}", word);
   }
-  return did_you_mean(value, choices);
+  for (const auto& [words, advice] : kForeignCommands) {
+    if (is_one_of(words, plain(word))) return "; " + called_so(std::string(advice), program);
+  }
+  return did_you_mean(word, commands);
+}
+
+std::string hint_for_weights(const std::string& name) {
+  constexpr std::string_view kElsewhere = "imagenet,pretrained,default,auto,true,yes,none,coco";
+  const std::string word = plain(name);
+  if (!is_one_of(kElsewhere, word) && word.find("imagenet") == std::string::npos) return "";
+  return " (the program comes with no weights, and fetches none)";
 }
 
 }  // namespace cputrain::cli

@@ -17,4 +17,16 @@ std::string hint_for_flag(const std::string& name, const std::set<std::string>& 
 std::string hint_for_value(const std::string& flag, const std::string& value,
                            std::span<const std::string> choices);
 
+/// The same for a value such as "cosine:0.1", whose first words are `choices`; "" where nothing is
+/// known.
+std::string hint_for_form(const std::string& flag, const std::string& value,
+                          std::span<const std::string> choices);
+
+/// "; use eval: ..." for evaluate: a first word as others say it, else the nearest command.
+std::string hint_for_command(const std::string& word, std::span<const std::string> commands,
+                             const std::string& program);
+
+/// For a name of weights that others fetch, such as imagenet; "" for any other.
+std::string hint_for_weights(const std::string& name);
+
 }  // namespace cputrain::cli

@@ -1,6 +1,7 @@
 #include "job/spec/effective_flags.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/overloaded.h"
 #include "data/data_spec.h"
@@ -87,6 +88,12 @@ nlohmann::ordered_json from_any_folder(nlohmann::ordered_json flags) {
   }
   if (flags.contains("data")) flags["data"] = data::absolute_data_spec(flags["data"]);
   return flags;  // a model's file is absolute already (ModelEntry::spec)
+}
+
+nlohmann::ordered_json recorded_flags(const TrainingSpec& spec) {
+  nlohmann::ordered_json flags = effective_flags(spec);
+  if (!spec.flags.weights.empty()) flags["weights"] = spec.flags.weights;
+  return from_any_folder(std::move(flags));
 }
 
 }  // namespace cputrain::job

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "system/files.h"
+
+namespace cputrain::cli {
+
+/// Answers of `predict` as CSV, written as they come: file, class, and a column per class with its
+/// probability. A file without an answer has empty fields behind its name.
+class PredictionTable {
+ public:
+  /// `file`: empty for none, "-" for standard output. Error(output).
+  PredictionTable(const std::string& file, std::vector<std::string> classes);
+
+  /// {"file":..., "class":..., "probabilities":{...}}, or {"file":..., "error":...}.
+  void add(const nlohmann::ordered_json& answer);
+  /// The file is there when this returns.
+  void finish();
+
+ private:
+  void write(const std::vector<std::string>& fields);
+
+  std::vector<std::string> classes_;
+  std::unique_ptr<system::OutputFile> file_;
+  bool prints_, to_terminal_;
+};
+
+}  // namespace cputrain::cli
