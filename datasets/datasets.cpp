@@ -15,7 +15,7 @@ namespace cputrain::datasets {
 data::DataPipeline make_data_pipeline() {
   return {.open = open_data,
           .limited = limited_samples,
-          .cache_bytes = bytes_of_cache,
+          .cache_size = size_of_cache,
           .decode = decode_into_cache,
           .batches = make_batch_loader,
           .batch_bytes = bytes_in_flight,

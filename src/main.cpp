@@ -19,6 +19,7 @@
 #include "backends/sim/simulator.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/flags/idle_flags.h"
 #include "cli/help/wrapped_text.h"
 #include "cli/weights_choice.h"
 #include "composition/backend_list.h"
@@ -181,6 +182,10 @@ int run_program(int argc, char** argv) {
     }
     cli::Config& config = std::get<cli::Config>(parsed);
     cli::choose_weights(config, launcher.rank == 0);
+    if (config.command != "train" && launcher.rank == 0) {
+      for (const std::string& line : cli::idle_flags(config, nullptr))
+        system::tell("warning: " + line);
+    }
     if (!config.end_with.empty()) end_with(*signals, config.end_with);
     job::Services services = composition::make_services(launcher, *signals);
     services.program_build = build_of_program();

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -15,7 +14,6 @@
 #include "datasets/loader/flaw_tally.h"
 #include "datasets/loader/views.h"
 #include "datasets/loader/work_arena.h"
-#include "system/available_memory.h"
 #include "system/clock.h"
 
 namespace cputrain::datasets {
@@ -78,35 +76,6 @@ std::vector<std::uint32_t> images_of(const data::DataSource& source) {
   std::vector<std::uint32_t> samples = source.train;
   samples.insert(samples.end(), source.validation.begin(), source.validation.end());
   return datasets::images_of(*source.dataset, samples);
-}
-
-/// Says what would fit when the cache does not.
-void check_memory(const data::DataSource& source, std::size_t images, Shape image,
-                  std::optional<std::size_t> available) {
-  const std::size_t needed = cache_bytes(images, image);
-  if (!available || needed <= *available) return;
-  const double room = static_cast<double>(*available - std::min(*available, kHeaderBytes + 64));
-  const double overhead = static_cast<double>(images * sizeof(SharedResult));
-  const auto side = static_cast<int>(
-      std::sqrt(std::max(0.0, room - overhead) / (3.0 * static_cast<double>(images))));
-  const std::size_t samples = source.train.size() + source.validation.size();
-  const auto fitting =
-      static_cast<std::size_t>(room / static_cast<double>(image.size() + sizeof(SharedResult))) *
-      (samples / images);  // six samples may show one image
-  std::vector<std::string> remedies;
-  if (fitting > source.validation.size()) {
-    remedies.push_back(fmt::format("--limit-train {}", fitting - source.validation.size()));
-  }
-  if (side > 0) remedies.push_back(fmt::format("--image-size {}", side));
-  fail(ExitCode::usage,
-       fmt::format("{} images at {}x{} need {} of memory, {} are available{} (they are decoded "
-                   "once and kept, so that later epochs read nothing); {}",
-                   with_commas(images), image.height, image.width,
-                   bytes_text(static_cast<double>(needed)),
-                   bytes_text(static_cast<double>(*available)),
-                   system::group_limits_memory() ? system::kInControlGroup : "",
-                   remedies.empty() ? "use a machine with more of it"
-                                    : "the largest that fit: " + join(remedies, " or ")));
 }
 
 /// Images that lie ready in a file are only looked at: a damaged one is found before the first
@@ -230,16 +199,12 @@ std::size_t cache_bytes(std::size_t samples, Shape image) {
   return kHeaderBytes + results_bytes(samples) + samples * image.size();
 }
 
-std::size_t bytes_of_cache(const data::DataSource& source, Shape image, data::Resize resize,
-                           std::optional<std::size_t> available) {
+data::CacheSize size_of_cache(const data::DataSource& source, Shape image, data::Resize resize) {
   const std::size_t images = images_of(source).size();
   const auto ready = source.dataset->ready_form();
-  if (ready) {
-    check_form(*ready, image, resize, source.exif);
-    return cache_bytes(images, {0, 0, 0});  // only the results are shared
-  }
-  check_memory(source, images, image, available);
-  return cache_bytes(images, image);
+  if (ready) check_form(*ready, image, resize, source.exif);
+  const Shape kept = ready ? Shape{0, 0, 0} : image;  // of ready images only the results are shared
+  return {cache_bytes(images, kept), images, sizeof(SharedResult)};
 }
 
 data::DecodedData decode_into_cache(const data::DataSource& source,
@@ -250,7 +215,7 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
   const auto ready = source.dataset->ready_form();
   const Shape stored = ready ? Shape{0, 0, 0} : request.image;
   const std::size_t bytes =
-      bytes_of_cache(source, request.image, request.resize, system::available_memory());
+      size_of_cache(source, request.image, request.resize).bytes;
   barrier.wait();  // everybody has looked before anybody takes
   data::DecodedData decoded;
   decoded.bytes = images.size() * request.image.size();

@@ -14,9 +14,7 @@ data::DecodedData decode_into_cache(const data::DataSource&, const data::DecodeR
 /// Bytes that decode_into_cache() asks the node for.
 std::size_t cache_bytes(std::size_t samples, Shape image);
 
-/// What decode_into_cache() will ask the node for. Error(usage) where `available` is less, or the
-/// data is ready in another form.
-std::size_t bytes_of_cache(const data::DataSource&, Shape image, data::Resize,
-                           std::optional<std::size_t> available);
+/// The same for the images of a source. Error(usage) where they are ready in another form.
+data::CacheSize size_of_cache(const data::DataSource&, Shape image, data::Resize);
 
 }  // namespace cputrain::datasets

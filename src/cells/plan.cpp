@@ -151,21 +151,4 @@ StepPlan steps_for(const Cell& cell, const EpochSize& epoch, std::optional<int> 
   return plan;
 }
 
-std::string quoted(const std::string& word) {
-  const bool plain = std::ranges::all_of(word, [](unsigned char c) {
-    return std::isalnum(c) ||
-           std::string_view("-_./,:=+@%").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain && !word.empty()) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
-std::string command_line(const std::vector<std::string>& words) {
-  std::vector<std::string> parts;
-  for (const std::string& word : words) parts.push_back(quoted(word));
-  return join(parts, " ");
-}
-
 }  // namespace cputrain::cells

@@ -76,8 +76,4 @@ struct StepPlan {
 /// `asked`: steps to be measured; else 5, or up to 25 that hold 2,048 images.
 StepPlan steps_for(const Cell&, const EpochSize&, std::optional<int> asked);
 
-/// A word as a shell reads it back.
-std::string quoted(const std::string& word);
-std::string command_line(const std::vector<std::string>& words);
-
 }  // namespace cputrain::cells

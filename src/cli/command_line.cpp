@@ -156,20 +156,25 @@ void check_variables_of_one_flag(const Environment& environment, const std::stri
                    variable_of(name), *one, variable_of(alias), *other));
 }
 
-/// CPUTRAIN_BATCH=32 for --batch 32, where the command line does not say it.
-void add_environment(std::vector<std::string>& words, const Flags& flags,
-                     const Environment& environment) {
+/// CPUTRAIN_BATCH=32 for --batch 32, where the command line does not say it. Returns the flags that
+/// were added.
+std::set<std::string> add_environment(std::vector<std::string>& words, const Flags& flags,
+                                      const Environment& environment) {
   const std::vector<std::string> given = words;
+  std::set<std::string> added;
   const auto read = [&](const std::string& word, const std::string& name) {
     if (is_decided(given, flags, name)) return;
     const auto value = value_of(environment, word);
-    if (value) add_word(words, flags, name, *value, variable_of(word));
+    if (!value) return;
+    add_word(words, flags, name, *value, variable_of(word));
+    added.insert(name);
   };
   for (const auto& [word, name] : flags.aliases()) {
     if (!is_decided(given, flags, name)) check_variables_of_one_flag(environment, name, word);
     read(word, name);
   }
   for (const std::string& name : flags.names()) read(name, name);
+  return added;
 }
 
 /// A flag's value as it would be typed: a number, a text, or a list of texts.
@@ -352,7 +357,7 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
                                  is_given(words, "help-all"), form)};
   }
   if (!environment.empty()) check_variables(environment, all_flags(choices));
-  add_environment(words, flags, environment);
+  config.from_environment = add_environment(words, flags, environment);
   if (!config_file.empty()) add_config_file(words, flags, config_file, hint);
   if (const std::string sweep = extended_sweep(words); !sweep.empty()) {
     add_config_file(words, flags, sweep, hint);

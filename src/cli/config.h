@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@ namespace cputrain::cli {
 /// What a person asked for: the flags of a training, which all that computes begins with, and those
 /// of single commands.
 struct Config : job::TrainingFlags {
-  std::string program = "cputrain";  ///< as it was called, for lines to be typed
   std::vector<std::string> files;    ///< of `predict` and `report`; data and file of `data`
+  std::set<std::string> from_environment;  ///< flags that nobody typed for this command
 
   // output
   std::string json;

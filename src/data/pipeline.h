@@ -97,6 +97,13 @@ struct SynthRequest {
   std::uint64_t seed = 0;
 };
 
+/// Decoded images, once per node.
+struct CacheSize {
+  std::size_t bytes = 0;          ///< in all
+  std::size_t images = 0;         ///< several samples may show one
+  std::size_t beside_pixels = 0;  ///< bytes of each image that are no pixels
+};
+
 struct DataPipeline {
   /// Lists the samples without decoding any. Throws Error(data).
   std::function<DataSource(const DataRequest&)> open;
@@ -104,11 +111,8 @@ struct DataPipeline {
   std::function<std::vector<std::uint32_t>(const Dataset&, const std::vector<std::uint32_t>&,
                                            std::size_t limit, const DataRequest&)>
       limited;
-  /// Bytes that decode() will ask a node for. Error(usage) where the node has less `available`, or
-  /// the data cannot be had at this size.
-  std::function<std::size_t(const DataSource&, Shape image, Resize,
-                            std::optional<std::size_t> available)>
-      cache_bytes;
+  /// What decode() will ask a node for. Error(usage) where the data cannot be had at this size.
+  std::function<CacheSize(const DataSource&, Shape image, Resize)> cache_size;
   /// Collective over the node's ranks. Throws Error(data) where nothing usable is left.
   std::function<DecodedData(const DataSource&, const DecodeRequest&, comm::NodeMemory&,
                             comm::NodeBarrier&)>

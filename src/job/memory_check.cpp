@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "job/image_memory.h"
 #include "system/available_memory.h"
 
 namespace cputrain::job {
@@ -128,6 +129,12 @@ bool fits_without_checkpoints(const TrainingMemory& memory) {
   return !less.too_small() && !less.too_small_elsewhere();
 }
 
+/// Whether decoded images are what is too much: of a packed file none stay in memory.
+bool fits_without_images(TrainingMemory memory) {
+  memory.shared.cache = 0;
+  return !memory.too_small() && !memory.too_small_elsewhere();
+}
+
 /// "--micro-batch 8, or 3 ranks per node".
 std::string remedy(const Session& session, const TrainingPlan& plan,
                    const CompiledTraining& compiled, const NodeRoom& room) {
@@ -149,10 +156,16 @@ std::string remedy(const Session& session, const TrainingPlan& plan,
   const std::string none = fits_without_checkpoints(compiled.memory)
                                ? "--checkpoint-every 0 (a stop then keeps the weights alone)"
                                : "";
+  const std::string packed = fits_without_images(compiled.memory)
+                                 ? pack_advice(spec.flags, {spec.image, spec.resize})
+                                 : "";
   if (!fitting.empty()) {
-    return "the largest that fit: " + join(fitting, ", or ") + (none.empty() ? "" : "; or " + none);
+    return "the largest that fit: " + join(fitting, ", or ") +
+           (none.empty() ? "" : "; or " + none) + packed;
   }
-  return none.empty() ? "use a smaller --image-size, another --model or more nodes" : "use " + none;
+  return (none.empty() ? "use a smaller --image-size, another --model or more nodes"
+                       : "use " + none) +
+         packed;
 }
 
 std::string refusal(const TrainingMemory& memory, const NodeRoom& room, int images) {

@@ -71,11 +71,15 @@ void TrainingJob::compile_for(MemoryBefore before) {
 void TrainingJob::compile() {
   batches_ = cut_batches(session_, plan_, source_->train.size(), source_->validation.size());
   std::vector<NodeRoom> rooms = measure_rooms(session_);
-  const std::size_t cache = session_.services.data.cache_bytes(
-      *source_, plan_.spec.image, plan_.spec.resize, least_available(rooms));
-  compile_for({.rooms = std::move(rooms), .cache = cache});
+  const ImageForm form{plan_.spec.image, plan_.spec.resize};
+  const data::CacheSize cache =
+      session_.services.data.cache_size(*source_, form.shape, form.resize);
+  check_images_fit(plan_.spec.flags, form, *source_, cache, least_available(rooms));
+  compile_for({.rooms = std::move(rooms), .cache = cache.bytes});
   require_room(session_, compiled_.memory);
-  const auto folders = image_folders(session_, cache);  // of what the exchange leaves of memory
+  // Of what the exchange leaves of memory.
+  const auto folders =
+      image_folders(session_, cache.bytes, pack_advice(plan_.spec.flags, form));
   for (NodeRoom& room : compiled_.memory.rooms) {
     room.image_folder = folders[static_cast<std::size_t>(room.ranks.front())];
   }
@@ -83,7 +87,7 @@ void TrainingJob::compile() {
 
 void TrainingJob::load() {
   load(std::make_shared<const data::DecodedData>(
-      decode_images(session_, *source_, {plan_.spec.image, plan_.spec.resize}, plan_.spec.seed)));
+      decode_images(session_, plan_.spec.flags, *source_, {plan_.spec.image, plan_.spec.resize})));
 }
 
 void TrainingJob::load(std::shared_ptr<const data::DecodedData> data) {

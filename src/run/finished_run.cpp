@@ -13,6 +13,7 @@
 #include "job/training_identity.h"
 #include "run/best_weights.h"
 #include "run/run_folder.h"
+#include "run/train_on.h"
 #include "system/bounded_file.h"
 
 namespace cputrain::run {
@@ -167,8 +168,9 @@ void check_finished(const job::Session& session, const std::filesystem::path& fo
       ExitCode::usage,
       fmt::format("--resume auto: the training in {} is finished, and it is another one than this, "
                   "see above (nothing would be trained); name another --out, repeat its flags "
-                  "(--config {} has them), or replace it with --overwrite in place of --resume",
-                  folder.string(), (folder / kConfigName).string()));
+                  "(--config {} has them), or replace it with --overwrite in place of --resume{}",
+                  folder.string(), (folder / kConfigName).string(),
+                  train_on_advice(session, spec, rows, folder, folder)));
 }
 
 }  // namespace cputrain::run

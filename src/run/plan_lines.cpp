@@ -75,9 +75,6 @@ void say_plan(const job::TrainingJob& job) {
              fmt::format("Frozen: {} of {} parameters learn", with_commas(graph.learnt_count()),
                          with_commas(graph.parameter_count())));
   }
-  if (spec.flags.data.empty()) {
-    job::say(session, "No --data: training on synthetic images in the paper's shape");
-  }
 }
 
 }  // namespace cputrain::run

@@ -11,6 +11,7 @@
 #include "job/training_identity.h"
 #include "run/finished_run.h"
 #include "run/log_marks.h"
+#include "run/train_on.h"
 
 namespace cputrain::run {
 namespace {
@@ -259,8 +260,9 @@ void check_same_training(const job::Session& session, const std::filesystem::pat
     fail(ExitCode::usage,
          fmt::format("--resume: {} is of another training, see above (what follows would be "
                      "neither of the two); repeat its flags (--config {} has them), or name "
-                     "another --out",
-                     checkpoint.string(), (checkpoint.parent_path() / kConfigName).string()));
+                     "another --out{}",
+                     checkpoint.string(), (checkpoint.parent_path() / kConfigName).string(),
+                     train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
   }
   const train::TrainOptions end = job::end_of(spec);
   const train::Progress progress = job::read_progress(checkpoint);

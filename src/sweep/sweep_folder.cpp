@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/shell_words.h"
 #include "core/strict_json.h"
 #include "core/text.h"
 #include "system/files.h"
@@ -230,7 +231,7 @@ void write_plan(const SweepPlan& plan) {
       continue;
     }
     for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
-      text += cells::command_line(plan.words_of_run(cell, repeat)) + "\n";
+      text += command_line(plan.words_of_run(cell, repeat)) + "\n";
     }
   }
   write_if_changed(plan.folder / kPlanName, text);

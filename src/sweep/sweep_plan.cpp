@@ -12,6 +12,7 @@
 #include "cells/axes.h"
 #include "cells/run_machine.h"
 #include "core/error.h"
+#include "core/shell_words.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "job/spec/build_graph.h"
@@ -153,7 +154,7 @@ std::string command_text(const std::string& program, const nlohmann::ordered_jso
     if (!value.is_boolean())
       words.push_back(value.is_string() ? value.get<std::string>() : value.dump());
   }
-  return cells::command_line(words);
+  return command_line(words);
 }
 
 }  // namespace

@@ -98,11 +98,5 @@ TEST(StepPlanTest, DecodesWhatItsStepsNeedAndNoMore) {
   EXPECT_EQ(steps_for(cell, epoch, {}).measured, 25);
 }
 
-TEST(CommandLineTest, AShellReadsTheSameWords) {
-  EXPECT_EQ(command_line({"./cputrain", "--data", "my data", "it's", "", "a=b,c"}),
-            "./cputrain --data 'my data' 'it'\\''s' '' a=b,c");
-  EXPECT_EQ(quoted("$(rm)"), "'$(rm)'");
-}
-
 }  // namespace
 }  // namespace cputrain::cells

@@ -1,5 +1,7 @@
 """What people type without thinking: files that begin with a hyphen, `| head`, more answers than there are classes, weights
 of other programs."""
+import csv
+import io
 import json
 import os
 import shutil
@@ -134,6 +136,179 @@ class Answers(HabitsTest):
         self.expect(65, "eval", *foreign, "--data", "d", says=["does not say its"])
         done = self.expect(0, *self.words, "--weights", "next/weights.safetensors", "--out", "third")
         self.assertNotIn("says nothing", done.stdout + done.stderr)
+
+
+class RunFolders(HabitsTest):
+    """--weights takes the folder of a run."""
+
+    def result(self, *words, says=(), code=0):
+        done = self.expect(code, *words, "--threads", "1", "--json", "-", says=says)
+        return json.loads(done.stdout) if code == 0 else done.stderr
+
+    def same(self, a, b):
+        self.assertEqual([a[k] for k in ("loss", "accuracy", "images", "part", "classes")],
+                         [b[k] for k in ("loss", "accuracy", "images", "part", "classes")])
+
+    def file(self, name, *words):
+        return self.result("eval", "--weights", name, "--data", "d", *words)
+
+    def test_eval_knows_weights_and_data(self):
+        self.expect(0, *self.words, "--lr", "0.5", "--save-best", "--out", "runs/a")
+        best, last = self.file("runs/a/best.safetensors"), self.file("runs/a/weights.safetensors")
+        self.same(self.result("eval", "--weights", "runs/a", says=[
+            "takes runs/a/best.safetensors", "of its end are in runs/a/weights.safetensors", "training kept it",
+            f"Evaluating 1 image of {os.path.realpath(self.path('d'))}, the data of the run runs/a"]), best)
+        self.same(self.result("eval", "--weights", "runs/a/weights.safetensors"), last)
+        newest = sorted(os.listdir(self.path("runs/a")))[1]
+        self.assertTrue(newest.startswith("ckpt-"))
+        self.same(self.result("eval", "--weights", f"runs/a/{newest}/", says=["of the checkpoint"]), last)
+        os.remove(self.path("runs/a/best.safetensors"))
+        self.same(self.result("eval", "--weights", "runs/a/", says=["of the run's end"]), last)
+        with self.subTest("data that is named goes before the run's"):
+            self.make("other", a=2, b=2)
+            self.assertEqual(self.result("eval", "--weights", "runs/a", "--data", "other")["images"], 4)
+            variable = self.expect(0, "eval", "--weights", "runs/a", "--json", "-", CPUTRAIN_DATA="other")
+            self.assertEqual(json.loads(variable.stdout)["images"], 4)
+        with self.subTest("data that has moved"):
+            os.rename(self.path("d"), self.path("moved"))
+            self.result("eval", "--weights", "runs/a", code=65, says=["the data of the run runs/a, ", "is not there", "--data DATA"])
+            self.same(self.result("eval", "--weights", "runs/a", "--data", "moved", says=["training kept it"]), last)
+            os.rename(self.path("moved"), self.path("d"))
+        with self.subTest("a run that is not finished"):
+            with open(self.path("runs/a/metrics.jsonl")) as f:
+                lines = f.readlines()
+            with open(self.path("runs/a/metrics.jsonl"), "w") as f:
+                f.writelines(lines[:-1])
+            os.remove(self.path("runs/a/weights.safetensors"))
+            self.same(self.result("eval", "--weights", "runs/a", says=[newest, "is not finished"]), last)
+            os.remove(self.path("runs/a", newest, "MANIFEST"))
+            self.result("eval", "--weights", "runs/a", code=65, says=["holds no weights", "neither ended nor"])
+        self.result("eval", "--weights", "runs", code=65, says=["is not that of a run", "its newest run is runs/a"])
+        self.result("eval", code=2, says=["the folder of a run"])
+        self.expect(2, "eval", "runs/a", says=["--weights runs/a"])
+
+    def test_the_same_part_of_the_data(self):
+        self.make("d", a=30, b=30)
+        self.expect(0, *self.words, "--validation-split", "0.5", "--seed", "5", "--limit-val", "12", "--balanced",
+                    "--exif", "ignore", "--resize", "nearest", "--out", "run")
+        epoch, result = self.metrics("run", "epoch")[-1], self.result("eval", "--weights", "run")
+        self.assertEqual((result["images"], result["accuracy"]), (12, epoch["val_accuracy"]))
+        self.assertAlmostEqual(result["loss"], epoch["val_loss"], places=6)
+        self.assertEqual([c["images"] for c in result["classes"]], [6, 6])
+
+    def test_other_commands_take_it_too(self):
+        self.expect(0, *self.words, "--out", "run")
+        one = self.result("predict", "--weights", "run", "d")
+        self.assertEqual(one, self.result("predict", "--weights", "run/weights.safetensors", "d"))
+        self.expect(0, "export", "--weights", "run", "--model-file", "again.json", says=["takes run/weights.safetensors"])
+        self.expect(0, *self.words, "--weights", "run", "--lr", "0", "--out", "next")
+        hashes = {self.metrics(run, "summary")[0]["weights_hash"] for run in ("run", "next")}
+        self.assertEqual(len(hashes), 1)
+        with open(self.path("next/config.json")) as f:
+            self.assertEqual(json.load(f)["weights"], os.path.realpath(self.path("run/weights.safetensors")))
+
+    def test_weights_that_are_not_there_are_refused_at_once(self):
+        for words in ([*self.words], [*self.words, "--dry-run"], ["eval", "--data", "d"], ["export", "--onnx", "x.onnx"]):
+            with self.subTest(words):
+                done = self.expect(65, *words, "--weights", "imagenet", says=["--weights imagenet: ", "comes with no weights"])
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        done = self.expect(65, *self.words, "--dry-run", "--weights", "mine.safetensors", says=["no such file or folder"])
+        self.assertNotIn("comes with no weights", done.stderr)
+
+
+class Tables(HabitsTest):
+    def test_predictions_as_csv(self):
+        odd = 'd/a/one, "two"\nthree ä.bmp'
+        shutil.copy(self.path("d/a/0.bmp"), self.path(odd))
+        os.rename(self.path("d/b"), self.path('d/b, "ö"'))
+        self.expect(0, *self.words, "--out", "run")
+        with open(self.path("none.bmp"), "w") as f:
+            f.write("no image")
+        weights, files = ["--weights", "run"], [odd, "none.bmp", "d"]
+        self.expect(65, "predict", *weights, "--csv", "p.csv", "--json", "p.json", "--top", "1", *files, says=["none.bmp: "])
+        with open(self.path("p.csv"), newline="", encoding="utf-8") as f:
+            text = f.read()
+        rows = list(csv.reader(io.StringIO(text)))
+        self.assertEqual(rows[0], ["file", "class", "a", 'b, "ö"'])
+        self.assertEqual({len(row) for row in rows}, {4})
+        with open(self.path("p.json")) as f:
+            told = json.load(f)["predictions"]
+        self.assertEqual([row[0] for row in rows[1:]], [p["file"] for p in told])
+        for row, p in zip(rows[1:], told):
+            if "error" in p:
+                self.assertEqual(row[1:], ["", "", ""])
+                continue
+            best = rows[0].index(p["class"])
+            self.assertEqual(row[1], p["class"])
+            self.assertAlmostEqual(float(row[best]), p["probabilities"][p["class"]], places=6)
+            self.assertAlmostEqual(float(row[2]) + float(row[3]), 1, places=5)
+        self.assertEqual(sum("error" in p for p in told), 1)
+        done = self.expect(65, "predict", *weights, "--csv", "-", *files)
+        with open(self.path("p.csv"), newline="", encoding="utf-8") as f:
+            self.assertEqual(done.stdout, f.read().replace("\r\n", "\n"))
+        self.expect(2, "predict", *weights, "--csv", "-", "--json", "-", "d", says=["carries one of them"])
+        self.expect(74, "predict", *weights, "--csv", "no/such/p.csv", "d", says=["no/such/p.csv"])
+
+
+class FlagsWithoutEffect(HabitsTest):
+    def warned(self, *words, code=0, ranks=0, **variables):
+        done = self.expect(code, *self.words, "--out", "run", "--overwrite", *words, ranks=ranks, **variables)
+        return {line.split()[1] for line in done.stderr.splitlines() if "changes nothing" in line}
+
+    def test_they_say_so(self):
+        self.make("parts/train", a=6, b=6)
+        self.make("parts/val", a=2, b=2)
+        self.assertEqual(self.warned("--timeline-steps", "1:2", "--bucket-mb", "3", "--lr-scale", "linear", "--warmup-epochs",
+                                     "1", "--checkpoint-every", "0", "--keep", "3", "--allreduce", "ring", "--sharding",
+                                     "strided", "--schedule", "step:30:0.1", "--batch-growth", "30:2", "--check-replicas", "2",
+                                     "--data", "parts", "--validation-split", "0.2", "--no-winograd", "--backend", "reference"),
+                         {"--timeline-steps", "--bucket-mb", "--lr-scale", "--warmup-epochs", "--keep", "--allreduce",
+                          "--sharding", "--schedule", "--batch-growth", "--check-replicas", "--validation-split",
+                          "--no-winograd"})
+        self.assertEqual(self.warned("--momentum", "0.9", "--momentum-correction", "--timeline", "t.json",
+                                     "--timeline-steps", "900:901"), {"--momentum-correction", "--timeline-steps"})
+
+    def test_those_that_have_one_are_silent(self):
+        self.assertEqual(self.warned("--timeline", "t.json", "--timeline-steps", "1:2", "--lr-scale", "linear", "--base-batch",
+                                     "4", "--warmup-epochs", "1", "--keep", "3", "--schedule", "step:1:0.5", "--momentum", "0.9",
+                                     "--momentum-correction", "--batch-growth", "1:2", "--validation-split", "0.2", "--no-winograd"),
+                         set())
+
+    def test_variables_are_for_many_commands_and_files_for_this(self):
+        self.assertEqual(self.warned(CPUTRAIN_BUCKET_MB="3", CPUTRAIN_KEEP="3", CPUTRAIN_CHECKPOINT_EVERY="0"), set())
+        with open(self.path("c.json"), "w") as f:
+            json.dump({"keep": 3, "checkpoint-every": "0"}, f)
+        self.assertEqual(self.warned("--config", "c.json"), {"--keep"})
+
+    @needs_mpi
+    def test_ranks_of_one_node(self):
+        self.assertEqual(self.warned("--bucket-mb", "3", "--lr-scale", "linear", ranks=2), {"--bucket-mb"})
+        self.assertEqual(self.warned("--bucket-mb", "3", "--allreduce", "ring", ranks=2), set())
+
+
+class Questions(HabitsTest):
+    def test_no_data_is_asked_about(self):
+        few = ["--model", "tiny.json", "--threads", "1", "--dry-run"]
+        says = ["No --data: ", "Was that meant?", "--data FOLDER", "--data synthetic"]
+        done = self.expect(0, *few, says=says)
+        self.assertTrue(done.stderr.startswith("No --data"), done.stderr)
+        self.assertNotIn("No --data", self.expect(0, *few, "--data", "synthetic").stderr)
+        self.assertNotIn("No --data", self.expect(0, *few, CPUTRAIN_DATA="synthetic").stderr)
+
+    def test_other_flags_at_a_resume_are_given_a_way(self):
+        self.expect(0, *self.words, "--steps", "1", "--out", "run")
+        for more, weights in ((["--steps", "3"], "run/ckpt-"), (["--steps", "1"], "run")):
+            done = self.expect(2, *self.words, *more, "--lr", "0.001", "--out", "run", "--resume", "auto", says=["lr: "])
+            command = done.stderr.split("these flags: ")[1].strip()
+            self.assertIn("--lr 0.001", command)
+            self.assertIn(f"--weights {weights}", command)
+            self.assertTrue(command.startswith("cputrain "), command)
+            typed = subprocess.run(f"{PROGRAM} {command[9:]}", shell=True, cwd=self.folder, timeout=120, stdin=subprocess.DEVNULL,
+                                   capture_output=True, text=True)
+            self.assertEqual(typed.returncode, 0, typed.stderr)
+        self.assertTrue(os.path.exists(self.path("run-3/weights.safetensors")))
+        done = self.expect(2, *self.words, "--steps", "3", "--image-size", "24", "--out", "run", "--resume", "auto", says=["network: "])
+        self.assertNotIn("these flags", done.stderr)
 
 
 if __name__ == "__main__":

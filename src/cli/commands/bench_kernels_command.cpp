@@ -205,7 +205,7 @@ int run_bench_kernels(const Config& config, const job::Services& services) {
   check_enough(config, source.train.size(), most);
   const Graphs graphs = graphs_of(spec, job::classes_of(spec, source));
   const data::DecodedData data =
-      job::decode_images(session, source, {spec.image, spec.resize}, spec.seed);
+      job::decode_images(session, spec.flags, source, {spec.image, spec.resize});
   check_enough(config, data.train.size(), most);  // some may be damaged
 
   KernelBench bench(session, config, spec, graphs, data.train, rounds);

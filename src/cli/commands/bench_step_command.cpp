@@ -197,7 +197,7 @@ int run_bench_step(const Config& config, const job::Services& services) {
   job::fit_to_ranks(spec, ranks);
   const auto source = std::make_shared<const data::DataSource>(images_of_a_step(services, spec));
   const auto data = std::make_shared<const data::DecodedData>(
-      job::decode_images(session, *source, {spec.image, spec.resize}, spec.seed));
+      job::decode_images(session, spec.flags, *source, {spec.image, spec.resize}));
   const int classes = job::classes_of(spec, *source);
   const job::TrainingPlan plan = job::plan_training(session, spec, classes);
   std::vector<std::unique_ptr<bench::StepTrial>> trials;

@@ -161,6 +161,15 @@ void print_report(const data::CheckReport& report, data::Exif exif) {
   print_classes(report.classes);
 }
 
+/// A packed file that is asked for in the other way can no more be turned.
+void say_packed_exif(const job::Session& session, const data::DataSource& source) {
+  const auto form = source.dataset->ready_form();
+  if (!form || form->exif.value_or(source.exif) == source.exif) return;
+  job::warn(session, fmt::format("the file was packed with --exif {0}, and --exif {1} changes "
+                                 "nothing in it; train on it with --exif {0}, or pack again",
+                                 data::exif_name(*form->exif), data::exif_name(source.exif)));
+}
+
 }  // namespace
 
 int run_data_check(const Config& config, const job::Services& services) {
@@ -170,6 +179,7 @@ int run_data_check(const Config& config, const job::Services& services) {
   request.to_check = request.list_unread = true;
   const data::DataSource source = services.data.open(request);
   job::say_data(session, source);
+  say_packed_exif(session, source);
   const data::CheckReport report = services.data.check(
       source, config.io_threads.value_or(session.threads), job::progress_line(session, "Checking"));
   if (config.json != "-") print_report(report, source.exif);
@@ -185,6 +195,7 @@ int run_data_info(const Config& config, const job::Services& services) {
   const data::DataSource source = services.data.open(config.data_request(config.seed.value_or(0)));
   const std::vector<data::CheckReport::ClassCount> classes = data::count_classes(source);
   job::say_warnings(session, source);
+  say_packed_exif(session, source);
   if (config.json != "-") {
     system::print("{}\n", source.description);
     print_classes(classes);

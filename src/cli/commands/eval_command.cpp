@@ -52,8 +52,8 @@ struct Evaluation {
 
 Evaluation evaluate_images(const Config& config, const job::Session& session,
                            const train::ModelDescription& model, const data::DataSource& source) {
-  const data::DecodedData data = job::decode_images(
-      session, source, {model.graph.image(), model.resize}, config.seed.value_or(0));
+  const data::DecodedData data =
+      job::decode_images(session, config, source, {model.graph.image(), model.resize});
   comm::Communicator& communicator = *session.communicator;
   const int ranks = communicator.size(), micro_batch = job::micro_batch_size(config, session);
   const data::BatchPlan plan(data.validation.size(), static_cast<std::size_t>(micro_batch) * ranks,

@@ -11,6 +11,7 @@
 #include "cli/flags/simulate_flags.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/shell_words.h"
 #include "core/spread.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -142,7 +143,7 @@ std::string command_of(const Config& config, const cells::Cell& cell) {
     words.emplace_back(flag);
     words.push_back(value);
   }
-  return cells::command_line(words);
+  return command_line(words);
 }
 
 /// What makes another experiment of a table with the same platform and model.
@@ -176,7 +177,7 @@ cells::CellTable empty_table(const Config& config, const job::TrainingSpec& spec
   table.machine.platform = platform;
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
   table.date = cells::today();
-  table.command = cells::command_line(words_of(config, {"json", "out", "overwrite"}));
+  table.command = command_line(words_of(config, {"json", "out", "overwrite"}));
   return table;
 }
 

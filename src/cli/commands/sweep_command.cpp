@@ -10,6 +10,7 @@
 #include "cli/flags/sweep_flags.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/shell_words.h"
 #include "core/text.h"
 #include "report/reference_table.h"
 #include "report/report_files.h"
@@ -85,7 +86,7 @@ class Sweep {
     const int repeat = runs.empty() ? 1 : runs.rbegin()->first;
     return sweep::cell_with_figures(
         plan_, cell, states_[i], cannot,
-        cannot.empty() ? cells::command_line(plan_.words_of_run(cell, repeat)) : "");
+        cannot.empty() ? command_line(plan_.words_of_run(cell, repeat)) : "");
   }
 
   std::size_t runs_left(std::size_t i) const {
@@ -200,7 +201,7 @@ void draw(const sweep::SweepPlan& plan, const Config& config, bool news) {
   }
   system::tell(fmt::format("Table: {}, report: {}; `{} report {}` prints more of it",
                            (plan.folder / cells::kCellsName).string(), page.string(), plan.program,
-                           cells::quoted(plan.folder.string())));
+                           quoted(plan.folder.string())));
 }
 
 int stopped(const sweep::SweepPlan& plan, const job::Services& services) {

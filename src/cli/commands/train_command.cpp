@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/commands/dry_run.h"
+#include "cli/flags/idle_flags.h"
 #include "core/error.h"
 #include "job/training_identity.h"
 #include "run/best_weights.h"
@@ -211,6 +212,18 @@ class Run {
   int code_ = 0;
 };
 
+void warn_of_idle_flags(const Config& config, const job::TrainingJob& job) {
+  for (const std::string& line : idle_flags(config, &job)) job::warn(job.session(), line);
+}
+
+/// Before images are made, which may take a while.
+void ask_for_data(const job::Session& session, const Config& config) {
+  if (!config.data.empty()) return;
+  job::say(session, "No --data: training on synthetic images in the paper's shape. Was that meant? "
+                    "--data FOLDER takes yours, a folder of images per class; --data synthetic "
+                    "says yes");
+}
+
 }  // namespace
 
 int run_train(const Config& config, const job::Services& services) {
@@ -221,6 +234,7 @@ int run_train(const Config& config, const job::Services& services) {
   }
   job::TrainingSpec spec = job::choose_training(config);
   const job::Session session = job::start_session(config, services);
+  ask_for_data(session, config);
   run::RunFolder folder;
   run::Start start;
   if (!config.dry_run) {
@@ -236,6 +250,7 @@ int run_train(const Config& config, const job::Services& services) {
                                     config.safety.resume));
     }
     job.compile();
+    warn_of_idle_flags(config, job);
     print_dry_run(job, config.json);
     return static_cast<int>(ExitCode::ok);
   }
@@ -250,6 +265,7 @@ int run_train(const Config& config, const job::Services& services) {
     run::keep_first_weights(session, start.checkpoint, identity);
   }
   job.compile();
+  warn_of_idle_flags(config, job);
   // The folder before the long work: a full disk or a wrong --out shows at once.
   run::open_run_folder(session, job.plan(), folder);
   Run run(job, folder, start, std::move(identity));

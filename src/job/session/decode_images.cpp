@@ -10,6 +10,7 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "data/pixel_sample.h"
+#include "job/training_memory.h"
 
 namespace cputrain::job {
 namespace {
@@ -60,7 +61,8 @@ void say_image_folders(const Session& session, const std::vector<std::string>& f
 
 }  // namespace
 
-std::vector<std::string> image_folders(const Session& session, std::size_t bytes) {
+std::vector<std::string> image_folders(const Session& session, std::size_t bytes,
+                                       const std::string& remedy) {
   std::string folder, failure;
   try {
     folder = session.communicator->node_memory().folder_of_large(bytes);
@@ -68,20 +70,21 @@ std::vector<std::string> image_folders(const Session& session, std::size_t bytes
     failure = error.what();
   }
   failure = first_text(session, failure);
-  if (!failure.empty()) fail(ExitCode::usage, failure);
+  if (!failure.empty()) fail(ExitCode::usage, failure + remedy);
   return session.communicator->gather(folder);
 }
 
-data::DecodedData decode_images(const Session& session, const data::DataSource& source,
-                                const ImageForm& form, std::uint64_t seed) {
+data::DecodedData decode_images(const Session& session, const TrainingFlags& flags,
+                                const data::DataSource& source, const ImageForm& form) {
   check_agreement(session, "the data that they see",
                   fmt::format("{:016x}, {} + {} samples", source.dataset->fingerprint(),
                               source.train.size(), source.validation.size()));
   const data::DataPipeline& pipeline = session.services.data;
   const data::DecodeRequest request{form.shape, session.io_threads,
                                     progress_line(session, "Decoding"), form.resize};
-  const std::size_t bytes = pipeline.cache_bytes(source, form.shape, form.resize, std::nullopt);
-  say_image_folders(session, image_folders(session, bytes), bytes);
+  const data::CacheSize cache = pipeline.cache_size(source, form.shape, form.resize);
+  check_images_fit(flags, form, source, cache, least_available(measure_rooms(session)));
+  say_image_folders(session, image_folders(session, cache.bytes), cache.bytes);
   comm::Communicator& communicator = *session.communicator;
   data::DecodedData data =
       pipeline.decode(source, request, communicator.node_memory(), communicator.node_barrier());
@@ -91,7 +94,7 @@ data::DecodedData decode_images(const Session& session, const data::DataSource& 
   check_agreement(session, "the images that they can read",
                   fmt::format("{} damaged ({:016x})", data.bad.size(), left_out.value()));
   check_agreement(session, "the pixels of their images (other decoders?)",
-                  data::pixel_sample(data, seed));
+                  data::pixel_sample(data, flags.seed.value_or(0)));
   return data;
 }
 

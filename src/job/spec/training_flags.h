@@ -20,6 +20,7 @@ inline constexpr double kValidationSplit = 0.1;
 /// What a person asked of a training, one member a flag. Nothing here means "not said": the model's
 /// recipe, the weight file or the machine decides then.
 struct TrainingFlags {
+  std::string program = "cputrain";  ///< as it was called, for lines to be typed
   std::string command = "train";
   std::string topic;  ///< second word of `bench` and `data`
 

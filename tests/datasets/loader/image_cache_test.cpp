@@ -172,20 +172,6 @@ TEST_F(Cache, APartOrAClassWithNothingLeftIsAnError) {
   EXPECT_NE(error().find("validation"), std::string::npos);
 }
 
-TEST_F(Cache, MoreThanTheMemoryThereIsSaysWhatWouldFit) {
-  const data::DataSource source = pipeline_.open({.spec = "synthetic:4000000"});
-  try {
-    const auto comm = comm::make_solo();
-    pipeline_.decode(source, {{4096, 4096, 3}, 1, {}}, comm->node_memory(), comm->node_barrier());
-    FAIL() << "200 TB of memory?";
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(message.find("4,000,000 images at 4096x4096"), std::string::npos) << message;
-    EXPECT_NE(message.find("--image-size"), std::string::npos) << message;
-  }
-}
-
 TEST_F(Cache, ProgressComesOnTheCallersThreadAndEndsWithAll) {
   const data::DataSource source = pipeline_.open({.spec = "synthetic:300"});
   const auto comm = comm::make_solo();

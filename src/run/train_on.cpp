@@ -1,0 +1,53 @@
+#include "run/train_on.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/shell_words.h"
+
+namespace cputrain::run {
+namespace {
+
+/// Of a start, and not of a training.
+bool is_of_this_start(const std::string& flag) {
+  constexpr std::string_view kFlags[] = {"resume",  "out",     "overwrite",
+                                         "weights", "partial", "end-with"};
+  return std::ranges::find(kFlags, flag) != std::end(kFlags);
+}
+
+/// "runs/first-2", which is not there yet.
+std::string new_folder(const std::filesystem::path& run) {
+  const std::string name = (run.has_filename() ? run : run.parent_path()).string();
+  std::error_code ignored;
+  int number = 2;
+  while (std::filesystem::exists(fmt::format("{}-{}", name, number), ignored)) ++number;
+  return fmt::format("{}-{}", name, number);
+}
+
+bool is_another_network(const std::string& row) {
+  return row.starts_with("model: ") || row.starts_with("network: ") || row.starts_with("classes: ");
+}
+
+}  // namespace
+
+std::string train_on_advice(const job::Session& session, const job::TrainingSpec& spec,
+                            const std::vector<std::string>& differences,
+                            const std::filesystem::path& weights,
+                            const std::filesystem::path& run) {
+  if (differences.empty() || std::ranges::any_of(differences, is_another_network)) return "";
+  std::vector<std::string> words;
+  const int ranks = session.communicator->size();
+  if (ranks > 1) words = {"mpirun", "-np", std::to_string(ranks)};
+  words.push_back(spec.flags.program);
+  for (const auto& [flag, value] : spec.flags.given) {
+    if (is_of_this_start(flag)) continue;
+    words.push_back("--" + flag);
+    if (!spec.flags.switches.contains(flag)) words.push_back(value);
+  }
+  words.insert(words.end(), {"--weights", weights.string(), "--out", new_folder(run)});
+  return "; to begin a new training with its weights and these flags: " + command_line(words);
+}
+
+}  // namespace cputrain::run
