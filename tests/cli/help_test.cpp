@@ -5,6 +5,7 @@
 #include <fstream>
 #include <regex>
 #include <set>
+#include <tuple>
 
 #include "cli/command_line.h"
 #include "cli/help/foreign_words.h"
@@ -244,6 +245,16 @@ TEST(Hints, FlagsOfOtherFrameworksAreCalledSoHere) {
            {"--arch", "use --model"},
            {"--display-every", "use --log-every"},
            {"--all-reduce-spec", "use --allreduce"},
+           {"--pretrained", "use --weights with the folder of a run"},
+           {"--val", "the command eval"},
+           {"--device", "--backend cuda"},
+           {"--imgsz", "use --image-size"},
+           {"--lr0", "use --lr"},
+           {"--steps-per-epoch", "use --limit-train"},
+           {"--lr-gamma", "use --schedule step:"},
+           {"--checkpoint", "use --resume auto"},
+           {"--save-period", "use --checkpoint-every"},
+           {"--compile", "it is not needed"},
            {"-batch", "did you mean --batch?"},
            {"--bacth", "did you mean --batch?"}}) {
     EXPECT_NE(message_of({word, "8"}).find(says), std::string::npos) << message_of({word, "8"});
@@ -267,6 +278,47 @@ TEST(Hints, ValuesOfOtherFrameworks) {
             std::string::npos);
   EXPECT_NE(message_of({"--precision", "fp32"}).find("did you mean float?"), std::string::npos);
   EXPECT_NE(message_of({"--backend", "cpuu"}).find("did you mean cpu?"), std::string::npos);
+  for (const auto& [flag, value, says] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"--optimizer", "AdamW", "; use adam with --weight-decay X"},
+           {"--optimizer", "nesterov", "; use sgd with --momentum 0.9 --nesterov"},
+           {"--optimizer", "nadam", "; did you mean adam?"},
+           {"--schedule", "OneCycleLR", "; use cosine with --warmup-epochs"},
+           {"--schedule", "cosine_annealing:0.1", "; did you mean cosine?"},
+           {"--schedule", "multistep", "; use piecewise:EPOCH:FACTOR"},
+           {"--compress", "top-k", "; did you mean topk?"}}) {
+    const std::string message = message_of({flag, value});
+    EXPECT_NE(message.find(says), std::string::npos) << message;
+  }
+  EXPECT_EQ(message_of({"--schedule", "cosine:2"}).find("did you mean"), std::string::npos);
+}
+
+TEST(Hints, FirstWordsOfOtherFrameworks) {
+  for (const auto& [word, says] : std::vector<std::pair<std::string, std::string>>{
+           {"evaluate", "; use eval: cputrain eval --weights RUN"},
+           {"test", "; use eval"},
+           {"val", "; use eval"},
+           {"fit", "; use train"},
+           {"models", "cputrain train --help lists them"},
+           {"completion", "come with the package"},
+           {"epochs=3", "; flags begin with two hyphens: --epochs=3"},
+           {"predct", "; did you mean predict?"}}) {
+    EXPECT_NE(message_of({word}).find(says), std::string::npos) << message_of({word});
+  }
+}
+
+TEST(Hints, OfCommandsThatReadWeights) {
+  const auto says = [](const std::vector<std::string>& words, const std::string& part) {
+    std::vector<std::string> all{"predict", "--weights", "w"};
+    all.insert(all.end(), words.begin(), words.end());
+    return message_of(all).find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(says({"--batch-size", "8"}, "use --micro-batch N"));
+  EXPECT_TRUE(says({"--model", "x"}, "use --weights"));
+  EXPECT_TRUE(says({"--output", "x.csv"}, "use --csv FILE, or --json FILE"));
+  EXPECT_TRUE(says({"--source", "x.jpg"}, "images stand without a flag"));
+  EXPECT_NE(message_of({"eval", "runs/a"}).find("--weights runs/a"), std::string::npos);
+  EXPECT_NE(message_of({"predict", "a.jpg"}).find("needs --weights"), std::string::npos);
 }
 
 TEST(Hints, WordsThatAreFolders) {

@@ -263,9 +263,10 @@ void add_exif_flag(Flags& f, Config& c) {
 void add_weights_flags(Flags& f, Config& c) {
   f.group("Model");
   const bool trains = computes_gradients(c);
-  f.text("weights", c.weights, "FILE",
-         trains ? "weights of the same model to start from [initial ones, by seed]"
-                : "weights.safetensors of a training");
+  f.text("weights", c.weights, "FILE|RUN",
+         trains ? "weights of the same model to start from, a file or the folder of a run [initial "
+                  "ones, by seed]"
+                : "weights.safetensors of a training, or the folder of a run");
   if (c.command != "train") return;
   f.yes("partial", c.partial,
         "take those arrays of --weights that fit by name and shape, for a new last layer");
@@ -278,7 +279,9 @@ void add_data_flags(Flags& f, Config& c) {
   f.text(
       "data", c.data, "DATA",
       "a folder of class folders or of cat.N.jpg files, a list file, cifar10:DIR, cifar100:DIR, "
-      "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] [synthetic]");
+      "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] " +
+          std::string(c.command == "eval" ? "[that of the run which wrote the weights]"
+                                          : "[synthetic]"));
   f.real("validation-split", c.validation_split, 0, 0.99,
          std::string("part kept for validation where the data has none of its own") +
              (c.command == "eval" ? "; 0: look at all [its test part, else what training kept or "

@@ -105,7 +105,8 @@ std::string other_places(const HelpForm& form) {
          wrapped(
              "Every flag can also be given in the environment, as CPUTRAIN_ and its name in "
              "capitals (CPUTRAIN_IMAGE_SIZE=64), or in a --config FILE. The command line goes "
-             "before the environment, and that before the file.",
+             "before the environment, and that before the file. A warning names flags that were "
+             "given and change nothing; variables, which are for many commands, stay unnamed.",
              0, form.columns) +
          "\n";
 }
