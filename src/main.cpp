@@ -173,9 +173,8 @@ int run_program(int argc, char** argv) {
     signals.emplace();
     if (launcher.kind != placement::Launcher::Kind::nobody)
       signals->end_when(placement::launcher_gone(), ExitCode::unanswered);
-    auto parsed =
-        cli::parse_command_line({argv + 1, argv + argc}, cli::program_variables(environ),
-                                command_line_choices(argc > 0 ? argv[0] : ""));
+    auto parsed = cli::parse_command_line({argv + 1, argv + argc}, cli::program_variables(environ),
+                                          command_line_choices(argc > 0 ? argv[0] : ""));
     if (const auto* help = std::get_if<cli::HelpText>(&parsed)) {
       if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
       return with_output_checked(static_cast<int>(ExitCode::ok));

@@ -214,8 +214,7 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
   const std::vector<std::uint32_t> images = images_of(source);
   const auto ready = source.dataset->ready_form();
   const Shape stored = ready ? Shape{0, 0, 0} : request.image;
-  const std::size_t bytes =
-      size_of_cache(source, request.image, request.resize).bytes;
+  const std::size_t bytes = size_of_cache(source, request.image, request.resize).bytes;
   barrier.wait();  // everybody has looked before anybody takes
   data::DecodedData decoded;
   decoded.bytes = images.size() * request.image.size();

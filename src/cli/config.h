@@ -14,7 +14,7 @@ namespace cputrain::cli {
 /// What a person asked for: the flags of a training, which all that computes begins with, and those
 /// of single commands.
 struct Config : job::TrainingFlags {
-  std::vector<std::string> files;    ///< of `predict` and `report`; data and file of `data`
+  std::vector<std::string> files;          ///< of `predict` and `report`; data and file of `data`
   std::set<std::string> from_environment;  ///< flags that nobody typed for this command
 
   // output
@@ -33,7 +33,7 @@ struct Config : job::TrainingFlags {
   std::string confusion;                                               ///< of `eval`
   std::string data_of_run;  ///< of `eval`: the run whose data it takes; empty for none
   std::string csv;          ///< of `predict`
-  std::optional<int> top;                                              ///< of `predict`
+  std::optional<int> top;   ///< of `predict`
 
   // tables
   sweep::SweepRequest sweep;

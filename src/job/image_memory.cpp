@@ -25,9 +25,9 @@ std::vector<std::string> fitting_choices(const TrainingFlags& flags, const Image
   const auto room = static_cast<double>(available - std::min(available, fixed));
   const auto images = static_cast<double>(cache.images);
   const std::size_t samples = source.train.size() + source.validation.size();
-  const auto fitting =
-      static_cast<std::size_t>(room / static_cast<double>(form.shape.size() + cache.beside_pixels)) *
-      (samples / cache.images);  // six samples may show one image
+  const auto fitting = static_cast<std::size_t>(
+                           room / static_cast<double>(form.shape.size() + cache.beside_pixels)) *
+                       (samples / cache.images);  // six samples may show one image
   std::vector<std::string> choices;
   if (flags.command == "eval") {
     if (fitting > 0) choices.push_back(fmt::format("--limit-val {}", fitting));

@@ -154,9 +154,7 @@ void remove_litter(const std::filesystem::path& folder) {
 void describe_run(const job::Session& session, const job::TrainingPlan& plan,
                   const std::filesystem::path& folder) {
   if (!session.leads()) return;
-  system::write_own_file(
-      folder / kConfigName,
-      json_text(job::recorded_flags(plan.spec), 2) + "\n");
+  system::write_own_file(folder / kConfigName, json_text(job::recorded_flags(plan.spec), 2) + "\n");
   system::write_own_file(folder / "environment.json",
                          json_text(environment_json(session, plan.micro_batch), 2) + "\n");
 }

@@ -122,8 +122,8 @@ NamedWeights find_weights(const fs::path& named, bool verify) {
   } else {
     found = weights_of_run(folder, verify);
   }
-  found.chosen = fmt::format("--weights {}: takes {}, {}", named.string(), found.file.string(),
-                             found.chosen);
+  found.chosen =
+      fmt::format("--weights {}: takes {}, {}", named.string(), found.file.string(), found.chosen);
   return found;
 }
 

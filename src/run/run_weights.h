@@ -11,7 +11,7 @@ namespace cputrain::run {
 /// The file that a person meant by --weights.
 struct NamedWeights {
   std::filesystem::path file;
-  std::string chosen{};         ///< what a folder's name was taken for, to be said; empty for a file
+  std::string chosen{};  ///< what a folder's name was taken for, to be said; empty for a file
   std::filesystem::path run{};  ///< the run that wrote it; empty where the file lies in none
 };
 

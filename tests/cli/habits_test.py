@@ -159,8 +159,7 @@ class RunFolders(HabitsTest):
             "takes runs/a/best.safetensors", "of its end are in runs/a/weights.safetensors", "training kept it",
             f"Evaluating 1 image of {os.path.realpath(self.path('d'))}, the data of the run runs/a"]), best)
         self.same(self.result("eval", "--weights", "runs/a/weights.safetensors"), last)
-        newest = sorted(os.listdir(self.path("runs/a")))[1]
-        self.assertTrue(newest.startswith("ckpt-"))
+        newest = next(name for name in os.listdir(self.path("runs/a")) if name.startswith("ckpt-"))
         self.same(self.result("eval", "--weights", f"runs/a/{newest}/", says=["of the checkpoint"]), last)
         os.remove(self.path("runs/a/best.safetensors"))
         self.same(self.result("eval", "--weights", "runs/a/", says=["of the run's end"]), last)
@@ -294,6 +293,9 @@ class Questions(HabitsTest):
         self.assertTrue(done.stderr.startswith("No --data"), done.stderr)
         self.assertNotIn("No --data", self.expect(0, *few, "--data", "synthetic").stderr)
         self.assertNotIn("No --data", self.expect(0, *few, CPUTRAIN_DATA="synthetic").stderr)
+        self.expect(0, *self.words, "--out", "run")
+        os.rename(self.path("run/weights.safetensors"), self.path("alone.safetensors"))
+        self.expect(65, "eval", "--weights", "alone.safetensors", says=["No --data: evaluating on synthetic", "Was that meant?"])
 
     def test_other_flags_at_a_resume_are_given_a_way(self):
         self.expect(0, *self.words, "--steps", "1", "--out", "run")

@@ -100,6 +100,15 @@ class Photographs(TinyTest):
                          [("not turned", "cat", 14, 16), ("not turned", "dog", 14, 16)])
         self.expect(0, "data", "check", "upright", says=["32 can be used"])
 
+    def test_a_packed_file_says_how_it_was_made(self):
+        for made, asked in (("apply", "ignore"), ("ignore", "apply")):
+            self.expect(0, "data", "pack", "turned", f"{made}.ctpack", "--image-size", "16", "--exif", made)
+            for command in ("info", "check"):
+                self.expect(0, "data", command, f"{made}.ctpack", "--exif", asked,
+                            says=[f"warning: the file was packed with --exif {made}, and --exif {asked} changes nothing"])
+                done = self.expect(0, "data", command, f"{made}.ctpack", "--exif", made)
+                self.assertNotIn("packed with", done.stderr)
+
 
 class NothingToSee(TinyTest):
     def test_a_class_of_one_colour_is_said_by_a_check_and_a_training(self):

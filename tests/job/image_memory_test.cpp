@@ -53,8 +53,9 @@ TEST(ImageMemory, ATrainingCanReadAPackedFileInstead) {
   flags.given = {{"data", "my photos/"}, {"lr", "0.1"}, {"exif", "ignore"}, {"balanced", "true"}};
   flags.switches = {"balanced"};
   const std::string message = refusal(flags, 1'000'000);
-  EXPECT_TRUE(holds(message, "./cputrain data pack 'my photos/' 'my photos.ctpack' --image-size 100 "
-                             "--exif ignore --balanced"))
+  EXPECT_TRUE(holds(message,
+                    "./cputrain data pack 'my photos/' 'my photos.ctpack' --image-size 100 "
+                    "--exif ignore --balanced"))
       << message;
 }
 

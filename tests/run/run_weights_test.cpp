@@ -69,7 +69,8 @@ TEST_F(RunWeights, ACheckpointKnowsItsRun) {
   put(kConfigName, "{}");
   put_checkpoint(7);
   const auto folder = at(checkpoint::name_of(7));
-  for (const std::filesystem::path& named : {folder, folder / "", folder / checkpoint::kModelName}) {
+  for (const std::filesystem::path& named :
+       {folder, folder / "", folder / checkpoint::kModelName}) {
     const NamedWeights found = find_weights(named, false);
     EXPECT_EQ(found.file, folder / checkpoint::kModelName);
     EXPECT_TRUE(std::filesystem::equivalent(found.run, folder_.path()));

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/commands/answers_text.h"
+#include "cli/commands/data_question.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
@@ -104,6 +105,7 @@ int run_eval(const Config& config, const job::Services& services) {
   const train::ModelDescription model = train::read_description(config.weights);
   check_confusion(config, model);
   const job::Session session = job::start_session(config, services);
+  ask_for_data(session, config);
   const job::EvaluationPart part = open_part(config, session, model);
   const Evaluation evaluation = evaluate_images(config, session, model, part.source);
   if (session.leads() && config.json != "-") print_evaluation(evaluation, model.classes);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/commands/data_question.h"
 #include "cli/commands/dry_run.h"
 #include "cli/flags/idle_flags.h"
 #include "core/error.h"
@@ -216,14 +217,6 @@ void warn_of_idle_flags(const Config& config, const job::TrainingJob& job) {
   for (const std::string& line : idle_flags(config, &job)) job::warn(job.session(), line);
 }
 
-/// Before images are made, which may take a while.
-void ask_for_data(const job::Session& session, const Config& config) {
-  if (!config.data.empty()) return;
-  job::say(session, "No --data: training on synthetic images in the paper's shape. Was that meant? "
-                    "--data FOLDER takes yours, a folder of images per class; --data synthetic "
-                    "says yes");
-}
-
 }  // namespace
 
 int run_train(const Config& config, const job::Services& services) {
@@ -234,7 +227,7 @@ int run_train(const Config& config, const job::Services& services) {
   }
   job::TrainingSpec spec = job::choose_training(config);
   const job::Session session = job::start_session(config, services);
-  ask_for_data(session, config);
+  ask_for_data(session, config);  // before images are made up, which takes a while
   run::RunFolder folder;
   run::Start start;
   if (!config.dry_run) {

@@ -35,8 +35,8 @@ void check_files(const Config& config) {
     const bool is_weights = takes_weights(config) && config.weights.empty();
     fail(ExitCode::usage, fmt::format("{} is one word too many (flags begin with --){}", word,
                                       is_weights ? "; weights go after --weights: --weights " + word
-                                      : is_data ? "; a data set goes after --data: --data " + word
-                                                : ""));
+                                      : is_data  ? "; a data set goes after --data: --data " + word
+                                                 : ""));
   }
   if (config.command == "predict" && config.files.empty()) {
     fail(ExitCode::usage,

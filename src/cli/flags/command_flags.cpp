@@ -276,12 +276,11 @@ void add_weights_flags(Flags& f, Config& c) {
 
 void add_data_flags(Flags& f, Config& c) {
   f.group("Data");
-  f.text(
-      "data", c.data, "DATA",
-      "a folder of class folders or of cat.N.jpg files, a list file, cifar10:DIR, cifar100:DIR, "
-      "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] " +
-          std::string(c.command == "eval" ? "[that of the run which wrote the weights]"
-                                          : "[synthetic]"));
+  f.text("data", c.data, "DATA",
+         "a folder of class folders or of cat.N.jpg files, a list file, cifar10:DIR, cifar100:DIR, "
+         "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] " +
+             std::string(c.command == "eval" ? "[that of the run which wrote the weights]"
+                                             : "[synthetic]"));
   f.real("validation-split", c.validation_split, 0, 0.99,
          std::string("part kept for validation where the data has none of its own") +
              (c.command == "eval" ? "; 0: look at all [its test part, else what training kept or "

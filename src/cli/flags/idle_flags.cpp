@@ -66,9 +66,10 @@ std::string reason_of_buckets(const job::TrainingJob& job) {
 std::string reason_of_scaling(const job::TrainingJob& job) {
   const job::TrainingSpec& spec = spec_of(job);
   if (spec.learning_rate.scale == optim::RateScale::none || spec.learning_rate.n != 1.0) return "";
-  return spec.flags.base_batch ? "for steps of as many images as --base-batch"
-                               : "with one rank (it multiplies by the ranks, or with --base-batch N "
-                                 "by batch / N)";
+  return spec.flags.base_batch
+             ? "for steps of as many images as --base-batch"
+             : "with one rank (it multiplies by the ranks, or with --base-batch N "
+               "by batch / N)";
 }
 
 std::string reason_of_warmup(const job::TrainingJob& job) {
@@ -111,7 +112,9 @@ std::string reason_of_kernels(const Config& config) {
   return when(config.backend != "cpu", "for a --backend other than cpu");
 }
 
-std::string reason_of_data_command(const Config&) { return "in this command, which computes nothing"; }
+std::string reason_of_data_command(const Config&) {
+  return "in this command, which computes nothing";
+}
 
 /// What follows from flags alone. Commands between commas.
 struct Row {
@@ -119,7 +122,8 @@ struct Row {
   Reason reason;
 };
 
-constexpr std::string_view kTrains = "train,bench,sweep", kComputes = "train,bench,sweep,eval,predict";
+constexpr std::string_view kTrains = "train,bench,sweep",
+                           kComputes = "train,bench,sweep,eval,predict";
 
 constexpr Row kRows[] = {
     {"train", "timeline-steps",
@@ -136,7 +140,8 @@ constexpr Row kRows[] = {
     {"train,bench,sweep,eval", "exif", reason_of_exif},
     {kComputes, "no-winograd", reason_of_kernels},
     {kComputes, "no-skip-zeros", reason_of_kernels},
-    {"eval", "limit-train", [](const Config&) { return std::string("in eval, which learns nothing"); }},
+    {"eval", "limit-train",
+     [](const Config&) { return std::string("in eval, which learns nothing"); }},
     {"predict", "top",
      [](const Config& c) { return when(c.csv == "-", "in --csv, which has all classes"); }},
     {"data", "backend", reason_of_data_command},

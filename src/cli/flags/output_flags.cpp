@@ -42,9 +42,10 @@ void add_output_flags(Flags& f, Config& c) {
            "write the confusion matrix as CSV (-: to standard output)");
   }
   if (command == "predict") {
-    f.text("csv", c.csv, "FILE",
-           "write a row per file as CSV: its name, its class, and the probability of each class (-: "
-           "to standard output, and nothing else there)");
+    f.text(
+        "csv", c.csv, "FILE",
+        "write a row per file as CSV: its name, its class, and the probability of each class (-: "
+        "to standard output, and nothing else there)");
     f.whole("top", c.top, 1, 65536, "show the N most probable classes [1; JSON has all]");
   }
   if (command == "bench")

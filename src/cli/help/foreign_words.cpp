@@ -52,7 +52,8 @@ constexpr ForeignFlags kForeignFlags[] = {
     {"pretrained,load-weights,model-path,checkpoint-path,ckpt-path,initial-checkpoint,"
      "finetune-from",
      "weights",
-     "use --weights with the folder of a run, or with a weights.safetensors (the program comes with "
+     "use --weights with the folder of a run, or with a weights.safetensors (the program comes "
+     "with "
      "none)"},
     {"opt,optim,solver", "optimizer"},
     {"opt-eps,eps,adam-epsilon", "epsilon"},
@@ -79,7 +80,8 @@ constexpr ForeignFlags kForeignFlags[] = {
      "checkpoint,start-epoch",
      "resume", "use --resume auto with the --out of that run, or --resume DIR/ckpt-N"},
     {"model,checkpoint,ckpt,resume,load,model-dir,run,run-dir", "weights"},
-    {"save-every,save-period,save-freq,save-interval,checkpoint-freq,checkpoint-interval,save-steps",
+    {"save-every,save-period,save-freq,save-interval,checkpoint-freq,checkpoint-interval,save-"
+     "steps",
      "checkpoint-every"},
     {"output-dir,output,outdir,o,log-dir,logdir,save-dir,save-path,work-dir,model-dir,run-dir,"
      "default-root-dir,project,experiment,exp-name,run-name",
@@ -135,7 +137,8 @@ constexpr ForeignCommands kForeignCommands[] = {
     {"fit,training,learn,run,start,finetune,fine-tune,classify", "use train"},
     {"infer,inference,detect,prediction,predictions", "use predict"},
     {"models,model,list-models,list,zoo",
-     "cputrain train --help lists them under --model, cputrain info --model NAME the layers of one"},
+     "cputrain train --help lists them under --model, cputrain info --model NAME the layers of "
+     "one"},
     {"completion,completions,autocomplete",
      "completions for bash and zsh come with the package, and with cmake --install"},
     {"man,manual,docs", "use help, or help COMMAND"},
@@ -172,8 +175,8 @@ constexpr ForeignValues kForeignValues[] = {
     {"schedule", "cos,cosineannealing,cosineannealinglr,cosine-annealing", "cosine"},
     {"schedule", "onecycle,onecyclelr,one-cycle", "cosine", "use cosine with --warmup-epochs"},
     {"schedule", "steplr,exponential,exponentiallr", "step:", "use step:EPOCHS:FACTOR"},
-    {"schedule", "multistep,multisteplr,multi-step", "piecewise:",
-     "use piecewise:EPOCH:FACTOR[,...]"},
+    {"schedule", "multistep,multisteplr,multi-step",
+     "piecewise:", "use piecewise:EPOCH:FACTOR[,...]"},
     {"schedule", "linear,polynomial,polynomiallr", "poly"},
     {"schedule", "reducelronplateau,reduce-on-plateau", "plateau"},
     {"compress", "float16,half", "fp16"},
@@ -210,7 +213,8 @@ std::string known_value(const std::string& flag, const std::string& value,
   for (const auto& [name, words, ours, advice] : kForeignValues) {
     const bool known = std::ranges::find(choices, ours) != choices.end();
     if (name != flag || !known || !is_one_of(words, plain(value))) continue;
-    return "; " + (advice.empty() ? "did you mean " + std::string(ours) + "?" : std::string(advice));
+    return "; " +
+           (advice.empty() ? "did you mean " + std::string(ours) + "?" : std::string(advice));
   }
   return "";
 }
