@@ -1,6 +1,7 @@
 #include "datasets/datasets.h"
 
 #include "datasets/check_data.h"
+#include "datasets/decode/thumbnail.h"
 #include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder.h"
 #include "datasets/formats/packed.h"
@@ -21,6 +22,7 @@ data::DataPipeline make_data_pipeline() {
           .batch_bytes = bytes_in_flight,
           .read_image = read_image,
           .list_images = list_images,
+          .thumbnail = make_thumbnail,
           .check = check_data,
           .bench = bench_input,
           .pack = write_packed,

@@ -31,6 +31,7 @@ struct Config : job::TrainingFlags {
   bool precision_given = false;                                        ///< of `selftest`
   std::string end_with;                                                ///< of `train`
   std::string confusion;                                               ///< of `eval`
+  std::string page;                                                    ///< of `eval`
   std::string data_of_run;  ///< of `eval`: the run whose data it takes; empty for none
   std::string csv;          ///< of `predict`
   std::optional<int> top;   ///< of `predict`

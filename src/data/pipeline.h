@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "data/dataset.h"
 #include "data/expand.h"
 #include "data/input_bench.h"
+#include "data/thumbnail.h"
+#include "data/turn.h"
 
 /// The data side as the commands see it; `datasets/` implements it.
 namespace cputrain::data {
@@ -131,6 +134,9 @@ struct DataPipeline {
   /// Paths of all images (by their names) below a folder, sorted; links are followed, hidden files
   /// and folders of systems stay out.
   std::function<std::vector<std::string>(const std::string& folder)> list_images;
+  /// Decoded pixels, H*W*3 bytes, as a small file whose longer side has at most so many pixels.
+  std::function<Thumbnail(std::span<const std::uint8_t> pixels, Shape image, Turn, int longest)>
+      thumbnail;
   /// Decodes every sample on `threads` threads and reports what is wrong with the data.
   std::function<CheckReport(const DataSource&, int threads, const Progress&)> check;
   /// Times the way from files in memory to batches. Error(usage) where the data has no JPEG files.

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "cells/explanation.h"
+#include "cells/lost_time.h"
 #include "core/statistics.h"
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
@@ -43,6 +46,22 @@ Entry percent_entry(double value) { return {fmt::format("{:.1f}", value), "", 0,
 
 std::string split_text(const cells::Cell& cell) {
   return fmt::format("{} × {}", cell.ranks, cell.threads);
+}
+
+/// Of each kind of time that cells lost, the cell that lost most of it, and what to try.
+std::vector<std::string> starved_remarks(const ScalingTable& table) {
+  std::map<std::string, std::pair<double, std::string>> worst;
+  table.for_each([&](const Series& series, const ScalingCell& c) {
+    for (const cells::LostTime& lost : cells::lost_time_of(c.cell)) {
+      auto& [share, text] = worst[lost.what];
+      if (lost.share <= share) continue;
+      share = lost.share;
+      text = place_text(table, series, c.cell) + ": " + lost.sentence;
+    }
+  });
+  std::vector<std::string> remarks;
+  for (auto& [what, most] : worst) remarks.push_back(std::move(most.second));
+  return remarks;
 }
 
 }  // namespace
@@ -86,7 +105,9 @@ MaybeSection limits_section(const ScalingTable& table) {
                             {absent ? reason_text(c.cell) : known.why, "", 0}},
                            false});
   });
-  return section("limits", "What limits each cell", std::move(limits));
+  MaybeSection result = section("limits", "What limits each cell", std::move(limits));
+  if (result) result->remarks = starved_remarks(table);
+  return result;
 }
 
 MaybeSection splits_section(const ScalingTable& table) {

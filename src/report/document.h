@@ -16,6 +16,7 @@ struct Entry {
   int note = 0;
   std::optional<double> value{};  ///< that the page sorts by; nothing: by the text
   std::string command{};          ///< that made the figure; the page shows it on request
+  std::optional<double> shade{};  ///< 0 to 1: how strongly the page colours it
 };
 
 struct Row {
@@ -42,6 +43,14 @@ struct DocumentTable {
   std::map<std::string, int> numbers{};  ///< of notes, by their texts
 };
 
+/// An image that the page holds, with what it says below it.
+struct Picture {
+  std::string type;  ///< "image/png"
+  std::string file;  ///< its bytes
+  int width = 0, height = 0;
+  std::string text{}, details{};
+};
+
 struct Section {
   std::string id, title;  ///< id: a word of small letters
   std::vector<std::string> paragraphs;
@@ -49,6 +58,7 @@ struct Section {
   std::vector<DocumentTable> tables;
   std::vector<std::string> remarks;  ///< below the tables
   bool tables_first = false;         ///< the page has them above the plots
+  std::vector<Picture> pictures{};   ///< below the remarks; the page alone has them
 };
 
 /// Whether there is anything of it without plots, which the page alone has.
@@ -56,11 +66,21 @@ inline bool has_text(const Section& s) {
   return !s.paragraphs.empty() || !s.tables.empty() || !s.remarks.empty();
 }
 
+/// What a person would show to others, in one piece: the page has it at its top.
+struct Card {
+  std::string subject;  ///< "dogcat at 64x64, data photos"
+  std::string figure;   ///< "0.9312", "312 s"
+  std::string what;     ///< "best validation accuracy, in epoch 7"
+  std::vector<std::pair<std::string, std::string>> facts;  ///< "machine", "AMD EPYC, 2 cores"
+  std::string command;                                     ///< that made it; or empty
+};
+
 struct Document {
   std::string title;
   std::vector<std::string> headline;  ///< what it comes to; first of all
   std::vector<std::string> summary;
   std::vector<Section> sections;
+  std::optional<Card> card{};  ///< the page alone has it; tables say the same
 };
 
 /// GitHub's Markdown: cells that need no HTML.
@@ -72,8 +92,8 @@ std::string latex(const Document&);
 struct PageParts {
   std::string data_json;  ///< one JSON value
   std::string style;
-  std::string script;           ///< of the plots
-  std::string table_script;     ///< of the tables, which the page has without plots, too
+  std::string script;           ///< of card and tables, which every page has
+  std::string plot_script;      ///< of the plots, after the former
   std::string library;          ///< of the plots, a script; empty: there are none
   std::string library_licence;  ///< that must stay with it
   std::string no_plots;         ///< why there are none, in words

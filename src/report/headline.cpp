@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cells/explanation.h"
+#include "cells/lost_time.h"
 #include "report/grid_tables.h"
 
 namespace cputrain::report {
@@ -12,23 +13,6 @@ namespace {
 
 std::vector<double> repeats_of(const cells::Cell& c) {
   return c.repeats.empty() ? std::vector<double>{*c.seconds_per_epoch} : c.repeats;
-}
-
-/// A cell with its row.
-struct Placed {
-  GridRow row;
-  const ScalingCell* cell;
-};
-
-std::optional<Placed> fastest_of(const Grid& grid) {
-  std::optional<Placed> best;
-  for (const auto& [where, cell] : grid.cells) {
-    if (!cell.cell.seconds_per_epoch) continue;
-    if (!best || *cell.cell.seconds_per_epoch < *best->cell->cell.seconds_per_epoch) {
-      best = Placed{where.first, &cell};
-    }
-  }
-  return best;
 }
 
 /// Other cells with a time: those that the repeats do not tell from the fastest, and those of
@@ -68,7 +52,7 @@ std::string count_text(const std::string& backend, int count) {
 
 /// ", 34.8 times as fast as 1 CPU at this batch (95 % interval 34.6 to 35.1)". The factor is that
 /// of the geometric means, which the interval is around.
-std::string speed_up_text(const Series& series, const Grid& grid, const Placed& fastest) {
+std::string speed_up_text(const Series& series, const Grid& grid, const FastestCell& fastest) {
   const cells::Cell& cell = fastest.cell->cell;
   const int base_cpus = grid.bases.at(fastest.row);
   if (base_cpus == cell.cpus) return "";
@@ -91,7 +75,7 @@ std::string speed_up_text(const Series& series, const Grid& grid, const Placed& 
 }
 
 /// "Fastest: 7.31 s per epoch (simulated) on 96 CPUs, batch 1024, 34.8 times as fast as 1 CPU ...".
-std::string fastest_sentence(const Series& series, const Grid& grid, const Placed& fastest) {
+std::string fastest_sentence(const Series& series, const Grid& grid, const FastestCell& fastest) {
   const cells::Cell& cell = fastest.cell->cell;
   const std::string mark = mark_of(cell.status);
   const Rivals rivals = rivals_of(grid, cell);
@@ -132,7 +116,24 @@ std::string limit_text(const Series& series, const cells::Cell& cell) {
                      what.empty() ? "not known" : what);
 }
 
+/// What it lacked most, and what to try; empty where it lacked nothing.
+std::string starved_text(const cells::Cell& cell) {
+  const auto lost = lost_time_of(cell);
+  return lost.empty() ? "" : " " + lost.front().sentence;
+}
+
 }  // namespace
+
+std::optional<FastestCell> fastest_of(const Grid& grid) {
+  std::optional<FastestCell> best;
+  for (const auto& [where, cell] : grid.cells) {
+    if (!cell.cell.seconds_per_epoch) continue;
+    if (!best || *cell.cell.seconds_per_epoch < *best->cell->cell.seconds_per_epoch) {
+      best = FastestCell{where.first, &cell};
+    }
+  }
+  return best;
+}
 
 TimeRatio gain_of(const cells::Cell& from, const cells::Cell& to) {
   return compare_times(repeats_of(to), repeats_of(from));
@@ -175,9 +176,11 @@ std::vector<std::string> headlines(const ScalingTable& table) {
       texts.push_back(whose + "No cell has a time.");
       continue;
     }
-    texts.push_back(fmt::format("{}{} {}; {}.", whose, fastest_sentence(series, grid, *fastest),
+    texts.push_back(fmt::format("{}{} {}; {}.{}", whose,
+                                fastest_sentence(series, grid, *fastest),
                                 knee_text(series, grid, fastest->row),
-                                limit_text(series, fastest->cell->cell)));
+                                limit_text(series, fastest->cell->cell),
+                                starved_text(fastest->cell->cell)));
   }
   return texts;
 }

@@ -10,6 +10,14 @@
 /// What a report comes to, in two sentences that say nothing that the repeats do not show.
 namespace cputrain::report {
 
+/// A cell with its row.
+struct FastestCell {
+  GridRow row;
+  const ScalingCell* cell;
+};
+/// The cell with the least time; nothing where none has one.
+std::optional<FastestCell> fastest_of(const Grid&);
+
 /// How many times as fast `to` is as `from`, by the repeats of both (compare_times). The interval
 /// is missing where one of them has one repeat. Both have a time.
 TimeRatio gain_of(const cells::Cell& from, const cells::Cell& to);

@@ -11,7 +11,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "report/curves.h"
-#include "report/page_assets.h"
+#include "report/page_parts.h"
 #include "report/scaling_document.h"
 #include "report/seconds_figure.h"
 #include "report/sweep_difference.h"
@@ -106,6 +106,7 @@ Sources read_sources(const ReportRequest& request) {
   tell_names_apart(sources.runs.runs);
   sort_by_accuracy(sources.runs.runs);
   sources.runs.wanted_accuracy = request.target_accuracy;
+  sources.runs.prices = request.prices;
   return sources;
 }
 
@@ -137,17 +138,6 @@ Json curves_json(const std::vector<CellCurve>& curves) {
   return list;
 }
 
-PageParts page_parts(const Json& data) {
-  return {json_text(data),
-          std::string(page_style()),
-          std::string(page_runs()) + std::string(page_script()),
-          std::string(page_tables()) + std::string(page_commands()),
-          std::string(chart_library()),
-          std::string(chart_licence()),
-          "this program was built without Chart.js, the library that draws them: build it with "
-          "-DCPUTRAIN_CHARTS=ON and libjs-chart.js"};
-}
-
 /// Writes the document in every form and the given CSV and JSON; returns the files.
 std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
                                 const Document& document, const std::string& csv,
@@ -166,16 +156,14 @@ std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
   return files;
 }
 
-/// A price that no cell has is a slip of the pen, not a wish.
-void check_prices(const cells::Prices& prices, const ScalingTable& table) {
-  std::set<std::string> backends;
-  for (const Series& series : table.series) backends.insert(series.backend);
+/// A price that nothing has is a slip of the pen, not a wish.
+void check_prices(const cells::Prices& prices, const std::set<std::string>& backends) {
   const auto check = [&](const char* flag, const std::map<std::string, double>& list) {
     for (const auto& [backend, price] : list) {
       if (backend.empty() || backends.contains(backend)) continue;
       fail(ExitCode::usage,
-           fmt::format("--{} {}:{}: no cell has this backend; there {} {}", flag, backend, price,
-                       backends.size() == 1 ? "is" : "are",
+           fmt::format("--{} {}:{}: nothing here has this backend; there {} {}", flag, backend,
+                       price, backends.size() == 1 ? "is" : "are",
                        join(std::vector<std::string>(backends.begin(), backends.end()), ", ")));
     }
   };
@@ -183,9 +171,12 @@ void check_prices(const cells::Prices& prices, const ScalingTable& table) {
   check("price-per-cpu-hour", prices.per_cpu_hour);
 }
 
-}  // namespace
-
-namespace {
+std::set<std::string> backends_of(const ScalingTable& table, const RunList& list) {
+  std::set<std::string> backends;
+  for (const Series& series : table.series) backends.insert(series.backend);
+  for (const RunRecord& run : list.runs) backends.insert(run.backend);
+  return backends;
+}
 
 /// The folder that a report goes to.
 fs::path place_of(const ReportRequest& request) {
@@ -196,16 +187,13 @@ fs::path place_of(const ReportRequest& request) {
   return beside.empty() ? "." : beside;
 }
 
-/// Prices, and published tables, are of epochs by CPUs and batch sizes.
-void check_flags_of_runs(const ReportRequest& request) {
-  const char* odd = request.reference                      ? "reference"
-                    : !request.prices.per_hour.empty()     ? "price-per-hour"
-                    : !request.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
-                                                           : nullptr;
-  if (!odd) return;
-  fail(ExitCode::usage, fmt::format("--{} without a sweep: it belongs to the cells of sweeps, and "
-                                    "these folders hold single trainings; leave it out",
-                                    odd));
+/// Published tables are of epochs by CPUs and batch sizes.
+void check_flags_of_runs(const ReportRequest& request, const RunList& list) {
+  check_prices(request.prices, backends_of({}, list));
+  if (!request.reference) return;
+  fail(ExitCode::usage,
+       "--reference without a sweep: it belongs to the cells of sweeps, and these folders hold "
+       "single trainings; leave it out");
 }
 
 /// What the script of the plots looks for in every page.
@@ -217,13 +205,13 @@ Json page_data(Json drawn) {
 }
 
 Report write_runs(const ReportRequest& request, const RunList& list) {
-  check_flags_of_runs(request);
+  check_flags_of_runs(request, list);
   Document document = runs_document(list);
   Json drawn = runs_json(list);
   std::string json = json_text(drawn, 1) + "\n";
   drawn = page_data(Json{{"run_curves", run_curves_json(list)}});
   auto files =
-      write_all(place_of(request), "report", document, runs_csv(list), json, page_parts(drawn));
+      write_all(place_of(request), "report", document, runs_csv(list), json, page_parts(json_text(drawn)));
   return {std::move(document), std::move(json), std::move(files), {}, 1};
 }
 
@@ -246,7 +234,7 @@ Report write_report(const ReportRequest& request) {
                                      "a sweep into this folder",
                                      request.folders.front().string()));
   }
-  check_prices(request.prices, table);
+  check_prices(request.prices, backends_of(table, runs));
   const Curves curves = curves_of(table);
   Document document = scaling_document({table, sources, reference, request.prices, curves});
   Json drawn = table_json(table, reference);
@@ -260,7 +248,7 @@ Report write_report(const ReportRequest& request) {
   if (!runs.runs.empty()) drawn["run_curves"] = run_curves_json(runs);
   const fs::path out = place_of(request);
   auto files =
-      write_all(out, "report", document, table_csv(table, reference), json, page_parts(drawn));
+      write_all(out, "report", document, table_csv(table, reference), json, page_parts(json_text(drawn)));
   std::vector<std::string> remarks;
   const DrawnFigure figure = draw_seconds(out / "seconds.svg", table, reference);
   if (figure.file) files.push_back(*figure.file);
@@ -285,7 +273,7 @@ Report write_difference(const fs::path& before, const fs::path& after, const fs:
   std::vector<fs::path> files;
   if (!out.empty()) {
     files = write_all(out, "diff", document, difference_csv(differences), json,
-                      page_parts(Json::object()));
+                      page_parts("{}"));
   }
   return {std::move(document), std::move(json), std::move(files), {}, 1};
 }

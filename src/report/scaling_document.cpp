@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "report/headline.h"
 #include "report/report_sections.h"
+#include "report/scaling_card.h"
 
 namespace cputrain::report {
 namespace {
@@ -52,6 +53,7 @@ std::string suspects_text(const ScalingTable& table) {
 Document scaling_document(const ScalingFacts& facts) {
   const auto& [table, sources, reference, prices, curves] = facts;
   Document document{document_title(table), headlines(table), {}, {}};
+  document.card = scaling_card(table, sources);
   for (const CellSource& source : sources) {
     const std::string whose = sources.size() > 1 ? source.name + ": " : "";
     document.summary.push_back(whose + origin_of(source.table) + ".");

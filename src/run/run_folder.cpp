@@ -48,15 +48,20 @@ nlohmann::ordered_json openmp_variables() {
 }
 
 /// Where and with what the run was made: host, processor, libraries, ranks and threads, time.
-nlohmann::ordered_json environment_json(const job::Session& session, int micro_batch) {
+nlohmann::ordered_json environment_json(const job::Session& session,
+                                        const job::TrainingPlan& plan) {
+  nlohmann::ordered_json given = nlohmann::ordered_json::object();
+  for (const auto& [flag, value] : plan.spec.flags.given) given[flag] = value;
   nlohmann::ordered_json json{{"cputrain", kVersion},
+                              {"build", session.services.program_build},
+                              {"given", std::move(given)},
                               {"started", time_text("{:%Y-%m-%dT%H:%M:%S%z}")},
                               {"machine", machine_json(session.machine)},
                               {"load_average", load_average()},
                               {"openmp", openmp_variables()},
                               {"ranks", session.communicator->size()},
                               {"threads_of_rank_0", session.threads},
-                              {"micro_batch", micro_batch},
+                              {"micro_batch", plan.micro_batch},
                               {"communication", session.communicator->describe()},
                               {"backend", session.backend->describe()},
                               {"placement", session.placement},
@@ -156,7 +161,7 @@ void describe_run(const job::Session& session, const job::TrainingPlan& plan,
   if (!session.leads()) return;
   system::write_own_file(folder / kConfigName, json_text(job::recorded_flags(plan.spec), 2) + "\n");
   system::write_own_file(folder / "environment.json",
-                         json_text(environment_json(session, plan.micro_batch), 2) + "\n");
+                         json_text(environment_json(session, plan), 2) + "\n");
 }
 
 bool holds_run(const std::filesystem::path& folder) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "cli/commands.h"
 #include "cli/commands/answers_text.h"
 #include "cli/commands/data_question.h"
+#include "cli/commands/evaluation_facts.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
@@ -49,6 +51,7 @@ struct Evaluation {
   compute::Tally tally;
   train::AnswerCounts counts;
   std::size_t skipped;  ///< images that could not be read
+  std::vector<report::WrongImage> surest_errors;  ///< on rank 0, where a page is to show them
 };
 
 Evaluation evaluate_images(const Config& config, const job::Session& session,
@@ -65,11 +68,17 @@ Evaluation evaluate_images(const Config& config, const job::Session& session,
   const auto batches = session.services.data.batches(data.validation, plan, {.shuffle = false});
 
   train::AnswerCounts counts(model.classes.size());
+  train::SurestErrors errors(config.page.empty() ? 0 : report::kMostErrors);
+  const std::vector<std::uint64_t> order = train::evaluation_order(plan);
+  std::size_t answered = 0;  // of this rank's
   const data::Progress progress = job::progress_line(session, "Evaluating");
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
   compute::Tally tally = train::evaluate(*inference.program, *batches, plan, communicator,
                                          [&](const auto& labels, const auto& outputs) {
                                            counts.add(labels, outputs);
+                                           errors.add(std::span(order).subspan(answered),
+                                                      labels, outputs);
+                                           answered += labels.size();
                                            done += labels.size() * static_cast<std::size_t>(ranks);
                                            if (progress && done < plan.samples())
                                              progress(done, plan.samples());
@@ -78,7 +87,11 @@ Evaluation evaluate_images(const Config& config, const job::Session& session,
   train::add_loss_of_weights(tally, *session.backend, inference.program->layout(),
                              inference.weights(), communicator);
   counts.sum(communicator);
-  return {tally, std::move(counts), data.bad.size()};
+  const auto surest = errors.gather(communicator);
+  auto images = session.leads() ? wrong_images(session.services, surest, data.validation,
+                                               *source.dataset, model.classes)
+                                : std::vector<report::WrongImage>{};
+  return {tally, std::move(counts), data.bad.size(), std::move(images)};
 }
 
 void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
@@ -108,7 +121,8 @@ int run_eval(const Config& config, const job::Services& services) {
   ask_for_data(session, config);
   const job::EvaluationPart part = open_part(config, session, model);
   const Evaluation evaluation = evaluate_images(config, session, model, part.source);
-  if (session.leads() && config.json != "-") print_evaluation(evaluation, model.classes);
+  const bool says = config.json != "-" && config.page != "-";
+  if (session.leads() && says) print_evaluation(evaluation, model.classes);
   const compute::Tally& tally = evaluation.tally;
   const auto accuracy = tally.accuracy();
   nlohmann::ordered_json result{{"loss", tally.mean_loss()},
@@ -126,6 +140,13 @@ int run_eval(const Config& config, const job::Services& services) {
     std::vector<std::string> names = model.classes;  // a file keeps them, people see them escaped
     if (config.confusion == "-") std::ranges::transform(names, names.begin(), escaped);
     job::write_result(session, config.confusion, confusion_csv(evaluation.counts, names));
+  }
+  if (!config.page.empty() && session.leads()) {
+    report::EvaluationFacts facts =
+        evaluation_facts(config, session, model, tally, evaluation.counts);
+    facts.part = part.name;
+    facts.surest_errors = evaluation.surest_errors;
+    job::write_result(session, config.page, report::evaluation_page(facts));
   }
   if (tally.is_number()) return static_cast<int>(ExitCode::ok);
   job::warn(session, "the loss is no number, so what the weights answer means nothing");

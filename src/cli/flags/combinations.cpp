@@ -106,6 +106,16 @@ void check_usual_precision(const Config& config, const CommandLineChoices& choic
   }
 }
 
+void check_standard_output(const Config& config) {
+  std::vector<std::string> there;
+  if (config.confusion == "-") there.emplace_back("--confusion -");
+  if (config.csv == "-") there.emplace_back("--csv -");
+  if (config.page == "-") there.emplace_back("--page -");
+  if (config.json == "-") there.emplace_back("--json -");
+  if (there.size() < 2) return;
+  fail(ExitCode::usage, join(there, " and ") + ": standard output carries one of them");
+}
+
 /// Those that were asked for, or all that the backend has.
 void choose_precisions(Config& config, const CommandLineChoices& choices) {
   config.precision_given =
@@ -177,12 +187,7 @@ void check_combinations(Config& config, const CommandLineChoices& choices) {
   if (config.partial && config.weights.empty()) {
     fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");
   }
-  if (config.confusion == "-" && config.json == "-") {
-    fail(ExitCode::usage, "--confusion - and --json -: standard output carries one of them");
-  }
-  if (config.csv == "-" && config.json == "-") {
-    fail(ExitCode::usage, "--csv - and --json -: standard output carries one of them");
-  }
+  check_standard_output(config);
   if (config.topic == "input" && config.data.empty()) {
     fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");
   }

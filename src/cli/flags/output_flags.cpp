@@ -40,6 +40,9 @@ void add_output_flags(Flags& f, Config& c) {
   if (command == "eval") {
     f.text("confusion", c.confusion, "FILE",
            "write the confusion matrix as CSV (-: to standard output)");
+    f.text("page", c.page, "FILE",
+           "write one HTML page: confusion matrix, figures by class, and the images that were most "
+           "surely answered wrong (-: to standard output)");
   }
   if (command == "predict") {
     f.text(

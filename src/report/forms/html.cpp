@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kHtmlHead =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-    "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n"
+    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n";
 
@@ -28,14 +28,21 @@ std::string html_entry(const Entry& entry) {
 /// A cell with what the scripts of tables read: data-value sorts, data-command is shown.
 std::string data_cell(const Entry& entry) {
   std::string text = "<td";
+  if (entry.shade) text += fmt::format(" style=\"--shade:{:.3f}\"", *entry.shade);
   if (entry.value) text += fmt::format(" data-value=\"{}\"", *entry.value);
   if (!entry.command.empty()) text += " data-command=\"" + html_escape(entry.command) + '"';
   return text + '>' + html_entry(entry) + "</td>";
 }
 
+bool is_shaded(const DocumentTable& table) {
+  return std::ranges::any_of(table.rows, [](const Row& row) {
+    return std::ranges::any_of(row.entries, [](const Entry& e) { return e.shade.has_value(); });
+  });
+}
+
 std::string classes_of(const DocumentTable& table) {
   return std::string(table.words ? "words" : "figures") + (table.sortable ? " sortable" : "") +
-         (table.filterable ? " filterable" : "");
+         (table.filterable ? " filterable" : "") + (is_shaded(table) ? " shaded" : "");
 }
 
 std::string head_rows(const DocumentTable& table) {
@@ -60,7 +67,8 @@ std::string head_rows(const DocumentTable& table) {
 constexpr std::size_t kMostOpenRows = 12;
 
 std::string html_table(const DocumentTable& table) {
-  const bool folded = !table.words && !table.sortable && table.rows.size() > kMostOpenRows;
+  const bool folded = !table.words && !table.sortable && !is_shaded(table) &&
+                      table.rows.size() > kMostOpenRows;
   // A table that is wider than the window scrolls by itself; the keyboard reaches it, too.
   std::string text = fmt::format(
       "<div class=\"table\" tabindex=\"0\"><table class=\"{}\">\n<caption>{}</caption>\n<thead>\n{}"
@@ -90,6 +98,34 @@ std::string plot_text(const std::string& name, const PageParts& parts) {
   return fmt::format("<div class=\"plot\" data-plot=\"{}\"></div>\n", html_escape(name));
 }
 
+std::string pictures_text(const std::vector<Picture>& pictures) {
+  if (pictures.empty()) return "";
+  std::string text = "<div class=\"pictures\">\n";
+  for (const Picture& p : pictures) {
+    text += fmt::format(
+        "<figure><img src=\"data:{};base64,{}\" width=\"{}\" height=\"{}\" alt=\"{}\">"
+        "<figcaption>{}<small>{}</small></figcaption></figure>\n",
+        html_escape(p.type), base64(p.file), p.width, p.height, html_escape(p.details),
+        html_escape(p.text), html_escape(p.details));
+  }
+  return text + "</div>\n";
+}
+
+/// Looks good as an image by itself, which the script makes of it.
+std::string card_text(const Card& card) {
+  std::string text = fmt::format(
+      "<div class=\"card\" id=\"card\">\n<p class=\"subject\">{}</p>\n<p class=\"figure\">{}</p>\n"
+      "<p class=\"what\">{}</p>\n<dl>\n",
+      html_escape(card.subject), html_escape(card.figure), html_escape(card.what));
+  for (const auto& [name, value] : card.facts) {
+    text += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", html_escape(name),
+                        html_escape(value));
+  }
+  text += "</dl>\n";
+  if (!card.command.empty()) text += "<code>" + html_escape(card.command) + "</code>\n";
+  return text + "</div>\n";
+}
+
 std::string section_text(const Section& section, const PageParts& parts) {
   std::string text = fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n", html_escape(section.id),
                                  html_escape(section.title));
@@ -103,7 +139,7 @@ std::string section_text(const Section& section, const PageParts& parts) {
     for (const std::string& line : section.remarks) text += "<li>" + html_escape(line) + "</li>\n";
     text += "</ul>\n";
   }
-  return text + "</section>\n";
+  return text + pictures_text(section.pictures) + "</section>\n";
 }
 
 std::string contents(const Document& document) {
@@ -115,15 +151,22 @@ std::string contents(const Document& document) {
   return text + "</nav>\n";
 }
 
-std::string plot_scripts(const Document& document, const PageParts& parts) {
+/// The scripts are one function, so that nothing of theirs is seen outside.
+std::string scripts(const Document& document, const PageParts& parts) {
   const bool plots =
-      std::ranges::any_of(document.sections, [](const Section& s) { return !s.plots.empty(); });
-  if (!plots || parts.library.empty()) return "";
-  return "<noscript><p>The plots need JavaScript; the tables hold every figure in them.</p>"
-         "</noscript>\n<script type=\"application/json\" id=\"figures\">" +
-         script_json(parts.data_json) + "</script>\n<!-- The plots are drawn by this library:\n" +
-         parts.library_licence + "-->\n<script>" + parts.library + "</script>\n<script>" +
-         parts.script + "</script>\n";
+      std::ranges::any_of(document.sections, [](const Section& s) { return !s.plots.empty(); }) &&
+      !parts.library.empty();
+  std::string text;
+  if (plots) {
+    text += "<noscript><p>The plots need JavaScript; the tables hold every figure in them.</p>"
+            "</noscript>\n<script type=\"application/json\" id=\"figures\">" +
+            script_json(parts.data_json) +
+            "</script>\n<!-- The plots are drawn by this library:\n" + parts.library_licence +
+            "-->\n<script>" + parts.library + "</script>\n";
+  }
+  const std::string own = parts.script + (plots ? parts.plot_script : "");
+  if (own.empty()) return text;
+  return text + "<script>(function () {\n'use strict';\n" + own + "}());</script>\n";
 }
 
 }  // namespace
@@ -133,15 +176,14 @@ std::string html(const Document& document, const PageParts& parts) {
                      "</title>\n<style>\n" + parts.style +
                      "</style>\n</head>\n<body>\n<header>\n<h1>" + html_escape(document.title) +
                      "</h1>\n";
+  if (document.card) text += card_text(*document.card);
   for (const std::string& line : document.headline) {
     text += "<p class=\"headline\">" + html_escape(line) + "</p>\n";
   }
   for (const std::string& line : document.summary) text += "<p>" + html_escape(line) + "</p>\n";
   text += "</header>\n" + contents(document) + "<main>\n";
   for (const Section& section : document.sections) text += section_text(section, parts);
-  std::string scripts = plot_scripts(document, parts);
-  if (!parts.table_script.empty()) scripts += "<script>" + parts.table_script + "</script>\n";
-  return text + "</main>\n" + scripts + "</body>\n</html>\n";
+  return text + "</main>\n" + scripts(document, parts) + "</body>\n</html>\n";
 }
 
 }  // namespace cputrain::report

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "cells/plan.h"
 #include "cells/run_figures.h"
 #include "checkpoint/folder.h"
 #include "core/strict_json.h"
@@ -107,6 +108,30 @@ void take_config(const nlohmann::json& config, RunRecord& run) {
   }
 }
 
+/// "mpirun -np 2 ./cputrain --batch 128": the flags as they were typed, without those that say
+/// where files go.
+std::string command_of(const nlohmann::json& environment, int ranks) {
+  constexpr std::size_t kMostFlags = 100;
+  const auto given = environment.find("given");
+  if (given == environment.end() || !given->is_object() || given->size() > kMostFlags) return "";
+  std::vector<std::string> words;
+  if (ranks > 1) words = {"mpirun", "-np", std::to_string(ranks)};
+  words.emplace_back("./cputrain");
+  for (const auto& [flag, value] : given->items()) {
+    if (flag == "out" || flag == "overwrite" || flag == "resume" || flag == "end-with") continue;
+    words.push_back("--" + flag);
+    if (const std::string text = text_of(*given, flag.c_str()); text != "true")
+      words.push_back(text);
+  }
+  return cells::command_line(words);
+}
+
+std::string build_of(const nlohmann::json& environment) {
+  const std::string version = text_of(environment, "cputrain"), build = text_of(environment, "build");
+  if (version.empty()) return "";
+  return "cputrain " + version + (build.empty() ? "" : ", " + build);
+}
+
 void take_environment(const nlohmann::json& environment, RunRecord& run) {
   run.started = text_of(environment, "started");
   run.ranks = whole<int>(environment, "ranks", 1, 1 << 24);
@@ -119,10 +144,26 @@ void take_environment(const nlohmann::json& environment, RunRecord& run) {
                                  *cores == 1 ? "" : "s");
     }
   }
+  run.build = build_of(environment);
+  run.command = command_of(environment, run.ranks.value_or(1));
   run.configuration["ranks"] = text_of(environment, "ranks");
   run.configuration["threads"] = text_of(environment, "threads_of_rank_0");
   run.configuration["machine"] = run.machine;
   run.configuration["version"] = text_of(environment, "cputrain");
+}
+
+/// Nothing where a part is missing, or more than there was.
+std::optional<Budget> budget_of(const nlohmann::json& line, double seconds) {
+  constexpr double kRounding = 1.01;
+  const auto found = line.find("budget");
+  if (found == line.end() || !found->is_object()) return std::nullopt;
+  Budget budget;
+  for (const BudgetPart& part : kBudgetParts) {
+    const auto value = number(*found, part.name, -kMost, kRounding * seconds);
+    if (!value) return std::nullopt;
+    budget.*part.seconds = *value;
+  }
+  return budget;
 }
 
 bool marked_nan(const nlohmann::json& line) { return line.value("nan", nlohmann::json()) == true; }
@@ -198,6 +239,9 @@ class MetricsReader {
     const auto settled = line.find("settled");
     if (settled != line.end() && settled->is_object())
       e.settled = number(*settled, "steps").value_or(-1) >= *steps - 1;
+    e.budget = budget_of(line, e.seconds);
+    e.stolen = number(line, "stolen", 0, 1);
+    e.cpu_wait = number(line, "cpu_wait", 0, 1);
     e.loss = number(line, "loss", -kMost);
     e.val_loss = number(line, "val_loss", -kMost);
     if (e.loss) e.accuracy = number(line, "accuracy", 0, 1);

@@ -99,6 +99,12 @@ std::string difference_to(const std::vector<const Configuration*>& others,
 
 }  // namespace
 
+std::optional<double> cost_of(const RunRecord& run, const cells::Prices& prices) {
+  const auto seconds = run.total_seconds();
+  if (!seconds || !run.ranks || !run.threads) return std::nullopt;
+  return prices.of(run.backend, *run.ranks * *run.threads, *seconds);
+}
+
 void tell_names_apart(std::vector<RunRecord>& runs) {
   std::map<std::string, std::vector<RunRecord*>> alike;
   for (RunRecord& run : runs) alike[run.name].push_back(&run);

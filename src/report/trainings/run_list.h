@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cells/prices.h"
 #include "report/trainings/run_record.h"
 
 namespace cputrain::report {
@@ -15,7 +16,11 @@ struct RunList {
   std::vector<std::string> left_out{};      ///< folders that hold no run
   std::vector<std::string> sweeps{};        ///< folders that hold a sweep, beside runs
   std::optional<double> wanted_accuracy{};  ///< --target-accuracy of the report
+  cells::Prices prices{};
 };
+
+/// Of the whole training; nothing where its backend has no price, or its seconds are not known.
+std::optional<double> cost_of(const RunRecord&, const cells::Prices&);
 
 /// Names that several runs have get the folders before them: "first/run", "second/run".
 void tell_names_apart(std::vector<RunRecord>&);

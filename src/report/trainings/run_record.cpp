@@ -89,6 +89,19 @@ std::optional<double> RunRecord::images_per_second() const {
   return rates.empty() ? std::nullopt : std::optional(median(std::move(rates)));
 }
 
+RunRecord::Time RunRecord::time() const {
+  Time time;
+  double stolen = 0, stolen_of = 0, waited = 0, waited_of = 0;
+  for (const RunEpoch& e : epochs) {
+    if (e.budget) time.budget += *e.budget, time.seconds += e.seconds;
+    if (e.stolen) stolen += *e.stolen * e.seconds, stolen_of += e.seconds;
+    if (e.cpu_wait) waited += *e.cpu_wait * e.seconds, waited_of += e.seconds;
+  }
+  if (stolen_of > 0) time.stolen = stolen / stolen_of;
+  if (waited_of > 0) time.cpu_wait = waited / waited_of;
+  return time;
+}
+
 bool RunRecord::includes_trials() const {
   return images_per_second().has_value() && rates_of(epochs, true).empty();
 }

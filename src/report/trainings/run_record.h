@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/budget.h"
+
 namespace cputrain::report {
 
 /// An epoch of a training, as its line in metrics.jsonl says.
@@ -16,6 +18,8 @@ struct RunEpoch {
   double validation_seconds = 0;  ///< not in `seconds`
   bool settled = false;           ///< no step but the first tried algorithms
   std::optional<double> loss{}, accuracy{}, val_loss{}, val_accuracy{};
+  std::optional<Budget> budget{};             ///< of `seconds`
+  std::optional<double> stolen{}, cpu_wait{};  ///< parts of CPU time, as in cells/cells.h
 };
 
 /// How a training ended, as far as its folder tells.
@@ -48,6 +52,8 @@ struct RunRecord {
   std::string model, data, backend, precision;
   std::string rule;  ///< of the optimizer, with its learning rate: "sgd 0.01, momentum 0.9"
   std::string machine;
+  std::string build;    ///< "cputrain 1.2, commit abc1234, Release"
+  std::string command;  ///< with the flags that were typed
   std::optional<int> ranks{}, threads{}, image_size{};
   std::optional<std::int64_t> batch{}, seed{};
   std::optional<int> planned_epochs{};  ///< nothing where --steps ends the training
@@ -76,6 +82,13 @@ struct RunRecord {
   /// is no such epoch, of what there is.
   std::optional<double> images_per_second() const;
   bool includes_trials() const;
+  /// Where the time of all epochs went whose lines say it.
+  struct Time {
+    Budget budget{};
+    double seconds = 0;
+    std::optional<double> stolen{}, cpu_wait{};  ///< means over the seconds
+  };
+  Time time() const;
 };
 
 /// Whether a training left files there: metrics.jsonl, or config.json and environment.json.

@@ -25,8 +25,8 @@ Entry figure(Value value, const std::function<std::string(double)>& text) {
   return entry;
 }
 
-/// A column of what a run came to.
-struct Result {
+/// A column of the table of runs.
+struct Column {
   std::string head;
   std::function<Entry(const RunRecord&, DocumentTable&)> entry;
   bool always = true;  ///< else only where a run has it
@@ -62,46 +62,67 @@ Entry outcome_entry(const RunRecord& run, DocumentTable&) {
   return {outcome_text(run), details.empty() ? "" : "(" + details + ")"};
 }
 
-const std::vector<Result>& results() {
+/// What people look for: how good, and how soon.
+std::vector<Column> accuracy_columns() {
   using Run = const RunRecord&;
   using Table = DocumentTable&;
-  static const std::vector<Result> list{
-      {"best validation accuracy",
-       [](Run r, Table) {
-         const auto best = r.best();
-         return figure(best ? Value(best->accuracy) : std::nullopt, accuracy_text);
-       },
-       false},
-      {"in epoch",
-       [](Run r, Table) {
-         const auto best = r.best();
-         return figure(best ? Value(best->epoch) : std::nullopt,
-                       [](double epoch) { return fmt::format("{:.0f}", epoch); });
-       },
-       false},
-      {"seconds to it",
-       [](Run r, Table) {
-         const auto best = r.best();
-         return figure(best ? best->seconds : std::nullopt, figure_text);
-       },
-       false},
-      {"loss",
-       [](Run r, Table) {
-         return figure(r.epochs.empty() ? std::nullopt : r.epochs.back().loss, figure_text);
-       }},
-      {"validation loss", [](Run r, Table) { return figure(r.val_loss(), figure_text); }, false},
-      {"images/s", rate_entry},
-      {"seconds in all", total_entry},
-      {"epochs", epochs_entry},
-      {"outcome", outcome_entry}};
-  return list;
+  return {{"best validation accuracy",
+           [](Run r, Table) {
+             const auto best = r.best();
+             return figure(best ? Value(best->accuracy) : std::nullopt, accuracy_text);
+           },
+           false},
+          {"in epoch",
+           [](Run r, Table) {
+             const auto best = r.best();
+             return figure(best ? Value(best->epoch) : std::nullopt,
+                           [](double epoch) { return fmt::format("{:.0f}", epoch); });
+           },
+           false},
+          {"seconds to it",
+           [](Run r, Table) {
+             const auto best = r.best();
+             return figure(best ? best->seconds : std::nullopt, figure_text);
+           },
+           false}};
+}
+
+std::vector<Column> other_columns(const cells::Prices& prices) {
+  using Run = const RunRecord&;
+  using Table = DocumentTable&;
+  return {{"loss",
+           [](Run r, Table) {
+             return figure(r.epochs.empty() ? std::nullopt : r.epochs.back().loss, figure_text);
+           }},
+          {"validation loss", [](Run r, Table) { return figure(r.val_loss(), figure_text); }, false},
+          {"images/s", rate_entry},
+          {"seconds in all", total_entry},
+          {"cost", [prices](Run r, Table) { return figure(cost_of(r, prices), figure_text); }, false},
+          {"epochs", epochs_entry},
+          {"outcome", outcome_entry}};
+}
+
+/// What the runs chose differently.
+std::vector<Column> choice_columns(const std::vector<Choice>& choices,
+                                   const std::vector<RunRecord>& runs) {
+  std::vector<Column> columns;
+  for (const Choice& choice : choices) {
+    if (!shared_words(choice, runs).empty() || !is_known(choice, runs)) continue;
+    columns.push_back({choice.head, [choice](const RunRecord& run, DocumentTable&) {
+                         const std::string text = choice.text(run);
+                         Entry entry{text.empty() ? kMissing : text};
+                         if (choice.value) entry.value = choice.value(run);
+                         return entry;
+                       }});
+  }
+  return columns;
 }
 
 /// Whether a run has an entry in it that is not empty.
-bool is_known(const Result& result, const std::vector<RunRecord>& runs) {
+bool is_known(const Column& column, const std::vector<RunRecord>& runs) {
   DocumentTable scratch;
   return std::ranges::any_of(
-      runs, [&](const RunRecord& r) { return result.entry(r, scratch).value.has_value(); });
+      runs, [&](const RunRecord& r) { return column.entry(r, scratch).value.has_value(); });
 }
 
 /// "2026-11-25 22:40", of a time as environment.json has it.
@@ -137,29 +158,21 @@ DocumentTable runs_table(const RunList& list, const std::vector<Choice>& choices
       {},
       {},
       {}};
-  std::vector<const Result*> shown;
-  for (const Result& result : results()) {
-    if (!result.always && !is_known(result, list.runs)) continue;
-    shown.push_back(&result);
-    table.head.push_back(result.head);
+  std::vector<Column> columns;
+  // Choices stand beside what came of them: a window that is too narrow hides the end.
+  for (const auto& part : {accuracy_columns(), choice_columns(choices, list.runs),
+                           other_columns(list.prices)}) {
+    std::ranges::copy_if(part, std::back_inserter(columns), [&](const Column& column) {
+      return column.always || is_known(column, list.runs);
+    });
   }
-  std::vector<const Choice*> differing;
-  for (const Choice& choice : choices) {
-    if (!shared_words(choice, list.runs).empty() || !is_known(choice, list.runs)) continue;
-    differing.push_back(&choice);
-    table.head.push_back(choice.head);
-  }
-  table.head.push_back("started");
+  columns.push_back({"started", [](const RunRecord& r, DocumentTable&) {
+                       return Entry{started_text(r.started)};
+                     }});
+  for (const Column& column : columns) table.head.push_back(column.head);
   for (const RunRecord& run : list.runs) {
     Row row{run.name, {}};
-    for (const Result* result : shown) row.entries.push_back(result->entry(run, table));
-    for (const Choice* choice : differing) {
-      const std::string text = choice->text(run);
-      Entry entry{text.empty() ? kMissing : text};
-      if (choice->value) entry.value = choice->value(run);
-      row.entries.push_back(std::move(entry));
-    }
-    row.entries.push_back({started_text(run.started)});
+    for (const Column& column : columns) row.entries.push_back(column.entry(run, table));
     table.rows.push_back(std::move(row));
   }
   table.sortable = table.filterable = list.runs.size() > 1;
@@ -275,9 +288,12 @@ Document runs_document(const RunList& list) {
                     runs_headline(list),
                     {},
                     {}};
+  document.card = runs_card(list);
+  if (auto starved = starved_sentence(list)) document.headline.push_back(std::move(*starved));
   document.sections.push_back(runs_section(list));
   if (auto repeats = repeats_section(list)) document.sections.push_back(std::move(*repeats));
   if (auto curves = curves_section(list)) document.sections.push_back(std::move(*curves));
+  if (auto time = time_section(list)) document.sections.push_back(std::move(*time));
   return document;
 }
 

@@ -12,6 +12,14 @@ namespace cputrain::report {
 /// At least one run.
 Document runs_document(const RunList&);
 
+/// The best run in one piece.
+Card runs_card(const RunList&);
+
+/// Where the time went, and what to try where a run lacked something; nothing where no run says.
+std::optional<Section> time_section(const RunList&);
+/// What a run was starved of most, and what to try.
+std::optional<std::string> starved_sentence(const RunList&);
+
 /// The sentences that come first: the best run, and the quickest to what most runs reached; of
 /// each data set, since accuracies on different images say nothing of each other.
 std::vector<std::string> runs_headline(const RunList&);
@@ -20,7 +28,8 @@ std::vector<std::string> runs_headline(const RunList&);
 std::string runs_csv(const RunList&);
 /// {"runs": [...], "same_configuration": [...], "left_out": [...]}.
 nlohmann::ordered_json runs_json(const RunList&);
-/// Loss and accuracy of the first kMostRunCurves runs, for the page: read from their files.
+/// Loss and accuracy of the first kMostRunCurves runs, for the page: read from their files. Those on
+/// one data set are a group, since losses and accuracies on other images say nothing of them.
 nlohmann::ordered_json run_curves_json(const RunList&);
 
 /// More lines than this nobody tells apart.

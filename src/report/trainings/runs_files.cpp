@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
+#include "core/budget_json.h"
 #include "core/json_text.h"
 #include "report/curves.h"
 #include "report/forms/escapes.h"
@@ -25,7 +27,7 @@ std::string csv_count(const std::optional<Integer>& value) {
 constexpr const char* kRunColumns =
     "run,folder,started,model,data,image_size,ranks,threads,backend,precision,batch,optimizer,seed,"
     "machine,epochs,best_val_accuracy,best_epoch,seconds_to_best,loss,val_loss,images_per_second,"
-    "includes_trials,seconds,outcome,resumed,checkpoint,troubles\r\n";
+    "includes_trials,seconds,cost,stolen,cpu_wait,outcome,resumed,checkpoint,troubles\r\n";
 
 std::string joined(const std::vector<std::string>& texts) {
   std::string text;
@@ -33,9 +35,10 @@ std::string joined(const std::vector<std::string>& texts) {
   return text;
 }
 
-std::string csv_line(const RunRecord& run) {
+std::string csv_line(const RunRecord& run, const cells::Prices& prices) {
   const auto best = run.best();
   const RunEpoch last = run.epochs.empty() ? RunEpoch{} : run.epochs.back();
+  const RunRecord::Time time = run.time();
   std::string line;
   for (const std::string& field : {csv_text(run.name),
                                    csv_text(run.folder.string()),
@@ -60,6 +63,9 @@ std::string csv_line(const RunRecord& run) {
                                    csv_number(run.images_per_second()),
                                    std::string(run.includes_trials() ? "1" : "0"),
                                    csv_number(run.total_seconds()),
+                                   csv_number(cost_of(run, prices)),
+                                   csv_number(time.stolen),
+                                   csv_number(time.cpu_wait),
                                    std::string(outcome_name(run.outcome)),
                                    std::to_string(run.resumed),
                                    csv_count(run.checkpoint),
@@ -74,7 +80,14 @@ Json known_count(const std::optional<Integer>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json run_json(const RunRecord& run) {
+Json time_json(const RunRecord::Time& time) {
+  return {{"seconds", time.seconds},
+          {"budget", time.seconds > 0 ? json_of(time.budget) : Json()},
+          {"stolen", known(time.stolen)},
+          {"cpu_wait", known(time.cpu_wait)}};
+}
+
+Json run_json(const RunRecord& run, const cells::Prices& prices) {
   const auto best = run.best();
   const RunEpoch last = run.epochs.empty() ? RunEpoch{} : run.epochs.back();
   return {{"name", run.name},
@@ -91,6 +104,8 @@ Json run_json(const RunRecord& run) {
           {"optimizer", run.rule},
           {"seed", known_count(run.seed)},
           {"machine", run.machine},
+          {"build", run.build},
+          {"command", run.command},
           {"epochs", last.epoch},
           {"planned_epochs", known_count(run.planned_epochs)},
           {"best", best ? Json{{"val_accuracy", best->accuracy},
@@ -103,6 +118,8 @@ Json run_json(const RunRecord& run) {
           {"images_per_second", known(run.images_per_second())},
           {"includes_trials", run.includes_trials()},
           {"seconds", known(run.total_seconds())},
+          {"cost", known(cost_of(run, prices))},
+          {"time", time_json(run.time())},
           {"outcome", outcome_name(run.outcome)},
           {"outcome_text", outcome_text(run)},
           {"outcome_details", outcome_details(run)},
@@ -164,10 +181,10 @@ Json point(const Progress::Place& place, double value) {
           place.seconds ? Json(rounded(*place.seconds)) : Json(), rounded(value)};
 }
 
-Json curve_json(const RunRecord& run, std::size_t most) {
+Json curve_json(const RunRecord& run, const std::string& data, std::size_t most) {
   const Progress progress(run);
   const Curve steps = read_curve(run.folder / "metrics.jsonl", most);
-  Json loss = Json::array(), accuracy = Json::array();
+  Json loss = Json::array(), val_loss = Json::array(), accuracy = Json::array();
   for (std::size_t i = 0; i < steps.images.size(); ++i)
     loss.push_back(point(progress.at(steps.images[i]), steps.loss[i]));
   // Without lines of steps (--log-every 0) the means of epochs are all that there is.
@@ -175,22 +192,27 @@ Json curve_json(const RunRecord& run, std::size_t most) {
     const RunEpoch& epoch = run.epochs[i];
     const Progress::Place& end = progress.ends()[i + 1];
     if (steps.images.empty() && epoch.loss) loss.push_back(point(end, *epoch.loss));
+    if (epoch.val_loss) val_loss.push_back(point(end, *epoch.val_loss));
     if (epoch.val_accuracy) accuracy.push_back(point(end, *epoch.val_accuracy));
   }
-  return {{"name", run.name}, {"loss", std::move(loss)}, {"accuracy", std::move(accuracy)}};
+  return {{"name", run.name},
+          {"data", data},
+          {"loss", std::move(loss)},
+          {"val_loss", std::move(val_loss)},
+          {"accuracy", std::move(accuracy)}};
 }
 
 }  // namespace
 
 std::string runs_csv(const RunList& list) {
   std::string text = kRunColumns;
-  for (const RunRecord& run : list.runs) text += csv_line(run);
+  for (const RunRecord& run : list.runs) text += csv_line(run, list.prices);
   return text;
 }
 
 Json runs_json(const RunList& list) {
   Json runs = Json::array(), same = Json::array();
-  for (const RunRecord& run : list.runs) runs.push_back(run_json(run));
+  for (const RunRecord& run : list.runs) runs.push_back(run_json(run, list.prices));
   for (const auto& [repeats, what] : repeats_of(list.runs)) {
     Json names = Json::array();
     for (const RunRecord* run : repeats) names.push_back(run->name);
@@ -207,8 +229,11 @@ Json runs_json(const RunList& list) {
 Json run_curves_json(const RunList& list) {
   const std::size_t count = std::min(list.runs.size(), kMostRunCurves);
   const std::size_t most = std::clamp<std::size_t>(6000 / std::max<std::size_t>(count, 1), 60, 300);
+  const std::vector<Choice> choices = choices_of(list.runs);
+  const auto data = std::ranges::find(choices, "data", &Choice::head);
   Json curves = Json::array();
-  for (std::size_t i = 0; i < count; ++i) curves.push_back(curve_json(list.runs[i], most));
+  for (const RunRecord& run : std::span(list.runs).first(count))
+    curves.push_back(curve_json(run, data->text(run), most));
   return curves;
 }
 

@@ -1,0 +1,99 @@
+// The fastest cell of all, in one piece.
+
+#include "report/scaling_card.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "report/grid_tables.h"
+#include "report/headline.h"
+
+namespace cputrain::report {
+namespace {
+
+/// The fastest cell of a series.
+struct Winner {
+  const Series* series;
+  FastestCell fastest;
+};
+
+const Grid& grid_of(const Series& series) {
+  return series.strong.empty() ? series.weak : series.strong;
+}
+
+/// Simulated times stand aside where there is any other.
+std::optional<Winner> winner_of(const ScalingTable& table) {
+  std::optional<Winner> best;
+  const auto key = [](const Winner& w) {
+    const cells::Cell& cell = w.fastest.cell->cell;
+    return std::pair(cell.status == cells::CellStatus::simulated, *cell.seconds_per_epoch);
+  };
+  for (const Series& series : table.series) {
+    const auto fastest = fastest_of(grid_of(series));
+    if (!fastest) continue;
+    const Winner here{&series, *fastest};
+    if (!best || key(here) < key(*best)) best = here;
+  }
+  return best;
+}
+
+std::string machine_text(const cells::CellMachine& machine) {
+  if (!machine.platform.empty()) return "simulated platform " + machine.platform;
+  if (machine.cpu.empty()) return "";
+  const std::string cores =
+      machine.cores > 0 ? fmt::format(", {} core{}", machine.cores, machine.cores == 1 ? "" : "s")
+                        : "";
+  return machine.cpu + cores;
+}
+
+std::string speed_up_text(const Winner& winner) {
+  const ScalingCell& place = *winner.fastest.cell;
+  const int base = grid_of(*winner.series).bases.at(winner.fastest.row);
+  if (!place.speed_up || base == place.cell.cpus) return "";
+  return fmt::format("{} times, against {} {}", figure_text(*place.speed_up), base,
+                     cpus_text(place.cell.backend, base));
+}
+
+/// The table that the cell is from, whose command, date and commit are its own.
+const cells::CellTable& source_of(const Winner& winner, const std::vector<CellSource>& sources) {
+  for (const CellSource& source : sources) {
+    if (source.folder == winner.fastest.cell->folder) return source.table;
+  }
+  return winner.series->about;
+}
+
+}  // namespace
+
+std::optional<Card> scaling_card(const ScalingTable& table,
+                                 const std::vector<CellSource>& sources) {
+  const auto winner = winner_of(table);
+  if (!winner) return std::nullopt;
+  const ScalingCell& place = *winner->fastest.cell;
+  const cells::Cell& cell = place.cell;
+  const cells::CellTable& about = source_of(*winner, sources);
+  Card card;
+  card.subject = about.model;
+  if (about.image_size > 0) card.subject += fmt::format(" at {0}x{0}", about.image_size);
+  if (about.images_per_epoch > 0)
+    card.subject += fmt::format(", {} images an epoch", about.images_per_epoch);
+  if (!about.data.empty()) card.subject += ", data " + about.data;
+  card.figure = figure_text(*cell.seconds_per_epoch) + " s";
+  const std::string mark = mark_of(cell.status);
+  card.what = fmt::format("per epoch{} on {}", mark.empty() ? "" : " (" + mark + ")",
+                          place_text(cell));
+  const auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) card.facts.emplace_back(name, text);
+  };
+  add("machine", machine_text(about.machine));
+  if (place.images_per_second) add("images/s", figure_text(*place.images_per_second));
+  add("speed-up", speed_up_text(*winner));
+  if (place.cost) add("cost of an epoch", figure_text(*place.cost));
+  add("date", about.date);
+  add("program", about.commit);
+  card.command = about.command;
+  return card;
+}
+
+}  // namespace cputrain::report

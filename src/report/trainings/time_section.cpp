@@ -1,0 +1,77 @@
+// Where the time of trainings went, and what they were starved of.
+
+#include <fmt/format.h>
+
+#include "cells/lost_time.h"
+#include "report/grid_tables.h"
+#include "report/trainings/runs_document.h"
+
+namespace cputrain::report {
+namespace {
+
+constexpr std::size_t kMostRemarks = 5;
+
+Entry share_entry(std::optional<double> share) {
+  if (!share) return {"–"};
+  Entry entry{fmt::format("{:.1f}", 100 * *share)};
+  entry.value = 100 * *share;
+  return entry;
+}
+
+/// With its name where there are several.
+std::string said_of(const RunList& list, const RunRecord& run, const cells::LostTime& lost) {
+  return (list.runs.size() > 1 ? run.name + ": " : "") + lost.sentence;
+}
+
+std::vector<cells::LostTime> lost_time_of(const RunRecord& run) {
+  const RunRecord::Time time = run.time();
+  return cells::lost_time(time.budget, time.seconds, time.stolen, time.cpu_wait);
+}
+
+}  // namespace
+
+std::optional<std::string> starved_sentence(const RunList& list) {
+  const RunRecord* whose = nullptr;
+  std::optional<cells::LostTime> most;
+  for (const RunRecord& run : list.runs) {
+    for (const cells::LostTime& lost : lost_time_of(run)) {
+      if (most && lost.share <= most->share) continue;
+      most = lost;
+      whose = &run;
+    }
+  }
+  if (!most) return std::nullopt;
+  return said_of(list, *whose, *most);
+}
+
+std::optional<Section> time_section(const RunList& list) {
+  DocumentTable table{"Parts of the seconds of all epochs (%); of CPU time what a host took, and "
+                      "what threads waited for a CPU (%)",
+                      "run",
+                      {},
+                      {"input", "forward", "backward", "allreduce", "slowest rank", "optimizer",
+                       "other", "taken by the host", "wait for CPUs"},
+                      {},
+                      {}};
+  Section section{"time", "Where the time went", {}, {}, {}, {}};
+  for (const RunRecord& run : list.runs) {
+    const RunRecord::Time time = run.time();
+    if (time.seconds <= 0) continue;
+    Row row{run.name, {}};
+    for (const BudgetPart& part : kBudgetParts)
+      row.entries.push_back(share_entry(time.budget.*part.seconds / time.seconds));
+    row.entries.push_back(share_entry(time.stolen));
+    row.entries.push_back(share_entry(time.cpu_wait));
+    table.rows.push_back(std::move(row));
+    for (const cells::LostTime& lost : lost_time_of(run)) {
+      if (section.remarks.size() < kMostRemarks)
+        section.remarks.push_back(said_of(list, run, lost));
+    }
+  }
+  if (table.rows.empty()) return std::nullopt;
+  table.sortable = table.rows.size() > 1;
+  section.tables.push_back(std::move(table));
+  return section;
+}
+
+}  // namespace cputrain::report
