@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
+#include "core/text.h"
 #include "report/grid_tables.h"
 #include "report/headline.h"
+#include "report/trainings/run_list.h"
 
 namespace cputrain::report {
 namespace {
@@ -52,8 +53,10 @@ std::string speed_up_text(const Winner& winner) {
   const ScalingCell& place = *winner.fastest.cell;
   const int base = grid_of(*winner.series).bases.at(winner.fastest.row);
   if (!place.speed_up || base == place.cell.cpus) return "";
-  return fmt::format("{} times, against {} {}", figure_text(*place.speed_up), base,
-                     cpus_text(place.cell.backend, base));
+  // Of geometric means, as the sentences below the card have it.
+  const cells::Cell& from = grid_of(*winner.series).at(winner.fastest.row, base)->cell;
+  return fmt::format("{} times, against {} {}", figure_text(gain_of(from, place.cell).of_means),
+                     base, cpus_text(place.cell.backend, base));
 }
 
 /// The table that the cell is from, whose command, date and commit are its own.
@@ -77,8 +80,8 @@ std::optional<Card> scaling_card(const ScalingTable& table,
   card.subject = about.model;
   if (about.image_size > 0) card.subject += fmt::format(" at {0}x{0}", about.image_size);
   if (about.images_per_epoch > 0)
-    card.subject += fmt::format(", {} images an epoch", about.images_per_epoch);
-  if (!about.data.empty()) card.subject += ", data " + about.data;
+    card.subject += fmt::format(", {} images per epoch", with_commas(about.images_per_epoch));
+  if (!about.data.empty()) card.subject += ", data " + without_folders(about.data);
   card.figure = figure_text(*cell.seconds_per_epoch) + " s";
   const std::string mark = mark_of(cell.status);
   card.what = fmt::format("per epoch{} on {}", mark.empty() ? "" : " (" + mark + ")",
@@ -89,7 +92,7 @@ std::optional<Card> scaling_card(const ScalingTable& table,
   add("machine", machine_text(about.machine));
   if (place.images_per_second) add("images/s", figure_text(*place.images_per_second));
   add("speed-up", speed_up_text(*winner));
-  if (place.cost) add("cost of an epoch", figure_text(*place.cost));
+  if (place.cost) add("cost", figure_text(*place.cost) + " per epoch at the price given");
   add("date", about.date);
   add("program", about.commit);
   card.command = about.command;

@@ -1,11 +1,14 @@
 """Answers and how they are counted: `eval` at any number of processes, and `predict`."""
+import base64
 import csv
 import json
 import os
+import re
 import unittest
 
 from images import made_pixels, write_bmp
 from program import ProgramTest, needs_mpi
+from report_test import Page
 
 COLOURS = ["black", "grey", "red", "green", "blue", "white, nearly", "pink"]
 
@@ -62,6 +65,41 @@ class Answers(ProgramTest):
         self.assertEqual(header[1:], names)
         self.assertEqual([[row[0], *map(int, row[1:])] for row in rows],
                          [[name, *counts] for name, counts in zip(names, matrix)])
+
+    def test_the_page_shows_the_surest_errors(self):
+        self.train_classes()
+        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data", "--validation-split", "0",
+                           "--page", "p.html", "--threads", "1", "--no-winograd", "--json", "r.json")
+        with open(self.path("p.html"), encoding="utf-8") as f:
+            text = f.read()
+        page = Page(text)  # elements close, no attribute runs a script
+        with open(self.path("r.json")) as f:
+            result = json.load(f)
+        names = sorted(COLOURS)
+        self.assertIn(f'<p class="figure">{result["accuracy"]:.4f}</p>', text)
+        rows = {row[0]: row for row in page.rows if len(row) == len(names) + 1}
+        shown = [[int(field.split()[0]) for field in rows[name][1:]] for name in names]
+        self.assertEqual(shown, result["confusion"], done.stdout)
+        # Of predict's answers the wrong ones, the surest first.
+        done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-", "--no-winograd",
+                           "--threads", "1", "data")
+        wrong = []
+        for p in json.loads(done.stdout)["predictions"]:
+            truth = os.path.basename(os.path.dirname(p["file"]))
+            if p["class"] != truth:
+                wrong.append((-p["probabilities"][p["class"]], truth, p["class"], p["file"]))
+        captions = re.findall(r"<figcaption>answered (.*?) \((.*?)\), is (.*?) \(.*?\)<small>(.*?)</small>", text)
+        self.assertEqual(len(captions), min(24, len(wrong)))
+        for (answer, probability, truth, name), (minus, *expected) in zip(captions, sorted(wrong)):
+            self.assertAlmostEqual(float(probability), -minus, places=3)
+            self.assertIn((truth, answer), [(t, a) for m, t, a, _ in wrong if abs(m - minus) < 1e-3])
+            self.assertTrue(os.path.exists(self.path("data", name)), name)  # its place in the data
+        images = re.findall(r'<img src="data:image/png;base64,([A-Za-z0-9+/=]+)" width="64" height="64"', text)
+        self.assertEqual(len(images), len(captions))
+        for image in images:
+            self.assertEqual(base64.b64decode(image, validate=True)[:8], b"\x89PNG\r\n\x1a\n")
+        self.expect(2, "eval", "--weights", "run/weights.safetensors", "--page", "-", "--json", "-",
+                    says=["--page - and --json -: standard output carries one of them"])
 
     def test_training_and_eval_tell_the_same(self):
         self.train_classes()

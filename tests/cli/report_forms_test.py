@@ -160,6 +160,7 @@ class ReportForms(ProgramTest):
         drawn = re.sub(r"<script.*?</script>", "", done.stdout, flags=re.S)
         plots = re.findall(r'data-plot="([a-z-]*)"', drawn)
         self.assertEqual(plots, ["seconds", "speed-up", "efficiency", "budget", "loss", "accuracy", "weak"])
+        self.assertEqual(re.findall(r"could not be drawn \(.*?\)", drawn), [])
         self.assertEqual(len(re.findall(r"<canvas", drawn)), len(plots))
         keys = re.findall(r"</svg>([^<]*)</button>", drawn)
         for text in ("ideal, against 1", "ideal, against 2", "cpu, batch 128", "cuda, batch 128", "cpu, weak scaling",

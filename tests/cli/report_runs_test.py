@@ -108,12 +108,40 @@ class Forms(RunsTest):
         _, made = self.report()
         self.assertIn("these folders hold sweeps, which have a report of their own: s.", made["md"])
 
+    def test_time_that_was_lost_and_what_the_training_cost(self):
+        self.make("first", [0.5, 0.9])
+        budget = {"input_wait": 4.0, "forward": 2.0, "backward": 3.0, "allreduce_exposed": 0.5, "straggler_wait": 0.0,
+                  "optimizer": 0.25, "other": 0.25}
+        with open(self.path("runs/first/metrics.jsonl"), "w") as f:
+            for line in ({**epoch(1, 0.5, 10), "budget": budget, "stolen": 0.25, "cpu_wait": 0.01},
+                         {**epoch(2, 0.9, 10), "budget": budget, "stolen": 0.15, "cpu_wait": None},
+                         {"type": "summary", "outcome": "finished", "seconds": 36}):
+                f.write(json.dumps(line) + "\n")
+        with open(self.path("runs/first/environment.json")) as f:
+            environment = json.load(f)
+        environment.update({"cputrain": "1.2", "build": "commit abc", "given": {"data": "/d/my photos", "out": "runs/x"}})
+        with open(self.path("runs/first/environment.json"), "w") as f:
+            json.dump(environment, f)
+        done, made = self.report("--price-per-cpu-hour", "0.5")
+        self.assertIn("Starved of images: 40 % of the time was waiting for input; try a packed file", done.stdout)
+        (run,) = json.loads(made["json"])["runs"]
+        self.assertEqual(run["time"], {"seconds": 20, "budget": {k: 2 * v for k, v in budget.items()}, "stolen": 0.2,
+                                       "cpu_wait": 0.01})
+        self.assertEqual(run["cost"], 36 / 3600 * 2 * 0.5)
+        self.assertIn(["first", "40.0", "20.0", "30.0", "5.0", "0.0", "2.5", "2.5", "20.0", "1.0"], Page(made["html"]).rows)
+        self.assertIn("20 % of a rank&#39;s CPU time went to other guests", made["html"])
+        card = made["html"][made["html"].index('<div class="card"'):made["html"].index("</header>")]
+        for text in ("dogcat at 64x64, data photos", '<p class="figure">0.9000</p>', "<dt>cost</dt><dd>0.0100 at the price given",
+                     "cputrain 1.2, commit abc", "EPYC, 2 cores; 2 ranks x 1 thread", "<dd>2026-11-25</dd>",
+                     "<code>mpirun -np 2 ./cputrain --data &#39;/d/my photos&#39;</code>"):
+            self.assertIn(text, card)
+
     def test_mistakes_are_named(self):
         self.make("first", [0.5, 0.9])
         os.makedirs(self.path("empty/within"))
         for code, words, says in ((65, ["empty"], "empty: holds no sweep (cells.json) and no training (metrics.jsonl)"),
                                   (65, ["absent"], "absent"),
-                                  (2, ["runs", "--price-per-hour", "1"], "--price-per-hour without a sweep"),
+                                  (2, ["runs", "--price-per-hour", "cuda:1"], "--price-per-hour cuda:1: nothing here has this backend; there is cpu"),
                                   (2, ["runs", "--reference", "x.csv"], "--reference without a sweep"),
                                   (2, ["runs", "--target-accuracy", "2"], "--target-accuracy 2")):
             with self.subTest(words=words):
@@ -217,6 +245,59 @@ class Browsed(RunsTest):
             self.assertEqual(browser.run(page, axes), "seconds of training")
             last = "Chart.getChart(document.querySelector('.plot canvas')).data.datasets[0].data.at(-1)"
             self.assertEqual(browser.run(page, last), {"x": 40, "y": 0.125})
+
+    def test_plots_toggle_smooth_and_become_files(self):
+        from browser import Browser
+        self.make("a", [0.5, 0.9], batch=5)
+        self.make("b", [0.6, 0.95])
+        self.make("c", [0.6, 0.95], data="/d/others", model="other", lr=0.2, backend="cuda", **{"image-size": 96})
+        self.report("--price-per-hour", "3")
+        with Browser(self.path("o")) as browser:
+            page = browser.open("report.html", "document.querySelector('#runs thead button')")
+            # No column is hidden in the window of a laptop, whatever differs.
+            browser.call("Emulation.setDeviceMetricsOverride", page, width=1280, height=900, deviceScaleFactor=1, mobile=False)
+            wide = "(t => t.scrollWidth - t.clientWidth)(document.querySelector('#runs .table'))"
+            self.assertEqual(browser.run(page, wide), 0)
+            # What is saved, instead of a download.
+            browser.run(page, """window.saved = []; URL.createObjectURL = blob => (window.blob = blob, 'blob:');
+                HTMLAnchorElement.prototype.click = function () { saved.push([this.download, blob.arrayBuffer().then(
+                    bytes => new TextDecoder('latin1').decode(bytes))]); }""")
+            press = "document.querySelector('%s').click()"
+            saved = """new Promise(done => { const wait = () => saved.length ? done(Promise.all(saved.pop())) : setTimeout(wait, 20);
+                wait(); })"""
+            browser.run(page, press % ".save")
+            name, png = browser.run(page, saved)
+            self.assertEqual((name, png[1:4]), ("3-trainings.png", "PNG"))
+            # Nothing of the scripts is seen outside, but the library.
+            self.assertEqual(browser.run(page, "[typeof save, typeof figures === 'object' && figures.tagName, typeof drawPlot]"),
+                             ["undefined", "SCRIPT", "undefined"])
+            if browser.run(page, "document.querySelectorAll('[data-plot]').length") == 0:
+                self.skipTest("this build has no Chart.js")
+            # Networks on other data have plots of their own.
+            titles = browser.run(page, "[...document.querySelectorAll('.plot h3')].map(h => h.textContent)")
+            self.assertEqual(titles, ["Loss, data photos", "Loss, data others", "Accuracy of validation, data photos",
+                                      "Accuracy of validation, data others"])
+            browser.run(page, press % ".plot .files button:nth-child(2)")
+            name, text = browser.run(page, saved)
+            rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+            self.assertEqual((name, rows[0], len(rows)),
+                             ("loss-data-photos.csv", ["line", "images seen", "loss (nats)"], 1 + 2 * (8 + 2)))
+            self.assertIn(["a", "75", str(round(1 / 3, 5))], rows)
+            self.assertIn(["b, validation", "200", "0.5"], rows)
+            browser.run(page, press % ".plot .files button")
+            name, png = browser.run(page, saved)
+            self.assertEqual((name, png[1:4]), ("loss-data-photos.png", "PNG"))
+            # Keys hide lines; smoothing is TensorBoard's running mean without the bias of its start.
+            chart = "Chart.getChart(document.querySelector('.plot canvas'))"
+            shown = chart + ".data.datasets.map((_, i) => " + chart + ".isDatasetVisible(i))"
+            self.assertEqual(browser.run(page, shown), [True, False, True] * 2)
+            browser.run(page, press % ".plot .keys button")
+            self.assertEqual(browser.run(page, shown), [False] * 3 + [True, False, True])
+            browser.run(page, """(slider => { slider.value = 0.5; slider.dispatchEvent(new Event('input')); })
+                (document.querySelector('.plot input[type=range]'))""")
+            self.assertEqual(browser.run(page, shown), [False] * 3 + [True, True, True])
+            second = browser.run(page, chart + ".data.datasets[3].data[1].y")
+            self.assertAlmostEqual(second, (0.5 * 0.5 * 1 + 0.5 * 0.5) / 0.75)
 
 
 if __name__ == "__main__":

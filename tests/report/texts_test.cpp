@@ -66,15 +66,16 @@ bool has(const std::string& text, const std::string& part) {
 
 TEST(Page, SaysWhyThereIsNoPlotAndScriptsComeWithPlotsOnly) {
   Document document{"t", {}, {}, {{"a", "A", {}, {"seconds"}, {}, {}}}};
-  PageParts parts{"{}", "", "own()", "tables()", "", "", "built without it"};
+  PageParts parts{"{}", "", "tables();", "own();", "", "", "built without it"};
   const std::string without = html(document, parts);
   EXPECT_TRUE(has(without, "Plot: n/a (built without it)"));
   EXPECT_FALSE(has(without, "own()"));
-  EXPECT_TRUE(has(without, "<script>tables()</script>"));  // tables are there without plots, too
+  EXPECT_TRUE(has(without, "tables();}());</script>"));  // tables are there without plots, too
   parts.library = "library()";
   parts.library_licence = "MIT";
   const std::string with = html(document, parts);
   EXPECT_TRUE(has(with, "data-plot=\"seconds\"") && has(with, "library()") && has(with, "MIT"));
+  EXPECT_TRUE(has(with, "tables();own();}());</script>"));  // one function: nothing is global
   document.sections[0].plots.clear();
   EXPECT_FALSE(has(html(document, parts), "library()"));
 }
@@ -90,6 +91,34 @@ TEST(Page, TablesCarryNumbersCommandsAndWhatTheirScriptMayDo) {
                   "<td data-value=\"1.4996\" data-command=\"x --data &quot;&lt;b&gt;&quot;\">1.50 "
                   "<small>scaled</small></td><td>n/a</td>"));
   EXPECT_FALSE(has(page, "<script"));
+}
+
+TEST(Page, CardPicturesAndShadesHaveTheirTextsEscaped) {
+  DocumentTable table;
+  table.rows = {{"a", {{"3", "0.75", 0, 3, "", 0.75}, {"1"}}, false}};
+  Section section{"a", "A", {}, {}, {table}, {}};
+  section.pictures.push_back({"image/png", "abc", 4, 2, "is <a>", "x\" onload=\"alert(1)"});
+  Document document{"t", {}, {}, {section}};
+  document.card = Card{"<s>", "0.9", "of <&>", {{"machine", "<m>"}}, "x '<c>'"};
+  const std::string page = html(document, {"{}", "", "", "", "", "", ""});
+  for (const char* text :
+       {"<table class=\"figures shaded\">", "<td style=\"--shade:0.750\" data-value=\"3\">3 <small>",
+        "<img src=\"data:image/png;base64,YWJj\" width=\"4\" height=\"2\" "
+        "alt=\"x&quot; onload=&quot;alert(1)\">",
+        "<figcaption>is &lt;a&gt;<small>x&quot; onload=", "<p class=\"subject\">&lt;s&gt;</p>",
+        "<p class=\"figure\">0.9</p>", "of &lt;&amp;&gt;", "<dt>machine</dt><dd>&lt;m&gt;</dd>",
+        "<code>x &#39;&lt;c&gt;&#39;</code>", "img-src data:"}) {
+    EXPECT_TRUE(has(page, text)) << text;
+  }
+}
+
+TEST(Escapes, Base64IsThatOfTheStandard) {  // RFC 4648, section 10
+  EXPECT_EQ(base64(""), "");
+  EXPECT_EQ(base64("f"), "Zg==");
+  EXPECT_EQ(base64("fo"), "Zm8=");
+  EXPECT_EQ(base64("foo"), "Zm9v");
+  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(base64("\xff\xfe"), "//4=");
 }
 
 std::string refused(const std::string& text) {

@@ -3,19 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <numeric>
 
 #include "core/text.h"
 #include "report/page_parts.h"
+#include "report/trainings/run_list.h"
 
 namespace cputrain::report {
 namespace {
 
 constexpr const char* kMissing = "–";
 constexpr std::size_t kMostWithRates = 12;  // classes whose counts have rates beside them
-constexpr std::size_t kMostPairs = 20;
+constexpr std::size_t kMostPairs = 12;
 
 std::string count_text(double count) { return fmt::format("{:.0f}", count); }
 
@@ -149,6 +149,12 @@ std::optional<Section> confusion_section(const EvaluationFacts& facts) {
   return section;
 }
 
+/// Where it lies in the data.
+std::string name_within(const std::string& data, const std::string& name) {
+  const std::string folder = data.substr(data.find(':') + 1) + "/";
+  return name.starts_with(folder) ? name.substr(folder.size()) : name;
+}
+
 Section errors_section(const EvaluationFacts& facts) {
   Section section{"errors", "Most surely wrong", {}, {}, {}, {}};
   const double wrong = facts.images - facts.correct;
@@ -162,7 +168,7 @@ Section errors_section(const EvaluationFacts& facts) {
     Picture picture = image.picture;
     picture.text = fmt::format("answered {} ({:.4f}), is {} ({:.4f})", image.answer,
                                image.probability, image.truth, image.probability_of_truth);
-    picture.details = image.name;
+    picture.details = name_within(facts.data, image.name);
     section.pictures.push_back(std::move(picture));
   }
   return section;
@@ -170,7 +176,7 @@ Section errors_section(const EvaluationFacts& facts) {
 
 Card card_of(const EvaluationFacts& facts) {
   Card card;
-  card.subject = facts.model + ", data " + facts.data;
+  card.subject = facts.model + ", data " + without_folders(facts.data);
   card.figure = facts.accuracy ? fmt::format("{:.4f}", *facts.accuracy) : kMissing;
   card.what = fmt::format("accuracy on {:.0f} images ({})", facts.images,
                           facts.part == "all" ? "all" : facts.part + " part");
@@ -178,7 +184,7 @@ Card card_of(const EvaluationFacts& facts) {
     if (!text.empty()) card.facts.emplace_back(name, text);
   };
   add("loss", fmt::format("{:.4f}", facts.loss));
-  if (facts.among_five) add("among the best five", fmt::format("{:.4f}", *facts.among_five));
+  if (facts.among_five) add("top-5 accuracy", fmt::format("{:.4f}", *facts.among_five));
   add("classes", std::to_string(facts.classes.size()));
   add("weights", facts.weights);
   add("machine", facts.machine);

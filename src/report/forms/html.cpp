@@ -40,9 +40,13 @@ bool is_shaded(const DocumentTable& table) {
   });
 }
 
+/// More of them stand upright in their heads.
+constexpr std::size_t kManyColumns = 14;
+
 std::string classes_of(const DocumentTable& table) {
   return std::string(table.words ? "words" : "figures") + (table.sortable ? " sortable" : "") +
-         (table.filterable ? " filterable" : "") + (is_shaded(table) ? " shaded" : "");
+         (table.filterable ? " filterable" : "") + (is_shaded(table) ? " shaded" : "") +
+         (table.filterable && table.head.size() > kManyColumns ? " many" : "");
 }
 
 std::string head_rows(const DocumentTable& table) {
@@ -71,7 +75,7 @@ std::string html_table(const DocumentTable& table) {
                       table.rows.size() > kMostOpenRows;
   // A table that is wider than the window scrolls by itself; the keyboard reaches it, too.
   std::string text = fmt::format(
-      "<div class=\"table\" tabindex=\"0\"><table class=\"{}\">\n<caption>{}</caption>\n<thead>\n{}"
+      "<div class=\"table\" tabindex=\"0\"><table class=\"{}\">\n<caption><span>{}</span></caption>\n<thead>\n{}"
       "</thead>\n<tbody>\n",
       classes_of(table), html_escape(table.caption), head_rows(table));
   for (const Row& row : table.rows) {

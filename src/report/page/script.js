@@ -1,5 +1,8 @@
 // The plots of a report, which Chart.js draws from the JSON in the page.
 (function () {
+  const parts = [['input_wait', 'input'], ['forward', 'forward'], ['backward', 'backward'],
+    ['allreduce_exposed', 'allreduce'], ['straggler_wait', 'stragglers'], ['optimizer', 'optimizer'],
+    ['other', 'other']];
   const devices = name => figures.series.some(s => s.name === name && s.devices);
   const onlyDevices = figures.series.every(s => s.devices);
   const anyDevices = figures.series.some(s => s.devices);

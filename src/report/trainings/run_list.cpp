@@ -11,14 +11,7 @@
 #include "core/text.h"
 
 namespace cputrain::report {
-namespace {
 
-namespace fs = std::filesystem;
-using Configuration = std::map<std::string, std::string>;
-
-constexpr std::size_t kLongest = 60;  // of a text in a column
-
-/// The last name of each path in a text such as "cifar10:/data/cifar".
 std::string without_folders(const std::string& text) {
   if (text.find(',') != text.npos) return text;
   const auto slash = text.find_last_not_of('/') == text.npos
@@ -29,6 +22,13 @@ std::string without_folders(const std::string& text) {
   const bool has_kind = colon != text.npos && colon < slash;
   return (has_kind ? text.substr(0, colon + 1) : "") + text.substr(slash + 1);
 }
+
+namespace {
+
+namespace fs = std::filesystem;
+using Configuration = std::map<std::string, std::string>;
+
+constexpr std::size_t kLongest = 60;  // of a text in a column
 
 /// What `text` says of a run, without folders where that tells all of them apart.
 std::function<std::string(const RunRecord&)> shortened(

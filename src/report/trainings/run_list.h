@@ -37,6 +37,9 @@ struct Repeats {
 /// Of at least two runs each; in the order of their best runs. Borrows the list.
 std::vector<Repeats> repeats_of(const std::vector<RunRecord>&);
 
+/// The last name of each path in a text such as "cifar10:/data/cifar".
+std::string without_folders(const std::string& text);
+
 /// Something that a person chose for a run, or that it ran on.
 struct Choice {
   std::string head;  ///< of a column

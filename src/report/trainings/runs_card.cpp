@@ -72,7 +72,7 @@ Card runs_card(const RunList& list) {
   add("machine", machine_text(run));
   add("time", time_text(run));
   if (const auto rate = run.images_per_second()) add("images/s", figure_text(*rate));
-  if (const auto cost = cost_of(run, list.prices)) add("cost", figure_text(*cost));
+  if (const auto cost = cost_of(run, list.prices)) add("cost", figure_text(*cost) + " at the price given");
   add("batch", text_of(choices, "batch", run));
   add("optimizer", text_of(choices, "optimizer", run));
   add("date", run.started.substr(0, 10));
