@@ -176,8 +176,7 @@ std::vector<std::string> headlines(const ScalingTable& table) {
       texts.push_back(whose + "No cell has a time.");
       continue;
     }
-    texts.push_back(fmt::format("{}{} {}; {}.{}", whose,
-                                fastest_sentence(series, grid, *fastest),
+    texts.push_back(fmt::format("{}{} {}; {}.{}", whose, fastest_sentence(series, grid, *fastest),
                                 knee_text(series, grid, fastest->row),
                                 limit_text(series, fastest->cell->cell),
                                 starved_text(fastest->cell->cell)));

@@ -210,8 +210,8 @@ Report write_runs(const ReportRequest& request, const RunList& list) {
   Json drawn = runs_json(list);
   std::string json = json_text(drawn, 1) + "\n";
   drawn = page_data(Json{{"run_curves", run_curves_json(list)}});
-  auto files =
-      write_all(place_of(request), "report", document, runs_csv(list), json, page_parts(json_text(drawn)));
+  auto files = write_all(place_of(request), "report", document, runs_csv(list), json,
+                         page_parts(json_text(drawn)));
   return {std::move(document), std::move(json), std::move(files), {}, 1};
 }
 
@@ -247,8 +247,8 @@ Report write_report(const ReportRequest& request) {
   drawn["curves"] = curves_json(curves.shown);
   if (!runs.runs.empty()) drawn["run_curves"] = run_curves_json(runs);
   const fs::path out = place_of(request);
-  auto files =
-      write_all(out, "report", document, table_csv(table, reference), json, page_parts(json_text(drawn)));
+  auto files = write_all(out, "report", document, table_csv(table, reference), json,
+                         page_parts(json_text(drawn)));
   std::vector<std::string> remarks;
   const DrawnFigure figure = draw_seconds(out / "seconds.svg", table, reference);
   if (figure.file) files.push_back(*figure.file);
@@ -272,8 +272,7 @@ Report write_difference(const fs::path& before, const fs::path& after, const fs:
       json_text(difference_json(differences, a.table, names[0], b.table, names[1]), 1) + "\n";
   std::vector<fs::path> files;
   if (!out.empty()) {
-    files = write_all(out, "diff", document, difference_csv(differences), json,
-                      page_parts("{}"));
+    files = write_all(out, "diff", document, difference_csv(differences), json, page_parts("{}"));
   }
   return {std::move(document), std::move(json), std::move(files), {}, 1};
 }

@@ -84,8 +84,8 @@ std::optional<Card> scaling_card(const ScalingTable& table,
   if (!about.data.empty()) card.subject += ", data " + without_folders(about.data);
   card.figure = figure_text(*cell.seconds_per_epoch) + " s";
   const std::string mark = mark_of(cell.status);
-  card.what = fmt::format("per epoch{} on {}", mark.empty() ? "" : " (" + mark + ")",
-                          place_text(cell));
+  card.what =
+      fmt::format("per epoch{} on {}", mark.empty() ? "" : " (" + mark + ")", place_text(cell));
   const auto add = [&](const char* name, const std::string& text) {
     if (!text.empty()) card.facts.emplace_back(name, text);
   };

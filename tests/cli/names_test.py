@@ -83,8 +83,10 @@ class Classes(NamesTest):
         weights = ["--weights", "run/weights.safetensors"]
         self.assertEqual(json.loads(metadata(self.path("run/weights.safetensors"))["classes"]), names)
 
-        done = self.safe(self.expect(0, "eval", *weights, "--data", "d", "--confusion", "c.csv", "--json", "e.json"))
+        done = self.safe(self.expect(0, "eval", *weights, "--data", "d", "--confusion", "c.csv", "--page", "p.html", "--json", "e.json"))
         self.assertIn("\u732b", done.stdout)
+        with open(self.path("p.html"), encoding="utf-8") as f:
+            Page(f.read())  # elements close, no attribute runs a script
         with open(self.path("e.json")) as f:
             self.assertEqual([c["name"] for c in json.load(f)["classes"]], names)
         with open(self.path("c.csv"), newline="") as f:

@@ -102,7 +102,8 @@ TEST(Page, CardPicturesAndShadesHaveTheirTextsEscaped) {
   document.card = Card{"<s>", "0.9", "of <&>", {{"machine", "<m>"}}, "x '<c>'"};
   const std::string page = html(document, {"{}", "", "", "", "", "", ""});
   for (const char* text :
-       {"<table class=\"figures shaded\">", "<td style=\"--shade:0.750\" data-value=\"3\">3 <small>",
+       {"<table class=\"figures shaded\">",
+        "<td style=\"--shade:0.750\" data-value=\"3\">3 <small>",
         "<img src=\"data:image/png;base64,YWJj\" width=\"4\" height=\"2\" "
         "alt=\"x&quot; onload=&quot;alert(1)\">",
         "<figcaption>is &lt;a&gt;<small>x&quot; onload=", "<p class=\"subject\">&lt;s&gt;</p>",

@@ -30,11 +30,11 @@ TEST(SurestErrors, KeepsTheSurestAndOfEqualOnesTheEarlier) {
   SurestErrors errors(3);
   const float nan = std::nanf("");
   errors.add(Places{10, 11, 12, 13, 14, 15}, std::vector<std::int32_t>{0, 1, 0, 2, 0, 0},
-             std::vector<float>{0.1f, 0.6f, 0.3f,   // wrong
-                                0.1f, 0.9f, 0.0f,   // right
-                                0.0f, 0.2f, 0.8f,   // wrong
-                                0.2f, 0.6f, 0.2f,   // wrong, as sure as the first
-                                nan, 0.5f, 0.5f,    // no answer
+             std::vector<float>{0.1f, 0.6f, 0.3f,  // wrong
+                                0.1f, 0.9f, 0.0f,  // right
+                                0.0f, 0.2f, 0.8f,  // wrong
+                                0.2f, 0.6f, 0.2f,  // wrong, as sure as the first
+                                nan, 0.5f, 0.5f,   // no answer
                                 0.3f, 0.4f, 0.3f});
   const auto kept = gathered(errors);
   EXPECT_EQ(places(kept), (Places{12, 10, 13}));

@@ -50,7 +50,7 @@ job::EvaluationPart open_part(const Config& config, const job::Session& session,
 struct Evaluation {
   compute::Tally tally;
   train::AnswerCounts counts;
-  std::size_t skipped;  ///< images that could not be read
+  std::size_t skipped;                            ///< images that could not be read
   std::vector<report::WrongImage> surest_errors;  ///< on rank 0, where a page is to show them
 };
 
@@ -73,16 +73,15 @@ Evaluation evaluate_images(const Config& config, const job::Session& session,
   std::size_t answered = 0;  // of this rank's
   const data::Progress progress = job::progress_line(session, "Evaluating");
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
-  compute::Tally tally = train::evaluate(*inference.program, *batches, plan, communicator,
-                                         [&](const auto& labels, const auto& outputs) {
-                                           counts.add(labels, outputs);
-                                           errors.add(std::span(order).subspan(answered),
-                                                      labels, outputs);
-                                           answered += labels.size();
-                                           done += labels.size() * static_cast<std::size_t>(ranks);
-                                           if (progress && done < plan.samples())
-                                             progress(done, plan.samples());
-                                         });
+  compute::Tally tally =
+      train::evaluate(*inference.program, *batches, plan, communicator,
+                      [&](const auto& labels, const auto& outputs) {
+                        counts.add(labels, outputs);
+                        errors.add(std::span(order).subspan(answered), labels, outputs);
+                        answered += labels.size();
+                        done += labels.size() * static_cast<std::size_t>(ranks);
+                        if (progress && done < plan.samples()) progress(done, plan.samples());
+                      });
   if (progress) progress(plan.samples(), plan.samples());
   train::add_loss_of_weights(tally, *session.backend, inference.program->layout(),
                              inference.weights(), communicator);

@@ -80,9 +80,9 @@ report::EvaluationFacts evaluation_facts(const Config& config, const job::Sessio
   facts.data = config.data.empty() ? "synthetic" : config.data;
   facts.machine = machine_words(session.machine);
   facts.date = cells::today();
-  facts.build = fmt::format("cputrain {}{}{}", kVersion,
-                            session.services.program_build.empty() ? "" : ", ",
-                            session.services.program_build);
+  facts.build =
+      fmt::format("cputrain {}{}{}", kVersion, session.services.program_build.empty() ? "" : ", ",
+                  session.services.program_build);
   facts.command = command_text(config, session.communicator->size());
   facts.images = tally.images;
   facts.correct = counts.correct();

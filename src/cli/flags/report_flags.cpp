@@ -53,7 +53,8 @@ void add_report_flags(Flags& f, Config& c) {
          "(results/reference/paper_table3.csv)");
   f.parsed(
       "price-per-hour", "PRICE",
-      "price of the whole machine, for the cost of an epoch or a training: 3.2, or by backend cpu:3.2,cuda:12",
+      "price of the whole machine, for the cost of an epoch or a training: 3.2, or by backend "
+      "cpu:3.2,cuda:12",
       [&c](const std::string& text) { c.prices.per_hour = parse_prices("price-per-hour", text); });
   f.parsed("price-per-cpu-hour", "PRICE",
            "price of each CPU or GPU that works: 0.05, or by backend cpu:0.05,cuda:3",

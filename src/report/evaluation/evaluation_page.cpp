@@ -36,18 +36,19 @@ Entry count_entry(double count) {
 Entry f1_entry(const ClassAnswers& c) { return rate_entry(2 * c.correct, c.images + c.answers); }
 
 Section classes_section(const EvaluationFacts& facts) {
-  DocumentTable table{"Recall: part of the images of a class that were answered rightly; "
-                      "precision: part of the answers of a class that were right",
-                      "class",
-                      {},
-                      {"images", "answers", "right", "recall", "precision", "F1"},
-                      {},
-                      {}};
+  DocumentTable table{
+      "Recall: part of the images of a class that were answered rightly; "
+      "precision: part of the answers of a class that were right",
+      "class",
+      {},
+      {"images", "answers", "right", "recall", "precision", "F1"},
+      {},
+      {}};
   for (const ClassAnswers& c : facts.classes) {
-    table.rows.push_back({c.name,
-                          {count_entry(c.images), count_entry(c.answers), count_entry(c.correct),
-                           rate_entry(c.correct, c.images), rate_entry(c.correct, c.answers),
-                           f1_entry(c)}});
+    table.rows.push_back(
+        {c.name,
+         {count_entry(c.images), count_entry(c.answers), count_entry(c.correct),
+          rate_entry(c.correct, c.images), rate_entry(c.correct, c.answers), f1_entry(c)}});
   }
   table.sortable = facts.classes.size() > 1;
   table.filterable = facts.classes.size() > kMostWithRates;
@@ -122,8 +123,8 @@ std::vector<Mistake> mistakes_of(const EvaluationFacts& facts) {
 }
 
 DocumentTable mistakes_table(const EvaluationFacts& facts) {
-  DocumentTable table{"The most frequent mistakes",      "is", {},
-                      {"answered", "images", "of class"}, {},  {}};
+  DocumentTable table{"The most frequent mistakes",       "is", {},
+                      {"answered", "images", "of class"}, {},   {}};
   for (const auto& [truth, answer, count] : mistakes_of(facts)) {
     table.rows.push_back({facts.classes[truth].name,
                           {{facts.classes[answer].name},

@@ -71,11 +71,12 @@ std::string head_rows(const DocumentTable& table) {
 constexpr std::size_t kMostOpenRows = 12;
 
 std::string html_table(const DocumentTable& table) {
-  const bool folded = !table.words && !table.sortable && !is_shaded(table) &&
-                      table.rows.size() > kMostOpenRows;
+  const bool folded =
+      !table.words && !table.sortable && !is_shaded(table) && table.rows.size() > kMostOpenRows;
   // A table that is wider than the window scrolls by itself; the keyboard reaches it, too.
   std::string text = fmt::format(
-      "<div class=\"table\" tabindex=\"0\"><table class=\"{}\">\n<caption><span>{}</span></caption>\n<thead>\n{}"
+      "<div class=\"table\" tabindex=\"0\"><table "
+      "class=\"{}\">\n<caption><span>{}</span></caption>\n<thead>\n{}"
       "</thead>\n<tbody>\n",
       classes_of(table), html_escape(table.caption), head_rows(table));
   for (const Row& row : table.rows) {
@@ -122,8 +123,8 @@ std::string card_text(const Card& card) {
       "<p class=\"what\">{}</p>\n<dl>\n",
       html_escape(card.subject), html_escape(card.figure), html_escape(card.what));
   for (const auto& [name, value] : card.facts) {
-    text += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", html_escape(name),
-                        html_escape(value));
+    text +=
+        fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", html_escape(name), html_escape(value));
   }
   text += "</dl>\n";
   if (!card.command.empty()) text += "<code>" + html_escape(card.command) + "</code>\n";
@@ -162,11 +163,11 @@ std::string scripts(const Document& document, const PageParts& parts) {
       !parts.library.empty();
   std::string text;
   if (plots) {
-    text += "<noscript><p>The plots need JavaScript; the tables hold every figure in them.</p>"
-            "</noscript>\n<script type=\"application/json\" id=\"figures\">" +
-            script_json(parts.data_json) +
-            "</script>\n<!-- The plots are drawn by this library:\n" + parts.library_licence +
-            "-->\n<script>" + parts.library + "</script>\n";
+    text +=
+        "<noscript><p>The plots need JavaScript; the tables hold every figure in them.</p>"
+        "</noscript>\n<script type=\"application/json\" id=\"figures\">" +
+        script_json(parts.data_json) + "</script>\n<!-- The plots are drawn by this library:\n" +
+        parts.library_licence + "-->\n<script>" + parts.library + "</script>\n";
   }
   const std::string own = parts.script + (plots ? parts.plot_script : "");
   if (own.empty()) return text;

@@ -127,7 +127,8 @@ std::string command_of(const nlohmann::json& environment, int ranks) {
 }
 
 std::string build_of(const nlohmann::json& environment) {
-  const std::string version = text_of(environment, "cputrain"), build = text_of(environment, "build");
+  const std::string version = text_of(environment, "cputrain"),
+                    build = text_of(environment, "build");
   if (version.empty()) return "";
   return "cputrain " + version + (build.empty() ? "" : ", " + build);
 }

@@ -18,7 +18,7 @@ struct RunEpoch {
   double validation_seconds = 0;  ///< not in `seconds`
   bool settled = false;           ///< no step but the first tried algorithms
   std::optional<double> loss{}, accuracy{}, val_loss{}, val_accuracy{};
-  std::optional<Budget> budget{};             ///< of `seconds`
+  std::optional<Budget> budget{};              ///< of `seconds`
   std::optional<double> stolen{}, cpu_wait{};  ///< parts of CPU time, as in cells/cells.h
 };
 

@@ -40,8 +40,7 @@ void add_figure(Card& card, const RunRecord& run) {
 std::string time_text(const RunRecord& run) {
   std::vector<std::string> parts;
   const auto best = run.best();
-  if (best && best->seconds)
-    parts.push_back(figure_text(*best->seconds) + " s of training to it");
+  if (best && best->seconds) parts.push_back(figure_text(*best->seconds) + " s of training to it");
   if (run.total_seconds()) parts.push_back(figure_text(*run.total_seconds()) + " s in all");
   return join(parts, ", ");
 }
@@ -72,7 +71,8 @@ Card runs_card(const RunList& list) {
   add("machine", machine_text(run));
   add("time", time_text(run));
   if (const auto rate = run.images_per_second()) add("images/s", figure_text(*rate));
-  if (const auto cost = cost_of(run, list.prices)) add("cost", figure_text(*cost) + " at the price given");
+  if (const auto cost = cost_of(run, list.prices))
+    add("cost", figure_text(*cost) + " at the price given");
   add("batch", text_of(choices, "batch", run));
   add("optimizer", text_of(choices, "optimizer", run));
   add("date", run.started.substr(0, 10));

@@ -90,16 +90,17 @@ std::vector<Column> accuracy_columns() {
 std::vector<Column> other_columns(const cells::Prices& prices) {
   using Run = const RunRecord&;
   using Table = DocumentTable&;
-  return {{"loss",
-           [](Run r, Table) {
-             return figure(r.epochs.empty() ? std::nullopt : r.epochs.back().loss, figure_text);
-           }},
-          {"validation loss", [](Run r, Table) { return figure(r.val_loss(), figure_text); }, false},
-          {"images/s", rate_entry},
-          {"seconds in all", total_entry},
-          {"cost", [prices](Run r, Table) { return figure(cost_of(r, prices), figure_text); }, false},
-          {"epochs", epochs_entry},
-          {"outcome", outcome_entry}};
+  return {
+      {"loss",
+       [](Run r, Table) {
+         return figure(r.epochs.empty() ? std::nullopt : r.epochs.back().loss, figure_text);
+       }},
+      {"validation loss", [](Run r, Table) { return figure(r.val_loss(), figure_text); }, false},
+      {"images/s", rate_entry},
+      {"seconds in all", total_entry},
+      {"cost", [prices](Run r, Table) { return figure(cost_of(r, prices), figure_text); }, false},
+      {"epochs", epochs_entry},
+      {"outcome", outcome_entry}};
 }
 
 /// What the runs chose differently.
@@ -160,8 +161,8 @@ DocumentTable runs_table(const RunList& list, const std::vector<Choice>& choices
       {}};
   std::vector<Column> columns;
   // Choices stand beside what came of them: a window that is too narrow hides the end.
-  for (const auto& part : {accuracy_columns(), choice_columns(choices, list.runs),
-                           other_columns(list.prices)}) {
+  for (const auto& part :
+       {accuracy_columns(), choice_columns(choices, list.runs), other_columns(list.prices)}) {
     std::ranges::copy_if(part, std::back_inserter(columns), [&](const Column& column) {
       return column.always || is_known(column, list.runs);
     });

@@ -28,8 +28,8 @@ std::vector<std::string> runs_headline(const RunList&);
 std::string runs_csv(const RunList&);
 /// {"runs": [...], "same_configuration": [...], "left_out": [...]}.
 nlohmann::ordered_json runs_json(const RunList&);
-/// Loss and accuracy of the first kMostRunCurves runs, for the page: read from their files. Those on
-/// one data set are a group, since losses and accuracies on other images say nothing of them.
+/// Loss and accuracy of the first kMostRunCurves runs, for the page: read from their files. Those
+/// on one data set are a group, since losses and accuracies on other images say nothing of them.
 nlohmann::ordered_json run_curves_json(const RunList&);
 
 /// More lines than this nobody tells apart.

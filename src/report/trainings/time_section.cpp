@@ -45,14 +45,15 @@ std::optional<std::string> starved_sentence(const RunList& list) {
 }
 
 std::optional<Section> time_section(const RunList& list) {
-  DocumentTable table{"Parts of the seconds of all epochs (%); of CPU time what a host took, and "
-                      "what threads waited for a CPU (%)",
-                      "run",
-                      {},
-                      {"input", "forward", "backward", "allreduce", "slowest rank", "optimizer",
-                       "other", "taken by the host", "wait for CPUs"},
-                      {},
-                      {}};
+  DocumentTable table{
+      "Parts of the seconds of all epochs (%); of CPU time what a host took, and "
+      "what threads waited for a CPU (%)",
+      "run",
+      {},
+      {"input", "forward", "backward", "allreduce", "slowest rank", "optimizer", "other",
+       "taken by the host", "wait for CPUs"},
+      {},
+      {}};
   Section section{"time", "Where the time went", {}, {}, {}, {}};
   for (const RunRecord& run : list.runs) {
     const RunRecord::Time time = run.time();
