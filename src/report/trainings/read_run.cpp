@@ -10,9 +10,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "cells/plan.h"
 #include "cells/run_figures.h"
 #include "checkpoint/folder.h"
+#include "core/shell_words.h"
 #include "core/strict_json.h"
 #include "core/text.h"
 #include "report/trainings/run_record.h"
@@ -123,7 +123,7 @@ std::string command_of(const nlohmann::json& environment, int ranks) {
     if (const std::string text = text_of(*given, flag.c_str()); text != "true")
       words.push_back(text);
   }
-  return cells::command_line(words);
+  return command_line(words);
 }
 
 std::string build_of(const nlohmann::json& environment) {
