@@ -79,4 +79,6 @@ class Cputrain(CMakePackage):
     def train(self):
         cputrain = Executable(self.prefix.bin.cputrain)
         with working_dir(self.build_directory):
-            cputrain("--data", "synthetic:40", "--image-size", "64", "--epochs", "1", "--overwrite", "--out", "run")
+            cputrain(
+                *"--data synthetic:40 --image-size 64 --epochs 1 --overwrite --out run".split()
+            )
