@@ -80,8 +80,8 @@ def copy_tree(source, target):
 
 def take_installed(prefix, tree, name, version):
     """The program and plugins into the Python package, what lies in share below the environment's own prefix."""
-    for folder in ("bin", "lib"):
-        copy_tree(os.path.join(prefix, folder), os.path.join(tree, "cputrain", folder))
+    for folder in ("bin", os.path.join("lib", "cputrain")):  # plugins beside the program, where it looks first
+        copy_tree(os.path.join(prefix, folder), os.path.join(tree, "cputrain", "bin"))
     copy_tree(os.path.join(prefix, "share"), os.path.join(tree, f"{name}-{version}.data", "data", "share"))
 
 
