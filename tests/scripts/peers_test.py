@@ -133,6 +133,7 @@ class Peers(ProgramTest):
         self.assertIn("changes the loss by -0.100000", found(7, 0.7, 0.6))
         self.assertIn("changes the loss by +nan", found(7, 0.7, float("nan")))
         self.assertIsNone(found(7, 0.72, 0.53, tolerance=3e-2))
+        self.assertIsNone(wrong({"parameters": 7, "losses": [0.7, 9]}, 7, [0.7], 1e-3), "one loss is compared alone")
 
     def test_ratios_are_taken_within_a_round(self):
         def run(*rates):
