@@ -116,10 +116,10 @@ simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob&
   const job::Session session = job::start_session(flags, services);
   const job::TrainingPlan plan = job::plan_training(session, spec, job.classes);
   const job::BatchPlans batches = job::cut_batches(session, plan, job.images_per_epoch, 0);
-  const job::CompiledTraining compiled =
-      job::compile_training(session, plan, batches.sizes(),
-                            {.rooms = rooms_of(session, job.platform),
-                             .cache = job.images_per_epoch * spec.image.size()});
+  const job::CompiledTraining compiled = job::compile_training(
+      session, plan, batches.sizes(),
+      {.rooms = rooms_of(session, job.platform),
+       .cache = (job.images_per_epoch + job.validation_images) * spec.image.size()});
   job::Training training(session, plan, compiled, batches.train,
                          std::make_unique<NoPixels>(batches.train));
   logging::Timeline timeline({});

@@ -1,84 +1,180 @@
-"""Accuracy by batch: the same training with batches 128 to 1024 and three seeds, on two ranks of one thread.
+"""Accuracy by batch and ranks, on images that no epoch was chosen by: the same training with several seeds.
 
-scripts/tables accuracy OUT --data DIR [--image-size 64] [--epochs 30] [--at-once 1] runs it. Finished trainings are
-kept in OUT/accuracy and are not run again. The result is OUT/accuracy.json and the table in OUT/README.md.
+scripts/tables accuracy OUT --data DIR [--image-size 64] [--epochs 20] [--at-once 1] runs it. DIR has a folder `train`
+and one that is held out: `test`, else `val` or `validation`. A part of `train` is for validation, which chooses an
+epoch; held-out images are looked at once, after the last one. Finished trainings are kept in OUT/accuracy and are not
+run again. The result is OUT/accuracy.json and the tables in OUT/README.md.
 """
 import concurrent.futures
+import json
 import os
 import sys
 
 sys.dont_write_bytecode = True
+import intervals
+import origin
 import runs
 
 PART = "accuracy"
-RANKS = 2
+VALIDATION = "0.125"  # of the images in `train`
+HELD_OUT = ("test", "val", "validation")
+RUN = "runs/one"  # as the text names a training's folder
 
 
 def words(text):
     return [int(word) for word in text.split(",")]
 
 
-def command(a, batch, seed):
-    return runs.on_ranks(RANKS, "--data", a.data, "--image-size", str(a.image_size), "--batch", str(batch), "--epochs",
-                         str(a.epochs), "--seed", str(seed), "--threads", "1")
+def held_out(data):
+    found = [name for name in HELD_OUT if os.path.isdir(os.path.join(data, name))]
+    if not found or not os.path.isdir(os.path.join(data, "train")):
+        sys.exit(f"--data {data}: has no folder `train` beside one of {', '.join(HELD_OUT)}")
+    return os.path.join(data, found[0])
 
 
-def training(a, batch, seed):
+def command(a, batch, ranks, seed):
+    return runs.on_ranks(ranks, "--data", os.path.join(a.data, "train"), "--validation-split", VALIDATION,
+                         "--image-size", str(a.image_size), "--batch", str(batch), "--epochs", str(a.epochs),
+                         "--seed", str(seed), "--threads", "1", "--save-best")
+
+
+def evaluation(a, weights):
+    return ["./cputrain", "eval", "--weights", weights, "--data", held_out(a.data)]
+
+
+def tested(a, folder, name):
+    """Right answers among the held-out images, and how many there are."""
+    found = json.loads(runs.run([*evaluation(a, os.path.join(folder, name)), "--threads", "1", "--verbose", "0",
+                                 "--json", "-"]))
+    return {"correct": found["correct"], "images": found["images"]}
+
+
+def training(a, batch, ranks, seed):
     """Figures of one training, which is run unless its folder has it finished."""
-    folder = os.path.join(a.out, PART, f"b{batch}-s{seed}")
+    folder = os.path.abspath(os.path.join(a.out, PART, f"b{batch}-np{ranks}-s{seed}"))
     if not runs.metrics(folder):
-        runs.run([*command(a, batch, seed), "--checkpoint-every", "0", "--verbose", "0", "--overwrite", "--out",
-                  os.path.abspath(folder)])
+        runs.run([*command(a, batch, ranks, seed), "--checkpoint-every", "0", "--verbose", "0", "--overwrite", "--out",
+                  folder])
     lines = runs.metrics(folder)
     epochs = [line for line in lines if line["type"] == "epoch"]
-    print(f"batch {batch}, seed {seed}: {epochs[-1]['val_accuracy']:.4f} after {len(epochs)} epochs", file=sys.stderr,
-          flush=True)
-    return {"batch": batch, "seed": seed, "steps_per_epoch": epochs[0]["steps"],
-            "training_images": epochs[0]["images"], "weights_hash": lines[-1]["weights_hash"],
+    last, best = (tested(a, folder, name) for name in ("weights.safetensors", "best.safetensors"))
+    print(f"batch {batch}, {ranks} ranks, seed {seed}: {last['correct']} of {last['images']} after {len(epochs)} epochs",
+          file=sys.stderr, flush=True)
+    return {"batch": batch, "ranks": ranks, "seed": seed, "steps_per_epoch": epochs[0]["steps"],
+            "training_images": epochs[0]["images"], "origin": runs.origin_of(folder), "weights_hash": lines[-1]["weights_hash"],
+            "last_epoch": last, "chosen_epoch": best,
             **{key: [epoch[key] for epoch in epochs] for key in ("loss", "accuracy", "val_loss", "val_accuracy")}}
 
 
-def after_steps(run, steps):
-    """Validation accuracy at the end of the first epoch with so many steps in all."""
-    return run["val_accuracy"][-(-steps // run["steps_per_epoch"]) - 1]
+def part_right(tests):
+    return [t["correct"] / t["images"] for t in tests]
 
 
-def row(trainings, steps):
-    """One batch: its trainings differ by seed."""
-    per_epoch = trainings[0]["steps_per_epoch"]
-    return [trainings[0]["batch"], per_epoch * len(trainings[0]["val_accuracy"]),
-            runs.spread_text([t["val_accuracy"][-1] for t in trainings], ".3f"),
-            runs.spread_text([max(t["val_accuracy"]) for t in trainings], ".3f"),
-            runs.spread_text([t["accuracy"][-1] for t in trainings], ".3f"),
-            runs.spread_text([after_steps(t, steps) for t in trainings], ".3f")]
+def interval_text(mean, low, high, sign=""):
+    return f"{mean:{sign}.3f} ({low:{sign}.3f} to {high:{sign}.3f})"
+
+
+def accuracy_text(tests):
+    return interval_text(*intervals.over_seeds_and_images(part_right(tests), tests[0]["images"]))
+
+
+def of(trainings, batch, ranks):
+    """By seed."""
+    return sorted((t for t in trainings if (t["batch"], t["ranks"]) == (batch, ranks)), key=lambda t: t["seed"])
+
+
+def row(trainings):
+    """One batch on so many ranks: its trainings differ by seed."""
+    first = trainings[0]
+    return [first["batch"], first["ranks"], first["steps_per_epoch"] * len(first["loss"]),
+            accuracy_text([t["last_epoch"] for t in trainings]),
+            accuracy_text([t["chosen_epoch"] for t in trainings]),
+            f"{sum(t['accuracy'][-1] for t in trainings) / len(trainings):.3f}"]
+
+
+def difference(these, others):
+    """Of two groups of trainings with the same seeds, of the last epoch: mean and interval."""
+    pairs = zip(*(part_right([t["last_epoch"] for t in group]) for group in (these, others)), strict=True)
+    return intervals.over_seeds([a - b for a, b in pairs])
+
+
+def differences(a, trainings):
+    """(what, mean, low, high): each other number of ranks against the first, each other batch against the first."""
+    found = []
+    for batch in a.batches:
+        for ranks in a.ranks[1:]:
+            found.append((f"{ranks} by {a.ranks[0]} CPU{'s' if a.ranks[0] > 1 else ''}, batch {batch}",
+                          *difference(of(trainings, batch, ranks), of(trainings, batch, a.ranks[0]))))
+    for batch in a.batches[1:]:
+        found.append((f"batch {batch} by {a.batches[0]}, {a.ranks[-1]} CPUs",
+                      *difference(of(trainings, batch, a.ranks[-1]), of(trainings, a.batches[0], a.ranks[-1]))))
+    return found
+
+
+def meaning(a, found):
+    """What the differences say of the claim in print that accuracy is constant over CPUs."""
+    def shown(rows):
+        return [what for what, _, low, high in rows if low > 0 or high < 0]
+    of_ranks = [row for row in found if not row[0].startswith("batch")]
+    of_batches = [row for row in found if row[0].startswith("batch")]
+    text = ("The paper says that accuracy stays constant over CPUs, without figures. "
+            + (f"Here it does as far as these intervals can tell: none of {len(of_ranks)} differences between numbers of "
+               "CPUs is shown." if not shown(of_ranks) else
+               f"Here a difference is shown for: {'; '.join(shown(of_ranks))}.") if of_ranks else "")
+    if of_ranks:
+        widest = max(high - low for _, _, low, high in of_ranks) / 2
+        text += f" A difference below {widest:.3f} could hide in them."
+    if of_batches:
+        text += (" Batches differ in their steps, at equal epochs: "
+                 + (f"a difference is shown for {'; '.join(shown(of_batches))}." if shown(of_batches) else
+                    "no difference between them is shown."))
+    return text + f" With {len(found)} intervals of 95 %, one in twenty is expected to miss."
 
 
 def text_of(a, result):
-    groups = [[t for t in result["trainings"] if t["batch"] == batch] for batch in a.batches]
-    fewest = min(g[0]["steps_per_epoch"] * len(g[0]["val_accuracy"]) for g in groups)
-    head = ["batch", "steps", "validation accuracy, last epoch", "best epoch", "training accuracy, last epoch",
-            f"validation accuracy after {fewest} steps"]
-    text = (f"{a.about}, {a.image_size}x{a.image_size} pixels, {a.epochs} epochs, {RANKS} ranks of one thread. Each "
-            f"figure is the median (lowest to highest) of seeds {', '.join(map(str, sorted(a.seeds)))}.")
-    text += (f" The command is that of one training, with batch {a.batches[-1]} and seed {max(a.seeds)}.\n\n"
-             + runs.block(result["command"], not_run="it takes minutes"))
-    return text + runs.table(head, [row(g, fewest) for g in groups])
+    trainings = result["trainings"]
+    images = trainings[0]["last_epoch"]["images"]
+    made = {origin.sentence(t["origin"]) for t in trainings}
+    text = (f"{' '.join(sorted(made))} {a.about}, {a.image_size}x{a.image_size} pixels, {a.epochs} epochs, one "
+            f"rank of one thread for each CPU. {trainings[0]['training_images']:,} images train, a part of `train` that is "
+            f"kept validates after each epoch, and {images:,} other images test: no epoch was chosen by them. The chosen "
+            "epoch is that of the lowest validation loss.\n\nEach figure is the mean of seeds "
+            f"{', '.join(map(str, sorted(a.seeds)))}, with an interval of 95 % over seeds (Student's t) and images "
+            "(Wilson), the two half-widths joined as the root of the sum of their squares. The command is that of one "
+            f"training, with batch {a.batches[-1]} and seed {max(a.seeds)}.\n\n"
+            + runs.block(*result["commands"], not_run="it takes minutes"))
+    text += runs.table(["batch", "CPUs", "steps", "test accuracy, last epoch", "test accuracy, chosen epoch",
+                        "training accuracy, last epoch"],
+                       [row(of(trainings, batch, ranks)) for batch in a.batches for ranks in a.ranks])
+    found = differences(a, trainings)
+    if not found:
+        return text
+    text += ("\nDifferences of test accuracy in the last epoch between trainings of the same seed: mean and interval of "
+             "95 % over seeds (Student's t), for these test images.\n\n")
+    text += runs.table(["what", "difference"], [[what, interval_text(*rest, sign="+")] for what, *rest in found])
+    return f"{text}\n{meaning(a, found)}"
 
 
 def main():
     p = runs.arguments(__doc__.splitlines()[0])
     p.add_argument("--batches", type=words, default=[128, 256, 512, 1024])
-    p.add_argument("--seeds", type=words, default=[0, 1, 2])
+    p.add_argument("--ranks", type=words, default=[1, 2])
+    p.add_argument("--seeds", type=words, default=[0, 1, 2, 3, 4])
     p.add_argument("--image-size", type=int, default=64)
-    p.add_argument("--epochs", type=int, default=30)
-    p.add_argument("--at-once", type=int, default=1, help="trainings beside each other; losses stay the same [1]")
+    p.add_argument("--epochs", type=int, default=20)
+    p.add_argument("--at-once", type=int, default=1, help="trainings beside each other; accuracies stay the same [1]")
     a = p.parse_args()
+    if not 2 <= len(a.seeds) <= intervals.MOST:
+        p.error(f"--seeds: must be 2 to {intervals.MOST}, which an interval is over")
     with concurrent.futures.ThreadPoolExecutor(a.at_once) as pool:
-        trainings = list(pool.map(lambda of: training(a, *of), [(b, s) for s in a.seeds for b in a.batches]))
-    trainings.sort(key=lambda t: (t["batch"], t["seed"]))
-    folder = os.path.join(a.out, PART, f"b{a.batches[0]}-s{a.seeds[0]}")
-    one = runs.published(command(a, a.batches[-1], max(a.seeds)), DIR=a.data)
-    result = {"command": one, "data": a.about, "image_size": a.image_size, "epochs": a.epochs, "ranks": RANKS,
+        trainings = list(pool.map(lambda of: training(a, *of),
+                                  [(b, n, s) for s in a.seeds for b in a.batches for n in a.ranks]))
+    trainings.sort(key=lambda t: (t["batch"], t["ranks"], t["seed"]))
+    folder = os.path.join(a.out, PART, f"b{a.batches[0]}-np{a.ranks[0]}-s{a.seeds[0]}")
+    last = [*command(a, a.batches[-1], a.ranks[-1], max(a.seeds)), "--out", RUN]
+    written = [runs.published([word.replace(a.data, "DIR", 1) if word.startswith(a.data) else word for word in c])
+               for c in (last, evaluation(a, f"{RUN}/weights.safetensors"))]
+    result = {"commands": written, "data": a.about, "image_size": a.image_size, "epochs": a.epochs,
               "environment": runs.machine_of(folder), "trainings": trainings}
     runs.write_json(os.path.join(a.out, "accuracy.json"), PART, result)
     runs.publish(a.out, PART, text_of(a, result))

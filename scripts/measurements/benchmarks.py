@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+import origin
 import runs
 
 PART = "benchmarks"
@@ -69,7 +70,7 @@ def step_row(results):
 def text_of(a, result):
     measured, told = result["rounds"], result["commands"]
     megabytes = measured[f"allreduce {a.ranks[0]}"][0]["bytes"] / 1e6
-    text = (f"Each figure is the median (lowest to highest) of {a.rounds} rounds. A ratio is taken within a round.\n\n"
+    text = (f"{origin.sentence(result['origin'])} Each figure is the median (lowest to highest) of {a.rounds} rounds. A ratio is taken within a round.\n\n"
             f"Sums of gradients, {megabytes:.1f} MB from each rank, in milliseconds. `shm` is the program's own way "
             "inside one node, `mpi` is Open MPI's allreduce as it was launched.\n\n")
     text += "".join(runs.block(told[f"allreduce {n}"]) for n in a.ranks)
@@ -99,10 +100,10 @@ def main():
         run = os.path.join(folder, "run")
         runs.run([*train_command(a, run), "--verbose", "0"])
         measured = measure(a, os.path.join(run, "weights.safetensors"))
-        environment = runs.machine_of(run)
+        environment, made = runs.machine_of(run), runs.origin_of(run)
     told = {"train": train_command(a, os.path.dirname(WEIGHTS)), **commands(a, WEIGHTS)}
     result = {"commands": {name: runs.published(c, DIR=a.data) for name, c in told.items()}, "images": a.about,
-              "environment": environment, "rounds": measured}
+              "origin": made, "environment": environment, "rounds": measured}
     runs.write_json(os.path.join(a.out, "benchmarks.json"), PART, result)
     runs.publish(a.out, PART, text_of(a, result))
 

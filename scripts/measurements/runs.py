@@ -9,6 +9,9 @@ import subprocess
 import sys
 import textwrap
 
+sys.dont_write_bytecode = True
+import origin
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -63,8 +66,14 @@ def machine_of(folder):
         facts = json.load(f)
     machine = {key: facts["machine"][key] for key in ("cpu", "instruction_set", "cores", "hardware_threads", "caches",
                                                       "memory_gb")}
-    return {"program": run(["./cputrain", "--version"]).strip(), "started": facts["started"], "machine": machine,
+    return {"program": f"cputrain {facts['cputrain']} ({facts['build']})", "started": facts["started"], "machine": machine,
             "backend": facts["backend"], "communication": facts["communication"], "libraries": facts["libraries"]}
+
+
+def origin_of(folder):
+    """Date and commit of a run folder."""
+    with open(os.path.join(folder, "environment.json")) as f:
+        return origin.of_run(json.load(f))
 
 
 def spread(values):

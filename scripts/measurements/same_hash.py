@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+import origin
 import runs
 
 PART = "same-hash"
@@ -36,7 +37,7 @@ def text_of(a, result):
     reproducible = [t for t in result["trainings"] if t["reproducible"]]
     plain = [t for t in result["trainings"] if not t["reproducible"]]
     same = len({t["weights_hash"] for t in reproducible}) == 1
-    text = (f"{a.about}, {a.image_size}x{a.image_size} pixels, batch {a.batch}, {a.steps} steps, seed 0. With "
+    text = (f"{origin.sentence(result['origin'])} {a.about}, {a.image_size}x{a.image_size} pixels, batch {a.batch}, {a.steps} steps, seed 0. With "
             f"`--reproducible` the weights are {'the same, bit for bit' if same else 'not the same'}. The command is "
             f"that of {SHOWN} ranks.\n\n"
             + runs.block(result["commands"]["reproducible"]))
@@ -60,10 +61,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         trainings = [training(a, ranks, folder, "--reproducible") for ranks in REPRODUCIBLE]
         trainings += [training(a, ranks, folder) for ranks in PLAIN]
-        environment = runs.machine_of(os.path.join(folder, "np1"))
+        environment, made = (of(os.path.join(folder, "np1")) for of in (runs.machine_of, runs.origin_of))
     sample = {name: runs.published(command(a, SHOWN, *flags), DIR=a.data)
               for name, flags in (("reproducible", ["--reproducible"]), ("plain", []))}
-    result = {"commands": sample, "data": a.about, "environment": environment, "trainings": trainings}
+    result = {"commands": sample, "data": a.about, "origin": made, "environment": environment, "trainings": trainings}
     runs.write_json(os.path.join(a.out, "same_hash.json"), PART, result)
     runs.publish(a.out, PART, text_of(a, result))
 

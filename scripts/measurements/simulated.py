@@ -9,6 +9,7 @@ import os
 import sys
 
 sys.dont_write_bytecode = True
+import origin
 import runs
 
 PART = "simulated"
@@ -61,10 +62,23 @@ def by_variant(folder, batches):
     return runs.table(["variant", "batch", *cpus], rows)
 
 
+RANGE = ("Each figure is the median of simulations with other random disturbances, of which the raw data have the range. "
+         "That range leaves out what is assumed: clock, memory bandwidth and network of the platform, what two threads of a "
+         "core share, and that its cores reach the same part of their peak as those whose costs were measured.")
+
+
+def origins(out):
+    """Date and commit of the cells and of the costs that they were computed with."""
+    with open(os.path.join(out, "published", "cells.json")) as f:
+        table = json.load(f)
+    return f"{origin.sentence(origin.of_cells(table))} Costs: {table.get('costs', 'origin not recorded')}. {RANGE}"
+
+
 def main():
     out = sys.argv[1]
     printed = published_table(os.path.join(runs.ROOT, "results", "reference", "paper_table3.csv"))
     runs.publish(out, PART, "\n".join([
+        origins(out) + "\n",
         "Seconds per epoch, `skylake-vcpus`: n CPUs are a VM of n vCPUs, two of which share a core.\n",
         seconds_table(os.path.join(out, "published"), printed),
         "Seconds per epoch, `skylake-96`: ranks on one VM of 48 cores, first one on each core.\n",

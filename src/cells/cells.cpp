@@ -92,21 +92,23 @@ Json to_json(const Cell& c) {
 Json to_json(const CellTable& t) {
   Json cells = Json::array();
   for (const Cell& cell : t.cells) cells.push_back(to_json(cell));
-  return {{"version", kCellsVersion},
-          {"model", t.model},
-          {"image_size", t.image_size},
-          {"images_per_epoch", t.images_per_epoch},
-          {"validation_images", t.validation_images},
-          {"parameters", t.parameters},
-          {"macs_per_image", t.macs_per_image},
-          {"data", t.data},
-          {"seed", t.seed},
-          {"machine", json_of(t.machine)},
-          {"options", t.options},
-          {"command", t.command},
-          {"date", t.date},
-          {"commit", t.commit},
-          {"cells", std::move(cells)}};
+  Json json{{"version", kCellsVersion},
+            {"model", t.model},
+            {"image_size", t.image_size},
+            {"images_per_epoch", t.images_per_epoch},
+            {"validation_images", t.validation_images},
+            {"parameters", t.parameters},
+            {"macs_per_image", t.macs_per_image},
+            {"data", t.data},
+            {"seed", t.seed},
+            {"machine", json_of(t.machine)},
+            {"options", t.options},
+            {"command", t.command},
+            {"date", t.date},
+            {"commit", t.commit}};
+  if (!t.costs.empty()) json["costs"] = t.costs;
+  json["cells"] = std::move(cells);
+  return json;
 }
 
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }

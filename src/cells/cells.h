@@ -105,6 +105,7 @@ struct CellTable {
   std::string command{};
   std::string date{};    ///< that it was written on, "2026-11-25" in UTC
   std::string commit{};  ///< of the program: "commit abc1234, Release"
+  std::string costs{};   ///< of a simulation: on what, when and by what they were measured
   std::vector<Cell> cells{};
 };
 

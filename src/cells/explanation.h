@@ -19,6 +19,12 @@ inline constexpr double kMostSpeedUp = 1.1;
 /// That, of a speed-up divided by what the CPUs explain.
 bool is_suspect(double efficiency);
 
+/// What the range of a simulated figure is of, and what of its assumptions it leaves out.
+inline constexpr const char* kSimulatedRange =
+    "A simulated range is of random disturbances alone. It leaves out what is assumed: clock, "
+    "memory bandwidth and network of the platform, what two threads of a core share, and that its "
+    "cores reach the same part of their peak as those whose costs were measured.";
+
 /// From this efficiency on, tables print more than 100.0 %.
 inline constexpr double kAboveLinear = 1.0005;
 

@@ -209,6 +209,7 @@ CellTable table_of(const nlohmann::json& json, const std::string& where) {
       .command = reader.text("command"),
       .date = reader.text("date"),
       .commit = reader.text("commit"),
+      .costs = reader.text("costs"),
       .cells = {}};
   const nlohmann::json& cells = reader.required("cells");
   if (!cells.is_array() || cells.size() > kMostCells) {

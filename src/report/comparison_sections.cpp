@@ -223,6 +223,7 @@ MaybeSection conditions_section(const ScalingTable& table, const std::vector<Cel
     add("options", join(options, " "));
     add("date", t.date);
     add("commit", t.commit);
+    add("costs", t.costs);
     add("command", t.command);
     section.tables.push_back(std::move(facts));
   }

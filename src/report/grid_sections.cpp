@@ -61,7 +61,8 @@ std::string meaning_of(cells::CellStatus status) {
     return "scaled: some steps were measured and multiplied by the steps of an epoch.";
   }
   if (status == cells::CellStatus::simulated) {
-    return "simulated: a model of machine and network, no measurement.";
+    return std::string("simulated: a model of machine and network, no measurement. ") +
+           cells::kSimulatedRange;
   }
   return "";
 }

@@ -36,6 +36,7 @@ std::string origin_of(const cells::CellTable& t) {
   add(t.date);
   add(t.commit);
   if (t.date.empty() && t.commit.empty()) add("date and commit not recorded");
+  if (!t.costs.empty()) add("costs: " + t.costs);
   return join(parts, "; ");
 }
 
@@ -71,9 +72,10 @@ Document scaling_document(const ScalingFacts& facts) {
        {seconds_section(table), speed_up_section(table), efficiency_section(table),
         throughput_section(table), arithmetic_section(table), budget_section(table),
         limits_section(table), splits_section(table), accuracy_section(table, curves),
-        target_section(table), weak_section(table), memory_section(table),
-        cost_section(table, prices), backends_section(table), reference_section(table, reference),
-        fit_section(table, reference), spread_section(table), conditions_section(table, sources)}) {
+        accuracy_by_cpus_section(table), target_section(table), weak_section(table),
+        memory_section(table), cost_section(table, prices), backends_section(table),
+        reference_section(table, reference), fit_section(table, reference), spread_section(table),
+        conditions_section(table, sources)}) {
     if (section) document.sections.push_back(std::move(*section));
   }
   if (!table.has_strong()) {  // what comes first is what people see first

@@ -6,6 +6,7 @@
 
 #include "cells/axes.h"
 #include "core/json_text.h"
+#include "report/accuracy_interval.h"
 #include "report/forms/escapes.h"
 #include "report/serial_fit.h"
 
@@ -28,7 +29,7 @@ constexpr const char* kCellColumns =
     "peak_rank_bytes,peak_node_bytes,peak_device_bytes,final_loss,"
     "final_accuracy,"
     "val_accuracy,reached_target,seconds_to_target,cost,reference_ratio,limit,why,reason,"
-    "command\r\n";
+    "date,commit,costs,command\r\n";
 
 std::string suspect_text(const ScalingCell& place, bool quickest) {
   if (!quickest || !place.speed_up) return "";
@@ -81,6 +82,9 @@ std::string csv_line(const Series& series, const ScalingCell& place, const cells
         csv_text(c.limits.what),
         csv_text(c.limits.why),
         csv_text(c.reason),
+        csv_text(series.about.date),
+        csv_text(series.about.commit),
+        csv_text(series.about.costs),
         csv_text(c.command)}) {
     add(field);
   }
@@ -114,6 +118,8 @@ Json cell_json(const Series& series, const ScalingCell& place,
                const std::optional<ReferenceTable>& reference) {
   Json json = cells::to_json(place.cell);
   json["series"] = series.name;
+  const auto interval = validation_interval(series, place.cell);
+  json["val_accuracy_interval"] = interval ? Json{interval->low, interval->high} : Json();
   json["images_per_second"] = known(place.images_per_second);
   json["speed_up"] = known(place.speed_up);
   json["efficiency"] = known(place.efficiency);

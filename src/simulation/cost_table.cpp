@@ -116,6 +116,11 @@ double CostTable::drift() const {
   return std::ranges::max(by_active, {}, &CostsWhenActive::drift).drift;
 }
 
+std::string CostTable::origin() const {
+  if (date.empty()) return cpu + ", date and commit not recorded";
+  return fmt::format("{}, measured on {}{}", cpu, date, commit.empty() ? "" : " by " + commit);
+}
+
 CostsWhenActive CostTable::when(int active) const {
   const auto end = std::ranges::find_if(by_active, [](const auto& c) { return c.threads > 1; });
   const auto next =
@@ -157,6 +162,8 @@ Json to_json(const CostTable& table) {
           {"cpu", table.cpu},
           {"host", table.host},
           {"build", table.build},
+          {"date", table.date},
+          {"commit", table.commit},
           {"model", table.model},
           {"image_size", table.image_size},
           {"classes", table.classes},
@@ -204,6 +211,8 @@ CostTable costs_from_json(const nlohmann::json& json, const std::string& where) 
   table.cpu = object.text("cpu");
   table.host = object.text("host");
   table.build = object.text("build");
+  if (object.has("date")) table.date = object.text("date");
+  if (object.has("commit")) table.commit = object.text("commit");
   table.model = object.text("model");
   table.image_size = object.whole("image_size", 1, 16384);
   table.classes = object.whole("classes", 1, 65536);

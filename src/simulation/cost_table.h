@@ -47,6 +47,7 @@ struct CostsWhenActive {
 struct CostTable {
   // what was measured
   std::string cpu, host, build;
+  std::string date, commit;  ///< as those of a table of cells; empty in files of earlier versions
   std::string model;
   int image_size = 0, classes = 0;
   std::string network;  ///< fingerprint of the graph and of what may compute it
@@ -74,6 +75,8 @@ struct CostTable {
   /// Costs that moved by more than this while they were measured say little.
   static constexpr double kMostDrift = 0.25;
   bool is_steady() const { return drift() <= kMostDrift; }
+  /// "AMD EPYC, measured on 2026-11-25 by commit abc1234, Release", for who reads what it led to.
+  std::string origin() const;
   /// Most threads of a rank that were measured.
   int measured_threads() const { return by_active.back().threads; }
 };

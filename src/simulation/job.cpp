@@ -24,6 +24,7 @@ void write_job(const std::filesystem::path& file, const SimulationJob& job) {
                   {"costs", to_json(job.costs)},
                   {"classes", job.classes},
                   {"images_per_epoch", job.images_per_epoch},
+                  {"validation_images", job.validation_images},
                   {"steps", job.steps},
                   {"repeats", job.repeats},
                   {"seed", job.seed},
@@ -42,6 +43,7 @@ SimulationJob read_job(const std::filesystem::path& file) {
   job.costs = costs_from_json(object.required("costs"), file.string());
   job.classes = object.whole("classes", 1, 65536);
   job.images_per_epoch = static_cast<std::size_t>(object.whole("images_per_epoch", 1, kMost));
+  job.validation_images = static_cast<std::size_t>(object.whole("validation_images", 0, kMost));
   job.steps = object.whole("steps", 1, kMost);
   job.repeats = object.whole("repeats", 1, kMost);
   job.seed = static_cast<std::uint64_t>(object.real("seed", 0, 9e18));

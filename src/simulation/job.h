@@ -19,8 +19,9 @@ struct SimulationJob {
   CostTable costs;
   int classes = 2;
   std::size_t images_per_epoch = 0;
-  int steps = 1;    ///< of each repeat
-  int repeats = 1;  ///< with other disturbances
+  std::size_t validation_images = 0;  ///< that a training would keep in memory beside them
+  int steps = 1;                      ///< of each repeat
+  int repeats = 1;                    ///< with other disturbances
   std::uint64_t seed = 0;
   std::string result;  ///< file that rank 0 writes
 

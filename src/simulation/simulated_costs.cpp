@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cells/cells.h"
 #include "comm/solo.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -203,6 +204,8 @@ CostTable costs_of(const SimulationRequest& request, const job::Services& servic
   constexpr int kSeconds = 60, kSecondsHere = 300;
   const int seconds = asked.value_or(here ? kSecondsHere : kSeconds);
   CostTable table = measure(services, spec, graph, machine, seconds, here);
+  table.date = cells::today();
+  table.commit = services.program_build;
   table.model = spec.model->name;
   table.image_size = spec.image.height;
   table.classes = static_cast<int>(graph.back().dst.size());

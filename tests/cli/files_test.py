@@ -18,7 +18,10 @@ class RunFolder(ProgramTest):
         with open(self.path("run/config.json")) as f:
             self.assertEqual(json.load(f)["batch"], 20)
         with open(self.path("run/environment.json")) as f:
-            self.assertIn("host", json.load(f)["machine"])
+            environment = json.load(f)
+        self.assertIn("host", environment["machine"])
+        version = self.expect(0, "--version").stdout.strip()
+        self.assertEqual(version, f"cputrain {environment['cputrain']} ({environment['build']})")
         self.assertEqual(len(self.metrics("run", "epoch")), 2)
         self.assertEqual(self.metrics("run", "summary")[0]["outcome"], "finished")
 

@@ -183,10 +183,27 @@ class Simulate(ProgramTest):
             self.assertEqual(json.load(file)["cells"], table["cells"])
         self.expect(0, "report", "table")
         self.expect(2, "simulate", "--out", "table", says=["--overwrite"])
-        small = dict(cluster(1), nodes=1, memory_gb=0.001)
-        small.pop("network")
-        cell, = self.simulate("--platform", self.write("small.json", small), "--np", "1", "--batch", "64")["cells"]
-        self.assertIn("memory", cell["reason"])
+
+    @needs_simulator
+    def test_a_cell_that_needs_more_memory_than_its_machine_has_says_how_much(self):
+        # All parts but the activations, whose bytes are those of the costs: 1e6 an image, 8 at once.
+        done = self.expect(0, "train", "--dry-run", "--json", "-", "--image-size", "64", "--data", "synthetic:1000",
+                           "--batch", "64", "--micro-batch", "8", "--threads", "1")
+        memory = json.loads(done.stdout)["memory"]
+        rank, node = memory["ranks"][0], memory["nodes"][0]
+        needed = (rank["total"] - rank["process"] - rank["workspace"] + 8e6 + node["image_cache"] + node["weights"])
+        words = ["--np", "1", "--batch", "64", "--micro-batch", "8", "--platform", "skylake-vcpus"]
+        cell, = self.simulate(*words, "--platform-memory", str(1.01 * needed / 1e9))["cells"]
+        self.assertEqual(cell["status"], "simulated")
+        table = self.simulate(*words, "--platform-memory", str(0.99 * needed / 1e9))
+        cell, = table["cells"]
+        self.assertEqual(cell["status"], "n/a")
+        self.assertRegex(cell["reason"], rf"needs {needed / 1e6:.3g} MB of memory on host node-0, {0.99 * needed / 1e6:.3g} MB "
+                                         "are available")
+        self.assertIn("platform-memory", table["options"])
+        self.assertRegex(table["date"], r"^\d{4}-\d\d-\d\d$")
+        self.assertIn("commit", table["commit"])
+        self.assertIn("date and commit not recorded", table["costs"])  # of these made-up ones
 
     @needs_simulator
     def test_a_platform_says_how_noisy_it_is(self):

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "report/grid_tables.h"
+#include "report/table_files.h"
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {
@@ -243,6 +244,28 @@ TEST(ScalingDocument, AccuraciesAreOfValidationWhereItIsKnown) {
   ASSERT_EQ(remarks.size(), 1u);
   EXPECT_NE(remarks[0].find("of validation differ by at most 0.1000"), std::string::npos);
   EXPECT_NE(remarks[0].find("more than the 0.0274 by"), std::string::npos) << remarks[0];
+}
+
+// Wilson's interval of 81 of 263 is 0.2553 to 0.3662 in Newcombe (1998), table I.
+TEST(ScalingDocument, AccuracyAgainstCpusHasAnIntervalOverTheImages) {
+  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60),
+                                 testing::cell(2, 1, 256, 60)};
+  cells[0].val_accuracy = 81.0 / 263;
+  cells[1].val_accuracy = 0.5;
+  std::vector<CellSource> sources{testing::source(cells)};
+  sources[0].table.validation_images = 263;
+  const ScalingTable table = make_scaling_table(sources, {});
+  const Document document = scaling_document({table, sources, {}, {}, {}});
+  const auto section = std::ranges::find(document.sections, "constancy", &Section::id);
+  ASSERT_NE(section, document.sections.end());
+  EXPECT_EQ(section->plots, std::vector<std::string>{"accuracy-by-cpus"});
+  ASSERT_EQ(section->tables.size(), 1u);
+  ASSERT_EQ(section->tables[0].rows.size(), 1u) << "batch 256 has no accuracy";
+  EXPECT_EQ(section->tables[0].rows[0].label, "batch 128");
+  EXPECT_EQ(section->tables[0].rows[0].entries[1].text, "0.3080 on 1 (0.2553 to 0.3662)");
+  EXPECT_EQ(section->tables[0].rows[0].entries[2].text.substr(0, 11), "0.5000 on 2");
+  const auto json = table_json(table, {});
+  EXPECT_NEAR(json["cells"][0]["val_accuracy_interval"][1], 0.3662, 5e-5);
 }
 
 TEST(ScalingDocument, TimesToTheTargetSayHowManyReachedIt) {

@@ -50,6 +50,10 @@ class Commit(unittest.TestCase):
         self.git("add", "more")
         self.assertEqual(self.commit(), first + "-dirty")
         self.git("commit", "-qm", "second")
+        os.mkdir(os.path.join(self.root, "results"))
+        self.write("results/table", "")
+        self.git("add", "results")
+        self.assertEqual(self.commit(), self.git("rev-parse", "--short", "HEAD"), "nothing is compiled of results")
         self.git("tag", "v1")
         self.assertEqual(self.commit(), self.git("rev-parse", "--short", "HEAD"))
 

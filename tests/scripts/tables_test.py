@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "measurements"))
-runs, accuracy, same_hash, seconds, simulated = map(importlib.import_module,
-                                                    ["runs", "accuracy", "same_hash", "seconds", "simulated"])
+runs, origin, intervals, accuracy, same_hash, seconds, simulated = map(
+    importlib.import_module, ["runs", "origin", "intervals", "accuracy", "same_hash", "seconds", "simulated"])
+MADE = {"date": "2026-11-26", "commit": "abc1234", "clean": True}
 
 
 def cell(cpus, batch, *repeats, status="scaled"):
@@ -60,21 +62,40 @@ class Tables(unittest.TestCase):
         self.assertIn("| 128 | 610 scaled (600 to 700) | 305 (305 to 305) | 2.00 |", text)
         self.assertIn("| 256 | n/a: no memory | 300 scaled (300 to 300) |  |", text)
 
-    def test_equal_steps_are_found_in_epochs_of_any_length(self):
-        run = {"steps_per_epoch": 13, "val_accuracy": [0.1, 0.2, 0.3, 0.4]}
-        self.assertEqual([accuracy.after_steps(run, steps) for steps in (13, 14, 26, 52)], [0.1, 0.2, 0.2, 0.4])
+    def accuracy_text(self, right, origins=(MADE,)):
+        """`right`: by (batch, ranks) the right answers of 400 by seed, in the last epoch; ten more in the chosen one."""
+        trainings = [{"batch": batch, "ranks": ranks, "seed": seed, "steps_per_epoch": 4, "training_images": 1400,
+                      "last_epoch": {"correct": n, "images": 400}, "chosen_epoch": {"correct": n + 10, "images": 400},
+                      "loss": [1, 1, 1], "accuracy": [0, 0, 0.75], "origin": origins[seed % len(origins)]}
+                     for (batch, ranks), numbers in right.items() for seed, n in enumerate(numbers)]
+        a = argparse.Namespace(batches=[8, 32], ranks=[1, 2], seeds=[0, 1, 2], image_size=64, epochs=3,
+                               about="Photographs")
+        return accuracy.text_of(a, {"commands": ["c"], "trainings": trainings})
 
-    def test_accuracy_is_median_and_range_over_seeds(self):
-        def training(batch, seed, steps, *accuracies):
-            return {"batch": batch, "seed": seed, "steps_per_epoch": steps, "val_accuracy": list(accuracies),
-                    "accuracy": list(accuracies)}
-        trainings = [training(8, 0, 4, 0.5, 0.9, 0.7), training(8, 1, 4, 0.6, 0.6, 0.6),
-                     training(8, 2, 4, 0.1, 0.2, 0.8), training(32, 0, 1, 0.3, 0.4, 0.5)]
-        a = argparse.Namespace(batches=[8, 32], seeds=[0, 1, 2], image_size=64, epochs=3, about="Photographs")
-        text = accuracy.text_of(a, {"command": "c", "trainings": trainings})
-        self.assertIn("| 8 | 12 | 0.700 (0.600 to 0.800) | 0.800 (0.600 to 0.900) |", text)
-        self.assertIn("| 32 | 3 | 0.500 (0.500 to 0.500) |", text)
-        self.assertIn("validation accuracy after 3 steps", text)
+    def test_accuracy_is_of_held_out_images_with_intervals(self):
+        # Over seeds 0.7, 0.75, 0.8: 4.303 x 0.05 / sqrt 3 = 0.12421 on each side. Wilson of 300 in 400: 0.7053 to 0.7899.
+        # Joined: sqrt(0.12421^2 + 0.0447^2) = 0.1320 below and sqrt(0.12421^2 + 0.0399^2) = 0.1305 above.
+        text = self.accuracy_text({(8, 1): (280, 300, 320), (8, 2): (282, 299, 321), (32, 1): (200, 220, 210),
+                                   (32, 2): (200, 222, 212)})
+        self.assertIn("| 8 | 1 | 12 | 0.750 (0.618 to 0.880) | 0.775 (", text)
+        self.assertIn("| 0.750 |\n", text)
+        # +2, -1, +1 of 400: mean 0.00167, 4.303 x 0.003819 / sqrt 3 = 0.00949.
+        self.assertIn("| 2 by 1 CPU, batch 8 | +0.002 (-0.008 to +0.011) |", text)
+        self.assertIn("none of 2 differences between numbers of CPUs is shown", text)
+        self.assertIn("a difference is shown for batch 32 by 8, 2 CPUs", text)
+        self.assertIn("Made on 2026-11-26 by commit abc1234. Photographs", text)
+
+    def test_a_difference_between_numbers_of_cpus_is_said(self):
+        text = self.accuracy_text({(8, 1): (280, 281, 282), (8, 2): (300, 301, 302), (32, 1): (280, 281, 282),
+                                   (32, 2): (280, 281, 282)}, (MADE, dict(MADE, commit="def", clean=False)))
+        self.assertIn("Here a difference is shown for: 2 by 1 CPU, batch 8.", text)
+        self.assertIn("by commit def, whose files are not those of the checkout", text)
+
+    def test_wilson_is_that_of_a_published_example(self):
+        # Newcombe (1998), Statistics in Medicine 17, table I: 81 of 263, and 15 of 148.
+        for count, images, low, high in ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605)):
+            for found, expected in zip(intervals.wilson(count / images, images), (low, high)):
+                self.assertAlmostEqual(found, expected, delta=5e-5)
 
     def test_another_hash_is_not_called_the_same(self):
         def texts(*hashes):
@@ -83,7 +104,8 @@ class Tables(unittest.TestCase):
             trainings += [{"ranks": 1, "reproducible": False, "weights_hash": "x", "losses": [0.5, 0.25]},
                           {"ranks": 2, "reproducible": False, "weights_hash": "y", "losses": [0.5, 0.2525]}]
             a = argparse.Namespace(about="Photographs", image_size=64, batch=8, steps=2)
-            return same_hash.text_of(a, {"commands": {"reproducible": "r", "plain": "p"}, "trainings": trainings})
+            return same_hash.text_of(a, {"commands": {"reproducible": "r", "plain": "p"}, "origin": MADE,
+                                         "trainings": trainings})
         self.assertIn("bit for bit", texts("a", "a", "a"))
         self.assertIn("not the same", texts("a", "a", "b"))
         self.assertIn("| 2 | 0.2525 | 1.0e-02 |", texts("a", "a", "a"))
@@ -95,6 +117,40 @@ class Tables(unittest.TestCase):
             text = simulated.seconds_table(folder, {(128, 1): "878", (256, 1): ""})
         self.assertIn("| 128 | 259 simulated | n/a |\n| 128, published | 878 | N/A |", text)
         self.assertIn("| 256 | 7.31 simulated |  |\n| 256, published | N/A | N/A |", text)
+
+
+class Origin(unittest.TestCase):
+    def git(self, *words):
+        own = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false"]
+        return subprocess.run(["git", *own, *words], cwd=self.root, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(os.path.join(self.root, name)), exist_ok=True)
+        with open(os.path.join(self.root, name), "w") as file:
+            file.write(text)
+
+    def test_only_the_files_that_are_here_and_committed_will_do(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.root = holder.name
+        with unittest.mock.patch.object(origin, "ROOT", self.root):
+            self.git("init", "-q")
+            self.write("src/a", "1")
+            self.write("results/t", "1")
+            self.git("add", ".")
+            self.git("commit", "-qm", "x")
+            first = self.git("rev-parse", "--short", "HEAD").strip()
+            self.assertEqual(origin.obstacle(first), "")
+            self.write("results/t", "2")  # by the table before this one
+            self.git("commit", "-qam", "results")
+            self.assertEqual(origin.obstacle(first), "")
+            self.assertIn("changed files", origin.obstacle(first + "-dirty"))
+            self.assertIn("does not know", origin.obstacle("unknown"))
+            self.assertIn("is not here", origin.obstacle("0000000"))
+            self.write("src/a", "2")
+            self.assertIn("src/a", origin.obstacle(first))
+            self.git("commit", "-qam", "y")
+            self.assertIn("src/a", origin.obstacle(first))
 
 
 class CommandLine(unittest.TestCase):

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cells/explanation.h"
 #include "cells/plan.h"
 #include "cli/commands.h"
 #include "cli/flags/simulate_flags.h"
@@ -196,15 +197,16 @@ void print_table(const cells::CellTable& table) {
                   cell.images_per_second.value_or(0), cell.limits.what, cell.limits.why);
   }
   system::print(
-      "Simulated ({}): costs of layers measured on one machine, machines and network as in the "
-      "platform file.\n",
-      table.machine.platform);
+      "Simulated ({}): costs of layers measured on one machine ({}), machines and network as in "
+      "the "
+      "platform file. {}\n",
+      table.machine.platform, table.costs.empty() ? "none" : table.costs, cells::kSimulatedRange);
 }
 
 /// What can be forecast gets its figures, the others their reason.
 void simulate(const Config& config, system::SignalWatch& signals,
               const simulation::Simulator& simulator, const simulation::Forecast& forecast,
-              cells::CellTable& table) {
+              std::size_t validation_images, cells::CellTable& table) {
   std::vector<simulation::SimulationJob> todo;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < table.cells.size(); ++i) {
@@ -215,6 +217,7 @@ void simulate(const Config& config, system::SignalWatch& signals,
     job.steps = static_cast<int>(config.steps.value_or(2));
     job.repeats = config.repeat.value_or(3);
     job.seed = config.seed.value_or(0);
+    job.validation_images = validation_images;
     todo.push_back(std::move(job));
     places.push_back(i);
   }
@@ -319,8 +322,9 @@ int run_simulate(const Config& config, const job::Services& services,
   table.machine = forecast.machine();
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
   table.commit = services.program_build;
+  table.costs = costs.origin();
   const auto armed = services.signals->arm();
-  simulate(config, *services.signals, simulator, forecast, table);
+  simulate(config, *services.signals, simulator, forecast, source.validation.size(), table);
   const bool stopped = services.signals->stop_requested();
   if (!stopped || !holds_a_table(config)) write_folder(config, table, forecast);
   say_result(config, table);

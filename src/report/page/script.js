@@ -110,6 +110,16 @@
       + (bases.length > 1 ? ' Each batch has the ideal line of the fewest CPUs that it has a time of.' : ''));
   }
 
+  function accuracyByCpus(holder) {
+    const sets = lines(strong, strongRows, c => c.val_accuracy);
+    if (!sets.length) return null;
+    for (const p of sets.flatMap(s => s.data)) if (p.cell.val_accuracy_interval) p.range = p.cell.val_accuracy_interval;
+    const all = sets.flatMap(s => s.data.flatMap(p => p.range || [p.y]));
+    return draw(holder, 'Accuracy of validation', { type: 'line', data: { datasets: sets }, options: lineOptions(
+      logAxis(units, over(sets), over(sets)), axis('accuracy', { suggestedMin: least(all), suggestedMax: most(all) }),
+      (p, set) => `${place(p, set)}: ${p.y.toFixed(4)}`) }, null, 'Bars: 95 % over the validation images.');
+  }
+
   function efficiencyOf(cells, rows, title, name) {
     return holder => {
       const sets = lines(cells, rows, c => c.efficiency === null ? null : 100 * c.efficiency);
@@ -152,6 +162,7 @@
   const plots = {
     'seconds': seconds, 'speed-up': speedUp, 'budget': budget,
     'efficiency': efficiencyOf(strong, strongRows, 'Efficiency', 'efficiency (%)'),
+    'accuracy-by-cpus': accuracyByCpus,
     'weak': efficiencyOf(weak, weakRows, 'Weak scaling', 'weak efficiency (%)'),
     'loss': cellCurves('loss', 'Loss while training', 'loss (nats)', { units, batchOf, place }),
     'accuracy': cellCurves('accuracy', 'Accuracy while training', 'accuracy', { units, batchOf, place }),

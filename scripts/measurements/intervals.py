@@ -1,0 +1,32 @@
+"""Intervals of 95 % for means over seeds and for parts of images."""
+import math
+import statistics
+
+# Student's t: the quantile of 0.975 by degrees of freedom, as in any table of it.
+STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+           2.120, 2.110, 2.101, 2.093]
+MOST = len(STUDENT) + 1  # values
+NORMAL = 1.960
+
+
+def over_seeds(values):
+    """Mean, low and high of values that differ by seed; at least two, at most MOST."""
+    mean = statistics.fmean(values)
+    half = STUDENT[len(values) - 2] * statistics.stdev(values) / math.sqrt(len(values))
+    return mean, mean - half, mean + half
+
+
+def wilson(part, count):
+    """Low and high of a part that was seen among so many images (Wilson, 1927)."""
+    z = NORMAL ** 2 / count
+    middle = (part + z / 2) / (1 + z)
+    half = math.sqrt(z * (part * (1 - part) + z / 4)) / (1 + z)
+    return middle - half, middle + half
+
+
+def over_seeds_and_images(parts, images):
+    """Mean, low and high where all seeds were tested on the same images: on each side the distances of both intervals
+    from the mean, joined as the root of the sum of their squares (Zou and Donner, 2008), within 0 and 1."""
+    mean, low, high = over_seeds(parts)
+    least, most = wilson(mean, images)
+    return mean, max(0, mean - math.hypot(mean - low, mean - least)), min(1, mean + math.hypot(high - mean, most - mean))

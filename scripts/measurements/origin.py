@@ -1,0 +1,78 @@
+"""What a table is made by: the commit and whether it is the checkout's.
+
+scripts/tables asks it before anything is measured: origin.py [--unclean]. It ends with 2 where ./cputrain was built
+from changed files, or from files other than those here (results/ does not count), since nobody could make its figures
+again. With --unclean it goes on, and tables say so.
+"""
+import datetime
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def output(*command):
+    return subprocess.run(command, cwd=ROOT, text=True, check=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT).stdout.strip()
+
+
+def program_commit():
+    """"abc1234" or "abc1234-dirty", as the program says; "unknown" where it was not built from a checkout."""
+    return re.search(r"commit ([^,)\s]+)", output("./cputrain", "--version")).group(1)
+
+
+def obstacle(commit):
+    """Why figures of a program of this commit are not those of the files here; empty where they are."""
+    if commit.endswith("-dirty"):
+        return f"./cputrain was built from changed files (commit {commit})"
+    if not re.fullmatch("[0-9a-f]+", commit):
+        return "./cputrain does not know its commit"
+    try:
+        changed = output("git", "diff", "--name-only", commit, "--", ".", ":(exclude)results")
+    except subprocess.CalledProcessError as error:
+        return f"./cputrain is of commit {commit}, which is not here ({error.output.strip()})"
+    if not changed:
+        return ""
+    return f"./cputrain is of commit {commit}, from which files here differ ({changed.splitlines()[0]}, for instance)"
+
+
+def facts():
+    """Of now, for a table's raw data."""
+    commit = program_commit()
+    return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "commit": commit,
+            "clean": not obstacle(commit)}
+
+
+def of_run(environment):
+    """The same of a finished training, from its environment.json: of a program of another day, perhaps."""
+    commit = re.search(r"commit ([^,]+)", environment.get("build", "commit unknown")).group(1)
+    return {"date": environment["started"][:10], "commit": commit, "clean": not obstacle(commit)}
+
+
+def of_cells(table):
+    """The same of a cells.json."""
+    found = re.search(r"commit ([^,]+)", table.get("commit", ""))
+    commit = found.group(1) if found else "unknown"
+    return {"date": table.get("date") or "an unknown day", "commit": commit, "clean": not obstacle(commit)}
+
+
+def sentence(of):
+    """What a table says of `facts()`."""
+    text = f"Made on {of['date']} by commit {of['commit']}"
+    return text + ("." if of["clean"] else ", whose files are not those of the checkout that made this table.")
+
+
+def main():
+    if not os.path.exists(os.path.join(ROOT, "cputrain")):
+        sys.exit("scripts/tables: there is no ./cputrain; run scripts/build")
+    why = obstacle(program_commit())
+    if why and "--unclean" not in sys.argv[1:]:
+        print(f"scripts/tables: {why} (so nobody could make the figures again); commit, run scripts/build and try "
+              "again, or add --unclean, which the tables then say", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
