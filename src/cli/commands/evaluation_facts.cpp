@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "cells/cells.h"
-#include "cells/plan.h"
+#include "core/shell_words.h"
 #include "core/version.h"
 
 namespace cputrain::cli {
@@ -18,7 +18,7 @@ std::string command_text(const Config& config, int ranks) {
     words.push_back("--" + flag);
     if (value != "true") words.push_back(value);
   }
-  return cells::command_line(words);
+  return command_line(words);
 }
 
 std::string machine_words(const placement::Machine& machine) {
