@@ -157,16 +157,16 @@ Platform find_platform(const std::string& name, const CostTable& costs) {
 }
 
 Json to_json(const Platform& platform) {
-  Json json{{"format", kFormat},
-            {"name", platform.name},
-            {"description", platform.description},
-            {"sources", platform.sources},
-            {"nodes", platform.nodes},
-            {"cores", platform.cores},
-            {"threads_per_core", platform.threads_per_core},
-            {kMemory.list, platform.memory_by_cpus.empty()
-                               ? Json(platform.memory_gb)
-                               : to_json(platform.memory_by_cpus, kMemory)}};
+  Json json{
+      {"format", kFormat},
+      {"name", platform.name},
+      {"description", platform.description},
+      {"sources", platform.sources},
+      {"nodes", platform.nodes},
+      {"cores", platform.cores},
+      {"threads_per_core", platform.threads_per_core},
+      {kMemory.list, platform.memory_by_cpus.empty() ? Json(platform.memory_gb)
+                                                     : to_json(platform.memory_by_cpus, kMemory)}};
   if (platform.grows_with_cell) json["grows_with_cell"] = true;
   if (platform.noise) json["noise"] = *platform.noise;
   if (platform.cpu) json["cpu"] = to_json(*platform.cpu);

@@ -21,9 +21,9 @@ double in_proportion(const std::vector<PlatformPoint>&, int at);
 /// What a core computes, for machines other than the one whose costs were measured: the same share
 /// of its peak of multiply-adds is assumed.
 struct PlatformCpu {
-  double flops_per_cycle = 0;  ///< of a core, float multiply-adds as two
+  double flops_per_cycle = 0;        ///< of a core, float multiply-adds as two
   std::vector<PlatformPoint> clock;  ///< GHz by active cores
-  double second_thread_gain = 1;  ///< what two threads of a core compute, by what one does
+  double second_thread_gain = 1;     ///< what two threads of a core compute, by what one does
 
   double ghz(int active_cores) const { return in_proportion(clock, active_cores); }
 };

@@ -111,7 +111,8 @@ TEST(Platform, MayGrowWithTheCell) {
   EXPECT_EQ(json(to_json(fixed.of_cell(1))), json(to_json(fixed)));
 }
 
-// 4 GB with 2 CPUs and 20 with 10: 2 GB a CPU between; a smaller machine has no less than the first.
+// 4 GB with 2 CPUs and 20 with 10: 2 GB a CPU between; a smaller machine has no less than the
+// first.
 TEST(Platform, MayHaveMemoryByTheCellsCpus) {
   json file = growing();
   file["memory_gb"] = {{{"cpus", 2}, {"gb", 4}}, {{"cpus", 10}, {"gb", 20}}};
