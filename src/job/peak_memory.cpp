@@ -40,17 +40,16 @@ std::optional<logging::PeakMemory> measure_peaks(const TrainingJob& job) {
   if (!std::ranges::all_of(all, &OfRank::known)) return std::nullopt;
   logging::PeakMemory peaks;
   for (const NodeRoom& room : rooms) {
-    std::size_t node = 0;
+    std::uint64_t node = 0;
     for (const int rank : room.ranks) {
       const OfRank& one = all[static_cast<std::size_t>(rank)];
       node += one.held.part;
-      peaks.rank_bytes = std::max(peaks.rank_bytes, static_cast<double>(one.held.peak));
+      peaks.rank_bytes = std::max<std::uint64_t>(peaks.rank_bytes, one.held.peak);
       if (!one.has_device) continue;
-      peaks.device_bytes =
-          std::max(peaks.device_bytes.value_or(0), static_cast<double>(one.device));
+      peaks.device_bytes = std::max<std::uint64_t>(peaks.device_bytes.value_or(0), one.device);
     }
-    if (static_cast<double>(node) > peaks.node_bytes) {
-      peaks.node_bytes = static_cast<double>(node);
+    if (node > peaks.node_bytes) {
+      peaks.node_bytes = node;
       peaks.host = room.host;
     }
   }

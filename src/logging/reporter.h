@@ -90,10 +90,11 @@ struct TimeToAccuracy {
 
 /// The most memory that a training held.
 struct PeakMemory {
-  double rank_bytes = 0;  ///< resident, of the rank with most
-  double node_bytes = 0;  ///< of all ranks of the node with most, shared memory counted once
-  std::string host{};     ///< that node
-  std::optional<double> device_bytes{};  ///< taken of a device's own memory by the rank with most
+  std::uint64_t rank_bytes = 0;  ///< resident, of the rank with most
+  std::uint64_t node_bytes = 0;  ///< of all ranks of the node with most, shared memory counted once
+  std::string host{};            ///< that node
+  std::optional<std::uint64_t>
+      device_bytes{};  ///< taken of a device's own memory by the rank with most
 };
 
 /// Where the time of this process went, from its start until its results were on disk.

@@ -47,12 +47,11 @@ std::string best_weights_line(const RunEnd& end) {
 }
 
 std::string memory_line(const logging::PeakMemory& memory) {
+  const auto bytes = [](std::uint64_t count) { return bytes_text(static_cast<double>(count)); };
   std::string text =
       fmt::format("Memory at its peak: {} on host {}, shared memory counted once; {} of one rank",
-                  bytes_text(memory.node_bytes), memory.host, bytes_text(memory.rank_bytes));
-  if (memory.device_bytes) {
-    text += fmt::format(", and {} of its device", bytes_text(*memory.device_bytes));
-  }
+                  bytes(memory.node_bytes), memory.host, bytes(memory.rank_bytes));
+  if (memory.device_bytes) text += fmt::format(", {} of its device", bytes(*memory.device_bytes));
   return text;
 }
 

@@ -50,6 +50,21 @@ class DryRun(ProgramTest):
             self.assertEqual(b["gradients"] - a["gradients"], 4 * LARGE_KERNEL // 2)
         self.assertEqual([rank["rank"] for rank in plan["map"]], [0, 1])
 
+    @needs_mpi
+    def test_the_plan_is_no_less_than_what_a_training_takes(self):
+        words = ["--data", "synthetic:200", "--image-size", "64", "--batch", "32", "--threads", "1"]
+        (planned,) = self.plan(*words, ranks=2)["memory"]["nodes"]
+        done = self.expect(0, *words, "--steps", "2", "--out", "r", ranks=2, says=["Memory at its peak: "])
+        with open(self.path("r", "metrics.jsonl")) as f:
+            summary = json.loads(f.readlines()[-1])
+        measured = summary["peak_node_bytes"]
+        # Stacks of threads, kernels that are made later, and what MPI takes for messages are in no plan.
+        tolerance = 2 * 24e6
+        self.assertGreater(planned["total"] + tolerance, measured, done.stdout)
+        self.assertGreater(measured, planned["total"] - tolerance)
+        # The rank that has the weights' copy for checkpoints, too, and pages of the program.
+        self.assertGreater(2 * summary["peak_rank_bytes"], measured)
+
     def test_text(self):
         done = self.expect(0, "train", "--dry-run", "--data", "synthetic:100", "--batch", "45")
         for words in ["rank 0 on", "image cache", "2 steps per epoch", "45 images per rank"]:

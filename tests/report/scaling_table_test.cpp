@@ -46,9 +46,9 @@ TEST(ScalingTable, AxesAreSeriesAndShareATable) {
   ASSERT_EQ(tables.size(), 1u);
   EXPECT_EQ(tables[0].head, (std::vector<std::string>{"1", "2"}));
   ASSERT_EQ(tables[0].rows.size(), 4u);
-  EXPECT_EQ(tables[0].rows[0].name, "128, --allreduce auto");
+  EXPECT_EQ(tables[0].rows[0].label, "128, --allreduce auto");
   EXPECT_EQ(tables[0].rows[0].entries[1].text, "60.0");
-  EXPECT_EQ(tables[0].rows[1].name, "128, --allreduce ring");
+  EXPECT_EQ(tables[0].rows[1].label, "128, --allreduce ring");
   EXPECT_EQ(tables[0].rows[1].entries[0].text, "");
   EXPECT_EQ(tables[0].rows[1].entries[1].text, "50.0");
   EXPECT_EQ(tables[0].rows[3].entries[1].text, "40.0");

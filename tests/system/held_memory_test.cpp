@@ -30,7 +30,7 @@ TEST(HeldMemoryTest, SystemsThatDoNotSayAreNotGuessed) {
 TEST(HeldMemoryTest, APeakStays) {
   const auto before = held_memory();
   if (!before) GTEST_SKIP() << "/proc has no smaps_rollup";
-  constexpr std::size_t kBytes = 256 << 20;
+  constexpr std::size_t kBytes = 64 << 20;
   { std::vector<char> touched(kBytes, 1); }
   const auto after = held_memory();
   EXPECT_GE(after->peak, kBytes);
