@@ -1,6 +1,7 @@
 #include "core/statistics.h"
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cassert>
 #include <cmath>
 #include <numbers>
@@ -25,53 +26,8 @@ MedianInterval median_interval(std::vector<double> values, double confidence) {
   return found;
 }
 
-namespace {
-
-/// The continued fraction of the incomplete beta function, for x < (a + 1) / (a + b + 2).
-double beta_fraction(double a, double b, double x) {
-  constexpr double kTiny = 1e-300;
-  constexpr int kMostTerms = 10'000;
-  const auto away_from_zero = [](double v) { return std::fabs(v) < kTiny ? kTiny : v; };
-  double c = 1, d = 1 / away_from_zero(1 - (a + b) * x / (a + 1)), result = d;
-  for (int m = 1; m < kMostTerms; ++m) {
-    const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-    d = 1 / away_from_zero(1 + even * d);
-    c = away_from_zero(1 + even / c);
-    result *= c * d;
-    const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-    d = 1 / away_from_zero(1 + odd * d);
-    c = away_from_zero(1 + odd / c);
-    result *= c * d;
-    if (std::fabs(c * d - 1) < 1e-15) break;
-  }
-  return result;
-}
-
-}  // namespace
-
-double incomplete_beta(double a, double b, double x) {
-  if (x <= 0) return 0;
-  if (x >= 1) return 1;
-  if (x > (a + 1) / (a + b + 2)) return 1 - incomplete_beta(b, a, 1 - x);
-  const double factor = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) +
-                                 a * std::log(x) + b * std::log1p(-x));
-  return factor * beta_fraction(a, b, x) / a;
-}
-
 double student_quantile(double p, double degrees) {
-  assert(p > 0 && p < 1 && degrees > 0);
-  if (p < 0.5) return -student_quantile(1 - p, degrees);
-  // The part above t, which falls as t grows.
-  const auto above = [&](double t) {
-    return 0.5 * incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t));
-  };
-  double low = 0, high = 1;
-  while (above(high) > 1 - p && high < 1e150) high *= 2;
-  for (int i = 0; i < 200 && high - low > 1e-14 * high; ++i) {
-    const double middle = (low + high) / 2;
-    (above(middle) > 1 - p ? low : high) = middle;
-  }
-  return (low + high) / 2;
+  return boost::math::quantile(boost::math::students_t(degrees), p);
 }
 
 namespace {

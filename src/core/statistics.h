@@ -24,9 +24,6 @@ struct MedianInterval {
 };
 MedianInterval median_interval(std::vector<double> values, double confidence = 0.95);
 
-/// The regularised incomplete beta function I_x(a, b) by Lentz' continued fraction (DLMF 8.17.22).
-double incomplete_beta(double a, double b, double x);
-
 /// Student's t that a part `p` lies below, for `degrees` of freedom, whole or not.
 double student_quantile(double p, double degrees);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/crc32c.h"
+#include "event.pb.h"  // which protoc makes of event.proto
 #include "system/clock.h"
 
 namespace cputrain::logging {
@@ -24,41 +25,6 @@ std::string little_endian(T number) {
   std::memcpy(bytes.data(), &number, sizeof number);
   return bytes;
 }
-
-/// Protobuf's wire form of the few types that an Event has. Fields of a message are appended.
-class Message {
- public:
-  Message& whole(int field, std::int64_t value) {
-    varint(key(field, 0));
-    varint(static_cast<std::uint64_t>(value));
-    return *this;
-  }
-  Message& real(int field, double value) { return raw(key(field, 1), little_endian(value)); }
-  Message& real(int field, float value) { return raw(key(field, 5), little_endian(value)); }
-  Message& bytes(int field, std::string_view value) {
-    varint(key(field, 2));
-    varint(value.size());
-    text_ += value;
-    return *this;
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  static std::uint64_t key(int field, int wire_type) {
-    return static_cast<std::uint64_t>(field << 3 | wire_type);
-  }
-  void varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) text_ += static_cast<char>(value | 0x80);
-    text_ += static_cast<char>(value);
-  }
-  Message& raw(std::uint64_t field_key, std::string_view value) {
-    varint(field_key);
-    text_ += value;
-    return *this;
-  }
-
-  std::string text_;
-};
 
 std::string record(std::string_view event) {
   const std::string length = little_endian(static_cast<std::uint64_t>(event.size()));
@@ -85,16 +51,23 @@ std::uint32_t masked_crc32c(std::string_view bytes) {
 }
 
 std::string version_record(double wall_time) {
-  return record(Message().real(1, wall_time).bytes(3, "brain.Event:2").text());
+  tensorboard::Event event;
+  event.set_wall_time(wall_time);
+  event.set_file_version("brain.Event:2");
+  return record(event.SerializeAsString());
 }
 
 std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar> scalars) {
-  Message summary;
+  tensorboard::Event event;
+  event.set_wall_time(wall_time);
+  event.set_step(step);
+  tensorboard::Summary& summary = *event.mutable_summary();
   for (const Scalar& scalar : scalars) {
-    const auto value = Message().bytes(1, scalar.tag).real(2, static_cast<float>(scalar.value));
-    summary.bytes(1, value.text());
+    tensorboard::Summary::Value& value = *summary.add_value();
+    value.set_tag(scalar.tag);
+    value.set_simple_value(static_cast<float>(scalar.value));
   }
-  return record(Message().real(1, wall_time).whole(2, step).bytes(5, summary.text()).text());
+  return record(event.SerializeAsString());
 }
 
 EventFile::EventFile(const std::filesystem::path& folder, const std::string& host)

@@ -9,8 +9,7 @@
 #include "system/files.h"
 
 /// TensorBoard's event files: records of `length (8 bytes) | masked CRC of the length | data |
-/// masked CRC of the data`, each holding one `Event` message in protobuf's wire form (TensorFlow's
-/// event.proto and summary.proto). Numbers are little-endian.
+/// masked CRC of the data`, each holding one `Event` message of protobuf (event.proto). Numbers are little-endian.
 namespace cputrain::logging {
 
 struct Scalar {

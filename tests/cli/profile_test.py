@@ -32,7 +32,7 @@ class Profile(ProgramTest):
             self.assertGreater(layers["conv2d_1"][way]["seconds"], 0)
             self.assertTrue(layers["conv2d_1"][way]["algorithm"])
         for name in ("conv2d", "conv2d_3", "dense"):
-            self.assertIn("\n" + name + " ", done.stdout)
+            self.assertIn("\n" + name + " ", done.stderr)
         # Evaluations are no steps.
         self.assertGreater(profile["all_else_seconds"], 0)
 
@@ -41,7 +41,7 @@ class Profile(ProgramTest):
         self.assertEqual(done.stdout, "")
         self.assertEqual(self.read("a")["steps"], 1)
         done = self.expect(0, *SMALL, "--steps", "1", "--out", "a", "--overwrite")
-        self.assertNotIn("Profile", done.stdout)
+        self.assertNotIn("Profile", done.stdout + done.stderr)
         self.assertFalse(os.path.exists(self.path("a", "profile.json")), "an earlier run's is removed")
 
     def test_a_dry_run_has_nothing_to_profile(self):

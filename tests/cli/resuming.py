@@ -29,7 +29,8 @@ class ResumeTest(TinyTest):
         """All that a training says but times."""
         for kind in ("step", "epoch", "summary"):
             lines = [[{k: v for k, v in m.items() if k not in ("seconds", "budget", "settled", "straggler", "stolen",
-                       "cpu_wait", "images_per_second", "val_seconds", "training_seconds", "weights", "trying")}
+                       "cpu_wait", "images_per_second", "val_seconds", "training_seconds", "weights", "program",
+                       "trying")}
                       for m in self.metrics(r, kind)] for r in (run, other)]
             self.assertEqual(*lines)
         for log in ("training.csv", "history.json"):

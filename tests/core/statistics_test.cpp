@@ -81,15 +81,6 @@ TEST(Statistics, IntervalOfAMedianOfManyValues) {
   }
 }
 
-// Closed forms: I_x(1, b) = 1 - (1 - x)^b, I_x(a, 1) = x^a, I_x(2, 2) = 3 x^2 - 2 x^3.
-TEST(Statistics, IncompleteBetaHasItsClosedForms) {
-  for (const double x : {0.0, 0.01, 0.3, 0.5, 0.9, 0.999, 1.0}) {
-    EXPECT_NEAR(incomplete_beta(1, 3, x), 1 - std::pow(1 - x, 3), 1e-14);
-    EXPECT_NEAR(incomplete_beta(2.5, 1, x), std::pow(x, 2.5), 1e-14);
-    EXPECT_NEAR(incomplete_beta(2, 2, x), x * x * (3 - 2 * x), 1e-14);
-  }
-}
-
 // One degree of freedom is Cauchy's distribution, two have (2p - 1) / sqrt(2p (1 - p)); the others
 // are from printed tables.
 TEST(Statistics, StudentQuantiles) {
