@@ -5,12 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KERNELS = os.path.join(ROOT, "backends", "cuda", "kernels")
 ARCHITECTURES = ("80", "90a")
 MOST_AT_ONCE = 2
 SKIPPED = 77
+of_this_process = tempfile.TemporaryDirectory(prefix="cputrain-kernels-")
 
 
 def script():
@@ -51,6 +53,19 @@ def compiled(nvcc, file, *words):
     if done.returncode:
         sys.exit(f"{script()}: nvcc cannot compile {file}\n{done.stdout}")
     return done.stdout
+
+
+def cubin(nvcc, file, architecture):
+    """The path of what the compiler makes of a file, and what the assembler says of it. Kept in the folder that
+    KERNELS_BUILT names, if any, so that scripts which look at the same sources one after the other compile them once."""
+    folder = os.environ.get("KERNELS_BUILT") or of_this_process.name
+    path = os.path.join(folder, f"{os.path.basename(file)}.{architecture}.cubin")
+    if not os.path.exists(path + ".txt"):
+        text = compiled(nvcc, file, f"-arch=sm_{architecture}", "-Xptxas", "-v", "-cubin", "-o", path)
+        with open(path + ".txt", "w") as said:
+            said.write(text)
+    with open(path + ".txt") as said:
+        return path, said.read()
 
 
 def of_each_file(work):

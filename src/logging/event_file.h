@@ -9,7 +9,8 @@
 #include "system/files.h"
 
 /// TensorBoard's event files: records of `length (8 bytes) | masked CRC of the length | data |
-/// masked CRC of the data`, each holding one `Event` message of protobuf (event.proto). Numbers are little-endian.
+/// masked CRC of the data`, each holding one `Event` message of protobuf (event.proto). Numbers are
+/// little-endian.
 namespace cputrain::logging {
 
 struct Scalar {

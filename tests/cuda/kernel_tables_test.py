@@ -1,15 +1,17 @@
-"""The kept table of kernels' instructions is that of the kernels, and disassembled code is read as it stands."""
+"""The kept tables of what kernels take and of their instructions are those of the kernels, which are compiled once for
+both; none of them spills; and disassembled code is read as it stands."""
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = os.environ["CUDA_TESTS_ROOT"]
-SCRIPT = os.path.join(ROOT, "scripts", "kernel_instructions")
-TABLE = os.path.join(ROOT, "backends/cuda/kernels/instructions.txt")
+SCRIPTS = os.path.join(ROOT, "scripts")
+KERNELS = os.path.join(ROOT, "backends", "cuda", "kernels")
 SKIPPED = 77
-sys.path.insert(0, os.path.join(ROOT, "scripts", "gpu"))
+sys.path.insert(0, os.path.join(SCRIPTS, "gpu"))
 import sass
 
 # As nvdisasm 13.5 prints a kernel: a short loop without HMMA, and one with two of them that has a way around one.
@@ -56,7 +58,7 @@ class Reading(unittest.TestCase):
 
 class Refusals(unittest.TestCase):
     def script(self, *words, name="kernel_instructions", **environment):
-        done = subprocess.run([os.path.join(ROOT, "scripts", name), *words], text=True, capture_output=True,
+        done = subprocess.run([os.path.join(SCRIPTS, name), *words], text=True, capture_output=True,
                               env={**os.environ, **environment})
         self.assertNotIn("Traceback", done.stderr)
         return done
@@ -90,20 +92,42 @@ class Refusals(unittest.TestCase):
             self.assertRegex(done.stderr, rf"\Acheck_cuda12: {nvcc} {says}.*NVCC.*\n\Z")
 
 
-class Table(unittest.TestCase):
-    def test_the_table_is_that_of_the_kernels(self):
-        done = subprocess.run([SCRIPT], text=True, capture_output=True)
-        if done.returncode == SKIPPED:
-            self.skipTest(done.stdout.strip())
-        with open(TABLE) as file:
-            self.assertEqual(done.stdout, file.read())
-        self.assertEqual(done.returncode, 0, done.stderr)
+def kept(name):
+    with open(os.path.join(KERNELS, name)) as file:
+        return file.read()
+
+
+class Tables(unittest.TestCase):
+    def test_they_are_those_of_the_kernels(self):
+        with tempfile.TemporaryDirectory(prefix="cputrain-test-") as built:
+            for what in ("resources", "instructions"):
+                with self.subTest(what):
+                    done = subprocess.run([os.path.join(SCRIPTS, "kernel_" + what)], text=True, capture_output=True,
+                                          env={**os.environ, "KERNELS_BUILT": built})
+                    if done.returncode == SKIPPED:
+                        self.skipTest(done.stdout.strip())
+                    self.assertEqual(done.stdout, kept(what + ".txt"))
+                    self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_nothing_spills(self):
+        head, _, *rows = kept("resources.txt").splitlines()
+        self.assertRegex(head, r"^nvcc \d+\.\d+")
+        files = {name for name in os.listdir(KERNELS) if name.endswith(".cu")}
+        seen = set()
+        for row in rows:
+            name, *figures = row.split(maxsplit=7)[:7]
+            seen.add(name)
+            self.assertEqual((figures[2], figures[5]), ("0", "0"), f"spills: {row}")
+            for registers in (figures[0], figures[3]):
+                self.assertTrue(1 <= int(registers) <= 255, row)
+        with_kernels = {name for name in files if re.search("__global__", kept(name))}
+        self.assertLessEqual(with_kernels, seen)  # others have theirs from templates in headers
+        self.assertLessEqual(seen, files)
 
     def test_main_loops_have_the_products_of_their_tiles(self):
         """A warp multiplies 16 rows by 8 columns, 8 deep, with an instruction; a step is 128 bytes deep, 32 floats, and
         exact makes three products of one."""
-        with open(TABLE) as file:
-            lines = file.read().splitlines()
+        lines = kept("instructions.txt").splitlines()
         seen = set()
         for line in lines:
             product = re.search(r"gemm<Exact,GemmTile<\(GemmTileSize\)\d,(\d+),(\d+)>,\w+Problem<float>>  (.*)", line)
