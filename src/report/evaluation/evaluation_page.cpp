@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/text.h"
-#include "report/page_parts.h"
+#include "report/page/page_parts.h"
 #include "report/trainings/run_list.h"
 
 namespace cputrain::report {

@@ -1,8 +1,8 @@
-#include "report/page_parts.h"
+#include "report/page/page_parts.h"
 
 #include <utility>
 
-#include "report/page_assets.h"
+#include "report/page/page_assets.h"
 
 namespace cputrain::report {
 
