@@ -110,15 +110,18 @@ void read_results(const Lines& lines, RunFigures& figures) {
   figures.val_accuracy = accuracy_of(lines.summary, "val_accuracy", "val_loss");
   const bool answers =
       !lines.summary.contains("val_loss") || lines.summary.at("val_loss").is_number();
-  const auto bytes = [&](const char* key) { return known(lines.summary, key, 0, kMostCellBytes); };
-  figures.peak_rank_bytes = bytes("peak_rank_bytes");
-  figures.peak_node_bytes = bytes("peak_node_bytes");
-  figures.peak_device_bytes = bytes("peak_device_bytes");
   figures.had_target = lines.summary.contains("time_to_accuracy");
   if (figures.had_target && answers && lines.summary.at("time_to_accuracy").is_object()) {
     figures.seconds_to_target =
         known(lines.summary.at("time_to_accuracy"), "seconds", 0, kMostCellSeconds);
   }
+}
+
+void read_memory(const Lines& lines, RunFigures& figures) {
+  const auto bytes = [&](const char* key) { return known(lines.summary, key, 0, kMostCellBytes); };
+  figures.peak_rank_bytes = bytes("peak_rank_bytes");
+  figures.peak_node_bytes = bytes("peak_node_bytes");
+  figures.peak_device_bytes = bytes("peak_device_bytes");
 }
 
 void read_limits(const std::filesystem::path& run, RunFigures& figures) {
@@ -227,6 +230,7 @@ std::optional<RunFigures> figures_of(const std::filesystem::path& run, Wanted wa
           figures.seconds_per_epoch <= kMostCellSeconds)) {
       return std::nullopt;
     }
+    read_memory(*lines, figures);
     read_limits(run, figures);
     return figures;
   } catch (const std::exception&) {

@@ -116,7 +116,8 @@ std::string options_apart(const SeriesIdentity& own, const std::vector<SeriesIde
     const std::string value = value_in(own.options, name);
     const bool common = std::ranges::all_of(
         all, [&](const SeriesIdentity& one) { return value_in(one.options, name) == value; });
-    if (!common && !value.empty()) parts.push_back(option_text(name, value));
+    if (!common && !value.empty() && value != kOwnDefault)
+      parts.push_back(option_text(name, value));
   }
   return join(parts, ", ");
 }

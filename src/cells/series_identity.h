@@ -31,8 +31,8 @@ bool differ_in_axes_alone(SeriesIdentity, SeriesIdentity);
 /// "cpu", and what tells it from others: "cpu, AMD EPYC, 2 cores, --precision bf16".
 std::string name_of(const SeriesIdentity&, const std::vector<SeriesIdentity>& all);
 
-/// The options of a series that not all have alike: "--allreduce ring, --lr 0.1"; empty where they
-/// have.
+/// The options of a series that not all have alike, but for unnamed defaults: "--allreduce ring,
+/// --lr 0.1"; empty where there are none.
 std::string options_apart(const SeriesIdentity&, const std::vector<SeriesIdentity>& all);
 
 /// What the numbers of builds in these names mean.

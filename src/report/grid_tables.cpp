@@ -107,7 +107,8 @@ struct Chosen {
     if (!stacked) return "";
     std::vector<cells::SeriesIdentity> all;
     for (const Series* s : series) all.push_back(s->identity);
-    return ", " + cells::options_apart(one.identity, all);
+    const std::string apart = cells::options_apart(one.identity, all);
+    return apart.empty() ? "" : ", " + apart;
   }
 };
 

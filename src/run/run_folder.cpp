@@ -20,6 +20,7 @@
 #include "system/bounded_file.h"
 #include "system/clock.h"
 #include "system/files.h"
+#include "system/held_memory.h"
 
 namespace cputrain::run {
 namespace {
@@ -237,6 +238,7 @@ void copy_durably(const std::filesystem::path& from, const std::filesystem::path
 
 void write_limits(const job::Session& session, const std::filesystem::path& folder) {
   const compute::Limits limits = job::measure_together(session);
+  system::forget_peak();  // its arrays are larger than many a training
   if (!session.leads()) return;
   const nlohmann::ordered_json json{{"fma_gflops", limits.fma_gflops},
                                     {"triad_gbs", limits.triad_gbs}};

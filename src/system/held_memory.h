@@ -20,6 +20,10 @@ struct HeldMemory {
 /// Nothing where the system does not say.
 std::optional<HeldMemory> held_memory();
 
+/// The peak counts from now on, as far as the system does that (/proc/self/clear_refs): for what
+/// was held for something else than the work.
+void forget_peak();
+
 /// Of the texts of /proc/PID/status and of /proc/PID/smaps_rollup.
 std::optional<HeldMemory> held_memory_of(std::string_view status, std::string_view rollup);
 

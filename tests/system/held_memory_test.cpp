@@ -37,6 +37,8 @@ TEST(HeldMemoryTest, APeakStays) {
   EXPECT_GE(after->part, before->part);
   EXPECT_LT(before->part, kBytes);
   EXPECT_GE(after->part, kBytes * 9 / 10);
+  forget_peak();
+  EXPECT_LT(held_memory()->peak, kBytes);
 }
 
 }  // namespace
