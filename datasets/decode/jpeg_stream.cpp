@@ -88,7 +88,9 @@ data::ReadStatus reason(const JpegErrors& errors) {
       return data::ReadStatus::too_large;
     case JERR_BAD_PRECISION:
     case JERR_SOF_UNSUPPORTED:
+#if JPEG_LIB_VERSION < 70  // which Ubuntu's has not: its libjpeg-turbo is built as libjpeg 8
     case JERR_ARITH_NOTIMPL:
+#endif
     case JERR_NOT_COMPILED:
     case JERR_NOTIMPL:
     case JERR_CONVERSION_NOTIMPL:
