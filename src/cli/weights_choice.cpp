@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "cli/flags/combinations.h"
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "data/data_spec.h"
@@ -54,10 +55,23 @@ void take_data_of_run(Config& config, const std::filesystem::path& run) {
   if (!config.limit_val) config.limit_val = data->limit_validation;
 }
 
+/// What writes a result replaces the file that is there.
+void check_results_beside(const Config& config) {
+  for (const auto& [flag, file] : result_files(config)) {
+    std::error_code none;  // no such file: none is lost
+    if (!std::filesystem::equivalent(file, config.weights, none)) continue;
+    fail(ExitCode::usage,
+         fmt::format("{} {}: this file holds the weights (the result would replace "
+                     "them); name another file",
+                     flag, file));
+  }
+}
+
 void choose(Config& config, bool leads) {
   const run::NamedWeights found = run::find_weights(config.weights, leads);
   config.weights = found.file.string();
   if (leads) check_weights(config.weights);
+  check_results_beside(config);
   if (leads && !found.chosen.empty() && config.verbose != 0) system::tell(found.chosen);
   if (config.command == "eval" && config.data.empty() && !found.run.empty()) {
     take_data_of_run(config, found.run);

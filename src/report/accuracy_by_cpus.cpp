@@ -70,7 +70,7 @@ MaybeSection accuracy_by_cpus_section(const ScalingTable& table) {
        "Trainings of one seed see the same images in the same order on any number of CPUs, so what "
        "differs is rounding and what it grew to.",
        "An epoch may have been chosen by these images (--save-best, --early-stopping, a target): "
-       "`eval` on images of a test part has no such choice in it."}};
+       "eval on images of a test part has no such choice in it."}};
 }
 
 }  // namespace cputrain::report

@@ -100,6 +100,14 @@ class Answers(ProgramTest):
             self.assertEqual(base64.b64decode(image, validate=True)[:8], b"\x89PNG\r\n\x1a\n")
         self.expect(2, "eval", "--weights", "run/weights.safetensors", "--page", "-", "--json", "-",
                     says=["--page - and --json -: standard output carries one of them"])
+        self.expect(2, "eval", "--weights", "run", "--page", "a", "--json", "a", says=["one file carries one of them"])
+        with open(self.path("run/weights.safetensors"), "rb") as f:
+            weights = f.read()
+        for flag in ("--page", "--json", "--confusion"):  # by another name of the file
+            self.expect(2, "eval", "--weights", "run", flag, "run/../run/weights.safetensors",
+                        says=[f"{flag} run/../run/weights.safetensors: this file holds the weights"])
+        with open(self.path("run/weights.safetensors"), "rb") as f:
+            self.assertEqual(f.read(), weights)
 
     def test_training_and_eval_tell_the_same(self):
         self.train_classes()

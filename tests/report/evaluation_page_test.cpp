@@ -67,12 +67,38 @@ TEST(EvaluationPage, OfManyClassesTheMatrixHasThoseWithMostErrors) {
   EXPECT_EQ(document.sections.at(1).tables.at(0).rows.size(), 100u);
 }
 
+TEST(EvaluationPage, SaysHowManyOfTheWrongAnswersItShows) {
+  const auto said = [](const EvaluationFacts& facts) {
+    return evaluation_document(facts).sections.back().paragraphs.at(0);
+  };
+  EvaluationFacts facts = facts_of(3);  // 0 + 1 + 2 wrong answers
+  facts.surest_errors.resize(2);
+  EXPECT_TRUE(said(facts).starts_with("The 2 of 3 wrong answers with the highest"));
+  facts.surest_errors.resize(3);
+  EXPECT_TRUE(said(facts).starts_with("All 3 wrong answers, the highest"));
+  facts.undecided = 2;  // no image of these is shown
+  facts.surest_errors.resize(1);
+  EXPECT_TRUE(said(facts).starts_with("The only wrong answer, as"));
+  facts.undecided = 3;
+  facts.surest_errors.clear();
+  EXPECT_EQ(said(facts), "No other answer was wrong.");
+}
+
+TEST(EvaluationPage, LongNamesWrapAndManyColumnsStandUpright) {
+  EvaluationFacts facts = facts_of(2);
+  EXPECT_EQ(evaluation_page(facts).find("class=\"figures shaded many\""), std::string::npos);
+  facts.classes[1].name.assign(200, 'a');
+  EXPECT_NE(evaluation_page(facts).find("class=\"figures shaded long\""), std::string::npos);
+  EXPECT_NE(evaluation_page(facts_of(12)).find("class=\"figures shaded many\""), std::string::npos);
+}
+
 TEST(EvaluationPage, NamesAreBelowTheDataAndNoMatrixIsNoSection) {
   EvaluationFacts facts = facts_of(2);
   facts.matrix.clear();
   facts.surest_errors = {{{"image/png", "x", 1, 1}, "/d/photos/a/<1>.jpg", "a", "b", 0.75, 0.25}};
   const Document document = evaluation_document(facts);
   EXPECT_EQ(document.sections.front().id, "classes");
+  EXPECT_EQ(document.sections.front().remarks.size(), 1u);
   const Picture& picture = document.sections.back().pictures.at(0);
   EXPECT_EQ(picture.text, "answered b (0.7500), is a (0.2500)");
   EXPECT_EQ(picture.details, "a/<1>.jpg");

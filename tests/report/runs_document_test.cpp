@@ -243,5 +243,15 @@ TEST(RunsDocument, HoldsManyRuns) {
             std::vector<std::string>{"Curves are those of the first 40 runs of 200."});
 }
 
+TEST(RunsDocument, TheCardRanksATrainingAmongThoseOnItsDataAlone) {
+  RunRecord other = run("c", {0.5});
+  other.data = "/d/flowers";
+  const auto said = [](std::vector<RunRecord> runs) {
+    return runs_document(list_of(std::move(runs))).card->facts.front().second;
+  };
+  EXPECT_EQ(said({run("a", {0.7}), run("b", {0.9}), other}), "b, the best of 2");
+  EXPECT_EQ(said({run("b", {0.9}), other}), "b");
+}
+
 }  // namespace
 }  // namespace cputrain::report

@@ -106,14 +106,16 @@ void check_usual_precision(const Config& config, const CommandLineChoices& choic
   }
 }
 
-void check_standard_output(const Config& config) {
-  std::vector<std::string> there;
-  if (config.confusion == "-") there.emplace_back("--confusion -");
-  if (config.csv == "-") there.emplace_back("--csv -");
-  if (config.page == "-") there.emplace_back("--page -");
-  if (config.json == "-") there.emplace_back("--json -");
-  if (there.size() < 2) return;
-  fail(ExitCode::usage, join(there, " and ") + ": standard output carries one of them");
+void check_results(const Config& config) {
+  const auto results = result_files(config);
+  for (auto one = results.begin(); one != results.end(); ++one) {
+    for (auto other = one + 1; other != results.end(); ++other) {
+      if (one->second != other->second) continue;
+      fail(ExitCode::usage, fmt::format("{} {} and {} {}: {} carries one of them", one->first,
+                                        one->second, other->first, other->second,
+                                        one->second == "-" ? "standard output" : "one file"));
+    }
+  }
 }
 
 /// Those that were asked for, or all that the backend has.
@@ -170,6 +172,17 @@ void check_safety(Config& config) {
 
 }  // namespace
 
+std::vector<std::pair<const char*, std::string>> result_files(const Config& config) {
+  std::vector<std::pair<const char*, std::string>> files;
+  for (const auto& [flag, file] : {std::pair("--confusion", config.confusion),
+                                   {"--csv", config.csv},
+                                   {"--page", config.page},
+                                   {"--json", config.json}}) {
+    if (!file.empty()) files.emplace_back(flag, file);
+  }
+  return files;
+}
+
 void check_combinations(Config& config, const CommandLineChoices& choices) {
   const bool named_by_word = config.command == "eval" && !config.files.empty();
   if (takes_weights(config) && config.command != "export" && config.weights.empty() &&
@@ -187,7 +200,7 @@ void check_combinations(Config& config, const CommandLineChoices& choices) {
   if (config.partial && config.weights.empty()) {
     fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");
   }
-  check_standard_output(config);
+  check_results(config);
   if (config.topic == "input" && config.data.empty()) {
     fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");
   }

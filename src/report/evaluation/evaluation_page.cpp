@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -54,6 +55,8 @@ Section classes_section(const EvaluationFacts& facts) {
   table.filterable = facts.classes.size() > kMostWithRates;
   Section section{"classes", "By class", {}, {}, {}, {}};
   section.tables.push_back(std::move(table));
+  if (facts.matrix.empty())
+    section.remarks.push_back("There is no confusion matrix: the classes are too many for one.");
   return section;
 }
 
@@ -76,7 +79,7 @@ Entry matrix_entry(double count, double images, bool with_rate) {
   Entry entry = count_entry(count);
   if (images <= 0) return entry;
   entry.shade = count / images;
-  if (with_rate) entry.mark = fmt::format("{:.2f}", count / images);
+  if (with_rate && count > 0) entry.mark = fmt::format("{:.2f}", count / images);
   return entry;
 }
 
@@ -156,15 +159,23 @@ std::string name_within(const std::string& data, const std::string& name) {
   return name.starts_with(folder) ? name.substr(folder.size()) : name;
 }
 
+std::string errors_sentence(const EvaluationFacts& facts) {
+  const double wrong = facts.images - facts.correct - facts.undecided;
+  const std::size_t shown = facts.surest_errors.size();
+  if (wrong <= 0)
+    return facts.undecided > 0 ? "No other answer was wrong." : "No answer was wrong.";
+  const std::string which =
+      static_cast<double>(shown) < wrong
+          ? fmt::format("The {} of {:.0f} wrong answers with the highest probabilities", shown,
+                        wrong)
+      : shown == 1 ? "The only wrong answer"
+                   : fmt::format("All {} wrong answers, the highest probabilities first", shown);
+  return which + ", as the network saw the images. Wrong labels are often among them.";
+}
+
 Section errors_section(const EvaluationFacts& facts) {
   Section section{"errors", "Most surely wrong", {}, {}, {}, {}};
-  const double wrong = facts.images - facts.correct;
-  section.paragraphs.push_back(
-      facts.surest_errors.empty()
-          ? std::string("No answer was wrong.")
-          : fmt::format("The {} of {:.0f} wrong answers with the highest probabilities, as the "
-                        "network saw the images. Wrong labels are often among them.",
-                        facts.surest_errors.size(), wrong));
+  section.paragraphs.push_back(errors_sentence(facts));
   for (const WrongImage& image : facts.surest_errors) {
     Picture picture = image.picture;
     picture.text = fmt::format("answered {} ({:.4f}), is {} ({:.4f})", image.answer,
@@ -184,7 +195,7 @@ Card card_of(const EvaluationFacts& facts) {
   const auto add = [&](const char* name, const std::string& text) {
     if (!text.empty()) card.facts.emplace_back(name, text);
   };
-  add("loss", fmt::format("{:.4f}", facts.loss));
+  add("loss", std::isnan(facts.loss) ? "NaN" : fmt::format("{:.4f}", facts.loss));
   if (facts.among_five) add("top-5 accuracy", fmt::format("{:.4f}", *facts.among_five));
   add("classes", std::to_string(facts.classes.size()));
   add("weights", facts.weights);

@@ -40,13 +40,25 @@ bool is_shaded(const DocumentTable& table) {
   });
 }
 
-/// More of them stand upright in their heads.
-constexpr std::size_t kManyColumns = 14;
+/// More of them stand upright in their heads; those of a confusion matrix are names.
+constexpr std::size_t kManyColumns = 14, kManyClasses = 8;
+/// Longer labels of rows are broken into lines, so that figures stay in the window.
+constexpr std::size_t kLongLabel = 32;
+
+bool has_many(const DocumentTable& table) {
+  return is_shaded(table) ? table.head.size() > kManyClasses
+                          : table.filterable && table.head.size() > kManyColumns;
+}
+
+bool has_long(const DocumentTable& table) {
+  return std::ranges::any_of(
+      table.rows, [](const Row& row) { return !row.apart && row.label.size() > kLongLabel; });
+}
 
 std::string classes_of(const DocumentTable& table) {
   return std::string(table.words ? "words" : "figures") + (table.sortable ? " sortable" : "") +
          (table.filterable ? " filterable" : "") + (is_shaded(table) ? " shaded" : "") +
-         (table.filterable && table.head.size() > kManyColumns ? " many" : "");
+         (has_many(table) ? " many" : "") + (has_long(table) ? " long" : "");
 }
 
 std::string head_rows(const DocumentTable& table) {

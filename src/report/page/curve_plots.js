@@ -16,6 +16,8 @@ function byData(list, dataOf) {
     { members, suffix: groups.size > 1 ? `, data ${data || 'not known'}` : '' }));
 }
 
+const dataOfCell = cell => (figures.series.find(s => s.name === cell.series) || { about: {} }).about.data;
+
 // A set of a curve and the points that it smooths, faint behind it.
 function curveSets(set) {
   return [{ ...set, raw: set.data },
@@ -30,7 +32,7 @@ function across(key, names, redraw) {
 // Of every cell, over the images seen or over the seconds of training.
 function cellCurves(key, title, name, { units, batchOf, place }) {
   const names = { images: 'images seen', seconds: 'seconds of training steps' };
-  const one = units.replace(/s\b/g, '');
+  const unitsOf = n => (n === 1 ? units.replace(/s\b/g, '') : units);
 
   function curvesOf(list, suffix, x, switches) {
     const rows = unique(list.map(c => c.batch)), cpus = unique(list.map(c => c.cpus));
@@ -42,7 +44,7 @@ function cellCurves(key, title, name, { units, batchOf, place }) {
     const datasets = list.flatMap(c => {
       const k = kinds.indexOf(kind(c)), colour = at(colours, rows.indexOf(c.batch));
       return curveSets({
-        label: '', name: `${c.series}, ${c.cpus} ${units}, batch ${batchOf(c)}`, batch: c.batch, cpus: c.cpus, kind: kind(c), cell: c,
+        label: '', name: `${c.series}, ${c.cpus} ${unitsOf(c.cpus)}, batch ${batchOf(c)}`, batch: c.batch, cpus: c.cpus, kind: kind(c), cell: c,
         borderWidth: 1.5, pointHitRadius: 4, pointRadius: marked(c, k), pointStyle: at(shapes, k), borderColor: colour,
         backgroundColor: colour, borderDash: at(dashes, cpus.indexOf(c.cpus)),
         data: c[x].map((value, i) => ({ x: value, y: c[key][i], cell: c })),
@@ -50,7 +52,7 @@ function cellCurves(key, title, name, { units, batchOf, place }) {
     });
     const keys = [
       ...rows.map((batch, i) => ({ text: `batch ${batch}`, colour: at(colours, i), has: s => s.batch === batch })),
-      ...cpus.map((n, i) => ({ text: `${n} ${n === 1 ? one : units}`, colour: css('--soft'), dash: at(dashes, i),
+      ...cpus.map((n, i) => ({ text: `${n} ${unitsOf(n)}`, colour: css('--soft'), dash: at(dashes, i),
         has: s => s.cpus === n })),
       ...(kinds.length < 2 ? [] : kinds.map((text, i) => ({ text, colour: css('--soft'), sign: at(signs, i),
         has: s => s.kind === text }))),
@@ -66,8 +68,7 @@ function cellCurves(key, title, name, { units, batchOf, place }) {
   return (holder, redraw) => {
     const all = figures.curves || [], timed = all.some(c => c.seconds.length === c[key].length);
     const x = (timed && chosen[key]) || 'images';
-    const data = c => (figures.series.find(s => s.name === c.series) || { about: {} }).about.data;
-    return byData(all.filter(c => c[x].length === c[key].length), data).map(({ members, suffix }) => drawPlot(holder,
+    return byData(all.filter(c => c[x].length === c[key].length), dataOfCell).map(({ members, suffix }) => drawPlot(holder,
       curvesOf(members, suffix, x, timed ? across(key, names, redraw) : null)));
   };
 }

@@ -49,7 +49,7 @@ function keyButtons(keys, changed) {
       button.setAttribute('aria-pressed', String(!key.off));
       changed();
     });
-    button.setAttribute('aria-pressed', 'true');
+    button.setAttribute('aria-pressed', String(!key.off));
     button.append(sample(key), key.text);
     row.append(button);
   }
@@ -106,7 +106,7 @@ function plotImage(chart, plot, keys) {
     pen.textBaseline = 'top';
     pen.font = font(16, 600);
     pen.fillStyle = css('--ink');
-    pen.fillText(plot.title, edge, edge);
+    pen.fillText(plot.title, edge, edge, from.width);
     pen.drawImage(from, edge, edge + 1.5 * line);
     let left = edge, top = edge + 1.5 * line + from.height + 8 * scale;
     pen.font = font(13);
@@ -126,7 +126,7 @@ function plotImage(chart, plot, keys) {
         pen.stroke();
       }
       pen.fillStyle = css('--ink');
-      pen.fillText(key.text, left + 30 * scale, top);
+      pen.fillText(key.text, left + 30 * scale, top, width - edge - left - 30 * scale);
       left += room;
     }
     return top + line + edge;
@@ -147,6 +147,9 @@ function roomFor(datasets) {
     width: places < 5 ? '46rem' : places < 9 ? '60rem' : '' };
 }
 
+// By titles: what the reader hid and smoothed stays so where a plot is drawn again.
+const earlier = new Map();
+
 // Draws a plot at the end of a place: { title, config, keys, note, height, across, smoothing }. `across` lets the
 // reader choose what the points are over; `smoothing` is where its slider begins.
 function drawPlot(place, plot) {
@@ -156,7 +159,10 @@ function drawPlot(place, plot) {
   const box = document.createElement('div'), head = document.createElement('h3');
   const tools = document.createElement('div'), frame = document.createElement('div'), canvas = document.createElement('canvas');
   const room = plot.height ? { height: plot.height, width: '' } : roomFor(datasets);
-  let weight = plot.smoothing || 0;
+  const before = earlier.get(plot.title) || { keys: [], weight: plot.smoothing || 0 };
+  const state = { keys, weight: before.weight };
+  for (const key of keys) key.off = before.keys.some(other => other.off && other.text === key.text);
+  earlier.set(plot.title, state);
   head.textContent = plot.title;
   head.hidden = place.closest('section').querySelector('h2').textContent === plot.title;
   tools.className = 'tools';
@@ -172,16 +178,15 @@ function drawPlot(place, plot) {
   options.plugins = Object.assign({ legend: { display: false } }, options.plugins);
   const chart = new Chart(canvas, { ...plot.config, options, plugins: [whiskers] });
   if (plot.across) tools.append(switchButtons(plot.across));
-  if (plot.smoothing !== undefined) {
-    tools.append(smoothingSlider(weight, value => refresh(chart, keys, weight = value)));
-    refresh(chart, keys, weight);
-  }
+  const show = () => refresh(chart, keys, state.weight);
+  if (plot.smoothing !== undefined) tools.append(smoothingSlider(state.weight, value => { state.weight = value; show(); }));
   const name = fileName(plot.title), buttons = document.createElement('span');
   buttons.className = 'files';
   buttons.append(makeButton('PNG', () => savePng(name, plotImage(chart, plot, keys))),
     makeButton('CSV', () => saveCsv(name, plotRows(plot))));
   tools.append(buttons);
-  box.append(keyButtons(keys, () => refresh(chart, keys, weight)));
+  box.append(keyButtons(keys, show));
+  show();
   if (plot.note) {
     const note = document.createElement('p');
     note.textContent = plot.note;

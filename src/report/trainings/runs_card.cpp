@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/text.h"
 #include "report/grid_tables.h"
 #include "report/trainings/runs_document.h"
@@ -55,6 +57,13 @@ std::string machine_text(const RunRecord& run) {
   return join(parts, "; ");
 }
 
+/// Accuracies on other images are no rank among these.
+std::string training_text(const RunList& list) {
+  const RunRecord& run = list.runs.front();
+  const auto alike = std::ranges::count(list.runs, run.data, &RunRecord::data);
+  return alike > 1 ? fmt::format("{}, the best of {}", run.name, alike) : run.name;
+}
+
 }  // namespace
 
 Card runs_card(const RunList& list) {
@@ -66,8 +75,7 @@ Card runs_card(const RunList& list) {
   const auto add = [&](const char* name, const std::string& text) {
     if (!text.empty()) card.facts.emplace_back(name, text);
   };
-  if (list.runs.size() > 1)
-    add("training", fmt::format("{}, the best of {}", run.name, list.runs.size()));
+  if (list.runs.size() > 1) add("training", training_text(list));
   add("machine", machine_text(run));
   add("time", time_text(run));
   if (const auto rate = run.images_per_second()) add("images/s", figure_text(*rate));
