@@ -43,7 +43,7 @@ bool is_shaded(const DocumentTable& table) {
 /// More of them stand upright in their heads; those of a confusion matrix are names.
 constexpr std::size_t kManyColumns = 14, kManyClasses = 8;
 /// Longer labels of rows are broken into lines, so that figures stay in the window.
-constexpr std::size_t kLongLabel = 32;
+constexpr std::size_t kLongLabel = 24;
 
 bool has_many(const DocumentTable& table) {
   return is_shaded(table) ? table.head.size() > kManyClasses

@@ -15,6 +15,12 @@ const most = list => list.reduce((a, b) => Math.max(a, b), -Infinity);
 const at = (list, i) => list[i % list.length];
 const unique = list => [...new Set(list)].sort((a, b) => a - b);
 const short = v => v === 0 ? '0' : Math.abs(v) >= 100 ? v.toFixed(0) : String(Number(v.toPrecision(3)));
+// As many digits as tell a tick from the next.
+const tickText = (v, i, ticks) => {
+  if (ticks.length < 2) return short(v);
+  const digits = 1 + Math.ceil(-Math.log10(Math.abs(ticks[1].value - ticks[0].value)));
+  return String(Number(v.toFixed(Math.max(0, Math.min(20, digits)))));
+};
 const small = () => window.innerWidth < 640;
 
 function axis(title, more) {
@@ -22,7 +28,7 @@ function axis(title, more) {
     title: { display: true, text: title, color: css('--ink'), font: { size: small() ? 11 : 13 } },
     grid: { color: css('--line'), borderColor: css('--soft') },  // Chart.js 3
     border: { color: css('--soft') },                            // and 4
-    ticks: { color: css('--soft'), font: { size: small() ? 10 : 12 }, callback: short, maxRotation: 0 },
+    ticks: { color: css('--soft'), font: { size: small() ? 10 : 12 }, callback: tickText, maxRotation: 0 },
   }, more);
 }
 
