@@ -26,11 +26,11 @@ class ResumeTest(TinyTest):
         return sorted(int(os.path.basename(f)[5:]) for f in glob.glob(self.path(run, "ckpt-*")))
 
     def same(self, run, other):
-        """All that a training says but times."""
+        """All that a training says but times and memory."""
         for kind in ("step", "epoch", "summary"):
             lines = [[{k: v for k, v in m.items() if k not in ("seconds", "budget", "settled", "straggler", "stolen",
                        "cpu_wait", "images_per_second", "val_seconds", "training_seconds", "weights", "program",
-                       "trying")}
+                       "trying", "peak_rank_bytes", "peak_node_bytes")}
                       for m in self.metrics(r, kind)] for r in (run, other)]
             self.assertEqual(*lines)
         for log in ("training.csv", "history.json"):

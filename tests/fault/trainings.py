@@ -15,7 +15,7 @@ WORDS = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--batch", 
          "--no-skip-zeros", "--out", "run"]
 # Figures of a line that depend on time, and so on nothing else.
 TIMES = ("seconds", "budget", "settled", "straggler", "stolen", "cpu_wait", "images_per_second", "val_seconds",
-         "training_seconds", "weights", "program", "trying")
+         "training_seconds", "weights", "program", "trying", "peak_rank_bytes", "peak_node_bytes")
 
 
 class FaultTest(TinyTest):
