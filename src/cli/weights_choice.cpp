@@ -68,7 +68,7 @@ void check_results_beside(const Config& config) {
 }
 
 void choose(Config& config, bool leads) {
-  const run::NamedWeights found = run::find_weights(config.weights, leads);
+  const run::NamedWeights found = run::find_weights(config.weights);
   config.weights = found.file.string();
   if (leads) check_weights(config.weights);
   check_results_beside(config);

@@ -48,10 +48,11 @@ fs::path run_of(const fs::path& file) {
 }
 
 /// Its folder; empty where the run has no whole one.
-fs::path newest_checkpoint(const fs::path& run, bool verify) {
+fs::path newest_checkpoint(const fs::path& run) {
   for (const checkpoint::Found& found : checkpoint::list(run)) {
-    if (!is_checkpoint(found.folder)) continue;
-    if (!verify || checkpoint::fault_of(found.folder).empty()) return found.folder;
+    if (is_checkpoint(found.folder) && checkpoint::fault_of(found.folder).empty()) {
+      return found.folder;
+    }
   }
   return {};
 }
@@ -82,7 +83,7 @@ std::string newest_run_within(const fs::path& folder) {
 }
 
 /// Weights that a run's folder stands for. --save-best says which of them are wanted.
-NamedWeights weights_of_run(const fs::path& run, bool verify) {
+NamedWeights weights_of_run(const fs::path& run) {
   const fs::path best = run / kBestName, last = run / kWeightsName;
   if (is_there(best)) {
     const char* others = is_there(last) ? "; those of its end are in " : "";
@@ -92,7 +93,7 @@ NamedWeights weights_of_run(const fs::path& run, bool verify) {
             run};
   }
   if (!is_there(last) || !is_finished(run)) {
-    const fs::path newest = newest_checkpoint(run, verify);
+    const fs::path newest = newest_checkpoint(run);
     if (!newest.empty()) {
       return {newest / checkpoint::kModelName,
               "of the newest checkpoint, since the run is not finished", run};
@@ -111,7 +112,7 @@ std::string text_of(const nlohmann::json& flags, const char* name) {
 
 }  // namespace
 
-NamedWeights find_weights(const fs::path& named, bool verify) {
+NamedWeights find_weights(const fs::path& named) {
   std::error_code ignored;
   if (!fs::is_directory(named, ignored)) return {named, "", run_of(named)};
   const fs::path folder = without_slash(named);
@@ -120,7 +121,7 @@ NamedWeights find_weights(const fs::path& named, bool verify) {
     const fs::path file = folder / checkpoint::kModelName;
     found = {file, "of the checkpoint", run_of(file)};
   } else {
-    found = weights_of_run(folder, verify);
+    found = weights_of_run(folder);
   }
   found.chosen =
       fmt::format("--weights {}: takes {}, {}", named.string(), found.file.string(), found.chosen);

@@ -17,9 +17,10 @@ struct NamedWeights {
 
 /// A file stands for itself, and so does a name that nothing has. The folder of a run stands for
 /// its best weights where it keeps them, else for those of its end; where it is not finished, for
-/// its newest checkpoint. A checkpoint's folder stands for its weights. `verify` reads all of a
-/// checkpoint before it is chosen. Error(data) for a folder that has none of them.
-NamedWeights find_weights(const std::filesystem::path& named, bool verify);
+/// its newest whole checkpoint, all of which is read before it is chosen, so that all ranks choose
+/// the same. A checkpoint's folder stands for its weights. Error(data) for a folder that has none
+/// of them.
+NamedWeights find_weights(const std::filesystem::path& named);
 
 /// What a run's config.json says of its data, beside what its weight files say.
 struct RunData {

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "checkpoint/names.h"
+#include "checkpoint/writer.h"
 #include "core/error.h"
 #include "run/run_folder.h"
 #include "tests/support/temporary_folder.h"
@@ -20,24 +21,27 @@ class RunWeights : public ::testing::Test {
     std::ofstream(at(name)) << text;
   }
   void put_checkpoint(std::uint64_t step) {
-    for (const char* file : {checkpoint::kManifestName, checkpoint::kModelName})
-      put(checkpoint::name_of(step) + "/" + file);
+    checkpoint::Writer writer(folder_.path(), step);
+    for (const char* file : {checkpoint::kModelName, checkpoint::kOptimizerName,
+                             checkpoint::kRanksName, checkpoint::kStateName})
+      std::ofstream(writer.folder() / file) << "x";
+    writer.commit();
   }
   void finish() { put("metrics.jsonl", "{\"type\":\"summary\",\"outcome\":\"finished\"}\n"); }
 
   std::filesystem::path at(const std::string& name) const { return folder_.path() / name; }
-  std::filesystem::path found() const { return find_weights(folder_.path(), false).file; }
+  std::filesystem::path found() const { return find_weights(folder_.path()).file; }
 
   testing::TemporaryFolder folder_;
 };
 
 TEST_F(RunWeights, AFileStandsForItself) {
-  const NamedWeights named = find_weights("nowhere/w.safetensors", true);
+  const NamedWeights named = find_weights("nowhere/w.safetensors");
   EXPECT_EQ(named.file, "nowhere/w.safetensors");
   EXPECT_EQ(named.chosen, "");
   EXPECT_EQ(named.run, "");
   put(kWeightsName), put(kConfigName, "{}");
-  EXPECT_EQ(find_weights(at(kWeightsName), true).run, folder_.path());
+  EXPECT_EQ(find_weights(at(kWeightsName)).run, folder_.path());
 }
 
 TEST_F(RunWeights, BestGoBeforeLastAndTheseBeforeCheckpoints) {
@@ -57,8 +61,9 @@ TEST_F(RunWeights, ACheckpointThatIsNotWholeIsPassedOver) {
   put_checkpoint(7), put_checkpoint(21);
   std::filesystem::remove(at(checkpoint::name_of(21)) / checkpoint::kManifestName);
   EXPECT_EQ(found(), at(checkpoint::name_of(7)) / checkpoint::kModelName);
+  std::ofstream(at(checkpoint::name_of(7)) / checkpoint::kModelName) << "y";
   try {
-    find_weights(folder_.path(), true);  // the manifest is none
+    found();  // what the manifest says of the other is not true any more
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::data);
@@ -71,7 +76,7 @@ TEST_F(RunWeights, ACheckpointKnowsItsRun) {
   const auto folder = at(checkpoint::name_of(7));
   for (const std::filesystem::path& named :
        {folder, folder / "", folder / checkpoint::kModelName}) {
-    const NamedWeights found = find_weights(named, false);
+    const NamedWeights found = find_weights(named);
     EXPECT_EQ(found.file, folder / checkpoint::kModelName);
     EXPECT_TRUE(std::filesystem::equivalent(found.run, folder_.path()));
   }
