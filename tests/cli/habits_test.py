@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import PROGRAM, mpirun, needs_mpi
+from program import MPIRUN, PROGRAM, mpirun, needs_mpi
 from tiny import TinyTest
 
 
@@ -180,6 +180,13 @@ class RunFolders(HabitsTest):
                 f.writelines(lines[:-1])
             os.remove(self.path("runs/a/weights.safetensors"))
             self.same(self.result("eval", "--weights", "runs/a", says=[newest, "is not finished"]), last)
+            older = "ckpt-000000001"
+            shutil.copytree(self.path("runs/a", newest), self.path("runs/a", older))
+            os.truncate(self.path("runs/a", newest, "model.safetensors"), 0)
+            for ranks in (0, 2) if MPIRUN else (0,):  # each looks for itself
+                done = self.expect(0, "eval", "--weights", "runs/a", "--threads", "1", ranks=ranks)
+                self.assertIn(f"takes runs/a/{older}/model.safetensors", done.stderr)
+            shutil.rmtree(self.path("runs/a", older))
             os.remove(self.path("runs/a", newest, "MANIFEST"))
             self.result("eval", "--weights", "runs/a", code=65, says=["holds no weights", "neither ended nor"])
         self.result("eval", "--weights", "runs", code=65, says=["is not that of a run", "its newest run is runs/a"])
@@ -245,6 +252,9 @@ class Tables(HabitsTest):
         done = self.expect(65, "predict", *weights, "--csv", "-", *files)
         with open(self.path("p.csv"), newline="", encoding="utf-8") as f:
             self.assertEqual(done.stdout, f.read().replace("\r\n", "\n"))
+        for more, idle in (([], 1), (["--json", "q.json"], 0)):  # JSON has as many classes as --top says
+            done = self.expect(0, "predict", *weights, "--csv", "-", "--top", "1", *more, "d")
+            self.assertEqual(done.stderr.count("--top 1 changes nothing"), idle, done.stderr)
         self.expect(2, "predict", *weights, "--csv", "-", "--json", "-", "d", says=["carries one of them"])
         self.expect(74, "predict", *weights, "--csv", "no/such/p.csv", "d", says=["no/such/p.csv"])
 

@@ -58,6 +58,7 @@ bool has_buckets(const job::TrainingJob& job) {
 std::string reason_of_buckets(const job::TrainingJob& job) {
   if (has_buckets(job)) return "";
   if (is_alone(job)) return "with one rank, whose gradients stay where they are";
+  if (spec_of(job).flags.reproducible) return "with --reproducible, which sums leaf by leaf";
   return job.session().nodes.nodes() == 1
              ? "on one node, whose ranks sum whole gradients over shared memory"
              : "where gradients do not travel during backward";
@@ -74,9 +75,10 @@ std::string reason_of_scaling(const job::TrainingJob& job) {
 
 std::string reason_of_warmup(const job::TrainingJob& job) {
   const optim::LearningRateOptions& rate = spec_of(job).learning_rate;
-  return when(rate.warmup_epochs > 0 && rate.n == 1.0,
-              "here: it begins at rate / n, and n is 1 (without --lr-scale and --base-batch it "
-              "begins at 0)");
+  return when(
+      rate.warmup_epochs > 0 && rate.n && *rate.n <= 1.0,
+      "here: it begins at rate / n, and n is 1 or less (without --lr-scale and --base-batch it "
+      "begins at 0)");
 }
 
 std::string reason_of_schedule(const job::TrainingJob& job) {
@@ -143,7 +145,9 @@ constexpr Row kRows[] = {
     {"eval", "limit-train",
      [](const Config&) { return std::string("in eval, which learns nothing"); }},
     {"predict", "top",
-     [](const Config& c) { return when(c.csv == "-", "in --csv, which has all classes"); }},
+     [](const Config& c) {
+       return when(c.csv == "-" && c.json.empty(), "in --csv, which has all classes");
+     }},
     {"data", "backend", reason_of_data_command},
     {"data", "precision", reason_of_data_command},
     {"data", "no-winograd", reason_of_data_command},
