@@ -48,11 +48,12 @@ std::string best_weights_line(const RunEnd& end) {
 
 std::string memory_line(const logging::PeakMemory& memory) {
   const auto bytes = [](std::uint64_t count) { return bytes_text(static_cast<double>(count)); };
-  std::string text =
-      fmt::format("Memory at its peak: {} on host {}, shared memory counted once; {} of one rank",
-                  bytes(memory.node_bytes), memory.host, bytes(memory.rank_bytes));
-  if (memory.device_bytes) text += fmt::format(", {} of its device", bytes(*memory.device_bytes));
-  return text;
+  const std::string device =
+      memory.device_bytes ? fmt::format(", {} of its device", bytes(*memory.device_bytes)) : "";
+  return fmt::format(
+      "Memory at its peak: {} of one rank, files that it maps included{}; {} on host {}, without "
+      "files and with shared memory counted once",
+      bytes(memory.rank_bytes), device, bytes(memory.node_bytes), memory.host);
 }
 
 }  // namespace

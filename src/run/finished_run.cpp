@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "core/error.h"
+#include "core/shell_words.h"
 #include "core/strict_json.h"
 #include "job/training_end.h"
 #include "job/training_identity.h"
@@ -169,7 +170,7 @@ void check_finished(const job::Session& session, const std::filesystem::path& fo
       fmt::format("--resume auto: the training in {} is finished, and it is another one than this, "
                   "see above (nothing would be trained); name another --out, repeat its flags "
                   "(--config {} has them), or replace it with --overwrite in place of --resume{}",
-                  folder.string(), (folder / kConfigName).string(),
+                  folder.string(), quoted((folder / kConfigName).string()),
                   train_on_advice(session, spec, rows, folder, folder)));
 }
 

@@ -7,6 +7,7 @@
 
 #include "checkpoint/names.h"
 #include "core/error.h"
+#include "core/shell_words.h"
 #include "job/training_end.h"
 #include "job/training_identity.h"
 #include "run/finished_run.h"
@@ -261,7 +262,7 @@ void check_same_training(const job::Session& session, const std::filesystem::pat
          fmt::format("--resume: {} is of another training, see above (what follows would be "
                      "neither of the two); repeat its flags (--config {} has them), or name "
                      "another --out{}",
-                     checkpoint.string(), (checkpoint.parent_path() / kConfigName).string(),
+                     checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
                      train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
   }
   const train::TrainOptions end = job::end_of(spec);
