@@ -44,7 +44,8 @@ void require_room(const Session& session, const TrainingMemory& memory) {
   constexpr std::size_t kHeap = std::size_t{64} << 20;  // of libraries, reports, messages
   const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
   const std::size_t arrays = mine.elsewhere > 0 ? 0 : mine.state + mine.snapshot;
-  system::MemoryToCome room{.own = arrays + mine.snapshot_host + mine.batches + kHeap, .shared = 0};
+  system::MemoryToCome room{
+      .own = arrays + mine.snapshot_host + mine.written + mine.batches + kHeap, .shared = 0};
   const bool alone = session.communicator->size() == 1;
   (alone ? room.own : room.shared) += memory.shared.cache;
   require_threads(session, threads_beside(session), room);

@@ -43,11 +43,13 @@ struct RankMemory {
   /// The copy of rank 0 that checkpoints are written from: where arrays lie, and in the host's
   /// memory.
   std::size_t snapshot = 0, snapshot_host = 0;
+  /// The largest array of rank 0 as files have it, while it is written; in the host's memory.
+  std::size_t written = 0;
 
   /// Of the host.
   std::size_t to_come() const {
-    return weights + gradients + state + workspace + batches + copy + snapshot + snapshot_host -
-           elsewhere;
+    return weights + gradients + state + workspace + batches + copy + snapshot + snapshot_host +
+           written - elsewhere;
   }
   /// The same with --checkpoint-every 0.
   RankMemory without_snapshot() const;

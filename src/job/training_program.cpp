@@ -138,6 +138,13 @@ bool Compilation::compile_sharded() {
   return false;
 }
 
+/// Bytes; backends make it whole from their own order of its numbers.
+std::size_t largest_array(const compute::ParameterLayout& layout) {
+  std::size_t count = 0;
+  for (const compute::Parameter& p : layout.parameters) count = std::max(count, p.count);
+  return count * size_of(layout.dtype);
+}
+
 }  // namespace
 
 CompiledTraining compile_training(const Session& session, const TrainingPlan& plan,
@@ -159,6 +166,7 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
   const SnapshotBytes snapshot = snapshot_bytes(session, plan, compiled);
   mine.snapshot = snapshot.arrays;
   mine.snapshot_host = snapshot.host;
+  if (session.leads()) mine.written = largest_array(layout);
   if (!session.backend->memory().is_host()) {
     mine.copy = taken.own_weights;
     mine.elsewhere =

@@ -145,7 +145,7 @@ class LockedMemory(TinyTest):
         self.assertEqual(rank["checkpoint_copy"], rank["weights"] + rank["optimizer_state"])
         self.assertEqual(rank["backend_memory"], sum(parts))
         self.assertNotIn("backend_memory", on_host)
-        of_host = rank["batches_in_flight"] + rank["checkpoint_parts_of_ranks"]
+        of_host = rank["batches_in_flight"] + rank["checkpoint_parts_of_ranks"] + rank["array_being_written"]
         self.assertEqual(rank["checkpoint_parts_of_ranks"], 2 * 4 * 8)  # batch normalization's statistics
         self.assertEqual(rank["total"] - rank["process"], sum(parts) + of_host)
         # Of the node, what lies there is no part.

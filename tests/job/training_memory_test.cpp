@@ -72,6 +72,10 @@ TEST(TrainingMemory, WithoutCheckpointsThereIsNoCopy) {
   EXPECT_EQ(memory.without_snapshot().too_small(), nullptr);
   EXPECT_EQ(memory.without_snapshot().needed(memory.rooms[0]), 1200u);
   EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 1);  // (234 - 35) / 100
+  memory.ranks[0].written = 4;  // with or without them
+  EXPECT_EQ(memory.needed(memory.rooms[0]), 1239u);
+  EXPECT_EQ(memory.without_snapshot().needed(memory.rooms[0]), 1204u);
+  memory.ranks[0].written = 0;
   memory.ranks[0].elsewhere = 97 + 30;
   EXPECT_EQ(memory.ranks[0].to_come(), 3u + 5);
   EXPECT_EQ(memory.ranks[0].without_snapshot().elsewhere, 97u);

@@ -55,6 +55,7 @@ Json memory_json(const job::Session& session, const job::TrainingMemory& memory)
                      {"batches_in_flight", rank.batches},
                      {"checkpoint_copy", rank.snapshot},
                      {"checkpoint_parts_of_ranks", rank.snapshot_host},
+                     {"array_being_written", rank.written},
                      {"process", rank.process},
                      {"total", rank.total()}});
     if (rank.elsewhere > 0) {
@@ -105,6 +106,7 @@ std::string parts_text(const job::RankMemory& rank) {
   add("workspace", rank.workspace);
   add("copy of the weights", rank.copy);
   add("copy for checkpoints", rank.snapshot + rank.snapshot_host);
+  add("array being written", rank.written);
   add("batches in flight", rank.batches);
   add("the process itself", rank.process);
   const std::string text = "(" + join(parts, ", ") + ")";
