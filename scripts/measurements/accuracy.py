@@ -32,10 +32,14 @@ def held_out(data):
     return os.path.join(data, found[0])
 
 
+def flags(a, batch, seed):
+    return {"data": os.path.join(a.data, "train"), "validation-split": VALIDATION, "image-size": str(a.image_size),
+            "batch": str(batch), "epochs": str(a.epochs), "seed": str(seed), "threads": "1"}
+
+
 def command(a, batch, ranks, seed):
-    return runs.on_ranks(ranks, "--data", os.path.join(a.data, "train"), "--validation-split", VALIDATION,
-                         "--image-size", str(a.image_size), "--batch", str(batch), "--epochs", str(a.epochs),
-                         "--seed", str(seed), "--threads", "1", "--save-best")
+    given = [word for name, value in flags(a, batch, seed).items() for word in (f"--{name}", value)]
+    return runs.on_ranks(ranks, *given, "--save-best")
 
 
 def evaluation(a, weights):
@@ -44,9 +48,17 @@ def evaluation(a, weights):
 
 def tested(a, folder, name):
     """Right answers among the held-out images, and how many there are."""
-    found = json.loads(runs.run([*evaluation(a, os.path.join(folder, name)), "--threads", "1", "--verbose", "0",
-                                 "--json", "-"]))
+    found = json.loads(runs.run([*evaluation(a, os.path.join(folder, name)), "--threads", "1", "--json", "-"]))
     return {"correct": found["correct"], "images": found["images"]}
+
+
+def refuse_other_flags(folder, wanted):
+    """A finished training stands for one with the same flags alone."""
+    with open(os.path.join(folder, "config.json")) as f:
+        there = json.load(f)
+    for name, value in wanted.items():
+        if str(there.get(name)) != value:
+            sys.exit(f"{folder} holds a training with --{name} {there.get(name)}, not {value}; name another OUT")
 
 
 def training(a, batch, ranks, seed):
@@ -55,6 +67,7 @@ def training(a, batch, ranks, seed):
     if not runs.metrics(folder):
         runs.run([*command(a, batch, ranks, seed), "--checkpoint-every", "0", "--verbose", "0", "--overwrite", "--out",
                   folder])
+    refuse_other_flags(folder, flags(a, batch, seed))
     lines = runs.metrics(folder)
     epochs = [line for line in lines if line["type"] == "epoch"]
     last, best = (tested(a, folder, name) for name in ("weights.safetensors", "best.safetensors"))
@@ -135,7 +148,7 @@ def text_of(a, result):
     trainings = result["trainings"]
     images = trainings[0]["last_epoch"]["images"]
     made = {origin.sentence(t["origin"]) for t in trainings}
-    text = (f"{' '.join(sorted(made))} {a.about}, {a.image_size}x{a.image_size} pixels, {a.epochs} epochs, one "
+    text = (f"{' '.join(sorted(made))} {a.about[:1].upper()}{a.about[1:]}, {a.image_size}x{a.image_size} pixels, {a.epochs} epochs, one "
             f"rank of one thread for each CPU. {trainings[0]['training_images']:,} images train, a part of `train` that is "
             f"kept validates after each epoch, and {images:,} other images test: no epoch was chosen by them. The chosen "
             "epoch is that of the lowest validation loss.\n\nEach figure is the mean of seeds "

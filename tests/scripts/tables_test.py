@@ -9,6 +9,9 @@ import tempfile
 import unittest
 import unittest.mock
 
+from images import write_png
+from program import needs_mpi
+
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "measurements"))
@@ -117,6 +120,29 @@ class Tables(unittest.TestCase):
             text = simulated.seconds_table(folder, {(128, 1): "878", (256, 1): ""})
         self.assertIn("| 128 | 259 simulated | n/a |\n| 128, published | 878 | N/A |", text)
         self.assertIn("| 256 | 7.31 simulated |  |\n| 256, published | N/A | N/A |", text)
+
+
+@needs_mpi
+class Accuracy(unittest.TestCase):
+    def test_trainings_are_run_once_and_stand_for_no_others(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for part, count in [("train", 8), ("test", 2)]:
+                for i in range(count):
+                    for value, name in enumerate(["cat", "dog"]):
+                        images = os.path.join(folder, "data", part, name)
+                        os.makedirs(images, exist_ok=True)
+                        write_png(os.path.join(images, f"{i}.png"), [[(200 * value, i, 0)] * 8] * 8)
+            os.symlink(os.environ["CPUTRAIN"], os.path.join(folder, "cputrain"))
+            a = argparse.Namespace(out=os.path.join(folder, "out"), data=os.path.join(folder, "data"), image_size=64,
+                                   epochs=1)
+            with unittest.mock.patch.object(runs, "ROOT", folder):
+                first = accuracy.training(a, 8, 1, 0)
+                self.assertEqual((first["training_images"], first["last_epoch"]["images"]), (14, 4))
+                with unittest.mock.patch.object(accuracy, "command", side_effect=AssertionError("run again")):
+                    self.assertEqual(accuracy.training(a, 8, 1, 0), first)
+                    a.epochs = 2
+                    with self.assertRaisesRegex(SystemExit, "--epochs 1, not 2; name another OUT"):
+                        accuracy.training(a, 8, 1, 0)
 
 
 class Origin(unittest.TestCase):
