@@ -60,7 +60,7 @@ Kept kept_in(const std::filesystem::path& folder) {
     Kept kept;
     json.at("order").get_to(kept.order);
     for (const auto& [batch, images] : json.at("images").items()) {
-      kept.images[value_from<std::size_t>(batch)] = images.get<std::size_t>();
+      kept.images[value_from<std::size_t>(batch)] = value_from<std::size_t>(images.dump());
     }
     return kept;
   } catch (const std::exception& error) {

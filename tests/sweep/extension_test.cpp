@@ -68,7 +68,8 @@ TEST(ExtensionTest, WhatIsKeptComesBackFromItsFile) {
   const auto file = folder.path() / kKeptName;
   std::ofstream(file) << to_json(kept).dump();
   EXPECT_EQ(kept_in(folder.path()), kept);
-  for (const char* damaged : {"{", "{\"order\":[]}", "{\"order\":[],\"images\":{\"x\":1}}", "[]"}) {
+  for (const char* damaged : {"{", "{\"order\":[]}", "{\"order\":[],\"images\":{\"x\":1}}",
+                              "{\"order\":[],\"images\":{\"8\":-1}}", "[]"}) {
     std::ofstream(file) << damaged;
     EXPECT_THROW(kept_in(folder.path()), Error) << damaged;
   }
