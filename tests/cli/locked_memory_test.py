@@ -56,7 +56,7 @@ class LockedMemory(TinyTest):
     def test_auto_takes_replicas(self):
         text = self.tiny(0, "run", "data", ranks=2).stderr
         self.assertIn("Exchange: a replica on every rank", text)
-        self.assertNotIn("shared memory", text)
+        self.assertNotIn("over the node's shared memory", text)
 
     @needs_mpi
     def test_what_needs_the_hosts_memory_says_so(self):

@@ -72,7 +72,7 @@ TEST(TrainingMemory, WithoutCheckpointsThereIsNoCopy) {
   EXPECT_EQ(memory.without_snapshot().too_small(), nullptr);
   EXPECT_EQ(memory.without_snapshot().needed(memory.rooms[0]), 1200u);
   EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 1);  // (234 - 35) / 100
-  memory.ranks[0].written = 4;  // with or without them
+  memory.ranks[0].written = 4;                            // with or without them
   EXPECT_EQ(memory.needed(memory.rooms[0]), 1239u);
   EXPECT_EQ(memory.without_snapshot().needed(memory.rooms[0]), 1204u);
   memory.ranks[0].written = 0;
