@@ -57,7 +57,8 @@ def compiled(nvcc, file, *words):
 
 def cubin(nvcc, file, architecture):
     """The path of what the compiler makes of a file, and what the assembler says of it. Kept in the folder that
-    KERNELS_BUILT names, if any, so that scripts which look at the same sources one after the other compile them once."""
+    KERNELS_BUILT names, if any, so that scripts which look at the same sources, one after the other, compile them
+    once."""
     folder = os.environ.get("KERNELS_BUILT") or of_this_process.name
     path = os.path.join(folder, f"{os.path.basename(file)}.{architecture}.cubin")
     if not os.path.exists(path + ".txt"):

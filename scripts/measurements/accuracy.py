@@ -71,11 +71,11 @@ def training(a, batch, ranks, seed):
     lines = runs.metrics(folder)
     epochs = [line for line in lines if line["type"] == "epoch"]
     last, best = (tested(a, folder, name) for name in ("weights.safetensors", "best.safetensors"))
-    print(f"batch {batch}, {ranks} ranks, seed {seed}: {last['correct']} of {last['images']} after {len(epochs)} epochs",
-          file=sys.stderr, flush=True)
+    print(f"batch {batch}, {ranks} ranks, seed {seed}: {last['correct']} of {last['images']} after {len(epochs)} "
+          "epochs", file=sys.stderr, flush=True)
     return {"batch": batch, "ranks": ranks, "seed": seed, "steps_per_epoch": epochs[0]["steps"],
-            "training_images": epochs[0]["images"], "origin": runs.origin_of(folder), "weights_hash": lines[-1]["weights_hash"],
-            "last_epoch": last, "chosen_epoch": best,
+            "training_images": epochs[0]["images"], "origin": runs.origin_of(folder),
+            "weights_hash": lines[-1]["weights_hash"], "last_epoch": last, "chosen_epoch": best,
             **{key: [epoch[key] for epoch in epochs] for key in ("loss", "accuracy", "val_loss", "val_accuracy")}}
 
 
@@ -106,7 +106,7 @@ def row(trainings):
 
 
 def difference(these, others):
-    """Of two groups of trainings with the same seeds, of the last epoch: mean and interval."""
+    """Mean and interval of what two groups of trainings with the same seeds differ by in the last epoch."""
     pairs = zip(*(part_right([t["last_epoch"] for t in group]) for group in (these, others)), strict=True)
     return intervals.over_seeds([a - b for a, b in pairs])
 
@@ -131,8 +131,8 @@ def meaning(a, found):
     of_ranks = [row for row in found if not row[0].startswith("batch")]
     of_batches = [row for row in found if row[0].startswith("batch")]
     text = ("The paper says that accuracy stays constant over CPUs, without figures. "
-            + (f"Here it does as far as these intervals can tell: none of {len(of_ranks)} differences between numbers of "
-               "CPUs is shown." if not shown(of_ranks) else
+            + (f"Here it does as far as these intervals can tell: none of {len(of_ranks)} differences between numbers "
+               "of CPUs is shown." if not shown(of_ranks) else
                f"Here a difference is shown for: {'; '.join(shown(of_ranks))}.") if of_ranks else "")
     if of_ranks:
         widest = max(high - low for _, _, low, high in of_ranks) / 2
@@ -148,10 +148,11 @@ def text_of(a, result):
     trainings = result["trainings"]
     images = trainings[0]["last_epoch"]["images"]
     made = {origin.sentence(t["origin"]) for t in trainings}
-    text = (f"{' '.join(sorted(made))} {a.about[:1].upper()}{a.about[1:]}, {a.image_size}x{a.image_size} pixels, {a.epochs} epochs, one "
-            f"rank of one thread for each CPU. {trainings[0]['training_images']:,} images train, a part of `train` that is "
-            f"kept validates after each epoch, and {images:,} other images test: no epoch was chosen by them. The chosen "
-            "epoch is that of the lowest validation loss.\n\nEach figure is the mean of seeds "
+    text = (f"{' '.join(sorted(made))} {a.about[:1].upper()}{a.about[1:]}, "
+            f"{a.image_size}x{a.image_size} pixels, {a.epochs} epochs, one "
+            f"rank of one thread for each CPU. {trainings[0]['training_images']:,} images train, a part of `train` "
+            f"that is kept validates after each epoch, and {images:,} other images test: no epoch was chosen by them. "
+            "The chosen epoch is that of the lowest validation loss.\n\nEach figure is the mean of seeds "
             f"{', '.join(map(str, sorted(a.seeds)))}, with an interval of 95 % over seeds (Student's t) and images "
             "(Wilson), the two half-widths joined as the root of the sum of their squares. The command is that of one "
             f"training, with batch {a.batches[-1]} and seed {max(a.seeds)}.\n\n"
@@ -162,8 +163,8 @@ def text_of(a, result):
     found = differences(a, trainings)
     if not found:
         return text
-    text += ("\nDifferences of test accuracy in the last epoch between trainings of the same seed: mean and interval of "
-             "95 % over seeds (Student's t), for these test images.\n\n")
+    text += ("\nDifferences of test accuracy in the last epoch between trainings of the same seed: mean and interval "
+             "of 95 % over seeds (Student's t), for these test images.\n\n")
     text += runs.table(["what", "difference"], [[what, interval_text(*rest, sign="+")] for what, *rest in found])
     return f"{text}\n{meaning(a, found)}"
 

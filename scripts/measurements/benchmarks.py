@@ -70,7 +70,8 @@ def step_row(results):
 def text_of(a, result):
     measured, told = result["rounds"], result["commands"]
     megabytes = measured[f"allreduce {a.ranks[0]}"][0]["bytes"] / 1e6
-    text = (f"{origin.sentence(result['origin'])} Each figure is the median (lowest to highest) of {a.rounds} rounds. A ratio is taken within a round.\n\n"
+    text = (f"{origin.sentence(result['origin'])} Each figure is the median (lowest to highest) of "
+            f"{a.rounds} rounds. A ratio is taken within a round.\n\n"
             f"Sums of gradients, {megabytes:.1f} MB from each rank, in milliseconds. `shm` is the program's own way "
             "inside one node, `mpi` is Open MPI's allreduce as it was launched.\n\n")
     text += "".join(runs.block(told[f"allreduce {n}"]) for n in a.ranks)

@@ -29,4 +29,5 @@ def over_seeds_and_images(parts, images):
     from the mean, joined as the root of the sum of their squares (Zou and Donner, 2008), within 0 and 1."""
     mean, low, high = over_seeds(parts)
     least, most = wilson(mean, images)
-    return mean, max(0, mean - math.hypot(mean - low, mean - least)), min(1, mean + math.hypot(high - mean, most - mean))
+    below, above = math.hypot(mean - low, mean - least), math.hypot(high - mean, most - mean)
+    return mean, max(0, mean - below), min(1, mean + above)

@@ -18,9 +18,14 @@ def output(*command):
                           stderr=subprocess.STDOUT).stdout.strip()
 
 
-def program_commit():
-    """"abc1234" or "abc1234-dirty", as the program says; "unknown" where it was not built from a checkout."""
-    return re.search(r"commit ([^,)\s]+)", output("./cputrain", "--version")).group(1)
+def commit_in(text):
+    """"abc1234" or "abc1234-dirty", as the program writes it; "unknown" where it was not built from a checkout."""
+    found = re.search(r"commit ([^,)\s]+)", text)
+    return found.group(1) if found else "unknown"
+
+
+def program_commit(program="./cputrain"):
+    return commit_in(output(program, "--version"))
 
 
 def obstacle(commit):
@@ -38,28 +43,27 @@ def obstacle(commit):
     return f"./cputrain is of commit {commit}, from which files here differ ({changed.splitlines()[0]}, for instance)"
 
 
-def facts():
-    """Of now, for a table's raw data."""
-    commit = program_commit()
-    return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "commit": commit,
-            "clean": not obstacle(commit)}
+def facts(date, commit):
+    """For a table's raw data."""
+    return {"date": date, "commit": commit, "clean": not obstacle(commit)}
+
+
+def of_today(program):
+    return facts(datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), program_commit(program))
 
 
 def of_run(environment):
     """The same of a finished training, from its environment.json: of a program of another day, perhaps."""
-    commit = re.search(r"commit ([^,]+)", environment.get("build", "commit unknown")).group(1)
-    return {"date": environment["started"][:10], "commit": commit, "clean": not obstacle(commit)}
+    return facts(environment["started"][:10], commit_in(environment.get("build", "")))
 
 
 def of_cells(table):
     """The same of a cells.json."""
-    found = re.search(r"commit ([^,]+)", table.get("commit", ""))
-    commit = found.group(1) if found else "unknown"
-    return {"date": table.get("date") or "an unknown day", "commit": commit, "clean": not obstacle(commit)}
+    return facts(table.get("date") or "an unknown day", commit_in(table.get("commit", "")))
 
 
 def sentence(of):
-    """What a table says of `facts()`."""
+    """What a table says of facts."""
     text = f"Made on {of['date']} by commit {of['commit']}"
     return text + ("." if of["clean"] else ", whose files are not those of the checkout that made this table.")
 

@@ -66,8 +66,9 @@ def machine_of(folder):
         facts = json.load(f)
     machine = {key: facts["machine"][key] for key in ("cpu", "instruction_set", "cores", "hardware_threads", "caches",
                                                       "memory_gb")}
-    return {"program": f"cputrain {facts['cputrain']} ({facts['build']})", "started": facts["started"], "machine": machine,
-            "backend": facts["backend"], "communication": facts["communication"], "libraries": facts["libraries"]}
+    return {"program": f"cputrain {facts['cputrain']} ({facts['build']})", "started": facts["started"],
+            "machine": machine, "backend": facts["backend"], "communication": facts["communication"],
+            "libraries": facts["libraries"]}
 
 
 def origin_of(folder):

@@ -36,8 +36,8 @@ def text_of(swept):
              speed_up(cells[batch, cpus[0]], cells[batch, cpus[-1]])] for batch in batches]
     images, data = swept["images_per_epoch"], swept["data"]
     size = f"{swept['image_size']}x{swept['image_size']}"
-    return (f"{origin.sentence(origin.of_cells(swept))} Seconds per epoch of `{swept['model']}` at {size}, {images:,} images ({data}), one rank of "
-            "one thread for each CPU. Each figure is the median (lowest to highest) of "
+    return (f"{origin.sentence(origin.of_cells(swept))} Seconds per epoch of `{swept['model']}` at {size}, {images:,} "
+            f"images ({data}), one rank of one thread for each CPU. Each figure is the median (lowest to highest) of "
             f"{' or '.join(map(str, repeats))} trainings. `scaled` means some steps, times the steps of an epoch.\n\n"
             + runs.block(swept["command"], not_run="it takes half an hour") + runs.table(head, rows))
 

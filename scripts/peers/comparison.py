@@ -16,7 +16,7 @@ BATCHES = {"dogcat": 128, "nature7": 64, "chips": 32, "resnet50v2": 64, "vgg16":
 SIZES = {"resnet50v2": 128, "vgg16": 128}  # the others: the model's own
 TOLERANCE = {"float": 1e-3, "bf16": 0.1}  # of a loss, as a part of it
 OF_A_CHANGE = 0.1  # the same of what a step changes in it
-RATE_OF_TRIALS = 0.1  # as in job.py
+RATE_OF_TRIALS = 0.1  # of the recipe's: a loss after one step then says what its gradients were
 
 
 def say(text):
@@ -84,13 +84,17 @@ class Comparison:
     def info(self, *words):
         return json.loads(run([self.a.program, "info", "--model", self.model, *words, "--json", "-"])[0])["model"]
 
+    def recipe_of(self, trial):
+        rate = self.recipe["learning_rate"] * (RATE_OF_TRIALS if trial else 1)
+        return {**self.recipe, "learning_rate": rate}
+
     def two_steps(self, cpus, precision, batch):
         """(losses before two steps like those of a trial, peak memory) of cputrain."""
         out = os.path.join(self.folder, "run")
         peak = run([self.a.program, "train", "--model", self.without_dropout, "--image-size", str(self.size),
                     "--data", self.images(batch), "--validation-split", "0", "--weights", self.weights,
                     "--batch", str(batch), "--augment", "none",
-                    "--lr", repr(self.recipe["learning_rate"] * RATE_OF_TRIALS), "--threads", str(len(cpus)),
+                    "--lr", repr(self.recipe_of(trial=True)["learning_rate"]), "--threads", str(len(cpus)),
                     "--precision", precision, "--steps", "2", "--limit-val", "0",
                     "--out", out, "--overwrite"], cpus)[1]
         with open(os.path.join(out, "metrics.jsonl")) as f:  # an epoch is one step
@@ -121,8 +125,8 @@ class Comparison:
             return path
 
         batch = self.trial_batch if trial else self.batch
-        job = {"weights": self.weights, "images": self.images(batch), "batch": batch, "optimizer": self.recipe,
-               "precision": precision, "threads": len(cpus), "trial": trial,
+        job = {"weights": self.weights, "images": self.images(batch), "batch": batch,
+               "optimizer": self.recipe_of(trial), "precision": precision, "threads": len(cpus), "trial": trial,
                "warm_up": 1 if trial else self.a.warm_up, "steps": self.a.trial_steps if trial else self.a.steps,
                "options": settings.options_of(axes, setting)}
         path = os.path.join(self.folder, "job.json")

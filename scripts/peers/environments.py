@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import sys
 
+from running import last_line
+
 # tf_keras: see tensorflow_steps.py. PyTorch's standard build for Linux brings CUDA along (5 GB on disk, and not
 # used); where pip has an index with its CPU builds (PIP_INDEX_URL, PIP_EXTRA_INDEX_URL), the same line takes one.
 PACKAGES = {"tensorflow": ["tensorflow-cpu==2.21.0", "tf-keras==2.21.0"],
@@ -53,11 +55,6 @@ def library(name, python, cache):
 
 def first_of(places, file):
     return next((path for place in places for path in sorted(glob.glob(os.path.join(place, file)))), None)
-
-
-def last_line(text):
-    lines = [line for line in text.strip().splitlines() if not line.startswith(("WARNING", "[notice]"))]
-    return lines[-1] if lines else "it says nothing"
 
 
 def python_of(framework, cache):

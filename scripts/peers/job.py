@@ -2,9 +2,8 @@
 
 A job is a JSON file: `weights`, a weights.safetensors of cputrain, which holds the network itself too;
 `images`, a packed file of cputrain, so that all frameworks see the same bytes; `optimizer`, the recipe of
-the network; `precision`, float or bf16; `batch`, `threads`, `warm_up` and `steps`; `trial`: no dropout and a
-small learning rate, so that losses can be compared; and the options of a setting (settings.py). Needs numpy,
-which the frameworks bring.
+the network; `precision`, float or bf16; `batch`, `threads`, `warm_up` and `steps`; `trial`: no dropout, so that
+losses can be compared; and the options of a setting (settings.py). Needs numpy, which the frameworks bring.
 """
 import json
 import os
@@ -15,15 +14,10 @@ import time
 
 import numpy
 
-RATE_OF_TRIALS = 0.1  # of the recipe's: a loss after one step then says what its gradients were
-
 
 def read_job():
     with open(sys.argv[1]) as f:
-        job = json.load(f)
-    if job["trial"]:
-        job["optimizer"]["learning_rate"] *= RATE_OF_TRIALS
-    return job
+        return json.load(f)
 
 
 def read_network(job):

@@ -36,7 +36,8 @@ def environment(threads, variables):
 
 
 def last_line(text):
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("WARNING")]
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("WARNING", "[notice]"))]
     return lines[-1][:300] if lines else "it says nothing"
 
 

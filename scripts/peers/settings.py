@@ -85,9 +85,9 @@ def environment_of(axes, setting, cpus, library):
 
 
 def trials_of(axes, attempt):
-    """All trials. `attempt` takes a setting and returns a trial, in which `failed`
-    has the reason or `images_per_second` the steps. Axis by axis every choice is tried with the best of the axes
-    before: so each is tried once, where all combinations would be hundreds."""
+    """All trials. `attempt` takes a setting and returns a trial, in which `failed` has the reason or
+    `images_per_second` the steps. Axis by axis every choice is tried with the best of the axes before: so each is
+    tried once, where all combinations would be hundreds."""
     best = dict(attempt(as_installed(axes)), axis="as installed")
     trials = [best]
     for axis in axes:
@@ -105,5 +105,5 @@ def best_of(trials):
 
 
 def speed(trial):
-    """Of its quickest step: what disturbs the machine can only take time."""
+    """That of its quickest step: what disturbs the machine can only take time."""
     return 0 if "failed" in trial else max(trial["images_per_second"])

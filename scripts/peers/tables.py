@@ -1,26 +1,23 @@
 """What compare_peers found, as tables in Markdown and as JSON."""
-import datetime
 import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "measurements"))
+import origin
 import runs
 
 NAMES = {"ours": "cputrain", "tensorflow": "TensorFlow", "pytorch": "PyTorch"}
 SCRIPT = "scripts/compare_peers"
 
 
-def environment(root, cpus):
+def environment(program, cpus):
     with open("/proc/cpuinfo") as f:
         models = [line.split(":", 1)[1].strip() for line in f if line.startswith("model name")]
-    commit = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty"], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.strip()
-    return {"date": datetime.date.today().isoformat(), "cpu": models[0] if models else platform.machine(),
-            "cpus_online": os.cpu_count(), "cpus_used": cpus, "system": platform.platform(), "commit": commit}
+    return {**origin.of_today(program), "cpu": models[0] if models else platform.machine(),
+            "cpus_online": os.cpu_count(), "cpus_used": cpus, "system": platform.platform()}
 
 
 def summary(cell):
@@ -80,8 +77,7 @@ def markdown(result):
     weights = "as given" if o["weights_given"] else f"after {counted(o['epochs'], 'epoch')} of cputrain on them"
     sizes = sorted({f"{c['model']} at {c['image_size']}x{c['image_size']} with batch {c['batch']}"
                     for c in result["cells"]})
-    text = (f"{e['cpu']}, {counted(e['cpus_online'], 'CPU')}, {e['date']}, commit {e['commit']}: "
-            f"{'; '.join(sizes)}.\n\n" +
+    text = (f"{origin.sentence(e)} {e['cpu']}, {counted(e['cpus_online'], 'CPU')}: {'; '.join(sizes)}.\n\n" +
             runs.block(result["command"], not_run="it installs frameworks and takes minutes") +
             "Whole training steps on the same photographs, parameters and CPUs. "
             f"Weights are {weights}. Each program runs with the setting that was quickest in a trial. They take turns, "

@@ -31,7 +31,7 @@ const ListedFlag* listed_flag(std::string_view name);
 /// The cell's value, else what holds for all cells of its table, else the usual one.
 std::string value_of(const ListedFlag&, const CellTable&, const Cell&);
 
-/// Of flags by name: those that hold anyway are left out, so that two ways to say the same are one.
+/// Flags by name without those that hold anyway, so that two ways to say the same are one.
 FlagTexts without_usual(FlagTexts);
 
 /// What tells a cell from all others of its table: two cells with the same are the same one.

@@ -22,7 +22,7 @@ struct LostTime {
 std::vector<LostTime> lost_time(const Budget&, double seconds, std::optional<double> stolen,
                                 std::optional<double> cpu_wait);
 
-/// Of a cell; nothing where its budget is not known.
+/// What a cell lost; nothing where its budget is not known.
 std::vector<LostTime> lost_time_of(const Cell&);
 
 }  // namespace cputrain::cells

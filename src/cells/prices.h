@@ -13,9 +13,9 @@ struct Prices {
   std::map<std::string, double> per_hour, per_cpu_hour;
 
   bool empty() const { return per_hour.empty() && per_cpu_hour.empty(); }
-  /// Of so many seconds on so many CPUs; nothing where this backend has no price.
+  /// What so many seconds on so many CPUs cost; nothing where this backend has no price.
   std::optional<double> of(const std::string& backend, int cpus, double seconds) const;
-  /// Of an epoch; nothing where the cell has no time, too.
+  /// What an epoch costs; nothing where the cell has no time, too.
   std::optional<double> of(const Cell&) const;
 };
 

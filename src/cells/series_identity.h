@@ -25,7 +25,7 @@ struct SeriesIdentity {
 
 SeriesIdentity identity_of(const CellTable&, const Cell&);
 
-/// Of two series: whether nothing but values of listed flags (axes.h) tells them apart.
+/// Whether nothing but values of listed flags (axes.h) tells the two series apart.
 bool differ_in_axes_alone(SeriesIdentity, SeriesIdentity);
 
 /// "cpu", and what tells it from others: "cpu, AMD EPYC, 2 cores, --precision bf16".

@@ -78,7 +78,7 @@ void TrainingJob::compile() {
   check_images_fit(plan_.spec.flags, form, *source_, cache, least_available(rooms));
   compile_for({.rooms = std::move(rooms), .cache = cache.bytes});
   require_room(session_, compiled_.memory);
-  // Of what the exchange leaves of memory.
+  // Planned with what the exchange leaves of memory.
   const auto folders = image_folders(session_, cache.bytes, pack_advice(plan_.spec.flags, form));
   for (NodeRoom& room : compiled_.memory.rooms) {
     room.image_folder = folders[static_cast<std::size_t>(room.ranks.front())];

@@ -48,7 +48,7 @@ std::string split_text(const cells::Cell& cell) {
   return fmt::format("{} × {}", cell.ranks, cell.threads);
 }
 
-/// Of each kind of time that cells lost, the cell that lost most of it, and what to try.
+/// For each kind of time that cells lost: the cell that lost most of it, and what to try.
 std::vector<std::string> starved_remarks(const ScalingTable& table) {
   std::map<std::string, std::pair<double, std::string>> worst;
   table.for_each([&](const Series& series, const ScalingCell& c) {

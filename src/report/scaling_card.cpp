@@ -53,7 +53,7 @@ std::string speed_up_text(const Winner& winner) {
   const ScalingCell& place = *winner.fastest.cell;
   const int base = grid_of(*winner.series).bases.at(winner.fastest.row);
   if (!place.speed_up || base == place.cell.cpus) return "";
-  // Of geometric means, as the sentences below the card have it.
+  // By geometric means, as the sentences below the card have it.
   const cells::Cell& from = grid_of(*winner.series).at(winner.fastest.row, base)->cell;
   return fmt::format("{} times, against {} {}", figure_text(gain_of(from, place.cell).of_means),
                      base, cpus_text(place.cell.backend, base));

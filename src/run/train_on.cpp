@@ -10,7 +10,7 @@
 namespace cputrain::run {
 namespace {
 
-/// Of a start, and not of a training.
+/// Whether a flag belongs to one start, and not to the training.
 bool is_of_this_start(const std::string& flag) {
   constexpr std::string_view kFlags[] = {"resume",  "out",     "overwrite",
                                          "weights", "partial", "end-with"};

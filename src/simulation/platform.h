@@ -39,7 +39,7 @@ struct Platform {
   bool grows_with_cell = false;
   int cores = 1, threads_per_core = 1;
   double memory_gb = 0;  ///< of a node, 1e9 bytes
-  /// Of the machine of a cell with so many CPUs, where it grows with them; else empty.
+  /// Memory of the machine of a cell with so many CPUs, where it grows with them; else empty.
   std::vector<PlatformPoint> memory_by_cpus;
   /// Standard deviation of a micro-batch's seconds, relative. Nothing: as measured with the costs.
   std::optional<double> noise;

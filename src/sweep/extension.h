@@ -11,7 +11,7 @@
 /// A sweep that `--extend` adds cells to, and what of it may not change.
 namespace cputrain::sweep {
 
-/// Of cells that were there before others were added.
+/// What is known of cells that were there before others were added.
 struct Kept {
   std::vector<std::string> order;             ///< their names by task, from 1
   std::map<std::size_t, std::size_t> images;  ///< by batch: SweepPlan::images

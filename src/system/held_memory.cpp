@@ -8,7 +8,7 @@
 namespace cputrain::system {
 namespace {
 
-/// Of a line "Name:  123 kB", in bytes.
+/// The figure of a line "Name:  123 kB", in bytes.
 std::optional<std::size_t> bytes_after(std::string_view text, const std::string& name) {
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {

@@ -24,7 +24,7 @@ std::optional<HeldMemory> held_memory();
 /// was held for something else than the work.
 void forget_peak();
 
-/// Of the texts of /proc/PID/status and of /proc/PID/smaps_rollup.
+/// The same from the texts of /proc/PID/status and of /proc/PID/smaps_rollup.
 std::optional<HeldMemory> held_memory_of(std::string_view status, std::string_view rollup);
 
 }  // namespace cputrain::system

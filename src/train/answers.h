@@ -46,7 +46,7 @@ class AnswerCounts {
   double images() const { return sums_[kImages]; }
   double correct() const { return sums_[kCorrect]; }
   double among_five() const { return sums_[kAmongFive]; }
-  /// Of all images; nothing where ranks_answers() says no, or nothing was counted.
+  /// Part of all images; nothing where ranks_answers() says no, or nothing was counted.
   std::optional<double> top_five() const {
     const bool known = ranks_answers(static_cast<int>(classes_)) && images() > 0;
     return known ? std::optional(among_five() / images()) : std::nullopt;

@@ -80,7 +80,7 @@ class Answers(ProgramTest):
         rows = {row[0]: row for row in page.rows if len(row) == len(names) + 1}
         shown = [[int(field.split()[0]) for field in rows[name][1:]] for name in names]
         self.assertEqual(shown, result["confusion"], done.stdout)
-        # Of predict's answers the wrong ones, the surest first.
+        # The wrong ones of predict's answers, the surest first.
         done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-", "--no-winograd",
                            "--threads", "1", "data")
         wrong = []

@@ -66,7 +66,7 @@ class Tables(unittest.TestCase):
         self.assertIn("| 256 | n/a: no memory | 300 scaled (300 to 300) |  |", text)
 
     def accuracy_text(self, right, origins=(MADE,)):
-        """`right`: by (batch, ranks) the right answers of 400 by seed, in the last epoch; ten more in the chosen one."""
+        """`right`: by (batch, ranks) the right answers of 400 by seed, in the last epoch; ten more in the chosen."""
         trainings = [{"batch": batch, "ranks": ranks, "seed": seed, "steps_per_epoch": 4, "training_images": 1400,
                       "last_epoch": {"correct": n, "images": 400}, "chosen_epoch": {"correct": n + 10, "images": 400},
                       "loss": [1, 1, 1], "accuracy": [0, 0, 0.75], "origin": origins[seed % len(origins)]}
@@ -76,8 +76,8 @@ class Tables(unittest.TestCase):
         return accuracy.text_of(a, {"commands": ["c"], "trainings": trainings})
 
     def test_accuracy_is_of_held_out_images_with_intervals(self):
-        # Over seeds 0.7, 0.75, 0.8: 4.303 x 0.05 / sqrt 3 = 0.12421 on each side. Wilson of 300 in 400: 0.7053 to 0.7899.
-        # Joined: sqrt(0.12421^2 + 0.0447^2) = 0.1320 below and sqrt(0.12421^2 + 0.0399^2) = 0.1305 above.
+        # Over seeds 0.7, 0.75, 0.8: 4.303 x 0.05 / sqrt 3 = 0.12421 on each side. Wilson of 300 in 400: 0.7053 to
+        # 0.7899. Joined: sqrt(0.12421^2 + 0.0447^2) = 0.1320 below and sqrt(0.12421^2 + 0.0399^2) = 0.1305 above.
         text = self.accuracy_text({(8, 1): (280, 300, 320), (8, 2): (282, 299, 321), (32, 1): (200, 220, 210),
                                    (32, 2): (200, 222, 212)})
         self.assertIn("| 8 | 1 | 12 | 0.750 (0.618 to 0.880) | 0.775 (", text)
@@ -148,7 +148,8 @@ class Accuracy(unittest.TestCase):
 class Origin(unittest.TestCase):
     def git(self, *words):
         own = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false"]
-        return subprocess.run(["git", *own, *words], cwd=self.root, check=True, text=True, stdout=subprocess.PIPE).stdout
+        return subprocess.run(["git", *own, *words], cwd=self.root, check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
 
     def write(self, name, text):
         os.makedirs(os.path.dirname(os.path.join(self.root, name)), exist_ok=True)

@@ -61,7 +61,7 @@ def libraries(environment):
 
 
 def version_of_mpirun(environment):
-    """Of Open MPI's, as far as it tells: "" where it does not."""
+    """That of an Open MPI, as far as it tells; "" where it does not."""
     if "OMPI_MCA_orte_launch" in environment:  # by a part that version 5 has no more
         return "4 or older"
     return environment.get("OMPI_VERSION") or ("5 or later" if "PRTE_LAUNCHED" in environment else "")

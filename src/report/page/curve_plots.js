@@ -29,7 +29,7 @@ function across(key, names, redraw) {
   return { names, chosen: choice, choose: x => { chosen[key] = x; redraw(); } };
 }
 
-// Of every cell, over the images seen or over the seconds of training.
+// Curves of every cell, over the images seen or over the seconds of training.
 function cellCurves(key, title, name, { units, batchOf, place }) {
   const names = { images: 'images seen', seconds: 'seconds of training steps' };
   const unitsOf = n => (n === 1 ? units.replace(/s\b/g, '') : units);
@@ -44,7 +44,8 @@ function cellCurves(key, title, name, { units, batchOf, place }) {
     const datasets = list.flatMap(c => {
       const k = kinds.indexOf(kind(c)), colour = at(colours, rows.indexOf(c.batch));
       return curveSets({
-        label: '', name: `${c.series}, ${c.cpus} ${unitsOf(c.cpus)}, batch ${batchOf(c)}`, batch: c.batch, cpus: c.cpus, kind: kind(c), cell: c,
+        label: '', name: `${c.series}, ${c.cpus} ${unitsOf(c.cpus)}, batch ${batchOf(c)}`,
+        batch: c.batch, cpus: c.cpus, kind: kind(c), cell: c,
         borderWidth: 1.5, pointHitRadius: 4, pointRadius: marked(c, k), pointStyle: at(shapes, k), borderColor: colour,
         backgroundColor: colour, borderDash: at(dashes, cpus.indexOf(c.cpus)),
         data: c[x].map((value, i) => ({ x: value, y: c[key][i], cell: c })),
@@ -61,8 +62,8 @@ function cellCurves(key, title, name, { units, batchOf, place }) {
       config: { type: 'line', data: { datasets }, options: lineOptions(
         axis(names[x], { type: 'linear', min: 0 }), axis(name, { type: 'linear' }),
         p => `${place(p)}: ${short(p.y)} after ${x === 'images' ? p.x : short(p.x)} ${x}`) },
-      note: 'Every step on its own, of one repeat of each cell; faint where it is smoothed. Colours are batches, dashes are '
-        + 'numbers of ' + units + (kinds.length > 1 ? ', shapes are machines and backends.' : '.') };
+      note: 'Every step on its own, of one repeat of each cell; faint where it is smoothed. Colours are batches, '
+        + 'dashes are numbers of ' + units + (kinds.length > 1 ? ', shapes are machines and backends.' : '.') };
   }
 
   return (holder, redraw) => {
@@ -117,8 +118,9 @@ const runPlots = (() => {
     { text: 'validation', colour: css('--soft'), dash: [3, 5], has: set => set.kind === 'validation' }] : []);
 
   return {
-    'run-loss': plotOf('loss', 'Loss', 'loss (nats)', 'Training: every step on its own, faint where it is smoothed. Validation: '
-      + 'after each epoch. Between the ends of epochs, seconds are in proportion to images.', losses, kinds),
+    'run-loss': plotOf('loss', 'Loss', 'loss (nats)', 'Training: every step on its own, faint where it is smoothed. '
+      + 'Validation: after each epoch. Between the ends of epochs, seconds are in proportion to images.',
+    losses, kinds),
     'run-accuracy': plotOf('accuracy', 'Accuracy of validation', 'accuracy', 'After each epoch.',
       (run, x) => [setOf(run, run.accuracy, x, { pointRadius: 3 })], () => []),
   };

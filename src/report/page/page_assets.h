@@ -6,7 +6,7 @@
 namespace cputrain::report {
 
 std::string_view page_style();
-/// Of every page: tables that sort and filter, the command of a figure, the card as an image.
+/// For every page: tables that sort and filter, the command of a figure, the card as an image.
 std::string_view page_script();
 /// The plots, which need the library; it comes after the other script, whose functions it uses.
 std::string_view page_plots();

@@ -157,7 +157,8 @@ function drawPlot(place, plot) {
   const keys = plot.keys || datasets.filter(set => !set.faint).map(set => (
     { text: set.label, colour: set.borderColor, dash: set.borderDash, has: other => other === set }));
   const box = document.createElement('div'), head = document.createElement('h3');
-  const tools = document.createElement('div'), frame = document.createElement('div'), canvas = document.createElement('canvas');
+  const tools = document.createElement('div'), frame = document.createElement('div');
+  const canvas = document.createElement('canvas');
   const room = plot.height ? { height: plot.height, width: '' } : roomFor(datasets);
   const before = earlier.get(plot.title) || { keys: [], weight: plot.smoothing || 0 };
   const state = { keys, weight: before.weight };
@@ -174,7 +175,8 @@ function drawPlot(place, plot) {
   frame.append(canvas);
   box.append(head, tools, frame);
   place.append(box);
-  const options = Object.assign({ responsive: true, maintainAspectRatio: false, animation: false }, plot.config.options);
+  const fixed = { responsive: true, maintainAspectRatio: false, animation: false };
+  const options = Object.assign(fixed, plot.config.options);
   options.plugins = Object.assign({ legend: { display: false } }, options.plugins);
   const chart = new Chart(canvas, { ...plot.config, options, plugins: [whiskers] });
   if (plot.across) tools.append(switchButtons(plot.across));

@@ -9,7 +9,7 @@ const darkness = window.matchMedia('(prefers-color-scheme: dark)');
 const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 2], [6, 2, 1, 2]];
 const shapes = ['circle', 'triangle', 'rect', 'rectRot', 'star', 'cross'];
 const signs = ['●', '▲', '■', '◆', '✶', '✚'];  // of the same shapes, in the keys
-// Of lists that are too long to be arguments of Math.min.
+// Math.min and Math.max of lists that are too long to be their arguments.
 const least = list => list.reduce((a, b) => Math.min(a, b), Infinity);
 const most = list => list.reduce((a, b) => Math.max(a, b), -Infinity);
 const at = (list, i) => list[i % list.length];
@@ -38,7 +38,8 @@ function logAxis(title, values, ticks) {
   const edge = low === high ? 1.5 : Math.pow(high / low, 0.04);
   const min = low / edge, max = high * edge;
   // Fewer where the range is wide, so that they never touch.
-  const steps = max / min > 30 ? [1, 2, 5] : max / min > 5 ? [1, 1.5, 2, 3, 5, 7] : [1, 1.2, 1.5, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
+  const steps = max / min > 30 ? [1, 2, 5]
+    : max / min > 5 ? [1, 1.5, 2, 3, 5, 7] : [1, 1.2, 1.5, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
   const decades = [];
   for (let e = Math.floor(Math.log10(min)); e <= Math.log10(max); ++e) decades.push(Math.pow(10, e));
   const marks = ticks || decades.flatMap(d => (max / min > 2000 ? [1] : steps).map(m => m * d));

@@ -10,7 +10,8 @@ function save(name, blob) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-const fileName = text => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 80) || 'plot';
+const fileName = text =>
+  text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 80) || 'plot';
 
 // RFC 4180; what a spreadsheet would take for a formula gets an apostrophe in front.
 function csvText(rows) {

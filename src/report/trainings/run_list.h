@@ -19,7 +19,7 @@ struct RunList {
   cells::Prices prices{};
 };
 
-/// Of the whole training; nothing where its backend has no price, or its seconds are not known.
+/// What the whole training cost; nothing where its backend has no price or its seconds are unknown.
 std::optional<double> cost_of(const RunRecord&, const cells::Prices&);
 
 /// Names that several runs have get the folders before them: "first/run", "second/run".

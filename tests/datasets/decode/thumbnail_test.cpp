@@ -47,7 +47,7 @@ TEST(Thumbnail, LargeImagesShrinkToMeans) {
   EXPECT_EQ(small.type, "image/jpeg");
   EXPECT_EQ((std::pair{small.width, small.height}), (std::pair{60, 30}));
   const Image image = decoded(small);
-  // Of four rows and columns each; JPEG loses a little.
+  // Means of four rows and columns each; JPEG loses a little.
   for (int y = 1; y < 29; ++y) {
     for (int x = 1; x < 59; ++x) {
       const auto* pixel = &image.rgb[static_cast<std::size_t>((y * 60 + x) * 3)];
