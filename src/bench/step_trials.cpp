@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "core/error.h"
-#include "system/cpu_seconds.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
+#include "system/usage/cpu_seconds.h"
 
 namespace cputrain::bench {
 

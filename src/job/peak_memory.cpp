@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "system/held_memory.h"
+#include "system/usage/held_memory.h"
 
 namespace cputrain::job {
 namespace {

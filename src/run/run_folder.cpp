@@ -20,7 +20,7 @@
 #include "system/bounded_file.h"
 #include "system/clock.h"
 #include "system/files.h"
-#include "system/held_memory.h"
+#include "system/usage/held_memory.h"
 
 namespace cputrain::run {
 namespace {

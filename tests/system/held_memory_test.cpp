@@ -1,4 +1,4 @@
-#include "system/held_memory.h"
+#include "system/usage/held_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "system/cpu_seconds.h"
+#include "system/usage/cpu_seconds.h"
 
 #include <ctime>
 
