@@ -33,7 +33,7 @@ class LateRanks(ProgramTest):
         """For rank 0, which is slow in step 5: by its own clock the stopped rank has waited longest."""
         words = [*SMALL, "--data", "synthetic:200", "--out", "late", "--epochs", "1", "--limit-val", "0", "--log-every", "1"]
         job = subprocess.Popen([*mpirun(2), PROGRAM, *words], cwd=self.folder, stdout=subprocess.PIPE, text=True,
-                               stderr=subprocess.DEVNULL, env={**os.environ, "CPUTRAIN_FAULT": "slow:0:5:forward"})
+                               stderr=subprocess.STDOUT, env={**os.environ, "CPUTRAIN_FAULT": "slow:0:5:forward"})
         self.addCleanup(job.kill)
         late, end = self.rank_of(job.pid, 1), time.time() + 60
         while not (os.path.exists(self.path("late/metrics.jsonl")) and len(self.metrics("late", "step")) >= 4):
