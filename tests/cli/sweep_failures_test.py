@@ -12,7 +12,8 @@ class Failures(SweepTest):
         whole = [word for word in CELL if word not in ("--steps", "2")]
         self.expect(0, *whole, "--np", "1", "--batch", "8,16,24", "--full-epochs", "--epochs", "1", "--out", "s")
         odd, good, pipe = self.cells().values()
-        lines = [json.loads(line) for line in open(self.path("s", odd["runs"][0], "metrics.jsonl"))]
+        with open(self.path("s", odd["runs"][0], "metrics.jsonl")) as file:
+            lines = [json.loads(line) for line in file]
         lines[-1].update(loss=1e16, accuracy=1.2)
         with open(self.path("s", odd["runs"][0], "metrics.jsonl"), "w") as f:
             f.writelines(json.dumps(line) + "\n" for line in lines)
@@ -32,12 +33,12 @@ class Failures(SweepTest):
 
     def test_what_cannot_be_measured_says_why(self):
         self.expect(0, *CELL, "--np", "1,4096", "--batch", "8", "--backend", "cpu,cuda", "--precision", "exact",
-                    "--out", "s", says=["n/a: this machine has", "backend cuda"])
+                    "--out", "s", says=["n/a: this machine has"])
         cells = {(c["cpus"], c["backend"]): c for c in self.table()["cells"]}
         self.assertEqual(cells[1, "cpu"]["status"], "scaled")
         self.assertEqual(cells[4096, "cpu"]["status"], "n/a")
         self.assertIn("--oversubscribe", cells[4096, "cpu"]["reason"])
-        self.assertIn("backend cuda", cells[1, "cuda"]["reason"])
+        self.assertRegex(cells[1, "cuda"]["reason"], "no device|backend cuda")  # a build with its plugin, or without
         self.assertIsNone(cells[1, "cuda"]["seconds_per_epoch"])
 
     def test_a_training_that_fails_is_no_reason_to_stop(self):
