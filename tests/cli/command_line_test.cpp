@@ -1,42 +1,14 @@
 #include "cli/command_line.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <fstream>
 
-#include "core/error.h"
+#include "tests/cli/parsing.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::cli {
 namespace {
-
-using Variables = Environment;
-
-const CommandLineChoices kUsual{{{"cpu", {"float", "bf16"}}, {"reference", {"float", "double"}}}};
-
-std::variant<Config, HelpText> parse(const std::vector<std::string>& words,
-                                     const Variables& variables = {},
-                                     const CommandLineChoices& choices = kUsual) {
-  return parse_command_line(words, variables, choices);
-}
-
-Config config_of(const std::vector<std::string>& words, const Variables& variables = {}) {
-  return std::get<Config>(parse(words, variables));
-}
-
-/// The message of a refusal with exit code 2.
-std::string refusal(const std::vector<std::string>& words, const Variables& variables = {},
-                    const CommandLineChoices& choices = kUsual) {
-  try {
-    parse(words, variables, choices);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return "";
-}
 
 TEST(CommandLine, VersionIsThatOfTheProjectAndOfTheBuild) {
   const auto parsed = parse_command_line(
@@ -168,81 +140,6 @@ TEST(CommandLine, FlagsOfOtherCommandsAreUnknown) {
             std::string::npos);
 }
 
-TEST(CommandLine, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
-  const testing::TemporaryFolder folder;
-  const auto path = (folder.path() / "config.json").string();
-  std::ofstream(path) << R"({"batch": 8, "epochs": "3", "image_size": 96, "overwrite": true})";
-  const Config config = config_of({"--config", path, "--batch", "32"},
-                                  {{"CPUTRAIN_BATCH", "16"}, {"CPUTRAIN_EPOCHS", "5"}});
-  EXPECT_EQ(config.batch, 32u);
-  EXPECT_EQ(config.epochs, 5);
-  EXPECT_EQ(config.image_size, 96);
-  EXPECT_TRUE(config.overwrite);
-}
-
-TEST(CommandLine, ChecksTheEnvironmentAndTheFileAsStrictly) {
-  EXPECT_NE(refusal({}, {{"CPUTRAIN_BATCH", "many"}}).find("many"), std::string::npos);
-  const testing::TemporaryFolder folder;
-  const auto path = (folder.path() / "config.json").string();
-  for (const std::string& text : std::vector<std::string>{
-           std::string("{\"batch\": 8}\0{", 15), R"({"batch": 8, "batch": 16})",
-           R"({"image-size": 64, "image_size": 96})", R"({"batch": 8} {})", "{\"out\": \"\xff\"}",
-           R"({"log_formats": {"a": 1, "a": 2}})", std::string((1 << 20) + 1, ' '), "", "[1]", "{",
-           R"({"bacth": 8})", R"({"batch": 0})", R"({"batch": [8]})",
-           R"({"freeze": [7, "conv2d"]})", R"({"freeze": []})", R"({"overwrite": "perhaps"})"}) {
-    std::ofstream(path, std::ios::trunc) << text;
-    EXPECT_NE(refusal({"--config", path}), "") << text;
-  }
-  std::filesystem::remove(path);
-  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_NE(refusal({"--config", path}).find("is no regular file"), std::string::npos);
-  EXPECT_NE(refusal({"--config", "/dev/zero"}).find("is no regular file"), std::string::npos);
-}
-
-TEST(CommandLine, AVariableThatNoCommandReadsIsRefused) {
-  for (const auto& [name, says] : std::vector<std::pair<std::string, std::string>>{
-           {"CPUTRAIN_BACTH", "did you mean --batch?"},
-           {"CPUTRAIN_X", "--x"},
-           {"CPUTRAIN_", "CPUTRAIN_"},
-           {"CPUTRAIN_BATCH__SIZE", "did you mean --batch-size?"},
-           {"CPUTRAIN_WERROR", "--werror"},  // of the build, not of a run
-           {"CPUTRAIN_batch", "write CPUTRAIN_BATCH"},
-           {"cputrain_batch", "write CPUTRAIN_BATCH"},
-           {"CPUTRAIN_BATCH-SIZE", "write CPUTRAIN_BATCH_SIZE"}}) {
-    const std::string message = refusal({}, {{name, "8"}});
-    EXPECT_NE(message.find(name), std::string::npos) << message;
-    EXPECT_NE(message.find(says), std::string::npos) << message;
-    EXPECT_NE(refusal({"--batch", "8"}, {{name, "8"}}), "") << "said by a flag, too";
-  }
-}
-
-TEST(CommandLine, VariablesOfOtherCommandsAndOfScriptsAreLeftAlone) {
-  for (const char* name :
-       {"CPUTRAIN_REPEAT", "CPUTRAIN_TOP", "CPUTRAIN_ONNX", "CPUTRAIN_PLATFORM", "CPUTRAIN_IMAGES",
-        "CPUTRAIN_CONFUSION", "CPUTRAIN_PLUGINS", "CPUTRAIN_EMULATED", "CPUTRAIN_SKIP_SETUP",
-        "CPUTRAIN_MPIRUN", "CPUTRAIN_STARTED_BY", "CPUTRAIN_SERVICE_HOST",
-        "CPUTRAIN_PORT_80_TCP_ADDR", "CPUTRAIN_WORKER_SERVICE_PORT_SSH", "cputrain_of_mine"}) {
-    EXPECT_EQ(config_of({"--batch", "8"}, {{name, "1"}}).batch, 8u) << name;
-  }
-  EXPECT_TRUE(std::holds_alternative<HelpText>(parse({"train", "--help"}, {{"CPUTRAIN_X", "1"}})));
-}
-
-TEST(CommandLine, AnEmptyVariableIsNoValue) {
-  for (const char* name :
-       {"CPUTRAIN_BATCH", "CPUTRAIN_DATA", "CPUTRAIN_OVERWRITE", "CPUTRAIN_CONFIG"}) {
-    EXPECT_NE(refusal({}, {{name, ""}}).find(name), std::string::npos);
-  }
-  EXPECT_EQ(config_of({"--batch", "8"}, {{"CPUTRAIN_BATCH", ""}}).batch, 8u);
-}
-
-TEST(Environment, TakesWhatIsMeantForTheProgram) {
-  const char* const variables[] = {
-      "PATH=/bin",      "CPUTRAIN=./cputrain", "CPUTRAIN_BATCH=8", "CPUTRAIN_BATCH=9",
-      "CPUTRAIN_NAKED", "cputrain_data=a=b",   "CPUTRAIN_OUT=",    nullptr};
-  EXPECT_EQ(program_variables(variables),
-            (Environment{{"CPUTRAIN_BATCH", "8"}, {"cputrain_data", "a=b"}, {"CPUTRAIN_OUT", ""}}));
-}
-
 TEST(CommandLine, BatchSizeIsBatch) {
   EXPECT_EQ(config_of({"--batch-size", "8"}).batch, 8u);
   EXPECT_EQ(config_of({"--batch_size=8"}).batch, 8u);
@@ -305,20 +202,6 @@ TEST(CommandLine, WordsBehindTwoHyphensAreFiles) {
             "--weights needs a value (see --help)");
   EXPECT_NE(refusal({"--", "-1.png"}).find("-1.png"), std::string::npos) << "a training takes none";
   EXPECT_FALSE(config_of({"--"}).batch);
-}
-
-TEST(CommandLine, AFlagKeepsItsRivalOutOfEnvironmentAndFile) {
-  const testing::TemporaryFolder folder;
-  const auto path = (folder.path() / "config.json").string();
-  std::ofstream(path) << R"({"batch": 8, "no-shuffle": true, "drop-last": true})";
-  const Config config = config_of({"--config", path, "--batch-per-rank", "4", "--shuffle"}, {});
-  EXPECT_FALSE(config.batch);
-  EXPECT_EQ(config.batch_per_rank, 4u);
-  EXPECT_EQ(config.shuffle, true);
-  EXPECT_EQ(config.drop_last, true);
-  EXPECT_EQ(config_of({"--config", path}).shuffle, false);
-  EXPECT_FALSE(config_of({"--batch-per-rank", "4"}, {{"CPUTRAIN_BATCH", "8"}}).batch);
-  EXPECT_FALSE(config_of({}).shuffle);
 }
 
 TEST(CommandLine, ReadsRecipes) {

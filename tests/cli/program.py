@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 import unittest
 
 PROGRAM = os.environ["CPUTRAIN"]
@@ -52,6 +53,14 @@ class ProgramTest(unittest.TestCase):
     def train(self, run, *words, **options):
         self.expect(0, *SMALL, "--out", run, "--log-every", "1", *words, **options)
         return self.metrics(run, "step")
+
+
+def wait_until(true, seconds=60):
+    end = time.time() + seconds
+    while not true():
+        if time.time() > end:
+            raise AssertionError("nothing happened")
+        time.sleep(0.05)
 
 
 def needs_mpi(test):

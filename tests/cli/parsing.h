@@ -1,0 +1,43 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "core/error.h"
+
+/// What the command line makes of words and variables, for tests.
+namespace cputrain::cli {
+
+using Variables = Environment;
+
+inline const CommandLineChoices kUsual{
+    {{"cpu", {"float", "bf16"}}, {"reference", {"float", "double"}}}};
+
+inline std::variant<Config, HelpText> parse(const std::vector<std::string>& words,
+                                            const Variables& variables = {},
+                                            const CommandLineChoices& choices = kUsual) {
+  return parse_command_line(words, variables, choices);
+}
+
+inline Config config_of(const std::vector<std::string>& words, const Variables& variables = {}) {
+  return std::get<Config>(parse(words, variables));
+}
+
+/// The message of a refusal with exit code 2.
+inline std::string refusal(const std::vector<std::string>& words, const Variables& variables = {},
+                           const CommandLineChoices& choices = kUsual) {
+  try {
+    parse(words, variables, choices);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return "";
+}
+
+}  // namespace cputrain::cli
