@@ -1,6 +1,7 @@
 #include "sweep/sweep_folder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <cmath>
@@ -222,12 +223,13 @@ system::FileLock lock_cell(const SweepPlan& plan, const cells::Cell& cell) {
 }
 
 void write_plan(const SweepPlan& plan) {
-  std::string text, why;
+  std::string text;
+  std::set<std::string> why;
   std::size_t missing = 0;
   for (const cells::Cell& cell : plan.cells) {
     if (const std::string reason = plan.why_not(cell); !reason.empty()) {
       ++missing;
-      why = reason;
+      why.insert(reason);
       continue;
     }
     for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
@@ -237,7 +239,7 @@ void write_plan(const SweepPlan& plan) {
   write_if_changed(plan.folder / kPlanName, text);
   if (missing == 0) return;
   system::tell(fmt::format("{} has no lines of {} of {} cells, which cannot be measured here: {}",
-                           kPlanName, missing, plan.cells.size(), why));
+                           kPlanName, missing, plan.cells.size(), fmt::join(why, "; ")));
 }
 
 std::string kind_difference(const cells::CellMachine& there, const cells::CellMachine& here) {
