@@ -16,7 +16,8 @@ struct ChildRequest {
 
 /// A program that runs beside this one. It dies with this process, even where that is killed. No
 /// signal is blocked in it, nor are those ignored with which programs are ended, but for SIGHUP
-/// where this process ignores it (nohup), which is both. What it starts itself is its own affair.
+/// where this process ignores it (nohup); there the program has a process group of its own. What it
+/// starts itself is its own affair.
 class ChildProcess {
  public:
   /// Error(usage) where the program cannot be started, Error(output) for the log.

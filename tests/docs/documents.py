@@ -1,6 +1,7 @@
 """The project's documents and their parts: fences, running text, sentences, links."""
 import os
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 
@@ -117,12 +118,13 @@ def is_generated(path, root):
 
 def files(root):
     """All files of the project by path: those that git has or would take, else those that are here."""
-    listed = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z", "--cached", "--others",
-                             "--exclude-standard"], text=True, capture_output=True)
-    top = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "rev-parse", "--show-prefix"], text=True,
-                         capture_output=True)
-    if listed.returncode == 0 and not top.stdout.strip():
-        return sorted({f for f in listed.stdout.split("\0") if f and os.path.exists(os.path.join(root, f))})
+    if shutil.which("git"):
+        git = ["git", "-c", "safe.directory=*", "-C", root]
+        listed = subprocess.run([*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], text=True,
+                                capture_output=True)
+        top = subprocess.run([*git, "rev-parse", "--show-prefix"], text=True, capture_output=True)
+        if listed.returncode == 0 and not top.stdout.strip():
+            return sorted({f for f in listed.stdout.split("\0") if f and os.path.exists(os.path.join(root, f))})
     found = []
     for folder, folders, names in os.walk(root):
         folders[:] = [f for f in folders if not re.match(r"build|runs$|sweeps$|\.git$|__pycache__$", f)]

@@ -26,6 +26,8 @@ def why_no_pack():
     """Sanitizers' libraries are no part of a release, and some builds have no emulated device."""
     if not os.path.exists(os.path.join(BUILD, "libcputrain_cuda_emulated.so")):
         return "this build has no emulated device"
+    if not os.path.exists(os.path.join(BUILD, "libcputrain_cuda.so")):
+        return "this build has no backend cuda, as nvcc was not found"
     libraries = subprocess.run(["ldd", PROGRAM], text=True, capture_output=True).stdout
     return "the program is built with a sanitizer" if re.search(r"lib[atu]\w*san\.so", libraries) else None
 

@@ -3,6 +3,7 @@ import argparse
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -145,6 +146,7 @@ class Accuracy(unittest.TestCase):
                         accuracy.training(a, 8, 1, 0)
 
 
+@unittest.skipUnless(shutil.which("git"), "needs git")
 class Origin(unittest.TestCase):
     def git(self, *words):
         own = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false"]

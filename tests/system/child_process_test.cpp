@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
+#include <sstream>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "system/file_lock.h"
@@ -77,8 +80,22 @@ TEST_F(ChildProcessTest, NoSignalIsBlockedOrIgnoredInIt) {
 TEST_F(ChildProcessTest, OutlivesTheTerminalWhereThisProcessDoes) {
   const Disposition hangup(SIGHUP);
   EXPECT_EQ(run({"grep", "-E", "SigBlk|SigIgn", "/proc/self/status"}), 0);
-  // A bit a signal; SIGHUP is the first. Launchers that set a handler do not hear it either.
-  EXPECT_EQ(said(), "SigBlk:\t0000000000000001\nSigIgn:\t0000000000000001\n");
+  // A bit a signal; SIGHUP is the first.
+  EXPECT_EQ(said(), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\n");
+}
+
+TEST_F(ChildProcessTest, HasAGroupOfItsOwnWhereTheTerminalsSignalIsIgnored) {
+  const auto group = [&] {  // its own number stands before its group's
+    EXPECT_EQ(run({"cut", "-d", " ", "-f", "1,5", "/proc/self/stat"}), 0);
+    std::istringstream line(said());
+    int process = 0, group = 0;
+    line >> process >> group;
+    return std::pair(process, group);
+  };
+  EXPECT_EQ(group().second, ::getpgrp());
+  const Disposition hangup(SIGHUP);
+  const auto [process, own] = group();
+  EXPECT_EQ(own, process);
 }
 
 TEST_F(ChildProcessTest, WhatCannotBeStartedIsAnError) {
