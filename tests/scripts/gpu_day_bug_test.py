@@ -19,11 +19,12 @@ import processes
 import results
 import summary
 
-PLUGIN = os.path.join(os.path.dirname(PROGRAM), "tests", "cuda", "bugs", "swapped_fragment",
-                      "libcputrain_cuda_emulated.so")
+BUILD = os.path.dirname(PROGRAM)
+PLUGIN = os.path.join(BUILD, "tests", "cuda", "bugs", "swapped_fragment", "libcputrain_cuda_emulated.so")
 
 
 @unittest.skipUnless(os.path.exists(PLUGIN), "this build has no kernels with bugs")
+@unittest.skipUnless(os.path.exists(os.path.join(BUILD, "libcputrain_cuda.so")), "this build has no backend cuda")
 class Bug(unittest.TestCase):
     def setUp(self):
         holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
