@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/shell_words.h"
+#include "job/session/typed_command.h"
 
 namespace cputrain::run {
 namespace {
@@ -37,15 +38,8 @@ std::string train_on_advice(const job::Session& session, const job::TrainingSpec
                             const std::filesystem::path& weights,
                             const std::filesystem::path& run) {
   if (differences.empty() || std::ranges::any_of(differences, is_another_network)) return "";
-  std::vector<std::string> words;
-  const int ranks = session.communicator->size();
-  if (ranks > 1) words = {"mpirun", "-np", std::to_string(ranks)};
-  words.push_back(spec.flags.program);
-  for (const auto& [flag, value] : spec.flags.given) {
-    if (is_of_this_start(flag)) continue;
-    words.push_back("--" + flag);
-    if (!spec.flags.switches.contains(flag)) words.push_back(value);
-  }
+  std::vector<std::string> words = job::typed_command(
+      session, spec.flags, [](const std::string& flag) { return !is_of_this_start(flag); });
   words.insert(words.end(), {"--weights", weights.string(), "--out", new_folder(run)});
   return "; to begin a new training with its weights and these flags: " + command_line(words);
 }

@@ -6,32 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <string>
-
-#include "../support/temporary_folder.h"
+#include "made_up_proc.h"
 
 namespace cputrain::placement {
 namespace {
-
-/// A folder that looks like /proc; proc(5) has the fields of `stat`.
-class MadeUpProc {
- public:
-  void add(pid_t id, pid_t parent, const std::string& name, char state = 'S') {
-    const auto folder = folder_.path() / std::to_string(id);
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder / "stat")
-        << id << " (" << name << ") " << state << ' ' << parent
-        << " 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 " << start_of(id) << " 23 24\n";
-  }
-  void remove(pid_t id) { std::filesystem::remove_all(folder_.path() / std::to_string(id)); }
-  static std::uint64_t start_of(pid_t id) { return 1000 + static_cast<std::uint64_t>(id); }
-  static ProcessIdentity identity(pid_t id) { return {id, start_of(id)}; }
-  const std::filesystem::path& path() const { return folder_.path(); }
-
- private:
-  testing::TemporaryFolder folder_;
-};
 
 TEST(LauncherGone, TheNearestAncestorWithALaunchersNameIsFound) {
   for (const char* name : {"mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.hydra", "orterun",
