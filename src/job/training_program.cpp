@@ -15,15 +15,6 @@
 namespace cputrain::job {
 namespace {
 
-/// Buckets travel while backward runs where every rank has a core for that: on one that computes,
-/// the thread would cost more than it hides.
-exchange::Overlap overlap_of(const Session& session) {
-  const bool cores =
-      std::ranges::all_of(session.plan.ranks, &placement::RankPlan::communication_core);
-  return cores && session.communicator->serves_threads() ? exchange::Overlap::thread
-                                                         : exchange::Overlap::none;
-}
-
 std::function<void()> bind_communication(const Session& session) {
   return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
     if (cpu) bind({*cpu});
@@ -146,6 +137,13 @@ std::size_t largest_array(const compute::ParameterLayout& layout) {
 }
 
 }  // namespace
+
+exchange::Overlap overlap_of(const Session& session) {
+  const bool cores =
+      std::ranges::all_of(session.plan.ranks, &placement::RankPlan::communication_core);
+  return cores && session.communicator->serves_threads() ? exchange::Overlap::thread
+                                                         : exchange::Overlap::none;
+}
 
 CompiledTraining compile_training(const Session& session, const TrainingPlan& plan,
                                   std::vector<int> sizes, MemoryBefore before) {

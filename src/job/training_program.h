@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "exchange/buckets.h"
 #include "exchange/exchange.h"
 #include "job/training_memory.h"
 #include "job/training_plan.h"
@@ -21,6 +22,10 @@ struct CompiledTraining {
   std::string allreduce{};
   TrainingMemory memory;
 };
+
+/// Buckets travel while backward runs where every rank has a core for that: on one that computes,
+/// the thread would cost more than it hides.
+exchange::Overlap overlap_of(const Session&);
 
 /// Memory before a program is compiled.
 struct MemoryBefore {

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <variant>
 
 #include "core/overloaded.h"
 #include "data/data_spec.h"
 #include "job/batch_plans.h"
+#include "job/training_program.h"
 
 namespace cputrain::cli {
 namespace {
@@ -52,7 +52,7 @@ bool has_buckets(const job::TrainingJob& job) {
   using Scheme = comm::AllreduceChoice::Scheme;
   const Scheme scheme = comm::parse_allreduce(job.compiled().allreduce).scheme;
   if (scheme != Scheme::slices) return scheme == Scheme::replicas;
-  return std::ranges::all_of(job.session().plan.ranks, &placement::RankPlan::communication_core);
+  return job::overlap_of(job.session()) != exchange::Overlap::none;
 }
 
 std::string reason_of_buckets(const job::TrainingJob& job) {
