@@ -31,16 +31,16 @@ def program_commit(program="./cputrain"):
 def obstacle(commit):
     """Why figures of a program of this commit are not those of the files here; empty where they are."""
     if commit.endswith("-dirty"):
-        return f"./cputrain was built from changed files (commit {commit})"
+        return f"./cputrain, of commit {commit}, was built from changed files"
     if not re.fullmatch("[0-9a-f]+", commit):
         return "./cputrain does not know its commit"
     try:
         changed = output("git", "diff", "--name-only", commit, "--", ".", ":(exclude)results")
     except subprocess.CalledProcessError as error:
-        return f"./cputrain is of commit {commit}, which is not here ({error.output.strip()})"
+        return f"./cputrain is of commit {commit}, which is not here: {error.output.strip()}"
     if not changed:
         return ""
-    return f"./cputrain is of commit {commit}, from which files here differ ({changed.splitlines()[0]}, for instance)"
+    return f"./cputrain is of commit {commit}, from which {changed.splitlines()[0]} differs here"
 
 
 def facts(date, commit):
