@@ -11,7 +11,7 @@ function(cputrain_embed_page target)
   set(chart_library "")
   set(chart_licence "")
   if(CPUTRAIN_CHARTS)
-    # Debian 12 and Ubuntu 24.04 have 3.9.1, later ones 4.x under another name.
+    # Debian 12 and 13 and Ubuntu 24.04 have 3.9.1. Version 4 has another name, and draws the same plots (4.4.0).
     find_file(CPUTRAIN_CHART_JS NAMES chart.min.js chart.umd.js
               PATHS /usr/share/javascript/chart.js /usr/share/nodejs/chart.js/dist NO_DEFAULT_PATH)
     if(NOT CPUTRAIN_CHART_JS)
