@@ -72,16 +72,20 @@ class MadeUpTree(unittest.TestCase):
         self.addCleanup(holder.cleanup)
         self.root = holder.name
         self.write("src/README.md", PICTURE)
-        for module, links in {"core": "", "comm": "LINKS core", "model": "LINKS core", "train": "LINKS comm model"}.items():
-            self.write(f"src/{module}/CMakeLists.txt", f"cputrain_add_module({module} TEXTS\n  SOURCES a.cpp\n  {links})")
+        for module, links in {"core": "", "comm": "LINKS core", "model": "LINKS core",
+                              "train": "LINKS comm model"}.items():
+            self.write(f"src/{module}/CMakeLists.txt",
+                       f"cputrain_add_module({module} TEXTS\n  SOURCES a.cpp\n  {links})")
         self.write("backends/cpu/CMakeLists.txt", "target_link_libraries(cputrain_cpu PUBLIC cputrain_comm PRIVATE x)")
-        self.write("datasets/CMakeLists.txt", "target_link_libraries(cputrain_datasets PRIVATE cputrain_core cputrain_options)")
+        self.write("datasets/CMakeLists.txt",
+                   "target_link_libraries(cputrain_datasets PRIVATE cputrain_core cputrain_options)")
         self.write("src/core/error.h", "#include <string>")
         self.write("src/comm/ring.h", '#include "core/error.h"')
         self.write("src/comm/ring.cpp", '#include "comm/ring.h"')
         self.write("src/model/graph.h", '#include "core/error.h"')
         self.write("src/train/step.cpp", '#include "comm/ring.h"\n#include "core/error.h"\n#include "model/graph.h"')
-        self.write("src/main.cpp", '#include "train/step.h"\n#include "backends/cpu/loops.h"\n#include "datasets/idx.h"')
+        self.write("src/main.cpp",
+                   '#include "train/step.h"\n#include "backends/cpu/loops.h"\n#include "datasets/idx.h"')
         self.write("src/train/step.h", "")
         self.write("backends/cpu/loops.h", '#include "comm/ring.h"')
         self.write("backends/cpu/no_cpu.cpp", "")
@@ -141,7 +145,8 @@ class MadeUpTree(unittest.TestCase):
         self.assertEqual(self.problems(modules.against_picture),
                          ['src/model/graph.h:3: #include "comm/ring.h"\n    src/README.md does not let model use comm'])
         self.assertEqual(self.problems(modules.against_links),
-                         ['src/model/graph.h:3: #include "comm/ring.h"\n    src/model/CMakeLists.txt does not link comm'])
+                         ['src/model/graph.h:3: #include "comm/ring.h"\n'
+                          '    src/model/CMakeLists.txt does not link comm'])
 
     def test_an_edge_that_only_the_picture_has(self):
         self.write("src/train/step.cpp", '#include "comm/ring.h"')
@@ -154,14 +159,16 @@ class MadeUpTree(unittest.TestCase):
         self.write("src/optim/adam.h", "")
         self.assertEqual(self.problems(modules.against_picture),
                          ["src/README.md: optim is not in the picture of modules"])
-        self.write("src/README.md", PICTURE.replace("    datasets", "    optim          core\n    report         -\n    datasets"))
+        self.write("src/README.md", PICTURE.replace("    datasets",
+                                                    "    optim          core\n    report         -\n    datasets"))
         self.assertEqual(self.problems(modules.against_picture),
                          ["src/README.md: optim uses core, but no file includes anything of it",
                           "src/README.md: the picture has report, the tree does not"])
 
     def test_the_picture_goes_from_the_bottom_up(self):
         self.write("src/README.md", PICTURE.replace("    core           -             errors\n", "") + "")
-        self.assertIn("src/README.md: comm uses core, which must stand above it", self.problems(modules.against_picture))
+        self.assertIn("src/README.md: comm uses core, which must stand above it",
+                      self.problems(modules.against_picture))
 
     def test_adapters_use_no_adapters_and_only_main_uses_them(self):
         self.write("backends/cpu/loops.h", '#include "comm/ring.h"\n#include "datasets/idx.h"')
@@ -171,7 +178,8 @@ class MadeUpTree(unittest.TestCase):
                           "src/README.md does not let train use backends/cpu"])
 
     def test_libraries_of_adapters(self):
-        for line in ("#include <mpi.h>", '#include "oneapi/dnnl/dnnl.hpp"', "  # include <tbb/task.h>", "#include <cuda_fp16.h>"):
+        for line in ("#include <mpi.h>", '#include "oneapi/dnnl/dnnl.hpp"', "  # include <tbb/task.h>",
+                     "#include <cuda_fp16.h>"):
             self.write("src/comm/ring.cpp", line)
             self.assertEqual(len(self.problems(modules.foreign_headers)), 1, line)
         self.write("src/comm/ring.cpp", "#include <cstdio>\n")

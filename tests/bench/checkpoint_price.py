@@ -52,7 +52,8 @@ def limits(folder, size):
 
 
 def text_of(values, form="{:.3f}"):
-    return " ".join((form.format(statistics.median(values)), f"({form.format(min(values))} to {form.format(max(values))})"))
+    return " ".join((form.format(statistics.median(values)),
+                     f"({form.format(min(values))} to {form.format(max(values))})"))
 
 
 def main():

@@ -9,7 +9,8 @@ from tiny import TinyTest
 
 # A pair of names, and how messages show them.
 PAIRS = [(("cat", "cat "), r"'cat' and 'cat\x20'"), (("CAT", "cat"), "'CAT' and 'cat'"),
-         (("caf\u00e9", "cafe\u0301"), r"'cafe\u0301' and 'caf\u00e9'"), (("cat", "cat\u00a0"), r"'cat' and 'cat\u00a0'"),
+         (("caf\u00e9", "cafe\u0301"), r"'cafe\u0301' and 'caf\u00e9'"),
+         (("cat", "cat\u00a0"), r"'cat' and 'cat\u00a0'"),
          (("cat", "ca\u200bt"), r"'cat' and 'ca\u200bt'"), (("01", "1"), "'01' and '1'")]
 
 
@@ -35,7 +36,8 @@ class AlikeNames(TinyTest):
                 forms = [folder, "coco:c.json"] + ([] if names[1].strip() == names[0] else [row])
                 for data in forms:
                     done = self.expect(0, "data", "info", data, "--json", "-", says=["look alike", shown])
-                    self.assertEqual([sorted(group) for group in json.loads(done.stdout)["names_alike"]], [sorted(names)])
+                    self.assertEqual([sorted(group) for group in json.loads(done.stdout)["names_alike"]],
+                                     [sorted(names)])
 
     def test_every_command_that_looks_at_data_says_it(self):
         self.make("d", **{"cat": 4, "cat ": 4, "dog": 4})
@@ -107,13 +109,14 @@ class AlikeNames(TinyTest):
         self.make("d", **{"\u00e9t\u00e9": 6, "a": 6})
         shutil.copytree(self.path("d"), self.path("copy"))
         os.rename(self.path("copy", "\u00e9t\u00e9"), self.path("copy", "e\u0301te\u0301"))
-        prints = [json.loads(self.expect(0, "data", "info", d, "--json", "-").stdout)["fingerprint"] for d in ("d", "copy")]
+        prints = [json.loads(self.expect(0, "data", "info", d, "--json", "-").stdout)["fingerprint"]
+                  for d in ("d", "copy")]
         self.assertEqual(*prints)
         # Three epochs in one go, and with the copy from the second on.
         self.expect(0, "--model", "tiny.json", "--threads", "1", "--data", "d", "--epochs", "3", "--out", "whole")
         self.expect(0, "--model", "tiny.json", "--threads", "1", "--data", "d", "--epochs", "1", "--out", "run")
-        self.expect(0, "--model", "tiny.json", "--threads", "1", "--data", "copy", "--epochs", "3", "--out", "run", "--resume",
-                    "auto", says=["Going on from"])
+        self.expect(0, "--model", "tiny.json", "--threads", "1", "--data", "copy", "--epochs", "3", "--out", "run",
+                    "--resume", "auto", says=["Going on from"])
         hashes = [self.metrics(run, "summary")[-1]["weights_hash"] for run in ("whole", "run")]
         self.assertEqual(*hashes)
         self.evaluate("copy", run="run", says=["training kept it"])

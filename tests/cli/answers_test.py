@@ -68,8 +68,8 @@ class Answers(ProgramTest):
 
     def test_the_page_shows_the_surest_errors(self):
         self.train_classes()
-        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data", "--validation-split", "0",
-                           "--page", "p.html", "--threads", "1", "--no-winograd", "--json", "r.json")
+        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data", "--validation-split",
+                           "0", "--page", "p.html", "--threads", "1", "--no-winograd", "--json", "r.json")
         with open(self.path("p.html"), encoding="utf-8") as f:
             text = f.read()
         page = Page(text)  # elements close, no attribute runs a script

@@ -21,7 +21,8 @@ class BenchKernels(ProgramTest):
         self.expect(0, "data", "synth", "s", "--images", "24", "--image-size", "64")
         self.expect(0, "train", "--data", "s", "--image-size", "64", "--steps", "1", "--batch", "4", "--threads", "1",
                     "--out", "run")
-        bench = self.bench("--data", "s", "--weights", "run/weights.safetensors", "--micro-batch", "3,1", "--batch", "4")
+        bench = self.bench("--data", "s", "--weights", "run/weights.safetensors", "--micro-batch", "3,1", "--batch",
+                           "4")
         self.assertEqual([bench[k] for k in ("bench", "model", "image_size", "threads", "repeats", "data", "weights")],
                          ["kernels", "dogcat", 64, 1, 2, "s", "run/weights.safetensors"])
         # Rounds of at least 4 images in whole micro-batches.
@@ -42,7 +43,8 @@ class BenchKernels(ProgramTest):
                     self.assertTrue(0 < seconds["min"] <= seconds["median"] <= seconds["max"])
                     # Of two rounds the quicker has the larger rate.
                     self.assertAlmostEqual(rate["max"], 2e-9 * second["macs_per_image"] / seconds["min"], places=6)
-                    self.assertAlmostEqual(way["gbs"]["max"], 1e-9 * second["bytes_per_image"] / seconds["min"], places=6)
+                    self.assertAlmostEqual(way["gbs"]["max"], 1e-9 * second["bytes_per_image"] / seconds["min"],
+                                           places=6)
                     self.assertAlmostEqual(way["fraction_of_peak"], rate["median"] / peak, places=9)
                     self.assertAlmostEqual(way["fraction_of_bandwidth"], way["gbs"]["median"] / triad, places=9)
                     self.assertTrue(way["algorithm"])

@@ -22,7 +22,8 @@ class ChangedData(TinyTest):
         shutil.copy(self.path("try.ctpack"), self.path("whole.ctpack"))
 
     def change(self, part=None, cut=False):
-        """Cuts the file, or writes other pixels over those of a part (0: training, 1: validation), as cp does: in place."""
+        """Cuts the file, or writes other pixels over those of a part (0: training, 1: validation): in place, as cp
+        does."""
         with open(self.path("try.ctpack"), "r+b") as f:
             head = f.read(80)
             images, pixels_at = struct.unpack_from("<Q", head, 32)[0], struct.unpack_from("<Q", head, 56)[0]

@@ -78,7 +78,8 @@ class Data(ProgramTest):
         self.assertEqual([(c["train"], c["validation"], c["test"]) for c in info["classes"]],
                          [(6, 3, 2), (6, 3, 2)])
         self.expect(0, "data", "info", "d",
-                    says=["12 for training, 6 for validation (its 'valid' folder) and 4 for test (its 'testing' folder)",
+                    says=["12 for training, 6 for validation (its 'valid' folder) and 4 for test "
+                          "(its 'testing' folder)",
                           "6 for training, 3 for validation, 2 for test"])
         self.expect(0, *FLAGS, "--data", "d", "--steps", "1", "--out", "run", says=["4 for test"])
         self.synth("d/test", 4)
@@ -100,11 +101,13 @@ class Data(ProgramTest):
             os.rename(self.path(f"d/third/{n}.heic"), self.path(f"d/third/{n}.jfif"))
         self.expect(65, *words, "--out", "no", says=["'third'", "none of its 3 training images"])
         self.assertFalse(os.path.exists(self.path("no/weights.safetensors")))
-        self.expect(0, *words, "--out", "run", "--allow-empty-classes", says=["warning: no image can be read of class 'third'"])
+        self.expect(0, *words, "--out", "run", "--allow-empty-classes",
+                    says=["warning: no image can be read of class 'third'"])
         done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-", "d/large_spots/")
         answers = json.loads(done.stdout)["predictions"]
         self.assertEqual(sorted(answers[0]["probabilities"]), ["large_spots", "small_spots", "third"])
-        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "d", "--allow-empty-classes", "--json", "-")
+        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "d", "--allow-empty-classes",
+                           "--json", "-")
         self.assertEqual(json.loads(done.stdout)["images"], 2)
 
     def test_a_run_folder_in_the_data_leaves_it_readable(self):

@@ -138,13 +138,14 @@ class FileKinds(TinyTest):
                     for folder, _, names in os.walk(self.path("run")) for name in names}
 
         def as_other(words):
-            return subprocess.run([PROGRAM, *words], user=1002, group=1002, extra_groups=[], cwd=self.folder, timeout=60,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            return subprocess.run([PROGRAM, *words], user=1002, group=1002, extra_groups=[], cwd=self.folder,
+                                  timeout=60, stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
         before = contents()
         train = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--out", "run"]
         for words in ([*train, "--overwrite"], [*train, "--resume", "auto"],
-                      ["sweep", "--data", "synthetic:20", "--model", "tiny.json", "--np", "1", "--batch", "4", "--out", "s"]):
+                      ["sweep", "--data", "synthetic:20", "--model", "tiny.json", "--np", "1", "--batch", "4", "--out",
+                       "s"]):
             done = as_other(words)
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
             self.assertRegex(done.stderr, r"cannot lock .*lock, which belongs to user .*1001")

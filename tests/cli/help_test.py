@@ -53,7 +53,8 @@ class Help(ProgramTest):
         self.assertEqual(text, self.help("help", "predict", COLUMNS="80"))
 
     def test_a_hint_is_one_line_on_standard_error(self):
-        for words, says in ((["--learning-rate", "1"], "--lr"), (["--gpus", "2"], "mpirun -np N cputrain --backend cuda"),
+        for words, says in ((["--learning-rate", "1"], "--lr"),
+                            (["--gpus", "2"], "mpirun -np N cputrain --backend cuda"),
                             (["-v"], "--verbose 3"), (["--num-epochs", "3"], "--epochs")):
             done = self.expect(2, *words, says=[says])
             self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))

@@ -131,8 +131,8 @@ class Ulimit(ProgramTest):
         """What one rank could have, two cannot: they see it together, and no library ends them."""
         refused = False
         for threads in (20, 28, 36, 60):
-            code, text = self.limited(f"-u {threads}", *SMALL[:-2], "--threads", "4", "--io-threads", "1", "--steps", "1",
-                                      "--out", f"ranks{threads}", ranks=2, user=user)
+            code, text = self.limited(f"-u {threads}", *SMALL[:-2], "--threads", "4", "--io-threads", "1", "--steps",
+                                      "1", "--out", f"ranks{threads}", ranks=2, user=user)
             self.assertNotIn("libgomp", text)
             self.assertNotIn(code, CODES_OF_SIGNALS, text)
             if "more threads and can have" in text:
@@ -172,8 +172,8 @@ class ControlGroup(ProgramTest):
             echo 1000000 >{job}/step_0/{used}
             mount --bind group /proc/$$/cgroup && exec "$@" || exit 99"""
         launch = [*mpirun(ranks), "sh", "-c", 'mount --bind group /proc/$$/cgroup; exec "$@"', "sh"] if ranks else []
-        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *launch, PROGRAM, *words], cwd=self.folder, text=True,
-                              timeout=120, stdin=subprocess.DEVNULL, capture_output=True)
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *launch, PROGRAM, *words], cwd=self.folder,
+                              text=True, timeout=120, stdin=subprocess.DEVNULL, capture_output=True)
         if done.returncode == 99 or "unshare:" in done.stderr:
             self.skipTest("no mount namespaces: " + done.stderr.strip())
         return done

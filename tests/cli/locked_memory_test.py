@@ -101,7 +101,8 @@ class LockedMemory(TinyTest):
     def test_sigterm_saves_a_completed_step(self):
         process = subprocess.Popen([PROGRAM, "--model", "tiny.json", *PLAIN, "--out", "run", "--epochs", "100000",
                                     "--limit-val", "0", "--log-every", "1"], cwd=self.folder,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   text=True)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.kill)
         end = time.time() + 60
@@ -140,7 +141,8 @@ class LockedMemory(TinyTest):
         plans = [json.loads(self.plan("--optimizer", "adam", "--json", "-", *of).stdout)["memory"]
                  for of in (LOCKED, HOST)]
         rank, on_host = (plan["ranks"][0] for plan in plans)
-        parts = [rank[name] for name in ("weights", "gradients", "optimizer_state", "workspace", "weights_copy", "checkpoint_copy")]
+        parts = [rank[name] for name in ("weights", "gradients", "optimizer_state", "workspace", "weights_copy",
+                                         "checkpoint_copy")]
         self.assertEqual(rank["weights_copy"], rank["weights"])
         self.assertEqual(rank["checkpoint_copy"], rank["weights"] + rank["optimizer_state"])
         self.assertEqual(rank["backend_memory"], sum(parts))
@@ -157,7 +159,8 @@ class LockedMemory(TinyTest):
             return self.plan("--batch", "36", *words, code=2, LOCKED_MEMORY_ROOM=str(room)).stderr
 
         self.assertIn("weights and gradients alone need", refused(1000))
-        memory = json.loads(self.plan("--batch", "36", "--micro-batch", "36", "--json", "-").stdout)["memory"]["ranks"][0]
+        done = self.plan("--batch", "36", "--micro-batch", "36", "--json", "-")
+        memory = json.loads(done.stdout)["memory"]["ranks"][0]
         needs, workspace = memory["backend_memory"], memory["workspace"]
         self.plan("--batch", "36", "--micro-batch", "36", LOCKED_MEMORY_ROOM=str(needs))
         text = refused(needs - 1, "--micro-batch", "36")

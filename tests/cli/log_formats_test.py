@@ -22,8 +22,8 @@ MLLOG = re.compile(r':::MLLOG (\{"namespace": "", "time_ms": \d+, "event_type": 
 
 class LogFormats(ProgramTest):
     def train_with(self, *words, **options):
-        return self.expect(0, "train", "--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--threads", "1",
-                           "--epochs", "2", "--log-every", "2", "--out", "run", *words, **options)
+        return self.expect(0, "train", "--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--threads",
+                           "1", "--epochs", "2", "--log-every", "2", "--out", "run", *words, **options)
 
     def test_mlperf(self):
         self.train_with("--log-format", "mlperf")
@@ -82,7 +82,8 @@ class LogFormats(ProgramTest):
     def test_tf_cnn_benchmarks(self):
         text = self.train_with("--log-format", "tf_cnn_benchmarks", "--log-every", "1", "--no-winograd",
                                "--no-skip-zeros").stdout  # no steps that try algorithms
-        self.assertRegex(text, r"(?m)^Batch size:  20 global\n             20 per rank$\nNum batches: 6\nNum epochs:  2.00$")
+        self.assertRegex(text, r"(?m)^Batch size:  20 global\n             20 per rank$\nNum batches: 6\n"
+                               r"Num epochs:  2.00$")
         self.assertRegex(text, r"(?m)^Variables:   replicated\nAllReduce:   None\n==========$")
         steps = re.findall(r"(?m)^(\d+)\timages/sec: (\d+\.\d) \+/- (\d+\.\d) \(jitter = \d+\.\d\)\t(\d\.\d{3})$", text)
         self.assertEqual(steps[0][0], "1")

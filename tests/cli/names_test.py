@@ -14,9 +14,11 @@ NET = {"format": "cputrain model 1", "name": "tiny",
        "layers": [{"name": "stem", "type": "convolution", "filters": 2, "kernel": 3}, {"type": "relu"},
                   {"type": "global_average_pool"}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]}
 # What folders may be called: all but "/" and a zero byte.
-ODD = ["tab\tname", "line\nAll is well", "esc\x1b[2J", "bell\x07", "C1 \u009b31m", "turned \u202etxt.exe", "quote\"d, 'so'",
-       "back\\slash\\n", "=cmd()", " blank ", "x" * 200, "\u732b", "Ka\u0308se", "\U0001f431", "\u2028", "\x7f", "-dash"]
-UNSAFE = [c for name in ODD for c in name if c in "\t\x1b\x07\u009b\u202e\u2028\x7f"] + ["All is well\n", "\nAll is well"]
+ODD = ["tab\tname", "line\nAll is well", "esc\x1b[2J", "bell\x07", "C1 \u009b31m", "turned \u202etxt.exe",
+       "quote\"d, 'so'", "back\\slash\\n", "=cmd()", " blank ", "x" * 200, "\u732b", "Ka\u0308se", "\U0001f431",
+       "\u2028", "\x7f", "-dash"]
+UNSAFE = [*(c for name in ODD for c in name if c in "\t\x1b\x07\u009b\u202e\u2028\x7f"), "All is well\n",
+          "\nAll is well"]
 
 
 def varint(data, at):
@@ -80,11 +82,13 @@ class Classes(NamesTest):
     def test_any_name_is_trained_evaluated_predicted_exported_and_reported(self):
         self.make(ODD)
         names = sorted(ODD, key=str.encode)
-        self.safe(self.expect(0, "--data", "d", *self.tiny, "--epochs", "1", "--validation-split", "0.5", "--out", "run"))
+        self.safe(self.expect(0, "--data", "d", *self.tiny, "--epochs", "1", "--validation-split", "0.5", "--out",
+                              "run"))
         weights = ["--weights", "run/weights.safetensors"]
         self.assertEqual(json.loads(metadata(self.path("run/weights.safetensors"))["classes"]), names)
 
-        done = self.safe(self.expect(0, "eval", *weights, "--data", "d", "--confusion", "c.csv", "--page", "p.html", "--json", "e.json"))
+        done = self.safe(self.expect(0, "eval", *weights, "--data", "d", "--confusion", "c.csv", "--page", "p.html",
+                                     "--json", "e.json"))
         self.assertIn("\u732b", done.stdout)
         with open(self.path("p.html"), encoding="utf-8") as f:
             Page(f.read())  # elements close, no attribute runs a script
@@ -139,8 +143,8 @@ class Classes(NamesTest):
     def test_an_output_without_a_class_gets_a_name_of_its_own(self):
         self.make(["class 2", "b"])
         self.expect(0, "--data", "d", *self.tiny, "--classes", "4", "--steps", "1", "--out", "run")
-        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "d", "--validation-split", "0.5",
-                           "--json", "-")
+        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "d", "--validation-split",
+                           "0.5", "--json", "-")
         names = [c["name"] for c in json.loads(done.stdout)["classes"]]
         self.assertEqual((names[:2], names[3], len(set(names))), (["b", "class 2"], "class 3", 4))
 
@@ -152,13 +156,14 @@ class Classes(NamesTest):
 
         def columns(text):  # of a terminal
             return sum(0 if c == "\u0308" else 2 if c == "\u732b" else 1 for c in text)
-        images = [columns(line[:line.index(" 2 " if i else "images") + (2 if i else 6)]) for i, line in enumerate(lines)]
+        images = [columns(line[:line.index(" 2 " if i else "images") + (2 if i else 6)])
+                  for i, line in enumerate(lines)]
         self.assertEqual(len(set(images)), 1, lines)
 
 
 class Files(NamesTest):
-    BAD = [b"\x1b]0;title\x07\x1b[2J.jpg", b"x\nAll is well.jpg", b"\xc2\x9b2J.jpg", "\u202egpj.jpg".encode(), b"caf\xe9.jpg",
-           b"caf\xea.jpg", "\u732b.jpg".encode()]
+    BAD = [b"\x1b]0;title\x07\x1b[2J.jpg", b"x\nAll is well.jpg", b"\xc2\x9b2J.jpg", "\u202egpj.jpg".encode(),
+           b"caf\xe9.jpg", b"caf\xea.jpg", "\u732b.jpg".encode()]
 
     def setUp(self):
         super().setUp()
@@ -168,15 +173,17 @@ class Files(NamesTest):
                 f.write("no image")
 
     def test_names_of_damaged_files_reach_no_terminal(self):
-        for words, code in [(["data", "check", "d"], 65), (["--data", "d", *self.tiny, "--steps", "1", "--out", "run"], 0),
+        for words, code in [(["data", "check", "d"], 65),
+                            (["--data", "d", *self.tiny, "--steps", "1", "--out", "run"], 0),
                             (["data", "pack", "d", "d.ctpack", "--image-size", "16"], 0),
-                            (["eval", "--weights", "run/weights.safetensors", "--data", "d", "--validation-split", "0.5"], 0),
+                            (["eval", "--weights", "run/weights.safetensors", "--data", "d", "--validation-split",
+                              "0.5"], 0),
                             (["predict", "--weights", "run/weights.safetensors", "d"], 65)]:
             with self.subTest(words=words):
                 done = self.safe(self.expect(code, *words))
                 if code == 65:
-                    for shown in ("\\x1b]0;title\\x07\\x1b[2J.jpg", "x\\nAll is well.jpg", "\\u009b2J.jpg", "caf\\xe9.jpg",
-                                  "\u732b.jpg"):
+                    for shown in ("\\x1b]0;title\\x07\\x1b[2J.jpg", "x\\nAll is well.jpg", "\\u009b2J.jpg",
+                                  "caf\\xe9.jpg", "\u732b.jpg"):
                         self.assertIn(shown, done.stdout + done.stderr)
 
     def test_json_is_utf8_and_tells_files_apart(self):
@@ -184,7 +191,8 @@ class Files(NamesTest):
         for words in (["data", "check", "d"], ["predict", "--weights", "run/weights.safetensors", "d"]):
             done = self.safe(self.expect(65, *words, "--json", "-"))
             result = json.loads(done.stdout)
-            files = [p["path"] for p in result["bad"]] if "bad" in result else [p["file"] for p in result["predictions"]]
+            files = ([p["path"] for p in result["bad"]] if "bad" in result
+                     else [p["file"] for p in result["predictions"]])
             for name in ("x\nAll is well", "\x1b]0;title\x07\x1b[2J", "\u202egpj", "caf\\xe9", "caf\\xea", "\u732b"):
                 self.assertIn(f"d/a/{name}.jpg", files)
             self.assertEqual(len(set(files)), len(files))
@@ -204,7 +212,8 @@ class Flags(NamesTest):
         for code, *words in [(2, odd), (2, "--" + odd), (2, "--batch", odd), (65, "--data", odd), (2, "--model", odd),
                              (2, "--backend", odd), (2, "--augment", odd), (2, "--schedule", odd), (2, "--config", odd),
                              (2, "--config", "odd.json"), (2, "--config", "raw.json"), (65, "--model", "layers.json"),
-                             (65, "--model", "typed.json"), (65, "--model", "raw.json"), (2, "data", odd), (2, "bench", odd),
+                             (65, "--model", "typed.json"), (65, "--model", "raw.json"), (2, "data", odd),
+                             (2, "bench", odd),
                              (65, "eval", "--weights", odd), (65, "report", odd), (65, "--data", "coco:" + odd),
                              (65, "predict", "--weights", odd, odd), (2, "--freeze", odd), (2, "--launcher", odd)]:
             with self.subTest(words=words):
@@ -213,8 +222,8 @@ class Flags(NamesTest):
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_bytes_that_are_no_utf8_are_shown(self):
-        done = subprocess.run([PROGRAM, b"--data", b"caf\xe9"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=60)
+        done = subprocess.run([PROGRAM, b"--data", b"caf\xe9"], cwd=self.folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=60)
         self.assertEqual(done.returncode, 65)
         self.assertIn(b"caf\\xe9", done.stderr)
         (done.stdout + done.stderr).decode()  # raises where it is no UTF-8
@@ -226,7 +235,8 @@ class Flags(NamesTest):
         self.make(["a", "b"], each=4)
         self.safe(self.expect(0, "info", "--model", "net.json"))
         self.safe(self.expect(0, "--data", "d", *self.tiny, "--steps", "1", "--out", "run", "--profile"))
-        self.safe(self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "d", "--validation-split", "0.5"))
+        self.safe(self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "d", "--validation-split",
+                              "0.5"))
 
 
 if __name__ == "__main__":

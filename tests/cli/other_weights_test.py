@@ -83,7 +83,8 @@ class OtherWeights(ProgramTest):
 
     def test_nothing_that_fits_ends_with_65(self):
         self.train("two", "--steps", "1")
-        from_scratch = {"format": "cputrain model 1", "layers": [{"type": "flatten"}, {"type": "dense", "units": "classes", "name": "x"},
+        from_scratch = {"format": "cputrain model 1",
+                        "layers": [{"type": "flatten"}, {"type": "dense", "units": "classes", "name": "x"},
                                    {"type": "softmax"}]}
         with open(self.path("net.json"), "w") as f:
             json.dump(from_scratch, f)

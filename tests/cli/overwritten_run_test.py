@@ -19,7 +19,8 @@ class OverwrittenRun(ProgramTest):
 
         def trains():
             try:
-                return os.stat(self.path("run/metrics.jsonl")).st_mtime_ns != before and len(self.metrics("run", "step")) > 2
+                changed = os.stat(self.path("run/metrics.jsonl")).st_mtime_ns != before
+                return changed and len(self.metrics("run", "step")) > 2
             except (OSError, ValueError):
                 return False
         wait_until(trains)
@@ -81,7 +82,8 @@ class OverwrittenRun(ProgramTest):
         self.expect(65, "--data", "bad", "--image-size", "64", "--threads", "1", "--out", "run", "--overwrite")
         after = {name: self.digest(name) for name in before}
         self.assertEqual(after, before)
-        self.assertEqual(sorted(os.listdir(self.path("run"))), sorted([*before, "ckpt-000000002", "train", "validation"]))
+        self.assertEqual(sorted(os.listdir(self.path("run"))),
+                         sorted([*before, "ckpt-000000002", "train", "validation"]))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ class Photographs(TinyTest):
         self.assertNotEqual(loss, self.evaluate("turned", *every, "--exif", "ignore", says=["are not upright"])["loss"])
 
         def answers(data, *words):
-            done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-", *words, data + "/cat/")
+            done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-", *words,
+                               data + "/cat/")
             return [p["probabilities"] for p in json.loads(done.stdout)["predictions"]]
         self.assertEqual(answers("turned"), answers("upright"))
         self.assertNotEqual(answers("turned", "--exif", "ignore"), answers("upright"))
@@ -92,7 +93,8 @@ class Photographs(TinyTest):
         report = json.loads(self.expect(0, "data", "check", "turned", "--json", "-").stdout)
         self.assertEqual((report["turned_by_exif"], report["flaws"]), (28, []))
         done = self.expect(0, "data", "check", "turned", "--exif", "ignore", "--json", "report.json",
-                           says=["turns, which --exif ignore leaves as they are stored: 28", "cat: 14 of 16 (turned/cat/01.png"])
+                           says=["turns, which --exif ignore leaves as they are stored: 28",
+                                 "cat: 14 of 16 (turned/cat/01.png"])
         self.assertEqual(done.returncode, 0)
         with open(self.path("report.json")) as f:
             rows = json.load(f)["flaws"]
@@ -105,7 +107,8 @@ class Photographs(TinyTest):
             self.expect(0, "data", "pack", "turned", f"{made}.ctpack", "--image-size", "16", "--exif", made)
             for command in ("info", "check"):
                 self.expect(0, "data", command, f"{made}.ctpack", "--exif", asked,
-                            says=[f"warning: the file was packed with --exif {made}, and --exif {asked} changes nothing"])
+                            says=[f"warning: the file was packed with --exif {made}, and --exif {asked} changes "
+                                  "nothing"])
                 done = self.expect(0, "data", command, f"{made}.ctpack", "--exif", made)
                 self.assertNotIn("packed with", done.stderr)
 
@@ -117,7 +120,8 @@ class NothingToSee(TinyTest):
             for i in range(10):
                 plain = [[[7, 7, 7]] * 12] * 12
                 write_png(self.path("d", label, f"{i}.png"), plain if label == "dog" else made_pixels(i, 12))
-        self.expect(0, "data", "check", "d", says=["of one colour alone", "dog: 10 of 10 (d/dog/0.png, d/dog/1.png, d/dog/2.png, ...)"])
+        self.expect(0, "data", "check", "d", says=["of one colour alone",
+                                                   "dog: 10 of 10 (d/dog/0.png, d/dog/1.png, d/dog/2.png, ...)"])
         self.tiny(0, "run", "d", "--steps", "1",
                   says=["warning: 10 of 10 images of class 'dog' are of one colour alone (first: d/dog/0.png;"])
         done = self.expect(0, "data", "pack", "d", "d.ctpack", "--image-size", "16")

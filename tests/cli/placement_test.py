@@ -99,7 +99,8 @@ class Waiting(ProgramTest):
             self.assertEqual(f.read().split("\0")[0], name)
 
     def test_the_record_of_a_run_has_what_somebody_decided(self):
-        for run, variables in (("own", {}), ("given", {"GOMP_SPINCOUNT": "77"}), ("passive", {"OMP_WAIT_POLICY": "passive"})):
+        for run, variables in (("own", {}), ("given", {"GOMP_SPINCOUNT": "77"}),
+                               ("passive", {"OMP_WAIT_POLICY": "passive"})):
             env = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
             subprocess.run([PROGRAM, *SMALL, "--steps", "1", "--out", run], cwd=self.folder, timeout=60, check=True,
                            stdin=subprocess.DEVNULL, capture_output=True, env={**env, **variables})

@@ -64,8 +64,8 @@ class Recipes(ProgramTest):
     def test_a_recipe_repeats_from_its_own_config(self):
         # Without a choice of kernels: measuring makes it, and may make another one the next time.
         first = self.train("a", "--optimizer", "lars", "--schedule", "cosine:0.1", "--epochs", "2",
-                           "--no-winograd", "--no-skip-zeros", "--clip-norm", "1", "--batch-growth", "1:2", "--no-shuffle",
-                           "--drop-last", "--weight-decay", "0.01", "--label-smoothing", "0.1")
+                           "--no-winograd", "--no-skip-zeros", "--clip-norm", "1", "--batch-growth", "1:2",
+                           "--no-shuffle", "--drop-last", "--weight-decay", "0.01", "--label-smoothing", "0.1")
         self.expect(0, "--config", "a/config.json", "--out", "b")
         again = self.metrics("b", "step")
         self.assertEqual([(s["loss"], s["lr"]) for s in first],

@@ -14,7 +14,8 @@ from report_test import PAPER, Page, cell, check_latex, markdown_rows, sweep
 # Tables that are longer than a page, beside sentences that are.
 LONG = [cell(cpus, batch, 1000.0 / cpus + batch / 100, "scaled", spread=[1.0, 9999.0], repeats=[1.0, 9999.0],
              reason="repeat 2 failed: killed" if cpus == 7 else "",
-             limits={"what": "compute", "why": f"sentence {cpus} {batch} " + "with more words than a line has room for " * 3})
+             limits={"what": "compute",
+                     "why": f"sentence {cpus} {batch} " + "with more words than a line has room for " * 3})
         for cpus in range(1, 25) for batch in (128, 1024)]
 
 
@@ -65,7 +66,8 @@ class ReportForms(ProgramTest):
         self.assertIn("7.00", self.read("s/report.md").split("## Time to the target")[1])
 
     def test_a_published_table_of_another_experiment(self):
-        for more, ratios in (({}, True), ({"model": "vgg16", "image_size": 224}, False), ({"images_per_epoch": 50000}, False)):
+        for more, ratios in (({}, True), ({"model": "vgg16", "image_size": 224}, False),
+                             ({"images_per_epoch": 50000}, False)):
             self.reported(sweep(cell(1, 128, 439.0), **more), "--reference", PAPER)
             rows = markdown_rows(self.read("s/report.md").split("## Beside the published")[1])
             ratio = [r for r in rows if r[0] == "128 ratio"]
@@ -145,7 +147,8 @@ class ReportForms(ProgramTest):
                 f.write(json.dumps({"type": "step", "step": step, "images": 128, "loss": 1 / step, "accuracy": 0.5,
                                     "seconds": 0.5}) + "\n")
         budget = {"budget": {"forward": 3.0, "backward": 4.0}}
-        self.reported(sweep(cell(1, 128, 10.0, **runs, **budget, command="./cputrain --batch 128 \"<b>\""), cell(2, 128, 6.0), cell(1, 256, None, "n/a"),
+        self.reported(sweep(cell(1, 128, 10.0, **runs, **budget, command="./cputrain --batch 128 \"<b>\""),
+                            cell(2, 128, 6.0), cell(1, 256, None, "n/a"),
                             cell(2, 256, 5.0), cell(4, 256, 3.0), cell(1, 128, 2.0, backend="cuda", **runs),
                             cell(1, 128, 20.0, batch_per_rank=128, **runs, **budget),
                             cell(2, 128, 12.0, batch_per_rank=128, ranks=1, threads=2)))

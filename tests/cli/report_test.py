@@ -31,7 +31,8 @@ def sweep(*cells, **more):
             "machine": {"cpu": "AMD EPYC", "cores": 2}, "cells": list(cells), **more}
 
 
-TABLE = sweep(cell(1, 128, 200.0, gflops=150, fma_gflops=100, final_accuracy=0.7, limits={"what": "compute", "why": HOSTILE},
+TABLE = sweep(cell(1, 128, 200.0, gflops=150, fma_gflops=100, final_accuracy=0.7,
+                   limits={"what": "compute", "why": HOSTILE},
                    budget={"input_wait": 10.0, "forward": 80.0, "backward": 110.0}),
               cell(2, 128, 125.0, "scaled", spread=[120.0, 130.0], repeats=[120.0, 125.0, 130.0], final_accuracy=0.71),
               cell(2, 128, 150.0, "scaled", ranks=1, threads=2),
@@ -81,8 +82,9 @@ def check_latex(text):
     known = set("""documentclass usepackage newsavebox newcommand figures shrunk ifdim wd linewidth resizebox
         usebox else fi begin end title author date maketitle section caption centering toprule midrule bottomrule
         addlinespace cmidrule multicolumn textsuperscript footnotesize item clearpage times pm mu textbackslash
-        textasciitilde textasciicircum textbf textless textgreater textbar textquotedbl setlength LTleft makeatletter makeatother
-        tablecaption def captype raggedright arraybackslash endfirsthead endhead endfoot par noindent bigskip""".split())
+        textasciitilde textasciicircum textbf textless textgreater textbar textquotedbl setlength LTleft makeatletter
+        makeatother tablecaption def captype raggedright arraybackslash endfirsthead endhead endfoot par noindent
+        bigskip""".split())
     environments, depth, dollars = [], 0, 0
     for token in re.finditer(r"\\([A-Za-z]+)(?:\{([a-z]*)\})?|\\(.)|([{}$%&#^_~])", text):
         word, argument, symbol, special = token.groups()
@@ -184,7 +186,8 @@ class Report(ProgramTest):
                          ("time saved by batch 1024 against batch 128 (%)", [{"cpus": 2, "part": 0.2}]))
 
     def test_suspect_speed_ups_are_called_so_in_every_format(self):
-        made = self.reported(sweep(cell(1, 128, 260.0), cell(2, 128, 97.3), cell(4, 128, 66.0), cell(1, 256, None, "n/a")))
+        made = self.reported(sweep(cell(1, 128, 260.0), cell(2, 128, 97.3), cell(4, 128, 66.0),
+                                   cell(1, 256, None, "n/a")))
         rows = list(csv.DictReader(io.StringIO(made["csv"], newline="")))
         self.assertEqual([(r["cpus"], r["batch"], r["suspect"]) for r in rows],
                          [("1", "128", "0"), ("2", "128", "1"), ("4", "128", "0"), ("1", "256", "")])
@@ -233,7 +236,8 @@ class Report(ProgramTest):
         os.makedirs(self.path("s/cells/a/repeat-1"))
         with open(self.path("s/cells/a/repeat-1/metrics.jsonl"), "w") as f:
             for step in (1, 2):
-                f.write(json.dumps({"type": "step", "step": step, "images": 128, "loss": 1 / step, "accuracy": 0.5}) + "\n")
+                f.write(json.dumps({"type": "step", "step": step, "images": 128, "loss": 1 / step,
+                                    "accuracy": 0.5}) + "\n")
             f.write('{"type":"step","step":3,"im')
         self.expect(0, "report", "s")
         scripts = Page(self.read("s/report.html")).scripts
@@ -277,7 +281,8 @@ class Report(ProgramTest):
         self.sweep("bf16", sweep(cell(1, 128, 50.0), options={"precision": "bf16"}, machine={"platform": "p"}))
         self.expect(0, "report", "--diff", "before", "bf16", "--out", "e",
                     says=["They differ in --precision: not said and bf16.", "They differ in platform: not said and p."])
-        self.assertIn("They differ in --precision: not said and bf16.", json.loads(self.read("e/diff.json"))["warnings"])
+        self.assertIn("They differ in --precision: not said and bf16.",
+                      json.loads(self.read("e/diff.json"))["warnings"])
         self.sweep("other", sweep(cell(1, 128, 5.0, repeats=[5.0, 5.1]), cell(2, 128, None, "n/a"), model="vgg16"))
         self.expect(0, "report", "--diff", "before", "other", "--out", "f",
                     says=["0 are faster in other, 0 are slower, 0 show no difference, and 2 are n/a"])

@@ -210,7 +210,8 @@ class Resume(ResumeTest):
             steps = [line for line in f if '"step"' in line]
         with open(self.path("run/metrics.jsonl"), "w") as f:  # as if it had been killed
             f.writelines(steps)
-        self.go(0, "run", "--epochs", "2", "--resume", "auto", says=["state.json is ", "is kept as damaged-ckpt-000000006"])
+        self.go(0, "run", "--epochs", "2", "--resume", "auto",
+                says=["state.json is ", "is kept as damaged-ckpt-000000006"])
         self.same("run", "whole")
         self.assertTrue(os.path.exists(self.path("run/damaged-ckpt-000000006/optimizer.safetensors")))
 
@@ -311,7 +312,8 @@ class Resume(ResumeTest):
 
     @needs_mpi
     def test_one_rank_that_is_told_stops_all(self):
-        process = subprocess.Popen([*mpirun(3), PROGRAM, *WORDS, "--out", "run", "--epochs", "100000", "--verbose", "0"],
+        process = subprocess.Popen([*mpirun(3), PROGRAM, *WORDS, "--out", "run", "--epochs", "100000", "--verbose",
+                                    "0"],
                                    cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
         self.addCleanup(process.kill)

@@ -37,8 +37,8 @@ class Teams(TinyTest):
             self.assertEqual(threads, [1])
             self.assertEqual(said.count(f"not 2: {variable} allows no more"), 1, said)
         # A machine that is busy, nested teams and bound threads make none smaller that is planned.
-        for limits in ({"OMP_DYNAMIC": "true"}, {"OMP_NESTED": "false"}, {"OMP_MAX_ACTIVE_LEVELS": "1"}, {"OMP_THREAD_LIMIT": "2"},
-                       {"OMP_PROC_BIND": "master"}):
+        for limits in ({"OMP_DYNAMIC": "true"}, {"OMP_NESTED": "false"}, {"OMP_MAX_ACTIVE_LEVELS": "1"},
+                       {"OMP_THREAD_LIMIT": "2"}, {"OMP_PROC_BIND": "master"}):
             threads, said = self.trained(**limits)
             self.assertEqual(threads, [2])
             self.assertNotIn("allows no more", said)
@@ -73,7 +73,8 @@ class Teams(TinyTest):
     def test_ranks(self):
         """One of them alone has a limit: they share the work all the same."""
         with open(self.path("start"), "w") as file:
-            file.write('#!/bin/sh\n[ "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" = 1 ] && export OMP_THREAD_LIMIT=1\nexec "$CPUTRAIN" "$@"\n')
+            file.write('#!/bin/sh\n[ "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" = 1 ] && export OMP_THREAD_LIMIT=1\n'
+                       'exec "$CPUTRAIN" "$@"\n')
         os.chmod(self.path("start"), 0o755)
         done = self.run_with(self.path("start"), *WORDS, "--out", "run")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -82,11 +83,12 @@ class Teams(TinyTest):
             self.assertEqual(self.threads(json.load(file)), [2, 1])
 
     def run_with(self, program, *words):
-        return subprocess.run([*mpirun(2), program, *words], cwd=self.folder, text=True, timeout=60, stdin=subprocess.DEVNULL,
-                              capture_output=True)
+        return subprocess.run([*mpirun(2), program, *words], cwd=self.folder, text=True, timeout=60,
+                              stdin=subprocess.DEVNULL, capture_output=True)
 
     def test_a_sweep_leaves_out_what_it_would_measure_wrongly(self):
-        done = self.expect(0, "sweep", *SMALL, "--data", "synthetic:60", "--np", "2", "--batch", "20", "--plan-only", "--out", "grid", **ONE)
+        done = self.expect(0, "sweep", *SMALL, "--data", "synthetic:60", "--np", "2", "--batch", "20", "--plan-only",
+                           "--out", "grid", **ONE)
         self.assertIn("OMP_THREAD_LIMIT allows 1 thread per rank, not 2", done.stdout + done.stderr)
 
     @unittest.skipUnless(os.environ.get("CPUTRAIN_SIMULATES") == "1", "this build does not simulate")

@@ -20,11 +20,12 @@ def set_width(terminal, columns):
 
 class Terminal(ProgramTest):
     def drawn(self, *words, widths, code=0):
-        """What it writes to a terminal, in lines: a list for each of the widths, which the terminal has in turn for some
-        redraws of the bar; behind the last one the program is interrupted, where another width follows."""
+        """What it writes to a terminal, in lines: a list for each of the widths, which the terminal has in turn for
+        some redraws of the bar; behind the last one the program is interrupted, where another width follows."""
         ours, theirs = pty.openpty()
         set_width(theirs, widths[0])
-        job = subprocess.Popen([PROGRAM, *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+        job = subprocess.Popen([PROGRAM, *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=theirs,
+                               stderr=theirs)
         os.close(theirs)
         texts = [""]
         while True:
@@ -64,7 +65,8 @@ class Terminal(ProgramTest):
 
     def test_standard_output_has_epoch_lines_alone(self):
         done = self.expect(0, *SMALL, "--epochs", "1", "--out", "run", "--profile", "--save-best",
-                           says=["Model ", "Best epoch: 1 of 1 (val_loss ", "Weights: run/weights.safetensors (of the last",
+                           says=["Model ", "Best epoch: 1 of 1 (val_loss ",
+                                 "Weights: run/weights.safetensors (of the last",
                                  "Best weights: run/best.safetensors (of epoch 1)", "Run folder: run", "all else"])
         self.assertRegex(done.stdout, r"\AEpoch 1/1\n3/3 - \d+s - loss: .* - img/s: [\d.]+\n\Z")
         self.assertNotIn("\nEpoch", done.stderr)

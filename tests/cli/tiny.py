@@ -8,7 +8,8 @@ from program import ProgramTest
 
 TINY = {"format": "cputrain model 1", "name": "tiny",
         "recipe": {"image_size": 16, "batch": 8, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.01},
-        "layers": [{"type": "convolution", "filters": 4, "kernel": 3}, {"type": "relu"}, {"type": "global_average_pool"},
+        "layers": [{"type": "convolution", "filters": 4, "kernel": 3}, {"type": "relu"},
+                   {"type": "global_average_pool"},
                    {"type": "dense", "units": "classes", "name": "head"}, {"type": "softmax"}]}
 
 

@@ -180,7 +180,8 @@ class Watchers(ProgramTest):
             json.dump({"validation-split": 0}, f)
         absences = (["--data", "d", "--validation-split", "0"], ["--data", "d", "--validation-split", "0.01"],
                     ["--data", "d", "--limit-val", "0"], ["--data", "p.ctpack", "--validation-split", "0"],
-                    ["--data", "one", "--validation-split", "0.5"], ["--data", "synthetic:60", "--validation-split", "0"],
+                    ["--data", "one", "--validation-split", "0.5"],
+                    ["--data", "synthetic:60", "--validation-split", "0"],
                     ["--data", "d", "--config", "config.json"], ["--data", "d", "--validation-split", "0", "--dry-run"])
         for watcher, words in [(w, a) for w in self.FLAGS for a in absences]:
             with self.subTest(watcher=watcher, words=words):
@@ -189,7 +190,8 @@ class Watchers(ProgramTest):
         self.assertNotIn("ready in", self.refused(self.FLAGS[0], "--data", "d", CPUTRAIN_VALIDATION_SPLIT="0"))
         if MPIRUN:
             for watcher in self.FLAGS:
-                self.assertEqual(self.refused(watcher, "--data", "d", "--validation-split", "0", ranks=2).count(watcher[0]), 2)
+                said = self.refused(watcher, "--data", "d", "--validation-split", "0", ranks=2)
+                self.assertEqual(said.count(watcher[0]), 2)
 
     def test_nor_with_images_that_nobody_can_read(self):
         self.expect(0, "data", "synth", "d/train", "--images", "12", "--image-size", "64")
@@ -197,8 +199,8 @@ class Watchers(ProgramTest):
             os.makedirs(self.path("d/validation", name))
             with open(self.path("d/validation", name, "1.jpg"), "w") as f:
                 f.write("no image")
-        self.expect(65, "--image-size", "64", "--data", "d", "--threads", "1", "--target-accuracy", "0.5", "--out", "run",
-                    says=["none of the 2 validation images can be read"])
+        self.expect(65, "--image-size", "64", "--data", "d", "--threads", "1", "--target-accuracy", "0.5", "--out",
+                    "run", says=["none of the 2 validation images can be read"])
 
 
 if __name__ == "__main__":

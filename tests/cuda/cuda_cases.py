@@ -1,4 +1,5 @@
-"""Cases of `--backend cuda` for any device: program_test.py has them on the emulated one, device/program_test.py on a GPU."""
+"""Cases of `--backend cuda` for any device: program_test.py has them on the emulated one, device/program_test.py on a
+GPU."""
 import json
 import os
 import re
@@ -6,7 +7,8 @@ import re
 from program import ProgramTest, needs_mpi
 
 NET = {"format": "cputrain model 1", "name": "odd",
-       "recipe": {"image_size": 21, "batch": 10, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.02, "momentum": 0.9},
+       "recipe": {"image_size": 21, "batch": 10, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.02,
+                  "momentum": 0.9},
        "layers": [{"type": "convolution", "filters": 7, "kernel": 3, "padding": "same"}, {"type": "relu"},
                   {"type": "max_pool", "size": 2}, {"type": "convolution", "filters": 20, "kernel": 3, "stride": 2},
                   {"type": "relu"}, {"type": "dropout", "rate": 0.2}, {"type": "flatten"},

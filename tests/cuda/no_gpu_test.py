@@ -19,7 +19,8 @@ class NoGpu(ProgramTest):
         here = self.cuda(**HIDDEN)
         self.assertFalse(here["available"])
         self.assertTrue(any(word in here["reason"] for word in ("driver", "no CUDA device", "no backend cuda")), here)
-        done = self.expect(2, *TRAIN, *CUDA, "--out", "x", says=["--backend cuda", here["reason"], here["remedy"]], **HIDDEN)
+        done = self.expect(2, *TRAIN, *CUDA, "--out", "x", says=["--backend cuda", here["reason"], here["remedy"]],
+                           **HIDDEN)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
         self.assertFalse(os.path.exists(self.path("x")))
         self.expect(0, "info", says=["GPUs for --backend cuda: none here", here["reason"]], **HIDDEN)
@@ -49,7 +50,8 @@ class NoGpu(ProgramTest):
         for words in ([], ["--precision", "float"]):
             self.expect(2, *TRAIN, "--backend", "cuda", *words, says=["--backend cuda", "exact"], **HIDDEN)
         self.expect(2, *TRAIN, "--backend", "cuda", says=["add --precision exact, or use --backend "], **HIDDEN)
-        self.expect(2, *TRAIN, "--backend", "cuda", "--precision", "double", says=["--precision double needs --backend"])
+        self.expect(2, *TRAIN, "--backend", "cuda", "--precision", "double",
+                    says=["--precision double needs --backend"])
 
     def test_what_computes_nothing_needs_none(self):
         self.expect(0, "info", says=["GPUs for --backend cuda: none here", "Backend: "], **HIDDEN)
@@ -62,8 +64,9 @@ class NoGpu(ProgramTest):
     def test_its_column_of_a_sweep_is_empty(self):
         if self.cuda(**HIDDEN)["reason"].startswith("this build"):
             self.skipTest("this build has no plugin")
-        self.expect(0, "sweep", "--backend", "cpu,cuda", "--np", "1", "--data", "synthetic:40", "--image-size", "64", "--batch",
-                    "8", "--steps", "2", "--repeat", "1", "--out", "s", says=["there is no device for it here"], **HIDDEN)
+        self.expect(0, "sweep", "--backend", "cpu,cuda", "--np", "1", "--data", "synthetic:40", "--image-size", "64",
+                    "--batch", "8", "--steps", "2", "--repeat", "1", "--out", "s", says=["there is no device for it here"],
+                    **HIDDEN)
         with open(self.path("s/cells.json")) as file:
             found = {cell["backend"]: cell["status"] for cell in json.load(file)["cells"]}
         self.assertEqual(found, {"cpu": "scaled", "cuda": "n/a"})

@@ -33,8 +33,8 @@ class Plugin(ProgramTest):
         self.assertFalse(info["cuda"]["available"])
         self.assertIn(reason, info["cuda"]["reason"])
         self.expect(0, "info", says=["GPUs for --backend cuda: none here", reason], **here)
-        self.expect(0, *SMALL, "--steps", "1", "--limit-val", "0", "--backend", "reference", "--out", "y", "--overwrite",
-                    **here)
+        self.expect(0, *SMALL, "--steps", "1", "--limit-val", "0", "--backend", "reference", "--out", "y",
+                    "--overwrite", **here)
 
     def test_one_that_is_not_there(self):
         self.expect_refused("is not there")

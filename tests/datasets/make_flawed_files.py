@@ -76,7 +76,8 @@ def main():
         add(f"{form.lower()} shape in alpha", "one colour without alpha", saved(shape, form, **how))
         add(f"{form.lower()} colours with alpha", "none", saved(drawn, form, **how))
     add("webp lossy shape in alpha", "one colour without alpha", saved(shape, "WEBP", quality=80))
-    add("png grey shape in alpha", "one colour without alpha", saved(filled("LA", lambda x, y: (70, ring(x, y))), "PNG"))
+    add("png grey shape in alpha", "one colour without alpha",
+        saved(filled("LA", lambda x, y: (70, ring(x, y))), "PNG"))
     add("png palette shape in alpha", "one colour without alpha",
         saved(palette([0, 0, 0] * 2, lambda x, y: ring(x, y) // 255), "PNG", transparency=b"\0\xff"))
     add("gif shape in alpha", "one colour without alpha",

@@ -34,8 +34,8 @@ LAUNCHER = {
     "OMP_WAIT_POLICY": "passive",
 }
 # The program as documents call it. What shortens one command is refused by another: a sweep evaluates whole epochs
-# alone, which have no number of steps. A simulation takes published costs, which are those of whole images, in the place
-# of measuring for minutes. Networks are described and exported as they are.
+# alone, which have no number of steps. A simulation takes published costs, which are those of whole images, in the
+# place of measuring for minutes. Networks are described and exported as they are.
 WRAPPER = """#!/bin/bash
 case "${{1-}}" in
   simulate)

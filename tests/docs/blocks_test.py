@@ -22,7 +22,8 @@ class Blocks(MadeUp):
         return [str(f) for f in found], told
 
     def test_blocks_and_preparations_run_in_order_in_one_folder(self):
-        found, told = self.run_text("<!-- before: echo 1 > order -->\n```sh\ncat order\necho 2 >> order  # second\n```\n"
+        found, told = self.run_text("<!-- before: echo 1 > order -->\n```sh\ncat order\necho 2 >> order  # second\n"
+                                    "```\n"
                                     "```text\nfalse\n```\n<!-- not run: it would fail -->\n```sh\nfalse\n```\n"
                                     '```sh\n[[ $(cat order | tr "\\n" " ") == "1 2 " ]]\n```\n')
         self.assertEqual(found, [])
@@ -31,8 +32,8 @@ class Blocks(MadeUp):
         self.assertFalse(os.path.exists(os.path.join(self.root, "order")))
 
     def test_a_failing_command_is_named(self):
-        found, told = self.run_text("# Guide\n\n```sh\ntrue\n```\n\n```sh\necho fine\nls nowhere\necho not reached\n```\n"
-                                    "```sh\ntrue\n```\n")
+        found, told = self.run_text("# Guide\n\n```sh\ntrue\n```\n\n```sh\necho fine\nls nowhere\necho not reached\n"
+                                    "```\n```sh\ntrue\n```\n")
         self.assertEqual(len(told), 1)
         self.assertEqual(len(found), 1)
         self.assertTrue(found[0].startswith("guide.md:8: a block fails with 2 "), found[0])

@@ -110,7 +110,8 @@ class Document:
 
 def is_generated(path, root):
     """What `cputrain report` or another program wrote: a report.md with its report.csv, or a file that says so."""
-    if os.path.basename(path) == "report.md" and os.path.exists(os.path.join(root, os.path.dirname(path), "report.csv")):
+    if os.path.basename(path) == "report.md" and os.path.exists(os.path.join(root, os.path.dirname(path),
+                                                                             "report.csv")):
         return True
     with open(os.path.join(root, path), encoding="utf-8") as file:
         return bool(re.match(r"<!-- generated\b", file.readline(), re.IGNORECASE))

@@ -136,7 +136,8 @@ COMMANDS = ("train", "eval", "predict", "report", "export", "data check", "data 
 
 def flags_in(text):
     """`--[no-]bind` is two."""
-    return set(FLAG.findall(text)) | {p + n for n in re.findall(r"--\[no-\]([a-z][\w-]*)", text) for p in ("--", "--no-")}
+    return set(FLAG.findall(text)) | {p + n for n in re.findall(r"--\[no-\]([a-z][\w-]*)",
+                                                                text) for p in ("--", "--no-")}
 
 
 def flags_of_program(program):

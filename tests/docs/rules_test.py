@@ -67,8 +67,8 @@ class Rules(MadeUp):
     def test_where_sentences_end(self):
         document = self.document("[one](x) is here. [two](y), **too.** **Three** ends.\n")
         self.assertEqual([s.words for s in documents.sentences(document)], [3, 2, 2])
-        document = self.document("One is `a. B` here. `Code` begins the second, e.g. One. (A third.) It has 3.5 of x.y.\n"
-                                 "Last one? Yes!\n\nNew paragraph\n- item\n- item two\n")
+        document = self.document("One is `a. B` here. `Code` begins the second, e.g. One. (A third.) It has 3.5 of x.y."
+                                 "\nLast one? Yes!\n\nNew paragraph\n- item\n- item two\n")
         self.assertEqual([(s.line, s.words) for s in documents.sentences(document)],
                          [(1, 4), (1, 6), (1, 2), (1, 5), (2, 2), (2, 1), (4, 2), (5, 1), (6, 2)])
 

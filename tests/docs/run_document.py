@@ -1,4 +1,6 @@
-"""Checks documents and runs their commands:  python3 -B tests/docs/run_document.py [--rules] [--program FILE] FILE.md...
+"""Checks documents and runs their commands:
+
+    python3 -B tests/docs/run_document.py [--rules] [--program FILE] FILE.md...
 
 --rules         only the rules: nothing is run
 --program FILE  the program that commands call [CPUTRAIN in the environment, else ./cputrain]

@@ -1,5 +1,5 @@
-"""SIGKILL at every system call with which a checkpoint is written, and errors that such calls may return: strace injects
-them into the thread that writes."""
+"""SIGKILL at every system call with which a checkpoint is written, and errors that such calls may return: strace
+injects them into the thread that writes."""
 import os
 import re
 import shutil

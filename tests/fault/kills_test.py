@@ -1,4 +1,5 @@
-"""Trainings that are killed at random moments, half of them while a checkpoint is written, end as those that were not."""
+"""Trainings that are killed at random moments, half of them while a checkpoint is written, end as those that were
+not."""
 import os
 import random
 import shutil
@@ -53,7 +54,8 @@ class Kills(FaultTest):
         """Until so many names of checkpoints, temporary ones included, have appeared."""
         before, end = None, time.time() + 30
         while events > 0 and process.poll() is None and time.time() < end:
-            names = {f for f in os.listdir(self.path("run")) if "ckpt" in f} if os.path.exists(self.path("run")) else set()
+            names = {f for f in os.listdir(self.path("run"))
+                     if "ckpt" in f} if os.path.exists(self.path("run")) else set()
             events -= before is not None and bool(names - before)
             before = names
             time.sleep(0.0005)

@@ -90,7 +90,8 @@ class Install(FolderTest):
 
     @unittest.skipUnless(shutil.which("readelf"), "binutils are not here")
     def test_no_library_is_looked_for_in_the_build(self):
-        for path in glob.glob(os.path.join(self.prefix, "bin", "*")) + glob.glob(os.path.join(self.prefix, "lib", "*", "*")):
+        for path in glob.glob(os.path.join(self.prefix, "bin",
+                                           "*")) + glob.glob(os.path.join(self.prefix, "lib", "*", "*")):
             for line in run("readelf", "-d", path).splitlines():
                 if "RPATH" in line or "RUNPATH" in line:
                     self.assertNotIn(BUILD, line)
@@ -118,19 +119,22 @@ class ManualPage(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("groff"), "groff is not here")
     def test_groff_has_nothing_to_say(self):
-        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", self.PAGE], text=True, capture_output=True, timeout=60)
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", self.PAGE], text=True, capture_output=True,
+                              timeout=60)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not here")
     def test_mandoc_misses_the_date_alone(self):
-        done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", self.PAGE], text=True, capture_output=True, timeout=60)
+        done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", self.PAGE], text=True, capture_output=True,
+                              timeout=60)
         said = [line for line in (done.stdout + done.stderr).splitlines() if "missing date" not in line]
         self.assertEqual(said, [])
 
     def test_it_has_the_sections_that_readers_look_for(self):
         with open(self.PAGE) as page:
             sections = re.findall(r'^\.SH "?([^"\n]+)"?$', page.read(), re.M)
-        self.assertEqual(sections, ["NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "FLAGS OF TRAIN", "FLAGS OF OTHER COMMANDS",
+        self.assertEqual(sections, ["NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "FLAGS OF TRAIN",
+                                    "FLAGS OF OTHER COMMANDS",
                                     "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO"])
 
 
@@ -138,8 +142,8 @@ class ManualPage(unittest.TestCase):
 class DebianPackages(FolderTest):
     def pack(self, name):
         folder = os.path.join(self.folder, name)
-        run(os.environ["CPACK_PROGRAM"], "--config", os.path.join(BUILD, "CPackConfig.cmake"), "-G", "DEB", "-B", folder,
-            env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+        run(os.environ["CPACK_PROGRAM"], "--config", os.path.join(BUILD, "CPackConfig.cmake"), "-G", "DEB", "-B",
+            folder, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
         return {os.path.basename(path).split("_")[0]: path for path in glob.glob(os.path.join(folder, "*.deb"))}
 
     def field(self, package, name):
@@ -177,7 +181,8 @@ class DebianPackages(FolderTest):
             listed = run("dpkg-deb", "-c", path).splitlines()
             self.assertTrue(all(line.split()[1] == "root/root" for line in listed))
             found = sorted(line.split()[5][len("./usr/"):] for line in listed if not line.startswith("d"))
-            debian = [f + ".gz" if f.endswith((".1", "changelog")) else f.replace("site-functions", "vendor-completions")
+            debian = [f + ".gz" if f.endswith((".1",
+                                               "changelog")) else f.replace("site-functions", "vendor-completions")
                       for f in expected[name]]
             self.assertEqual([path for path in found if not is_guide(path)], sorted(debian))
             tree = os.path.join(self.folder, "tree-" + name)

@@ -29,13 +29,15 @@ class Reading(unittest.TestCase):
 
     def test_definition(self):
         stages = recipes.read_definition(
-            "# a comment\nBootstrap: docker\nFrom: debian:12\nStage: build\n\n%files\n    a /b\n\n%post\n    one\n    two\n"
+            "# a comment\nBootstrap: docker\nFrom: debian:12\nStage: build\n\n%files\n    a /b\n\n%post\n    one\n"
+            "    two\n"
             "Bootstrap: docker\nFrom: debian:12\n%files from build\n    /x /y\n%help\n    From: words\n")
         self.assertEqual([s["header"] for s in stages],
                          [{"Bootstrap": "docker", "From": "debian:12", "Stage": "build"},
                           {"Bootstrap": "docker", "From": "debian:12"}])
         self.assertEqual(stages[0]["sections"], [("files", "", "    a /b\n\n"), ("post", "", "    one\n    two\n")])
-        self.assertEqual(stages[1]["sections"], [("files", "from build", "    /x /y\n"), ("help", "", "    From: words\n")])
+        self.assertEqual(stages[1]["sections"], [("files", "from build", "    /x /y\n"),
+                                                 ("help", "", "    From: words\n")])
 
     def test_what_is_not_known_is_refused(self):
         for text in ("FROM x\nADD a b\n", "RUN x\n"):
@@ -62,7 +64,8 @@ class OurRecipes(unittest.TestCase):
                          ["files", "post", "environment", "runscript", "test", "labels", "help"])
 
     def test_everything_that_the_build_includes_is_copied(self):
-        [files] = [text for name, _, text in recipes.read_definition(text_of("cputrain.def"))[0]["sections"] if name == "files"]
+        [files] = [text for name, _, text in recipes.read_definition(text_of("cputrain.def"))[0]["sections"]
+                   if name == "files"]
         copied = [line.split()[0] for line in files.splitlines() if line.strip()]
         with open(os.path.join(ROOT, "scripts", "cmake", "CputrainPackage.cmake")) as file:
             paths = re.findall(r"\$\{PROJECT_SOURCE_DIR\}/([\w./-]+)", file.read())
@@ -79,11 +82,13 @@ class OurRecipes(unittest.TestCase):
             file.write('#!/bin/sh\necho "cputrain: $*"\n')
         os.chmod(program, 0o755)
         environment = {**os.environ, "PATH": holder.name + ":" + os.environ["PATH"]}
-        for words, answer in (([], "cputrain: "), (["--help"], "cputrain: --help"), (["eval", "--weights", "a b"], "cputrain: eval --weights a b"),
+        for words, answer in (([], "cputrain: "), (["--help"], "cputrain: --help"),
+                              (["eval", "--weights", "a b"], "cputrain: eval --weights a b"),
                               (["cputrain", "info"], "cputrain: info"), (["sh", "-c", "echo shell"], "shell"),
                               (["/bin/echo", "x"], "x")):
             with self.subTest(words=words):
-                done = subprocess.run(["sh", entrypoint, *words], text=True, capture_output=True, env=environment, timeout=30)
+                done = subprocess.run(["sh", entrypoint, *words], text=True, capture_output=True, env=environment,
+                                      timeout=30)
                 self.assertEqual((done.stdout.strip("\n"), done.stderr), (answer, ""))
 
 

@@ -82,7 +82,8 @@ class Script(ProgramTest):
         for code, words, says in [(2, [], "--json"), (2, ["--json", "f.json"], "--seconds"),
                                   (2, [*good, "--seconds", "-1"], "above 0"), (2, [*good, "--seconds", "x"], "above 0"),
                                   (2, [*good, "--batches", "0,8"], "from 1"), (2, [*good, "--batches", "8,"], "from 1"),
-                                  (2, [*good, "--device", "tpu"], "tpu"), (2, [*good, "--model", "nix.json"], "nix.json"),
+                                  (2, [*good, "--device", "tpu"], "tpu"),
+                                  (2, [*good, "--model", "nix.json"], "nix.json"),
                                   (74, ["--json", "nowhere/f.json", "--seconds", "9"], "cannot be written")]:
             with self.subTest(words=words):
                 done = self.script(*words)
@@ -99,8 +100,8 @@ class Script(ProgramTest):
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
 
     def test_a_bad_model_file_ends_with_65(self):
-        for text, says in (("garbage", "it is no JSON"), ("[]", "it lacks"), ("{}", "it lacks"), ("\xff", "it is no JSON"),
-                           ('{"input": {}, "recipe": {}, "layers": 3}', "it lacks")):
+        for text, says in (("garbage", "it is no JSON"), ("[]", "it lacks"), ("{}", "it lacks"),
+                           ("\xff", "it is no JSON"), ('{"input": {}, "recipe": {}, "layers": 3}', "it lacks")):
             with self.subTest(text=text):
                 with open(self.path("m.json"), "w", encoding="latin-1") as f:
                     f.write(text)
@@ -168,8 +169,8 @@ class Processes(ProgramTest):
         return result
 
     def test_each_failure_costs_itself_alone(self):
-        for engine, reason in [("hangs", "took longer than its 2 s"), ("dies", "its process ended with 1: memory is gone"),
-                               ("breaks", "CUDA error: broken")]:
+        for engine, reason in [("hangs", "took longer than its 2 s"),
+                               ("dies", "its process ended with 1: memory is gone"), ("breaks", "CUDA error: broken")]:
             failed = self.of(engine)
             self.assertEqual((failed["status"], failed["reason"]), ("failed", reason))
             self.assertIsNone(self.measurement.worker, "a new process takes the next mode")

@@ -194,7 +194,8 @@ def run(pack, out, seconds, quick, only=None):
     except Refused as refusal:
         code, why = refusal.code, refusal
     except OSError as error:
-        code, why = 74, (f"cannot write {error.filename or out}: {error.strerror or error} (a day keeps what it finds); "
+        code, why = 74, (f"cannot write {error.filename or out}: {error.strerror or error} "
+                         "(a day keeps what it finds); "
                          f"name another OUT, or make room in it and in {tempfile.gettempdir()}, or set TMPDIR")
     print(f"gpu_day: {why}", file=sys.stderr)
     return code

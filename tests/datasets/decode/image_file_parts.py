@@ -53,14 +53,16 @@ def tiff(data, tags):
             place, behind = room + len(behind), behind + packed
             packed = struct.pack("<I", place)
         entries += struct.pack("<HHI", tag, kind, len(values)) + packed.ljust(4, b"\0")
-    return b"II*\0" + struct.pack("<I", at) + data + bytes(len(data) % 2) + struct.pack("<H", len(tags)) + entries + bytes(4) + behind
+    head = b"II*\0" + struct.pack("<I", at) + data + bytes(len(data) % 2)
+    return head + struct.pack("<H", len(tags)) + entries + bytes(4) + behind
 
 
 def tags(**changed):
-    names = {"width": 256, "height": 257, "bits": 258, "compression": 259, "photometric": 262, "offsets": 273, "samples": 277,
-             "rows": 278, "counts": 279, "planes": 284, "tile_width": 322, "tile_height": 323, "tile_offsets": 324, "tile_counts": 325}
-    base = {"width": (4, [W]), "height": (4, [H]), "bits": (3, [8, 8, 8]), "compression": (3, [1]), "photometric": (3, [2]),
-            "offsets": (4, [8]), "samples": (3, [3]), "rows": (4, [H]), "counts": (4, [W * H * 3])}
+    names = {"width": 256, "height": 257, "bits": 258, "compression": 259, "photometric": 262, "offsets": 273,
+             "samples": 277, "rows": 278, "counts": 279, "planes": 284, "tile_width": 322, "tile_height": 323,
+             "tile_offsets": 324, "tile_counts": 325}
+    base = {"width": (4, [W]), "height": (4, [H]), "bits": (3, [8, 8, 8]), "compression": (3, [1]),
+            "photometric": (3, [2]), "offsets": (4, [8]), "samples": (3, [3]), "rows": (4, [H]), "counts": (4, [W * H * 3])}
     base.update(changed)
     return {names[key]: value for key, value in base.items() if value is not None}
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Writes image_files.json: small image files of every format, good and damaged, and what Pillow sees in them.
 
-Needs Debian's python3-pil, python3-numpy and libtiff-tools (made with Pillow 9.4.0, libtiff 4.5.0, libwebp 1.2.4). What Pillow
-cannot write is put together here from the formats' specifications; where Pillow and the specification differ, pixels are
-given by hand, and a comment says why.
+Needs Debian's python3-pil, python3-numpy and libtiff-tools (made with Pillow 9.4.0, libtiff 4.5.0, libwebp 1.2.4). What
+Pillow cannot write is put together here from the formats' specifications; where Pillow and the specification differ,
+pixels are given by hand, and a comment says why.
 """
 import json
 import os
@@ -13,8 +13,8 @@ import zlib
 import numpy as np
 from PIL import Image
 
-from image_file_parts import (BILEVEL, GREY, H, INDEX, INKS, PIXELS, RGB, RGBA, W, X, Y, add, copied, files, large_image,
-                              palette_image, saved, tags, tiff)
+from image_file_parts import (BILEVEL, GREY, H, INDEX, INKS, PIXELS, RGB, RGBA, W, X, Y, add, copied, files,
+                              large_image, palette_image, saved, tags, tiff)
 from more_tiff_files import tiff_kind_files, tiff_of_jpeg_files
 
 
@@ -25,7 +25,8 @@ def chunk(kind, data):
 
 def png(width, height, bits, colour, rows, interlaced=0, more=b"", cut=None):
     packed = zlib.compress(rows)
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, interlaced)) + more
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0,
+                                                              interlaced)) + more
             + chunk(b"IDAT", packed[:cut]) + chunk(b"IEND", b""))
 
 
@@ -59,10 +60,12 @@ def png_files():
     add("png interlaced that ends early", png(W, H, 8, 2, adam7(PIXELS[..., :3].copy())[:150], 1), "not an image")
     text = bytearray(chunk(b"tEXt", b"a\0b"))
     text[-1] ^= 1
-    add("png with a wrong checksum of a text", png(W, H, 8, 2, plain_rows(PIXELS[..., :3]), more=bytes(text)), "not an image")
+    add("png with a wrong checksum of a text", png(W, H, 8, 2, plain_rows(PIXELS[..., :3]), more=bytes(text)),
+        "not an image")
     add("png whose stream is cut", png(W, H, 8, 2, plain_rows(PIXELS[..., :3]), cut=-40), "not an image")
     add("png that does not begin with IHDR",
-        b"\x89PNG\r\n\x1a\n" + chunk(b"tEXt", b"a\0" + struct.pack(">II", W, H) + bytes(9)) + chunk(b"IEND", b""), "not an image")
+        b"\x89PNG\r\n\x1a\n" + chunk(b"tEXt", b"a\0" + struct.pack(">II", W, H) + bytes(9)) + chunk(b"IEND", b""),
+        "not an image")
 
 
 # BMP: file header, information header, masks or palette, rows from below.
@@ -73,7 +76,8 @@ def bmp(bits, rows, between=b"", compression=0, header=40, used=0, top_down=Fals
     if header == 12:
         info = struct.pack("<IHHHH", 12, W, H, 1, bits)
     else:
-        info = struct.pack("<IiiHHIIiiII", header, W, -H if top_down else H, 1, bits, compression, len(data), 0, 0, used, 0)
+        info = struct.pack("<IiiHHIIiiII", header, W, -H if top_down else H, 1, bits, compression, len(data), 0, 0,
+                           used, 0)
     if header > 40:
         info, between = info + between[:16] + bytes(header - 40 - len(between[:16])), between[16:]
         at = 14 + header + len(between)
@@ -118,7 +122,8 @@ def bmp_files():
     ten = struct.pack("<III", 0x3FF00000, 0x000FFC00, 0x000003FF)
     rows = words((red << 2 | 1) << 20 | (green << 2 | 2) << 10 | blue << 2, "<u4")
     add("bmp of 10 bits a colour", bmp(32, rows, ten, 3), pixels=PIXELS[..., :3])
-    add("bmp 32 bits, red last", bmp(32, words(red | green << 8 | blue << 16, "<u4"), struct.pack("<III", 0xFF, 0xFF00, 0xFF0000), 3),
+    add("bmp 32 bits, red last", bmp(32, words(red | green << 8 | blue << 16, "<u4"),
+                                     struct.pack("<III", 0xFF, 0xFF00, 0xFF0000), 3),
         pixels=PIXELS[..., :3])
     bytes_of_index = [row.tobytes() for row in nibbles]
     add("bmp 8-bit index behind its palette", bmp(8, bytes_of_index, palette[:40], used=10), "not an image")
@@ -127,7 +132,8 @@ def bmp_files():
     add("bmp 1-bit index behind its palette", bmp(1, ones, palette[:4], used=1), "not an image")
     add("bmp that claims colours it does not have", bmp(8, bytes_of_index, palette[:40], used=256), "not an image")
     add("bmp of OS/2 without its palette", bmp(8, bytes_of_index, b"", header=12), "not an image")
-    add("bmp with a hole in a mask", bmp(32, rows, struct.pack("<III", 0x3FF00000, 0x000F0C00, 0x3FF), 3), "not an image")
+    add("bmp with a hole in a mask", bmp(32, rows, struct.pack("<III", 0x3FF00000, 0x000F0C00, 0x3FF), 3),
+        "not an image")
     add("bmp without a mask", bmp(32, rows, struct.pack("<III", 0x3FF00000, 0, 0x3FF), 3), "not an image")
     add("bmp whose pixels begin inside its header", bmp(24, blue_first, offset=30), "not an image")
     add("bmp with run lengths", bmp(8, [b"\x0d\x01\0\0"] * H, palette + bytes(960), 1, used=256), "unsupported")
@@ -166,7 +172,8 @@ def gif_files():
     add("gif", saved(palette_image(60), "GIF", interlace=0))
     add("gif interlaced", saved(palette_image(60), "GIF", interlace=1))
     add("gif 1 bit", saved(BILEVEL, "GIF"))
-    add("gif of long codes", saved(Image.fromarray(((Y * 31 + X * X * 7) % 251)[..., 0].astype(np.uint8)).resize((90, 80)), "GIF"))
+    grey = Image.fromarray(((Y * 31 + X * X * 7) % 251)[..., 0].astype(np.uint8))
+    add("gif of long codes", saved(grey.resize((90, 80)), "GIF"))
     add("gif with a palette of its image", gif(index, colours, local=True), pixels=colours[index])
     control = b"\x21\xf9\x04\x01\0\0\x07\0"
     see_through = colours[index]
@@ -205,7 +212,7 @@ def webp_files():
     add("webp with alpha", saved(RGBA, "WEBP", quality=80))
     add("webp animated", saved(RGB, "WEBP", save_all=True, append_images=[other], lossless=True))
     vp8l = still[still.index(b"VP8L"):]
-    frame = struct.pack("<I", 1)[:3] + struct.pack("<I", 2)[:3] + struct.pack("<I", W - 1)[:3] + struct.pack("<I", H - 1)[:3] + bytes(4)
+    frame = b"".join(struct.pack("<I", value)[:3] for value in (1, 2, W - 1, H - 1)) + bytes(4)
     canvas = b"\x02\0\0\0" + struct.pack("<I", W + 5)[:3] + struct.pack("<I", H + 6)[:3]
     body = b"WEBPVP8X" + struct.pack("<I", 10) + canvas + b"ANIM" + struct.pack("<I", 6) + bytes(6)
     anmf = b"ANMF" + struct.pack("<I", 16 + len(vp8l)) + frame + vp8l
@@ -213,31 +220,39 @@ def webp_files():
     black[4:4 + H, 2:2 + W] = PIXELS[..., :3]
     add("webp animated, first frame smaller", b"RIFF" + struct.pack("<I", len(body + anmf)) + body + anmf, pixels=black)
     far = anmf[:8] + b"\x40\0\0" + anmf[11:]
-    add("webp whose frame lies beside its canvas", b"RIFF" + struct.pack("<I", len(body + far)) + body + far, "not an image")
+    add("webp whose frame lies beside its canvas", b"RIFF" + struct.pack("<I", len(body + far)) + body + far,
+        "not an image")
     add("webp of another size than its canvas",
-        b"RIFF" + struct.pack("<I", 22 + len(vp8l)) + body[:22].replace(b"\x02\0\0\0", bytes(4), 1) + vp8l, "not an image")
+        b"RIFF" + struct.pack("<I", 22 + len(vp8l)) + body[:22].replace(b"\x02\0\0\0", bytes(4), 1) + vp8l,
+        "not an image")
     add("webp without an image", b"RIFF\x0c\0\0\0WEBPEXIF\0\0\0\0", "not an image")
-    add("webp of zeros", b"RIFF" + struct.pack("<I", 44) + b"WEBPVP8 " + struct.pack("<I", 32) + bytes(32), "not an image")
+    add("webp of zeros", b"RIFF" + struct.pack("<I", 44) + b"WEBPVP8 " + struct.pack("<I", 32) + bytes(32),
+        "not an image")
     for cut in (13, len(still) // 2, len(still) - 2):
         add(f"webp cut at {cut}", still[:cut], "truncated")
     add("webp whose chunk is cut", b"RIFF" + struct.pack("<I", len(lossy) - 30) + lossy[8:-22], "truncated")
-    add("webp whose data end early", b"RIFF" + struct.pack("<I", 12 + 60) + lossy[8:16] + struct.pack("<I", 60) + lossy[20:80],
-        "truncated")
-    smooth, noise = large_image(), Image.fromarray((np.arange(40 * 40 * 3) ** 3 % 251).astype(np.uint8).reshape(40, 40, 3))
+    add("webp whose data end early", b"RIFF" + struct.pack("<I", 12 + 60) + lossy[8:16] + struct.pack("<I", 60)
+        + lossy[20:80], "truncated")
+    smooth = large_image()
+    noise = Image.fromarray((np.arange(40 * 40 * 3) ** 3 % 251).astype(np.uint8).reshape(40, 40, 3))
     add("webp, larger", saved(smooth, "WEBP", quality=60))
     add("webp lossless of noise", saved(noise, "WEBP", lossless=True))
     narrow = struct.pack("<I", W - 2)[:3]
     lying = anmf[:14] + narrow + anmf[17:]  # the width that the frame claims
-    add("webp whose frame claims another size", b"RIFF" + struct.pack("<I", len(body + lying)) + body + lying, "not an image")
+    add("webp whose frame claims another size", b"RIFF" + struct.pack("<I", len(body + lying)) + body + lying,
+        "not an image")
     early = anmf[:4] + struct.pack("<I", 16 + len(vp8l) - 10) + anmf[8:]  # the frame ends before its image
     add("webp whose frame ends early", b"RIFF" + struct.pack("<I", len(body + early)) + body + early, "truncated")
     empty = anmf[:4] + struct.pack("<I", 16) + anmf[8:24]
     add("webp whose frame is empty", b"RIFF" + struct.pack("<I", len(body + empty)) + body + empty, "not an image")
     again = anmf + anmf[:24] + b"VP8L\4\0\0\0\0\0\0\0"
-    add("webp whose second frame is damaged", b"RIFF" + struct.pack("<I", len(body + again)) + body + again, pixels=black)
+    add("webp whose second frame is damaged", b"RIFF" + struct.pack("<I", len(body + again)) + body + again,
+        pixels=black)
     # Flags and canvas of VP8X: animation and alpha, which are not there.
-    claims = b"WEBPVP8X" + struct.pack("<I", 10) + b"\x12\0\0\0" + struct.pack("<I", W - 1)[:3] + struct.pack("<I", H - 1)[:3] + vp8l
-    add("webp whose flags claim an animation", b"RIFF" + struct.pack("<I", len(claims)) + claims, pixels=PIXELS[..., :3])
+    sides = struct.pack("<I", W - 1)[:3] + struct.pack("<I", H - 1)[:3]
+    claims = b"WEBPVP8X" + struct.pack("<I", 10) + b"\x12\0\0\0" + sides + vp8l
+    add("webp whose flags claim an animation", b"RIFF" + struct.pack("<I", len(claims)) + claims,
+        pixels=PIXELS[..., :3])
     add("webp with bytes behind its end", still + b"more", pixels=PIXELS[..., :3])
 
 
@@ -256,7 +271,8 @@ def tiff_files():
     # Pillow turns a TIFF, and no other format, as its tag says.
     add("tiff with an orientation", saved(RGB, "TIFF", tiffinfo={274: 3}), pixels=PIXELS[..., :3])
     for name, flags in (("in tiles", ["-t", "-w", "16", "-l", "16", "-c", "lzw"]), ("in planes", ["-p", "separate"]),
-                        ("of the other byte order", ["-B", "-c", "lzw"]), ("of 64 bits", ["-8"]), ("in strips", ["-r", "2"])):
+                        ("of the other byte order", ["-B", "-c", "lzw"]), ("of 64 bits", ["-8"]),
+                        ("in strips", ["-r", "2"])):
         add("tiff " + name, copied(plain, *flags))
     add("tiff by hand", tiff(pixels, tags()))
     good = tiff(pixels, tags())
@@ -265,12 +281,14 @@ def tiff_files():
     add("tiff whose strip lies behind its end", tiff(pixels, tags(offsets=(4, [100000]))), "truncated")
     two = dict(rows=(4, [5]), offsets=(4, [8, 8 + 5 * W * 3]))
     add("tiff of two strips", tiff(pixels, tags(**two, counts=(4, [5 * W * 3, 4 * W * 3]))))
-    add("tiff whose strip is longer than the file", tiff(pixels, tags(**two, counts=(4, [5 * W * 3, 100000]))), "truncated")
+    add("tiff whose strip is longer than the file", tiff(pixels, tags(**two, counts=(4, [5 * W * 3, 100000]))),
+        "truncated")
     add("tiff whose strip is too short", tiff(pixels, tags(**two, counts=(4, [5 * W * 3, 50]))), "truncated")
     # There is no doubt how long the only strip is, so libtiff corrects it.
     add("tiff whose only strip claims another length", tiff(pixels, tags(counts=(4, [100]))), pixels=PIXELS[..., :3])
     palette = (3, [(i * k + 17) * 100 % 65536 for k in (37, 91, 53) for i in range(256)])
-    indexed = tiff(pixels[:W * H], {**tags(bits=(3, [8]), samples=(3, [1]), photometric=(3, [3]), counts=(4, [W * H])), 320: palette})
+    indexed = tiff(pixels[:W * H], {**tags(bits=(3, [8]), samples=(3, [1]), photometric=(3, [3]), counts=(4, [W * H])),
+                                    320: palette})
     add("tiff palette behind the pixels", indexed)
     add("tiff whose palette is cut", indexed[:-700], "truncated")
     add("tiff without strips", tiff(pixels, tags(offsets=None, counts=None)), "not an image")
@@ -278,21 +296,26 @@ def tiff_files():
     add("tiff of a wrong LZW stream", tiff(pixels, tags(compression=(3, [5]))), "not an image")
     add("tiff of a wrong deflate stream", tiff(pixels, tags(compression=(3, [8]))), "not an image")
     add("tiff of a deflate stream that ends early",
-        tiff(zlib.compress(pixels[:90]), tags(compression=(3, [8]), counts=(4, [len(zlib.compress(pixels[:90]))]))), "truncated")
+        tiff(zlib.compress(pixels[:90]), tags(compression=(3, [8]), counts=(4, [len(zlib.compress(pixels[:90]))]))),
+        "truncated")
     add("tiff of Zstandard", tiff(pixels, tags(compression=(3, [50000]))), "unsupported")
     add("tiff of 32 bits", tiff(pixels, tags(bits=(3, [32, 32, 32]))), "unsupported")
     add("tiff of 60000 samples", tiff(pixels, tags(samples=(3, [60000]), bits=(3, [8]))), "unsupported")
     add("tiff beyond the sides", tiff(pixels, tags(width=(4, [20000]))), "too large")
     add("tiff beyond the pixels", tiff(pixels, tags(width=(4, [16000]), height=(4, [16000]))), "too large")
     tile = dict(offsets=None, counts=None, rows=None, tile_offsets=(4, [8]), tile_counts=(4, [len(pixels)]))
-    add("tiff of one huge tile", tiff(pixels, tags(**tile, tile_width=(4, [32768]), tile_height=(4, [32768]))), "too large")
+    add("tiff of one huge tile", tiff(pixels, tags(**tile, tile_width=(4, [32768]), tile_height=(4, [32768]))),
+        "too large")
     few = dict(tile, tile_offsets=(4, [8] * 10), tile_counts=(4, [10] * 10))
     add("tiff of 78125 tiles and ten offsets",
-        tiff(pixels, tags(**few, width=(4, [4000]), height=(4, [5000]), tile_width=(4, [16]), tile_height=(4, [16]))), "truncated")
+        tiff(pixels, tags(**few, width=(4, [4000]), height=(4, [5000]), tile_width=(4, [16]), tile_height=(4, [16]))),
+        "truncated")
     add("tiff of 80 million tiles",
-        tiff(pixels, tags(**few, width=(4, [16000]), height=(4, [5000]), tile_width=(4, [1]), tile_height=(4, [1]))), "not an image")
+        tiff(pixels, tags(**few, width=(4, [16000]), height=(4, [5000]), tile_width=(4, [1]), tile_height=(4, [1]))),
+        "not an image")
     add("tiff of strips that lie on each other",
-        tiff(pixels, tags(rows=(4, [1]), offsets=(4, [8] * H), counts=(4, [len(pixels)] * H), compression=(3, [8]))), "not an image")
+        tiff(pixels, tags(rows=(4, [1]), offsets=(4, [8] * H), counts=(4, [len(pixels)] * H), compression=(3, [8]))),
+        "not an image")
 
 
 for make in (png_files, bmp_files, gif_files, webp_files, tiff_files, tiff_of_jpeg_files, tiff_kind_files):
