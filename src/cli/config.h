@@ -32,9 +32,10 @@ struct Config : job::TrainingFlags {
   std::string end_with;                                                ///< of `train`
   std::string confusion;                                               ///< of `eval`
   std::string page;                                                    ///< of `eval`
-  std::string data_of_run;  ///< of `eval`: the run whose data it takes; empty for none
-  std::string csv;          ///< of `predict`
-  std::optional<int> top;   ///< of `predict`
+  std::string run;           ///< of `eval`: that wrote the weights; empty for none
+  bool data_of_run = false;  ///< of `eval`: it takes the data of that run
+  std::string csv;           ///< of `predict`
+  std::optional<int> top;    ///< of `predict`
 
   // tables
   sweep::SweepRequest sweep;

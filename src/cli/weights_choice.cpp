@@ -49,7 +49,7 @@ void take_data_of_run(Config& config, const std::filesystem::path& run) {
   if (!data) return;
   check_data_of_run(data->spec, run);
   config.data = data->spec;
-  config.data_of_run = run.string();
+  config.data_of_run = true;
   config.balanced = config.balanced || data->balanced;
   config.allow_empty_classes = config.allow_empty_classes || data->allow_empty_classes;
   if (!config.limit_val) config.limit_val = data->limit_validation;
@@ -73,9 +73,9 @@ void choose(Config& config, bool leads) {
   if (leads) check_weights(config.weights);
   check_results_beside(config);
   if (leads && !found.chosen.empty() && config.verbose != 0) system::tell(found.chosen);
-  if (config.command == "eval" && config.data.empty() && !found.run.empty()) {
-    take_data_of_run(config, found.run);
-  }
+  if (config.command != "eval" || found.run.empty()) return;
+  config.run = found.run.string();
+  if (config.data.empty()) take_data_of_run(config, found.run);
 }
 
 }  // namespace

@@ -3,24 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
-#include "report/accuracy_interval.h"
+#include "report/evaluation/accuracy_interval.h"
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
 
 namespace cputrain::report {
-
-std::optional<Interval> validation_interval(const Series& series, const cells::Cell& cell) {
-  const auto images = static_cast<double>(series.about.validation_images);
-  if (!cell.val_accuracy || images < 1) return std::nullopt;
-  constexpr double kNormal = 1.959964;  // its quantile of 0.975
-  const double p = *cell.val_accuracy, z = kNormal * kNormal / images;
-  const double middle = (p + z / 2) / (1 + z);
-  const double half = std::sqrt(z * (p * (1 - p) + z / 4)) / (1 + z);
-  return Interval{middle - half, middle + half};
-}
 
 namespace {
 

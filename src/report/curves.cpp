@@ -128,6 +128,11 @@ void thin(std::vector<double>& values, std::size_t most) {
 
 }  // namespace
 
+double rounded(double value) {
+  const double unit = std::pow(10, std::floor(std::log10(std::max(std::fabs(value), 1e-12))) - 4);
+  return unit < 1 ? std::round(value / unit) / std::round(1 / unit) : value;
+}
+
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most) {
   RunLines run;
   try {

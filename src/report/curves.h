@@ -26,6 +26,9 @@ struct Curve {
 /// earlier step, as after a training that went on from older weights, the later lines hold.
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most = 300);
 
+/// To five digits, which are more than a plot shows.
+double rounded(double value);
+
 /// The curve of one cell. Borrows the table.
 struct CellCurve {
   const Series* series;

@@ -49,7 +49,8 @@ DocumentTable table_of(const std::vector<CellDifference>& differences) {
   for (const CellDifference& d : differences) {
     Row row{
         name_of(d.before), {seconds_entry(d.before, table), seconds_entry(d.after, table)}, false};
-    row.entries.push_back(d.ratio ? Entry{fmt::format("{:.4f}", d.ratio->of_means)} : Entry{"–"});
+    row.entries.push_back(d.ratio ? Entry{fmt::format("{:.4f}", d.ratio->of_means)}
+                                  : Entry{kNotKnown});
     const Interval* interval = d.interval();
     row.entries.push_back(
         interval ? Entry{fmt::format("{:.4f} to {:.4f}", interval->low, interval->high)}

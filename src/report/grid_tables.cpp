@@ -21,6 +21,17 @@ std::string figure_text(double value) {
   return size == 0 ? "0" : fmt::format("{:.{}f}", value, decimals);
 }
 
+Entry figure_entry(std::optional<double> value, const std::function<std::string(double)>& text) {
+  Entry entry{value ? text(*value) : kNotKnown};
+  entry.value = value;
+  return entry;
+}
+
+std::string processor_text(const std::string& cpu, int cores) {
+  if (cores <= 0) return cpu;
+  return fmt::format("{}{}{} core{}", cpu, cpu.empty() ? "" : ", ", cores, cores == 1 ? "" : "s");
+}
+
 std::string mark_of(cells::CellStatus status) {
   return status == cells::CellStatus::measured ? "" : cells::status_name(status);
 }
@@ -167,7 +178,7 @@ Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable&
   }
   const auto value = figure.value(*cell);
   const std::string beside = figure.beside ? figure.beside(*cell) : "";
-  if (!value) return {beside.empty() ? "–" : figure.missing, beside, 0};
+  if (!value) return {beside.empty() ? kNotKnown : figure.missing, beside, 0};
   const int note = figure.is_time ? note_on_time(cell->cell, table) : 0;
   std::string mark = mark_of(figure.status(*cell));
   if (mark == table.shared_mark) mark.clear();

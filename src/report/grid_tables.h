@@ -13,6 +13,13 @@ namespace cputrain::report {
 
 /// 1234, 123, 12.3, 1.23, 0.123: three digits, and never an exponent.
 std::string figure_text(double);
+/// What stands in the place of a figure that is not known.
+inline constexpr const char* kNotKnown = "–";
+/// A figure that the page sorts by its value; kNotKnown where there is none.
+Entry figure_entry(std::optional<double>,
+                   const std::function<std::string(double)>& text = figure_text);
+/// "AMD EPYC, 2 cores"; of what is known of both.
+std::string processor_text(const std::string& cpu, int cores);
 /// The status that all cells with a time have; nothing where they differ or none has one.
 std::optional<cells::CellStatus> shared_status(const ScalingTable&);
 /// The mark of a status that all figures share, in a caption: ", all scaled"; empty without one.

@@ -110,12 +110,8 @@ Sources read_sources(const ReportRequest& request) {
   return sources;
 }
 
-/// Five digits are more than a plot shows.
-std::vector<double> rounded(std::vector<double> values) {
-  for (double& v : values) {
-    const double unit = std::pow(10, std::floor(std::log10(std::max(std::fabs(v), 1e-12))) - 4);
-    v = unit < 1 ? std::round(v / unit) / std::round(1 / unit) : v;
-  }
+std::vector<double> all_rounded(std::vector<double> values) {
+  std::ranges::transform(values, values.begin(), rounded);
   return values;
 }
 
@@ -126,9 +122,9 @@ Json curves_json(const std::vector<CellCurve>& curves) {
              {"cpus", place->cell.cpus},
              {"batch", place->cell.batch},
              {"images", curve.images},
-             {"loss", rounded(curve.loss)},
-             {"seconds", rounded(curve.seconds)},
-             {"accuracy", rounded(curve.accuracy)}};
+             {"loss", all_rounded(curve.loss)},
+             {"seconds", all_rounded(curve.seconds)},
+             {"accuracy", all_rounded(curve.accuracy)}};
     if (place->cell.batch_per_rank) {
       one["batch_per_rank"] = *place->cell.batch_per_rank;
       one["threads"] = place->cell.threads;
@@ -212,7 +208,10 @@ Report write_runs(const ReportRequest& request, const RunList& list) {
   drawn = page_data(Json{{"run_curves", run_curves_json(list)}});
   auto files = write_all(place_of(request), "report", document, runs_csv(list), json,
                          page_parts(json_text(drawn)));
-  return {std::move(document), std::move(json), std::move(files), {}, 1};
+  const bool evaluated =
+      std::ranges::any_of(list.runs, [](const RunRecord& r) { return !r.evaluations.empty(); });
+  const std::size_t first = evaluated ? 2 : 1;  // the table of runs, and their evaluations
+  return {std::move(document), std::move(json), std::move(files), {}, first};
 }
 
 }  // namespace

@@ -42,11 +42,7 @@ std::optional<Winner> winner_of(const ScalingTable& table) {
 
 std::string machine_text(const cells::CellMachine& machine) {
   if (!machine.platform.empty()) return "simulated platform " + machine.platform;
-  if (machine.cpu.empty()) return "";
-  const std::string cores =
-      machine.cores > 0 ? fmt::format(", {} core{}", machine.cores, machine.cores == 1 ? "" : "s")
-                        : "";
-  return machine.cpu + cores;
+  return machine.cpu.empty() ? "" : processor_text(machine.cpu, machine.cores);
 }
 
 std::string speed_up_text(const Winner& winner) {

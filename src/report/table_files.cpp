@@ -6,7 +6,7 @@
 
 #include "cells/axes.h"
 #include "core/json_text.h"
-#include "report/accuracy_interval.h"
+#include "report/evaluation/accuracy_interval.h"
 #include "report/forms/escapes.h"
 #include "report/serial_fit.h"
 

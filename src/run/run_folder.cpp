@@ -203,8 +203,8 @@ void open_run_folder(const job::Session& session, const job::TrainingPlan& plan,
 
 void clear_run_folder(const std::filesystem::path& folder) {
   std::error_code ignored;  // what cannot be removed is written anew, or of no use
-  for (const char* file :
-       {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv", "dawnbench.json", kBestName}) {
+  for (const char* file : {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv",
+                           "dawnbench.json", kBestName, kEvaluationsName}) {
     std::filesystem::remove(folder / file, ignored);
   }
   for (const char* part : kEventFolders) logging::remove_event_files(folder / part);

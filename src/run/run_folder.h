@@ -14,12 +14,13 @@ inline constexpr const char* kWeightsName = "weights.safetensors";
 inline constexpr const char* kProfileName = "profile.json";
 inline constexpr const char* kLimitsName = "limits.json";
 inline constexpr const char* kMlperfName = "mlperf.log";
-inline constexpr const char* kBestName = checkpoint::kBestName;  ///< of --save-best
-/// What a run may write into its folder.
-inline constexpr const char* kRunFiles[] = {kConfigName,     "environment.json", "metrics.jsonl",
-                                            "training.csv",  "history.json",     kWeightsName,
-                                            kProfileName,    kLimitsName,        kMlperfName,
-                                            "dawnbench.tsv", "dawnbench.json",   kBestName};
+inline constexpr const char* kEvaluationsName = "evaluations.jsonl";  ///< of `eval`
+inline constexpr const char* kBestName = checkpoint::kBestName;       ///< of --save-best
+/// What a run and its evaluations may write into its folder.
+inline constexpr const char* kRunFiles[] = {
+    kConfigName,      "environment.json", "metrics.jsonl", "training.csv", "history.json",
+    kWeightsName,     kProfileName,       kLimitsName,     kMlperfName,    "dawnbench.tsv",
+    "dawnbench.json", kBestName,          kEvaluationsName};
 inline constexpr const char* kEventFolders[] = {"train", "validation"};  ///< TensorBoard's
 
 /// Figures, weights or checkpoints; a run that failed before its first step left none of them.

@@ -34,7 +34,8 @@ class EvaluatedParts(TinyTest):
             self.expect(65, "eval", "--weights", "run/weights.safetensors", "--data", "unknown", says=["class yak,"])
         with self.subTest("what is asked for"):
             self.assertEqual(self.evaluate("new", "--validation-split", "0.5")["images"], 4)
-            self.assertEqual(self.evaluate("data", "--validation-split", "0", says=["warning", "learnt from"])["images"], 40)
+            everything = self.evaluate("data", "--validation-split", "0", says=["warning", "learnt from"])
+            self.assertEqual(everything["images"], 40)
             self.evaluate("data", "--seed", "4", says=["warning", "learnt from"])
         with self.subTest("the same split as in training, asked for"):
             again = self.evaluate("data", "--validation-split", "0.25", "--seed", "3", says=["training kept it"])
@@ -133,13 +134,13 @@ class NotNumbers(TinyTest):
         weights = "run/weights.safetensors"
         self.change_weights("run", self.spoil("head/bias", float("nan")))
         done = self.expect(1, "eval", "--weights", weights, "--data", "data", "--json", "-",
-                           says=["1 of 4 parameter arrays hold NaN or infinity: head/bias", "loss is no number"])
+                           says=["1 of 4 parameter arrays hold NaN or infinity: head/bias", "loss is NaN or infinite"])
         result = json.loads(done.stdout)
         self.assertIsNone(result["loss"])
         self.assertIsNone(result["accuracy"])
         self.assertEqual((result["correct"], result["not_numbers"]), (0, result["images"]))
         done = self.expect(65, "predict", "--weights", weights, "--json", "-", "data/ant/0.bmp", says=["hold NaN"])
-        self.assertIn("not a number", json.loads(done.stdout)["predictions"][0]["error"])
+        self.assertIn("answer is NaN", json.loads(done.stdout)["predictions"][0]["error"])
         self.expect(0, "export", "--weights", weights, "--safetensors", "t.safetensors", "--export-layout", "torch",
                     says=["warning", "1 of 4 parameter arrays hold NaN or infinity: head/bias"])
         self.tiny(65, "again", "data", "--weights", weights, says=["head/bias", "no training can go on"])
@@ -147,7 +148,7 @@ class NotNumbers(TinyTest):
         # A ReLU turns what comes of it into zeros: answers are numbers, but mean nothing.
         self.change_weights("run", self.spoil("conv2d/kernel", float("nan")))
         done = self.expect(1, "eval", "--weights", weights, "--data", "data",
-                           says=["conv2d/kernel", "loss is no number"])
+                           says=["conv2d/kernel", "loss is NaN or infinite"])
         self.assertNotIn("accuracy:", done.stdout)
         self.assertNotIn("Accuracy @", done.stdout)
         self.expect(0, "predict", "--weights", weights, "data/ant/0.bmp", says=["warning", "conv2d/kernel"])

@@ -1,9 +1,10 @@
-"""What people type without thinking: files that begin with a hyphen, `| head`, more answers than there are classes, weights
-of other programs."""
+"""What people type without thinking: files that begin with a hyphen, `| head`, more answers than there are classes,
+weights of other programs."""
 import csv
 import io
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import unittest
@@ -22,7 +23,8 @@ class HabitsTest(TinyTest):
         """The exit code of the program whose reader goes away, and what stood on standard error."""
         launch = mpirun(ranks) if ranks else []
         redirect = "2>&1" if both else "2>errors.txt"
-        done = subprocess.run(["bash", "-c", f'"$@" {redirect} | {to} >/dev/null; exit ${{PIPESTATUS[0]}}', "bash", *launch,
+        done = subprocess.run(["bash", "-c", f'"$@" {redirect} | {to} >/dev/null; exit ${{PIPESTATUS[0]}}', "bash",
+                               *launch,
                                PROGRAM, *words], cwd=self.folder, timeout=120, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         text = ""
@@ -42,7 +44,8 @@ class Hyphens(HabitsTest):
         answers = {p["file"]: p for p in json.loads(done.stdout)["predictions"]}
         self.assertEqual(list(answers), ["d/a/0.bmp", "-1.bmp", "--top"])
         self.assertEqual(answers["-1.bmp"]["probabilities"], answers["d/a/0.bmp"]["probabilities"])
-        self.expect(2, "predict", *weights, "-1.bmp", says=["-1.bmp is not a flag", "a file of this name stands behind --"])
+        self.expect(2, "predict", *weights, "-1.bmp",
+                    says=["-1.bmp is not a flag", "a file of this name stands behind --"])
         # So in every command that takes files or folders.
         os.rename(self.path("d"), self.path("-d"))
         self.expect(0, "data", "info", "--", "-d", says=["12 files"])
@@ -78,13 +81,15 @@ class Readers(HabitsTest):
 
     @needs_mpi
     def test_under_mpirun_too(self):
-        """For standard output alone: mpirun of Open MPI 4 crashes by itself where the reader of its standard error goes away."""
+        """For standard output alone: mpirun of Open MPI 4 crashes by itself where the reader of its standard error goes
+        away."""
         code, text = self.piped(*self.words, "--out", "run", ranks=2, to="true")
         self.assertEqual(code, 0, text)
         self.finished("run")
 
     def test_files_that_were_written_are_done(self):
-        for words in (["data", "pack", "d", "d.ctpack", "--image-size", "16"], ["data", "synth", "made", "--images", "4"]):
+        for words in (["data", "pack", "d", "d.ctpack", "--image-size", "16"],
+                      ["data", "synth", "made", "--images", "4"]):
             with self.subTest(words):
                 self.assertEqual(self.piped(*words, to="true")[0], 0)
         self.expect(0, "data", "info", "d.ctpack")
@@ -103,7 +108,8 @@ class Readers(HabitsTest):
 
     def test_a_full_disk_is_still_an_error(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([PROGRAM, *self.words, "--out", "run"], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=full,
+            done = subprocess.run([PROGRAM, *self.words, "--out", "run"], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                  stdout=full,
                                   stderr=subprocess.PIPE, text=True, timeout=120)
         self.assertEqual(done.returncode, 74, done.stderr)
         self.finished("run")
@@ -168,9 +174,23 @@ class RunFolders(HabitsTest):
             self.assertEqual(self.result("eval", "--weights", "runs/a", "--data", "other")["images"], 4)
             variable = self.expect(0, "eval", "--weights", "runs/a", "--json", "-", CPUTRAIN_DATA="other")
             self.assertEqual(json.loads(variable.stdout)["images"], 4)
+        with self.subTest("a report of the run has them"):
+            self.expect(0, "report", "runs/a", says=["## Evaluations", "eval --weights runs/a --threads 1 --json -"])
+            with open(self.path("runs/a/report.json")) as f:
+                evaluations = json.load(f)["runs"][0]["evaluations"]
+            named = os.path.realpath(self.path("d"))
+            self.assertEqual([(e["weights"], e["data"], e["part"], e["images"]) for e in evaluations],
+                             [("weights.safetensors", "other", "all", 4),
+                              ("weights.safetensors", named, "validation", 1),
+                              (f"{newest}/model.safetensors", named, "validation", 1),
+                              ("best.safetensors", named, "validation", 1),
+                              ("weights.safetensors", "d", "validation", 1),
+                              ("best.safetensors", "d", "validation", 1)])
+            self.assertEqual([evaluations[1]["loss"], evaluations[1]["accuracy"]], [last["loss"], last["accuracy"]])
         with self.subTest("data that has moved"):
             os.rename(self.path("d"), self.path("moved"))
-            self.result("eval", "--weights", "runs/a", code=65, says=["the data of the run runs/a, ", "is not there", "--data DATA"])
+            self.result("eval", "--weights", "runs/a", code=65,
+                        says=["the data of the run runs/a, ", "is not there", "--data DATA"])
             self.same(self.result("eval", "--weights", "runs/a", "--data", "moved", says=["training kept it"]), last)
             os.rename(self.path("moved"), self.path("d"))
         with self.subTest("a run that is not finished"):
@@ -206,7 +226,8 @@ class RunFolders(HabitsTest):
         self.expect(0, *self.words, "--out", "run")
         one = self.result("predict", "--weights", "run", "d")
         self.assertEqual(one, self.result("predict", "--weights", "run/weights.safetensors", "d"))
-        self.expect(0, "export", "--weights", "run", "--model-file", "again.json", says=["takes run/weights.safetensors"])
+        self.expect(0, "export", "--weights", "run", "--model-file", "again.json",
+                    says=["takes run/weights.safetensors"])
         self.expect(0, *self.words, "--weights", "run", "--lr", "0", "--out", "next")
         hashes = {self.metrics(run, "summary")[0]["weights_hash"] for run in ("run", "next")}
         self.assertEqual(len(hashes), 1)
@@ -214,11 +235,14 @@ class RunFolders(HabitsTest):
             self.assertEqual(json.load(f)["weights"], os.path.realpath(self.path("run/weights.safetensors")))
 
     def test_weights_that_are_not_there_are_refused_at_once(self):
-        for words in ([*self.words], [*self.words, "--dry-run"], ["eval", "--data", "d"], ["export", "--onnx", "x.onnx"]):
+        for words in ([*self.words], [*self.words, "--dry-run"], ["eval", "--data", "d"],
+                      ["export", "--onnx", "x.onnx"]):
             with self.subTest(words):
-                done = self.expect(65, *words, "--weights", "imagenet", says=["--weights imagenet: ", "comes with no weights"])
+                done = self.expect(65, *words, "--weights", "imagenet",
+                                   says=["--weights imagenet: ", "comes with no weights"])
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        done = self.expect(65, *self.words, "--dry-run", "--weights", "mine.safetensors", says=["no such file or folder"])
+        done = self.expect(65, *self.words, "--dry-run", "--weights", "mine.safetensors",
+                           says=["no such file or folder"])
         self.assertNotIn("comes with no weights", done.stderr)
 
 
@@ -231,7 +255,8 @@ class Tables(HabitsTest):
         with open(self.path("none.bmp"), "w") as f:
             f.write("no image")
         weights, files = ["--weights", "run"], [odd, "none.bmp", "d"]
-        self.expect(65, "predict", *weights, "--csv", "p.csv", "--json", "p.json", "--top", "1", *files, says=["none.bmp: "])
+        self.expect(65, "predict", *weights, "--csv", "p.csv", "--json", "p.json", "--top", "1", *files,
+                    says=["none.bmp: "])
         with open(self.path("p.csv"), newline="", encoding="utf-8") as f:
             text = f.read()
         rows = list(csv.reader(io.StringIO(text)))
@@ -267,10 +292,11 @@ class FlagsWithoutEffect(HabitsTest):
     def test_they_say_so(self):
         self.make("parts/train", a=6, b=6)
         self.make("parts/val", a=2, b=2)
-        self.assertEqual(self.warned("--timeline-steps", "1:2", "--bucket-mb", "3", "--lr-scale", "linear", "--warmup-epochs",
-                                     "1", "--checkpoint-every", "0", "--keep", "3", "--allreduce", "ring", "--sharding",
-                                     "strided", "--schedule", "step:30:0.1", "--batch-growth", "30:2", "--check-replicas", "2",
-                                     "--data", "parts", "--validation-split", "0.2", "--no-winograd", "--backend", "reference"),
+        self.assertEqual(self.warned("--timeline-steps", "1:2", "--bucket-mb", "3", "--lr-scale", "linear",
+                                     "--warmup-epochs", "1", "--checkpoint-every", "0", "--keep", "3", "--allreduce",
+                                     "ring", "--sharding", "strided", "--schedule", "step:30:0.1", "--batch-growth",
+                                     "30:2", "--check-replicas", "2", "--data", "parts", "--validation-split", "0.2",
+                                     "--no-winograd", "--backend", "reference"),
                          {"--timeline-steps", "--bucket-mb", "--lr-scale", "--warmup-epochs", "--keep", "--allreduce",
                           "--sharding", "--schedule", "--batch-growth", "--check-replicas", "--validation-split",
                           "--no-winograd"})
@@ -278,9 +304,10 @@ class FlagsWithoutEffect(HabitsTest):
                                      "--timeline-steps", "900:901"), {"--momentum-correction", "--timeline-steps"})
 
     def test_those_that_have_one_are_silent(self):
-        self.assertEqual(self.warned("--timeline", "t.json", "--timeline-steps", "1:2", "--lr-scale", "linear", "--base-batch",
-                                     "4", "--warmup-epochs", "1", "--keep", "3", "--schedule", "step:1:0.5", "--momentum", "0.9",
-                                     "--momentum-correction", "--batch-growth", "1:2", "--validation-split", "0.2", "--no-winograd"),
+        self.assertEqual(self.warned("--timeline", "t.json", "--timeline-steps", "1:2", "--lr-scale", "linear",
+                                     "--base-batch", "4", "--warmup-epochs", "1", "--keep", "3", "--schedule",
+                                     "step:1:0.5", "--momentum", "0.9", "--momentum-correction", "--batch-growth",
+                                     "1:2", "--validation-split", "0.2", "--no-winograd"),
                          set())
 
     def test_variables_are_for_many_commands_and_files_for_this(self):
@@ -292,7 +319,8 @@ class FlagsWithoutEffect(HabitsTest):
     @needs_mpi
     def test_ranks_of_one_node(self):
         # Named, as the choice between shm and messages is measured: for so few bytes, either may win.
-        self.assertEqual(self.warned("--bucket-mb", "3", "--lr-scale", "linear", "--allreduce", "shm", ranks=2), {"--bucket-mb"})
+        self.assertEqual(self.warned("--bucket-mb", "3", "--lr-scale", "linear", "--allreduce", "shm", ranks=2),
+                         {"--bucket-mb"})
         self.assertEqual(self.warned("--bucket-mb", "3", "--allreduce", "ring", ranks=2), set())
 
 
@@ -306,22 +334,33 @@ class Questions(HabitsTest):
         self.assertNotIn("No --data", self.expect(0, *few, CPUTRAIN_DATA="synthetic").stderr)
         self.expect(0, *self.words, "--out", "run")
         os.rename(self.path("run/weights.safetensors"), self.path("alone.safetensors"))
-        self.expect(65, "eval", "--weights", "alone.safetensors", says=["No --data: evaluating on synthetic", "Was that meant?"])
+        self.expect(65, "eval", "--weights", "alone.safetensors",
+                    says=["No --data: evaluating on synthetic", "Was that meant?"])
 
     def test_other_flags_at_a_resume_are_given_a_way(self):
         self.expect(0, *self.words, "--steps", "1", "--out", "run")
         for more, weights in ((["--steps", "3"], "run/ckpt-"), (["--steps", "1"], "run")):
-            done = self.expect(2, *self.words, *more, "--lr", "0.001", "--out", "run", "--resume", "auto", says=["lr: "])
+            done = self.expect(2, *self.words, *more, "--lr", "0.001", "--out", "run", "--resume", "auto",
+                               says=["lr: "])
             command = done.stderr.split("these flags: ")[1].strip()
             self.assertIn("--lr 0.001", command)
             self.assertIn(f"--weights {weights}", command)
             self.assertTrue(command.startswith("cputrain "), command)
-            typed = subprocess.run(f"{PROGRAM} {command[9:]}", shell=True, cwd=self.folder, timeout=120, stdin=subprocess.DEVNULL,
+            typed = subprocess.run(f"{PROGRAM} {command[9:]}", shell=True, cwd=self.folder, timeout=120,
+                                   stdin=subprocess.DEVNULL,
                                    capture_output=True, text=True)
             self.assertEqual(typed.returncode, 0, typed.stderr)
         self.assertTrue(os.path.exists(self.path("run-3/weights.safetensors")))
-        done = self.expect(2, *self.words, "--steps", "3", "--image-size", "24", "--out", "run", "--resume", "auto", says=["network: "])
+        done = self.expect(2, *self.words, "--steps", "3", "--image-size", "24", "--out", "run", "--resume", "auto",
+                           says=["network: "])
         self.assertNotIn("these flags", done.stderr)
+
+    @needs_mpi
+    def test_the_way_of_ranks_begins_with_what_started_them(self):
+        self.expect(0, *self.words, "--steps", "1", "--out", "run")
+        done = self.expect(2, *self.words, "--lr", "0.001", "--steps", "1", "--out", "run", "--resume", "auto", ranks=2)
+        typed = shlex.split(done.stderr.split("these flags: ")[1].split("\n")[0])
+        self.assertEqual(typed[:len(mpirun(2)) + 1], [*mpirun(2), "cputrain"])
 
 
 if __name__ == "__main__":

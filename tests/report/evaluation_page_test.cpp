@@ -40,6 +40,14 @@ std::vector<std::string> texts(const Row& row) {
 
 using Texts = std::vector<std::string>;
 
+TEST(EvaluationPage, SaysFirstThatTrainingMayHaveLearntFromTheImages) {
+  EvaluationFacts facts = facts_of(2);
+  EXPECT_TRUE(evaluation_document(facts).headline.empty());
+  facts.doubt = "training learnt from them";
+  EXPECT_EQ(evaluation_document(facts).headline.at(0),
+            "Training may have learnt from these images: training learnt from them.");
+}
+
 TEST(EvaluationPage, HasCountsRatesRecallAndPrecision) {
   const Document document = evaluation_document(facts_of(3));
   const DocumentTable& matrix = document.sections.at(0).tables.at(0);

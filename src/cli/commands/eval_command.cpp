@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -15,6 +16,8 @@
 #include "job/evaluation_part.h"
 #include "job/session/decode_images.h"
 #include "job/session/inference.h"
+#include "report/evaluation/evaluation_log.h"
+#include "run/run_folder.h"
 #include "system/print.h"
 #include "train/answers.h"
 #include "train/evaluate.h"
@@ -38,11 +41,10 @@ job::EvaluationPart open_part(const Config& config, const job::Session& session,
   job::EvaluationPart part = job::open_to_evaluate(config, session.services, model);
   const std::string images = with_commas(part.source.validation.size());
   job::say_data(session, part.source);
-  const std::string line =
-      fmt::format("Evaluating {} image{} of {}{}: {} ({})", images, images == "1" ? "" : "s",
-                  config.data_or_synthetic(),
-                  config.data_of_run.empty() ? "" : ", the data of the run " + config.data_of_run,
-                  part.name == "all" ? "all of them" : part.name + " part", part.why);
+  const std::string line = fmt::format(
+      "Evaluating {} image{} of {}{}: {} ({})", images, images == "1" ? "" : "s",
+      config.data_or_synthetic(), config.data_of_run ? ", the data of the run " + config.run : "",
+      part.name == "all" ? "all of them" : part.name + " part", part.why);
   part.doubtful ? job::warn(session, line) : job::say(session, line);
   return part;
 }
@@ -97,7 +99,7 @@ void print_evaluation(const Evaluation& result, const std::vector<std::string>& 
   const auto images = static_cast<std::uint64_t>(result.tally.images);
   system::print_lines(answers_table(result.counts, classes));
   if (result.counts.undecided() > 0) {
-    system::print("{:.0f} answers are not numbers and count as wrong\n", result.counts.undecided());
+    system::print("{:.0f} answers are NaN and count as wrong\n", result.counts.undecided());
   }
   const auto accuracy = result.tally.accuracy();
   if (!accuracy) {
@@ -111,6 +113,57 @@ void print_evaluation(const Evaluation& result, const std::vector<std::string>& 
                 top_five ? fmt::format(" Accuracy @ 5 = {:.4f}", *top_five) : "", images);
 }
 
+/// For `report`. The run may be another user's, which takes nothing from what was asked for.
+void log_in_run(const Config& config, const job::Session& session,
+                const report::EvaluationFacts& facts) {
+  if (config.run.empty() || facts.images < 1) return;
+  const std::filesystem::path file = std::filesystem::path(config.run) / run::kEvaluationsName;
+  try {
+    report::log_evaluation(file, facts);
+    job::say(session, fmt::format("Added to {}, which `report` reads", file.string()));
+  } catch (const Error& error) {
+    job::warn(session,
+              fmt::format("a report of the run will not have this evaluation: {}", error.what()));
+  }
+}
+
+nlohmann::ordered_json evaluation_json(const Config& config, const train::ModelDescription& model,
+                                       const std::string& part, const Evaluation& evaluation) {
+  const compute::Tally& tally = evaluation.tally;
+  nlohmann::ordered_json result{{"loss", tally.mean_loss()},
+                                {"accuracy", known(tally.accuracy())},
+                                {"part", part},
+                                {"images", static_cast<std::uint64_t>(tally.images)},
+                                {"correct", static_cast<std::uint64_t>(tally.correct)},
+                                {"skipped", evaluation.skipped},
+                                {"model", model.model},
+                                {"weights", config.weights},
+                                {"data", config.data}};
+  result.update(answers_json(evaluation.counts, model.classes));
+  return result;
+}
+
+void write_confusion(const Config& config, const job::Session& session,
+                     const train::AnswerCounts& counts, std::vector<std::string> names) {
+  if (config.confusion.empty()) return;
+  // A file keeps names, people see them escaped.
+  if (config.confusion == "-") std::ranges::transform(names, names.begin(), escaped);
+  job::write_result(session, config.confusion, confusion_csv(counts, names));
+}
+
+/// The page, and the line in the run's folder.
+void write_facts(const Config& config, const job::Session& session,
+                 const train::ModelDescription& model, const job::EvaluationPart& part,
+                 const Evaluation& evaluation) {
+  report::EvaluationFacts facts =
+      evaluation_facts(config, session, model, evaluation.tally, evaluation.counts);
+  facts.part = part.name;
+  if (part.doubtful) facts.doubt = part.why;
+  facts.surest_errors = evaluation.surest_errors;
+  if (!config.page.empty()) job::write_result(session, config.page, report::evaluation_page(facts));
+  log_in_run(config, session, facts);
+}
+
 }  // namespace
 
 int run_eval(const Config& config, const job::Services& services) {
@@ -122,33 +175,12 @@ int run_eval(const Config& config, const job::Services& services) {
   const Evaluation evaluation = evaluate_images(config, session, model, part.source);
   const bool says = config.json != "-" && config.page != "-";
   if (session.leads() && says) print_evaluation(evaluation, model.classes);
-  const compute::Tally& tally = evaluation.tally;
-  const auto accuracy = tally.accuracy();
-  nlohmann::ordered_json result{{"loss", tally.mean_loss()},
-                                {"accuracy", accuracy ? nlohmann::json(*accuracy) : nullptr},
-                                {"part", part.name},
-                                {"images", static_cast<std::uint64_t>(tally.images)},
-                                {"correct", static_cast<std::uint64_t>(tally.correct)},
-                                {"skipped", evaluation.skipped},
-                                {"model", model.model},
-                                {"weights", config.weights},
-                                {"data", config.data}};
-  result.update(answers_json(evaluation.counts, model.classes));
+  const auto result = evaluation_json(config, model, part.name, evaluation);
   job::write_result(session, config.json, json_text(result) + "\n");
-  if (!config.confusion.empty()) {
-    std::vector<std::string> names = model.classes;  // a file keeps them, people see them escaped
-    if (config.confusion == "-") std::ranges::transform(names, names.begin(), escaped);
-    job::write_result(session, config.confusion, confusion_csv(evaluation.counts, names));
-  }
-  if (!config.page.empty() && session.leads()) {
-    report::EvaluationFacts facts =
-        evaluation_facts(config, session, model, tally, evaluation.counts);
-    facts.part = part.name;
-    facts.surest_errors = evaluation.surest_errors;
-    job::write_result(session, config.page, report::evaluation_page(facts));
-  }
-  if (tally.is_number()) return static_cast<int>(ExitCode::ok);
-  job::warn(session, "the loss is no number, so what the weights answer means nothing");
+  write_confusion(config, session, evaluation.counts, model.classes);
+  if (session.leads()) write_facts(config, session, model, part, evaluation);
+  if (evaluation.tally.is_number()) return static_cast<int>(ExitCode::ok);
+  job::warn(session, "the loss is NaN or infinite, so what the weights answer means nothing");
   return static_cast<int>(ExitCode::failed);
 }
 

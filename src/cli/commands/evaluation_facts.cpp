@@ -5,26 +5,11 @@
 #include "cells/cells.h"
 #include "core/shell_words.h"
 #include "core/version.h"
+#include "job/session/typed_command.h"
+#include "report/grid_tables.h"
 
 namespace cputrain::cli {
 namespace {
-
-/// The command as it was typed.
-std::string command_text(const Config& config, int ranks) {
-  std::vector<std::string> words;
-  if (ranks > 1) words = {"mpirun", "-np", std::to_string(ranks)};
-  words.insert(words.end(), {config.program, config.command});
-  for (const auto& [flag, value] : config.given) {
-    words.push_back("--" + flag);
-    if (value != "true") words.push_back(value);
-  }
-  return command_line(words);
-}
-
-std::string machine_words(const placement::Machine& machine) {
-  return fmt::format("{}{}{} core{}", machine.cpu_model, machine.cpu_model.empty() ? "" : ", ",
-                     machine.cores, machine.cores == 1 ? "" : "s");
-}
 
 std::vector<report::ClassAnswers> class_answers(const train::AnswerCounts& counts,
                                                 const std::vector<std::string>& classes) {
@@ -77,21 +62,19 @@ report::EvaluationFacts evaluation_facts(const Config& config, const job::Sessio
   const Shape image = model.graph.image();
   facts.model = fmt::format("{} at {}x{}", model.model, image.height, image.width);
   facts.weights = config.weights;
-  facts.data = config.data.empty() ? "synthetic" : config.data;
-  facts.machine = machine_words(session.machine);
+  facts.data = config.data_or_synthetic();
+  facts.machine = report::processor_text(session.machine.cpu_model, session.machine.cores);
   facts.date = cells::today();
   facts.build =
       fmt::format("cputrain {}{}{}", kVersion, session.services.program_build.empty() ? "" : ", ",
                   session.services.program_build);
-  facts.command = command_text(config, session.communicator->size());
+  facts.command = command_line(job::typed_command(session, config));
   facts.images = tally.images;
   facts.correct = counts.correct();
   facts.loss = tally.mean_loss();
   facts.accuracy = tally.accuracy();
   facts.undecided = counts.undecided();
-  constexpr std::size_t kFive = 5;
-  if (model.classes.size() > kFive && counts.images() > 0)
-    facts.among_five = counts.among_five() / counts.images();
+  facts.among_five = counts.top_five();
   facts.classes = class_answers(counts, model.classes);
   facts.matrix = matrix_of(counts);
   return facts;

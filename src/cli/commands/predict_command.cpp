@@ -91,7 +91,7 @@ void answer(Json& entry, std::span<const float> outputs, const std::vector<std::
   const std::vector<float> probabilities = train::class_probabilities(outputs);
   const auto best = compute::predicted_class(outputs);
   if (!best) {
-    entry["error"] = "the network's answer is not a number (its weights are damaged)";
+    entry["error"] = "the network's answer is NaN (its weights are damaged)";
     return;
   }
   entry["class"] = classes[*best];

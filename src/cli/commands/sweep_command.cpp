@@ -174,10 +174,10 @@ std::string counted_cells(std::size_t n) { return fmt::format("{} cell{}", n, n 
 
 void say_plan(const sweep::SweepPlan& plan) {
   for (const std::string& line : plan.left_out) system::tell("left out: " + line);
-  system::tell(fmt::format("{} cell{} of {}, {} training{} each, {} images per epoch; in {}",
-                           plan.cells.size(), plan.cells.size() == 1 ? "" : "s", plan.table.model,
-                           plan.repeats, plan.repeats == 1 ? "" : "s",
-                           with_commas(plan.epoch.images), plan.folder.string()));
+  system::tell(fmt::format("{} of {}, {} training{} each, {} images per epoch; in {}",
+                           counted_cells(plan.cells.size()), plan.table.model, plan.repeats,
+                           plan.repeats == 1 ? "" : "s", with_commas(plan.epoch.images),
+                           plan.folder.string()));
   if (plan.kept) system::tell(fmt::format("New: {}", counted_cells(added(plan))));
   if (!plan.precision.empty()) {
     system::tell(

@@ -8,20 +8,20 @@
 #include <numeric>
 
 #include "core/text.h"
+#include "report/grid_tables.h"
 #include "report/page/page_parts.h"
 #include "report/trainings/run_list.h"
 
 namespace cputrain::report {
 namespace {
 
-constexpr const char* kMissing = "–";
 constexpr std::size_t kMostWithRates = 12;  // classes whose counts have rates beside them
 constexpr std::size_t kMostPairs = 12;
 
 std::string count_text(double count) { return fmt::format("{:.0f}", count); }
 
 Entry rate_entry(double part, double all) {
-  if (all <= 0) return {kMissing};
+  if (all <= 0) return {kNotKnown};
   Entry entry{fmt::format("{:.4f}", part / all)};
   entry.value = part / all;
   return entry;
@@ -189,9 +189,8 @@ Section errors_section(const EvaluationFacts& facts) {
 Card card_of(const EvaluationFacts& facts) {
   Card card;
   card.subject = facts.model + ", data " + without_folders(facts.data);
-  card.figure = facts.accuracy ? fmt::format("{:.4f}", *facts.accuracy) : kMissing;
-  card.what = fmt::format("accuracy on {:.0f} images ({})", facts.images,
-                          facts.part == "all" ? "all" : facts.part + " part");
+  card.figure = facts.accuracy ? fmt::format("{:.4f}", *facts.accuracy) : kNotKnown;
+  card.what = fmt::format("accuracy on {:.0f} images ({})", facts.images, part_text(facts.part));
   const auto add = [&](const char* name, const std::string& text) {
     if (!text.empty()) card.facts.emplace_back(name, text);
   };
@@ -208,9 +207,16 @@ Card card_of(const EvaluationFacts& facts) {
 
 }  // namespace
 
+std::string part_text(const std::string& part) { return part == "all" ? part : part + " part"; }
+
+std::string doubt_sentence(const std::string& doubt) {
+  return fmt::format("Training may have learnt from these images: {}.", doubt);
+}
+
 Document evaluation_document(const EvaluationFacts& facts) {
   Document document{"Evaluation of " + facts.model, {}, {}, {}};
   document.card = card_of(facts);
+  if (!facts.doubt.empty()) document.headline.push_back(doubt_sentence(facts.doubt));
   if (facts.undecided > 0) {
     document.headline.push_back(
         fmt::format("{:.0f} answers are NaN and count as wrong.", facts.undecided));

@@ -27,6 +27,7 @@ struct WrongImage {
 /// What an evaluation came to. Names may be hostile.
 struct EvaluationFacts {
   std::string model, weights, data, part, machine, date, build, command;
+  std::string doubt;  ///< why training may have learnt from these images; or empty
   double images = 0, correct = 0, loss = 0;
   double undecided = 0;  ///< images whose answers were not numbers
   std::optional<double> accuracy{}, among_five{};
@@ -41,6 +42,11 @@ inline constexpr std::size_t kMostInPageMatrix = 40;
 /// Images that the page shows at most, and the pixels of their longer sides.
 inline constexpr std::size_t kMostErrors = 24;
 inline constexpr int kLongestSide = 128;
+
+/// "all", "test part".
+std::string part_text(const std::string& part);
+/// What a reader must know before such an accuracy is believed.
+std::string doubt_sentence(const std::string& doubt);
 
 Document evaluation_document(const EvaluationFacts&);
 std::string evaluation_page(const EvaluationFacts&);

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
@@ -15,6 +14,9 @@
 #include "core/shell_words.h"
 #include "core/strict_json.h"
 #include "core/text.h"
+#include "report/evaluation/evaluation_log.h"
+#include "report/grid_tables.h"
+#include "report/trainings/json_figures.h"
 #include "report/trainings/run_record.h"
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
@@ -24,52 +26,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMost = 1e12;  // of anything that is counted or timed
-
 /// Flags that change neither weights nor times, and the seed.
 constexpr std::string_view kUnimportant[] = {"seed",     "verbose",    "log-every",
                                              "timeline", "log-format", "timeline-steps",
                                              "keep",     "json",       "measure-limits"};
 
-std::optional<double> number(const nlohmann::json& object, const char* key, double least = 0,
-                             double most = kMost) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return std::nullopt;
-  const double value = found->get<double>();
-  return value >= least && value <= most ? std::optional(value) : std::nullopt;
-}
-
-template <class Integer>
-std::optional<Integer> whole(const nlohmann::json& object, const char* key, double least,
-                             double most) {
-  // Flags that a person gave are texts in config.json.
-  const auto found = object.find(key);
-  if (found == object.end()) return std::nullopt;
-  double value = -1;
-  if (found->is_number()) value = found->get<double>();
-  if (found->is_string()) {
-    const std::string& text = found->get_ref<const std::string&>();
-    if (text.empty() || text.find_first_not_of("0123456789") != text.npos || text.size() > 15)
-      return std::nullopt;
-    value = std::stod(text);
-  }
-  if (!(value >= least && value <= most) || value != std::floor(value)) return std::nullopt;
-  return static_cast<Integer>(value);
-}
-
-/// A value as text, whether it was written as a text, a number or a switch.
-std::string text_of(const nlohmann::json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return "";
-  const std::string text = found->is_string() ? found->get<std::string>() : found->dump();
-  return text.size() > 200 ? printable(text) : text;
-}
-
 /// The object of a small file; an empty one, and the reason, where it is not there.
 nlohmann::json object_of(const fs::path& file, std::vector<std::string>& troubles) {
-  constexpr std::uintmax_t kMostBytes = 4 << 20;
+  constexpr std::uintmax_t kMostOfAFile = 4 << 20;
   try {
-    nlohmann::json object = parse_strict_json(system::read_bounded(file, kMostBytes));
+    nlohmann::json object = parse_strict_json(system::read_bounded(file, kMostOfAFile));
     if (object.is_object()) return object;
     troubles.push_back(file.filename().string() + ": it is no JSON object");
   } catch (const std::runtime_error& problem) {
@@ -79,32 +45,32 @@ nlohmann::json object_of(const fs::path& file, std::vector<std::string>& trouble
 }
 
 std::string rule_text(const nlohmann::json& config) {
-  std::string text = text_of(config, "optimizer");
-  if (const auto rate = number(config, "lr")) text += fmt::format(" {:g}", *rate);
-  if (number(config, "momentum").value_or(0) > 0)
-    text += fmt::format(", momentum {:g}", *number(config, "momentum"));
-  const std::string schedule = text_of(config, "schedule");
+  std::string text = value_text(config, "optimizer");
+  if (const auto rate = figure_of(config, "lr")) text += fmt::format(" {:g}", *rate);
+  if (figure_of(config, "momentum").value_or(0) > 0)
+    text += fmt::format(", momentum {:g}", *figure_of(config, "momentum"));
+  const std::string schedule = value_text(config, "schedule");
   return schedule.empty() || schedule == "constant" ? text : text + ", " + schedule;
 }
 
 void take_config(const nlohmann::json& config, RunRecord& run) {
-  run.model = text_of(config, "model");
-  run.data = text_of(config, "data");
-  run.backend = text_of(config, "backend");
-  run.precision = text_of(config, "precision");
+  run.model = value_text(config, "model");
+  run.data = value_text(config, "data");
+  run.backend = value_text(config, "backend");
+  run.precision = value_text(config, "precision");
   run.rule = rule_text(config);
   run.image_size = whole<int>(config, "image-size", 1, 1 << 24);
   run.batch = whole<std::int64_t>(config, "batch", 1, kMost);
   run.seed = whole<std::int64_t>(config, "seed", 0, 9e15);
   if (!config.contains("steps")) run.planned_epochs = whole<int>(config, "epochs", 1, 1 << 24);
   try {
-    const std::string target = text_of(config, "target-accuracy");
+    const std::string target = value_text(config, "target-accuracy");
     if (!target.empty()) run.target = std::stod(target);
   } catch (const std::exception&) {  // no number: no target
   }
   for (const auto& [key, value] : config.items()) {
     if (std::ranges::find(kUnimportant, key) == std::end(kUnimportant))
-      run.configuration[printable(key)] = text_of(config, key.c_str());
+      run.configuration[printable(key)] = value_text(config, key.c_str());
   }
 }
 
@@ -120,37 +86,34 @@ std::string command_of(const nlohmann::json& environment, int ranks) {
   for (const auto& [flag, value] : given->items()) {
     if (flag == "out" || flag == "overwrite" || flag == "resume" || flag == "end-with") continue;
     words.push_back("--" + flag);
-    if (const std::string text = text_of(*given, flag.c_str()); text != "true")
+    if (const std::string text = value_text(*given, flag.c_str()); text != "true")
       words.push_back(text);
   }
   return command_line(words);
 }
 
 std::string build_of(const nlohmann::json& environment) {
-  const std::string version = text_of(environment, "cputrain"),
-                    build = text_of(environment, "build");
+  const std::string version = value_text(environment, "cputrain"),
+                    build = value_text(environment, "build");
   if (version.empty()) return "";
   return "cputrain " + version + (build.empty() ? "" : ", " + build);
 }
 
 void take_environment(const nlohmann::json& environment, RunRecord& run) {
-  run.started = text_of(environment, "started");
+  run.started = value_text(environment, "started");
   run.ranks = whole<int>(environment, "ranks", 1, 1 << 24);
   run.threads = whole<int>(environment, "threads_of_rank_0", 1, 1 << 24);
   const auto machine = environment.find("machine");
   if (machine != environment.end() && machine->is_object()) {
-    run.machine = text_of(*machine, "cpu");
-    if (const auto cores = whole<int>(*machine, "cores", 1, 1 << 24)) {
-      run.machine += fmt::format("{}{} core{}", run.machine.empty() ? "" : ", ", *cores,
-                                 *cores == 1 ? "" : "s");
-    }
+    run.machine = processor_text(value_text(*machine, "cpu"),
+                                 whole<int>(*machine, "cores", 1, 1 << 24).value_or(0));
   }
   run.build = build_of(environment);
   run.command = command_of(environment, run.ranks.value_or(1));
-  run.configuration["ranks"] = text_of(environment, "ranks");
-  run.configuration["threads"] = text_of(environment, "threads_of_rank_0");
+  run.configuration["ranks"] = value_text(environment, "ranks");
+  run.configuration["threads"] = value_text(environment, "threads_of_rank_0");
   run.configuration["machine"] = run.machine;
-  run.configuration["version"] = text_of(environment, "cputrain");
+  run.configuration["version"] = value_text(environment, "cputrain");
 }
 
 /// Nothing where a part is missing, or more than there was.
@@ -160,7 +123,7 @@ std::optional<Budget> budget_of(const nlohmann::json& line, double seconds) {
   if (found == line.end() || !found->is_object()) return std::nullopt;
   Budget budget;
   for (const BudgetPart& part : kBudgetParts) {
-    const auto value = number(*found, part.name, -kMost, kRounding * seconds);
+    const auto value = figure_of(*found, part.name, -kMost, kRounding * seconds);
     if (!value) return std::nullopt;
     budget.*part.seconds = *value;
   }
@@ -228,27 +191,27 @@ class MetricsReader {
 
   void take_epoch(const nlohmann::json& line) {
     const auto epoch = whole<int>(line, "epoch", 1, 1 << 24);
-    const auto steps = number(line, "steps"), images = number(line, "images"),
-               seconds = number(line, "seconds");
+    const auto steps = figure_of(line, "steps"), images = figure_of(line, "images"),
+               seconds = figure_of(line, "seconds");
     if (!epoch || !steps || !images || !seconds) {
       if (faults_++ == 0)
         first_fault_ = fmt::format("line {} is no epoch as a run writes it", lines_);
       return;
     }
     RunEpoch e{.epoch = *epoch, .steps = *steps, .images = *images, .seconds = *seconds};
-    e.validation_seconds = number(line, "val_seconds").value_or(0);
+    e.validation_seconds = figure_of(line, "val_seconds").value_or(0);
     const auto settled = line.find("settled");
     if (settled != line.end() && settled->is_object())
-      e.settled = number(*settled, "steps").value_or(-1) >= *steps - 1;
+      e.settled = figure_of(*settled, "steps").value_or(-1) >= *steps - 1;
     e.budget = budget_of(line, e.seconds);
-    e.stolen = number(line, "stolen", 0, 1);
-    e.cpu_wait = number(line, "cpu_wait", 0, 1);
-    e.loss = number(line, "loss", -kMost);
-    e.val_loss = number(line, "val_loss", -kMost);
-    if (e.loss) e.accuracy = number(line, "accuracy", 0, 1);
+    e.stolen = figure_of(line, "stolen", 0, 1);
+    e.cpu_wait = figure_of(line, "cpu_wait", 0, 1);
+    e.loss = figure_of(line, "loss", -kMost);
+    e.val_loss = figure_of(line, "val_loss", -kMost);
+    if (e.loss) e.accuracy = figure_of(line, "accuracy", 0, 1);
     // Earlier versions counted answers that are no number as class 0.
     if (e.val_loss || !line.contains("val_loss"))
-      e.val_accuracy = number(line, "val_accuracy", 0, 1);
+      e.val_accuracy = figure_of(line, "val_accuracy", 0, 1);
     // Where the file goes back, the later lines hold.
     while (!run_.epochs.empty() && run_.epochs.back().epoch >= *epoch) run_.epochs.pop_back();
     run_.epochs.push_back(e);
@@ -320,9 +283,10 @@ RunRecord read_run(const fs::path& folder) {
   MetricsReader metrics(run);
   metrics.read(folder / "metrics.jsonl");
   const nlohmann::json& summary = metrics.summary();
-  if (summary.is_object()) run.seconds = number(summary, "seconds");
+  if (summary.is_object()) run.seconds = figure_of(summary, "seconds");
   run.outcome = outcome_of(summary, run, metrics.any());
   run.checkpoint = newest_checkpoint(folder);
+  run.evaluations = read_evaluations(folder / "evaluations.jsonl", run.troubles);
   return run;
 }
 

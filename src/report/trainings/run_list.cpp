@@ -232,7 +232,7 @@ std::string outcome_text(const RunRecord& run) {
 std::string outcome_details(const RunRecord& run) {
   std::vector<std::string> parts;
   if (run.outcome == Outcome::not_a_number)
-    parts.push_back(fmt::format("loss of {} is no number", run.where));
+    parts.push_back(fmt::format("loss of {} is NaN or infinite", run.where));
   const bool broken = run.outcome == Outcome::interrupted || run.outcome == Outcome::no_end ||
                       run.outcome == Outcome::no_figures;
   if (broken) {

@@ -44,6 +44,15 @@ struct BestAccuracy {
   std::optional<double> seconds{};  ///< of training until its end; nothing where epochs are missing
 };
 
+/// What `eval` found for weights of a run.
+struct RunEvaluation {
+  std::string weights, data, part;  ///< `weights`: a file of the run's folder
+  std::string doubt;                ///< whether training learnt from these images; or empty
+  std::string date, build, command;
+  double images = 0;
+  std::optional<double> loss{}, accuracy{};  ///< nothing where it was NaN or infinite
+};
+
 /// One run folder. What is not known is empty.
 struct RunRecord {
   std::filesystem::path folder;
@@ -67,6 +76,7 @@ struct RunRecord {
   int resumed = 0;                            ///< how often it went on from a checkpoint
   std::optional<std::uint64_t> checkpoint{};  ///< step of the newest one
   std::optional<double> seconds{};            ///< training and evaluation, as the summary says
+  std::vector<RunEvaluation> evaluations;     ///< the newest first
   std::vector<std::string> troubles;          ///< what of its files could not be read, and why
 
   std::optional<BestAccuracy> best() const;

@@ -34,7 +34,7 @@ void add_figure(Card& card, const RunRecord& run) {
     return;
   }
   const bool known = !run.epochs.empty() && run.epochs.back().loss;
-  card.figure = known ? figure_text(*run.epochs.back().loss) : "–";
+  card.figure = known ? figure_text(*run.epochs.back().loss) : kNotKnown;
   card.what = known ? fmt::format("loss of training in epoch {}", run.epochs.back().epoch)
                     : "no epoch came to its end";
 }
@@ -78,6 +78,7 @@ Card runs_card(const RunList& list) {
   if (list.runs.size() > 1) add("training", training_text(list));
   add("machine", machine_text(run));
   add("time", time_text(run));
+  if (!run.evaluations.empty()) add("evaluated", evaluation_text(run.evaluations.front()));
   if (const auto rate = run.images_per_second()) add("images/s", figure_text(*rate));
   if (const auto cost = cost_of(run, list.prices))
     add("cost", figure_text(*cost) + " at the price given");

@@ -15,15 +15,7 @@ namespace {
 
 using Value = std::optional<double>;
 
-constexpr const char* kMissing = "–";
-
 std::string accuracy_text(double accuracy) { return fmt::format("{:.4f}", accuracy); }
-
-Entry figure(Value value, const std::function<std::string(double)>& text) {
-  Entry entry{value ? text(*value) : kMissing};
-  entry.value = value;
-  return entry;
-}
 
 /// A column of the table of runs.
 struct Column {
@@ -44,14 +36,14 @@ Entry epochs_entry(const RunRecord& run, DocumentTable& table) {
 }
 
 Entry rate_entry(const RunRecord& run, DocumentTable& table) {
-  Entry entry = figure(run.images_per_second(), figure_text);
+  Entry entry = figure_entry(run.images_per_second());
   if (run.includes_trials())
     entry.note = table.note("Of epochs in which algorithms were tried, which takes time.");
   return entry;
 }
 
 Entry total_entry(const RunRecord& run, DocumentTable& table) {
-  Entry entry = figure(run.total_seconds(), figure_text);
+  Entry entry = figure_entry(run.total_seconds());
   if (entry.value && !run.seconds)
     entry.note = table.note("Of the epochs that ended: the run has no summary.");
   return entry;
@@ -69,20 +61,20 @@ std::vector<Column> accuracy_columns() {
   return {{"best validation accuracy",
            [](Run r, Table) {
              const auto best = r.best();
-             return figure(best ? Value(best->accuracy) : std::nullopt, accuracy_text);
+             return figure_entry(best ? Value(best->accuracy) : std::nullopt, accuracy_text);
            },
            false},
           {"in epoch",
            [](Run r, Table) {
              const auto best = r.best();
-             return figure(best ? Value(best->epoch) : std::nullopt,
-                           [](double epoch) { return fmt::format("{:.0f}", epoch); });
+             return figure_entry(best ? Value(best->epoch) : std::nullopt,
+                                 [](double epoch) { return fmt::format("{:.0f}", epoch); });
            },
            false},
           {"seconds to it",
            [](Run r, Table) {
              const auto best = r.best();
-             return figure(best ? best->seconds : std::nullopt, figure_text);
+             return figure_entry(best ? best->seconds : std::nullopt);
            },
            false}};
 }
@@ -90,17 +82,16 @@ std::vector<Column> accuracy_columns() {
 std::vector<Column> other_columns(const cells::Prices& prices) {
   using Run = const RunRecord&;
   using Table = DocumentTable&;
-  return {
-      {"loss",
-       [](Run r, Table) {
-         return figure(r.epochs.empty() ? std::nullopt : r.epochs.back().loss, figure_text);
-       }},
-      {"validation loss", [](Run r, Table) { return figure(r.val_loss(), figure_text); }, false},
-      {"images/s", rate_entry},
-      {"seconds in all", total_entry},
-      {"cost", [prices](Run r, Table) { return figure(cost_of(r, prices), figure_text); }, false},
-      {"epochs", epochs_entry},
-      {"outcome", outcome_entry}};
+  return {{"loss",
+           [](Run r, Table) {
+             return figure_entry(r.epochs.empty() ? std::nullopt : r.epochs.back().loss);
+           }},
+          {"validation loss", [](Run r, Table) { return figure_entry(r.val_loss()); }, false},
+          {"images/s", rate_entry},
+          {"seconds in all", total_entry},
+          {"cost", [prices](Run r, Table) { return figure_entry(cost_of(r, prices)); }, false},
+          {"epochs", epochs_entry},
+          {"outcome", outcome_entry}};
 }
 
 /// What the runs chose differently.
@@ -111,7 +102,7 @@ std::vector<Column> choice_columns(const std::vector<Choice>& choices,
     if (!shared_words(choice, runs).empty() || !is_known(choice, runs)) continue;
     columns.push_back({choice.head, [choice](const RunRecord& run, DocumentTable&) {
                          const std::string text = choice.text(run);
-                         Entry entry{text.empty() ? kMissing : text};
+                         Entry entry{text.empty() ? kNotKnown : text};
                          if (choice.value) entry.value = choice.value(run);
                          return entry;
                        }});
@@ -128,7 +119,7 @@ bool is_known(const Column& column, const std::vector<RunRecord>& runs) {
 
 /// "2026-11-25 22:40", of a time as environment.json has it.
 std::string started_text(const std::string& started) {
-  if (started.empty()) return kMissing;
+  if (started.empty()) return kNotKnown;
   std::string text = started.substr(0, 16);
   if (text.size() == 16 && text[10] == 'T') text[10] = ' ';
   return text;
@@ -183,12 +174,12 @@ DocumentTable runs_table(const RunList& list, const std::vector<Choice>& choices
 /// "0.9120 (0.9050 to 0.9210)" of those that are known.
 Entry spread_entry(const std::vector<const RunRecord*>& runs,
                    const std::function<Value(const RunRecord&)>& of,
-                   const std::function<std::string(double)>& text) {
+                   const std::function<std::string(double)>& text = figure_text) {
   std::vector<double> values;
   for (const RunRecord* run : runs) {
     if (const Value value = of(*run)) values.push_back(*value);
   }
-  if (values.empty()) return {kMissing};
+  if (values.empty()) return {kNotKnown};
   const auto [least, most] = std::ranges::minmax(values);
   const double middle = median(values);
   Entry entry{text(middle)};
@@ -210,8 +201,8 @@ std::optional<Section> repeats_section(const RunList& list) {
       {}};
   for (const auto& [runs, what] : repeats) {
     Row row{what, {}};
-    row.entries.push_back(figure(static_cast<double>(runs.size()),
-                                 [](double n) { return fmt::format("{:.0f}", n); }));
+    row.entries.push_back(figure_entry(static_cast<double>(runs.size()),
+                                       [](double n) { return fmt::format("{:.0f}", n); }));
     const auto best = [](const RunRecord& r) {
       const auto found = r.best();
       return found ? Value(found->accuracy) : std::nullopt;
@@ -221,11 +212,10 @@ std::optional<Section> repeats_section(const RunList& list) {
       return found ? found->seconds : std::nullopt;
     };
     row.entries.push_back(spread_entry(runs, best, accuracy_text));
-    row.entries.push_back(spread_entry(runs, seconds_to_best, figure_text));
-    row.entries.push_back(spread_entry(
-        runs, [](const RunRecord& r) { return r.images_per_second(); }, figure_text));
-    row.entries.push_back(spread_entry(
-        runs, [](const RunRecord& r) { return r.seconds; }, figure_text));
+    row.entries.push_back(spread_entry(runs, seconds_to_best));
+    row.entries.push_back(
+        spread_entry(runs, [](const RunRecord& r) { return r.images_per_second(); }));
+    row.entries.push_back(spread_entry(runs, [](const RunRecord& r) { return r.seconds; }));
     std::vector<std::string> seeds;
     for (const RunRecord* run : runs) seeds.push_back(run->seed ? std::to_string(*run->seed) : "?");
     std::ranges::sort(seeds);
@@ -292,6 +282,8 @@ Document runs_document(const RunList& list) {
   document.card = runs_card(list);
   if (auto starved = starved_sentence(list)) document.headline.push_back(std::move(*starved));
   document.sections.push_back(runs_section(list));
+  if (auto evaluations = evaluations_section(list))
+    document.sections.push_back(std::move(*evaluations));
   if (auto repeats = repeats_section(list)) document.sections.push_back(std::move(*repeats));
   if (auto curves = curves_section(list)) document.sections.push_back(std::move(*curves));
   if (auto time = time_section(list)) document.sections.push_back(std::move(*time));

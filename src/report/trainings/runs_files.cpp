@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "core/budget_json.h"
 #include "core/json_text.h"
+#include "core/text.h"
 #include "report/curves.h"
+#include "report/evaluation/accuracy_interval.h"
 #include "report/forms/escapes.h"
 #include "report/trainings/runs_document.h"
 
@@ -27,18 +28,14 @@ std::string csv_count(const std::optional<Integer>& value) {
 constexpr const char* kRunColumns =
     "run,folder,started,model,data,image_size,ranks,threads,backend,precision,batch,optimizer,seed,"
     "machine,epochs,best_val_accuracy,best_epoch,seconds_to_best,loss,val_loss,images_per_second,"
-    "includes_trials,seconds,cost,stolen,cpu_wait,outcome,resumed,checkpoint,troubles\r\n";
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string text;
-  for (const std::string& one : texts) text += (text.empty() ? "" : "; ") + one;
-  return text;
-}
+    "includes_trials,seconds,cost,stolen,cpu_wait,outcome,resumed,checkpoint,troubles,"
+    "eval_accuracy,eval_images,eval_data,eval_part\r\n";
 
 std::string csv_line(const RunRecord& run, const cells::Prices& prices) {
   const auto best = run.best();
   const RunEpoch last = run.epochs.empty() ? RunEpoch{} : run.epochs.back();
   const RunRecord::Time time = run.time();
+  const RunEvaluation newest = run.evaluations.empty() ? RunEvaluation{} : run.evaluations.front();
   std::string line;
   for (const std::string& field : {csv_text(run.name),
                                    csv_text(run.folder.string()),
@@ -69,7 +66,11 @@ std::string csv_line(const RunRecord& run, const cells::Prices& prices) {
                                    std::string(outcome_name(run.outcome)),
                                    std::to_string(run.resumed),
                                    csv_count(run.checkpoint),
-                                   csv_text(joined(run.troubles))}) {
+                                   csv_text(join(run.troubles, "; ")),
+                                   csv_number(newest.accuracy),
+                                   csv_number(newest.images > 0 ? Value(newest.images) : Value()),
+                                   csv_text(newest.data),
+                                   csv_text(newest.part)}) {
     line += (line.empty() ? "" : ",") + field;
   }
   return line + "\r\n";
@@ -85,6 +86,29 @@ Json time_json(const RunRecord::Time& time) {
           {"budget", time.seconds > 0 ? json_of(time.budget) : Json()},
           {"stolen", known(time.stolen)},
           {"cpu_wait", known(time.cpu_wait)}};
+}
+
+Json evaluations_json(const RunRecord& run) {
+  Json list = Json::array();
+  for (const RunEvaluation& e : run.evaluations) {
+    Json range;
+    if (e.accuracy) {
+      const Interval interval = accuracy_interval(*e.accuracy, e.images);
+      range = {interval.low, interval.high};
+    }
+    list.push_back({{"date", e.date},
+                    {"weights", e.weights},
+                    {"data", e.data},
+                    {"part", e.part},
+                    {"images", e.images},
+                    {"accuracy", known(e.accuracy)},
+                    {"interval", range},
+                    {"loss", known(e.loss)},
+                    {"doubt", e.doubt},
+                    {"build", e.build},
+                    {"command", e.command}});
+  }
+  return list;
 }
 
 Json run_json(const RunRecord& run, const cells::Prices& prices) {
@@ -120,6 +144,7 @@ Json run_json(const RunRecord& run, const cells::Prices& prices) {
           {"seconds", known(run.total_seconds())},
           {"cost", known(cost_of(run, prices))},
           {"time", time_json(run.time())},
+          {"evaluations", evaluations_json(run)},
           {"outcome", outcome_name(run.outcome)},
           {"outcome_text", outcome_text(run)},
           {"outcome_details", outcome_details(run)},
@@ -127,12 +152,6 @@ Json run_json(const RunRecord& run, const cells::Prices& prices) {
           {"resumed", run.resumed},
           {"checkpoint", known_count(run.checkpoint)},
           {"troubles", run.troubles}};
-}
-
-/// Five digits are more than a plot shows.
-double rounded(double value) {
-  const double unit = std::pow(10, std::floor(std::log10(std::max(std::fabs(value), 1e-12))) - 4);
-  return unit < 1 ? std::round(value / unit) / std::round(1 / unit) : value;
 }
 
 /// Where a number of images lies in epochs and in seconds of training. Between the ends of epochs

@@ -12,10 +12,8 @@ namespace {
 constexpr std::size_t kMostRemarks = 5;
 
 Entry share_entry(std::optional<double> share) {
-  if (!share) return {"–"};
-  Entry entry{fmt::format("{:.1f}", 100 * *share)};
-  entry.value = 100 * *share;
-  return entry;
+  if (share) *share *= 100;
+  return figure_entry(share, [](double percent) { return fmt::format("{:.1f}", percent); });
 }
 
 /// With its name where there are several.
