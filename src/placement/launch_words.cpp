@@ -9,10 +9,12 @@
 namespace cputrain::placement {
 namespace {
 
+using Words = std::vector<std::string>;
+
 /// A process' command as /proc/PID/cmdline has it: words that end with a zero.
-std::vector<std::string> command_of(pid_t process, const std::filesystem::path& proc) {
+Words command_of(pid_t process, const std::filesystem::path& proc) {
   std::ifstream file(proc / std::to_string(process) / "cmdline", std::ios::binary);
-  std::vector<std::string> words;
+  Words words;
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
   return words;
 }
@@ -21,7 +23,7 @@ std::string file_name(const std::string& word) {
   return std::filesystem::path(word).filename().string();
 }
 
-std::string name_of(const std::vector<std::string>& command) {
+std::string name_of(const Words& command) {
   return command.empty() ? "" : file_name(command.front());
 }
 
@@ -31,15 +33,34 @@ bool is_typed(std::string_view name) {
          name == "prterun";
 }
 
+/// Names of variables stay, and their values go: they may be secrets, and these words get into
+/// files that people share. mpirun and Hydra take values from the environment where only names are
+/// given.
+Words without_values(const Words& command) {
+  Words kept;
+  for (auto word = command.begin(); word != command.end(); ++word) {
+    const auto left = command.end() - word;
+    if (*word == "-x" && left > 1) {
+      kept.push_back(*word++);
+      kept.push_back(word->substr(0, word->find('=')));
+    } else if ((*word == "-env" || *word == "-genv") && left > 2) {
+      kept.push_back(*word++ + "list");
+      kept.push_back(*word++);
+    } else {
+      kept.push_back(*word);
+    }
+  }
+  return kept;
+}
+
 /// Those before the program; none where they are not those of all ranks.
-std::vector<std::string> words_before(std::vector<std::string> command,
-                                      const std::string& program) {
+Words words_before(Words command, const std::string& program) {
   const bool several = std::ranges::find(command, ":") != command.end();
   const auto at = std::ranges::find(command, program, file_name);
   if (several || program.empty() || at == command.end()) return {};
   command.erase(at, command.end());
   if (name_of(command) == "prterun") command.front() = "mpirun";  // which Open MPI 5 becomes
-  return command;
+  return without_values(command);
 }
 
 }  // namespace
@@ -50,7 +71,7 @@ std::vector<std::string> launch_words(int ranks, pid_t process, const std::files
   const std::string count = std::to_string(ranks);
   auto launcher = find_launcher(process, proc);
   for (int i = 0; launcher && i < kMostLaunchers; ++i) {
-    const std::vector<std::string> command = command_of(launcher->id, proc);
+    const Words command = command_of(launcher->id, proc);
     const std::string name = name_of(command);
     if (i == 0 && name.starts_with("slurmstepd")) return {"srun", "-n", count};
     if (is_typed(name)) {

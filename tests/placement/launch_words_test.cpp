@@ -32,7 +32,7 @@ TEST(LaunchWords, AreThoseThatWereTyped) {
   EXPECT_EQ(words_below({{"bash"},
                          {"mpirun", "--oversubscribe", "-x", "A=b c", "-np", "2", "./cputrain",
                           "--batch", "8"}}),
-            (Words{"mpirun", "--oversubscribe", "-x", "A=b c", "-np", "2"}));
+            (Words{"mpirun", "--oversubscribe", "-x", "A", "-np", "2"}));
   EXPECT_EQ(words_below({{"/usr/bin/mpirun", "-np", "2", "numactl", "-l", "/opt/cputrain"}}),
             (Words{"/usr/bin/mpirun", "-np", "2", "numactl", "-l"}));
   EXPECT_EQ(words_below({{"/usr/bin/prterun", "-n", "2", "./cputrain"}}),
@@ -42,6 +42,8 @@ TEST(LaunchWords, AreThoseThatWereTyped) {
 TEST(LaunchWords, OfHydraAreThoseAboveItsProxy) {
   EXPECT_EQ(words_below({{"mpiexec.hydra", "-n", "2", "./cputrain"}, {"hydra_pmi_proxy", "--x"}}),
             (Words{"mpiexec.hydra", "-n", "2"}));
+  EXPECT_EQ(words_below({{"mpiexec.hydra", "-genv", "TOKEN", "secret", "-n", "2", "./cputrain"}}),
+            (Words{"mpiexec.hydra", "-genvlist", "TOKEN", "-n", "2"}));
 }
 
 TEST(LaunchWords, ArePlainWhereNoneAreKnown) {
