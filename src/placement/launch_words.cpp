@@ -9,12 +9,12 @@
 namespace cputrain::placement {
 namespace {
 
-using Words = std::vector<std::string>;
+using Command = std::vector<std::string>;
 
 /// A process' command as /proc/PID/cmdline has it: words that end with a zero.
-Words command_of(pid_t process, const std::filesystem::path& proc) {
+Command command_of(pid_t process, const std::filesystem::path& proc) {
   std::ifstream file(proc / std::to_string(process) / "cmdline", std::ios::binary);
-  Words words;
+  Command words;
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
   return words;
 }
@@ -23,7 +23,7 @@ std::string file_name(const std::string& word) {
   return std::filesystem::path(word).filename().string();
 }
 
-std::string name_of(const Words& command) {
+std::string name_of(const Command& command) {
   return command.empty() ? "" : file_name(command.front());
 }
 
@@ -36,8 +36,8 @@ bool is_typed(std::string_view name) {
 /// Names of variables stay, and their values go: they may be secrets, and these words get into
 /// files that people share. mpirun and Hydra take values from the environment where only names are
 /// given.
-Words without_values(const Words& command) {
-  Words kept;
+Command without_values(const Command& command) {
+  Command kept;
   for (auto word = command.begin(); word != command.end(); ++word) {
     const auto left = command.end() - word;
     if (*word == "-x" && left > 1) {
@@ -54,7 +54,7 @@ Words without_values(const Words& command) {
 }
 
 /// Those before the program; none where they are not those of all ranks.
-Words words_before(Words command, const std::string& program) {
+Command words_before(Command command, const std::string& program) {
   const bool several = std::ranges::find(command, ":") != command.end();
   const auto at = std::ranges::find(command, program, file_name);
   if (several || program.empty() || at == command.end()) return {};
@@ -71,7 +71,7 @@ std::vector<std::string> launch_words(int ranks, pid_t process, const std::files
   const std::string count = std::to_string(ranks);
   auto launcher = find_launcher(process, proc);
   for (int i = 0; launcher && i < kMostLaunchers; ++i) {
-    const Words command = command_of(launcher->id, proc);
+    const Command command = command_of(launcher->id, proc);
     const std::string name = name_of(command);
     if (i == 0 && name.starts_with("slurmstepd")) return {"srun", "-n", count};
     if (is_typed(name)) {
