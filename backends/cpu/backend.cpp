@@ -16,8 +16,6 @@
 namespace cputrain::cpu {
 namespace {
 
-bool library_has_winograd() { return dnnl_version()->major < 3; }
-
 std::string library_version() {
   const dnnl_version_t* version = dnnl_version();
   return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
@@ -123,7 +121,7 @@ class CpuBackend final : public compute::Backend {
   }
   std::string allowed() const {
     std::string text;
-    if (kernels_.winograd && library_has_winograd()) text += ", Winograd where it pays";
+    if (kernels_.winograd) text += ", Winograd where it pays";
     if (kernels_.skip_zeros) text += ", zeros skipped where it pays";
     if (kernels_.bf16)
       text += supports_amx() ? ", bf16 in AMX tiles where it pays" : ", bf16 where it pays";

@@ -97,10 +97,7 @@ struct ConvolutionDescs {
   Dims strides, before, after;
 };
 
-dnnl::algorithm library_name(ConvolutionAlgorithm algorithm) {
-  return algorithm == ConvolutionAlgorithm::winograd ? dnnl::algorithm::convolution_winograd
-                                                     : dnnl::algorithm::convolution_direct;
-}
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
 dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& context,
                                                        const ConvolutionProblem& problem,
@@ -109,7 +106,7 @@ dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& contex
 #if DNNL_VERSION_MAJOR >= 3
   return {context.engine,
           prop_kind::forward_training,
-          library_name(wish.algorithm),
+          kDirect,
           d.src,
           d.weights,
           d.bias,
@@ -119,7 +116,7 @@ dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& contex
           d.after,
           attributes(activation)};
 #else
-  return {{prop_kind::forward_training, library_name(wish.algorithm), d.src, d.weights, d.bias,
+  return {{prop_kind::forward_training, kDirect, d.src, d.weights, d.bias,
            d.dst, d.strides, d.before, d.after},
           attributes(activation),
           context.engine};
@@ -150,11 +147,11 @@ Operation make_backward_data(const DnnlContext& context, const ConvolutionProble
   const auto forward = forward_desc(context, problem, wish, Activation::none);
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::convolution_backward_data::primitive_desc desc(
-      context.engine, library_name(wish.algorithm), d.src, d.weights, d.dst, d.strides, d.before,
+      context.engine, kDirect, d.src, d.weights, d.dst, d.strides, d.before,
       d.after, forward, attributes());
 #else
   const dnnl::convolution_backward_data::primitive_desc desc(
-      {library_name(wish.algorithm), d.src, d.weights, d.dst, d.strides, d.before, d.after},
+      {kDirect, d.src, d.weights, d.dst, d.strides, d.before, d.after},
       attributes(), context.engine, forward);
 #endif
   return describe_convolution(desc, dnnl::convolution_backward_data(desc), d, desc.weights_desc());
@@ -166,11 +163,11 @@ Operation make_backward_weights(const DnnlContext& context, const ConvolutionPro
   const auto forward = forward_desc(context, problem, wish, Activation::none);
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::convolution_backward_weights::primitive_desc desc(
-      context.engine, library_name(wish.algorithm), d.src, d.weights, d.bias, d.dst, d.strides,
+      context.engine, kDirect, d.src, d.weights, d.bias, d.dst, d.strides,
       d.before, d.after, forward, attributes());
 #else
   const dnnl::convolution_backward_weights::primitive_desc desc(
-      {library_name(wish.algorithm), d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after},
+      {kDirect, d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after},
       attributes(), context.engine, forward);
 #endif
   return describe_convolution(desc, dnnl::convolution_backward_weights(desc), d,
@@ -182,12 +179,12 @@ Operation make_backward_weights(const DnnlContext& context, const ConvolutionPro
 /// (3x3 on 2x2 pixels, for the weights' gradients; 13x13 on 6x6 in every direction) have only plain
 /// loops in blocks of channels; channels-last they are a product of matrices.
 std::vector<Wish> wishes(ConvolutionAlgorithm algorithm) {
-  constexpr auto kDirect = ConvolutionAlgorithm::direct;
+  constexpr auto kFloats = ConvolutionAlgorithm::direct;
   std::vector<Wish> list;
   if (algorithm == ConvolutionAlgorithm::bf16 && supports_amx()) list.push_back({algorithm, true});
-  if (algorithm != kDirect) list.push_back({algorithm});
-  list.push_back({kDirect});
-  list.push_back({kDirect, true});
+  if (algorithm != kFloats) list.push_back({algorithm});
+  list.push_back({kFloats});
+  list.push_back({kFloats, true});
   return list;
 }
 
@@ -348,7 +345,12 @@ memory::desc keras_kernel_desc(int kernel, int in, int out) {
 
 Call::Call(const DnnlContext& context, const Operation& operation, void* scratchpad,
            const std::vector<Argument>& arguments)
-    : primitive_(operation.primitive), stream_(context.stream.get()) {
+    : primitive_(operation.primitive), stream_(context.stream.get()), own_(operation.own) {
+  if (own_) {
+    for (const Argument& a : arguments) own_data_[a.name] = a.data;
+    own_data_[DNNL_ARG_SCRATCHPAD] = scratchpad;
+    return;
+  }
   const auto add = [&](int name, const memory::desc& desc, void* data) {
     memory_.push_back(
         checked("binding memory", [&] { return memory(desc, context.engine, data); }));
@@ -364,6 +366,7 @@ Call::Call(const DnnlContext& context, const Operation& operation, void* scratch
 }
 
 void Call::run() const {
+  if (own_) return own_(own_data_);
   const dnnl_status_t status = dnnl_primitive_execute(
       primitive_.get(), stream_, static_cast<int>(arguments_.size()), arguments_.data());
   if (status != dnnl_success) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <vector>
@@ -21,9 +23,13 @@ DnnlContext make_dnnl_context();
 /// Channels in a block of the layout that the library's kernels like on this CPU: 16 or 8.
 int preferred_block();
 
-/// A primitive that was created, and what it wants to be given.
+/// Where the arguments of a call lie, by name; the scratchpad is one of them.
+using CallData = std::map<int, void*>;
+
+/// A primitive that was created, or a kernel of ours, and what it wants to be given.
 struct Operation {
   dnnl::primitive primitive;
+  std::function<void(const CallData&)> own;  ///< runs instead of the primitive, if not empty
   std::string implementation;    ///< the library's words: "jit_wino_4x3:avx512_core"
   dnnl::memory::desc weights;    ///< convolution: of weights or their gradients
   dnnl::memory::desc src, dst;   ///< convolution: of the maps or their gradients
@@ -41,9 +47,9 @@ struct ConvolutionProblem {
   model::PadAmount rows, columns;
   bool bias;
 };
-/// bf16: direct, of factors that are rounded to 16-bit brain floats; products are added as floats,
-/// and what comes out is float.
-enum class ConvolutionAlgorithm { direct, winograd, bf16 };
+/// bf16: of factors that are rounded to 16-bit brain floats; products are added as floats, and what
+/// comes out is float.
+enum class ConvolutionAlgorithm { direct, bf16 };
 enum class Activation { none, relu };
 
 /// The library chooses the layout of the weights. Maps lie as the problem says, or channels-last
@@ -99,13 +105,15 @@ class Call {
        const std::vector<Argument>& arguments);
 
   void run() const;
-  explicit operator bool() const { return !arguments_.empty(); }
+  explicit operator bool() const { return own_ || !arguments_.empty(); }
 
  private:
   dnnl::primitive primitive_;
   dnnl_stream_t stream_ = nullptr;
   std::vector<dnnl::memory> memory_;
   std::vector<dnnl_exec_arg_t> arguments_;
+  std::function<void(const CallData&)> own_;
+  CallData own_data_;
 };
 
 /// C (m x n) = op(A) (m x k) * op(B) (k x n) + beta * C; all row by row.

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "backends/cpu/convolution/winograd_operation.h"
+
 namespace cputrain::cpu {
 namespace {
-
-constexpr int kTile = 4;
-
-int tiles_across(int n) { return (n + kTile - 1) / kTile; }
 
 bool is_among(const std::vector<ConvolutionMethod>& methods, ConvolutionMethod method) {
   return std::ranges::find(methods, method) != methods.end();
@@ -15,27 +13,17 @@ bool is_among(const std::vector<ConvolutionMethod>& methods, ConvolutionMethod m
 
 }  // namespace
 
-ConvolutionAlgorithm choose_algorithm(const ConvolutionProblem& p, Direction direction) {
-  const bool possible = p.kernel == 3 && p.stride == 1 && p.src.block == 16 && p.dst.block == 16 &&
-                        !p.src.padded() && !p.dst.padded();
-  if (!possible) return ConvolutionAlgorithm::direct;
-  const Shape& tiled = direction == Direction::backward_data ? p.src.shape : p.dst.shape;
-  const int rows = tiles_across(tiled.height), columns = tiles_across(tiled.width);
-  const int tiles = p.images * rows * columns;
-  bool pays = false;
-  switch (direction) {
-    case Direction::forward:
-      pays = tiles >= 24;
-      break;
-    case Direction::backward_weights:
-      pays = tiles >= 8;
-      break;
-    // Below four tiles each way most of the outermost tiles is thrown away.
-    case Direction::backward_data:
-      pays = tiles >= 64 && std::min(rows, columns) >= 4;
-      break;
-  }
-  return pays ? ConvolutionAlgorithm::winograd : ConvolutionAlgorithm::direct;
+bool winograd_pays(const ConvolutionProblem& p, Direction direction) {
+  constexpr std::size_t kFewest = 16, kFewestOfWeights = 8;
+  if (!winograd_problem(p)) return false;
+  const Shape& outputs = direction == Direction::backward_data ? p.src.shape : p.dst.shape;
+  const std::size_t tiles = winograd::Tiles(p.images, outputs).count();
+  const std::size_t covered = tiles * winograd::kTile * winograd::kTile;
+  const std::size_t pixels = static_cast<std::size_t>(p.images) *
+                             static_cast<std::size_t>(outputs.height) *
+                             static_cast<std::size_t>(outputs.width);
+  return covered <= 2 * pixels &&
+         tiles >= (direction == Direction::backward_weights ? kFewestOfWeights : kFewest);
 }
 
 ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled) {

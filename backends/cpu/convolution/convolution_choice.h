@@ -12,10 +12,10 @@ namespace cputrain::cpu {
 /// Goes up with every change of rules or own kernels, those of dense layers and sums included, that
 /// changes bits or speeds: trainings remember it with what they found, and with reproducible
 /// weights.
-constexpr int kKernelsVersion = 8;
+constexpr int kKernelsVersion = 9;
 
-/// Who computes a block: the library directly, with Winograd where its rule says that it pays, or
-/// of narrow numbers; or SparseConvolution.
+/// Who computes a block: the library directly; our Winograd kernels, in the directions where the rule
+/// says that they pay; the library with narrow numbers; or SparseConvolution.
 enum class ConvolutionMethod { direct, winograd, sparse, bf16 };
 
 struct ConvolutionMethods {
@@ -43,10 +43,11 @@ bool measures_forward(const std::vector<ConvolutionMethod>& possible, bool poole
 /// bits.
 bool worth_measuring(double macs_per_image, int images);
 
-/// Whether Winograd F(4x4, 3x3) pays for this many images. From measurements of oneDNN 2.6.3 on one
-/// Zen 5 core, 1 to 32 images, maps of 6 to 127 pixels: few tiles cannot pay for the transformed
-/// weights, and backward-data, whose tiles cover the larger source, wants the most.
-ConvolutionAlgorithm choose_algorithm(const ConvolutionProblem&, Direction);
+/// Whether Winograd F(4x4, 3x3) is possible and pays. From measurements beside oneDNN 2.6.3 on one
+/// Zen 4 core, with AVX-512 and with AVX2, 1 to 16 images, 16 to 512 channels, maps of 3 to 224
+/// pixels: few tiles cannot pay for the transformed kernel, and where tiles cover more than twice
+/// the map there is little to gain.
+bool winograd_pays(const ConvolutionProblem&, Direction);
 
 /// A run of images that one primitive works on.
 struct Piece {

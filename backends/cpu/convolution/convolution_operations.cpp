@@ -2,6 +2,8 @@
 
 #include <cassert>
 
+#include "backends/cpu/convolution/winograd_operation.h"
+
 namespace cputrain::cpu {
 
 std::optional<std::size_t> KernelCopies::copy_for(const Planning& planning,
@@ -51,38 +53,41 @@ const Operation& ConvolutionOperations::in(Direction direction) const {
 
 bool winograd_pays(const ConvolutionPlace& place, int images) {
   const ConvolutionProblem problem = problem_of(place, images);
-  const auto pays = [&](Direction direction) {
-    return choose_algorithm(problem, direction) == ConvolutionAlgorithm::winograd;
-  };
-  return pays(Direction::forward) || pays(Direction::backward_data) ||
-         pays(Direction::backward_weights);
+  return winograd_pays(problem, Direction::forward) ||
+         winograd_pays(problem, Direction::backward_data) ||
+         winograd_pays(problem, Direction::backward_weights);
 }
 
 ConvolutionOperations make_operations(const Planning& planning, const ConvolutionPlace& place,
-                                      int images, ConvolutionAlgorithm wanted) {
+                                      int images, ConvolutionMethod method) {
   const ConvolutionProblem problem = problem_of(place, images);
-  const auto algorithm = [&](Direction direction) {
-    return wanted == ConvolutionAlgorithm::winograd ? choose_algorithm(problem, direction) : wanted;
+  const auto activation = place.block.relu ? Activation::relu : Activation::none;
+  const auto algorithm = method == ConvolutionMethod::bf16 ? ConvolutionAlgorithm::bf16
+                                                           : ConvolutionAlgorithm::direct;
+  const auto make = [&](Direction direction) {
+    if (method == ConvolutionMethod::winograd && winograd_pays(problem, direction)) {
+      return winograd_operation(problem, direction, activation, planning.threads);
+    }
+    switch (direction) {
+      case Direction::backward_data:
+        return convolution_backward_data(planning.dnnl, problem, algorithm);
+      case Direction::backward_weights:
+        return convolution_backward_weights(planning.dnnl, problem, algorithm);
+      default:
+        return convolution_forward(planning.dnnl, problem, algorithm, activation);
+    }
   };
-  ConvolutionOperations made{
-      .problem = problem,
-      .forward = convolution_forward(planning.dnnl, problem, algorithm(Direction::forward),
-                                     place.block.relu ? Activation::relu : Activation::none),
-      .backward_data = {},
-      .backward_weights = {}};
-  if (place.learns) {
-    made.backward_weights = convolution_backward_weights(planning.dnnl, problem,
-                                                         algorithm(Direction::backward_weights));
-  }
-  if (place.src.wants_diff) {
-    made.backward_data =
-        convolution_backward_data(planning.dnnl, problem, algorithm(Direction::backward_data));
-  }
+  ConvolutionOperations made{.problem = problem,
+                             .forward = make(Direction::forward),
+                             .backward_data = {},
+                             .backward_weights = {}};
+  if (place.learns) made.backward_weights = make(Direction::backward_weights);
+  if (place.src.wants_diff) made.backward_data = make(Direction::backward_data);
   return made;
 }
 
 bool has_bf16(const Planning& planning, const ConvolutionPlace& place, int images) {
-  const auto made = make_operations(planning, place, images, ConvolutionAlgorithm::bf16);
+  const auto made = make_operations(planning, place, images, ConvolutionMethod::bf16);
   return made.forward.bf16 || made.backward_data.bf16 || made.backward_weights.bf16;
 }
 

@@ -9,7 +9,7 @@
 
 namespace cputrain::cpu {
 
-/// Primitives of a block's convolution for one number of images.
+/// A block's convolution for one number of images.
 struct ConvolutionOperations {
   ConvolutionProblem problem;
   Operation forward, backward_data, backward_weights;
@@ -50,9 +50,10 @@ bool winograd_pays(const ConvolutionPlace&, int images);
 /// Whether the library has kernels of narrow factors in any direction.
 bool has_bf16(const Planning&, const ConvolutionPlace&, int images);
 
-/// Winograd is used in the directions where the rule says that it pays.
+/// By any method but SparseConvolution. Winograd's are direct where the rule says that it does not
+/// pay.
 ConvolutionOperations make_operations(const Planning&, const ConvolutionPlace&, int images,
-                                      ConvolutionAlgorithm);
+                                      ConvolutionMethod);
 
 /// A piece of a map, or of its gradient, in the form that a primitive reads or writes where that is
 /// not ours: of bf16, or channels-last.

@@ -63,17 +63,17 @@ void ConvolutionStep::make_candidates(const Planning& planning,
     skipping_.emplace(planning, place_);
     kernel_layout = skipping_->kernel_layout();
   }
-  const LibraryConvolution* first = nullptr;
-  const auto make = [&](ConvolutionMethod method, ConvolutionAlgorithm algorithm) {
+  const PiecewiseConvolution* first = nullptr;
+  const auto make = [&](ConvolutionMethod method) {
     if (!with(method)) return;
-    auto& made = library(method).emplace(planning, place_, algorithm, kernel_layout);
+    auto& made = piecewise(method).emplace(planning, place_, method, kernel_layout);
     kernel_layout = made.kernel_layout();
     if (first) made.share_memory(planning.memory, *first);
     if (!first) first = &made;
   };
-  make(ConvolutionMethod::direct, ConvolutionAlgorithm::direct);
-  make(ConvolutionMethod::winograd, ConvolutionAlgorithm::winograd);
-  make(ConvolutionMethod::bf16, ConvolutionAlgorithm::bf16);
+  make(ConvolutionMethod::direct);
+  make(ConvolutionMethod::winograd);
+  make(ConvolutionMethod::bf16);
   kernel_layout_ = *kernel_layout;
 }
 
@@ -108,14 +108,14 @@ bool ConvolutionStep::has(ConvolutionMethod method) const {
   return false;
 }
 
-std::optional<LibraryConvolution>& ConvolutionStep::library(ConvolutionMethod method) {
+std::optional<PiecewiseConvolution>& ConvolutionStep::piecewise(ConvolutionMethod method) {
   assert(method != ConvolutionMethod::sparse);
   return method == ConvolutionMethod::bf16       ? bf16_
          : method == ConvolutionMethod::winograd ? winograd_
                                                  : direct_;
 }
 
-/// The library reads planes of numbers, our own kernels the bytes.
+/// Kernels that skip zeros read the bytes, all others planes of numbers.
 void ConvolutionStep::split_images_once(double& seconds) {
   if (!place_.block.image || std::exchange(split_, true)) return;
   const TimeSpan span(seconds);
@@ -133,10 +133,10 @@ void ConvolutionStep::forward(const Execution& execution) {
   const ConvolutionMethod method = methods_[Direction::forward];
   if (method == ConvolutionMethod::sparse) return skipping_->forward(execution, images_, times_);
   split_images_once(times_.convolution.forward);
-  library(method)->forward(execution, times_);
+  piecewise(method)->forward(execution, times_);
 }
 
-/// What is left to the library runs first, since it may change the gradient of dst in place.
+/// Kernels that skip zeros run last, since the others may change the gradient of dst in place.
 void ConvolutionStep::backward(const Execution& execution) {
   if (!place_.dst.wants_diff) return;
   using enum ConvolutionMethod;
@@ -148,7 +148,7 @@ void ConvolutionStep::backward(const Execution& execution) {
       skipping_->backward(execution, images_, weights, data, times_);
     } else {
       split_images_once(times_.before_backward);
-      library(method)->backward(execution, weights, data, times_);
+      piecewise(method)->backward(execution, weights, data, times_);
     }
   }
   if (is_trial(execution)) end_trial();
@@ -194,10 +194,10 @@ void ConvolutionStep::try_again() {
 std::string ConvolutionStep::describe(Direction direction) const {
   const ConvolutionMethod method = methods_[direction];
   if (method == ConvolutionMethod::sparse) return "skips zeros";
-  const auto& library = method == ConvolutionMethod::bf16       ? bf16_
+  const auto& computing = method == ConvolutionMethod::bf16       ? bf16_
                         : method == ConvolutionMethod::winograd ? winograd_
                                                                 : direct_;
-  return library->operations().in(direction).implementation;
+  return computing->operations().in(direction).implementation;
 }
 
 void ConvolutionStep::append_times(std::vector<compute::LayerTime>& times) const {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "backends/cpu/convolution/library_convolution.h"
+#include "backends/cpu/convolution/piecewise_convolution.h"
 #include "backends/cpu/convolution/method_trials.h"
 #include "backends/cpu/convolution/skipping_convolution.h"
 
@@ -28,7 +28,7 @@ class ConvolutionStep final : public Step {
  private:
   void make_candidates(const Planning&, const std::vector<ConvolutionMethod>&);
   bool has(ConvolutionMethod) const;
-  std::optional<LibraryConvolution>& library(ConvolutionMethod);
+  std::optional<PiecewiseConvolution>& piecewise(ConvolutionMethod);
   void split_images_once(double& seconds);
 
   void take(ConvolutionMethods);
@@ -41,7 +41,7 @@ class ConvolutionStep final : public Step {
   ConvolutionMethods methods_;
   bool forward_stays_ = false;  ///< with the method that the rule gave it
   std::optional<SkippingConvolution> skipping_;
-  std::optional<LibraryConvolution> direct_, winograd_, bf16_;
+  std::optional<PiecewiseConvolution> direct_, winograd_, bf16_;
   dnnl::memory::desc kernel_layout_;
   std::optional<MethodTrials> trials_;  ///< where there is a choice that is to be measured
   MethodTimes before_trial_;

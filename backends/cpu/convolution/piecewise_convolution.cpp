@@ -1,4 +1,4 @@
-#include "backends/cpu/convolution/library_convolution.h"
+#include "backends/cpu/convolution/piecewise_convolution.h"
 
 #include <algorithm>
 #include <cassert>
@@ -21,11 +21,11 @@ std::size_t start(const SampleLayout& layout, const Piece& piece) {
 
 }  // namespace
 
-LibraryConvolution::LibraryConvolution(const Planning& planning, const ConvolutionPlace& place,
-                                       ConvolutionAlgorithm algorithm,
+PiecewiseConvolution::PiecewiseConvolution(const Planning& planning, const ConvolutionPlace& place,
+                                       ConvolutionMethod method,
                                        const std::optional<dnnl::memory::desc>& kernel_layout)
     : place_(place),
-      algorithm_(algorithm),
+      method_(method),
       forward_src_(place.src.layout),
       forward_wide_(place.wide),
       backward_src_(place.src.layout),
@@ -38,7 +38,7 @@ LibraryConvolution::LibraryConvolution(const Planning& planning, const Convoluti
   plan_map_copies(planning);
 }
 
-void LibraryConvolution::set_kernel_layout(const Planning& planning,
+void PiecewiseConvolution::set_kernel_layout(const Planning& planning,
                                            const dnnl::memory::desc& layout) {
   kernel_layout_ = layout;
   forward_copies_.emplace(layout, planning.forward_time(place_.step));
@@ -46,22 +46,22 @@ void LibraryConvolution::set_kernel_layout(const Planning& planning,
 }
 
 /// Weights lie in the arena as floats, whatever is computed with.
-dnnl::memory::desc LibraryConvolution::float_kernel_layout(
+dnnl::memory::desc PiecewiseConvolution::float_kernel_layout(
     const Planning& planning, const ConvolutionOperations& made) const {
   if (!made.forward.bf16) return made.forward.weights;
-  return make_operations(planning, place_, made.problem.images, ConvolutionAlgorithm::direct)
+  return make_operations(planning, place_, made.problem.images, ConvolutionMethod::direct)
       .forward.weights;
 }
 
-const ConvolutionOperations& LibraryConvolution::operations_for(const Planning& planning,
+const ConvolutionOperations& PiecewiseConvolution::operations_for(const Planning& planning,
                                                                 int images) {
   const auto found = operations_.find(images);
   if (found != operations_.end()) return found->second;
-  return operations_.emplace(images, make_operations(planning, place_, images, algorithm_))
+  return operations_.emplace(images, make_operations(planning, place_, images, method_))
       .first->second;
 }
 
-void LibraryConvolution::plan_pieces(const Planning& planning) {
+void PiecewiseConvolution::plan_pieces(const Planning& planning) {
   const std::size_t bytes = (place_.src.layout.size() + place_.wide.size()) * sizeof(float);
   for (const int images : planning.sizes) {
     Prepared& prepared = prepared_.emplace_back();
@@ -82,16 +82,16 @@ void LibraryConvolution::plan_pieces(const Planning& planning) {
   }
 }
 
-bool LibraryConvolution::pools_copy(const ConvolutionOperations& made) const {
+bool PiecewiseConvolution::pools_copy(const ConvolutionOperations& made) const {
   return place_.pool && !place_.wide.padded() &&
          forward_wide_.needed(made.problem.images, made.forward.dst);
 }
 
-bool LibraryConvolution::shares_diff(const ConvolutionOperations& made) const {
+bool PiecewiseConvolution::shares_diff(const ConvolutionOperations& made) const {
   return place_.learns && made.backward_weights.dst == made.backward_data.dst;
 }
 
-void LibraryConvolution::plan_scratch(const Planning& planning) {
+void PiecewiseConvolution::plan_scratch(const Planning& planning) {
   const int forward = planning.forward_time(place_.step),
             backward = planning.backward_time(place_.step);
   std::size_t forward_scratch = 0, backward_scratch = 0, foreign = 0;
@@ -123,7 +123,7 @@ void LibraryConvolution::plan_scratch(const Planning& planning) {
   wide_diff_ = memory.add(wide_bytes, backward);
 }
 
-void LibraryConvolution::plan_map_copies(const Planning& planning) {
+void PiecewiseConvolution::plan_map_copies(const Planning& planning) {
   const int forward = planning.forward_time(place_.step),
             backward = planning.backward_time(place_.step);
   for (const auto& [images, made] : operations_) {
@@ -140,8 +140,8 @@ void LibraryConvolution::plan_map_copies(const Planning& planning) {
   }
 }
 
-void LibraryConvolution::share_memory(compute::MemoryPlan& memory,
-                                      const LibraryConvolution& other) const {
+void PiecewiseConvolution::share_memory(compute::MemoryPlan& memory,
+                                      const PiecewiseConvolution& other) const {
   memory.merge(forward_scratch_, other.forward_scratch_);
   if (place_.pool) memory.merge(wide_value_, other.wide_value_);
   if (!place_.dst.wants_diff) return;
@@ -154,7 +154,7 @@ void LibraryConvolution::share_memory(compute::MemoryPlan& memory,
   memory.merge(bias_gradient_, other.bias_gradient_);
 }
 
-void LibraryConvolution::bind(const Bindings& bindings) {
+void PiecewiseConvolution::bind(const Bindings& bindings) {
   dst_value_ = bindings.at(place_.dst.value);
   if (place_.pool) wide_data_ = bindings.at(wide_value_);
   float* kernel = bindings.weights(place_.first_parameter);
@@ -178,7 +178,7 @@ void LibraryConvolution::bind(const Bindings& bindings) {
   }
 }
 
-void LibraryConvolution::bind_piece(const Bindings& bindings, PieceCalls& calls) const {
+void PiecewiseConvolution::bind_piece(const Bindings& bindings, PieceCalls& calls) const {
   const Piece& piece = calls.piece;
   const ConvolutionOperations& made = operations_.at(piece.count);
   float* src = bindings.at(place_.src.value) + start(place_.src.layout, piece);
@@ -189,7 +189,7 @@ void LibraryConvolution::bind_piece(const Bindings& bindings, PieceCalls& calls)
   if (place_.src.wants_diff) bind_data_gradient(bindings, calls, made, diff);
 }
 
-void LibraryConvolution::bind_forward(const Bindings& bindings, PieceCalls& calls,
+void PiecewiseConvolution::bind_forward(const Bindings& bindings, PieceCalls& calls,
                                       const ConvolutionOperations& made, float* src) const {
   const int images = calls.piece.count;
   const Operation& operation = made.forward;
@@ -215,7 +215,7 @@ void LibraryConvolution::bind_forward(const Bindings& bindings, PieceCalls& call
   }
 }
 
-void LibraryConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls& calls,
+void PiecewiseConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls& calls,
                                             const ConvolutionOperations& made, float* diff) const {
   const Piece& piece = calls.piece;
   const Operation& operation = made.backward_data;
@@ -234,7 +234,7 @@ void LibraryConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls
   calls.drain_src_diff = src_diff_copy_.drain(bindings, piece.count, operation.src, diff_src);
 }
 
-void LibraryConvolution::bind_weight_gradients(const Bindings& bindings, PieceCalls& calls,
+void PiecewiseConvolution::bind_weight_gradients(const Bindings& bindings, PieceCalls& calls,
                                                const ConvolutionOperations& made, float* src,
                                                float* diff) const {
   const Operation& operation = made.backward_weights;
@@ -265,13 +265,13 @@ void LibraryConvolution::bind_weight_gradients(const Bindings& bindings, PieceCa
   calls.from_foreign_to_scratch = from_foreign(kernel_part_);
 }
 
-void LibraryConvolution::pool_piece(const PieceCalls& calls) {
+void PiecewiseConvolution::pool_piece(const PieceCalls& calls) {
   const std::size_t first = start(place_.dst.layout, calls.piece);
   max_pool(*place_.pool, calls.piece.count, calls.pooled, calls.pooled_form, dst_value_ + first,
            winners_ ? winners_ + first : nullptr);
 }
 
-void LibraryConvolution::unpool_piece(const Piece& piece) {
+void PiecewiseConvolution::unpool_piece(const Piece& piece) {
   const std::size_t first = start(place_.dst.layout, piece);
   if (place_.pool) {
     max_pool_backward(*place_.pool, piece.count, dst_value_ + first, winners_ + first,
@@ -285,7 +285,7 @@ void LibraryConvolution::unpool_piece(const Piece& piece) {
   }
 }
 
-void LibraryConvolution::forward(const Execution& execution, ConvolutionTimes& times) {
+void PiecewiseConvolution::forward(const Execution& execution, ConvolutionTimes& times) {
   system::Stopwatch watch;
   const Prepared& prepared = prepared_[execution.size];
   for (const std::size_t copy : prepared.forward_copies) forward_copies_->refresh(copy);
@@ -300,7 +300,7 @@ void LibraryConvolution::forward(const Execution& execution, ConvolutionTimes& t
   }
 }
 
-void LibraryConvolution::add_weight_gradients(const PieceCalls& calls, bool overwrite) {
+void PiecewiseConvolution::add_weight_gradients(const PieceCalls& calls, bool overwrite) {
   if (calls.fill_src_again) calls.fill_src_again.run();
   (overwrite ? calls.weights_to_arena : calls.weights_to_scratch).run();
   const Call& convert = overwrite ? calls.from_foreign_to_arena : calls.from_foreign_to_scratch;
@@ -314,7 +314,7 @@ void LibraryConvolution::add_weight_gradients(const PieceCalls& calls, bool over
 }
 
 /// The library cannot add to a gradient; a piece of it is still in the cache when this adds it.
-void LibraryConvolution::add_source_gradient(const PieceCalls& calls) {
+void PiecewiseConvolution::add_source_gradient(const PieceCalls& calls) {
   if (calls.fill_data_diff) calls.fill_data_diff.run();
   calls.data.run();
   if (calls.drain_src_diff) calls.drain_src_diff.run();
@@ -325,7 +325,7 @@ void LibraryConvolution::add_source_gradient(const PieceCalls& calls) {
       [&](std::size_t b, std::size_t e) { kernels::add(piece_diff_data_ + b, sum + b, e - b); });
 }
 
-void LibraryConvolution::backward(const Execution& execution, bool weights, bool data,
+void PiecewiseConvolution::backward(const Execution& execution, bool weights, bool data,
                                   ConvolutionTimes& times) {
   system::Stopwatch watch;
   const Prepared& prepared = prepared_[execution.size];
@@ -349,7 +349,7 @@ void LibraryConvolution::backward(const Execution& execution, bool weights, bool
   }
 }
 
-const ConvolutionOperations& LibraryConvolution::operations() const {
+const ConvolutionOperations& PiecewiseConvolution::operations() const {
   return operations_.at(prepared_.front().pieces.front().piece.count);
 }
 

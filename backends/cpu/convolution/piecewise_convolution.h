@@ -8,17 +8,17 @@
 
 namespace cputrain::cpu {
 
-/// A block by the library's primitives, in pieces of a few images: each piece is convolved into a
+/// A block by the library's primitives or our Winograd kernels, in pieces of a few images: each piece is convolved into a
 /// map that stays in the cache and is pooled at once; going back, its gradient is unpooled there
 /// and used at once.
-class LibraryConvolution {
+class PiecewiseConvolution {
  public:
   /// Without a layout for the kernel in the arena it takes the one that forward likes.
-  LibraryConvolution(const Planning&, const ConvolutionPlace&, ConvolutionAlgorithm,
+  PiecewiseConvolution(const Planning&, const ConvolutionPlace&, ConvolutionMethod,
                      const std::optional<dnnl::memory::desc>& kernel_layout);
 
   /// Uses the same scratch memory as another of the same place that is never run at the same time.
-  void share_memory(compute::MemoryPlan&, const LibraryConvolution&) const;
+  void share_memory(compute::MemoryPlan&, const PiecewiseConvolution&) const;
   const dnnl::memory::desc& kernel_layout() const { return kernel_layout_; }
   /// For the largest number of images.
   const ConvolutionOperations& operations() const;
@@ -70,7 +70,7 @@ class LibraryConvolution {
   void add_source_gradient(const PieceCalls&);
 
   ConvolutionPlace place_;
-  ConvolutionAlgorithm algorithm_;
+  ConvolutionMethod method_;
   dnnl::memory::desc kernel_layout_;
   std::map<int, ConvolutionOperations> operations_;  ///< by number of images
   std::vector<Prepared> prepared_;                   ///< as Planning::sizes

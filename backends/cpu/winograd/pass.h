@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+
+#include "backends/cpu/winograd/tiles.h"
+
+namespace cputrain::cpu::winograd {
+
+/// Forward, or the way back to the source, which is a forward pass from outputs to inputs with the
+/// kernel turned round. Kernels lie as oneDNN's OIhw16i16o (or OIhw8i8o). Results are the same bits
+/// for any number of threads and images.
+class Pass {
+ public:
+  enum class Way { forward, backward_data };
+  Pass(const Problem& problem, Way way, int threads)
+      : Pass(problem, way, threads, best_instruction_set()) {}
+  Pass(const Problem&, Way, int threads, InstructionSet);
+
+  std::size_t scratch_bytes() const;
+  /// `bias` may be null. `scratch` begins a cache line.
+  void run(const float* from, const float* weights, const float* bias, bool relu, float* to,
+           std::byte* scratch) const;
+
+ private:
+  struct Run;
+  void cut(std::size_t threads);
+  void transform_kernel(const float* weights, float* transformed) const;
+  void transform_patches(const Run&) const;
+  void finish_tiles(const Run&, std::size_t out, const float* sums) const;
+  void run_tiles(const Run&) const;
+
+  Way way_;
+  InstructionSet set_;
+  const Kernels& kernels_;
+  SampleLayout from_, to_;
+  int above_, left_;  ///< padding
+  Tiles tiles_;
+  std::size_t block_, ins_, outs_;
+
+  std::size_t threads_;
+  std::size_t runs_;   ///< of tiles, by one thread each
+  std::size_t parts_;  ///< of the outputs, by one thread each
+  std::size_t sweep_;  ///< blocks of outputs between a point and the next
+  std::size_t room_;   ///< for the tiles of a run
+  std::size_t weights_plane_, patches_plane_, sums_plane_;
+};
+
+}  // namespace cputrain::cpu::winograd
