@@ -116,8 +116,8 @@ dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& contex
           d.after,
           attributes(activation)};
 #else
-  return {{prop_kind::forward_training, kDirect, d.src, d.weights, d.bias,
-           d.dst, d.strides, d.before, d.after},
+  return {{prop_kind::forward_training, kDirect, d.src, d.weights, d.bias, d.dst, d.strides,
+           d.before, d.after},
           attributes(activation),
           context.engine};
 #endif
@@ -146,13 +146,13 @@ Operation make_backward_data(const DnnlContext& context, const ConvolutionProble
   const ConvolutionDescs d(problem, Direction::backward_data, wish);
   const auto forward = forward_desc(context, problem, wish, Activation::none);
 #if DNNL_VERSION_MAJOR >= 3
-  const dnnl::convolution_backward_data::primitive_desc desc(
-      context.engine, kDirect, d.src, d.weights, d.dst, d.strides, d.before,
-      d.after, forward, attributes());
+  const dnnl::convolution_backward_data::primitive_desc desc(context.engine, kDirect, d.src,
+                                                             d.weights, d.dst, d.strides, d.before,
+                                                             d.after, forward, attributes());
 #else
   const dnnl::convolution_backward_data::primitive_desc desc(
-      {kDirect, d.src, d.weights, d.dst, d.strides, d.before, d.after},
-      attributes(), context.engine, forward);
+      {kDirect, d.src, d.weights, d.dst, d.strides, d.before, d.after}, attributes(),
+      context.engine, forward);
 #endif
   return describe_convolution(desc, dnnl::convolution_backward_data(desc), d, desc.weights_desc());
 }
@@ -163,12 +163,12 @@ Operation make_backward_weights(const DnnlContext& context, const ConvolutionPro
   const auto forward = forward_desc(context, problem, wish, Activation::none);
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::convolution_backward_weights::primitive_desc desc(
-      context.engine, kDirect, d.src, d.weights, d.bias, d.dst, d.strides,
-      d.before, d.after, forward, attributes());
+      context.engine, kDirect, d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after,
+      forward, attributes());
 #else
   const dnnl::convolution_backward_weights::primitive_desc desc(
-      {kDirect, d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after},
-      attributes(), context.engine, forward);
+      {kDirect, d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after}, attributes(),
+      context.engine, forward);
 #endif
   return describe_convolution(desc, dnnl::convolution_backward_weights(desc), d,
                               desc.diff_weights_desc());

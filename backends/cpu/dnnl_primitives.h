@@ -30,12 +30,12 @@ using CallData = std::map<int, void*>;
 struct Operation {
   dnnl::primitive primitive;
   std::function<void(const CallData&)> own;  ///< runs instead of the primitive, if not empty
-  std::string implementation;    ///< the library's words: "jit_wino_4x3:avx512_core"
-  dnnl::memory::desc weights;    ///< convolution: of weights or their gradients
-  dnnl::memory::desc src, dst;   ///< convolution: of the maps or their gradients
-  dnnl::memory::desc workspace;  ///< max pool, training: where the winners are noted
-  std::size_t scratchpad = 0;    ///< bytes
-  bool bf16 = false;             ///< convolution: its factors (maps, weights) are bf16
+  std::string implementation;                ///< the library's words: "jit_wino_4x3:avx512_core"
+  dnnl::memory::desc weights;                ///< convolution: of weights or their gradients
+  dnnl::memory::desc src, dst;               ///< convolution: of the maps or their gradients
+  dnnl::memory::desc workspace;              ///< max pool, training: where the winners are noted
+  std::size_t scratchpad = 0;                ///< bytes
+  bool bf16 = false;                         ///< convolution: its factors (maps, weights) are bf16
 };
 
 enum class Direction { forward, backward_data, backward_weights };

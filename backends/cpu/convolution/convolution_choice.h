@@ -14,8 +14,8 @@ namespace cputrain::cpu {
 /// weights.
 constexpr int kKernelsVersion = 9;
 
-/// Who computes a block: the library directly; our Winograd kernels, in the directions where the rule
-/// says that they pay; the library with narrow numbers; or SparseConvolution.
+/// Who computes a block: the library directly; our Winograd kernels, in the directions where the
+/// rule says that they pay; the library with narrow numbers; or SparseConvolution.
 enum class ConvolutionMethod { direct, winograd, sparse, bf16 };
 
 struct ConvolutionMethods {

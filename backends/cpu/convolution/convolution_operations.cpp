@@ -62,8 +62,8 @@ ConvolutionOperations make_operations(const Planning& planning, const Convolutio
                                       int images, ConvolutionMethod method) {
   const ConvolutionProblem problem = problem_of(place, images);
   const auto activation = place.block.relu ? Activation::relu : Activation::none;
-  const auto algorithm = method == ConvolutionMethod::bf16 ? ConvolutionAlgorithm::bf16
-                                                           : ConvolutionAlgorithm::direct;
+  const auto algorithm =
+      method == ConvolutionMethod::bf16 ? ConvolutionAlgorithm::bf16 : ConvolutionAlgorithm::direct;
   const auto make = [&](Direction direction) {
     if (method == ConvolutionMethod::winograd && winograd_pays(problem, direction)) {
       return winograd_operation(problem, direction, activation, planning.threads);

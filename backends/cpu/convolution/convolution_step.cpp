@@ -195,8 +195,8 @@ std::string ConvolutionStep::describe(Direction direction) const {
   const ConvolutionMethod method = methods_[direction];
   if (method == ConvolutionMethod::sparse) return "skips zeros";
   const auto& computing = method == ConvolutionMethod::bf16       ? bf16_
-                        : method == ConvolutionMethod::winograd ? winograd_
-                                                                : direct_;
+                          : method == ConvolutionMethod::winograd ? winograd_
+                                                                  : direct_;
   return computing->operations().in(direction).implementation;
 }
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "backends/cpu/convolution/piecewise_convolution.h"
 #include "backends/cpu/convolution/method_trials.h"
+#include "backends/cpu/convolution/piecewise_convolution.h"
 #include "backends/cpu/convolution/skipping_convolution.h"
 
 namespace cputrain::cpu {

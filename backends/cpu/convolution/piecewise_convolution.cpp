@@ -22,8 +22,8 @@ std::size_t start(const SampleLayout& layout, const Piece& piece) {
 }  // namespace
 
 PiecewiseConvolution::PiecewiseConvolution(const Planning& planning, const ConvolutionPlace& place,
-                                       ConvolutionMethod method,
-                                       const std::optional<dnnl::memory::desc>& kernel_layout)
+                                           ConvolutionMethod method,
+                                           const std::optional<dnnl::memory::desc>& kernel_layout)
     : place_(place),
       method_(method),
       forward_src_(place.src.layout),
@@ -39,7 +39,7 @@ PiecewiseConvolution::PiecewiseConvolution(const Planning& planning, const Convo
 }
 
 void PiecewiseConvolution::set_kernel_layout(const Planning& planning,
-                                           const dnnl::memory::desc& layout) {
+                                             const dnnl::memory::desc& layout) {
   kernel_layout_ = layout;
   forward_copies_.emplace(layout, planning.forward_time(place_.step));
   data_copies_.emplace(layout, planning.backward_time(place_.step));
@@ -54,7 +54,7 @@ dnnl::memory::desc PiecewiseConvolution::float_kernel_layout(
 }
 
 const ConvolutionOperations& PiecewiseConvolution::operations_for(const Planning& planning,
-                                                                int images) {
+                                                                  int images) {
   const auto found = operations_.find(images);
   if (found != operations_.end()) return found->second;
   return operations_.emplace(images, make_operations(planning, place_, images, method_))
@@ -141,7 +141,7 @@ void PiecewiseConvolution::plan_map_copies(const Planning& planning) {
 }
 
 void PiecewiseConvolution::share_memory(compute::MemoryPlan& memory,
-                                      const PiecewiseConvolution& other) const {
+                                        const PiecewiseConvolution& other) const {
   memory.merge(forward_scratch_, other.forward_scratch_);
   if (place_.pool) memory.merge(wide_value_, other.wide_value_);
   if (!place_.dst.wants_diff) return;
@@ -190,7 +190,7 @@ void PiecewiseConvolution::bind_piece(const Bindings& bindings, PieceCalls& call
 }
 
 void PiecewiseConvolution::bind_forward(const Bindings& bindings, PieceCalls& calls,
-                                      const ConvolutionOperations& made, float* src) const {
+                                        const ConvolutionOperations& made, float* src) const {
   const int images = calls.piece.count;
   const Operation& operation = made.forward;
   float* wide = place_.pool ? wide_data_ : dst_value_ + start(place_.dst.layout, calls.piece);
@@ -216,7 +216,8 @@ void PiecewiseConvolution::bind_forward(const Bindings& bindings, PieceCalls& ca
 }
 
 void PiecewiseConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls& calls,
-                                            const ConvolutionOperations& made, float* diff) const {
+                                              const ConvolutionOperations& made,
+                                              float* diff) const {
   const Piece& piece = calls.piece;
   const Operation& operation = made.backward_data;
   float* diff_src =
@@ -235,8 +236,8 @@ void PiecewiseConvolution::bind_data_gradient(const Bindings& bindings, PieceCal
 }
 
 void PiecewiseConvolution::bind_weight_gradients(const Bindings& bindings, PieceCalls& calls,
-                                               const ConvolutionOperations& made, float* src,
-                                               float* diff) const {
+                                                 const ConvolutionOperations& made, float* src,
+                                                 float* diff) const {
   const Operation& operation = made.backward_weights;
   const bool foreign = operation.weights != kernel_layout_;
   const int images = calls.piece.count;
@@ -326,7 +327,7 @@ void PiecewiseConvolution::add_source_gradient(const PieceCalls& calls) {
 }
 
 void PiecewiseConvolution::backward(const Execution& execution, bool weights, bool data,
-                                  ConvolutionTimes& times) {
+                                    ConvolutionTimes& times) {
   system::Stopwatch watch;
   const Prepared& prepared = prepared_[execution.size];
   if (data) {

@@ -8,14 +8,14 @@
 
 namespace cputrain::cpu {
 
-/// A block by the library's primitives or our Winograd kernels, in pieces of a few images: each piece is convolved into a
-/// map that stays in the cache and is pooled at once; going back, its gradient is unpooled there
-/// and used at once.
+/// A block by the library's primitives or our Winograd kernels, in pieces of a few images: each
+/// piece is convolved into a map that stays in the cache and is pooled at once; going back, its
+/// gradient is unpooled there and used at once.
 class PiecewiseConvolution {
  public:
   /// Without a layout for the kernel in the arena it takes the one that forward likes.
   PiecewiseConvolution(const Planning&, const ConvolutionPlace&, ConvolutionMethod,
-                     const std::optional<dnnl::memory::desc>& kernel_layout);
+                       const std::optional<dnnl::memory::desc>& kernel_layout);
 
   /// Uses the same scratch memory as another of the same place that is never run at the same time.
   void share_memory(compute::MemoryPlan&, const PiecewiseConvolution&) const;

@@ -9,8 +9,8 @@
 /// in 36 planes, one for each point; `plane` is the distance from one to the next, in numbers.
 namespace cputrain::cpu::winograd {
 
-constexpr int kTile = 4;  ///< outputs, each way
-constexpr int kPatch = 6;  ///< what a tile of outputs reads, each way
+constexpr int kTile = 4;             ///< outputs, each way
+constexpr int kPatch = 6;            ///< what a tile of outputs reads, each way
 constexpr std::size_t kPoints = 36;  ///< of a tile: numbers that are multiplied
 
 /// Neighbouring tiles of a row, in one block of channels of one image's map.

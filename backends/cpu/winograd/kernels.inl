@@ -109,10 +109,9 @@ template <auto transform, int kFrom, int kTo, class Load, class Store>
 void transform_kernel(const float* taps, float* to, std::size_t plane, std::size_t row) {
   for (int in = 0; in < kBlock; ++in) {
     both_ways<evaluate_taps, 3, 6>(
-        [&](int i, int j)
-            __attribute__((always_inline)) {
-              return load(taps + ((3 * i + j) * kBlock + in) * kBlock);
-            },
+        [&](int i, int j) __attribute__((always_inline)) {
+          return load(taps + ((3 * i + j) * kBlock + in) * kBlock);
+        },
         [&](int i, int j, Float value) __attribute__((always_inline)) {
           store(to + size(6 * i + j) * plane + size(in) * row, value);
         });
@@ -122,10 +121,9 @@ void transform_kernel(const float* taps, float* to, std::size_t plane, std::size
 void finish_kernel(const float* from, std::size_t plane, std::size_t row, float* taps) {
   for (int in = 0; in < kBlock; ++in) {
     both_ways<gather_taps, 6, 3>(
-        [&](int i, int j)
-            __attribute__((always_inline)) {
-              return load(from + size(6 * i + j) * plane + size(in) * row);
-            },
+        [&](int i, int j) __attribute__((always_inline)) {
+          return load(from + size(6 * i + j) * plane + size(in) * row);
+        },
         [&](int i, int j, Float value) __attribute__((always_inline)) {
           store(taps + ((3 * i + j) * kBlock + in) * kBlock, value);
         });
@@ -177,12 +175,11 @@ void transform_gradients(const float* map, const TileRun& run, float* to, std::s
   for (int tile = 0; tile < run.count; ++tile, to += kBlock) {
     const Window<kTile> outputs(map, run, run.x + tile * kTile);
     both_ways<spread, 4, 6>(
-        [&](int i, int j)
-            __attribute__((always_inline)) {
-              const Float value = outputs.at(i, j);
-              sum += value;
-              return value;
-            },
+        [&](int i, int j) __attribute__((always_inline)) {
+          const Float value = outputs.at(i, j);
+          sum += value;
+          return value;
+        },
         [&](int i, int j, Float value)
             __attribute__((always_inline)) { store(to + size(6 * i + j) * plane, value); });
   }

@@ -108,12 +108,11 @@ void Pass::run_tiles(const Run& run) const {
     const std::size_t last = std::min(run.out_end, first + sweep_);
     for (std::size_t point = 0; point < kPoints; ++point) {
       for (std::size_t out = first; out < last; out += kTogether) {
-        kernels_.multiply(
-            {run.patches + point * patches_plane_,
-             run.weights + point * weights_plane_ + out * ins_ * block_ * block_,
-             run.sums + point * sums_plane_ + (out - first) * room_ * block_, room_,
-             static_cast<int>(run.tile_end - run.tile), static_cast<int>(ins_),
-             static_cast<int>(std::min(kTogether, last - out))});
+        kernels_.multiply({run.patches + point * patches_plane_,
+                           run.weights + point * weights_plane_ + out * ins_ * block_ * block_,
+                           run.sums + point * sums_plane_ + (out - first) * room_ * block_, room_,
+                           static_cast<int>(run.tile_end - run.tile), static_cast<int>(ins_),
+                           static_cast<int>(std::min(kTogether, last - out))});
       }
     }
     for (std::size_t out = first; out < last; ++out) {

@@ -80,8 +80,8 @@ inline std::size_t balanced_tiles(const SampleLayout& src, const SampleLayout& d
   return std::max(kFewestTiles, ins * outs / (ins + outs));
 }
 
-/// Blocks of outputs that one product computes: they lie side by side in a transformed kernel, whose
-/// planes are [outputs / kTogether][inputs][kTogether].
+/// Blocks of outputs that one product computes: they lie side by side in a transformed kernel,
+/// whose planes are [outputs / kTogether][inputs][kTogether].
 constexpr std::size_t kTogether = 2;
 
 /// Where a block of inputs and one of outputs meet in such a plane.

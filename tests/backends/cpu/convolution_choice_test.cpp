@@ -61,24 +61,26 @@ ConvolutionProblem problem(int images, int size, int channels, int kernel = 3, i
       true};
 }
 
-TEST(Algorithm, WinogradNeedsItsShapes) {
+TEST(WinogradPays, ForThreeByThreeOfStrideOneAndWholeBlocks) {
   const auto forward = [](const ConvolutionProblem& p) {
-    return choose_algorithm(p, Direction::forward);
+    return winograd_pays(p, Direction::forward);
   };
-  EXPECT_EQ(forward(problem(8, 62, 64)), ConvolutionAlgorithm::winograd);
-  EXPECT_EQ(forward(problem(8, 62, 64, 5)), ConvolutionAlgorithm::direct);
-  EXPECT_EQ(forward(problem(8, 62, 64, 3, 2)), ConvolutionAlgorithm::direct);
-  EXPECT_EQ(forward(problem(8, 62, 3)), ConvolutionAlgorithm::direct);
-  EXPECT_EQ(forward(problem(8, 62, 40)), ConvolutionAlgorithm::direct);
-  EXPECT_EQ(forward(problem(1, 6, 64)), ConvolutionAlgorithm::direct);
+  EXPECT_TRUE(forward(problem(8, 62, 64)));
+  EXPECT_FALSE(forward(problem(8, 62, 64, 5)));
+  EXPECT_FALSE(forward(problem(8, 62, 64, 3, 2)));
+  EXPECT_FALSE(forward(problem(8, 62, 3)));
+  EXPECT_FALSE(forward(problem(8, 62, 40)));
 }
 
-TEST(Algorithm, BackwardDataAvoidsSmallMaps) {
-  const auto data = [](const ConvolutionProblem& p) {
-    return choose_algorithm(p, Direction::backward_data);
-  };
-  EXPECT_EQ(data(problem(8, 62, 64)), ConvolutionAlgorithm::winograd);
-  EXPECT_EQ(data(problem(64, 10, 64)), ConvolutionAlgorithm::direct);
+/// 18 pixels without padding are 16 outputs, which are 4 x 4 tiles; 7 are 5, most of whose 2 x 2
+/// tiles is thrown away.
+TEST(WinogradPays, WhereTilesAreManyAndNearlyFull) {
+  EXPECT_TRUE(winograd_pays(problem(1, 18, 64), Direction::forward));
+  EXPECT_FALSE(winograd_pays(problem(1, 14, 64), Direction::forward));
+  EXPECT_TRUE(winograd_pays(problem(1, 14, 64), Direction::backward_weights));
+  EXPECT_TRUE(winograd_pays(problem(1, 14, 64), Direction::backward_data));
+  EXPECT_TRUE(winograd_pays(problem(64, 8, 64), Direction::forward));
+  EXPECT_FALSE(winograd_pays(problem(64, 7, 64), Direction::forward));
 }
 
 }  // namespace
