@@ -1,7 +1,7 @@
 // The loops of kernels.h, included by one file for each instruction set, which defines `Isa`:
-//   kBlock   channels in a block
-//   kRows    tiles of which multiply() keeps two vectors of sums each in registers
-//   kColumns the same of add_outer(), which are channels: kBlock is a multiple
+//   kBlock    channels in a block
+//   kRows     tiles of which multiply() keeps two vectors of sums each in registers
+//   kColumns  input channels of which add_outer() does; a divisor of kBlock
 // Everything is in an unnamed namespace, so that no code for one instruction set is linked into
 // another's; for the same reason nothing of the standard library is called.
 #include "backends/cpu/kernels/lanes.h"
@@ -24,20 +24,20 @@ inline std::size_t size(int n) { return static_cast<std::size_t>(n); }
 // ---- transforms ----
 
 // Polynomials are evaluated at 0, a, -a, b, -b and infinity. Errors are smaller than with the usual
-// 1 and 2, because powers stay near 1; both have few bits, so that constants are exact.
-constexpr float a = 0.625f, b = 1.5f;
-constexpr float aa = a * a, bb = b * b;
+// a = 1 and b = 2, because powers stay near 1.
+constexpr float kA = 0.625f, kB = 1.5f;
+constexpr float kAA = kA * kA, kBB = kB * kB;
 
 /// Numbers of a patch; the matrix B^T.
 inline void evaluate_patch(const Float (&d)[6], Float (&t)[6]) {
-  t[0] = d[4] - (aa + bb) * d[2] + aa * bb * d[0];
-  t[5] = d[5] - (aa + bb) * d[3] + aa * bb * d[1];
-  const Float even_a = d[4] - bb * d[2], odd_a = d[3] - bb * d[1];
-  const Float even_b = d[4] - aa * d[2], odd_b = d[3] - aa * d[1];
-  t[1] = even_a + a * odd_a;
-  t[2] = even_a - a * odd_a;
-  t[3] = even_b + b * odd_b;
-  t[4] = even_b - b * odd_b;
+  t[0] = d[4] - (kAA + kBB) * d[2] + kAA * kBB * d[0];
+  t[5] = d[5] - (kAA + kBB) * d[3] + kAA * kBB * d[1];
+  const Float even_a = d[4] - kBB * d[2], odd_a = d[3] - kBB * d[1];
+  const Float even_b = d[4] - kAA * d[2], odd_b = d[3] - kAA * d[1];
+  t[1] = even_a + kA * odd_a;
+  t[2] = even_a - kA * odd_a;
+  t[3] = even_b + kB * odd_b;
+  t[4] = even_b - kB * odd_b;
 }
 
 /// Products at the points; the matrix A^T.
@@ -45,32 +45,32 @@ inline void interpolate(const Float (&m)[6], Float (&y)[4]) {
   const Float even_a = m[1] + m[2], odd_a = m[1] - m[2];
   const Float even_b = m[3] + m[4], odd_b = m[3] - m[4];
   y[0] = m[0] + even_a + even_b;
-  y[1] = a * odd_a + b * odd_b;
-  y[2] = aa * even_a + bb * even_b;
-  y[3] = a * aa * odd_a + b * bb * odd_b + m[5];
+  y[1] = kA * odd_a + kB * odd_b;
+  y[2] = kAA * even_a + kBB * even_b;
+  y[3] = kA * kAA * odd_a + kB * kBB * odd_b + m[5];
 }
 
 /// Gradients of outputs; the matrix A.
 inline void spread(const Float (&y)[4], Float (&t)[6]) {
   t[0] = y[0];
   t[5] = y[3];
-  const Float even_a = y[0] + aa * y[2], odd_a = y[1] + aa * y[3];
-  const Float even_b = y[0] + bb * y[2], odd_b = y[1] + bb * y[3];
-  t[1] = even_a + a * odd_a;
-  t[2] = even_a - a * odd_a;
-  t[3] = even_b + b * odd_b;
-  t[4] = even_b - b * odd_b;
+  const Float even_a = y[0] + kAA * y[2], odd_a = y[1] + kAA * y[3];
+  const Float even_b = y[0] + kBB * y[2], odd_b = y[1] + kBB * y[3];
+  t[1] = even_a + kA * odd_a;
+  t[2] = even_a - kA * odd_a;
+  t[3] = even_b + kB * odd_b;
+  t[4] = even_b - kB * odd_b;
 }
 
-constexpr float kAtZero = 1 / (aa * bb);
-constexpr float kAtA = 1 / (2 * aa * (aa - bb)), kAtB = 1 / (2 * bb * (bb - aa));
+constexpr float kAtZero = 1 / (kAA * kBB);
+constexpr float kAtA = 1 / (2 * kAA * (kAA - kBB)), kAtB = 1 / (2 * kBB * (kBB - kAA));
 
 /// Taps; the matrix G.
 inline void evaluate_taps(const Float (&g)[3], Float (&t)[6]) {
   t[0] = kAtZero * g[0];
   t[5] = g[2];
-  const Float even_a = kAtA * g[0] + kAtA * aa * g[2], odd_a = kAtA * a * g[1];
-  const Float even_b = kAtB * g[0] + kAtB * bb * g[2], odd_b = kAtB * b * g[1];
+  const Float even_a = kAtA * g[0] + kAtA * kAA * g[2], odd_a = kAtA * kA * g[1];
+  const Float even_b = kAtB * g[0] + kAtB * kBB * g[2], odd_b = kAtB * kB * g[1];
   t[1] = even_a + odd_a;
   t[2] = even_a - odd_a;
   t[3] = even_b + odd_b;
@@ -82,8 +82,8 @@ inline void gather_taps(const Float (&t)[6], Float (&g)[3]) {
   const Float even_a = t[1] + t[2], odd_a = t[1] - t[2];
   const Float even_b = t[3] + t[4], odd_b = t[3] - t[4];
   g[0] = kAtZero * t[0] + kAtA * even_a + kAtB * even_b;
-  g[1] = kAtA * a * odd_a + kAtB * b * odd_b;
-  g[2] = kAtA * aa * even_a + kAtB * bb * even_b + t[5];
+  g[1] = kAtA * kA * odd_a + kAtB * kB * odd_b;
+  g[2] = kAtA * kAA * even_a + kAtB * kBB * even_b + t[5];
 }
 
 /// Applies a transform to the columns of a square, then to the rows of what comes out.

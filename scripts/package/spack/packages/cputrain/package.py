@@ -52,7 +52,7 @@ class Cputrain(CMakePackage):
     depends_on("stb", type="build")
     depends_on("boost@1.74:", type="build")  # headers of Boost.Math
     depends_on("protobuf@3.12:")
-    depends_on("onednn@2.6:2 cpu_runtime=omp", when="+onednn")  # later ones lack Winograd in float
+    depends_on("onednn@2.6: cpu_runtime=omp", when="+onednn")
     depends_on("openmpi@4.1:", when="+mpi")
     depends_on("libwebp", when="+webp")
     depends_on("libtiff@4.5:", when="+tiff")
