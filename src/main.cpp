@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -30,6 +32,7 @@
 #include "system/clock.h"
 #include "system/file_lock.h"
 #include "system/process_limits.h"
+#include "system/signals.h"
 #include "system/tell.h"
 
 extern "C" {
@@ -38,6 +41,13 @@ extern char** environ;  // NOLINT: the name is the system's
 
 namespace cputrain {
 namespace {
+
+/// Whether whoever started this program ignored SIGHUP, as nohup does. Noted before any library
+/// begins: UCX, which Debian 13's Open MPI is linked with, sets a handler for it then.
+bool hangup_is_ignored = false;
+void note_hangup(int, char**, char**) { hangup_is_ignored = system::is_ignored(SIGHUP); }
+[[gnu::section(".preinit_array"), gnu::used]] void (*const note_first)(int, char**,
+                                                                       char**) = note_hangup;
 
 cli::CommandLineChoices command_line_choices(std::string_view called) {
   cli::CommandLineChoices choices;
@@ -160,6 +170,7 @@ int with_output_checked(int code, bool results = true) {
 
 int run_program(int argc, char** argv) {
   const system::Stopwatch since_start;
+  if (hangup_is_ignored) std::signal(SIGHUP, SIG_IGN);
   system::block_signals();
   // May start the program again, which then finds signals that came meanwhile.
   cpu::wait_shortly(argv);

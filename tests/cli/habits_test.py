@@ -360,7 +360,8 @@ class Questions(HabitsTest):
         self.expect(0, *self.words, "--steps", "1", "--out", "run")
         done = self.expect(2, *self.words, "--lr", "0.001", "--steps", "1", "--out", "run", "--resume", "auto", ranks=2)
         typed = shlex.split(done.stderr.split("these flags: ")[1].split("\n")[0])
-        self.assertEqual(typed[:len(mpirun(2)) + 1], [*mpirun(2), "cputrain"])
+        self.assertIn(os.path.basename(typed[0]), ("mpirun", os.path.basename(MPIRUN[0])))  # Open MPI 5 hides its name
+        self.assertEqual(typed[1:len(mpirun(2)) + 1], [*mpirun(2)[1:], "cputrain"])
 
 
 if __name__ == "__main__":
