@@ -114,7 +114,9 @@ class TwoHosts(ProgramTest):
                                env={**os.environ, "OMP_NUM_THREADS": "1"})
         self.addCleanup(job.kill)
         self.wait_until(lambda: glob.glob(self.path("run/ckpt-*/MANIFEST")) or job.poll() is not None)
-        for pid in processes_of_the_host_of(rank=3, folder=self.folder):
+        doomed = processes_of_the_host_of(rank=3, folder=self.folder)
+        self.assertTrue(doomed, "the training had ended")
+        for pid in doomed:
             os.kill(pid, signal.SIGKILL)
         self.assertNotEqual(job.wait(60), 0)
         done = self.run_here([*mpirun(2), *train, "--out", "run", "--resume", "auto"])
