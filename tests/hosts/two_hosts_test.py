@@ -115,7 +115,7 @@ class TwoHosts(ProgramTest):
         self.addCleanup(job.kill)
         self.wait_until(lambda: glob.glob(self.path("run/ckpt-*/MANIFEST")) or job.poll() is not None)
         doomed = processes_of_the_host_of(rank=3, folder=self.folder)
-        self.assertTrue(doomed, "the training had ended")
+        self.assertTrue(doomed, "no such rank was found, or the training had ended")
         for pid in doomed:
             os.kill(pid, signal.SIGKILL)
         self.assertNotEqual(job.wait(60), 0)
@@ -153,7 +153,7 @@ def processes_of_the_host_of(rank, folder):
             names[int(pid)] = os.readlink(f"/proc/{pid}/ns/uts")
             with open(f"/proc/{pid}/environ", "rb") as f:
                 is_rank = f"OMPI_COMM_WORLD_RANK={rank}".encode() in f.read().split(b"\0")
-            if is_rank and os.path.realpath(f"/proc/{pid}/cwd") == os.path.realpath(folder):
+            if is_rank and os.path.samefile(f"/proc/{pid}/cwd", folder):
                 host = names[int(pid)]
         except OSError:
             continue
