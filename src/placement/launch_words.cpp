@@ -33,22 +33,35 @@ bool is_typed(std::string_view name) {
          name == "prterun";
 }
 
+/// "A" of "A=b".
+std::string name_in(const std::string& setting) { return setting.substr(0, setting.find('=')); }
+
+/// "x" of "-x" and "--x"; empty where the word is no flag.
+std::string flag_in(const std::string& word) {
+  const bool is_flag = word.starts_with('-') && word.find_first_not_of('-') != word.npos;
+  return is_flag ? word.substr(word.find_first_not_of('-')) : "";
+}
+
 /// Names of variables stay, and their values go: they may be secrets, and these words get into
 /// files that people share. mpirun and Hydra take values from the environment where only names are
-/// given.
+/// given. Hydra has "-genv A b" and "-genv A=b".
 Command without_values(const Command& command) {
   Command kept;
+  bool below_env = false;  // env A=b cputrain
   for (auto word = command.begin(); word != command.end(); ++word) {
-    const auto left = command.end() - word;
-    if (*word == "-x" && left > 1) {
+    const std::string flag = flag_in(*word);
+    const auto more = command.end() - word - 1;
+    if ((flag == "x" || *word == "mca_base_env_list") && more > 0) {
       kept.push_back(*word++);
-      kept.push_back(word->substr(0, word->find('=')));
-    } else if ((*word == "-env" || *word == "-genv") && left > 2) {
+      kept.push_back(name_in(*word));
+    } else if ((flag == "env" || flag == "genv") && more > 0) {
       kept.push_back(*word++ + "list");
-      kept.push_back(*word++);
-    } else {
+      kept.push_back(name_in(*word));
+      if (kept.back() == *word && more > 1) ++word;
+    } else if (!below_env || !flag.empty() || name_in(*word) == *word) {
       kept.push_back(*word);
     }
+    below_env = below_env || file_name(*word) == "env";
   }
   return kept;
 }

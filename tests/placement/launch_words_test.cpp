@@ -39,6 +39,16 @@ TEST(LaunchWords, AreThoseThatWereTyped) {
             (Words{"mpirun", "-n", "2"}));
 }
 
+TEST(LaunchWords, HaveNoValuesOfVariables) {
+  EXPECT_EQ(
+      words_below({{"mpirun", "--x", "A=1", "-np", "2", "/usr/bin/env", "B=2", "./cputrain"}}),
+      (Words{"mpirun", "--x", "A", "-np", "2", "/usr/bin/env"}));
+  EXPECT_EQ(words_below({{"mpirun", "--mca", "mca_base_env_list", "A=1;B=2", "./cputrain"}}),
+            (Words{"mpirun", "--mca", "mca_base_env_list", "A"}));
+  EXPECT_EQ(words_below({{"mpiexec", "-genv", "A=1", "-n", "2", "--env", "B", "2", "./cputrain"}}),
+            (Words{"mpiexec", "-genvlist", "A", "-n", "2", "--envlist", "B"}));
+}
+
 TEST(LaunchWords, OfHydraAreThoseAboveItsProxy) {
   EXPECT_EQ(words_below({{"mpiexec.hydra", "-n", "2", "./cputrain"}, {"hydra_pmi_proxy", "--x"}}),
             (Words{"mpiexec.hydra", "-n", "2"}));
