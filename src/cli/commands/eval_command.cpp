@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
+#include "data/data_spec.h"
 #include "exchange/broadcast_array.h"
 #include "job/evaluation_part.h"
 #include "job/session/decode_images.h"
@@ -161,6 +162,7 @@ void write_facts(const Config& config, const job::Session& session,
   if (part.doubtful) facts.doubt = part.why;
   facts.surest_errors = evaluation.surest_errors;
   if (!config.page.empty()) job::write_result(session, config.page, report::evaluation_page(facts));
+  facts.data = data::absolute_data_spec(facts.data);  // the report may be made anywhere
   log_in_run(config, session, facts);
 }
 
