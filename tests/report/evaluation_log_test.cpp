@@ -77,6 +77,25 @@ TEST_F(EvaluationLog, DamagedLinesAreCountedAndPassedOver) {
   EXPECT_EQ(troubles[0], "evaluations.jsonl: 3 lines cannot be read (the others count)");
 }
 
+TEST_F(EvaluationLog, ALineAfterOneThatWasCutOffIsKept) {
+  std::ofstream(file) << R"({"date":"2026)";
+  log("photos", 0.5);
+  const auto found = read();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].data, "photos");
+  EXPECT_EQ(troubles.size(), 1u);
+}
+
+TEST_F(EvaluationLog, OfVeryManyTheNewestAreRead) {
+  std::ofstream out(file);
+  for (int i = 1; i <= 1000; ++i) out << R"({"data":"d)" << i << R"(","images":)" << i << "}\n";
+  out.close();
+  const auto found = read();
+  ASSERT_EQ(found.size(), 100u);
+  EXPECT_EQ(found.front().data, "d1000");
+  EXPECT_EQ(found.back().data, "d901");
+}
+
 // Wilson's interval solves (p - q)^2 / z^2 = q * (1 - q) / n for q.
 TEST(AccuracyInterval, HasEndsFromWhichTheAccuracyIsAsFarAsChanceAllows) {
   for (const auto& [accuracy, images] : {std::pair(0.9, 250.0), {1.0, 10.0}, {0.0, 3.0}}) {

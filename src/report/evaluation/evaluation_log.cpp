@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
 
 #include "core/json_text.h"
@@ -19,6 +20,19 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr system::BoundedLines::Limits kLogLimits{16 << 20, 1 << 16};
+constexpr std::size_t kMostEvaluations = 100;  // of one run in a report
+
+/// Whether what is there ends amid a line, which a line after it would be lost with.
+bool is_cut_off(const fs::path& path) {
+  try {
+    const system::RegularFile file(path);
+    std::byte last{'\n'};
+    if (file.size() > 0) file.read_at(file.size() - 1, std::span(&last, 1));
+    return last != std::byte{'\n'};
+  } catch (const std::runtime_error&) {
+    return false;  // no file yet, or none that is gone on with
+  }
+}
 
 /// As it is called in the run's folder, which may move.
 std::string weights_name(const fs::path& run, const std::string& weights) {
@@ -35,7 +49,7 @@ std::optional<RunEvaluation> evaluation_of(const std::string& text) {
     return std::nullopt;
   }
   if (!line.is_object()) return std::nullopt;
-  const auto images = figure_of(line, "images", 1);
+  const auto images = whole_number(line, "images", 1, kMost);
   if (!images) return std::nullopt;
   RunEvaluation evaluation{value_text(line, "weights"), value_text(line, "data"),
                            value_text(line, "part"),    value_text(line, "doubt"),
@@ -51,6 +65,16 @@ bool replaces(const RunEvaluation& later, const RunEvaluation& earlier) {
          later.part == earlier.part;
 }
 
+/// The newest first.
+std::vector<RunEvaluation> newest_of_each(const std::vector<RunEvaluation>& all) {
+  std::vector<RunEvaluation> newest;
+  for (auto one = all.rbegin(); one != all.rend() && newest.size() < kMostEvaluations; ++one) {
+    const auto is_replaced = [&](const RunEvaluation& later) { return replaces(later, *one); };
+    if (std::ranges::none_of(newest, is_replaced)) newest.push_back(*one);
+  }
+  return newest;
+}
+
 }  // namespace
 
 void log_evaluation(const fs::path& file, const EvaluationFacts& facts) {
@@ -64,7 +88,8 @@ void log_evaluation(const fs::path& file, const EvaluationFacts& facts) {
                                     {"doubt", facts.doubt},
                                     {"build", facts.build},
                                     {"command", facts.command}};
-  system::LineFile(file, system::Begin::append).write_line(json_text(line));
+  const std::string begin = is_cut_off(file) ? "\n" : "";
+  system::LineFile(file, system::Begin::append).write_line(begin + json_text(line));
 }
 
 std::vector<RunEvaluation> read_evaluations(const fs::path& file,
@@ -81,8 +106,6 @@ std::vector<RunEvaluation> read_evaluations(const fs::path& file,
         ++faults;
         continue;
       }
-      std::erase_if(evaluations,
-                    [&](const RunEvaluation& earlier) { return replaces(*evaluation, earlier); });
       evaluations.push_back(std::move(*evaluation));
     }
   } catch (const std::runtime_error& problem) {
@@ -92,8 +115,7 @@ std::vector<RunEvaluation> read_evaluations(const fs::path& file,
     troubles.push_back(fmt::format("{}: {} line{} cannot be read (the others count)",
                                    file.filename().string(), faults, faults == 1 ? "" : "s"));
   }
-  std::ranges::reverse(evaluations);
-  return evaluations;
+  return newest_of_each(evaluations);
 }
 
 }  // namespace cputrain::report

@@ -29,7 +29,7 @@ Row evaluation_row(const RunRecord& run, const RunEvaluation& evaluation, Docume
            {accuracy ? interval_text(evaluation) : kNotKnown},
            figure_entry(evaluation.images, [&](double) { return images_text(evaluation); }),
            {or_dash(without_folders(evaluation.data))},
-           {or_dash(part_text(evaluation.part))},
+           {evaluation.part.empty() ? kNotKnown : part_text(evaluation.part)},
            {or_dash(evaluation.weights)},
            figure_entry(loss),
            {or_dash(evaluation.date)}}};
