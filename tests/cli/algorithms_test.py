@@ -104,6 +104,14 @@ class Algorithms(ProgramTest):
         done = self.expect(0, *words, "d", "--weights", weights)
         self.assertNotIn("other kernels", done.stderr)
 
+    def test_reproducible_training_says_that_it_goes_on_with_other_kernels(self):
+        words = [*WORDS, "--reproducible", "--out", "a", "--steps"]
+        self.expect(0, *words, "1")
+        done = self.expect(0, *words, "2", "--resume", "auto")
+        self.assertNotIn("other kernels", done.stderr)
+        says = ["warning: the checkpoint comes from other kernels", "here: cpu: oneDNN", "less than AVX2"]
+        self.expect(0, *words, "3", "--resume", "auto", says=says, ONEDNN_MAX_CPU_ISA="SSE41")
+
     def header(self, run):
         with open(self.path(run, "weights.safetensors"), "rb") as f:
             (size,) = struct.unpack("<Q", f.read(8))

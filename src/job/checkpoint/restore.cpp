@@ -1,8 +1,11 @@
 // A training as a checkpoint has it. Rank 0 reads and checks all files before anything changes.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "checkpoint/folder.h"
+#include "core/text.h"
 #include "job/checkpoint/arena_tensors.h"
 #include "job/checkpoint/own_parts.h"
 #include "job/checkpoint/progress_json.h"
@@ -33,6 +36,7 @@ class Restoring {
   Restoring(const Session& session, const TrainingPlan& plan, const CompiledTraining& compiled,
             Training& training)
       : session_(session),
+        reproducible_(plan.spec.flags.reproducible),
         state_names_(optim::state_names(plan.spec.optimizer.rule)),
         compiled_(compiled),
         training_(training),
@@ -71,12 +75,23 @@ class Restoring {
   }
 
   /// Findings of other kernels are left behind.
+  void compare_kernels() {
+    const std::string &then = files_->state.findings_of, now = findings_of(session_);
+    if (then == now) return;
+    files_->state.progress.findings.clear();
+    if (!reproducible_ || then.empty()) return;
+    warn(session_,
+         fmt::format("the checkpoint comes from other kernels ({}; here: {}): weights are "
+                     "not the bits of a training that was never stopped, which "
+                     "--reproducible promises; for those begin anew in another --out",
+                     printable(then), now));
+  }
+
   train::Progress spread_progress() {
     std::string text;
     if (session_.leads()) {
-      train::Progress& progress = files_->state.progress;
-      if (files_->state.findings_of != findings_of(session_)) progress.findings.clear();
-      text = to_json(progress).dump();
+      compare_kernels();
+      text = to_json(files_->state.progress).dump();
     }
     return progress_of(nlohmann::ordered_json::parse(session_.communicator->gather(text).front()));
   }
@@ -113,6 +128,7 @@ class Restoring {
   }
 
   const Session& session_;
+  bool reproducible_;
   std::vector<std::string_view> state_names_;
   const CompiledTraining& compiled_;
   Training& training_;
