@@ -30,7 +30,7 @@ using CallData = std::map<int, void*>;
 struct Operation {
   dnnl::primitive primitive;
   std::function<void(const CallData&)> own;  ///< runs instead of the primitive, if not empty
-  std::string implementation;                ///< the library's words: "jit_wino_4x3:avx512_core"
+  std::string implementation;                ///< the library's words, "jit:avx512_core", or ours
   dnnl::memory::desc weights;                ///< convolution: of weights or their gradients
   dnnl::memory::desc src, dst;               ///< convolution: of the maps or their gradients
   dnnl::memory::desc workspace;              ///< max pool, training: where the winners are noted
