@@ -67,8 +67,8 @@ std::optional<Section> evaluations_section(const RunList& list) {
   Section section{"evaluations", "Evaluations", {}, {}, {}, {}};
   section.tables.push_back(std::move(table));
   section.remarks.push_back(
-      "They are what eval found when it was run: weights that were written later may answer "
-      "otherwise.");
+      "These are the results of eval at its date. Weights that were written later may give "
+      "others.");
   return section;
 }
 
