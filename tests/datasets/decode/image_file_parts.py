@@ -18,9 +18,11 @@ INDEX = (X[..., 0] * 3 + Y[..., 0] * 5).astype(np.uint8)
 files = []
 
 
-def add(name, data, status="ok", pixels=None, tolerance=0):
-    """Pixels are Pillow's unless they are given."""
+def add(name, data, status="ok", pixels=None, tolerance=0, strict=None):
+    """Pixels are Pillow's unless they are given. `strict`: the status where the library's own check comes first."""
     entry = {"name": name, "status": status, "file": data.hex()}
+    if strict:
+        entry["strict"] = strict
     if status == "ok":
         if pixels is None:
             pixels = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))

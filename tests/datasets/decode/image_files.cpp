@@ -22,7 +22,12 @@ std::vector<GoldenFile> read_files() {
   std::vector<GoldenFile> files;
   for (const auto& entry :
        nlohmann::json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/image_files.json"))) {
-    GoldenFile file{entry.at("name"), bytes_of_hex(entry.at("file")), entry.at("status"), {}, 0};
+    const std::string status = entry.at("status");
+    GoldenFile file{.name = entry.at("name"),
+                    .bytes = bytes_of_hex(entry.at("file")),
+                    .status = status,
+                    .strict = entry.value("strict", status),
+                    .image = {}};
     if (file.status == "ok") {
       file.image = {entry.at("width"), entry.at("height"), entry.at("pixels")};
       file.tolerance = entry.at("tolerance");

@@ -12,6 +12,7 @@ struct GoldenFile {
   std::string name;
   Bytes bytes;
   std::string status;  ///< of ReadStatus, in words
+  std::string strict;  ///< the same where the library's own check comes first; mostly `status`
   Image image;         ///< where the status is "ok"
   int tolerance = 0;   ///< of a value
 };

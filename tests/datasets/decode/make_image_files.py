@@ -302,14 +302,16 @@ def tiff_files():
     add("tiff of 32 bits", tiff(pixels, tags(bits=(3, [32, 32, 32]))), "unsupported")
     add("tiff of 60000 samples", tiff(pixels, tags(samples=(3, [60000]), bits=(3, [8]))), "unsupported")
     add("tiff beyond the sides", tiff(pixels, tags(width=(4, [20000]))), "too large")
-    add("tiff beyond the pixels", tiff(pixels, tags(width=(4, [16000]), height=(4, [16000]))), "too large")
+    # The libtiff of Ubuntu 24.04 refuses directories that speak of more strips or tiles than the file has room for.
+    add("tiff beyond the pixels", tiff(pixels, tags(width=(4, [16000]), height=(4, [16000]))), "too large",
+        strict="not an image")
     tile = dict(offsets=None, counts=None, rows=None, tile_offsets=(4, [8]), tile_counts=(4, [len(pixels)]))
     add("tiff of one huge tile", tiff(pixels, tags(**tile, tile_width=(4, [32768]), tile_height=(4, [32768]))),
         "too large")
     few = dict(tile, tile_offsets=(4, [8] * 10), tile_counts=(4, [10] * 10))
     add("tiff of 78125 tiles and ten offsets",
         tiff(pixels, tags(**few, width=(4, [4000]), height=(4, [5000]), tile_width=(4, [16]), tile_height=(4, [16]))),
-        "truncated")
+        "truncated", strict="not an image")
     add("tiff of 80 million tiles",
         tiff(pixels, tags(**few, width=(4, [16000]), height=(4, [5000]), tile_width=(4, [1]), tile_height=(4, [1]))),
         "not an image")
