@@ -30,11 +30,11 @@ std::vector<Turned> turned_files() {
     for (std::size_t i = 0; i < hex.size(); i += 2) {
       bytes.push_back(static_cast<std::uint8_t>(std::stoi(hex.substr(i, 2), nullptr, 16)));
     }
-    files.push_back({{entry.at("name"),
-                      std::move(bytes),
-                      "ok",
-                      {entry.at("width"), entry.at("height"), entry.at("pixels")},
-                      0},
+    files.push_back({{.name = entry.at("name"),
+                      .bytes = std::move(bytes),
+                      .status = "ok",
+                      .strict = "ok",
+                      .image = {entry.at("width"), entry.at("height"), entry.at("pixels")}},
                      entry.at("orientation")});
   }
   return files;
