@@ -138,9 +138,9 @@ def meaning(a, found):
         widest = max(high - low for _, _, low, high in of_ranks) / 2
         text += f" A difference below {widest:.3f} could hide in them."
     if of_batches:
-        text += (" Batches differ in their steps, at equal epochs: "
-                 + (f"a difference is shown for {'; '.join(shown(of_batches))}." if shown(of_batches) else
-                    "no difference between them is shown."))
+        text += (" Batches differ in their steps, at equal epochs. "
+                 + (f"A difference is shown for {'; '.join(shown(of_batches))}." if shown(of_batches) else
+                    "No difference between them is shown."))
     return text + f" With {len(found)} intervals of 95 %, one in twenty is expected to miss."
 
 
@@ -154,7 +154,7 @@ def text_of(a, result):
             f"that is kept validates after each epoch, and {images:,} other images test: no epoch was chosen by them. "
             "The chosen epoch is that of the lowest validation loss.\n\nEach figure is the mean of seeds "
             f"{', '.join(map(str, sorted(a.seeds)))}, with an interval of 95 % over seeds (Student's t) and images "
-            "(Wilson), the two half-widths joined as the root of the sum of their squares. The command is that of one "
+            "(Wilson). The two half-widths are joined as the root of the sum of their squares. The command is that of one "
             f"training, with batch {a.batches[-1]} and seed {max(a.seeds)}.\n\n"
             + runs.block(*result["commands"], not_run="it takes minutes"))
     text += runs.table(["batch", "CPUs", "steps", "test accuracy, last epoch", "test accuracy, chosen epoch",

@@ -63,9 +63,9 @@ def by_variant(folder, batches):
 
 
 RANGE = ("Each figure is the median of simulations with other random disturbances, of which the raw data have the "
-         "range. That range leaves out what is assumed: clock, memory bandwidth and network of the platform, what two "
-         "threads of a core share, and that its cores reach the same part of their peak as those whose costs were "
-         "measured.")
+         "range. That range leaves out what is assumed: clock, memory bandwidth and network of the platform, and what "
+         "two threads of a core share. It is also assumed that its cores reach the same part of their peak as those "
+         "whose costs were measured.")
 
 
 def origins(out):
