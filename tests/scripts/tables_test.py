@@ -86,7 +86,7 @@ class Tables(unittest.TestCase):
         # +2, -1, +1 of 400: mean 0.00167, 4.303 x 0.003819 / sqrt 3 = 0.00949.
         self.assertIn("| 2 by 1 CPU, batch 8 | +0.002 (-0.008 to +0.011) |", text)
         self.assertIn("none of 2 differences between numbers of CPUs is shown", text)
-        self.assertIn("a difference is shown for batch 32 by 8, 2 CPUs", text)
+        self.assertIn("A difference is shown for batch 32 by 8, 2 CPUs", text)
         self.assertIn("Made on 2026-11-26 by commit abc1234. Photographs", text)
 
     def test_a_difference_between_numbers_of_cpus_is_said(self):
