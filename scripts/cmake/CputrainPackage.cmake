@@ -34,8 +34,12 @@ foreach(guide IN LISTS guides)
   get_filename_component(folder ${guide} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/${guide} DESTINATION ${CPUTRAIN_DOC}/${folder} COMPONENT cputrain)
 endforeach()
+# But for what scripts/tables leaves there besides, which the folders' .gitignore names.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/results DESTINATION ${CPUTRAIN_DOC} COMPONENT cputrain
-        PATTERN .gitignore EXCLUDE)
+        PATTERN .gitignore EXCLUDE
+        REGEX "/results/[^/]+/(accuracy|cells|clusters|sensitivity|lock|lock-extend|machine\\.json|plan\\.txt)$" EXCLUDE
+        REGEX "/results/[^/]+/(sweep\\.json|published-whole-cores/costs\\.json)$" EXCLUDE
+        REGEX "/report\\.(html|json|md|tex)$" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/datasets DESTINATION ${CPUTRAIN_DOC}/scripts COMPONENT cputrain
         USE_SOURCE_PERMISSIONS)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/zoo/samples/ DESTINATION ${CPUTRAIN_DATA}/models COMPONENT cputrain)

@@ -74,6 +74,13 @@ class Install(FolderTest):
         wanted = COMMON + (OF_SIMULATOR if SIMULATES else []) + (["lib/cputrain/libcputrain_cuda.so"] if PLUGIN else [])
         self.assertEqual([path for path in files_below(self.prefix) if not is_guide(path)], sorted(wanted))
 
+    @unittest.skipUnless(shutil.which("git") and os.path.exists(os.path.join(ROOT, ".git")), "no checkout, or no git")
+    def test_results_are_those_that_are_kept(self):
+        """What scripts/tables leaves besides, such as weights, would make packages ten times as large."""
+        kept = [path[len("results/"):] for path in run("git", "-C", ROOT, "ls-files", "results").splitlines()
+                if not path.endswith(".gitignore")]
+        self.assertEqual(files_below(os.path.join(self.prefix, "share", "doc", "cputrain", "results")), sorted(kept))
+
     def test_every_link_of_readme_and_guides_leads_to_a_file(self):
         names, dead = dead_links(os.path.join(self.prefix, "share", "doc", "cputrain"))
         self.assertIn("README.md", names)
