@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from cputrain.about import OPEN_MPI  # the major version that the program was built with
 
@@ -132,6 +133,8 @@ def main():
     if reason:
         if is_first_rank(environment):
             print(f"cputrain: {reason}", file=sys.stderr)
+        else:
+            time.sleep(1)  # mpirun ends all ranks when one has failed, the first one before it has said why
         return 2
     environment = {**with_library(environment, found), **own_path(sys.argv[0])}
     try:
