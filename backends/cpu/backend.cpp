@@ -9,8 +9,9 @@
 #include "backends/cpu/kernels/sum.h"
 #include "backends/cpu/kernels/update.h"
 #include "backends/cpu/limits.h"
-#include "backends/cpu/program.h"
 #include "backends/cpu/sparse/scatter.h"
+#include "backends/cpu/target.h"
+#include "compute/executor/executor.h"
 #include "core/error.h"
 
 namespace cputrain::cpu {
@@ -47,8 +48,8 @@ class CpuBackend final : public compute::Backend {
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
     check_bf16();
-    return std::make_unique<CpuProgram>(graph, options, arenas, options.threads.value_or(threads_),
-                                        kernels_);
+    return std::make_unique<compute::Executor>(
+        make_target(options, options.threads.value_or(threads_), kernels_), graph, options, arenas);
   }
 
   void on_threads(int count, const std::function<void(int)>& work) override {

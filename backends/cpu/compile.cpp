@@ -3,68 +3,67 @@
 #include <algorithm>
 #include <cassert>
 
-#include "backends/cpu/convolution/convolution_step.h"
-#include "backends/cpu/ops/batch_norm_step.h"
-#include "backends/cpu/ops/dense_step.h"
-#include "backends/cpu/ops/elementwise_steps.h"
-#include "backends/cpu/ops/input_step.h"
-#include "backends/cpu/ops/loss_step.h"
-#include "backends/cpu/ops/map_steps.h"
-#include "backends/cpu/ops/pool_step.h"
-#include "backends/cpu/ops/sharded_dense_step.h"
-#include "compute/graph_walk.h"
+#include "backends/cpu/convolution/convolution_op.h"
+#include "backends/cpu/ops/batch_norm_op.h"
+#include "backends/cpu/ops/dense_op.h"
+#include "backends/cpu/ops/elementwise_ops.h"
+#include "backends/cpu/ops/input_op.h"
+#include "backends/cpu/ops/loss_op.h"
+#include "backends/cpu/ops/pool_op.h"
+#include "backends/cpu/ops/sharded_dense_op.h"
+#include "backends/cpu/ops/sum_and_pad_ops.h"
+#include "compute/executor/graph_walk.h"
 #include "core/error.h"
 
 namespace cputrain::cpu {
 namespace {
 
-using TrackedMap = compute::TrackedMap<Map>;
+using compute::TrackedActivation;
 
-/// Makes the steps as it walks the nodes. A dense layer needs no flattened copy: it knows the
+/// Makes the operators as it walks the nodes. A dense layer needs no flattened copy: it knows the
 /// layout of what it reads.
-class StepMaker {
+class OpMaker {
  public:
-  StepMaker(const model::Graph& graph, const Planning& planning)
+  OpMaker(const model::Graph& graph, const Planning& planning)
       : planning_(planning), block_(preferred_block()), walk_(graph) {}
 
-  std::vector<std::unique_ptr<Step>> make() {
+  compute::OpList make() {
     input_layer_ = &std::get<model::Input>(walk_.node().layer);
-    const Map pixels = new_map({walk_.node().dst, 1}, false);
-    auto input = std::make_unique<InputStep>(planning_, walk_.node(), pixels);
-    input_step_ = input.get();
-    steps_.push_back(std::move(input));
-    for (walk_.advance(); !walk_.ended(); walk_.advance()) make_step();
-    assert(next_step() <= planning_.most_steps);
-    return std::move(steps_);
+    const Activation pixels = new_activation({walk_.node().dst, 1}, false);
+    auto input = std::make_unique<InputOp>(planning_, walk_.node(), pixels);
+    input_op_ = input.get();
+    list_.ops.push_back(std::move(input));
+    for (walk_.advance(); !walk_.ended(); walk_.advance()) make_op();
+    return std::move(list_);
   }
 
  private:
   const model::Graph::Node& node() const { return walk_.node(); }
-  int next_step() const { return static_cast<int>(steps_.size()); }
-  TrackedMap& input(std::size_t i = 0) { return walk_.input(i); }
+  int next_op() const { return static_cast<int>(list_.ops.size()); }
+  TrackedActivation& input(std::size_t i = 0) { return walk_.input(i); }
 
-  /// The map of the node's output, which the step made next will write.
-  Map new_map(const SampleLayout& layout, bool wants_diff) {
-    walk_.place(planning_.add_map(layout, wants_diff), next_step());
-    return walk_.newest().map;
+  /// Of the node's output, which the operator made next will write.
+  Activation new_activation(const compute::SampleLayout& layout, bool wants_diff) {
+    walk_.place(planning_.add_activation(layout, wants_diff), next_op());
+    return walk_.newest();
   }
 
-  /// The step made next reads the map.
-  Source read(TrackedMap& tracked) { return walk_.read(tracked, next_step()); }
+  /// The operator made next reads it.
+  Source read(TrackedActivation& tracked) { return walk_.read(tracked, next_op()); }
 
   bool small_max_pool_is_next() const {
     const auto* pool = walk_.only_next_is<model::MaxPool>();
     return pool && pool->size <= MaxPoolShape::kLargestSize;
   }
 
-  /// Steps that work channel by channel need the map's own shape.
+  /// Operators that work channel by channel need the map's own shape.
   void check_not_flattened(std::size_t i = 0) const {
     if (!walk_.reads_flattened(i)) return;
     fail(ExitCode::usage, "layer " + node().name + " reads a flattened map (the cpu backend lets " +
                               "dense layers, ReLU and dropout do that); use --backend reference");
   }
 
-  void make_step() {
+  void make_op() {
     const Shape read = walk_.src_shape();
     std::visit(Overloaded{
                    [&](const model::Convolution& l) {
@@ -79,8 +78,8 @@ class StepMaker {
                    [&](const model::GlobalAveragePool&) { pool(); },
                    [&](const model::BatchNorm&) { batch_norm(); },
                    [&](const model::Add&) { add(); },
-                   [&](const model::Relu&) { in_place<ReluStep>(); },
-                   [&](const model::Dropout&) { in_place<DropoutStep>(); },
+                   [&](const model::Relu&) { in_place<ReluOp>(); },
+                   [&](const model::Dropout&) { in_place<DropoutOp>(); },
                    [&](const model::Flatten&) { walk_.flatten(); },
                    [&](const model::SigmoidCrossEntropy&) { loss(); },
                    [&](const model::SoftmaxCrossEntropy&) { loss(); },
@@ -95,9 +94,9 @@ class StepMaker {
   void convolution(const model::Graph::Node& first, const model::PadAmount& rows,
                    const model::PadAmount& columns) {
     check_not_flattened();
-    TrackedMap& from = walk_.output_of(first.src.front());
+    TrackedActivation& from = walk_.output_of(first.src.front());
     ConvolutionBlock block{.convolution = &node(),
-                           .src_shape = from.map.layout.shape,
+                           .src_shape = from.layout.shape,
                            .rows = rows,
                            .columns = columns,
                            .macs = model::macs(node().layer, walk_.src_shape())};
@@ -114,15 +113,15 @@ class StepMaker {
     }
     if (from.producer == 0 && !from.shared && from.last_touch < 0) {
       block.image = input_layer_;
-      input_step_->leave_to_reader();
+      input_op_->leave_to_reader();
     }
     const Source src = read(from);
-    const bool wants_diff = src.map.wants_diff || !block.convolution->frozen;
-    const Map dst = new_map({node().dst, block_}, wants_diff);
+    const bool wants_diff = src.wants_diff || !block.convolution->frozen;
+    const Activation dst = new_activation({node().dst, block_}, wants_diff);
     walk_.newest().diff_changes = block.relu;
     walk_.newest().zeros_are_dead = block.relu || block.pooled_relu;
-    steps_.push_back(
-        std::make_unique<ConvolutionStep>(planning_, next_step(), block, src, dst, parameter_));
+    list_.ops.push_back(
+        std::make_unique<ConvolutionOp>(planning_, next_op(), block, src, dst, parameter_));
     parameter_ += block.convolution->parameters.size();
   }
 
@@ -138,34 +137,35 @@ class StepMaker {
       }
     }
     const Source src = read(input());
-    const Map dst = new_map({node().dst, src.map.layout.block}, src.map.wants_diff);
-    steps_.push_back(std::make_unique<PadStep>(planning_, next_step(), node(), src, dst));
+    const Activation dst = new_activation({node().dst, src.layout.block}, src.wants_diff);
+    list_.ops.push_back(std::make_unique<PadOp>(planning_, next_op(), node(), src, dst));
   }
 
   void batch_norm() {
     check_not_flattened();
     const model::Graph::Node& own = node();
-    TrackedMap& from = input();
+    TrackedActivation& from = input();
     const bool relu = walk_.only_next_is<model::Relu>() != nullptr;
     if (relu) walk_.advance();
     const Source src = read(from);
-    const Map dst = new_map(src.map.layout, src.map.wants_diff || !own.frozen);
+    const Activation dst = new_activation(src.layout, src.wants_diff || !own.frozen);
     walk_.newest().zeros_are_dead = relu;
-    steps_.push_back(
-        std::make_unique<BatchNormStep>(planning_, next_step(), own, relu, src, dst, parameter_));
+    list_.ops.push_back(
+        std::make_unique<BatchNormOp>(planning_, next_op(), own, relu, src, dst, parameter_));
     parameter_ += own.parameters.size();
   }
 
   void dense(const model::Dense& layer) {
     const bool zeros_are_dead = input().zeros_are_dead;
     const Source src = read(input());
-    const Map dst = new_map({{1, 1, layer.units}, 1}, src.map.wants_diff || !node().frozen);
+    const Activation dst =
+        new_activation({{1, 1, layer.units}, 1}, src.wants_diff || !node().frozen);
     if (layer.sharded) {
-      steps_.push_back(std::make_unique<ShardedDenseStep>(planning_, next_step(), node(), src, dst,
-                                                          parameter_, zeros_are_dead));
+      list_.ops.push_back(std::make_unique<ShardedDenseOp>(planning_, next_op(), node(), src, dst,
+                                                           parameter_, zeros_are_dead));
     } else {
-      steps_.push_back(std::make_unique<DenseStep>(planning_, next_step(), node(), src, dst,
-                                                   parameter_, zeros_are_dead));
+      list_.ops.push_back(std::make_unique<DenseOp>(planning_, next_op(), node(), src, dst,
+                                                    parameter_, zeros_are_dead));
     }
     parameter_ += node().parameters.size();
   }
@@ -176,29 +176,29 @@ class StepMaker {
     const bool zeros_are_dead =
         std::holds_alternative<model::MaxPool>(node().layer) && input().zeros_are_dead;
     const Source src = read(input());
-    const Map dst = new_map({node().dst, src.map.layout.block}, src.map.wants_diff);
+    const Activation dst = new_activation({node().dst, src.layout.block}, src.wants_diff);
     walk_.newest().zeros_are_dead = zeros_are_dead;
-    steps_.push_back(std::make_unique<PoolStep>(planning_, next_step(), node(), src, dst));
+    list_.ops.push_back(std::make_unique<PoolOp>(planning_, next_op(), node(), src, dst));
   }
 
   void add() {
     std::vector<std::size_t> inputs;
-    std::vector<AddStep::Part> parts;
+    std::vector<AddOp::Part> parts;
     bool wants_diff = false;
     for (std::size_t i = 0; i < node().src.size(); ++i) {
       check_not_flattened(i);
       inputs.push_back(walk_.input_index(i));
       parts.push_back({read(input(i))});
-      wants_diff |= parts.back().src.map.wants_diff;
-      check_same_memory(parts.front().src.map.layout, parts.back().src.map.layout);
+      wants_diff |= parts.back().src.wants_diff;
+      check_same_memory(parts.front().src.layout, parts.back().src.layout);
     }
-    const Map dst = new_map(parts.front().src.map.layout, wants_diff);
+    const Activation dst = new_activation(parts.front().src.layout, wants_diff);
     share_gradient(inputs, parts);
-    steps_.push_back(
-        std::make_unique<AddStep>(planning_, next_step(), node().name, std::move(parts), dst));
+    list_.ops.push_back(
+        std::make_unique<AddOp>(planning_, next_op(), node().name, std::move(parts), dst));
   }
 
-  void check_same_memory(const SampleLayout& a, const SampleLayout& b) const {
+  void check_same_memory(const compute::SampleLayout& a, const compute::SampleLayout& b) const {
     const bool vectors = a.shape.height == 1 && a.shape.width == 1 && !a.padded() && !b.padded();
     if (a.block == b.block || vectors) return;
     fail(ExitCode::usage, "layer " + node().name +
@@ -210,59 +210,62 @@ class StepMaker {
   /// made, and along the shortcuts of a residual network it is one for a whole stack. One part (the
   /// keeper) may have other readers, which add to the shared gradient, or be changed in place; then
   /// every other part must have been read by its own producer before that, on the way back.
-  void share_gradient(const std::vector<std::size_t>& inputs, std::vector<AddStep::Part>& parts) {
+  void share_gradient(const std::vector<std::size_t>& inputs, std::vector<AddOp::Part>& parts) {
     const auto changes = [&](std::size_t i) {
-      return walk_.map(inputs[i]).shared || walk_.map(inputs[i]).diff_changes;
+      return walk_.activation(inputs[i]).shared || walk_.activation(inputs[i]).diff_changes;
     };
     const auto may = [&](std::size_t i) {
-      return parts[i].src.map.wants_diff && !parts[i].src.adds &&
+      return parts[i].src.wants_diff && !parts[i].src.adds &&
              std::ranges::count(inputs, inputs[i]) == 1;
     };
     std::size_t keeper = 0;
     while (keeper < parts.size() && !(may(keeper) && changes(keeper))) ++keeper;
-    const int touched = keeper < parts.size() ? walk_.map(inputs[keeper]).last_touch : -1;
+    const int touched = keeper < parts.size() ? walk_.activation(inputs[keeper]).last_touch : -1;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const bool quiet = !changes(i) && walk_.map(inputs[i]).producer > touched;
+      const bool quiet = !changes(i) && walk_.activation(inputs[i]).producer > touched;
       parts[i].shares_diff = may(i) && (i == keeper || quiet);
       if (!parts[i].shares_diff) continue;
-      planning_.memory.merge(walk_.newest().map.diff, parts[i].src.map.diff);
+      planning_.memory.merge(walk_.newest().diff, parts[i].src.diff);
       walk_.newest().diff_changes |= changes(i);
       walk_.newest().last_touch =
-          std::max(walk_.newest().last_touch, walk_.map(inputs[i]).last_touch);
+          std::max(walk_.newest().last_touch, walk_.activation(inputs[i]).last_touch);
     }
   }
 
-  /// Only the map's single reader may change it; where there are others it changes a copy.
-  template <class S>
+  /// Only the single reader of an activation may change it; where there are others it changes a
+  /// copy.
+  template <class O>
   void in_place() {
     if (input().shared) {
       const Source src = read(input());
-      const Map copy = new_map(src.map.layout, src.map.wants_diff);
-      steps_.push_back(std::make_unique<AddStep>(planning_, next_step(), node().name + " (copy)",
-                                                 std::vector{AddStep::Part{src}}, copy));
+      const Activation copy = new_activation(src.layout, src.wants_diff);
+      list_.ops.push_back(std::make_unique<AddOp>(planning_, next_op(), node().name + " (copy)",
+                                                  std::vector{AddOp::Part{src}}, copy));
     }
-    TrackedMap& tracked = walk_.change_in_place(next_step());
-    tracked.zeros_are_dead |= std::is_same_v<S, ReluStep>;  // dropout's zeros are, too
-    steps_.push_back(std::make_unique<S>(planning_, next_step(), node(), tracked.map));
+    TrackedActivation& tracked = walk_.change_in_place(next_op());
+    tracked.zeros_are_dead |= std::is_same_v<O, ReluOp>;  // dropout's zeros are, too
+    list_.ops.push_back(std::make_unique<O>(planning_, next_op(), node(), tracked));
   }
 
   void loss() {
-    steps_.push_back(std::make_unique<LossStep>(planning_, next_step(), node(), input().map));
+    auto op = std::make_unique<LossOp>(planning_, next_op(), node(), input());
+    list_.loss = op.get();
+    list_.ops.push_back(std::move(op));
   }
 
   const Planning& planning_;
   int block_;
-  compute::GraphWalk<Map> walk_;
+  compute::GraphWalk walk_;
   std::size_t parameter_ = 0;
   const model::Input* input_layer_ = nullptr;
-  InputStep* input_step_ = nullptr;
-  std::vector<std::unique_ptr<Step>> steps_;
+  InputOp* input_op_ = nullptr;
+  compute::OpList list_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Step>> make_steps(const model::Graph& graph, const Planning& planning) {
-  return StepMaker(graph, planning).make();
+compute::OpList make_ops(const model::Graph& graph, const Planning& planning) {
+  return OpMaker(graph, planning).make();
 }
 
 }  // namespace cputrain::cpu

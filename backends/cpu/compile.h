@@ -1,15 +1,12 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
-#include "backends/cpu/ops/step.h"
+#include "backends/cpu/ops/op.h"
 #include "model/graph.h"
 
 namespace cputrain::cpu {
 
-/// The steps of a graph whose pools come before their ReLUs. Throws Error(usage) where a layer
+/// The operators of a graph whose pools come before their ReLUs. Throws Error(usage) where a layer
 /// reads a flattened map and cannot, naming it.
-std::vector<std::unique_ptr<Step>> make_steps(const model::Graph&, const Planning&);
+compute::OpList make_ops(const model::Graph&, const Planning&);
 
 }  // namespace cputrain::cpu

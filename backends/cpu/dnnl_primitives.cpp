@@ -29,10 +29,10 @@ auto checked(const char* what, const F& f) {
   }
 }
 
-dnnl::primitive_attr attributes(Activation activation = Activation::none) {
+dnnl::primitive_attr attributes(PostOp post_op = PostOp::none) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (activation == Activation::relu) {
+  if (post_op == PostOp::relu) {
     dnnl::post_ops ops;
 #if DNNL_VERSION_MAJOR >= 3
     ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
@@ -101,7 +101,7 @@ constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
 dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& context,
                                                        const ConvolutionProblem& problem,
-                                                       const Wish& wish, Activation activation) {
+                                                       const Wish& wish, PostOp post_op) {
   const ConvolutionDescs d(problem, Direction::forward, wish);
 #if DNNL_VERSION_MAJOR >= 3
   return {context.engine,
@@ -114,11 +114,11 @@ dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& contex
           d.strides,
           d.before,
           d.after,
-          attributes(activation)};
+          attributes(post_op)};
 #else
   return {{prop_kind::forward_training, kDirect, d.src, d.weights, d.bias, d.dst, d.strides,
            d.before, d.after},
-          attributes(activation),
+          attributes(post_op),
           context.engine};
 #endif
 }
@@ -135,16 +135,16 @@ Operation describe_convolution(const PrimitiveDesc& desc, dnnl::primitive primit
 }
 
 Operation make_forward(const DnnlContext& context, const ConvolutionProblem& problem,
-                       const Wish& wish, Activation activation) {
+                       const Wish& wish, PostOp post_op) {
   const ConvolutionDescs d(problem, Direction::forward, wish);
-  const auto desc = forward_desc(context, problem, wish, activation);
+  const auto desc = forward_desc(context, problem, wish, post_op);
   return describe_convolution(desc, dnnl::convolution_forward(desc), d, desc.weights_desc());
 }
 
 Operation make_backward_data(const DnnlContext& context, const ConvolutionProblem& problem,
                              const Wish& wish) {
   const ConvolutionDescs d(problem, Direction::backward_data, wish);
-  const auto forward = forward_desc(context, problem, wish, Activation::none);
+  const auto forward = forward_desc(context, problem, wish, PostOp::none);
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::convolution_backward_data::primitive_desc desc(context.engine, kDirect, d.src,
                                                              d.weights, d.dst, d.strides, d.before,
@@ -160,7 +160,7 @@ Operation make_backward_data(const DnnlContext& context, const ConvolutionProble
 Operation make_backward_weights(const DnnlContext& context, const ConvolutionProblem& problem,
                                 const Wish& wish) {
   const ConvolutionDescs d(problem, Direction::backward_weights, wish);
-  const auto forward = forward_desc(context, problem, wish, Activation::none);
+  const auto forward = forward_desc(context, problem, wish, PostOp::none);
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::convolution_backward_weights::primitive_desc desc(
       context.engine, kDirect, d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after,
@@ -251,9 +251,9 @@ DnnlContext make_dnnl_context() {
 int preferred_block() { return best_instruction_set() == InstructionSet::avx512 ? 16 : 8; }
 
 Operation convolution_forward(const DnnlContext& context, const ConvolutionProblem& problem,
-                              ConvolutionAlgorithm algorithm, Activation activation) {
+                              ConvolutionAlgorithm algorithm, PostOp post_op) {
   return with_fallback("convolution, forward", algorithm, [&](const Wish& wish) {
-    return make_forward(context, problem, wish, activation);
+    return make_forward(context, problem, wish, post_op);
   });
 }
 
@@ -313,7 +313,7 @@ Operation reorder(const DnnlContext& context, const memory::desc& from, const me
   });
 }
 
-memory::desc activation_desc(const SampleLayout& layout, int images, NumberType type) {
+memory::desc activation_desc(const compute::SampleLayout& layout, int images, NumberType type) {
   const Dims dims{images, layout.shape.channels, layout.shape.height, layout.shape.width};
   const auto tag = layout.block == 16  ? memory::format_tag::nChw16c
                    : layout.block == 8 ? memory::format_tag::nChw8c
@@ -321,18 +321,19 @@ memory::desc activation_desc(const SampleLayout& layout, int images, NumberType 
   return {dims, type, tag};
 }
 
-memory::desc channels_last_desc(const SampleLayout& layout, int images, NumberType type) {
+memory::desc channels_last_desc(const compute::SampleLayout& layout, int images, NumberType type) {
   const Dims dims{images, layout.shape.channels, layout.shape.height, layout.shape.width};
   return {dims, type, memory::format_tag::nhwc};
 }
 
-memory::desc blocked_kernel_desc(const SampleLayout& src, const SampleLayout& dst) {
+memory::desc blocked_kernel_desc(const compute::SampleLayout& src,
+                                 const compute::SampleLayout& dst) {
   using Tag = memory::format_tag;
   return {Dims{dst.shape.channels, src.shape.channels, 3, 3}, kFloat,
           src.block == 16 ? Tag::OIhw16i16o : Tag::OIhw8i8o};
 }
 
-memory::desc image_kernel_desc(const SampleLayout& dst) {
+memory::desc image_kernel_desc(const compute::SampleLayout& dst) {
   using Tag = memory::format_tag;
   return {Dims{dst.shape.channels, 3, 3, 3}, kFloat, dst.block == 16 ? Tag::Ohwi16o : Tag::Ohwi8o};
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/kernels/sample_layout.h"
+#include "compute/executor/sample_layout.h"
 #include "model/layer.h"
 
 /// Everything that differs between oneDNN's versions 2 and 3, and the one checked way into the
@@ -42,7 +42,7 @@ enum class Direction { forward, backward_data, backward_weights };
 
 struct ConvolutionProblem {
   int images;
-  SampleLayout src, dst;
+  compute::SampleLayout src, dst;
   int kernel, stride;
   model::PadAmount rows, columns;
   bool bias;
@@ -50,14 +50,14 @@ struct ConvolutionProblem {
 /// bf16: of factors that are rounded to 16-bit brain floats; products are added as floats, and what
 /// comes out is float.
 enum class ConvolutionAlgorithm { direct, bf16 };
-enum class Activation { none, relu };
+enum class PostOp { none, relu };
 
 /// The library chooses the layout of the weights. Maps lie as the problem says, or channels-last
 /// where the library multiplies bf16 in tiles (AMX) or has no other fast kernel; `src` and `dst` of
 /// the operation tell. Where the library has no kernel for the problem by the algorithm that is
 /// asked for, the operation is a direct one of floats.
 Operation convolution_forward(const DnnlContext&, const ConvolutionProblem&, ConvolutionAlgorithm,
-                              Activation);
+                              PostOp);
 Operation convolution_backward_data(const DnnlContext&, const ConvolutionProblem&,
                                     ConvolutionAlgorithm);
 Operation convolution_backward_weights(const DnnlContext&, const ConvolutionProblem&,
@@ -65,7 +65,7 @@ Operation convolution_backward_weights(const DnnlContext&, const ConvolutionProb
 
 struct PoolProblem {
   int images;
-  SampleLayout src, dst;
+  compute::SampleLayout src, dst;
   int height, width;  ///< of a window
   int stride;
   model::PadAmount rows, columns;
@@ -80,15 +80,17 @@ Operation pool_backward(const DnnlContext&, const PoolProblem&, PoolKind);
 Operation reorder(const DnnlContext&, const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
 using NumberType = dnnl::memory::data_type;
-dnnl::memory::desc activation_desc(const SampleLayout&, int images, NumberType = NumberType::f32);
+dnnl::memory::desc activation_desc(const compute::SampleLayout&, int images,
+                                   NumberType = NumberType::f32);
 /// Without padding: a pixel's channels side by side.
-dnnl::memory::desc channels_last_desc(const SampleLayout&, int images,
+dnnl::memory::desc channels_last_desc(const compute::SampleLayout&, int images,
                                       NumberType = NumberType::f32);
 dnnl::memory::desc vector_desc(int size);
 /// A 3 x 3 kernel as [out / b][in / b][tap][b in][b out] (OIhw16i16o), b being the maps' block.
-dnnl::memory::desc blocked_kernel_desc(const SampleLayout& src, const SampleLayout& dst);
+dnnl::memory::desc blocked_kernel_desc(const compute::SampleLayout& src,
+                                       const compute::SampleLayout& dst);
 /// One of an image's three colours, as [out / b][tap][colour][b out] (Ohwi16o).
-dnnl::memory::desc image_kernel_desc(const SampleLayout& dst);
+dnnl::memory::desc image_kernel_desc(const compute::SampleLayout& dst);
 /// Keras' order of a kernel: height, width, in, out.
 dnnl::memory::desc keras_kernel_desc(int kernel, int in, int out);
 

@@ -3,15 +3,12 @@
 #include <cstddef>
 #include <memory>
 
+#include "system/shared_block.h"
+
 namespace cputrain::cpu {
 
-struct HugeMemoryDeleter {
-  std::size_t bytes;
-  void operator()(std::byte*) const;
-};
 /// Zeros straight from the operating system, for which it is asked to use huge pages; memory that
-/// is never touched is never resident. Null for 0 bytes. Throws Error(internal).
-using HugeMemory = std::unique_ptr<std::byte, HugeMemoryDeleter>;
-HugeMemory allocate_huge(std::size_t bytes);
+/// is never touched is never resident. Throws Error(internal).
+std::unique_ptr<system::SharedBlock> allocate_huge(std::size_t bytes);
 
 }  // namespace cputrain::cpu

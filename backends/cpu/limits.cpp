@@ -121,8 +121,8 @@ double measure_triad(const compute::Together& together) {
       std::clamp(4 * static_cast<std::size_t>(std::max(cache, 0L)), kLeast, kMost);
   const std::size_t bytes = all / static_cast<std::size_t>(together.processes) / 64 * 64;
   const std::size_t n = bytes / sizeof(double);
-  const HugeMemory memory = allocate_huge(3 * bytes);
-  auto* a = reinterpret_cast<double*>(memory.get());
+  const auto memory = allocate_huge(3 * bytes);
+  auto* a = reinterpret_cast<double*>(memory->bytes().data());
   double *b = a + n, *c = b + n;
   parallel_ranges(n, [&](std::size_t begin, std::size_t end) {  // first touch, as it will be used
     std::fill(a + begin, a + end, 0.0);

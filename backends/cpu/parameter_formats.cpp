@@ -9,7 +9,7 @@
 namespace cputrain::cpu {
 namespace {
 
-class KernelFormat final : public ParameterFormat {
+class KernelFormat final : public compute::ParameterFormat {
  public:
   KernelFormat(const dnnl::memory::desc& stored, int kernel, int in, int out)
       : context_(make_dnnl_context()),
@@ -29,11 +29,11 @@ class KernelFormat final : public ParameterFormat {
     }
     return 0;
   }
-  void to_keras(const float* stored, float* keras) const override {
-    convert(stored_, stored, keras_, keras);
+  void to_canonical(std::span<const float> stored, std::span<float> canonical) const override {
+    convert(stored_, stored.data(), keras_, canonical.data());
   }
-  void from_keras(const float* keras, float* stored) const override {
-    convert(keras_, keras, stored_, stored);
+  void from_canonical(std::span<const float> canonical, std::span<float> stored) const override {
+    convert(keras_, canonical.data(), stored_, stored.data());
   }
 
  private:
@@ -53,45 +53,45 @@ class KernelFormat final : public ParameterFormat {
   dnnl::memory::dims extents_;
 };
 
-class RowsFormat final : public ParameterFormat {
+class RowsFormat final : public compute::ParameterFormat {
  public:
-  RowsFormat(const SampleLayout& src, std::size_t out, std::optional<compute::Factors> factors)
+  RowsFormat(const compute::SampleLayout& src, std::size_t out,
+             std::optional<compute::Factors> factors)
       : src_(src), out_(out), factors_(factors) {}
 
   std::size_t stored() const override { return src_.size() * out_; }
-  std::size_t panel() const override { return 0; }
   std::optional<compute::Factors> factors() const override { return factors_; }
-  void to_keras(const float* stored, float* keras) const override {
+  void to_canonical(std::span<const float> stored, std::span<float> canonical) const override {
     for (std::size_t row = 0; row < src_.shape.size(); ++row) {
-      std::copy_n(stored + src_.position(row) * out_, out_, keras + row * out_);
+      std::copy_n(stored.data() + src_.position(row) * out_, out_, canonical.data() + row * out_);
     }
   }
-  void from_keras(const float* keras, float* stored) const override {
-    if (src_.padded()) std::fill_n(stored, this->stored(), 0.0f);
+  void from_canonical(std::span<const float> canonical, std::span<float> stored) const override {
+    if (src_.padded()) std::ranges::fill(stored, 0.0f);
     for (std::size_t row = 0; row < src_.shape.size(); ++row) {
-      std::copy_n(keras + row * out_, out_, stored + src_.position(row) * out_);
+      std::copy_n(canonical.data() + row * out_, out_, stored.data() + src_.position(row) * out_);
     }
   }
 
  private:
-  SampleLayout src_;
+  compute::SampleLayout src_;
   std::size_t out_;
   std::optional<compute::Factors> factors_;
 };
 
 }  // namespace
 
-std::unique_ptr<ParameterFormat> make_kernel_format(const dnnl::memory::desc& stored, int kernel,
-                                                    int in, int out) {
+std::unique_ptr<compute::ParameterFormat> make_kernel_format(const dnnl::memory::desc& stored,
+                                                             int kernel, int in, int out) {
   return std::make_unique<KernelFormat>(stored, kernel, in, out);
 }
 
-std::unique_ptr<ParameterFormat> make_rows_format(const SampleLayout& src, std::size_t out,
-                                                  std::optional<compute::Factors> factors) {
+std::unique_ptr<compute::ParameterFormat> make_rows_format(
+    const compute::SampleLayout& src, std::size_t out, std::optional<compute::Factors> factors) {
   return std::make_unique<RowsFormat>(src, out, factors);
 }
 
-std::unique_ptr<ParameterFormat> make_vector_format(std::size_t size) {
+std::unique_ptr<compute::ParameterFormat> make_vector_format(std::size_t size) {
   return make_rows_format({{1, 1, 1}, 1}, size);  // one row
 }
 

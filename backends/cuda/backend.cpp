@@ -8,7 +8,8 @@
 #include "backends/cuda/kernels/updates.h"
 #include "backends/cuda/limits.h"
 #include "backends/cuda/memory.h"
-#include "backends/cuda/program.h"
+#include "backends/cuda/target.h"
+#include "compute/executor/executor.h"
 #include "core/error.h"
 #include "optim/update_math.h"
 
@@ -42,8 +43,8 @@ class CudaBackend final : public compute::Backend {
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
-    return std::make_unique<CudaProgram>(
-        ProgramDevice{device_, properties_.multiprocessors, stream_, memory_}, graph, options,
+    return std::make_unique<compute::Executor>(
+        make_target({device_, properties_.multiprocessors, stream_, memory_}), graph, options,
         arenas);
   }
 

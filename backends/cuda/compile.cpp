@@ -5,20 +5,22 @@
 #include "backends/cuda/ops/convolution_op.h"
 #include "backends/cuda/ops/elementwise_ops.h"
 #include "backends/cuda/ops/input_op.h"
+#include "backends/cuda/ops/loss_op.h"
 #include "backends/cuda/ops/pool_op.h"
+#include "compute/executor/graph_walk.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {
 namespace {
 
-/// Makes the ops as it walks the nodes.
+/// Makes the operators as it walks the nodes.
 class OpMaker {
  public:
   OpMaker(const model::Graph& graph, const Planning& planning)
       : planning_(planning), walk_(graph) {}
 
-  OpList make() {
-    const Map pixels = new_map(walk_.node().dst, false);
+  compute::OpList make() {
+    const Activation pixels = new_activation(walk_.node().dst, false);
     list_.ops.push_back(std::make_unique<InputOp>(planning_, walk_.node(), pixels));
     for (walk_.advance(); !walk_.ended(); walk_.advance()) make_op();
     return std::move(list_);
@@ -29,11 +31,11 @@ class OpMaker {
   int next_op() const { return static_cast<int>(list_.ops.size()); }
   Source read_input() { return walk_.read(walk_.input(), next_op()); }
 
-  /// The map of the node's output, which the op made next will write.
-  Map new_map(const Shape& shape, bool wants_diff) {
+  /// Of the node's output, which the operator made next will write.
+  Activation new_activation(const Shape& shape, bool wants_diff) {
     check_positions(shape);
-    walk_.place(planning_.add_map(shape, wants_diff), next_op());
-    return walk_.newest().map;
+    walk_.place(planning_.add_activation(channels_last(shape), wants_diff), next_op());
+    return walk_.newest();
   }
 
   void check_positions(const Shape& shape) const {
@@ -72,7 +74,7 @@ class OpMaker {
                      node().name, model::type_name(node().layer)));
   }
 
-  /// Most ops need the map's own shape.
+  /// Most operators need the map's own shape.
   void check_not_flattened() const {
     if (!walk_.reads_flattened()) return;
     fail(ExitCode::usage,
@@ -83,7 +85,7 @@ class OpMaker {
 
   void convolution() {
     const Source src = read_input();
-    const Map dst = new_map(node().dst, src.map.wants_diff || !node().frozen);
+    const Activation dst = new_activation(node().dst, src.wants_diff || !node().frozen);
     list_.ops.push_back(
         std::make_unique<ConvolutionOp>(planning_, next_op(), node(), src, dst, parameter_));
     parameter_ += node().parameters.size();
@@ -102,15 +104,15 @@ class OpMaker {
   void pool() {
     check_not_flattened();
     const Source src = read_input();
-    const Map dst = new_map(node().dst, src.map.wants_diff);
+    const Activation dst = new_activation(node().dst, src.wants_diff);
     list_.ops.push_back(std::make_unique<PoolOp>(planning_, next_op(), node(), src, dst));
   }
 
   template <class O>
   void in_place() {
     if (walk_.input().shared) refuse_branch();
-    const Map map = walk_.change_in_place(next_op()).map;
-    list_.ops.push_back(std::make_unique<O>(planning_, next_op(), node(), map));
+    const Activation activation = walk_.change_in_place(next_op());
+    list_.ops.push_back(std::make_unique<O>(planning_, next_op(), node(), activation));
   }
 
   [[noreturn]] void refuse_branch() const {
@@ -122,26 +124,21 @@ class OpMaker {
 
   void loss() {
     check_not_flattened();
-    auto op = std::make_unique<LossOp>(planning_, next_op(), node(), walk_.input().map);
+    auto op = std::make_unique<LossOp>(planning_, next_op(), node(), walk_.input());
     list_.loss = op.get();
     list_.ops.push_back(std::move(op));
   }
 
   const Planning& planning_;
-  compute::GraphWalk<Map> walk_;
+  compute::GraphWalk walk_;
   std::size_t parameter_ = 0;
-  OpList list_;
+  compute::OpList list_;
 };
 
 }  // namespace
 
-OpList make_ops(const model::Graph& graph, const Planning& planning) {
-  OpList list = OpMaker(graph, planning).make();
-  if (!list.loss) {
-    fail(ExitCode::usage, "the model ends in " + graph.back().name +
-                              " (training and evaluation need a loss); end it in a cross-entropy");
-  }
-  return list;
+compute::OpList make_ops(const model::Graph& graph, const Planning& planning) {
+  return OpMaker(graph, planning).make();
 }
 
 }  // namespace cputrain::cuda

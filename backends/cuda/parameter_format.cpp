@@ -6,24 +6,22 @@ namespace cputrain::cuda {
 
 /// Calls both(stored, canonical) with the two places of every number.
 template <class Visit>
-void ParameterFormat::visit(const Visit& both) const {
-  const std::size_t each = row() / positions_;
+void OutputsFirst::visit(const Visit& both) const {
+  const std::size_t each = columns() / positions_;
   for (std::size_t o = 0; o < out_; ++o) {
     for (std::size_t p = 0; p < positions_; ++p) {
       for (std::size_t i = 0; i < in_; ++i) {
-        both(o * row() + p * each + i, (p * in_ + i) * out_ + o);
+        both(o * columns() + p * each + i, (p * in_ + i) * out_ + o);
       }
     }
   }
 }
 
-void ParameterFormat::to_canonical(std::span<const float> stored,
-                                   std::span<float> canonical) const {
+void OutputsFirst::to_canonical(std::span<const float> stored, std::span<float> canonical) const {
   visit([&](std::size_t here, std::size_t there) { canonical[there] = stored[here]; });
 }
 
-void ParameterFormat::from_canonical(std::span<const float> canonical,
-                                     std::span<float> stored) const {
+void OutputsFirst::from_canonical(std::span<const float> canonical, std::span<float> stored) const {
   std::ranges::fill(stored, 0.0f);
   visit([&](std::size_t here, std::size_t there) { stored[here] = canonical[there]; });
 }

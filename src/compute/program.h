@@ -4,13 +4,13 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "compute/layer_time.h"
 #include "compute/memory.h"
 #include "compute/parameters.h"
 #include "compute/tally.h"
+#include "compute/tuner.h"
 
 namespace cputrain::compute {
 
@@ -81,18 +81,8 @@ class Program {
   /// CompileOptions::times_layers asked for them; else they may be 0, where taking them costs time.
   virtual std::vector<LayerTime> layer_times() const = 0;
 
-  /// Some programs use the algorithms that they know in turn for the first training passes, and
-  /// then those that were quickest. What was found is returned once, when all have been tried;
-  /// otherwise nothing is.
-  virtual std::string take_findings() { return {}; }
-  /// Uses what a program of the same graph has found, that of another rank, so that all are alike,
-  /// or of an earlier process. A text that no such program can have found is left alone.
-  virtual void use_findings(std::string_view) {}
-  /// What it used last of these; empty: nothing yet.
-  virtual std::string findings() const { return {}; }
-  virtual bool trying() const { return false; }
-  /// Begins anew, since activations change as training goes on.
-  virtual void try_again() {}
+  /// Which of several methods compute it, where there are several.
+  virtual Tuner& tuner() { return one_method_; }
 
   /// Bytes of activations, workspaces and scratchpads that the program allocated, with this rank's
   /// part of what ranks share; in the backend's memory.
@@ -100,6 +90,9 @@ class Program {
 
   /// Seconds that passes spent waiting for other ranks of the node since the program was made.
   virtual double waited() const { return 0; }
+
+ private:
+  Tuner one_method_;
 };
 
 /// How parameters lie in the arena, as a number: programs whose numbers differ (other instruction

@@ -138,7 +138,9 @@ void TimedWorker::train(int trainings) {
     kept_.push_back(std::make_unique<system::Pages>(weights_.bytes().size()));
     std::ranges::copy(weights_.bytes(), kept_.back()->bytes().begin());
   }
-  programs_.back()->try_again();  // it has tried algorithms with weights that had hardly learnt
+  programs_.back()
+      ->tuner()
+      .try_again();  // it has tried algorithms with weights that had hardly learnt
 }
 
 void TimedWorker::use_weights(const TimedWorker& trained, int kept) {
@@ -154,10 +156,10 @@ void TimedWorker::use_weights(const TimedWorker& trained, int kept) {
 double TimedWorker::warm_up(std::size_t size) {
   constexpr int kMost = 64;
   compute::Program& program = *programs_[size];
-  for (int i = 0; i < kMost && program.trying(); ++i) {
+  for (int i = 0; i < kMost && program.tuner().trying(); ++i) {
     next_pass(size, compute::Accumulate::overwrite);
-    if (const std::string found = program.take_findings(); !found.empty()) {
-      program.use_findings(found);
+    if (const std::string found = program.tuner().take_findings(); !found.empty()) {
+      program.tuner().use_findings(found);
     }
   }
   next_pass(size, compute::Accumulate::overwrite);

@@ -82,7 +82,7 @@ const Progress& Course::timed() {
 const Progress& Course::whole() {
   progress.plateau = parts.learning_rate.plateau();
   progress.last_rate = parts.optimizer.last_rate();
-  progress.findings = parts.program.trying() ? "" : parts.program.findings();
+  progress.findings = parts.program.tuner().trying() ? "" : parts.program.tuner().findings();
   return timed();
 }
 
@@ -101,7 +101,7 @@ Epoch::Epoch(Course& course)
                                 plan_.steps(), begun().steps});
   if (begun().steps < plan_.steps()) course_.parts.batches.seek(epoch_ - 1, begun().steps);
   // What goes on computes as it did before it was stopped, or tries as at a start.
-  if (is_new && tries_again(epoch_)) course_.parts.program.try_again();
+  if (is_new && tries_again(epoch_)) course_.parts.program.tuner().try_again();
   course_.begin_epoch();
 }
 
@@ -217,7 +217,7 @@ logging::EpochRecord Epoch::close() {
                               .budget = made.budget,
                               .settled = made.settled,
                               .skipped = made.skipped,
-                              .kernels = parts.program.findings()};
+                              .kernels = parts.program.tuner().findings()};
   // A sum of nothing is no loss of nothing.
   if (made.skipped > 0 && made.train.images == 0) {
     record.train.loss = std::numeric_limits<double>::quiet_NaN();

@@ -54,7 +54,7 @@ struct Progress {
   Patience patience{};
   std::optional<logging::TimeToAccuracy> reached{};
   std::vector<std::uint64_t> left_out{};  ///< steps, from 1, that a rollback goes on without
-  /// How the program computes, where it measured that (compute::Program::findings()); empty: it
+  /// How the program computes, where it measured that (compute::Tuner::findings()); empty: it
   /// was still trying, or has nothing to try.
   std::string findings{};
 };

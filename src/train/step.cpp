@@ -17,7 +17,7 @@ namespace {
 /// be the quickest are then used by all. `result.trying` comes as what this rank's program did.
 void agree(comm::Communicator& communicator, compute::Program& program, StepResult& result) {
   const bool leads = communicator.rank() == 0;
-  const std::string findings = program.take_findings();
+  const std::string findings = program.tuner().take_findings();
   double stop = result.stop, checkpoint = leads && result.checkpoint;
   double trying = leads && result.trying, found = leads && !findings.empty();
   const auto [loss, correct, images, among_five, ranked] = result.tally.sums();
@@ -26,7 +26,7 @@ void agree(comm::Communicator& communicator, compute::Program& program, StepResu
   result.stop = stop > 0;
   result.checkpoint = checkpoint > 0;
   result.trying = trying > 0;
-  if (found > 0) program.use_findings(communicator.gather(findings).front());
+  if (found > 0) program.tuner().use_findings(communicator.gather(findings).front());
 }
 
 /// A place for faults, of which a step has each once.
@@ -131,7 +131,7 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
   const system::Stopwatch whole;
   StepResult result;
   parts.timeline.begin_step(todo.step + 1);
-  result.trying = parts.program.trying();  // asked before: trials may end within the step
+  result.trying = parts.program.tuner().trying();  // asked before: trials may end within the step
   compute_gradients(parts, todo, result);
   if (!result.lost_input.empty()) return result;
 

@@ -1,4 +1,4 @@
-#include "compute/memory_plan.h"
+#include "compute/executor/memory_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -54,11 +54,7 @@ class LockedProgram final : public compute::Program {
     program_->from_canonical(parameter, values, arena);
   }
   std::vector<compute::LayerTime> layer_times() const override { return program_->layer_times(); }
-  std::string take_findings() override { return program_->take_findings(); }
-  void use_findings(std::string_view text) override { program_->use_findings(text); }
-  std::string findings() const override { return program_->findings(); }
-  bool trying() const override { return program_->trying(); }
-  void try_again() override { program_->try_again(); }
+  compute::Tuner& tuner() override { return program_->tuner(); }
   std::size_t workspace_bytes() const override { return program_->workspace_bytes(); }
   double waited() const override { return program_->waited(); }
 

@@ -20,7 +20,7 @@ std::optional<std::size_t> KernelCopies::copy_for(const Planning& planning,
   return copies_.size() - 1;
 }
 
-void KernelCopies::bind(const Bindings& bindings, float* arena_kernel) {
+void KernelCopies::bind(const DnnlBindings& bindings, float* arena_kernel) {
   arena_kernel_ = arena_kernel;
   for (Copy& copy : copies_) {
     copy.data = bindings.at(copy.block);
@@ -61,12 +61,12 @@ bool winograd_pays(const ConvolutionPlace& place, int images) {
 ConvolutionOperations make_operations(const Planning& planning, const ConvolutionPlace& place,
                                       int images, ConvolutionMethod method) {
   const ConvolutionProblem problem = problem_of(place, images);
-  const auto activation = place.block.relu ? Activation::relu : Activation::none;
+  const auto post_op = place.block.relu ? PostOp::relu : PostOp::none;
   const auto algorithm =
       method == ConvolutionMethod::bf16 ? ConvolutionAlgorithm::bf16 : ConvolutionAlgorithm::direct;
   const auto make = [&](Direction direction) {
     if (method == ConvolutionMethod::winograd && winograd_pays(problem, direction)) {
-      return winograd_operation(problem, direction, activation, planning.threads);
+      return winograd_operation(problem, direction, post_op, planning.threads);
     }
     switch (direction) {
       case Direction::backward_data:
@@ -74,7 +74,7 @@ ConvolutionOperations make_operations(const Planning& planning, const Convolutio
       case Direction::backward_weights:
         return convolution_backward_weights(planning.dnnl, problem, algorithm);
       default:
-        return convolution_forward(planning.dnnl, problem, algorithm, activation);
+        return convolution_forward(planning.dnnl, problem, algorithm, post_op);
     }
   };
   ConvolutionOperations made{.problem = problem,
@@ -106,18 +106,18 @@ void MapCopy::plan(const Planning& planning, int images, const dnnl::memory::des
   block_ = block;
 }
 
-std::byte* MapCopy::data(const Bindings& bindings) const {
+std::byte* MapCopy::data(const DnnlBindings& bindings) const {
   assert(block_);
   return bindings.at<std::byte>(*block_);
 }
 
-Call::Argument MapCopy::argument(const Bindings& bindings, int name, int images,
+Call::Argument MapCopy::argument(const DnnlBindings& bindings, int name, int images,
                                  const dnnl::memory::desc& wanted, float* ours) const {
   if (!needed(images, wanted)) return {name, wanted, ours};
   return {name, wanted, data(bindings)};
 }
 
-Call MapCopy::fill(const Bindings& bindings, int images, const dnnl::memory::desc& wanted,
+Call MapCopy::fill(const DnnlBindings& bindings, int images, const dnnl::memory::desc& wanted,
                    float* ours) const {
   if (!needed(images, wanted)) return {};
   const dnnl::memory::desc desc = activation_desc(layout_, images);
@@ -125,7 +125,7 @@ Call MapCopy::fill(const Bindings& bindings, int images, const dnnl::memory::des
               {{DNNL_ARG_FROM, desc, ours}, {DNNL_ARG_TO, wanted, data(bindings)}});
 }
 
-Call MapCopy::drain(const Bindings& bindings, int images, const dnnl::memory::desc& wanted,
+Call MapCopy::drain(const DnnlBindings& bindings, int images, const dnnl::memory::desc& wanted,
                     float* ours) const {
   if (!needed(images, wanted)) return {};
   const dnnl::memory::desc desc = activation_desc(layout_, images);

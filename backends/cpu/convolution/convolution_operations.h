@@ -25,7 +25,7 @@ class KernelCopies {
 
   /// Index of the copy in this layout, made when first asked for; none if the arena has it.
   std::optional<std::size_t> copy_for(const Planning&, const dnnl::memory::desc&);
-  void bind(const Bindings&, float* arena_kernel);
+  void bind(const DnnlBindings&, float* arena_kernel);
   /// The kernel in the layout of copy `index`, or in the arena.
   float* kernel(std::optional<std::size_t> index) const;
   void refresh(std::size_t index) const { copies_[index].call.run(); }
@@ -59,7 +59,7 @@ ConvolutionOperations make_operations(const Planning&, const ConvolutionPlace&, 
 /// not ours: of bf16, or channels-last.
 class MapCopy {
  public:
-  explicit MapCopy(const SampleLayout& layout) : layout_(layout) {}
+  explicit MapCopy(const compute::SampleLayout& layout) : layout_(layout) {}
 
   /// Whether a piece of so many images must be copied into the wanted form.
   bool needed(int images, const dnnl::memory::desc& wanted) const;
@@ -67,16 +67,16 @@ class MapCopy {
   /// time. None where none is needed.
   void plan(const Planning&, int images, const dnnl::memory::desc& wanted, int time);
   /// What a primitive is given for a piece that lies at `ours`: the copy, or that itself.
-  Call::Argument argument(const Bindings&, int name, int images, const dnnl::memory::desc& wanted,
-                          float* ours) const;
+  Call::Argument argument(const DnnlBindings&, int name, int images,
+                          const dnnl::memory::desc& wanted, float* ours) const;
   /// What fills the copy from the piece, and the piece from the copy; nothing where there is none.
-  Call fill(const Bindings&, int images, const dnnl::memory::desc& wanted, float* ours) const;
-  Call drain(const Bindings&, int images, const dnnl::memory::desc& wanted, float* ours) const;
+  Call fill(const DnnlBindings&, int images, const dnnl::memory::desc& wanted, float* ours) const;
+  Call drain(const DnnlBindings&, int images, const dnnl::memory::desc& wanted, float* ours) const;
   /// Where copies are made; only where one was planned.
-  std::byte* data(const Bindings&) const;
+  std::byte* data(const DnnlBindings&) const;
 
  private:
-  SampleLayout layout_;
+  compute::SampleLayout layout_;
   std::optional<compute::MemoryPlan::Block> block_;
 };
 

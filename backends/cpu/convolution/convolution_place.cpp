@@ -3,8 +3,9 @@
 namespace cputrain::cpu {
 namespace {
 
-std::optional<MaxPoolShape> pool_shape(const ConvolutionBlock& block, const SampleLayout& src,
-                                       const SampleLayout& dst) {
+std::optional<MaxPoolShape> pool_shape(const ConvolutionBlock& block,
+                                       const compute::SampleLayout& src,
+                                       const compute::SampleLayout& dst) {
   if (!block.pool) return std::nullopt;
   const auto& layer = std::get<model::MaxPool>(block.pool->layer);
   return MaxPoolShape{src,
@@ -18,14 +19,13 @@ std::optional<MaxPoolShape> pool_shape(const ConvolutionBlock& block, const Samp
 
 }  // namespace
 
-ConvolutionPlace place_convolution(const Planning& planning, int step,
-                                   const ConvolutionBlock& block, const Source& src, const Map& dst,
+ConvolutionPlace place_convolution(const Planning& planning, int op, const ConvolutionBlock& block,
+                                   const Source& src, const Activation& dst,
                                    std::size_t first_parameter) {
-  const SampleLayout wide{block.convolution->dst, dst.layout.block};
-  ConvolutionPlace place{.step = step,
+  const compute::SampleLayout wide{block.convolution->dst, dst.layout.block};
+  ConvolutionPlace place{.op = op,
                          .block = block,
-                         .source = src,
-                         .src = src.map,
+                         .src = src,
                          .dst = dst,
                          .wide = wide,
                          .pool = pool_shape(block, wide, dst.layout),
@@ -35,8 +35,8 @@ ConvolutionPlace place_convolution(const Planning& planning, int step,
                          .learns = planning.training() && !block.convolution->frozen};
   if (place.pool && dst.wants_diff) {
     const std::size_t bytes = dst.layout.size() * static_cast<std::size_t>(planning.largest());
-    place.winners = planning.memory.add(bytes, planning.forward_time(step));
-    planning.memory.use(place.winners, planning.backward_time(step));
+    place.winners = planning.memory.add(bytes, planning.forward_time(op));
+    planning.memory.use(place.winners, planning.backward_time(op));
   }
   return place;
 }

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "backends/cpu/kernels/max_pool.h"
-#include "backends/cpu/ops/step.h"
+#include "backends/cpu/ops/op.h"
 
 namespace cputrain::cpu {
 
@@ -22,11 +22,11 @@ struct ConvolutionBlock {
 
 /// A block in a program: what it reads and writes, and when.
 struct ConvolutionPlace {
-  int step;
+  int op;
   ConvolutionBlock block;
-  Source source;
-  Map src, dst;
-  SampleLayout wide;  ///< of the convolution's output
+  Source src;
+  Activation dst;
+  compute::SampleLayout wide;  ///< of the convolution's output
   std::optional<MaxPoolShape> pool;
   compute::MemoryPlan::Block winners;  ///< of the pool, where there is a way back
   std::size_t first_parameter;
@@ -39,8 +39,9 @@ struct ConvolutionPlace {
 };
 
 /// Plans memory for the winners, too.
-ConvolutionPlace place_convolution(const Planning&, int step, const ConvolutionBlock&,
-                                   const Source& src, const Map& dst, std::size_t first_parameter);
+ConvolutionPlace place_convolution(const Planning&, int op, const ConvolutionBlock&,
+                                   const Source& src, const Activation& dst,
+                                   std::size_t first_parameter);
 
 /// Where the time of a block goes.
 struct ConvolutionTimes {

@@ -15,7 +15,7 @@ void note(std::vector<std::size_t>& list, std::optional<std::size_t> index) {
 
 std::size_t floats(const dnnl::memory::desc& desc) { return desc.get_size() / sizeof(float); }
 
-std::size_t start(const SampleLayout& layout, const Piece& piece) {
+std::size_t start(const compute::SampleLayout& layout, const Piece& piece) {
   return layout.size() * static_cast<std::size_t>(piece.first);
 }
 
@@ -41,8 +41,8 @@ PiecewiseConvolution::PiecewiseConvolution(const Planning& planning, const Convo
 void PiecewiseConvolution::set_kernel_layout(const Planning& planning,
                                              const dnnl::memory::desc& layout) {
   kernel_layout_ = layout;
-  forward_copies_.emplace(layout, planning.forward_time(place_.step));
-  data_copies_.emplace(layout, planning.backward_time(place_.step));
+  forward_copies_.emplace(layout, planning.forward_time(place_.op));
+  data_copies_.emplace(layout, planning.backward_time(place_.op));
 }
 
 /// Weights lie in the arena as floats, whatever is computed with.
@@ -92,8 +92,8 @@ bool PiecewiseConvolution::shares_diff(const ConvolutionOperations& made) const 
 }
 
 void PiecewiseConvolution::plan_scratch(const Planning& planning) {
-  const int forward = planning.forward_time(place_.step),
-            backward = planning.backward_time(place_.step);
+  const int forward = planning.forward_time(place_.op),
+            backward = planning.backward_time(place_.op);
   std::size_t forward_scratch = 0, backward_scratch = 0, foreign = 0;
   bool pools_ours = false;
   for (const auto& [images, made] : operations_) {
@@ -116,7 +116,7 @@ void PiecewiseConvolution::plan_scratch(const Planning& planning) {
     bias_gradient_ =
         memory.add(static_cast<std::size_t>(place_.wide.shape.channels) * sizeof(float), backward);
   }
-  if (place_.source.adds) {
+  if (place_.src.adds) {
     piece_diff_ = memory.add(place_.src.layout.size() * largest_piece * sizeof(float), backward);
   }
   if (!place_.pool) return;
@@ -124,8 +124,8 @@ void PiecewiseConvolution::plan_scratch(const Planning& planning) {
 }
 
 void PiecewiseConvolution::plan_map_copies(const Planning& planning) {
-  const int forward = planning.forward_time(place_.step),
-            backward = planning.backward_time(place_.step);
+  const int forward = planning.forward_time(place_.op),
+            backward = planning.backward_time(place_.op);
   for (const auto& [images, made] : operations_) {
     forward_src_.plan(planning, images, made.forward.src, forward);
     forward_wide_.plan(planning, images, made.forward.dst, forward);
@@ -147,14 +147,14 @@ void PiecewiseConvolution::share_memory(compute::MemoryPlan& memory,
   if (!place_.dst.wants_diff) return;
   memory.merge(backward_scratch_, other.backward_scratch_);
   if (place_.pool) memory.merge(wide_diff_, other.wide_diff_);
-  if (place_.source.adds) memory.merge(piece_diff_, other.piece_diff_);
+  if (place_.src.adds) memory.merge(piece_diff_, other.piece_diff_);
   if (!place_.learns) return;
   memory.merge(kernel_gradient_, other.kernel_gradient_);
   memory.merge(foreign_gradient_, other.foreign_gradient_);
   memory.merge(bias_gradient_, other.bias_gradient_);
 }
 
-void PiecewiseConvolution::bind(const Bindings& bindings) {
+void PiecewiseConvolution::bind(const DnnlBindings& bindings) {
   dst_value_ = bindings.at(place_.dst.value);
   if (place_.pool) wide_data_ = bindings.at(wide_value_);
   float* kernel = bindings.weights(place_.first_parameter);
@@ -169,7 +169,7 @@ void PiecewiseConvolution::bind(const Bindings& bindings) {
   if (place_.dst.wants_diff) {
     dst_diff_ = bindings.at(place_.dst.diff);
     if (place_.src.wants_diff) src_diff_ = bindings.at(place_.src.diff);
-    if (place_.source.adds) piece_diff_data_ = bindings.at(piece_diff_);
+    if (place_.src.adds) piece_diff_data_ = bindings.at(piece_diff_);
     if (place_.pool) wide_diff_data_ = bindings.at(wide_diff_);
     if (place_.pool) winners_ = bindings.at<std::uint8_t>(place_.winners);
   }
@@ -178,7 +178,7 @@ void PiecewiseConvolution::bind(const Bindings& bindings) {
   }
 }
 
-void PiecewiseConvolution::bind_piece(const Bindings& bindings, PieceCalls& calls) const {
+void PiecewiseConvolution::bind_piece(const DnnlBindings& bindings, PieceCalls& calls) const {
   const Piece& piece = calls.piece;
   const ConvolutionOperations& made = operations_.at(piece.count);
   float* src = bindings.at(place_.src.value) + start(place_.src.layout, piece);
@@ -189,7 +189,7 @@ void PiecewiseConvolution::bind_piece(const Bindings& bindings, PieceCalls& call
   if (place_.src.wants_diff) bind_data_gradient(bindings, calls, made, diff);
 }
 
-void PiecewiseConvolution::bind_forward(const Bindings& bindings, PieceCalls& calls,
+void PiecewiseConvolution::bind_forward(const DnnlBindings& bindings, PieceCalls& calls,
                                         const ConvolutionOperations& made, float* src) const {
   const int images = calls.piece.count;
   const Operation& operation = made.forward;
@@ -215,13 +215,13 @@ void PiecewiseConvolution::bind_forward(const Bindings& bindings, PieceCalls& ca
   }
 }
 
-void PiecewiseConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls& calls,
+void PiecewiseConvolution::bind_data_gradient(const DnnlBindings& bindings, PieceCalls& calls,
                                               const ConvolutionOperations& made,
                                               float* diff) const {
   const Piece& piece = calls.piece;
   const Operation& operation = made.backward_data;
   float* diff_src =
-      place_.source.adds ? piece_diff_data_ : src_diff_ + start(place_.src.layout, piece);
+      place_.src.adds ? piece_diff_data_ : src_diff_ + start(place_.src.layout, piece);
   calls.shares_diff = shares_diff(made);
   const MapCopy& diff_copy = calls.shares_diff ? weights_diff_ : data_diff_;
   if (!calls.shares_diff) {
@@ -235,7 +235,7 @@ void PiecewiseConvolution::bind_data_gradient(const Bindings& bindings, PieceCal
   calls.drain_src_diff = src_diff_copy_.drain(bindings, piece.count, operation.src, diff_src);
 }
 
-void PiecewiseConvolution::bind_weight_gradients(const Bindings& bindings, PieceCalls& calls,
+void PiecewiseConvolution::bind_weight_gradients(const DnnlBindings& bindings, PieceCalls& calls,
                                                  const ConvolutionOperations& made, float* src,
                                                  float* diff) const {
   const Operation& operation = made.backward_weights;
@@ -319,7 +319,7 @@ void PiecewiseConvolution::add_source_gradient(const PieceCalls& calls) {
   if (calls.fill_data_diff) calls.fill_data_diff.run();
   calls.data.run();
   if (calls.drain_src_diff) calls.drain_src_diff.run();
-  if (!place_.source.adds) return;
+  if (!place_.src.adds) return;
   float* sum = src_diff_ + start(place_.src.layout, calls.piece);
   parallel_ranges(
       place_.src.layout.size() * static_cast<std::size_t>(calls.piece.count),

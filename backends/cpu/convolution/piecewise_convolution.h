@@ -22,7 +22,7 @@ class PiecewiseConvolution {
   const dnnl::memory::desc& kernel_layout() const { return kernel_layout_; }
   /// For the largest number of images.
   const ConvolutionOperations& operations() const;
-  void bind(const Bindings&);
+  void bind(const DnnlBindings&);
   void forward(const Execution&, ConvolutionTimes&);
   /// Gradients of the weights, of the source, or both.
   void backward(const Execution&, bool weights, bool data, ConvolutionTimes&);
@@ -60,12 +60,13 @@ class PiecewiseConvolution {
   void pool_piece(const PieceCalls&);
   /// Turns the gradient of the block's output into that of the convolution's.
   void unpool_piece(const Piece&);
-  void bind_piece(const Bindings&, PieceCalls&) const;
-  void bind_forward(const Bindings&, PieceCalls&, const ConvolutionOperations&, float* src) const;
-  void bind_data_gradient(const Bindings&, PieceCalls&, const ConvolutionOperations&,
+  void bind_piece(const DnnlBindings&, PieceCalls&) const;
+  void bind_forward(const DnnlBindings&, PieceCalls&, const ConvolutionOperations&,
+                    float* src) const;
+  void bind_data_gradient(const DnnlBindings&, PieceCalls&, const ConvolutionOperations&,
                           float* diff) const;
-  void bind_weight_gradients(const Bindings&, PieceCalls&, const ConvolutionOperations&, float* src,
-                             float* diff) const;
+  void bind_weight_gradients(const DnnlBindings&, PieceCalls&, const ConvolutionOperations&,
+                             float* src, float* diff) const;
   void add_weight_gradients(const PieceCalls&, bool overwrite);
   void add_source_gradient(const PieceCalls&);
 

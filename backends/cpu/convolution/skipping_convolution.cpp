@@ -51,8 +51,8 @@ SkippingConvolution::SkippingConvolution(const Planning& planning, const Convolu
 
 void SkippingConvolution::plan_memory(const Planning& planning) {
   compute::MemoryPlan& memory = planning.memory;
-  const int forward = planning.forward_time(place_.step);
-  const int backward = planning.backward_time(place_.step);
+  const int forward = planning.forward_time(place_.op);
+  const int backward = planning.backward_time(place_.op);
   const std::size_t scatter = first_ ? first_->scratch_bytes() : inner_->scatter_bytes();
   forward_scratch_ = memory.add(scatter, forward);
   if (place_.learns) {
@@ -113,7 +113,7 @@ void SkippingConvolution::backward(const Execution& execution, Images images, bo
   inner_->turn_kernel(weights_, turned_);
   times.convolution.gradient_density =
       inner_->backward_data(execution.images, {dst_diff_, dst_value_, winners_}, turned_, src_diff_,
-                            place_.source.adds, data_room_);
+                            place_.src.adds, data_room_);
   times.convolution.backward_data += watch.lap();
 }
 

@@ -55,8 +55,8 @@ std::optional<winograd::Problem> winograd_problem(const ConvolutionProblem& p) {
   return problem;
 }
 
-Operation winograd_operation(const ConvolutionProblem& p, Direction direction,
-                             Activation activation, int threads) {
+Operation winograd_operation(const ConvolutionProblem& p, Direction direction, PostOp post_op,
+                             int threads) {
   const winograd::Problem problem = winograd_problem(p).value();
   Operation operation;
   operation.implementation = "own Winograd";
@@ -65,8 +65,7 @@ Operation winograd_operation(const ConvolutionProblem& p, Direction direction,
   operation.dst = activation_desc(p.dst, p.images);
   switch (direction) {
     case Direction::forward:
-      set_forward(operation, Pass(problem, Pass::Way::forward, threads),
-                  activation == Activation::relu);
+      set_forward(operation, Pass(problem, Pass::Way::forward, threads), post_op == PostOp::relu);
       break;
     case Direction::backward_data:
       set_backward_data(operation, Pass(problem, Pass::Way::backward_data, threads));

@@ -11,6 +11,6 @@ namespace cputrain::cpu {
 std::optional<winograd::Problem> winograd_problem(const ConvolutionProblem&);
 
 /// A convolution by Winograd's F(4x4, 3x3), for a problem that has one, by so many threads.
-Operation winograd_operation(const ConvolutionProblem&, Direction, Activation, int threads);
+Operation winograd_operation(const ConvolutionProblem&, Direction, PostOp, int threads);
 
 }  // namespace cputrain::cpu

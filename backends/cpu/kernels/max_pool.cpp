@@ -143,7 +143,7 @@ void backward_row_8(const MaxPoolShape& p, int y, const float* dst, const std::u
 
 /// Numbers in one block's plane, and in one of its rows.
 struct Strides {
-  explicit Strides(const SampleLayout& layout)
+  explicit Strides(const compute::SampleLayout& layout)
       : row(static_cast<std::size_t>(layout.shape.width) * static_cast<std::size_t>(layout.block)),
         plane(row * static_cast<std::size_t>(layout.shape.height)) {}
   std::size_t row, plane;

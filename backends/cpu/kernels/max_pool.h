@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "backends/cpu/kernels/sample_layout.h"
+#include "compute/executor/sample_layout.h"
 #include "model/layer.h"
 
 namespace cputrain::cpu {
@@ -10,7 +10,7 @@ namespace cputrain::cpu {
 /// Max pooling of blocked maps (blocks of 8 or 16 channels), on all threads; the ReLU behind it is
 /// done in the same pass. The library's pooling does one thing at a time and takes twice as long.
 struct MaxPoolShape {
-  SampleLayout src, dst;
+  compute::SampleLayout src, dst;
   int size, stride;
   model::PadAmount rows, columns;
   bool relu;
@@ -36,7 +36,8 @@ void max_pool(const MaxPoolShape&, int images, const float* src, MapForm, float*
               std::uint8_t* winners);
 
 /// Writes all of diff_src: each gradient at its winner, zeros elsewhere. `dst` is what the forward
-/// pass wrote, or what steps made of it in place that keep signs; only read where there is a ReLU.
+/// pass wrote, or what operators made of it in place that keep signs; only read where there is a
+/// ReLU.
 void max_pool_backward(const MaxPoolShape&, int images, const float* dst,
                        const std::uint8_t* winners, const float* diff_dst, float* diff_src);
 

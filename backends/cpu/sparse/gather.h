@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-#include "backends/cpu/kernels/sample_layout.h"
 #include "backends/cpu/sparse/kernels.h"
+#include "compute/executor/sample_layout.h"
 #include "model/layer.h"
 
 namespace cputrain::cpu::sparse {
@@ -24,7 +24,7 @@ struct GatherPart {
 /// in the caches while all blocks of outputs of a part gather from it.
 struct GatherPlan {
   const Kernels& kernels;
-  SampleLayout src, dst;
+  compute::SampleLayout src, dst;
   model::PadAmount rows, columns;
   bool pool;
 

@@ -16,16 +16,18 @@ using sparse::Gradients;
 using sparse::ScatterPlan;
 using sparse::TileLists;
 
-std::size_t plane_size(const SampleLayout& layout) { return layout.size() / layout.blocks(); }
+std::size_t plane_size(const compute::SampleLayout& layout) {
+  return layout.size() / layout.blocks();
+}
 
 /// Where row y of a block of channels begins.
-std::size_t start_of(const SampleLayout& map, int block, int y) {
+std::size_t start_of(const compute::SampleLayout& map, int block, int y) {
   return static_cast<std::size_t>(block) * plane_size(map) +
          static_cast<std::size_t>(y) * static_cast<std::size_t>(map.shape.width * map.block);
 }
 
 template <class T>
-T* row_or_null(T* map, const SampleLayout& layout, int block, int y) {
+T* row_or_null(T* map, const compute::SampleLayout& layout, int block, int y) {
   return y >= 0 && y < layout.shape.height ? map + start_of(layout, block, y) : nullptr;
 }
 
@@ -97,7 +99,7 @@ struct GatherCuts {
   static std::size_t in_large_ones(std::size_t rows) { return rows * 3 / 4; }
 };
 
-double part_of_all(std::size_t count, int images, const SampleLayout& map) {
+double part_of_all(std::size_t count, int images, const compute::SampleLayout& map) {
   return static_cast<double>(count) / (static_cast<double>(map.size()) * images);
 }
 
@@ -135,9 +137,9 @@ struct SparseConvolution::Scatter : ScatterPlan {
   }
 };
 
-SparseConvolution::Scatter SparseConvolution::scatter_over(const SampleLayout& in,
-                                                           const SampleLayout& out, int rows,
-                                                           int tiles) const {
+SparseConvolution::Scatter SparseConvolution::scatter_over(const compute::SampleLayout& in,
+                                                           const compute::SampleLayout& out,
+                                                           int rows, int tiles) const {
   return {kernels_, rows, tiles, static_cast<int>(in.blocks()), static_cast<int>(out.blocks())};
 }
 
@@ -175,7 +177,7 @@ std::size_t SparseConvolution::gather_bytes() const {
 double SparseConvolution::forward(int images, const float* src, const float* weights,
                                   const float* bias, float* dst, std::uint8_t* winners,
                                   std::byte* scratch) const {
-  const SampleLayout &from = shape_.src, &to = shape_.dst;
+  const compute::SampleLayout &from = shape_.src, &to = shape_.dst;
   const Scatter plan = forward_scatter();
   const auto run = [&](std::size_t image, int first, int last, std::byte* room) {
     const float* const map = src + image * from.size();
@@ -212,7 +214,7 @@ double SparseConvolution::forward(int images, const float* src, const float* wei
 
 double SparseConvolution::backward_data(int images, const Outputs& outputs, const float* turned,
                                         float* diff_src, bool adds, std::byte* scratch) const {
-  const SampleLayout &from = shape_.dst, &to = shape_.src;
+  const compute::SampleLayout &from = shape_.dst, &to = shape_.src;
   const Scatter plan = backward_scatter();
   const Gradients all{outputs.diff, shape_.relu ? outputs.dst : nullptr,
                       shape_.pool ? outputs.winners : nullptr};

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/kernels/sample_layout.h"
 #include "backends/cpu/sparse/kernels.h"
+#include "compute/executor/sample_layout.h"
 #include "model/layer.h"
 
 namespace cputrain::cpu {
@@ -12,7 +12,7 @@ namespace cputrain::cpu {
 /// A 3 x 3 convolution of stride 1 with what is behind it: a 2 x 2 max pool and a ReLU, or one of
 /// them, or nothing.
 struct SparseShape {
-  SampleLayout src, wide, dst;  ///< wide: of the convolution's output; dst: of the block's
+  compute::SampleLayout src, wide, dst;  ///< wide: of the convolution's output; dst: of the block's
   model::PadAmount rows, columns;
   bool pool, relu;
 };
@@ -55,7 +55,8 @@ class SparseConvolution {
  private:
   struct Scatter;
   struct Gather;
-  Scatter scatter_over(const SampleLayout& in, const SampleLayout& out, int rows, int tiles) const;
+  Scatter scatter_over(const compute::SampleLayout& in, const compute::SampleLayout& out, int rows,
+                       int tiles) const;
   Scatter forward_scatter() const;
   Scatter backward_scatter() const;
   Gather gather_plan() const;

@@ -56,7 +56,7 @@ void KernelGradient::transform_chunk(std::size_t first, std::size_t begin, std::
                                      std::size_t block, const float* src, const float* diff_dst,
                                      const Rooms& rooms) const {
   if (block < ins_) {
-    const SampleLayout& map = problem_.src;
+    const compute::SampleLayout& map = problem_.src;
     tiles_.for_runs(begin, end, map, problem_.rows.before, problem_.columns.before,
                     src + block * (map.size() / ins_),
                     rooms.patches + (block * room_ + begin - first) * block_,
@@ -65,7 +65,7 @@ void KernelGradient::transform_chunk(std::size_t first, std::size_t begin, std::
                     });
     return;
   }
-  const SampleLayout& map = problem_.dst;
+  const compute::SampleLayout& map = problem_.dst;
   const std::size_t out = block - ins_;
   float* const bias = rooms.bias + ((begin - first) / kChunk * outs_ + out) * block_;
   std::fill_n(bias, block_, 0.0f);

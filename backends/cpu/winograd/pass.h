@@ -32,7 +32,7 @@ class Pass {
   Way way_;
   InstructionSet set_;
   const Kernels& kernels_;
-  SampleLayout from_, to_;
+  compute::SampleLayout from_, to_;
   int above_, left_;  ///< padding
   Tiles tiles_;
   std::size_t block_, ins_, outs_;

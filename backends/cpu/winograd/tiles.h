@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "backends/cpu/kernels/sample_layout.h"
 #include "backends/cpu/winograd/kernels.h"
+#include "compute/executor/sample_layout.h"
 #include "model/layer.h"
 
 namespace cputrain::cpu::winograd {
@@ -12,7 +12,7 @@ namespace cputrain::cpu::winograd {
 /// A 3 x 3 convolution of stride 1.
 struct Problem {
   int images;
-  SampleLayout src, dst;
+  compute::SampleLayout src, dst;
   model::PadAmount rows, columns;
 
   /// Whether channels fill blocks of 16 or 8 and padding is at most what a patch may read.
@@ -39,8 +39,8 @@ class Tiles {
   /// plane of one block of channels in the first image's map. The first tile begins `above` and
   /// `left` pixels before it, and numbers of the tiles lie in place, each a block.
   template <class T, class Place, class F>
-  void for_runs(std::size_t begin, std::size_t end, const SampleLayout& map, int above, int left,
-                T* first, Place* place, const F& f) const {
+  void for_runs(std::size_t begin, std::size_t end, const compute::SampleLayout& map, int above,
+                int left, T* first, Place* place, const F& f) const {
     const auto columns = static_cast<std::size_t>(columns_);
     while (begin < end) {
       const std::size_t image = begin / of_image(), tile = begin % of_image();
@@ -74,7 +74,8 @@ constexpr std::size_t kFewestTiles = 32;
 
 /// Tiles whose transformed channels are as many numbers as the transformed kernel: runs of so many
 /// read the kernel, and write and read the tiles, at one rate.
-inline std::size_t balanced_tiles(const SampleLayout& src, const SampleLayout& dst) {
+inline std::size_t balanced_tiles(const compute::SampleLayout& src,
+                                  const compute::SampleLayout& dst) {
   const auto ins = static_cast<std::size_t>(src.shape.channels);
   const auto outs = static_cast<std::size_t>(dst.shape.channels);
   return std::max(kFewestTiles, ins * outs / (ins + outs));

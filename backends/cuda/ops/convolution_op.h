@@ -7,14 +7,14 @@
 
 namespace cputrain::cuda {
 
-/// A convolution, or a dense layer: that is one of a window as large as the map, which is the same
-/// as a window of 1 on a map of one position and all its numbers as channels.
-class ConvolutionOp final : public Op {
+/// A convolution, or a dense layer: that is one of a window as large as what it reads, which is the
+/// same as a window of 1 on one position that has all the numbers as channels.
+class ConvolutionOp final : public DeviceOp {
  public:
-  ConvolutionOp(const Planning&, int op, const model::Graph::Node&, const Source&, const Map& dst,
-                std::size_t parameter);
+  ConvolutionOp(const Planning&, int op, const model::Graph::Node&, const Source&,
+                const Activation& dst, std::size_t parameter);
 
-  std::vector<ParameterFormat> formats() const override { return formats_; }
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
@@ -24,12 +24,12 @@ class ConvolutionOp final : public Op {
   ConvolutionCall call(int images, float* workspace) const;
 
   Source src_;
-  Map dst_;
+  Activation dst_;
   WindowShape window_;  ///< but for the images
   bool bias_;
   std::size_t parameter_;                 ///< index of the kernel, which the bias follows
   std::map<int, ConvolutionPlan> plans_;  ///< by numbers of images that a call may have
-  std::vector<ParameterFormat> formats_;
+  std::vector<OutputsFirst> formats_;
   compute::MemoryPlan::Block forward_workspace_{}, backward_workspace_{};
 
   float *src_data_ = nullptr, *dst_data_ = nullptr, *diff_src_ = nullptr, *diff_dst_ = nullptr;

@@ -2,35 +2,35 @@
 
 #include "backends/cuda/ops/op.h"
 
-/// Ops that change a map in place.
+/// Operators that change an activation in place.
 namespace cputrain::cuda {
 
-class ReluOp final : public Op {
+class ReluOp final : public DeviceOp {
  public:
-  ReluOp(const Planning&, int op, const model::Graph::Node&, const Map&);
+  ReluOp(const Planning&, int op, const model::Graph::Node&, const Activation&);
 
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
  private:
-  Map map_;
+  Activation activation_;
   float *value_ = nullptr, *diff_ = nullptr;
 };
 
 /// Draws again on the way back what it drew forward; of evaluation it changes nothing.
-class DropoutOp final : public Op {
+class DropoutOp final : public DeviceOp {
  public:
-  DropoutOp(const Planning&, int op, const model::Graph::Node&, const Map&);
+  DropoutOp(const Planning&, int op, const model::Graph::Node&, const Activation&);
 
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
  private:
-  void apply(const Execution&, float* map) const;
+  void apply(const Execution&, float* values) const;
 
-  Map map_;
+  Activation activation_;
   float rate_;
   std::uint32_t layer_;  ///< Graph::Node::origin
   float *value_ = nullptr, *diff_ = nullptr;

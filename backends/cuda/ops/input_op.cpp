@@ -6,9 +6,11 @@
 
 namespace cputrain::cuda {
 
-InputOp::InputOp(const Planning& planning, const model::Graph::Node& node, const Map& dst)
-    : Op(node.name, "bytes to numbers"), input_(std::get<model::Input>(node.layer)), dst_(dst) {
-  const std::size_t bytes = dst.shape.size() * static_cast<std::size_t>(planning.largest());
+InputOp::InputOp(const Planning& planning, const model::Graph::Node& node, const Activation& dst)
+    : DeviceOp(planning, node.name, "bytes to numbers"),
+      input_(std::get<model::Input>(node.layer)),
+      dst_(dst) {
+  const std::size_t bytes = dst.layout.shape.size() * static_cast<std::size_t>(planning.largest());
   staged_bytes_ = bytes;
   bytes_ = planning.memory.add(bytes, planning.forward_time(0));
   planning.memory.use(dst.value, planning.forward_time(0));
@@ -22,16 +24,15 @@ void InputOp::bind(const Bindings& bindings) {
 
 /// The pinned memory is free: every forward pass ends with the stream waited for.
 void InputOp::forward(const Execution& execution) {
-  const std::size_t each = dst_.shape.size();
+  const std::size_t each = dst_.layout.shape.size();
   std::byte* staged = staged_.data();
-  for (const std::uint8_t* image : execution.batch->images) {
+  for (const std::uint8_t* image : execution.pixels) {
     std::memcpy(staged, image, each);
     staged += each;
   }
-  timed(forward_time_, execution.stream, [&] {
-    copy_async(bytes_data_, staged_.data(), each * execution.batch->images.size(),
-               execution.stream);
-    load_images(execution.stream, execution.images, dst_.shape.height, dst_.shape.width,
+  timed(forward_time_, [&] {
+    copy_async(bytes_data_, staged_.data(), each * execution.pixels.size(), stream());
+    load_images(stream(), execution.images, dst_.layout.shape.height, dst_.layout.shape.width,
                 input_.scale, input_.offset, bytes_data_, dst_data_);
   });
 }

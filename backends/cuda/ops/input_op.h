@@ -5,16 +5,16 @@
 namespace cputrain::cuda {
 
 /// The images' bytes go to the device through pinned memory, where they become numbers.
-class InputOp final : public Op {
+class InputOp final : public DeviceOp {
  public:
-  InputOp(const Planning&, const model::Graph::Node&, const Map& dst);
+  InputOp(const Planning&, const model::Graph::Node&, const Activation& dst);
 
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
 
  private:
   model::Input input_;
-  Map dst_;
+  Activation dst_;
   std::size_t staged_bytes_ = 0;
   PinnedBlock staged_;
   compute::MemoryPlan::Block bytes_;

@@ -14,10 +14,11 @@ double smoothing_of(const model::Layer& layer) {
 
 }  // namespace
 
-LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node, const Map& logits)
-    : Op(node.name, "from logits, in double"),
+LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node,
+               const Activation& logits)
+    : OnDevice(planning, node.name, "from logits, in double"),
       logits_(logits),
-      classes_(logits.shape.channels),
+      classes_(logits.layout.shape.channels),
       smoothing_(smoothing_of(node.layer)) {
   const auto images = static_cast<std::size_t>(planning.largest());
   const std::size_t numbers = images * static_cast<std::size_t>(classes_);
@@ -38,7 +39,7 @@ void LossOp::bind(const Bindings& bindings) {
 LossCall LossOp::call(const Execution& execution) const {
   return {.images = execution.images,
           .classes = classes_,
-          .row = logits_.stored.channels,
+          .row = logits_.layout.block,
           .smoothing = execution.pass.phase == compute::Phase::train ? smoothing_ : 0,
           .labels = execution.labels};
 }
@@ -46,22 +47,22 @@ LossCall LossOp::call(const Execution& execution) const {
 void LossOp::forward(const Execution& execution) {
   images_ = execution.images;
   sent_ = execution.pass.probabilities;
-  timed(forward_time_, execution.stream, [&] {
+  timed(forward_time_, [&] {
     cross_entropy_forward(
-        execution.stream, call(execution), logits_data_, static_cast<float*>(probabilities_.data()),
+        stream(), call(execution), logits_data_, static_cast<float*>(probabilities_.data()),
         static_cast<double*>(slopes_.data()), static_cast<ImageLoss*>(losses_.data()));
     copy_async(host_losses_.data(), losses_.data(),
-               static_cast<std::size_t>(images_) * sizeof(ImageLoss), execution.stream);
+               static_cast<std::size_t>(images_) * sizeof(ImageLoss), stream());
     if (!sent_) return;
     copy_async(host_probabilities_.data(), probabilities_.data(), count() * sizeof(float),
-               execution.stream);
+               stream());
   });
 }
 
 void LossOp::backward(const Execution& execution) {
   if (!diff_) return;
-  timed(data_time_, execution.stream, [&] {
-    cross_entropy_backward(execution.stream, call(execution), execution.loss_scale,
+  timed(data_time_, [&] {
+    cross_entropy_backward(stream(), call(execution), execution.loss_scale,
                            static_cast<const double*>(slopes_.data()), diff_);
   });
 }
@@ -80,7 +81,7 @@ compute::Tally LossOp::tally() const {
 std::span<const float> LossOp::probabilities() const {
   if (!sent_ && images_ != 0) {
     fail(ExitCode::internal,
-         time().name + ": its last pass was not told to send probabilities, so there are none");
+         time_.name + ": its last pass was not told to send probabilities, so there are none");
   }
   return {reinterpret_cast<const float*>(host_probabilities_.data()), count()};
 }

@@ -9,28 +9,24 @@ namespace cputrain::cuda {
 
 /// Sigmoid or softmax with its cross-entropy, from the logits. What it says of each image goes to
 /// the host, where it is added up in the order of images.
-class LossOp final : public Op {
+class LossOp final : public OnDevice<compute::LossOp> {
  public:
-  LossOp(const Planning&, int op, const model::Graph::Node&, const Map& logits);
+  LossOp(const Planning&, int op, const model::Graph::Node&, const Activation& logits);
 
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
-  int outputs() const { return classes_; }
-  /// Sums of the last forward pass; the stream was waited for.
-  compute::Tally tally() const;
-  /// Those of the last forward pass, images x classes (one column: of class 1); the stream was
-  /// waited for. The pass must have said that they would be asked for.
-  std::span<const float> probabilities() const;
-  /// The last forward pass had no images.
-  void forget() { images_ = 0; }
+  int outputs() const override { return classes_; }
+  compute::Tally tally() const override;
+  std::span<const float> probabilities() const override;
+  void forget() override { images_ = 0; }
 
  private:
   LossCall call(const Execution&) const;
   std::size_t count() const { return static_cast<std::size_t>(images_ * classes_); }
 
-  Map logits_;
+  Activation logits_;
   int classes_;  ///< columns; 1 for the sigmoid
   double smoothing_;
   int images_ = 0;

@@ -10,7 +10,7 @@ namespace {
 
 /// Of a MaxPool or an AveragePool.
 template <class Layer>
-WindowShape window_of(const Layer& layer, const Map& src, const Map& dst) {
+WindowShape window_of(const Layer& layer, const Activation& src, const Activation& dst) {
   return sliding_window(layer.padding, layer.size, layer.stride, src, dst);
 }
 
@@ -26,39 +26,40 @@ void check_size(const model::Graph::Node& node, const model::MaxPool& pool) {
 }  // namespace
 
 PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node, const Source& src,
-               const Map& dst)
-    : Op(node.name, "gathered"), src_(src), dst_(dst) {
+               const Activation& dst)
+    : DeviceOp(planning, node.name, "gathered"), src_(src), dst_(dst) {
   if (const auto* pool = std::get_if<model::MaxPool>(&node.layer)) {
     check_size(node, *pool);
     kind_ = Kind::max;
-    window_ = window_of(*pool, src.map, dst);
+    window_ = window_of(*pool, src, dst);
     winners_ = planning.memory.add(dst.count(planning.largest()), planning.forward_time(op));
-    if (src.map.wants_diff) planning.memory.use(winners_, planning.backward_time(op));
+    if (src.wants_diff) planning.memory.use(winners_, planning.backward_time(op));
   } else if (const auto* average = std::get_if<model::AveragePool>(&node.layer)) {
     kind_ = Kind::average;
-    window_ = window_of(*average, src.map, dst);
+    window_ = window_of(*average, src, dst);
   }
-  planning.use_maps(op, src.map, dst);
+  planning.use_forward(op, src, dst);
+  planning.use_backward(op, src, dst);
 }
 
 void PoolOp::bind(const Bindings& bindings) {
-  src_data_ = bindings.value(src_.map);
+  src_data_ = bindings.value(src_);
   dst_data_ = bindings.value(dst_);
-  diff_src_ = bindings.diff(src_.map);
+  diff_src_ = bindings.diff(src_);
   diff_dst_ = bindings.diff(dst_);
   if (kind_ == Kind::max) winners_data_ = bindings.at<std::uint8_t>(winners_);
 }
 
 void PoolOp::forward(const Execution& execution) {
   const WindowShape shape = window(execution.images);
-  timed(forward_time_, execution.stream, [&] {
+  timed(forward_time_, [&] {
     switch (kind_) {
       case Kind::max:
-        return max_pool_forward(execution.stream, shape, src_data_, dst_data_, winners_data_);
+        return max_pool_forward(stream(), shape, src_data_, dst_data_, winners_data_);
       case Kind::average:
-        return average_pool_forward(execution.stream, shape, src_data_, dst_data_);
+        return average_pool_forward(stream(), shape, src_data_, dst_data_);
       case Kind::global:
-        return global_average_pool_forward(execution.stream, execution.images, src_.map.stored,
+        return global_average_pool_forward(stream(), execution.images, stored_shape(src_),
                                            src_data_, dst_data_);
     }
   });
@@ -67,15 +68,14 @@ void PoolOp::forward(const Execution& execution) {
 void PoolOp::backward(const Execution& execution) {
   if (!diff_src_) return;
   const WindowShape shape = window(execution.images);
-  timed(data_time_, execution.stream, [&] {
+  timed(data_time_, [&] {
     switch (kind_) {
       case Kind::max:
-        return max_pool_backward(execution.stream, shape, diff_dst_, winners_data_, diff_src_,
-                                 src_.adds);
+        return max_pool_backward(stream(), shape, diff_dst_, winners_data_, diff_src_, src_.adds);
       case Kind::average:
-        return average_pool_backward(execution.stream, shape, diff_dst_, diff_src_, src_.adds);
+        return average_pool_backward(stream(), shape, diff_dst_, diff_src_, src_.adds);
       case Kind::global:
-        return global_average_pool_backward(execution.stream, execution.images, src_.map.stored,
+        return global_average_pool_backward(stream(), execution.images, stored_shape(src_),
                                             diff_dst_, diff_src_, src_.adds);
     }
   });

@@ -4,11 +4,11 @@
 
 namespace cputrain::cuda {
 
-/// Maximum or mean of windows, or the mean of the whole map.
-class PoolOp final : public Op {
+/// Maximum or mean of windows, or the mean of the whole activation.
+class PoolOp final : public DeviceOp {
  public:
   /// Error(usage) where a max pool's window is larger than kLargestMaxPool.
-  PoolOp(const Planning&, int op, const model::Graph::Node&, const Source&, const Map& dst);
+  PoolOp(const Planning&, int op, const model::Graph::Node&, const Source&, const Activation& dst);
 
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
@@ -19,7 +19,7 @@ class PoolOp final : public Op {
   WindowShape window(int images) const;
 
   Source src_;
-  Map dst_;
+  Activation dst_;
   Kind kind_ = Kind::global;
   WindowShape window_;  ///< but for the images
   compute::MemoryPlan::Block winners_{};

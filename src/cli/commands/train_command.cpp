@@ -60,7 +60,7 @@ class Run {
     } else {
       job_.start();
     }
-    if (job_.compiled().program->trying()) {
+    if (job_.compiled().program->tuner().trying()) {
       job::say(session_,
                "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
     }

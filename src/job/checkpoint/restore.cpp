@@ -53,7 +53,7 @@ class Restoring {
                                              training_.weights_mutex());
     training_.learning_rate().set_plateau(progress.plateau);
     training_.optimizer().set_last_rate(progress.last_rate);
-    if (!progress.findings.empty()) compiled_.program->use_findings(progress.findings);
+    if (!progress.findings.empty()) compiled_.program->tuner().use_findings(progress.findings);
     return progress;
   }
 

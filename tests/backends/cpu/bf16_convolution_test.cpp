@@ -45,8 +45,8 @@ struct Sizes {
 const Sizes kOrdinary{"ordinary", 2, 16, 32, 5, 7, 3, 1, 1};
 
 ConvolutionProblem problem_of(const Sizes& s) {
-  const SampleLayout src{{s.height, s.width, s.in}, s.in == 3 ? 1 : 16};
-  const SampleLayout dst{{s.dst(s.height), s.dst(s.width), s.out}, 16};
+  const compute::SampleLayout src{{s.height, s.width, s.in}, s.in == 3 ? 1 : 16};
+  const compute::SampleLayout dst{{s.dst(s.height), s.dst(s.width), s.out}, 16};
   return {s.images, src, dst, s.kernel, s.stride, {s.pad, s.pad}, {s.pad, s.pad}, true};
 }
 
@@ -55,10 +55,10 @@ std::size_t map_index(const Shape& shape, int image, int c, int y, int x) {
   return ((static_cast<std::size_t>(image) * shape.channels + c) * shape.height + y) * shape.width +
          x;
 }
-std::size_t map_size(const ConvolutionProblem& p, const SampleLayout& layout) {
+std::size_t map_size(const ConvolutionProblem& p, const compute::SampleLayout& layout) {
   return layout.shape.size() * static_cast<std::size_t>(p.images);
 }
-std::size_t pixels_of(const SampleLayout& layout) {
+std::size_t pixels_of(const compute::SampleLayout& layout) {
   return static_cast<std::size_t>(layout.shape.height) * layout.shape.width;
 }
 
@@ -197,7 +197,7 @@ class Bf16Convolution : public ::testing::TestWithParam<Sizes> {
                 bias_ = random_numbers(static_cast<std::size_t>(problem_.dst.shape.channels), 4);
 
  private:
-  dnnl::memory::desc plain(const SampleLayout& layout) const {
+  dnnl::memory::desc plain(const compute::SampleLayout& layout) const {
     return activation_desc({layout.shape, 1}, problem_.images);
   }
 };
@@ -205,7 +205,7 @@ class Bf16Convolution : public ::testing::TestWithParam<Sizes> {
 /// Factors are rounded once; products and sums are as exact as those of floats.
 TEST_P(Bf16Convolution, ForwardAddsProductsOfRoundedFactors) {
   const Operation operation =
-      convolution_forward(context_, problem_, ConvolutionAlgorithm::bf16, Activation::none);
+      convolution_forward(context_, problem_, ConvolutionAlgorithm::bf16, PostOp::none);
   const Tensor src = convert(DNNL_ARG_SRC, plain_src_, map_, operation.src),
                weights = convert(DNNL_ARG_WEIGHTS, plain_kernel_, kernel_, operation.weights),
                bias = convert(DNNL_ARG_BIAS, bias_desc_, bias_, bias_desc_),
@@ -259,7 +259,7 @@ TEST(Bf16Kernels, OfOrdinaryLayersAreThere) {
   constexpr auto kBf16 = ConvolutionAlgorithm::bf16;
   const DnnlContext context = make_dnnl_context();
   const ConvolutionProblem problem = problem_of(kOrdinary);
-  for (const Operation& operation : {convolution_forward(context, problem, kBf16, Activation::none),
+  for (const Operation& operation : {convolution_forward(context, problem, kBf16, PostOp::none),
                                      convolution_backward_data(context, problem, kBf16),
                                      convolution_backward_weights(context, problem, kBf16)}) {
     EXPECT_TRUE(operation.bf16) << operation.implementation;
@@ -271,7 +271,7 @@ TEST(Bf16Kernels, OfOrdinaryLayersAreThere) {
 /// The library would take plain loops for the gradient of these weights.
 TEST(Bf16Kernels, WithoutOneItIsFloats) {
   if (!supports_bf16()) GTEST_SKIP() << "this machine has no bf16 instructions";
-  const SampleLayout samples{{20, 20, 3}, 1}, padded{{18, 18, 20}, 16};
+  const compute::SampleLayout samples{{20, 20, 3}, 1}, padded{{18, 18, 20}, 16};
   const ConvolutionProblem first{2, samples, padded, 3, 1, {0, 0}, {0, 0}, true};
   const Operation operation =
       convolution_backward_weights(make_dnnl_context(), first, ConvolutionAlgorithm::bf16);

@@ -10,10 +10,10 @@ namespace {
 TEST(Kernels, OfMapsOfAFewPixelsAreNoPlainLoops) {
   const DnnlContext dnnl = make_dnnl_context();
   for (const int size : {1, 2, 3}) {
-    const SampleLayout map{{size, size, 512}, preferred_block()};
+    const compute::SampleLayout map{{size, size, 512}, preferred_block()};
     const ConvolutionProblem small{4, map, map, 3, 1, {1, 1}, {1, 1}, true};
     constexpr auto kDirect = ConvolutionAlgorithm::direct;
-    for (const Operation& made : {convolution_forward(dnnl, small, kDirect, Activation::none),
+    for (const Operation& made : {convolution_forward(dnnl, small, kDirect, PostOp::none),
                                   convolution_backward_data(dnnl, small, kDirect),
                                   convolution_backward_weights(dnnl, small, kDirect)}) {
       EXPECT_FALSE(made.implementation.starts_with("ref")) << size << " " << made.implementation;

@@ -22,7 +22,8 @@ std::vector<float> random_numbers(std::size_t count) {
 }
 
 /// The same map with all channels of a pixel side by side.
-std::vector<float> channels_last(const SampleLayout& layout, const std::vector<float>& map) {
+std::vector<float> channels_last(const compute::SampleLayout& layout,
+                                 const std::vector<float>& map) {
   std::vector<float> turned(map.size());
   for (std::size_t i = 0; i < map.size(); ++i) {
     const std::size_t image = i / layout.size(), canonical = i % layout.size();
@@ -44,8 +45,8 @@ TEST(MaxPool, ReadsChannelsLastAsItReadsBlocks) {
     const auto outputs = [&](int n) {
       return (n + c.pad.before + c.pad.after - c.size) / c.stride + 1;
     };
-    const SampleLayout src{{9, 13, c.channels}, c.block};
-    const SampleLayout dst{{outputs(9), outputs(13), c.channels}, c.block};
+    const compute::SampleLayout src{{9, 13, c.channels}, c.block};
+    const compute::SampleLayout dst{{outputs(9), outputs(13), c.channels}, c.block};
     const MaxPoolShape shape{src, dst, c.size, c.stride, c.pad, c.pad, true};
     const std::vector<float> map = random_numbers(kImages * src.size());
     const std::vector<float> turned = channels_last(src, map);

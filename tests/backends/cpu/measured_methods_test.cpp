@@ -30,7 +30,7 @@ model::Graph pooled_graph() {
 /// What a program computes that goes by rule, and one that measures.
 class MeasuredMethods : public ::testing::TestWithParam<bool> {
  protected:
-  void SetUp() override { ASSERT_TRUE(measured_.program().trying()); }
+  void SetUp() override { ASSERT_TRUE(measured_.program().tuner().trying()); }
 
   void expect_the_same(const testing::Outcome& actual) const {
     EXPECT_EQ(actual.probabilities, expected_.probabilities);
@@ -53,7 +53,7 @@ class MeasuredMethods : public ::testing::TestWithParam<bool> {
 
 /// Ranks and jobs measure different things, but their losses are to agree.
 TEST_P(MeasuredMethods, LeaveLossesBehindPoolsToTheLastBit) {
-  for (int step = 0; measured_.program().trying() || step < 10; ++step) {
+  for (int step = 0; measured_.program().tuner().trying() || step < 10; ++step) {
     ASSERT_LT(step, 100) << "trials do not end";
     SCOPED_TRACE(step);
     expect_the_same(measured_.train(images_, {kImages}));
@@ -62,9 +62,9 @@ TEST_P(MeasuredMethods, LeaveLossesBehindPoolsToTheLastBit) {
 
 TEST_P(MeasuredMethods, TakeNoForwardFromWhatAnotherRankFound) {
   compute::Program& program = measured_.program();
-  program.use_findings("ddd ddd");
-  EXPECT_FALSE(program.trying());
-  const std::string found = program.findings();
+  program.tuner().use_findings("ddd ddd");
+  EXPECT_FALSE(program.tuner().trying());
+  const std::string found = program.tuner().findings();
   // The rule keeps forward: the first layer has too few channels for Winograd.
   EXPECT_EQ(found, skips_ ? "sdd sdd" : "ddd wdd");
   expect_the_same(measured_.train(images_, {kImages}));

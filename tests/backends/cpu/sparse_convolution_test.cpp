@@ -121,7 +121,8 @@ class Problem {
   }
 
   /// Position in a blocked map of all images; kOutside beyond its borders.
-  static std::size_t at(const SampleLayout& map, std::size_t image, int y, int x, int channel) {
+  static std::size_t at(const compute::SampleLayout& map, std::size_t image, int y, int x,
+                        int channel) {
     const Shape& s = map.shape;
     if (y < 0 || x < 0 || y >= s.height || x >= s.width) return kOutside;
     return image * map.size() +

@@ -160,8 +160,8 @@ class Convolution {
   std::size_t outs() const { return static_cast<std::size_t>(p_.dst.shape.channels); }
 
   /// 0 beyond the borders of the map.
-  static double at(const std::vector<float>& maps, const SampleLayout& map, std::size_t image,
-                   int y, int x, int channel) {
+  static double at(const std::vector<float>& maps, const compute::SampleLayout& map,
+                   std::size_t image, int y, int x, int channel) {
     const Shape& s = map.shape;
     if (y < 0 || x < 0 || y >= s.height || x >= s.width) return 0;
     const auto place = static_cast<std::size_t>((y * s.width + x) * s.channels + channel);
@@ -177,7 +177,7 @@ class Convolution {
     return i / (9 * b * b * c_.in_blocks) * b + i % b;
   }
   template <class F>
-  void for_pixels(const SampleLayout& map, const F& f) const {
+  void for_pixels(const compute::SampleLayout& map, const F& f) const {
     for (std::size_t image = 0; image < images(); ++image) {
       for (int channel = 0; channel < map.shape.channels; channel += c_.every) {
         for (int i = 0; i < map.shape.height * map.shape.width; ++i) {

@@ -1,4 +1,4 @@
-#include "backends/cpu/ops/loss_step.h"
+#include "backends/cpu/ops/loss_op.h"
 
 #include <algorithm>
 #include <cassert>
@@ -8,39 +8,36 @@
 
 namespace cputrain::cpu {
 
-LossStep::LossStep(const Planning& planning, int step, const model::Graph::Node& node,
-                   const Map& logits)
-    : logits_(logits),
+LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node,
+               const Activation& logits)
+    : compute::LossOp(node.name, "from logits, in double"),
+      logits_(logits),
       classes_(logits.layout.shape.size()),
       sigmoid_(std::holds_alternative<model::SigmoidCrossEntropy>(node.layer)),
       smoothing_(sigmoid_ ? std::get<model::SigmoidCrossEntropy>(node.layer).smoothing
                           : std::get<model::SoftmaxCrossEntropy>(node.layer).smoothing),
       probabilities_(classes_ * static_cast<std::size_t>(planning.largest())),
       slopes_(probabilities_.size()) {
-  planning.memory.use(logits.value, planning.forward_time(step));
-  if (logits.wants_diff) planning.memory.use(logits.diff, planning.backward_time(step));
-  time_.name = node.name;
-  time_.algorithm = "from logits, in double";
+  planning.memory.use(logits.value, planning.forward_time(op));
+  if (logits.wants_diff) planning.memory.use(logits.diff, planning.backward_time(op));
 }
 
-void LossStep::bind(const Bindings& bindings) {
-  logits_data_ = bindings.at(logits_.value);
-  if (logits_.wants_diff) diff_ = bindings.at(logits_.diff);
+void LossOp::bind(const Bindings& bindings) {
+  logits_data_ = bindings.value(logits_);
+  diff_ = bindings.diff(logits_);
 }
 
-void LossStep::sigmoid(std::size_t image, std::int32_t label, double smoothing,
-                       compute::Tally& tally) {
+void LossOp::sigmoid(std::size_t image, std::int32_t label, double smoothing) {
   const double z = logit(image, 0), target = label * (1 - smoothing) + smoothing / 2;
   const double tail = std::exp(-std::abs(z));
   const double probability = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
-  tally.loss += std::max(z, 0.0) - z * target + std::log1p(tail);
+  tally_.loss += std::max(z, 0.0) - z * target + std::log1p(tail);
   probabilities_[image] = static_cast<float>(probability);
-  tally.correct += compute::predicted_class(row(image)) == static_cast<std::size_t>(label);
+  tally_.correct += compute::predicted_class(row(image)) == static_cast<std::size_t>(label);
   slopes_[image] = probability - target;
 }
 
-void LossStep::softmax(std::size_t image, std::int32_t label, double smoothing,
-                       compute::Tally& tally) {
+void LossOp::softmax(std::size_t image, std::int32_t label, double smoothing) {
   std::size_t best = 0;
   for (std::size_t c = 1; c < classes_; ++c) {
     if (logit(image, c) > logit(image, best)) best = c;
@@ -53,7 +50,7 @@ void LossStep::softmax(std::size_t image, std::int32_t label, double smoothing,
   }
   const auto truth = static_cast<std::size_t>(label);
   assert(truth < classes_);
-  tally.loss += std::log(sum) + top - (1 - smoothing) * logit(image, truth) - smoothing * mean;
+  tally_.loss += std::log(sum) + top - (1 - smoothing) * logit(image, truth) - smoothing * mean;
   for (std::size_t c = 0; c < classes_; ++c) {
     const double probability = std::exp(logit(image, c) - top) / sum;
     probabilities_[image * classes_ + c] = static_cast<float>(probability);
@@ -61,25 +58,25 @@ void LossStep::softmax(std::size_t image, std::int32_t label, double smoothing,
         (c == truth ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes_);
     slopes_[image * classes_ + c] = probability - target;
   }
-  tally.correct += compute::predicted_class(row(image)) == truth;
+  tally_.correct += compute::predicted_class(row(image)) == truth;
 }
 
-void LossStep::forward(const Execution& execution) {
+void LossOp::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
+  tally_ = {};
   images_ = static_cast<std::size_t>(execution.images);
   const double smoothing = execution.pass.phase == compute::Phase::train ? smoothing_ : 0;
   for (std::size_t image = 0; image < images_; ++image) {
-    const std::int32_t label = execution.batch->labels[image];
-    sigmoid_ ? sigmoid(image, label, smoothing, *execution.tally)
-             : softmax(image, label, smoothing, *execution.tally);
+    const std::int32_t label = execution.labels[image];
+    sigmoid_ ? sigmoid(image, label, smoothing) : softmax(image, label, smoothing);
   }
-  execution.tally->images += static_cast<double>(images_);
+  tally_.images = static_cast<double>(images_);
 }
 
-void LossStep::backward(const Execution& execution) {
+void LossOp::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!diff_) return;
-  const SampleLayout& layout = logits_.layout;
+  const compute::SampleLayout& layout = logits_.layout;
   std::fill_n(diff_, layout.size() * images_, 0.0f);
   for (std::size_t image = 0; image < images_; ++image) {
     for (std::size_t c = 0; c < classes_; ++c) {

@@ -1,4 +1,4 @@
-#include "backends/cpu/ops/pool_step.h"
+#include "backends/cpu/ops/pool_op.h"
 
 #include <algorithm>
 
@@ -8,8 +8,8 @@
 namespace cputrain::cpu {
 namespace {
 
-PoolProblem pool_problem(const model::Layer& layer, int images, const SampleLayout& src,
-                         const SampleLayout& dst) {
+PoolProblem pool_problem(const model::Layer& layer, int images, const compute::SampleLayout& src,
+                         const compute::SampleLayout& dst) {
   const Shape& from = src.shape;
   const auto windows = [&](int size, int stride, model::Padding padding) {
     return PoolProblem{images,
@@ -26,15 +26,16 @@ PoolProblem pool_problem(const model::Layer& layer, int images, const SampleLayo
   if (const auto* l = std::get_if<model::AveragePool>(&layer)) {
     return windows(l->size, l->stride, l->padding);
   }
-  return {images, src, dst, from.height, from.width, 1, {0, 0}, {0, 0}};  // the whole map
+  return {images, src, dst, from.height, from.width, 1, {0, 0}, {0, 0}};  // all of it
 }
 
 }  // namespace
 
-PoolStep::PoolStep(const Planning& planning, int step, const model::Graph::Node& node,
-                   const Source& source, const Map& dst)
-    : source_(source),
-      src_(source.map),
+PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node, const Source& src,
+               const Activation& dst)
+    : Op(node.name),
+      dnnl_(planning.dnnl),
+      src_(src),
       dst_(dst),
       max_(std::holds_alternative<model::MaxPool>(node.layer)),
       training_(planning.training()) {
@@ -51,28 +52,23 @@ PoolStep::PoolStep(const Planning& planning, int step, const model::Graph::Node&
     made.backward = pool_backward(planning.dnnl, problem, kind);
     backward_scratch = std::max(backward_scratch, made.backward.scratchpad);
   }
-  const int forward = planning.forward_time(step), backward = planning.backward_time(step);
+  const int forward = planning.forward_time(op), backward = planning.backward_time(op);
   compute::MemoryPlan& memory = planning.memory;
-  planning.use_forward(step, source, dst);
-  planning.use_backward(step, source, dst);
+  planning.use_forward(op, src, dst);
+  planning.use_backward(op, src, dst);
   workspace_ = memory.add(workspace, forward);
   forward_scratch_ = memory.add(forward_scratch, forward);
   if (src_.wants_diff) {
     memory.use(workspace_, backward);
     backward_scratch_ = memory.add(backward_scratch, backward);
-    if (source.adds) {
-      part_block_ = memory.add(
-          src_.layout.size() * static_cast<std::size_t>(planning.largest()) * sizeof(float),
-          backward);
-    }
+    if (src.adds) part_block_ = memory.add(src.bytes(planning.largest()), backward);
   }
-  time_.name = node.name;
   time_.algorithm = prepared_.front().forward.implementation;
 }
 
-void PoolStep::bind(const Bindings& bindings) {
-  if (src_.wants_diff) src_diff_ = bindings.at(src_.diff);
-  if (source_.adds && src_.wants_diff) part_ = bindings.at(part_block_);
+void PoolOp::bind(const Bindings& bindings) {
+  src_diff_ = bindings.diff(src_);
+  if (src_.adds && src_.wants_diff) part_ = bindings.at(part_block_);
   for (Prepared& made : prepared_) {
     const auto src = activation_desc(src_.layout, made.images);
     const auto dst = activation_desc(dst_.layout, made.images);
@@ -81,30 +77,28 @@ void PoolStep::bind(const Bindings& bindings) {
     const Call::Argument workspace{DNNL_ARG_WORKSPACE, made.forward.workspace,
                                    bindings.at<std::byte>(workspace_)};
     if (max_ && training_) arguments.push_back(workspace);
-    made.pool =
-        Call(bindings.dnnl, made.forward, bindings.at<std::byte>(forward_scratch_), arguments);
+    made.pool = Call(dnnl_, made.forward, bindings.at<std::byte>(forward_scratch_), arguments);
     if (!src_.wants_diff) continue;
     arguments = {{DNNL_ARG_DIFF_DST, dst, bindings.at(dst_.diff)},
                  {DNNL_ARG_DIFF_SRC, src, part_ ? part_ : src_diff_}};
     if (max_) arguments.push_back(workspace);
-    made.unpool =
-        Call(bindings.dnnl, made.backward, bindings.at<std::byte>(backward_scratch_), arguments);
+    made.unpool = Call(dnnl_, made.backward, bindings.at<std::byte>(backward_scratch_), arguments);
   }
 }
 
-void PoolStep::forward(const Execution& execution) {
+void PoolOp::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   prepared_[execution.size].pool.run();
 }
 
-void PoolStep::backward(const Execution& execution) {
+void PoolOp::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!src_.wants_diff) return;
   prepared_[execution.size].unpool.run();
   if (!part_) return;
-  parallel_ranges(
-      src_.layout.size() * static_cast<std::size_t>(execution.images),
-      [&](std::size_t b, std::size_t e) { kernels::add(part_ + b, src_diff_ + b, e - b); });
+  parallel_ranges(src_.count(execution.images), [&](std::size_t b, std::size_t e) {
+    kernels::add(part_ + b, src_diff_ + b, e - b);
+  });
 }
 
 }  // namespace cputrain::cpu

@@ -4,21 +4,21 @@
 #include <optional>
 
 #include "backends/cpu/kernels/dense_product.h"
-#include "backends/cpu/ops/step.h"
+#include "backends/cpu/ops/op.h"
 #include "exchange/shared_layer.h"
 
 namespace cputrain::cpu {
 
 /// A dense layer that the ranks of a node compute together, in the rounds of SharedLayer: each
-/// multiplies its columns of all images with its rows of the weights, whose layout is DenseStep's.
+/// multiplies its columns of all images with its rows of the weights, whose layout is DenseOp's.
 /// The bias is each rank's own affair, and its gradient is reduced like that of other layers.
-class ShardedDenseStep final : public Step {
+class ShardedDenseOp final : public Op {
  public:
   /// `zeros_are_dead`: the source's, as for DenseProduct.
-  ShardedDenseStep(const Planning&, int step, const model::Graph::Node&, const Source& src,
-                   const Map& dst, std::size_t first_parameter, bool zeros_are_dead = false);
+  ShardedDenseOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
+                 const Activation& dst, std::size_t first_parameter, bool zeros_are_dead = false);
 
-  std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution& execution) override { multiply_together(execution.images); }
   void forward_of_nothing(const Execution&) override { multiply_together(0); }
@@ -26,9 +26,6 @@ class ShardedDenseStep final : public Step {
   void backward_of_nothing(compute::Accumulate accumulate) override { go_back(accumulate); }
   double waited() const override { return layer_->waited(); }
   std::size_t shared_bytes() const override { return layer_->bytes(); }
-  void append_times(std::vector<compute::LayerTime>& times) const override {
-    times.push_back(time_);
-  }
 
  private:
   void multiply_together(int images);
@@ -42,7 +39,7 @@ class ShardedDenseStep final : public Step {
   std::size_t rows() const { return shard_.size() / out_; }
 
   Source src_;
-  Map dst_;
+  Activation dst_;
   std::size_t first_parameter_, in_, out_;  ///< in_ counts the filling
   bool bias_, zeros_are_dead_;
   std::size_t most_images_;
@@ -54,7 +51,6 @@ class ShardedDenseStep final : public Step {
   std::vector<std::byte> kept_, for_forward_;  ///< its memory
   float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
   float *weights_ = nullptr, *weights_sum_ = nullptr, *bias_data_ = nullptr, *bias_sum_ = nullptr;
-  compute::LayerTime time_;
 };
 
 }  // namespace cputrain::cpu

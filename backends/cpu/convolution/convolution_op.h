@@ -10,17 +10,20 @@
 namespace cputrain::cpu {
 
 /// A ConvolutionBlock by one method for each direction, chosen by rule or by trials.
-class ConvolutionStep final : public Step {
+class ConvolutionOp final : public Op, public compute::MethodChoice {
  public:
-  ConvolutionStep(const Planning&, int step, const ConvolutionBlock&, const Source& src,
-                  const Map& dst, std::size_t first_parameter);
+  ConvolutionOp(const Planning&, int op, const ConvolutionBlock&, const Source& src,
+                const Activation& dst, std::size_t first_parameter);
 
-  std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
   void append_times(std::vector<compute::LayerTime>&) const override;
+
+  compute::MethodChoice* choice() override { return this; }
   std::string methods() const override { return to_text(methods_); }
+  bool is_word(std::string_view word) const override { return methods_of(word).has_value(); }
   void use_methods(std::string_view) override;
   bool trying() const override { return trials_ && trials_->running(); }
   void try_again() override;
@@ -37,6 +40,7 @@ class ConvolutionStep final : public Step {
   void end_trial();
   std::string describe(Direction) const;
 
+  const DnnlContext& dnnl_;
   ConvolutionPlace place_;
   ConvolutionMethods methods_;
   bool forward_stays_ = false;  ///< with the method that the rule gave it

@@ -1,28 +1,24 @@
 #pragma once
 
-#include "backends/cpu/ops/step.h"
+#include "backends/cpu/ops/op.h"
 
 namespace cputrain::cpu {
 
 /// Sigmoid or softmax with its cross-entropy, computed from the logits in double.
-class LossStep final : public Step {
+class LossOp final : public compute::LossOp {
  public:
-  LossStep(const Planning&, int step, const model::Graph::Node&, const Map& logits);
+  LossOp(const Planning&, int op, const model::Graph::Node&, const Activation& logits);
 
-  std::vector<std::unique_ptr<ParameterFormat>> formats() const override { return {}; }
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
-  void append_times(std::vector<compute::LayerTime>& times) const override {
-    times.push_back(time_);
-  }
 
-  int outputs() const { return static_cast<int>(classes_); }
-  /// Of the last forward pass, images x classes (one column: of class 1).
-  std::span<const float> probabilities() const {
+  int outputs() const override { return static_cast<int>(classes_); }
+  compute::Tally tally() const override { return tally_; }
+  std::span<const float> probabilities() const override {
     return std::span(probabilities_).first(images_ * classes_);
   }
-  void forget() { images_ = 0; }
+  void forget() override { images_ = 0; }
 
  private:
   double logit(std::size_t image, std::size_t column) const {
@@ -32,18 +28,18 @@ class LossStep final : public Step {
   std::span<const float> row(std::size_t image) const {
     return std::span(probabilities_).subspan(image * classes_, classes_);
   }
-  void sigmoid(std::size_t image, std::int32_t label, double smoothing, compute::Tally&);
-  void softmax(std::size_t image, std::int32_t label, double smoothing, compute::Tally&);
+  void sigmoid(std::size_t image, std::int32_t label, double smoothing);
+  void softmax(std::size_t image, std::int32_t label, double smoothing);
 
-  Map logits_;
+  Activation logits_;
   std::size_t classes_;  ///< columns; 1 for the sigmoid
   bool sigmoid_;
-  double smoothing_;  ///< of the targets, in training
+  double smoothing_;      ///< of the targets, in training
+  compute::Tally tally_;  ///< of the last forward pass, as images_ and what follows
   std::size_t images_ = 0;
   std::vector<float> probabilities_;
   std::vector<double> slopes_;  ///< d loss / d logit
   float *logits_data_ = nullptr, *diff_ = nullptr;
-  compute::LayerTime time_;
 };
 
 }  // namespace cputrain::cpu

@@ -4,12 +4,13 @@
 
 #include "core/shape.h"
 
-namespace cputrain::cpu {
+namespace cputrain::compute {
 
 /// How the numbers of one sample's activation lie in memory: channels in blocks, in each block the
 /// image row by row, in each pixel the block's channels ("nChw16c"). A block of 1 is plain
-/// channels-first, and for a flat vector simply the vector. Channels that only fill the last block
-/// are zero. Samples follow each other without gaps.
+/// channels-first, and for a flat vector simply the vector; one block for all channels is
+/// channels-last. Channels that only fill the last block are zero. Samples follow each other
+/// without gaps.
 struct SampleLayout {
   Shape shape;
   int block = 1;
@@ -36,4 +37,4 @@ struct SampleLayout {
   }
 };
 
-}  // namespace cputrain::cpu
+}  // namespace cputrain::compute

@@ -1,4 +1,4 @@
-#include "backends/cpu/ops/map_steps.h"
+#include "backends/cpu/ops/sum_and_pad_ops.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,30 +8,27 @@
 
 namespace cputrain::cpu {
 
-AddStep::AddStep(const Planning& planning, int step, std::string name, std::vector<Part> parts,
-                 const Map& dst)
-    : parts_(std::move(parts)), dst_(dst) {
+AddOp::AddOp(const Planning& planning, int op, std::string name, std::vector<Part> parts,
+             const Activation& dst)
+    : Op(std::move(name), "own"), parts_(std::move(parts)), dst_(dst) {
   for (const Part& part : parts_) {
-    planning.use_forward(step, part.src, dst);
-    planning.use_backward(step, part.src, dst);
-  }
-  time_.name = std::move(name);
-  time_.algorithm = "own";
-}
-
-void AddStep::bind(const Bindings& bindings) {
-  dst_data_ = bindings.at(dst_.value);
-  if (dst_.wants_diff) dst_diff_ = bindings.at(dst_.diff);
-  for (const Part& part : parts_) {
-    src_data_.push_back(bindings.at(part.src.map.value));
-    const bool writes = part.src.map.wants_diff && !part.shares_diff;
-    src_diff_.push_back(writes ? bindings.at(part.src.map.diff) : nullptr);
+    planning.use_forward(op, part.src, dst);
+    planning.use_backward(op, part.src, dst);
   }
 }
 
-void AddStep::forward(const Execution& execution) {
+void AddOp::bind(const Bindings& bindings) {
+  dst_data_ = bindings.value(dst_);
+  dst_diff_ = bindings.diff(dst_);
+  for (const Part& part : parts_) {
+    src_data_.push_back(bindings.value(part.src));
+    src_diff_.push_back(part.shares_diff ? nullptr : bindings.diff(part.src));
+  }
+}
+
+void AddOp::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
-  const std::size_t count = dst_.layout.size() * static_cast<std::size_t>(execution.images);
+  const std::size_t count = dst_.count(execution.images);
   parallel_ranges(count, [&](std::size_t begin, std::size_t end) {
     if (src_data_.size() == 1) {
       std::copy(src_data_[0] + begin, src_data_[0] + end, dst_data_ + begin);
@@ -44,10 +41,10 @@ void AddStep::forward(const Execution& execution) {
   });
 }
 
-void AddStep::backward(const Execution& execution) {
+void AddOp::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
-  const std::size_t count = dst_.layout.size() * static_cast<std::size_t>(execution.images);
-  // Of one map that is added twice the last part writes first.
+  const std::size_t count = dst_.count(execution.images);
+  // Of one activation that is added twice the last part writes first.
   for (std::size_t i = parts_.size(); i-- > 0;) {
     float* diff = src_diff_[i];
     if (!diff) continue;
@@ -61,28 +58,25 @@ void AddStep::backward(const Execution& execution) {
   }
 }
 
-PadStep::PadStep(const Planning& planning, int step, const model::Graph::Node& node,
-                 const Source& src, const Map& dst)
-    : pad_(std::get<model::ZeroPad>(node.layer)), src_(src), dst_(dst) {
-  planning.use_forward(step, src, dst);
-  planning.use_backward(step, src, dst);
-  time_.name = node.name;
-  time_.algorithm = "own";
+PadOp::PadOp(const Planning& planning, int op, const model::Graph::Node& node, const Source& src,
+             const Activation& dst)
+    : Op(node.name, "own"), pad_(std::get<model::ZeroPad>(node.layer)), src_(src), dst_(dst) {
+  planning.use_forward(op, src, dst);
+  planning.use_backward(op, src, dst);
 }
 
-void PadStep::bind(const Bindings& bindings) {
-  src_data_ = bindings.at(src_.map.value);
-  dst_data_ = bindings.at(dst_.value);
-  if (!src_.map.wants_diff) return;
-  src_diff_ = bindings.at(src_.map.diff);
-  dst_diff_ = bindings.at(dst_.diff);
+void PadOp::bind(const Bindings& bindings) {
+  src_data_ = bindings.value(src_);
+  dst_data_ = bindings.value(dst_);
+  src_diff_ = bindings.diff(src_);
+  dst_diff_ = bindings.diff(dst_);
 }
 
 /// Calls f(first number of a source row, first of the row in dst, numbers in it) for every row of
 /// every block of channels.
 template <class F>
-void PadStep::for_rows(const Execution& execution, const F& f) const {
-  const SampleLayout &from = src_.map.layout, &to = dst_.layout;
+void PadOp::for_rows(const Execution& execution, const F& f) const {
+  const compute::SampleLayout &from = src_.layout, &to = dst_.layout;
   const auto block = static_cast<std::size_t>(from.block);
   const auto height = static_cast<std::size_t>(from.shape.height);
   const std::size_t src_row = static_cast<std::size_t>(from.shape.width) * block;
@@ -98,9 +92,9 @@ void PadStep::for_rows(const Execution& execution, const F& f) const {
   });
 }
 
-void PadStep::forward(const Execution& execution) {
+void PadOp::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
-  const std::size_t count = dst_.layout.size() * static_cast<std::size_t>(execution.images);
+  const std::size_t count = dst_.count(execution.images);
   parallel_ranges(count, [&](std::size_t begin, std::size_t end) {
     std::fill(dst_data_ + begin, dst_data_ + end, 0.0f);
   });
@@ -109,7 +103,7 @@ void PadStep::forward(const Execution& execution) {
   });
 }
 
-void PadStep::backward(const Execution& execution) {
+void PadOp::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!src_diff_) return;
   for_rows(execution, [&](std::size_t from, std::size_t to, std::size_t numbers) {

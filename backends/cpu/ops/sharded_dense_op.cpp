@@ -1,4 +1,4 @@
-#include "backends/cpu/ops/sharded_dense_step.h"
+#include "backends/cpu/ops/sharded_dense_op.h"
 
 #include <algorithm>
 #include <cassert>
@@ -34,39 +34,38 @@ class WorkSpan {
 };
 
 comm::Communicator& ranks_of(const Planning& planning) {
-  assert(planning.node && "a sharded layer without ranks to share it");
-  return *planning.node;
+  assert(planning.options.node && "a sharded layer without ranks to share it");
+  return *planning.options.node;
 }
 
 }  // namespace
 
-ShardedDenseStep::ShardedDenseStep(const Planning& planning, int step,
-                                   const model::Graph::Node& node, const Source& src,
-                                   const Map& dst, std::size_t first_parameter, bool zeros_are_dead)
-    : src_(src),
+ShardedDenseOp::ShardedDenseOp(const Planning& planning, int op, const model::Graph::Node& node,
+                               const Source& src, const Activation& dst,
+                               std::size_t first_parameter, bool zeros_are_dead)
+    : Op(node.name, {}, static_cast<double>(src.layout.shape.size()) * dst.layout.shape.channels),
+      src_(src),
       dst_(dst),
       first_parameter_(first_parameter),
-      in_(src.map.layout.size()),
+      in_(src.layout.size()),
       out_(dst.layout.size()),
       bias_(std::get<model::Dense>(node.layer).bias),
       zeros_are_dead_(zeros_are_dead),
       most_images_(static_cast<std::size_t>(planning.largest())),
       node_(ranks_of(planning)) {
   assert(!node.frozen);
-  planning.use_forward(step, src, dst);
-  planning.use_backward(step, src, dst);
-  time_.name = node.name;
-  time_.macs = static_cast<double>(src.map.layout.shape.size()) * static_cast<double>(out_);
+  planning.use_forward(op, src, dst);
+  planning.use_backward(op, src, dst);
 }
 
-std::vector<std::unique_ptr<ParameterFormat>> ShardedDenseStep::formats() const {
-  std::vector<std::unique_ptr<ParameterFormat>> formats;
-  formats.push_back(make_rows_format(src_.map.layout, out_));
+std::vector<std::unique_ptr<compute::ParameterFormat>> ShardedDenseOp::formats() const {
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
+  formats.push_back(make_rows_format(src_.layout, out_));
   if (bias_) formats.push_back(make_vector_format(out_));
   return formats;
 }
 
-void ShardedDenseStep::bind(const Bindings& bindings) {
+void ShardedDenseOp::bind(const Bindings& bindings) {
   comm::NodeMemory& memory = node_.node_memory();
   layer_ = std::make_unique<exchange::SharedLayer>(
       memory, node_.node_barrier(), exchange::SharedLayer::Size{in_, out_, most_images_},
@@ -84,18 +83,18 @@ void ShardedDenseStep::bind(const Bindings& bindings) {
   for_forward_.resize(product_->forward_bytes());
   product_->use(kept_.data(), for_forward_.data());
   time_.algorithm = std::string(product_->algorithm()) + ", sharded over the node's ranks";
-  src_data_ = bindings.at(src_.map.value);
-  dst_data_ = bindings.at(dst_.value);
+  src_data_ = bindings.value(src_);
+  dst_data_ = bindings.value(dst_);
   weights_ = bindings.weights(first_parameter_) + shard_.begin;
   if (bias_) bias_data_ = bindings.weights(first_parameter_ + 1);
   if (!dst_.wants_diff) return;
-  dst_diff_ = bindings.at(dst_.diff);
-  if (src_.map.wants_diff) src_diff_ = bindings.at(src_.map.diff);
+  dst_diff_ = bindings.diff(dst_);
+  src_diff_ = bindings.diff(src_);
   weights_sum_ = bindings.gradients(first_parameter_) + shard_.begin;
   if (bias_) bias_sum_ = bindings.gradients(first_parameter_ + 1);
 }
 
-void ShardedDenseStep::multiply_together(int images) {
+void ShardedDenseOp::multiply_together(int images) {
   const WorkSpan span(*layer_, time_.forward);
   layer_->begin(static_cast<std::size_t>(images));
   const Range own = layer_->rows();
@@ -106,14 +105,14 @@ void ShardedDenseStep::multiply_together(int images) {
   add_partial_sums();
 }
 
-void ShardedDenseStep::multiply_columns() {
+void ShardedDenseOp::multiply_columns() {
   if (layer_->images() == 0 || rows() == 0) return;
   const float* columns = layer_->sources().as<float>().data() + first_row();
   product_->forward(layer_->images(), columns, weights_, false,
                     layer_->partial_sums(layer_->local_rank()).as<float>().data());
 }
 
-void ShardedDenseStep::add_partial_sums() {
+void ShardedDenseOp::add_partial_sums() {
   const Range own = layer_->rows();
   parallel_for(own.size(), [&](std::size_t image) {
     float* dst = dst_data_ + image * out_;
@@ -130,7 +129,7 @@ void ShardedDenseStep::add_partial_sums() {
   });
 }
 
-void ShardedDenseStep::go_back(compute::Accumulate accumulate) {
+void ShardedDenseOp::go_back(compute::Accumulate accumulate) {
   if (!dst_.wants_diff) return;
   const Range own = layer_->rows();
   {
@@ -150,7 +149,7 @@ void ShardedDenseStep::go_back(compute::Accumulate accumulate) {
   });
 }
 
-void ShardedDenseStep::write_weights_gradient(compute::Accumulate accumulate) {
+void ShardedDenseOp::write_weights_gradient(compute::Accumulate accumulate) {
   const bool overwrite = accumulate == compute::Accumulate::overwrite;
   const Range own = layer_->rows();
   if (bias_) {
@@ -170,7 +169,7 @@ void ShardedDenseStep::write_weights_gradient(compute::Accumulate accumulate) {
 }
 
 /// Own columns of all images; what they held is not needed any more.
-void ShardedDenseStep::write_source_gradient() {
+void ShardedDenseOp::write_source_gradient() {
   if (layer_->images() == 0 || rows() == 0) return;
   float* columns = layer_->sources().as<float>().data() + first_row();
   product_->backward_data(layer_->images(), layer_->diff().as<float>().data(), weights_, false,

@@ -1,11 +1,11 @@
-#include "backends/cpu/ops/input_step.h"
+#include "backends/cpu/ops/input_op.h"
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
 
 namespace cputrain::cpu {
 
-void split_images(const model::Input& input, const SampleLayout& layout,
+void split_images(const model::Input& input, const compute::SampleLayout& layout,
                   std::span<const std::uint8_t* const> images, float* planes) {
   const auto height = static_cast<std::size_t>(layout.shape.height);
   const auto width = static_cast<std::size_t>(layout.shape.width);
@@ -16,17 +16,15 @@ void split_images(const model::Input& input, const SampleLayout& layout,
   });
 }
 
-InputStep::InputStep(const Planning& planning, const model::Graph::Node& node, const Map& dst)
-    : input_(std::get<model::Input>(node.layer)), dst_(dst) {
+InputOp::InputOp(const Planning& planning, const model::Graph::Node& node, const Activation& dst)
+    : Op(node.name, "planes of floats"), input_(std::get<model::Input>(node.layer)), dst_(dst) {
   planning.memory.use(dst.value, planning.forward_time(0));
-  time_.name = node.name;
-  time_.algorithm = "planes of floats";
 }
 
-void InputStep::forward(const Execution& execution) {
+void InputOp::forward(const Execution& execution) {
   if (left_to_reader_) return;
   const TimeSpan span(time_.forward);
-  split_images(input_, dst_.layout, execution.batch->images, dst_data_);
+  split_images(input_, dst_.layout, execution.pixels, dst_data_);
 }
 
 }  // namespace cputrain::cpu

@@ -1,4 +1,4 @@
-#include "backends/cpu/ops/dense_step.h"
+#include "backends/cpu/ops/dense_op.h"
 
 #include <algorithm>
 #include <cassert>
@@ -15,57 +15,56 @@ std::optional<compute::Factors> factors_of(const Planning& planning, std::size_t
                                            std::size_t out) {
   const compute::Factors factors{static_cast<std::size_t>(planning.largest()), in, out};
   const bool small = factors.size() <= in * out / 8;
-  if (!planning.leaves_factors || !small || out % kFactoredColumns != 0) return std::nullopt;
+  if (!planning.options.leaves_factors || !small || out % kFactoredColumns != 0)
+    return std::nullopt;
   return factors;
 }
 
 }  // namespace
 
-DenseStep::DenseStep(const Planning& planning, int step, const model::Graph::Node& node,
-                     const Source& src, const Map& dst, std::size_t first_parameter,
-                     bool zeros_are_dead)
-    : src_(src),
+DenseOp::DenseOp(const Planning& planning, int op, const model::Graph::Node& node,
+                 const Source& src, const Activation& dst, std::size_t first_parameter,
+                 bool zeros_are_dead)
+    : Op(node.name, {}, static_cast<double>(src.layout.shape.size()) * dst.layout.shape.channels),
+      src_(src),
       dst_(dst),
       first_parameter_(first_parameter),
-      in_(src.map.layout.size()),
+      in_(src.layout.size()),
       out_(dst.layout.size()),
       bias_(std::get<model::Dense>(node.layer).bias),
       learns_(planning.training() && !node.frozen),
       product_({in_, out_, static_cast<std::size_t>(planning.largest()), in_}, zeros_are_dead) {
   if (learns_) factors_ = factors_of(planning, in_, out_);
-  planning.use_forward(step, src, dst);
-  planning.use_backward(step, src, dst);
-  if (learns_) planning.memory.use(src.map.value, planning.backward_time(step));
-  time_.name = node.name;
+  planning.use_forward(op, src, dst);
+  planning.use_backward(op, src, dst);
+  if (learns_) planning.memory.use(src.value, planning.backward_time(op));
   time_.algorithm = product_.algorithm();
-  time_.macs = static_cast<double>(src.map.layout.shape.size()) * static_cast<double>(out_);
-  kept_block_ = planning.memory.add(product_.kept_bytes(), planning.forward_time(step));
-  if (dst.wants_diff) planning.memory.use(kept_block_, planning.backward_time(step));
-  forward_block_ = planning.memory.add(product_.forward_bytes(), planning.forward_time(step));
+  kept_block_ = planning.memory.add(product_.kept_bytes(), planning.forward_time(op));
+  if (dst.wants_diff) planning.memory.use(kept_block_, planning.backward_time(op));
+  forward_block_ = planning.memory.add(product_.forward_bytes(), planning.forward_time(op));
 }
 
-std::vector<std::unique_ptr<ParameterFormat>> DenseStep::formats() const {
-  std::vector<std::unique_ptr<ParameterFormat>> formats;
-  formats.push_back(make_rows_format(src_.map.layout, out_, factors_));
+std::vector<std::unique_ptr<compute::ParameterFormat>> DenseOp::formats() const {
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
+  formats.push_back(make_rows_format(src_.layout, out_, factors_));
   if (bias_) formats.push_back(make_vector_format(out_));
   return formats;
 }
 
-void DenseStep::bind(const Bindings& bindings) {
-  src_data_ = bindings.at(src_.map.value);
-  dst_data_ = bindings.at(dst_.value);
+void DenseOp::bind(const Bindings& bindings) {
+  src_data_ = bindings.value(src_);
+  dst_data_ = bindings.value(dst_);
   weights_ = bindings.weights(first_parameter_);
   if (bias_) bias_data_ = bindings.weights(first_parameter_ + 1);
   product_.use(bindings.at<std::byte>(kept_block_), bindings.at<std::byte>(forward_block_));
-  if (!dst_.wants_diff) return;
-  dst_diff_ = bindings.at(dst_.diff);
-  if (src_.map.wants_diff) src_diff_ = bindings.at(src_.map.diff);
+  dst_diff_ = bindings.diff(dst_);
+  src_diff_ = bindings.diff(src_);
   if (!learns_) return;
   weights_sum_ = bindings.gradients(first_parameter_);
   if (bias_) bias_sum_ = bindings.gradients(first_parameter_ + 1);
 }
 
-void DenseStep::forward(const Execution& execution) {
+void DenseOp::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   const auto images = static_cast<std::size_t>(execution.images);
   if (bias_) {
@@ -73,12 +72,12 @@ void DenseStep::forward(const Execution& execution) {
   }
   product_.forward(images, src_data_, weights_, bias_, dst_data_);
   if (const auto alive = product_.alive()) {
-    const std::size_t numbers = images * src_.map.layout.shape.size();  // without the filling
+    const std::size_t numbers = images * src_.layout.shape.size();  // without the filling
     time_.density = static_cast<double>(*alive) / static_cast<double>(numbers);
   }
 }
 
-void DenseStep::write_weight_gradients(std::size_t images, bool overwrite) {
+void DenseOp::write_weight_gradients(std::size_t images, bool overwrite) {
   if (!factors_) {
     return product_.backward_weights(images, src_data_, dst_diff_, !overwrite, weights_sum_);
   }
@@ -87,12 +86,12 @@ void DenseStep::write_weight_gradients(std::size_t images, bool overwrite) {
   std::copy_n(dst_diff_, images * out_, weights_sum_ + in_ * factors_->images);
 }
 
-void DenseStep::add_bias_gradient(std::size_t images, bool overwrite) {
+void DenseOp::add_bias_gradient(std::size_t images, bool overwrite) {
   if (overwrite) std::fill_n(bias_sum_, out_, 0.0f);
   for (std::size_t n = 0; n < images; ++n) kernels::add(dst_diff_ + n * out_, bias_sum_, out_);
 }
 
-void DenseStep::backward(const Execution& execution) {
+void DenseOp::backward(const Execution& execution) {
   const auto images = static_cast<std::size_t>(execution.images);
   const bool overwrite = execution.accumulate == compute::Accumulate::overwrite;
   if (learns_) {

@@ -1,10 +1,10 @@
-#include "backends/cpu/convolution/convolution_step.h"
+#include "backends/cpu/convolution/convolution_op.h"
 
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
-#include "backends/cpu/ops/input_step.h"
+#include "backends/cpu/ops/input_op.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -26,35 +26,37 @@ std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
 
 }  // namespace
 
-ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const ConvolutionBlock& block,
-                                 const Source& src, const Map& dst, std::size_t first_parameter)
-    : place_(place_convolution(planning, step, block, src, dst, first_parameter)) {
+ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const ConvolutionBlock& block,
+                             const Source& src, const Activation& dst, std::size_t first_parameter)
+    : Op(block.convolution->name),
+      dnnl_(planning.dnnl),
+      place_(place_convolution(planning, op, block, src, dst, first_parameter)) {
   const auto possible = possible_methods(planning, place_);
   methods_ = fixed_methods(possible, place_.pool.has_value());
   forward_stays_ = !measures_forward(possible, place_.pool.has_value());
   // Without a way back nothing tells when a trial has ended.
   if (dst.wants_diff && planning.kernels.measure && possible.size() > 1 &&
-      worth_measuring(block.macs, planning.usual)) {
+      worth_measuring(block.macs, planning.usual())) {
     trials_.emplace(possible);
     make_candidates(planning, possible);
   } else {
     make_candidates(planning, {methods_.by_direction.front()});
   }
   times_.convolution.macs = block.macs;
-  planning.use_backward(step, src, dst);
-  planning.memory.use(dst.value, planning.forward_time(step));
-  const int backward = planning.backward_time(step);
+  planning.use_backward(op, src, dst);
+  planning.memory.use(dst.value, planning.forward_time(op));
+  const int backward = planning.backward_time(op);
   if (dst.wants_diff && (block.relu || block.pooled_relu)) {
     planning.memory.use(dst.value, backward);
   }
   const bool reads_src = !skipping_ || !skipping_->reads_images() || trials_;
   if (!reads_src) return;
-  planning.memory.use(src.map.value, planning.forward_time(step));
-  if (place_.learns) planning.memory.use(src.map.value, backward);
+  planning.memory.use(src.value, planning.forward_time(op));
+  if (place_.learns) planning.memory.use(src.value, backward);
 }
 
-void ConvolutionStep::make_candidates(const Planning& planning,
-                                      const std::vector<ConvolutionMethod>& methods) {
+void ConvolutionOp::make_candidates(const Planning& planning,
+                                    const std::vector<ConvolutionMethod>& methods) {
   std::optional<dnnl::memory::desc> kernel_layout;
   const auto with = [&](ConvolutionMethod method) {
     return std::ranges::find(methods, method) != methods.end();
@@ -77,16 +79,17 @@ void ConvolutionStep::make_candidates(const Planning& planning,
   kernel_layout_ = *kernel_layout;
 }
 
-std::vector<std::unique_ptr<ParameterFormat>> ConvolutionStep::formats() const {
+std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() const {
   const model::Convolution& layer = place_.layer();
-  std::vector<std::unique_ptr<ParameterFormat>> formats;
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
   formats.push_back(make_kernel_format(kernel_layout_, layer.kernel,
                                        place_.block.src_shape.channels, layer.filters));
   if (place_.bias) formats.push_back(make_vector_format(static_cast<std::size_t>(layer.filters)));
   return formats;
 }
 
-void ConvolutionStep::bind(const Bindings& bindings) {
+void ConvolutionOp::bind(const Bindings& planned) {
+  const DnnlBindings bindings{planned, dnnl_};
   if (direct_ || winograd_ || bf16_) src_value_ = bindings.at(place_.src.value);
   if (skipping_) skipping_->bind(bindings);
   if (direct_) direct_->bind(bindings);
@@ -94,7 +97,7 @@ void ConvolutionStep::bind(const Bindings& bindings) {
   if (bf16_) bf16_->bind(bindings);
 }
 
-bool ConvolutionStep::has(ConvolutionMethod method) const {
+bool ConvolutionOp::has(ConvolutionMethod method) const {
   switch (method) {
     case ConvolutionMethod::direct:
       return direct_.has_value();
@@ -108,7 +111,7 @@ bool ConvolutionStep::has(ConvolutionMethod method) const {
   return false;
 }
 
-std::optional<PiecewiseConvolution>& ConvolutionStep::piecewise(ConvolutionMethod method) {
+std::optional<PiecewiseConvolution>& ConvolutionOp::piecewise(ConvolutionMethod method) {
   assert(method != ConvolutionMethod::sparse);
   return method == ConvolutionMethod::bf16       ? bf16_
          : method == ConvolutionMethod::winograd ? winograd_
@@ -116,19 +119,19 @@ std::optional<PiecewiseConvolution>& ConvolutionStep::piecewise(ConvolutionMetho
 }
 
 /// Kernels that skip zeros read the bytes, all others planes of numbers.
-void ConvolutionStep::split_images_once(double& seconds) {
+void ConvolutionOp::split_images_once(double& seconds) {
   if (!place_.block.image || std::exchange(split_, true)) return;
   const TimeSpan span(seconds);
   split_images(*place_.block.image, place_.src.layout, images_, src_value_);
 }
 
-void ConvolutionStep::forward(const Execution& execution) {
+void ConvolutionOp::forward(const Execution& execution) {
   if (is_trial(execution)) {
     const ConvolutionMethod candidate = trials_->candidate();
     take({{candidate, candidate, candidate}});
     before_trial_ = spent();
   }
-  images_ = execution.batch->images;
+  images_ = execution.pixels;
   split_ = false;
   const ConvolutionMethod method = methods_[Direction::forward];
   if (method == ConvolutionMethod::sparse) return skipping_->forward(execution, images_, times_);
@@ -137,7 +140,7 @@ void ConvolutionStep::forward(const Execution& execution) {
 }
 
 /// Kernels that skip zeros run last, since the others may change the gradient of dst in place.
-void ConvolutionStep::backward(const Execution& execution) {
+void ConvolutionOp::backward(const Execution& execution) {
   if (!place_.dst.wants_diff) return;
   using enum ConvolutionMethod;
   for (const ConvolutionMethod method : {direct, winograd, bf16, sparse}) {
@@ -154,31 +157,31 @@ void ConvolutionStep::backward(const Execution& execution) {
   if (is_trial(execution)) end_trial();
 }
 
-void ConvolutionStep::take(ConvolutionMethods methods) {
+void ConvolutionOp::take(ConvolutionMethods methods) {
   if (forward_stays_) methods[Direction::forward] = methods_[Direction::forward];
   methods_ = methods;
 }
 
 /// Only the usual number of images tells what is quickest.
-bool ConvolutionStep::is_trial(const Execution& execution) const {
+bool ConvolutionOp::is_trial(const Execution& execution) const {
   return trying() && execution.most_images && execution.pass.phase == compute::Phase::train;
 }
 
-MethodTimes ConvolutionStep::spent() const {
+MethodTimes ConvolutionOp::spent() const {
   return {.forward = times_.convolution.forward + times_.pool.forward,
           .weights = times_.convolution.backward_weights,
           .data = times_.convolution.backward_data,
           .unpool = times_.pool.backward_data + times_.before_backward};
 }
 
-void ConvolutionStep::end_trial() {
+void ConvolutionOp::end_trial() {
   const MethodTimes now = spent();
   trials_->note({now.forward - before_trial_.forward, now.weights - before_trial_.weights,
                  now.data - before_trial_.data, now.unpool - before_trial_.unpool});
   if (!trials_->running()) take(trials_->best());
 }
 
-void ConvolutionStep::use_methods(std::string_view text) {
+void ConvolutionOp::use_methods(std::string_view text) {
   ConvolutionMethods found = methods_of(text).value();
   for (std::size_t i = 0; i < found.by_direction.size(); ++i) {
     if (!has(found.by_direction[i])) found.by_direction[i] = methods_.by_direction[i];
@@ -187,11 +190,11 @@ void ConvolutionStep::use_methods(std::string_view text) {
   if (trials_) trials_->stop();
 }
 
-void ConvolutionStep::try_again() {
+void ConvolutionOp::try_again() {
   if (trials_) trials_->restart();
 }
 
-std::string ConvolutionStep::describe(Direction direction) const {
+std::string ConvolutionOp::describe(Direction direction) const {
   const ConvolutionMethod method = methods_[direction];
   if (method == ConvolutionMethod::sparse) return "skips zeros";
   const auto& computing = method == ConvolutionMethod::bf16       ? bf16_
@@ -200,7 +203,7 @@ std::string ConvolutionStep::describe(Direction direction) const {
   return computing->operations().in(direction).implementation;
 }
 
-void ConvolutionStep::append_times(std::vector<compute::LayerTime>& times) const {
+void ConvolutionOp::append_times(std::vector<compute::LayerTime>& times) const {
   compute::LayerTime time = times_.convolution;
   (place_.src.wants_diff ? time.backward_data : time.backward_weights) += times_.before_backward;
   time.name = place_.block.convolution->name;

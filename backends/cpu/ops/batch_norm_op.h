@@ -3,40 +3,37 @@
 #include <vector>
 
 #include "backends/cpu/kernels/batch_norm_kernels.h"
-#include "backends/cpu/ops/step.h"
+#include "backends/cpu/ops/op.h"
 
 namespace cputrain::cpu {
 
 /// Batch normalization and the ReLU behind it in one pass. The library's own can neither take its
 /// statistics from several processes nor add to a gradient that others have written, so the loops
 /// are ours. Sums are made in a fixed order, whatever the number of threads.
-class BatchNormStep final : public Step {
+class BatchNormOp final : public Op {
  public:
-  BatchNormStep(const Planning&, int step, const model::Graph::Node&, bool relu, const Source& src,
-                const Map& dst, std::size_t first_parameter);
+  BatchNormOp(const Planning&, int op, const model::Graph::Node&, bool relu, const Source& src,
+              const Activation& dst, std::size_t first_parameter);
 
-  std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
   void forward_of_nothing(const Execution&) override;
   void backward_of_nothing(compute::Accumulate) override;
   void publish_statistics() override;
-  void append_times(std::vector<compute::LayerTime>& times) const override {
-    times.push_back(time_);
-  }
 
  private:
   /// Images are measured in so many groups at most, each by one thread for a block of channels.
   static constexpr std::size_t kGroups = 8;
 
-  std::size_t planes() const { return src_.map.layout.blocks(); }
-  std::size_t lanes() const { return planes() * static_cast<std::size_t>(src_.map.layout.block); }
+  std::size_t planes() const { return src_.layout.blocks(); }
+  std::size_t lanes() const { return planes() * static_cast<std::size_t>(src_.layout.block); }
   std::size_t pixels() const;
   /// Where the plane of a block of channels begins.
   template <class T>
   T* plane(T* data, std::size_t image, std::size_t block) const {
-    const SampleLayout& layout = src_.map.layout;
+    const compute::SampleLayout& layout = src_.layout;
     return data + image * layout.size() + block * pixels() * static_cast<std::size_t>(layout.block);
   }
   bool learns(const compute::Pass&) const;
@@ -57,7 +54,7 @@ class BatchNormStep final : public Step {
   model::BatchNorm layer_;
   bool relu_, frozen_, training_;
   Source src_;
-  Map dst_;
+  Activation dst_;
   std::size_t first_parameter_;
   comm::Communicator* synchronise_;
 
@@ -76,7 +73,6 @@ class BatchNormStep final : public Step {
   float *dst_data_ = nullptr, *moving_mean_ = nullptr, *moving_variance_ = nullptr;
   const float* dst_diff_ = nullptr;
   float *src_diff_ = nullptr, *gamma_sum_ = nullptr, *beta_sum_ = nullptr;
-  compute::LayerTime time_;
 };
 
 }  // namespace cputrain::cpu

@@ -1,4 +1,4 @@
-#include "backends/cpu/ops/batch_norm_step.h"
+#include "backends/cpu/ops/batch_norm_op.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,79 +9,78 @@
 
 namespace cputrain::cpu {
 
-BatchNormStep::BatchNormStep(const Planning& planning, int step, const model::Graph::Node& node,
-                             bool relu, const Source& src, const Map& dst,
-                             std::size_t first_parameter)
-    : layer_(std::get<model::BatchNorm>(node.layer)),
+BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::Node& node,
+                         bool relu, const Source& src, const Activation& dst,
+                         std::size_t first_parameter)
+    : Op(node.name, relu ? "own, with ReLU" : "own"),
+      layer_(std::get<model::BatchNorm>(node.layer)),
       relu_(relu),
       frozen_(node.frozen),
       training_(planning.training()),
       src_(src),
       dst_(dst),
       first_parameter_(first_parameter),
-      synchronise_(planning.synchronise) {
+      synchronise_(planning.options.synchronise) {
   for (auto* values : {&scale_, &shift_, &mean_f_, &slope_, &offset_}) values->resize(lanes());
   for (auto* values : {&mean_, &variance_, &inverse_}) values->resize(lanes());
   for (auto* values : {&group_means_, &group_squares_}) values->resize(kGroups * lanes());
   sums_.reserve(2 * lanes() + 1);
-  planning.use_forward(step, src_, dst_);
-  planning.use_backward(step, src_, dst_);
-  if (dst.wants_diff) planning.memory.use(src.map.value, planning.backward_time(step));
-  time_.name = node.name;
-  time_.algorithm = relu ? "own, with ReLU" : "own";
+  planning.use_forward(op, src_, dst_);
+  planning.use_backward(op, src_, dst_);
+  if (dst.wants_diff) planning.memory.use(src.value, planning.backward_time(op));
 }
 
-std::vector<std::unique_ptr<ParameterFormat>> BatchNormStep::formats() const {
-  std::vector<std::unique_ptr<ParameterFormat>> formats;
+std::vector<std::unique_ptr<compute::ParameterFormat>> BatchNormOp::formats() const {
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
   for (int i = 0; i < 4; ++i) {
-    formats.push_back(make_vector_format(static_cast<std::size_t>(src_.map.layout.shape.channels)));
+    formats.push_back(make_vector_format(static_cast<std::size_t>(src_.layout.shape.channels)));
   }
   return formats;
 }
 
-void BatchNormStep::bind(const Bindings& bindings) {
-  src_data_ = bindings.at(src_.map.value);
-  dst_data_ = bindings.at(dst_.value);
+void BatchNormOp::bind(const Bindings& bindings) {
+  src_data_ = bindings.value(src_);
+  dst_data_ = bindings.value(dst_);
   gamma_ = bindings.weights(first_parameter_);
   beta_ = bindings.weights(first_parameter_ + 1);
   moving_mean_ = bindings.weights(first_parameter_ + 2);
   moving_variance_ = bindings.weights(first_parameter_ + 3);
   if (!dst_.wants_diff) return;
-  dst_diff_ = bindings.at(dst_.diff);
-  if (src_.map.wants_diff) src_diff_ = bindings.at(src_.map.diff);
+  dst_diff_ = bindings.diff(dst_);
+  src_diff_ = bindings.diff(src_);
   if (frozen_) return;
   gamma_sum_ = bindings.gradients(first_parameter_);
   beta_sum_ = bindings.gradients(first_parameter_ + 1);
 }
 
-std::size_t BatchNormStep::pixels() const {
-  const SampleLayout& layout = src_.map.layout;
+std::size_t BatchNormOp::pixels() const {
+  const compute::SampleLayout& layout = src_.layout;
   return layout.size() / lanes();
 }
 
-bool BatchNormStep::learns(const compute::Pass& pass) const {
+bool BatchNormOp::learns(const compute::Pass& pass) const {
   return pass.phase == compute::Phase::train && !frozen_;
 }
 
-void BatchNormStep::sum_over_ranks(std::vector<double>& values) const {
+void BatchNormOp::sum_over_ranks(std::vector<double>& values) const {
   if (synchronise_) synchronise_->sum(Array::of<double>(values));
 }
 
-void BatchNormStep::measure_group(Range images, std::size_t group, std::size_t block) {
-  const auto width = static_cast<std::size_t>(src_.map.layout.block);
+void BatchNormOp::measure_group(Range images, std::size_t group, std::size_t block) {
+  const auto width = static_cast<std::size_t>(src_.layout.block);
   double* mean = group_means_.data() + group * lanes() + block * width;
   double* squares = group_squares_.data() + group * lanes() + block * width;
   std::fill_n(mean, width, 0.0);
   std::fill_n(squares, width, 0.0);
   for (std::size_t image = images.begin; image < images.end; ++image) {
     const auto before = static_cast<double>((image - images.begin) * pixels());
-    kernels::add_moments(src_.map.layout.block, plane(src_data_, image, block), pixels(), before,
-                         mean, squares);
+    kernels::add_moments(src_.layout.block, plane(src_data_, image, block), pixels(), before, mean,
+                         squares);
   }
 }
 
 /// Mean and variance of this rank's images from those of the groups.
-void BatchNormStep::join_groups(std::size_t images) {
+void BatchNormOp::join_groups(std::size_t images) {
   std::ranges::fill(mean_, 0.0);
   std::ranges::fill(variance_, 0.0);
   if (images == 0) return;
@@ -104,7 +103,7 @@ void BatchNormStep::join_groups(std::size_t images) {
 }
 
 /// The same from those of all ranks, weighted by their images.
-void BatchNormStep::join_ranks() {
+void BatchNormOp::join_ranks() {
   if (!synchronise_) return;
   const double own = count_;
   sums_.assign(mean_.begin(), mean_.end());
@@ -123,7 +122,7 @@ void BatchNormStep::join_ranks() {
   for (double& square : squares) square = count_ > 0 ? square / count_ : 0;
 }
 
-void BatchNormStep::measure(std::size_t images) {
+void BatchNormOp::measure(std::size_t images) {
   const std::size_t groups = images == 0 ? 0 : kGroups;
   parallel_for(groups * planes(), [&](std::size_t unit) {
     const std::size_t group = unit / planes();
@@ -134,9 +133,9 @@ void BatchNormStep::measure(std::size_t images) {
   join_ranks();
 }
 
-void BatchNormStep::move_statistics() {
+void BatchNormOp::move_statistics() {
   if (count_ == 0) return;
-  const auto channels = static_cast<std::size_t>(src_.map.layout.shape.channels);
+  const auto channels = static_cast<std::size_t>(src_.layout.shape.channels);
   if (!moved_) {  // the first pass of a step goes on from the published ones
     new_mean_.assign(moving_mean_, moving_mean_ + channels);
     new_variance_.assign(moving_variance_, moving_variance_ + channels);
@@ -150,15 +149,15 @@ void BatchNormStep::move_statistics() {
   }
 }
 
-void BatchNormStep::publish_statistics() {
+void BatchNormOp::publish_statistics() {
   if (!moved_) return;
   std::ranges::copy(new_mean_, moving_mean_);
   std::ranges::copy(new_variance_, moving_variance_);
   moved_ = false;
 }
 
-void BatchNormStep::prepare_lanes(bool learns) {
-  for (int c = 0; c < src_.map.layout.shape.channels; ++c) {
+void BatchNormOp::prepare_lanes(bool learns) {
+  for (int c = 0; c < src_.layout.shape.channels; ++c) {
     const double mean = learns ? mean_[c] : moving_mean_[c];
     const double variance = learns ? variance_[c] : moving_variance_[c];
     inverse_[c] = 1 / std::sqrt(variance + static_cast<double>(layer_.epsilon));
@@ -168,8 +167,8 @@ void BatchNormStep::prepare_lanes(bool learns) {
   }
 }
 
-void BatchNormStep::normalize(std::size_t images) {
-  const int width = src_.map.layout.block;
+void BatchNormOp::normalize(std::size_t images) {
+  const int width = src_.layout.block;
   parallel_for(images * planes(), [&](std::size_t unit) {
     const std::size_t image = unit / planes(), block = unit % planes();
     const std::size_t lane = block * static_cast<std::size_t>(width);
@@ -178,7 +177,7 @@ void BatchNormStep::normalize(std::size_t images) {
   });
 }
 
-void BatchNormStep::forward(const Execution& execution) {
+void BatchNormOp::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   const auto images = static_cast<std::size_t>(execution.images);
   learnt_ = learns(execution.pass);
@@ -190,7 +189,7 @@ void BatchNormStep::forward(const Execution& execution) {
   normalize(images);
 }
 
-void BatchNormStep::forward_of_nothing(const Execution& execution) {
+void BatchNormOp::forward_of_nothing(const Execution& execution) {
   learnt_ = learns(execution.pass);
   if (!learnt_) return;
   measure(0);
@@ -198,8 +197,8 @@ void BatchNormStep::forward_of_nothing(const Execution& execution) {
 }
 
 /// Sums over this rank's images of the gradient and of the gradient times the normalised value.
-void BatchNormStep::sum_slopes(std::size_t images) {
-  const int width = src_.map.layout.block;
+void BatchNormOp::sum_slopes(std::size_t images) {
+  const int width = src_.layout.block;
   std::ranges::fill(group_means_, 0.0);
   std::ranges::fill(group_squares_, 0.0);
   parallel_for((images == 0 ? 0 : kGroups) * planes(), [&](std::size_t unit) {
@@ -224,8 +223,8 @@ void BatchNormStep::sum_slopes(std::size_t images) {
   }
 }
 
-void BatchNormStep::write_parameter_gradients(bool overwrite) {
-  for (int c = 0; c < src_.map.layout.shape.channels; ++c) {
+void BatchNormOp::write_parameter_gradients(bool overwrite) {
+  for (int c = 0; c < src_.layout.shape.channels; ++c) {
     const auto sum = static_cast<float>(sums_[c]);
     const auto product = static_cast<float>(sums_[lanes() + static_cast<std::size_t>(c)]);
     beta_sum_[c] = overwrite ? sum : beta_sum_[c] + sum;
@@ -235,13 +234,13 @@ void BatchNormStep::write_parameter_gradients(bool overwrite) {
 
 /// The gradient is centred, and loses its part along the normalised values, since both mean and
 /// variance depend on every value; moving statistics do not.
-void BatchNormStep::write_gradient(std::size_t images) {
+void BatchNormOp::write_gradient(std::size_t images) {
   for (std::size_t i = 0; i < lanes(); ++i) {
     const double part = learnt_ ? scale_[i] / count_ : 0;
     slope_[i] = static_cast<float>(-part * sums_[lanes() + i] * inverse_[i]);
     offset_[i] = static_cast<float>(-part * sums_[i]);
   }
-  const int width = src_.map.layout.block;
+  const int width = src_.layout.block;
   parallel_for(images * planes(), [&](std::size_t unit) {
     const std::size_t image = unit / planes(), block = unit % planes();
     const std::size_t lane = block * static_cast<std::size_t>(width);
@@ -252,7 +251,7 @@ void BatchNormStep::write_gradient(std::size_t images) {
   });
 }
 
-void BatchNormStep::backward(const Execution& execution) {
+void BatchNormOp::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!dst_.wants_diff) return;
   const auto images = static_cast<std::size_t>(execution.images);
@@ -266,7 +265,7 @@ void BatchNormStep::backward(const Execution& execution) {
   if (src_diff_) write_gradient(images);
 }
 
-void BatchNormStep::backward_of_nothing(compute::Accumulate) {
+void BatchNormOp::backward_of_nothing(compute::Accumulate) {
   if (!dst_.wants_diff || frozen_) return;
   sums_.assign(2 * lanes(), 0.0);
   sum_over_ranks(sums_);

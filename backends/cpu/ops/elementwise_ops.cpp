@@ -1,0 +1,99 @@
+#include "backends/cpu/ops/elementwise_ops.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/parallel.h"
+#include "core/random.h"
+
+namespace cputrain::cpu {
+
+ReluOp::ReluOp(const Planning& planning, int op, const model::Graph::Node& node,
+               const Activation& activation)
+    : Op(node.name, "in place"), activation_(activation) {
+  planning.memory.use(activation.value, planning.forward_time(op));
+  if (activation.wants_diff) {
+    planning.memory.use(activation.value, planning.backward_time(op));
+    planning.memory.use(activation.diff, planning.backward_time(op));
+  }
+}
+
+void ReluOp::bind(const Bindings& bindings) {
+  value_ = bindings.value(activation_);
+  diff_ = bindings.diff(activation_);
+}
+
+void ReluOp::forward(const Execution& execution) {
+  const TimeSpan span(time_.forward);
+  parallel_ranges(activation_.count(execution.images), [&](std::size_t begin, std::size_t end) {
+    kernels::relu(value_ + begin, end - begin);
+  });
+}
+
+void ReluOp::backward(const Execution& execution) {
+  const TimeSpan span(time_.backward_data);
+  if (!diff_) return;
+  // Operators behind this one may have changed it in place, but never an element's sign.
+  parallel_ranges(activation_.count(execution.images), [&](std::size_t begin, std::size_t end) {
+    kernels::relu_backward(value_ + begin, diff_ + begin, end - begin);
+  });
+}
+
+DropoutOp::DropoutOp(const Planning& planning, int op, const model::Graph::Node& node,
+                     const Activation& activation)
+    : Op(node.name, "in place"),
+      activation_(activation),
+      rate_(std::get<model::Dropout>(node.layer).rate),
+      scale_(rate_ < 1 ? 1 / (1 - rate_) : 0),
+      layer_(static_cast<std::uint32_t>(node.origin)) {
+  planning.memory.use(activation.value, planning.forward_time(op));
+  if (planning.training()) {
+    kept_block_ =
+        planning.memory.add(activation.count(planning.largest()), planning.forward_time(op));
+  }
+  if (activation.wants_diff) {
+    planning.memory.use(kept_block_, planning.backward_time(op));
+    planning.memory.use(activation.diff, planning.backward_time(op));
+  }
+}
+
+void DropoutOp::bind(const Bindings& bindings) {
+  value_ = bindings.value(activation_);
+  diff_ = bindings.diff(activation_);
+  kept_ = bindings.at<std::uint8_t>(kept_block_);
+}
+
+void DropoutOp::draw(const Execution& execution, std::size_t image) {
+  const DropoutMask mask(rate_, execution.pass.seed, execution.pass.step, layer_,
+                         execution.samples[image]);
+  const compute::SampleLayout& layout = activation_.layout;
+  std::uint8_t* kept = kept_ + image * layout.size();
+  if (layout.padded()) std::fill_n(kept, layout.size(), std::uint8_t{0});
+  const std::size_t count = layout.shape.size();
+  for (std::size_t element = 0; element < count; element += 4) {
+    const auto keeps = mask.keeps(static_cast<std::uint32_t>(element / 4));
+    for (std::size_t i = 0; i < std::min<std::size_t>(4, count - element); ++i) {
+      kept[layout.position(element + i)] = keeps[i];
+    }
+  }
+}
+
+void DropoutOp::forward(const Execution& execution) {
+  const TimeSpan span(time_.forward);
+  if (execution.pass.phase != compute::Phase::train) return;
+  const std::size_t size = activation_.layout.size();
+  parallel_for(static_cast<std::size_t>(execution.images), [&](std::size_t image) {
+    draw(execution, image);
+    kernels::keep(kept_ + image * size, scale_, value_ + image * size, size);
+  });
+}
+
+void DropoutOp::backward(const Execution& execution) {
+  const TimeSpan span(time_.backward_data);
+  if (!diff_) return;
+  parallel_ranges(activation_.count(execution.images), [&](std::size_t begin, std::size_t end) {
+    kernels::keep(kept_ + begin, scale_, diff_ + begin, end - begin);
+  });
+}
+
+}  // namespace cputrain::cpu

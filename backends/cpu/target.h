@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "compute/executor/target.h"
+
+namespace cputrain::cpu {
+
+/// Operators of oneDNN and of our own, run by `threads` threads of OpenMP. A layer other than dense
+/// that reads a flattened map is refused with Error(usage).
+std::unique_ptr<compute::Target> make_target(const compute::CompileOptions&, int threads,
+                                             const compute::KernelChoice&);
+
+}  // namespace cputrain::cpu

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+#include "backends/cuda/memory.h"
+#include "compute/executor/target.h"
+
+namespace cputrain::cuda {
+
+/// The device that a program runs on; borrowed from the backend.
+struct ProgramDevice {
+  int device;
+  int multiprocessors;
+  ComputeStream& stream;
+  compute::Memory& memory;
+};
+
+/// Operators that put kernels into the device's one stream. Errors as make_ops().
+std::unique_ptr<compute::Target> make_target(const ProgramDevice&);
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "compute/executor/target.h"
+#include "model/graph.h"
+
+namespace cputrain::compute {
+
+/// Runs a graph as a list of operators that share one block of memory: a program of every backend
+/// that keeps activations in such a list.
+class Executor final : public Program {
+ public:
+  /// Error(usage) as Target::make_ops(), and where the graph does not end in a loss.
+  Executor(std::unique_ptr<Target>, const model::Graph&, const CompileOptions&, const ArenaSource&);
+  ~Executor() override;
+
+  const ParameterLayout& layout() const override { return layout_; }
+  Tally forward(const MicroBatch&, const Pass&) override;
+  void backward(double loss_scale, Accumulate, const ReadySink& ready) override;
+  void publish_statistics() override;
+  int outputs() const override { return list_.loss->outputs(); }
+  std::span<const float> probabilities() const override { return list_.loss->probabilities(); }
+  std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
+  std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const override;
+  void from_canonical(std::size_t parameter, std::span<const double> values,
+                      const Array& arena) const override;
+  std::vector<LayerTime> layer_times() const override;
+  std::size_t workspace_bytes() const override;
+  double waited() const override;
+  Tuner& tuner() override { return tuner_; }
+
+ private:
+  void compile(const CompileOptions&);
+  void lay_out_parameters();
+  void allocate();
+  bool is_most(int images);
+  std::size_t size_index(int images) const;
+  Tally run_forward(const MicroBatch&, const Pass&);
+  void run_backward(const Execution&, const ReadySink&);
+  void run_backward_of_nothing(Accumulate);
+  void finish();
+  Array stored_part(std::size_t parameter, const Array& arena) const;
+
+  std::unique_ptr<Target> target_;
+  model::Graph graph_;  ///< rewritten; operators refer to its nodes
+  Phase phase_;
+  std::vector<int> sizes_;  ///< descending
+  MemoryPlan memory_;
+  std::unique_ptr<system::SharedBlock> arena_;  ///< of activations
+  OpList list_;
+  std::vector<std::unique_ptr<ParameterFormat>> formats_;  ///< in model order
+  std::vector<std::size_t> ready_after_;  ///< by operator: gradients final behind it, or 0
+  ParameterLayout layout_;
+  Arenas arenas_;
+  std::vector<Range> own_gradients_;  ///< what this rank makes
+  Tuner tuner_;
+  std::vector<std::pair<std::size_t, Place*>> pending_;  ///< gradients, and where they are final
+  Execution last_{};                                     ///< of the last forward pass
+  int most_trained_ = 0;                                 ///< images of a training pass
+};
+
+}  // namespace cputrain::compute

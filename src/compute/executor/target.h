@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "compute/executor/op.h"
+#include "system/shared_block.h"
+
+namespace cputrain::compute {
+
+/// A place in a device's queue of work.
+class Place {
+ public:
+  virtual ~Place() = default;
+  /// Until the device has come there.
+  virtual void wait() = 0;
+};
+
+/// What a backend puts below the executor: its operators, and the machine that they run on. What
+/// is here by default is right where operators compute in their calls, on the host.
+class Target {
+ public:
+  virtual ~Target() = default;
+
+  /// `graph` has pools before their ReLUs; the operators may refer to its nodes. Error(usage) where
+  /// the backend lacks a layer, naming it.
+  virtual OpList make_ops(const model::Graph& graph, const Planning&) = 0;
+  /// Where arenas of parameters lie.
+  virtual Memory& memory() { return host_memory(); }
+  /// Memory for activations and all that operators planned. Its contents are undefined.
+  virtual std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) = 0;
+  /// Calls work() as operators are to be called: with their threads, on their device.
+  virtual void enter(const std::function<void()>& work) = 0;
+  /// The forward pass of these images begins: gives operators what they read of them.
+  virtual void stage(const MicroBatch& batch, Execution& execution) {
+    execution.labels = batch.labels.data();
+    execution.samples = batch.samples.data();
+  }
+  /// The gradients that this rank makes.
+  virtual std::vector<Range> own_gradients(const ParameterLayout& layout) const {
+    return used_gradients(layout, 0, 1);
+  }
+  /// Zeros in a part of an arena, before what operators do next.
+  virtual void clear(const Array& values) = 0;
+  /// The place behind what operators have done so far, number `i` of as many as there are
+  /// operators; null where that is done already.
+  virtual Place* place([[maybe_unused]] std::size_t i) { return nullptr; }
+  /// Until all of it is done; a call of the program returns.
+  virtual void finish() {}
+};
+
+}  // namespace cputrain::compute

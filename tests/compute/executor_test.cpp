@@ -1,0 +1,252 @@
+#include "compute/executor/executor.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace cputrain::compute {
+namespace {
+
+using Log = std::vector<std::string>;
+
+/// A parameter of `count` floats that lies in the arena backwards, with one element of padding.
+class Backwards final : public ParameterFormat {
+ public:
+  explicit Backwards(std::size_t count) : count_(count) {}
+  std::size_t stored() const override { return count_ + 1; }
+  void to_canonical(std::span<const float> stored, std::span<float> canonical) const override {
+    for (std::size_t i = 0; i < count_; ++i) canonical[i] = stored[count_ - 1 - i];
+  }
+  void from_canonical(std::span<const float> canonical, std::span<float> stored) const override {
+    stored[count_] = 0;
+    for (std::size_t i = 0; i < count_; ++i) stored[i] = canonical[count_ - 1 - i];
+  }
+
+ private:
+  std::size_t count_;
+};
+
+/// Notes when it is called, and has the parameters of its node.
+template <class Base>
+class Noted : public Base {
+ public:
+  Noted(Log& log, const model::Graph::Node& node) : Base(node.name), log_(log), node_(node) {}
+
+  std::vector<std::unique_ptr<ParameterFormat>> formats() const override {
+    std::vector<std::unique_ptr<ParameterFormat>> formats;
+    for (const auto& parameter : node_.parameters) {
+      std::size_t count = 1;
+      for (const int extent : parameter.extents) count *= static_cast<std::size_t>(extent);
+      formats.push_back(std::make_unique<Backwards>(count));
+    }
+    return formats;
+  }
+  void bind(const Bindings&) override { note("bind "); }
+  void forward(const Execution& e) override { note("forward " + std::to_string(e.images) + " "); }
+  void backward(const Execution&) override { note("backward "); }
+  void forward_of_nothing(const Execution&) override { note("no forward "); }
+  void backward_of_nothing(Accumulate) override { note("no backward "); }
+
+ protected:
+  void note(const std::string& what) { log_.push_back(what + this->time_.name); }
+
+ private:
+  Log& log_;
+  const model::Graph::Node& node_;
+};
+
+class NotedLoss final : public Noted<LossOp> {
+ public:
+  using Noted::Noted;
+  int outputs() const override { return 2; }
+  Tally tally() const override { return {.loss = 3, .images = 1}; }
+  std::span<const float> probabilities() const override { return {}; }
+  void forget() override { note("forget "); }
+};
+
+class Block final : public system::SharedBlock {
+ public:
+  explicit Block(std::size_t bytes) : bytes_(bytes) {}
+  std::span<std::byte> bytes() const override { return bytes_; }
+
+ private:
+  mutable std::vector<std::byte> bytes_;
+};
+
+class NotedPlace final : public Place {
+ public:
+  NotedPlace(Log& log, std::size_t op) : log_(log), op_(op) {}
+  void wait() override { log_.push_back("wait " + std::to_string(op_)); }
+
+ private:
+  Log& log_;
+  std::size_t op_;
+};
+
+/// The host's memory, said to be a device's.
+class FarMemory final : public Memory {
+ public:
+  std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
+    return host_memory().allocate(bytes);
+  }
+  void read(const void* src, std::span<std::byte> dst) override { host_memory().read(src, dst); }
+  void write(std::span<const std::byte> src, void* dst) override { host_memory().write(src, dst); }
+  void copy(const void* src, void* dst, std::size_t bytes) override {
+    host_memory().copy(src, dst, bytes);
+  }
+  bool is_host() const override { return false; }
+  std::optional<std::size_t> available() const override { return std::nullopt; }
+};
+
+class NotedTarget final : public Target {
+ public:
+  NotedTarget(Log& log, bool is_device) : log_(log), is_device_(is_device) {}
+
+  OpList make_ops(const model::Graph& graph, const Planning& planning) override {
+    EXPECT_EQ(std::vector(planning.sizes.begin(), planning.sizes.end()), (std::vector{4, 1}));
+    OpList list;
+    for (const auto& node : graph.nodes()) {
+      if (std::holds_alternative<model::SoftmaxCrossEntropy>(node.layer)) {
+        auto loss = std::make_unique<NotedLoss>(log_, node);
+        list.loss = loss.get();
+        list.ops.push_back(std::move(loss));
+      } else {
+        list.ops.push_back(std::make_unique<Noted<Op>>(log_, node));
+      }
+    }
+    return list;
+  }
+  Memory& memory() override { return is_device_ ? far_ : host_memory(); }
+  std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
+    log_.emplace_back("allocate");
+    return std::make_unique<Block>(bytes);
+  }
+  void enter(const std::function<void()>& work) override { work(); }
+  void clear(const Array& values) override {
+    log_.push_back("clear " + std::to_string(values.size));
+  }
+  Place* place(std::size_t i) override {
+    if (!is_device_) return nullptr;
+    places_.push_back(std::make_unique<NotedPlace>(log_, i));
+    return places_.back().get();
+  }
+  void finish() override { log_.emplace_back("finish"); }
+
+ private:
+  Log& log_;
+  bool is_device_;
+  FarMemory far_;
+  std::vector<std::unique_ptr<Place>> places_;
+};
+
+model::Graph two_layers() {
+  model::Graph graph({1, 1, 3});
+  graph.add(model::Dense{4}, "a");
+  graph.add(model::Dense{2}, "b");
+  graph.add(model::SoftmaxCrossEntropy{}, "loss");
+  return graph;
+}
+
+class ExecutorTest : public testing::TestWithParam<bool> {
+ protected:
+  ExecutorTest()
+      : weights_(200, 0.0f),
+        gradients_(200, 0.0f),
+        executor_(std::make_unique<NotedTarget>(log_, GetParam()), two_layers(),
+                  {.micro_batches = {1, 4, 1}}, [&](const ParameterLayout& layout) {
+                    EXPECT_LE(layout.arena_size, weights_.size());
+                    return Arenas{Array::of<float>({weights_.data(), layout.arena_size}),
+                                  Array::of<float>({gradients_.data(), layout.gradient_size})};
+                  }) {}
+
+  std::string b_is_final() const {
+    return "ready " + std::to_string(executor_.layout().parameters[2].range.end);
+  }
+  std::string all_is_final() const {
+    return "ready " + std::to_string(executor_.layout().gradient_size);
+  }
+  void train(std::size_t images) {
+    const std::vector<const std::uint8_t*> pixels(images, nullptr);
+    const std::vector<std::int32_t> labels(images);
+    const std::vector<std::uint32_t> samples(images);
+    log_.clear();
+    const Tally tally = executor_.forward({pixels, labels, samples}, {.phase = Phase::train});
+    EXPECT_EQ(tally.loss, images > 0 ? 3 : 0);
+    executor_.backward(1, Accumulate::overwrite,
+                       [&](std::size_t n) { log_.push_back("ready " + std::to_string(n)); });
+  }
+
+  Log log_;
+  std::vector<float> weights_, gradients_;
+  Executor executor_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Targets, ExecutorTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Device" : "Host"; });
+
+TEST_P(ExecutorTest, RunsOperatorsForwardAndBack) {
+  const Log binds{"allocate", "bind input", "bind a", "bind b", "bind loss"};
+  EXPECT_EQ(log_, GetParam() ? Log{} : binds);  // a device's memory is taken with the first pass
+  train(4);
+  Log expected = GetParam() ? binds : Log{};
+  for (const char* name : {"input", "a", "b", "loss"}) {
+    expected.push_back(std::string("forward 4 ") + name);
+  }
+  expected.emplace_back("finish");
+  if (GetParam()) {  // everything is enqueued before anybody waits
+    for (const char* what : {"backward loss", "backward b", "backward a", "wait 2"}) {
+      expected.emplace_back(what);
+    }
+    expected.push_back(b_is_final());
+  } else {
+    expected.emplace_back("backward loss");
+    expected.emplace_back("backward b");
+    expected.push_back(b_is_final());
+    expected.emplace_back("backward a");
+  }
+  expected.emplace_back("finish");
+  expected.push_back(all_is_final());
+  EXPECT_EQ(log_, expected);
+}
+
+TEST_P(ExecutorTest, WithoutImagesGradientsAreZeroAndOthersAreNotKeptWaiting) {
+  train(0);
+  const Log expected{
+      "forget loss",      "no forward input",
+      "no forward a",     "no forward b",
+      "no forward loss",  "clear " + std::to_string(executor_.layout().gradient_size),
+      "no backward loss", "no backward b",
+      "no backward a",    "finish",
+      all_is_final()};
+  EXPECT_EQ(log_, expected);
+}
+
+TEST_P(ExecutorTest, ConvertsParametersWhereverTheyLie) {
+  const Array arena = Array::of<float>(std::span(weights_).first(executor_.layout().arena_size));
+  const std::vector<double> kernel{1, 2, 3, 4, 5, 6, 7, 8};  // of b: 4 x 2
+  executor_.from_canonical(2, kernel, arena);
+  const Range range = executor_.layout().parameters[2].range;
+  EXPECT_EQ(weights_[range.begin], 8);
+  EXPECT_EQ(weights_[range.begin + 7], 1);
+  EXPECT_EQ(executor_.to_canonical(2, arena), kernel);
+  const std::vector<float> floats(kernel.begin(), kernel.end());
+  EXPECT_EQ(executor_.to_canonical_floats(2, arena), floats);
+}
+
+TEST(Executor, RefusesAGraphWithoutALoss) {
+  model::Graph graph({1, 1, 3});
+  graph.add(model::Dense{4}, "last");
+  Log log;
+  try {
+    const Executor executor(std::make_unique<NotedTarget>(log, false), graph,
+                            {.micro_batches = {4, 1}},
+                            [](const ParameterLayout&) { return Arenas{}; });
+    FAIL() << "took it";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ExitCode::usage);
+    EXPECT_NE(std::string(e.what()).find("the model ends in last"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace cputrain::compute
