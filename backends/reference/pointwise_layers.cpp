@@ -124,9 +124,8 @@ compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int logits,
     const double logit = z[n], target = labels[n] * (1 - smoothing) + smoothing / 2;
     probabilities[n] = static_cast<T>(1 / (1 + std::exp(-logit)));
     tally.loss += std::max(logit, 0.0) - logit * target + std::log1p(std::exp(-std::abs(logit)));
-    tally.correct += compute::predicted_class(std::span<const T>(probabilities + n, 1)) ==
-                     static_cast<std::size_t>(labels[n]);
-    tally.images += 1;
+    compute::count_answer(std::span<const T>(probabilities + n, 1),
+                          static_cast<std::size_t>(labels[n]), tally);
   }
   return tally;
 }
@@ -151,8 +150,7 @@ compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int logits,
         (1 - smoothing) * static_cast<double>(row[labels[n]]) + smoothing * mean;
     tally.loss += std::log(sum) + static_cast<double>(largest) - expected;
     const std::span<const T> answer(probabilities + n * logits, static_cast<std::size_t>(logits));
-    tally.correct += compute::predicted_class(answer) == static_cast<std::size_t>(labels[n]);
-    tally.images += 1;
+    compute::count_answer(answer, static_cast<std::size_t>(labels[n]), tally);
   }
   return tally;
 }

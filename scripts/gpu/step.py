@@ -14,13 +14,13 @@ def micro_batches(batch, asked=None):
     return [min(most, batch - begin) for begin in range(0, batch, most)]
 
 
-def host_work(network, outputs):
+def host_work(network):
     """What a micro-batch asks of the host besides launches; a test compares with counts of the emulated device."""
-    ranks_answers = outputs > 5  # then probabilities are asked for (src/train/answers.h)
-    return {"copies": 3 + ranks_answers,  # images; labels and samples; losses back, and probabilities
-            "timed_events": 0,            # --profile and benchmarks take times
-            "stream_waits": 2,            # for the losses; for the end of backward
-            "event_waits": sum(operation.learns for operation in network.operations)}  # for its gradients
+    learning = sum(operation.learns for operation in network.operations)
+    return {"copies": 3,        # images; labels and samples; losses back
+            "timed_events": 0,  # --profile and benchmarks take times
+            "stream_waits": 2,  # for the losses; for the end of backward, and so for the last gradients
+            "event_waits": max(0, learning - 1)}  # for the gradients before
 
 
 def host_work_of_step(network):
@@ -42,11 +42,11 @@ def layers_of(gpu, networks, precision):
     return list(found.values())
 
 
-def host_of(gpu, networks, image_bytes, outputs, updates):
+def host_of(gpu, networks, image_bytes, updates):
     of = gpu.of
     counts = Counter(host_work_of_step(networks[0]))
     for network in networks:
-        counts.update(host_work(network, outputs))
+        counts.update(host_work(network))
     images = sum(network.images for network in networks) * image_bytes
     # In a backward pass the last event alone leaves the GPU with nothing to do.
     seconds = {"copy_images": images / of["host_copy"], "send_images": images / of["pcie"],
@@ -70,7 +70,7 @@ def predict(gpu, model, precision, batch, micro_batch=None):
     layers = layers_of(gpu, networks, precision)
     updates = [gpu.time(launch, precision) for launch in networks[0].update(model["recipe"]["state_arrays"])]
     update = sum(seconds for seconds, _ in updates)
-    host = host_of(gpu, networks, height * width * colours, model["layers"][-1]["output"][2], len(updates))
+    host = host_of(gpu, networks, height * width * colours, len(updates))
     kernels = sum(layer["seconds"] for layer in layers) + update
     seconds = kernels + sum(host["seconds"].values())
     return {"gpu": gpu.name, "model": model["name"], "image": [height, width], "precision": precision, "batch": batch,

@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 
+#include "compute/tally.h"
+
 namespace cputrain::compute {
 
 /// What a row of a network's outputs says, the one rule of training, `eval` and `predict`: the
@@ -18,6 +20,34 @@ std::optional<std::size_t> predicted_class(std::span<const T> outputs) {
   if (outputs.empty() || std::ranges::any_of(outputs, is_nan)) return std::nullopt;
   if (outputs.size() == 1) return outputs[0] > T{0.5} ? 1 : 0;
   return static_cast<std::size_t>(std::ranges::max_element(outputs) - outputs.begin());
+}
+
+/// Whether a network with so many outputs has answers to rank: among five classes or fewer, being
+/// one of the five best says nothing.
+inline constexpr std::size_t kFive = 5;
+constexpr bool ranks_answers(std::size_t outputs) { return outputs > kFive; }
+
+/// Whether the class is among the k most probable ones; earlier classes win ties. Never where an
+/// output is NaN.
+template <class T>
+bool among_best(std::span<const T> outputs, std::size_t truth, std::size_t k) {
+  std::size_t before = 0;
+  for (std::size_t c = 0; c < outputs.size(); ++c) {
+    if (std::isnan(outputs[c])) return false;
+    const bool tie_won = outputs[c] == outputs[truth] && c < truth;
+    before += outputs[c] > outputs[truth] || tie_won;
+  }
+  return before < k;
+}
+
+/// Adds to the tally what a row of outputs says of an image of class `truth`; not its loss.
+template <class T>
+void count_answer(std::span<const T> outputs, std::size_t truth, Tally& tally) {
+  tally.images += 1;
+  tally.correct += predicted_class(outputs) == truth;
+  if (!ranks_answers(outputs.size())) return;
+  tally.ranked += 1;
+  tally.among_five += among_best(outputs, truth, kFive);
 }
 
 }  // namespace cputrain::compute

@@ -7,25 +7,13 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/tally.h"
+#include "compute/prediction.h"
 
 /// From the outputs of a network to answers, and answers counted by class.
 namespace cputrain::train {
 
 /// One probability a class; a single output is the probability of class 1 of two.
 std::vector<float> class_probabilities(std::span<const float> outputs);
-
-/// Whether the class is among the k most probable ones; earlier classes win ties. Never where a
-/// probability is not a number.
-bool among_best(std::span<const float> probabilities, std::size_t truth, std::size_t k);
-
-/// Whether a network with so many outputs has answers to rank: among five classes or fewer, being
-/// one of the five best says nothing.
-bool ranks_answers(int outputs);
-/// Adds to the tally how many of the labels are among the five best of their row of outputs;
-/// nothing where ranks_answers() says no.
-void rank_answers(compute::Tally&, std::span<const std::int32_t> labels,
-                  std::span<const float> outputs);
 
 /// Counts of answers over a data set. Counts are whole numbers, so their sums over ranks are exact
 /// at any number of processes.
@@ -46,9 +34,9 @@ class AnswerCounts {
   double images() const { return sums_[kImages]; }
   double correct() const { return sums_[kCorrect]; }
   double among_five() const { return sums_[kAmongFive]; }
-  /// Part of all images; nothing where ranks_answers() says no, or nothing was counted.
+  /// Part of all images; nothing where compute::ranks_answers() says no, or nothing was counted.
   std::optional<double> top_five() const {
-    const bool known = ranks_answers(static_cast<int>(classes_)) && images() > 0;
+    const bool known = compute::ranks_answers(classes_) && images() > 0;
     return known ? std::optional(among_five() / images()) : std::nullopt;
   }
   /// Images whose probabilities were not numbers: wrong, and no answer.

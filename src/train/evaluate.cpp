@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "core/error.h"
-#include "train/answers.h"
 #include "train/penalty.h"
 #include "train/safety/lost_input.h"
 #include "train/safety/numbers.h"
@@ -24,7 +23,7 @@ std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::
                                            comm::Communicator& communicator) {
   compute::Tally tally;
   const compute::Pass pass{.phase = compute::Phase::evaluate,
-                           .probabilities = listeners.answers || ranks_answers(program.outputs())};
+                           .probabilities = static_cast<bool>(listeners.answers)};
   batches.seek(0, 0);
   for (std::size_t step = 0; step < plan.steps(); ++step) {
     if (listeners.goes_on && !listeners.goes_on()) return std::nullopt;
@@ -33,10 +32,7 @@ std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::
       tally += program.forward(batch, pass);
       if (batch.size() == 0) continue;
       if (listeners.progress) listeners.progress(batch.size());
-      if (!pass.probabilities) continue;
-      const std::span<const float> outputs = program.probabilities();
-      rank_answers(tally, batch.labels, outputs);
-      if (listeners.answers) listeners.answers(batch.labels, outputs);
+      if (listeners.answers) listeners.answers(batch.labels, program.probabilities());
     }
   }
   if (!lost_input(batches, communicator).empty()) return std::nullopt;

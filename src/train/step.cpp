@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "system/clock.h"
-#include "train/answers.h"
 #include "train/faults.h"
 #include "train/penalty.h"
 #include "train/safety/lost_input.h"
@@ -54,8 +53,7 @@ bool is_input_lost(const TrainingParts& parts, StepResult& result) {
 /// last, unless its images are lost.
 void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepResult& result) {
   system::Stopwatch watch;
-  const compute::Pass pass{compute::Phase::train, todo.seed, todo.step,
-                           ranks_answers(parts.program.outputs())};
+  const compute::Pass pass{compute::Phase::train, todo.seed, todo.step};
   double loss_scale = 1.0 / static_cast<double>(todo.plan.images(todo.in_epoch));
   const int micro_batches = todo.plan.micro_batches(todo.in_epoch);
   double waited = parts.program.waited();
@@ -81,9 +79,6 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     watch.lap();
     begin(k, FaultPhase::forward);
     result.tally += parts.program.forward(batch, pass);
-    if (pass.probabilities) {
-      rank_answers(result.tally, batch.labels, parts.program.probabilities());
-    }
     computed("forward", result.budget.forward);
     begin(k, FaultPhase::backward);
     const compute::Accumulate accumulate = parts.exchange.begin(k, last);

@@ -85,12 +85,12 @@ class Counts(ProgramTest):
         self.assertAlmostEqual(predicted["update"][1], counted["update"][1], delta=1)
         predicted["update"] = counted["update"]
         self.assertEqual(predicted, counted)
-        self.assert_host_work(two, three, networks, description["layers"][-1]["output"][2])
+        self.assert_host_work(two, three, networks)
 
-    def assert_host_work(self, two, three, networks, outputs):
+    def assert_host_work(self, two, three, networks):
         predicted = collections.Counter(step.host_work_of_step(networks[0]))
         for network in networks:
-            predicted.update(step.host_work(network, outputs))
+            predicted.update(step.host_work(network))
         predicted["event_waits"] += predicted.pop("penalty_waits")
         def more(*path):
             values = []

@@ -70,7 +70,7 @@ compute::Tally evaluate_alone(AskedProgram& program, const AnswerObserver& obser
 }
 
 TEST(Evaluate, AsksForNoProbabilitiesWhereNobodyNeedsThem) {
-  for (const int outputs : {1, 2, 5}) {
+  for (const int outputs : {1, 2, 5, 8}) {
     AskedProgram program(outputs);
     EXPECT_EQ(evaluate_alone(program).images, 12);
     EXPECT_EQ(program.asked, 0) << outputs;
@@ -110,15 +110,6 @@ TEST(Evaluate, OfLostImagesThereIsNoAnswer) {
       EXPECT_THROW(evaluate(program, others, plan, *alone), Error);
     }
   }
-}
-
-TEST(Evaluate, AsksOnceAPassWhereAnswersAreRanked) {
-  AskedProgram program(8);
-  const compute::Tally tally = evaluate_alone(program);
-  EXPECT_EQ(program.announced, kPasses);
-  EXPECT_EQ(program.asked, kPasses);
-  EXPECT_EQ(tally.ranked, 12);
-  EXPECT_EQ(tally.among_five, 12);  // of equal answers the first classes win
 }
 
 TEST(Evaluate, AsksOnceAPassWhereSomebodyHearsTheAnswers) {

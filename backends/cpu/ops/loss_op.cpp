@@ -33,7 +33,7 @@ void LossOp::sigmoid(std::size_t image, std::int32_t label, double smoothing) {
   const double probability = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
   tally_.loss += std::max(z, 0.0) - z * target + std::log1p(tail);
   probabilities_[image] = static_cast<float>(probability);
-  tally_.correct += compute::predicted_class(row(image)) == static_cast<std::size_t>(label);
+  compute::count_answer(row(image), static_cast<std::size_t>(label), tally_);
   slopes_[image] = probability - target;
 }
 
@@ -58,7 +58,7 @@ void LossOp::softmax(std::size_t image, std::int32_t label, double smoothing) {
         (c == truth ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes_);
     slopes_[image * classes_ + c] = probability - target;
   }
-  tally_.correct += compute::predicted_class(row(image)) == truth;
+  compute::count_answer(row(image), truth, tally_);
 }
 
 void LossOp::forward(const Execution& execution) {
@@ -70,7 +70,6 @@ void LossOp::forward(const Execution& execution) {
     const std::int32_t label = execution.labels[image];
     sigmoid_ ? sigmoid(image, label, smoothing) : softmax(image, label, smoothing);
   }
-  tally_.images = static_cast<double>(images_);
 }
 
 void LossOp::backward(const Execution& execution) {

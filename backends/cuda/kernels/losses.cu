@@ -10,6 +10,7 @@ namespace cputrain::cuda {
 namespace {
 
 inline constexpr int kThreads = 128, kRows = kThreads / kWarp;
+inline constexpr int kFive = 5;
 
 /// The largest logit, and sums over the row.
 struct RowSums {
@@ -48,8 +49,12 @@ __global__ void __launch_bounds__(kThreads)
   const RowSums sums = sum_row(call.classes, lane, z, slope);
   const std::int32_t label = call.labels[image];
   const double everywhere = call.smoothing / call.classes;
-  // One logit that is no number makes all probabilities so, and none of them wins.
+  // One logit that is NaN makes all probabilities so, and none of them wins.
   Winner winner{-1, call.classes};
+  // By the words of the loop below, so that it is the label's own to the last bit.
+  const double of_label = exp(static_cast<double>(z[label]) - sums.top);
+  const float truth = static_cast<float>(of_label / sums.exponentials);
+  int before = 0;
 #pragma unroll 1
   for (int c = lane; c < call.classes; c += kWarp) {
     const double exact = slope[c] / sums.exponentials;
@@ -57,13 +62,15 @@ __global__ void __launch_bounds__(kThreads)
     probabilities[first + static_cast<std::size_t>(c)] = probability;
     slope[c] = exact - ((c == label ? 1 - call.smoothing : 0) + everywhere);
     winner.meet(probability, c);
+    before += probability > truth || (probability == truth && c < label) ? 1 : 0;
   }
   winner = warp_winner(winner);
+  before = warp_sum(before);
   if (lane > 0) return;
   const double mean = sums.logits / call.classes;
   const double loss = log(sums.exponentials) + sums.top -
                       (1 - call.smoothing) * static_cast<double>(z[label]) - call.smoothing * mean;
-  losses[image] = {loss, winner.place == label, 0};
+  losses[image] = {loss, winner.place == label, winner.place < call.classes && before < kFive};
 }
 
 __global__ void __launch_bounds__(kThreads)

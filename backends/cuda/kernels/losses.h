@@ -19,8 +19,8 @@ struct LossCall {
 /// What a row says of its image.
 struct ImageLoss {
   double loss;
-  std::int32_t correct;  ///< compute::predicted_class() of the row is the label
-  std::int32_t unused;
+  std::int32_t correct;     ///< compute::predicted_class() of the row is the label
+  std::int32_t among_five;  ///< compute::among_best() of the row; of a sigmoid nothing
 };
 
 /// probabilities: images x classes. slopes: d loss / d logit, images x classes, of the mean over

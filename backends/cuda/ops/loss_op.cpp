@@ -1,5 +1,6 @@
 #include "backends/cuda/ops/loss_op.h"
 
+#include "compute/prediction.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {
@@ -68,13 +69,16 @@ void LossOp::backward(const Execution& execution) {
 }
 
 compute::Tally LossOp::tally() const {
+  const bool ranked = compute::ranks_answers(static_cast<std::size_t>(classes_));
   compute::Tally sums;
   const auto* losses = reinterpret_cast<const ImageLoss*>(host_losses_.data());
   for (int image = 0; image < images_; ++image) {
     sums.loss += losses[image].loss;
     sums.correct += losses[image].correct;
+    if (ranked) sums.among_five += losses[image].among_five;
   }
   sums.images = images_;
+  if (ranked) sums.ranked = sums.images;
   return sums;
 }
 

@@ -36,7 +36,7 @@ struct Logits {
 
 /// All images, one behind the other.
 struct Loss {
-  std::vector<double> probabilities, slopes, losses, correct, diff;
+  std::vector<double> probabilities, slopes, losses, correct, among_five, diff;
 };
 
 Loss loss_of(const Logits& l) {
@@ -53,6 +53,10 @@ Loss loss_of(const Logits& l) {
     made.losses.push_back(static_cast<double>(plain.loss));
     made.correct.push_back(compute::predicted_class(std::span<const float>(rounded)) ==
                            static_cast<std::size_t>(l.labels[image]));
+    made.among_five.push_back(l.classes > 1 &&
+                              compute::among_best(std::span<const float>(rounded),
+                                                  static_cast<std::size_t>(l.labels[image]),
+                                                  compute::kFive));
   }
   return made;
 }
@@ -71,8 +75,8 @@ RunOutputs run_loss(const Logits& l, Part part, int run, const OwnedStream& stre
                                           std::vector<float>(l.values.size(), poison_of(run)));
   const GuardedArray<double> slopes("slopes", stream,
                                     std::vector<double>(l.values.size(), poison_of(run)));
-  const GuardedArray<ImageLoss> losses("losses", stream,
-                                       std::vector<ImageLoss>(l.images(), {poison_of(run), -1, 0}));
+  const GuardedArray<ImageLoss> losses(
+      "losses", stream, std::vector<ImageLoss>(l.images(), {poison_of(run), -1, -1}));
   const GuardedArray<float> diff("diff_logits", stream,
                                  std::vector<float>(l.images() * row, poison_of(run)));
   call.labels = labels.data();
@@ -80,14 +84,16 @@ RunOutputs run_loss(const Logits& l, Part part, int run, const OwnedStream& stre
                         losses.data());
   cross_entropy_backward(stream.get(), call, kScale, slopes.data(), diff.data());
   RunOutputs outputs;
-  std::vector<double> loss, correct;
+  std::vector<double> loss, correct, among_five;
   for (const ImageLoss& image : losses.read(outputs)) {
     loss.push_back(image.loss);
     correct.push_back(image.correct);
+    among_five.push_back(image.among_five);
   }
   if (part == Part::doubles) {
     outputs.add("losses", loss);
     outputs.add("correct", correct);
+    outputs.add("among five", among_five);
     slopes.put_into(outputs);
   } else {
     probabilities.put_into(outputs);
@@ -102,6 +108,7 @@ RunOutputs expected_loss(const Logits& l, Part part) {
   if (part == Part::doubles) {
     outputs.add("losses", loss.losses);
     outputs.add("correct", loss.correct);
+    outputs.add("among five", loss.among_five);
     outputs.add("slopes", loss.slopes);
   } else {
     outputs.add("probabilities", loss.probabilities);

@@ -26,7 +26,7 @@ struct Batch {
 struct Outcome {
   std::vector<float> probabilities;
   std::vector<double> slopes, losses;
-  std::vector<std::int32_t> correct;
+  std::vector<std::int32_t> correct, among_five;
   std::vector<float> diff;  ///< with padding
 };
 
@@ -46,10 +46,11 @@ Outcome run_once(const Batch& b) {
   cross_entropy_forward(stream, call, logits.data(), probabilities.data(), slopes.data(),
                         losses.data());
   cross_entropy_backward(stream, call, kScale, slopes.data(), diff.data());
-  Outcome outcome{probabilities.read(), slopes.read(), {}, {}, diff.read()};
+  Outcome outcome{probabilities.read(), slopes.read(), {}, {}, {}, diff.read()};
   for (const ImageLoss& loss : losses.read()) {
     outcome.losses.push_back(loss.loss);
     outcome.correct.push_back(loss.correct);
+    outcome.among_five.push_back(loss.among_five);
   }
   return outcome;
 }
@@ -60,6 +61,7 @@ Outcome run(const Batch& b) {
   EXPECT_TRUE(same_bits(first.slopes, second.slopes));
   EXPECT_TRUE(same_bits(first.losses, second.losses));
   EXPECT_TRUE(same_bits(first.correct, second.correct));
+  EXPECT_TRUE(same_bits(first.among_five, second.among_five));
   EXPECT_TRUE(same_bits(first.diff, second.diff));
   return first;
 }
@@ -83,6 +85,9 @@ void expect_image(const Batch& b, const Outcome& outcome, std::size_t image) {
   expect_close(outcome.losses[image], exact.loss, 10 + largest);
   EXPECT_EQ(outcome.correct[image],
             compute::predicted_class(kernel) == static_cast<std::size_t>(b.labels[image]));
+  if (b.classes == 1) return;
+  EXPECT_EQ(outcome.among_five[image],
+            compute::among_best(kernel, static_cast<std::size_t>(b.labels[image]), compute::kFive));
 }
 
 void expect_batch(const Batch& b) {
@@ -132,6 +137,16 @@ TEST(CrossEntropyKernels, GiveTiesToTheFirst) {
   }
 }
 
+TEST(CrossEntropyKernels, RankEqualAnswersInTheOrderOfClasses) {
+  for (const int classes : {6, 40, 70}) {
+    Batch b{classes, 0, {0, 4, 5, static_cast<std::int32_t>(classes) - 1}, {}};
+    b.logits.assign(4 * b.columns(), 0.5f);
+    EXPECT_EQ(run(b).among_five, (std::vector<std::int32_t>{1, 1, 0, 0}));
+    b.logits[4 * b.columns() - 1] = 0.75f;
+    EXPECT_EQ(run(b).among_five, (std::vector<std::int32_t>{1, 1, 0, 1}));
+  }
+}
+
 // Both probabilities are a half in float, though not in double.
 TEST(CrossEntropyKernels, JudgeTheProbabilitiesAsFloats) {
   EXPECT_EQ(correct_of({2, 0, {0, 1}, {0, 1e-9f, 0, 1e-9f}}), (std::vector<std::int32_t>{1, 0}));
@@ -149,6 +164,7 @@ TEST(CrossEntropyKernels, CountWhatIsNoNumberAsWrong) {
         if (classes == 1 && strange == kInfinity) continue;  // a probability of 1
         const Outcome outcome = run(b);
         EXPECT_EQ(outcome.correct[0], 0);
+        EXPECT_EQ(outcome.among_five[0], 0);
         EXPECT_TRUE(std::isnan(outcome.losses[0]));
         EXPECT_TRUE(
             std::ranges::all_of(outcome.probabilities, [](float p) { return std::isnan(p); }));
