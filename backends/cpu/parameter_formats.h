@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "backends/cpu/dnnl_primitives.h"
-#include "compute/executor/parameter_format.h"
 #include "compute/executor/sample_layout.h"
+#include "compute/parameter_format.h"
 
 namespace cputrain::cpu {
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "backends/cuda/kernels/shapes.h"
-#include "compute/executor/parameter_format.h"
+#include "compute/parameter_format.h"
 
 namespace cputrain::cuda {
 

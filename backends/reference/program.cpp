@@ -15,8 +15,8 @@ ReferenceProgram<T>::ReferenceProgram(const model::Graph& graph,
     : graph_(graph),
       synchronise_(options.synchronise),
       every_rank_passes_(options.synchronise || options.node),
-      layout_(compute::lay_out(graph, dtype_of<T>())),
-      arenas_(arenas(layout_)),
+      parameters_(compute::lay_out(graph, dtype_of<T>()), {}, compute::host_memory()),
+      arenas_(arenas(layout())),
       factors_(factors) {
   const auto nodes = graph_.nodes();
   const int images =
@@ -50,17 +50,17 @@ ReferenceProgram<T>::ReferenceProgram(const model::Graph& graph,
 
 template <class T>
 void ReferenceProgram<T>::share_layers(comm::Communicator* node, int images) {
-  own_gradients_ = {{0, layout_.gradient_size}};
+  own_gradients_ = {{0, layout().gradient_size}};
   if (!node) {
-    assert(compute::sharded_parameters(layout_).empty() &&
+    assert(compute::sharded_parameters(layout()).empty() &&
            "sharded layers without ranks to share them");
     return;
   }
   const comm::NodeMemory& memory = node->node_memory();
-  own_gradients_ = compute::used_gradients(layout_, memory.local_rank(), memory.local_size());
+  own_gradients_ = compute::used_gradients(layout(), memory.local_rank(), memory.local_size());
   for (Values& values : values_) {
     if (values.parameter < 0) continue;
-    const compute::Parameter& kernel = layout_.parameters[values.parameter];
+    const compute::Parameter& kernel = layout().parameters[values.parameter];
     if (kernel.row == 0) continue;
     values.sharded =
         std::make_unique<ShardedDense<T>>(*node, kernel, static_cast<std::size_t>(images));
@@ -81,14 +81,14 @@ void ReferenceProgram<T>::load_images(const compute::MicroBatch& batch, const mo
 
 template <class T>
 T* ReferenceProgram<T>::weights(int parameter) const {
-  return arenas_.weights.as<T>().data() + layout_.parameters[parameter].range.begin;
+  return arenas_.weights.as<T>().data() + layout().parameters[parameter].range.begin;
 }
 
 /// Null where the node learns nothing or the program was compiled for evaluation only.
 template <class T>
 T* ReferenceProgram<T>::gradients(int node, int parameter) const {
   if (!values_[node].learns || values_[node].diff.empty()) return nullptr;
-  return arenas_.gradients.as<T>().data() + layout_.parameters[parameter].range.begin;
+  return arenas_.gradients.as<T>().data() + layout().parameters[parameter].range.begin;
 }
 
 template <class T>
@@ -291,26 +291,9 @@ void ReferenceProgram<T>::backward(double loss_scale, compute::Accumulate accumu
     const system::Stopwatch watch;
     backward_node(i, static_cast<T>(loss_scale));
     times_[i].backward_weights += watch.seconds();  // both directions run in one loop
-    if (values_[i].learns) ready(layout_.parameters[values_[i].parameter].range.end);
+    if (values_[i].learns) ready(layout().parameters[values_[i].parameter].range.end);
   }
-  ready(layout_.gradient_size);
-}
-
-template <class T>
-std::vector<double> ReferenceProgram<T>::to_canonical(std::size_t parameter,
-                                                      const Array& arena) const {
-  const auto& p = layout_.parameters[parameter];
-  const auto values = arena.as<T>().subspan(p.range.begin, p.count);
-  return {values.begin(), values.end()};
-}
-
-template <class T>
-void ReferenceProgram<T>::from_canonical(std::size_t parameter, std::span<const double> values,
-                                         const Array& arena) const {
-  const auto& p = layout_.parameters[parameter];
-  assert(values.size() == p.count);
-  std::ranges::transform(values, arena.as<T>().begin() + static_cast<std::ptrdiff_t>(p.range.begin),
-                         [](double value) { return static_cast<T>(value); });
+  ready(layout().gradient_size);
 }
 
 template <class T>

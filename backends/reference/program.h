@@ -18,15 +18,11 @@ class ReferenceProgram final : public compute::Program {
   ReferenceProgram(const model::Graph&, const compute::CompileOptions&, const compute::ArenaSource&,
                    Factors);
 
-  const compute::ParameterLayout& layout() const override { return layout_; }
+  const compute::StoredParameters& parameters() const override { return parameters_; }
   compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
   void backward(double loss_scale, compute::Accumulate, const compute::ReadySink&) override;
-  int outputs() const override { return graph_.back().dst.channels; }
   std::span<const float> probabilities() const override { return probabilities_; }
   void publish_statistics() override;
-  std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
-  void from_canonical(std::size_t parameter, std::span<const double> values,
-                      const Array& arena) const override;
   std::vector<compute::LayerTime> layer_times() const override { return times_; }
   std::size_t workspace_bytes() const override;
   double waited() const override;
@@ -61,7 +57,7 @@ class ReferenceProgram final : public compute::Program {
   model::Graph graph_;
   comm::Communicator* synchronise_;
   bool every_rank_passes_;  ///< those without images, too
-  compute::ParameterLayout layout_;
+  compute::StoredParameters parameters_;
   compute::Arenas arenas_;
   Factors factors_;
   NarrowFactors<T> narrow_;

@@ -6,26 +6,50 @@
 #include "comm/communicator.h"
 
 namespace cputrain::sim {
+namespace {
+
+/// There are no numbers in arenas: all are zero to whoever asks.
+class NoNumbers final : public compute::ParameterFormat {
+ public:
+  explicit NoNumbers(std::size_t count) : count_(count) {}
+  std::size_t stored() const override { return count_; }
+  void to_canonical(std::span<const float>, std::span<float> canonical) const override {
+    std::ranges::fill(canonical, 0.0f);
+  }
+  void from_canonical(std::span<const float>, std::span<float>) const override {}
+
+ private:
+  std::size_t count_;
+};
+
+compute::StoredParameters parameters_of(const model::Graph& graph) {
+  compute::ParameterLayout layout = compute::lay_out(graph, DType::f32);
+  compute::StoredParameters::Formats formats;
+  for (const compute::Parameter& p : layout.parameters) {
+    formats.push_back(std::make_unique<NoNumbers>(p.count));
+  }
+  return {std::move(layout), std::move(formats), compute::host_memory()};
+}
+
+}  // namespace
 
 SimProgram::SimProgram(const model::Graph& graph, const compute::CompileOptions& options,
                        const compute::ArenaSource& arenas, const LayerCosts& costs,
                        SimulatedCore& core)
-    : costs_(costs),
-      core_(core),
-      layout_(compute::lay_out(graph, DType::f32)),
-      outputs_(graph.back().dst.size()) {
+    : costs_(costs), core_(core), parameters_(parameters_of(graph)) {
   const int images = std::ranges::max(options.micro_batches);
   workspace_bytes_ = static_cast<std::size_t>(costs.workspace_bytes(images));
-  arenas(layout_);
-  probabilities_.resize(static_cast<std::size_t>(images) * outputs_);
+  arenas(layout());
+  probabilities_.resize(static_cast<std::size_t>(images) * graph.back().dst.size());
   if (!options.node) return;
   std::size_t first = 0;
   for (const model::Graph::Node& node : graph.nodes()) {
     const std::size_t parameter = first;
     first += node.parameters.size();
-    if (node.parameters.empty() || layout_.parameters[parameter].row == 0) continue;
-    dense_.push_back(std::make_unique<SimulatedDense>(
-        *options.node, node.name, layout_.parameters[parameter], static_cast<std::size_t>(images)));
+    if (node.parameters.empty() || layout().parameters[parameter].row == 0) continue;
+    dense_.push_back(std::make_unique<SimulatedDense>(*options.node, node.name,
+                                                      layout().parameters[parameter],
+                                                      static_cast<std::size_t>(images)));
   }
 }
 
@@ -85,11 +109,7 @@ void SimProgram::backward(double, compute::Accumulate, const compute::ReadySink&
     }
   }
   finish(work);
-  ready(layout_.gradient_size);
-}
-
-std::vector<double> SimProgram::to_canonical(std::size_t parameter, const Array&) const {
-  return std::vector<double>(layout_.parameters[parameter].count);
+  ready(layout().gradient_size);
 }
 
 std::vector<std::string> SimProgram::sharded() const {

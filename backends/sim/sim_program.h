@@ -17,14 +17,11 @@ class SimProgram final : public compute::Program {
   SimProgram(const model::Graph&, const compute::CompileOptions&, const compute::ArenaSource&,
              const LayerCosts&, SimulatedCore&);
 
-  const compute::ParameterLayout& layout() const override { return layout_; }
+  const compute::StoredParameters& parameters() const override { return parameters_; }
   compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
   void backward(double loss_scale, compute::Accumulate, const compute::ReadySink&) override;
   void publish_statistics() override {}
-  int outputs() const override { return static_cast<int>(outputs_); }
   std::span<const float> probabilities() const override { return probabilities_; }
-  std::vector<double> to_canonical(std::size_t parameter, const Array&) const override;
-  void from_canonical(std::size_t, std::span<const double>, const Array&) const override {}
   std::vector<compute::LayerTime> layer_times() const override { return {}; }
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
   double waited() const override;
@@ -38,8 +35,8 @@ class SimProgram final : public compute::Program {
 
   const LayerCosts& costs_;
   SimulatedCore& core_;
-  compute::ParameterLayout layout_;
-  std::size_t workspace_bytes_, outputs_;
+  compute::StoredParameters parameters_;
+  std::size_t workspace_bytes_;
   std::vector<std::unique_ptr<SimulatedDense>> dense_;
   std::vector<float> probabilities_;
   int images_ = 0;  ///< of the last forward pass

@@ -30,7 +30,7 @@ class LeafProgram final : public Program {
     }
   }
 
-  const ParameterLayout& layout() const override { return lanes_[0]->layout(); }
+  const StoredParameters& parameters() const override { return lanes_[0]->parameters(); }
 
   Tally forward(const MicroBatch& batch, const Pass& pass) override {
     assert(batch.size() <= leaves_.images * leaves_.lanes);
@@ -59,19 +59,7 @@ class LeafProgram final : public Program {
   }
 
   void publish_statistics() override { lanes_[0]->publish_statistics(); }
-  int outputs() const override { return lanes_[0]->outputs(); }
   std::span<const float> probabilities() const override { return probabilities_; }
-
-  std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override {
-    return lanes_[0]->to_canonical(parameter, arena);
-  }
-  std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const override {
-    return lanes_[0]->to_canonical_floats(parameter, arena);
-  }
-  void from_canonical(std::size_t parameter, std::span<const double> values,
-                      const Array& arena) const override {
-    lanes_[0]->from_canonical(parameter, values, arena);
-  }
 
   std::vector<LayerTime> layer_times() const override { return lanes_[0]->layer_times(); }
 

@@ -18,7 +18,7 @@ std::uint64_t layout_fingerprint(const Program& program, Memory& memory) {
     if (parameter.count > kLarge) continue;
     std::vector<double> positions(parameter.count);
     std::iota(positions.begin(), positions.end(), 1.0);
-    program.from_canonical(p, positions, arena);
+    program.parameters().from_canonical(p, positions, arena);
     add_to_hash(hash, memory, arena.slice(parameter.range.begin, parameter.range.end));
   }
   return hash.value();

@@ -8,7 +8,7 @@
 
 #include "compute/layer_time.h"
 #include "compute/memory.h"
-#include "compute/parameters.h"
+#include "compute/stored_parameters.h"
 #include "compute/tally.h"
 #include "compute/tuner.h"
 
@@ -46,7 +46,8 @@ class Program {
  public:
   virtual ~Program() = default;
 
-  virtual const ParameterLayout& layout() const = 0;
+  virtual const StoredParameters& parameters() const = 0;
+  const ParameterLayout& layout() const { return parameters().layout(); }
 
   /// Runs the images and returns the sums over them of loss, correct answers and images.
   virtual Tally forward(const MicroBatch&, const Pass&) = 0;
@@ -59,23 +60,10 @@ class Program {
   /// arena. Called when the weights of a step change.
   virtual void publish_statistics() = 0;
 
-  /// Columns of probabilities(): classes, or one where it is the probability of class 1 of two.
-  virtual int outputs() const = 0;
   /// Class probabilities of the last forward pass, whose Pass must have said that they will be
-  /// asked for: images x outputs(). They lie in the host's memory, wherever arrays do.
+  /// asked for: images x classes, or x 1 where it is the probability of class 1 of two. They lie in
+  /// the host's memory, wherever arrays do.
   virtual std::span<const float> probabilities() const = 0;
-
-  /// Converts between the backend's layout in an arena (weights, gradients or optimizer state) and
-  /// the canonical one. `parameter` indexes layout().parameters.
-  virtual std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const = 0;
-  /// The same as float32, as files have them. A dense layer may be half of a process's memory, so
-  /// programs whose arenas are of floats should not go by way of doubles.
-  virtual std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const {
-    const std::vector<double> values = to_canonical(parameter, arena);
-    return {values.begin(), values.end()};
-  }
-  virtual void from_canonical(std::size_t parameter, std::span<const double> values,
-                              const Array& arena) const = 0;
 
   /// Every layer with what runs it. Seconds are those since the program was made where
   /// CompileOptions::times_layers asked for them; else they may be 0, where taking them costs time.

@@ -57,7 +57,7 @@ Trial::Trial(compute::Backend& backend, const model::Graph& graph, std::vector<i
   std::size_t parameter = 0;
   for (const auto& node : graph.nodes()) {
     for (std::size_t i = 0; i < node.parameters.size(); ++i) {
-      program_->from_canonical(parameter++, weights_of(node, i), weights());
+      program_->parameters().from_canonical(parameter++, weights_of(node, i), weights());
     }
   }
 }
@@ -95,7 +95,8 @@ Outcome Trial::train(const Samples& samples, const std::vector<int>& pieces, std
   program_->publish_statistics();
   for (std::size_t p = 0; p < program_->layout().parameters.size(); ++p) {
     const bool learnt = program_->layout().parameters[p].learnt;
-    outcome.gradients.push_back(program_->to_canonical(p, learnt ? gradients() : weights()));
+    outcome.gradients.push_back(
+        program_->parameters().to_canonical(p, learnt ? gradients() : weights()));
   }
   return outcome;
 }

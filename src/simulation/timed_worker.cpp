@@ -149,7 +149,7 @@ void TimedWorker::use_weights(const TimedWorker& trained, int kept) {
                   trained.weights_.size, trained.weights_.dtype};
   compute::Program& own = *programs_.back();
   for (std::size_t p = 0; p < own.layout().parameters.size(); ++p) {
-    own.from_canonical(p, from.to_canonical(p, src), weights_);
+    own.parameters().from_canonical(p, from.parameters().to_canonical(p, src), weights_);
   }
 }
 

@@ -124,7 +124,8 @@ void initialise_weights(const model::Graph& graph, const compute::Program& progr
   std::size_t parameter = 0;
   for (const auto& node : graph.nodes()) {
     for (const auto& spec : node.parameters) {
-      program.from_canonical(parameter++, model::initial_values(node, spec, seed), weights);
+      program.parameters().from_canonical(parameter++, model::initial_values(node, spec, seed),
+                                          weights);
     }
   }
 }
@@ -132,7 +133,8 @@ void initialise_weights(const model::Graph& graph, const compute::Program& progr
 std::string weights_hash(const compute::Program& program, const Array& weights) {
   Fnv1a hash;
   for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
-    hash.add(std::as_bytes(std::span<const float>(program.to_canonical_floats(p, weights))));
+    hash.add(std::as_bytes(
+        std::span<const float>(program.parameters().to_canonical_floats(p, weights))));
   }
   return fmt::format("{:016x}", hash.value());
 }
@@ -183,7 +185,7 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
     tensors.push_back(
         {parameters[p].name,
          {parameters[p].extents.begin(), parameters[p].extents.end()},
-         [&program, &weights, p] { return program.to_canonical_floats(p, weights); }});
+         [&program, &weights, p] { return program.parameters().to_canonical_floats(p, weights); }});
   }
   model::safetensors::write(path, weights_metadata(description), std::move(tensors), durability);
 }
@@ -243,7 +245,7 @@ void put(LoadedWeights& loaded, const compute::Program& program, std::size_t par
          const std::vector<double>& values, const Array& weights) {
   if (!all_numbers(values))
     loaded.no_numbers.push_back(program.layout().parameters[parameter].name);
-  program.from_canonical(parameter, values, weights);
+  program.parameters().from_canonical(parameter, values, weights);
 }
 
 LoadedWeights load_fitting(const model::safetensors::File& file, WeightMatch match,
@@ -266,7 +268,7 @@ void load_common_classes(const model::safetensors::File& file, const compute::Pr
     const std::string& name = program.layout().parameters[array.position].name;
     const auto* tensor = file.find(name);
     if (!rows.has_columns(name, tensor->extents.back())) return false;
-    std::vector<double> values = program.to_canonical(array.position, weights);
+    std::vector<double> values = program.parameters().to_canonical(array.position, weights);
     rows.take_columns(file.read(*tensor), values);
     put(loaded, program, array.position, values, weights);
     loaded.by_class.push_back(name);

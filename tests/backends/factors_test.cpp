@@ -116,8 +116,8 @@ TEST_P(FactorsOfLeaves, AddUpToTheGradient) {
     const compute::ParameterLayout& layout = leaf.program().layout();
     EXPECT_EQ(std::ranges::any_of(layout.parameters, has_factors), backend->name() == "cpu");
     for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
-      leaf.program().from_canonical(p, whole.program().to_canonical(p, whole.weights()),
-                                    leaf.weights());
+      leaf.program().parameters().from_canonical(
+          p, whole.program().parameters().to_canonical(p, whole.weights()), leaf.weights());
     }
     std::vector<const std::uint8_t*> views;
     for (const auto& image : samples.images) views.push_back(image.data());
@@ -125,9 +125,9 @@ TEST_P(FactorsOfLeaves, AddUpToTheGradient) {
     leaf.poison_products();
     const std::vector<double> sum = leaf.gradients(batch, {{0, layout.gradient_size}});
     for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
-      EXPECT_LE(
-          relative_distance(leaf.program().to_canonical(p, leaf.sum()), expected.gradients[p]),
-          10 * GetParam().tolerance)
+      EXPECT_LE(relative_distance(leaf.program().parameters().to_canonical(p, leaf.sum()),
+                                  expected.gradients[p]),
+                10 * GetParam().tolerance)
           << layout.parameters[p].name << ", " << images << " images";
     }
     const std::size_t cut = layout.gradient_size / 3 / 16 * 16;

@@ -142,9 +142,9 @@ Outcome with_mistake(const LayerCase& c, std::size_t parameter, const Mistake& m
   const auto& program = trial.program();
   const std::vector<int>& extents = program.layout().parameters[parameter].extents;
   if (!mistake.in_gradient) {
-    auto kernel = program.to_canonical(parameter, trial.weights());
+    auto kernel = program.parameters().to_canonical(parameter, trial.weights());
     mistake.make(extents, kernel);
-    program.from_canonical(parameter, kernel, trial.weights());
+    program.parameters().from_canonical(parameter, kernel, trial.weights());
   }
   Outcome outcome =
       trial.train(make_images(c.images, c.image, c.classes, kSeeds[0]), {c.images}, 4);

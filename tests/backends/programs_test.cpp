@@ -88,9 +88,9 @@ compute::Tally with_bias(compute::Backend& backend, const model::Graph& graph, s
   const auto& parameters = program.layout().parameters;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     if (parameters[p].name != "dense_1/bias") continue;
-    std::vector<double> bias = program.to_canonical(p, trial.weights());
+    std::vector<double> bias = program.parameters().to_canonical(p, trial.weights());
     bias.at(place) = value;
-    program.from_canonical(p, bias, trial.weights());
+    program.parameters().from_canonical(p, bias, trial.weights());
   }
   Samples samples = make_images(7, kImage, 2);
   samples.labels.assign(7, label);
@@ -162,10 +162,10 @@ TEST_P(Programs, NoImagesClearOrKeepGradients) {
     EXPECT_EQ(ready, program.layout().gradient_size);
   };
   backward(compute::Accumulate::add);
-  EXPECT_EQ(program.to_canonical(0, trial.gradients()), full.gradients[0]);
+  EXPECT_EQ(program.parameters().to_canonical(0, trial.gradients()), full.gradients[0]);
   backward(compute::Accumulate::overwrite);
   const std::vector<double> zeros(full.gradients[0].size());
-  EXPECT_EQ(program.to_canonical(0, trial.gradients()), zeros);
+  EXPECT_EQ(program.parameters().to_canonical(0, trial.gradients()), zeros);
 }
 
 TEST_P(Programs, ReadyGradientsAreFinal) {
@@ -202,8 +202,8 @@ TEST_P(Programs, CanonicalLayoutRoundTrips) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] = static_cast<double>(i % 1021 + 1 + 7 * p);  // exact in float, never 0
     }
-    program.from_canonical(p, values, trial.weights());
-    EXPECT_EQ(program.to_canonical(p, trial.weights()), values);
+    program.parameters().from_canonical(p, values, trial.weights());
+    EXPECT_EQ(program.parameters().to_canonical(p, trial.weights()), values);
   }
 }
 
@@ -216,7 +216,7 @@ TEST_P(Programs, StoredParametersHoldNothingElse) {
   for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
     const compute::Parameter& parameter = program.layout().parameters[p];
     const auto stored = trial.gradients().slice(parameter.range.begin, parameter.range.end);
-    const auto canonical = program.to_canonical(p, trial.gradients());
+    const auto canonical = program.parameters().to_canonical(p, trial.gradients());
     const auto nonzero = [](const auto& values) {
       return std::count_if(values.begin(), values.end(), [](auto v) { return v != 0; });
     };

@@ -121,7 +121,8 @@ class ShardedDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
       }
       compute::write_numbers(memory, gradients, trial.gradients());
       for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
-        outcome.trained.gradients[p] = trial.program().to_canonical(p, trial.gradients());
+        outcome.trained.gradients[p] =
+            trial.program().parameters().to_canonical(p, trial.gradients());
       }
       const std::lock_guard lock(mutex);
       outcomes.emplace(comm.rank(), std::move(outcome));

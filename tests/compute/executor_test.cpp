@@ -58,7 +58,6 @@ class Noted : public Base {
 class NotedLoss final : public Noted<LossOp> {
  public:
   using Noted::Noted;
-  int outputs() const override { return 2; }
   Tally tally() const override { return {.loss = 3, .images = 1}; }
   std::span<const float> probabilities() const override { return {}; }
   void forget() override { note("forget "); }
@@ -224,13 +223,13 @@ TEST_P(ExecutorTest, WithoutImagesGradientsAreZeroAndOthersAreNotKeptWaiting) {
 TEST_P(ExecutorTest, ConvertsParametersWhereverTheyLie) {
   const Array arena = Array::of<float>(std::span(weights_).first(executor_.layout().arena_size));
   const std::vector<double> kernel{1, 2, 3, 4, 5, 6, 7, 8};  // of b: 4 x 2
-  executor_.from_canonical(2, kernel, arena);
+  executor_.parameters().from_canonical(2, kernel, arena);
   const Range range = executor_.layout().parameters[2].range;
   EXPECT_EQ(weights_[range.begin], 8);
   EXPECT_EQ(weights_[range.begin + 7], 1);
-  EXPECT_EQ(executor_.to_canonical(2, arena), kernel);
+  EXPECT_EQ(executor_.parameters().to_canonical(2, arena), kernel);
   const std::vector<float> floats(kernel.begin(), kernel.end());
-  EXPECT_EQ(executor_.to_canonical_floats(2, arena), floats);
+  EXPECT_EQ(executor_.parameters().to_canonical_floats(2, arena), floats);
 }
 
 TEST(Executor, RefusesAGraphWithoutALoss) {

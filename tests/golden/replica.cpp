@@ -16,7 +16,7 @@ void set_start(const compute::Program& program, const model::Graph& graph, const
   std::size_t parameter = 0;
   for (const auto& node : graph.nodes()) {
     for (const auto& spec : node.parameters) {
-      program.from_canonical(parameter++, start(node, spec), weights);
+      program.parameters().from_canonical(parameter++, start(node, spec), weights);
     }
   }
 }
@@ -92,11 +92,11 @@ void Replica::update(const Update& rule, int step, Range range) {
 }
 
 std::vector<double> Replica::weights(std::size_t parameter) const {
-  return program_->to_canonical(parameter, exchange_->arenas().weights);
+  return program_->parameters().to_canonical(parameter, exchange_->arenas().weights);
 }
 
 std::vector<double> Replica::gradients(std::size_t parameter) const {
-  return program_->to_canonical(parameter, exchange_->arenas().gradients);
+  return program_->parameters().to_canonical(parameter, exchange_->arenas().gradients);
 }
 
 Evaluator::Evaluator(compute::Backend& backend, const model::Graph& graph, const Start& start,

@@ -11,9 +11,11 @@ using Unlocked = LockedMemory::Unlocked;
 class LockedProgram final : public compute::Program {
  public:
   LockedProgram(LockedMemory& memory, std::unique_ptr<compute::Program> program)
-      : memory_(memory), program_(std::move(program)) {}
+      : memory_(memory),
+        program_(std::move(program)),
+        parameters_(program_->parameters().in(memory)) {}
 
-  const compute::ParameterLayout& layout() const override { return program_->layout(); }
+  const compute::StoredParameters& parameters() const override { return parameters_; }
   compute::Tally forward(const compute::MicroBatch& batch, const compute::Pass& pass) override {
     const Unlocked unlocked(memory_);
     sends_probabilities_ = pass.probabilities;
@@ -31,27 +33,10 @@ class LockedProgram final : public compute::Program {
     const Unlocked unlocked(memory_);
     program_->publish_statistics();
   }
-  int outputs() const override { return program_->outputs(); }
   /// As from a device, they are there only where the pass said that they would be asked for.
   std::span<const float> probabilities() const override {
     if (!sends_probabilities_) throw std::logic_error("probabilities that no pass was to send");
     return program_->probabilities();
-  }
-  std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override {
-    memory_.require_own(arena);
-    const Unlocked unlocked(memory_);
-    return program_->to_canonical(parameter, arena);
-  }
-  std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const override {
-    memory_.require_own(arena);
-    const Unlocked unlocked(memory_);
-    return program_->to_canonical_floats(parameter, arena);
-  }
-  void from_canonical(std::size_t parameter, std::span<const double> values,
-                      const Array& arena) const override {
-    memory_.require_own(arena);
-    const Unlocked unlocked(memory_);
-    program_->from_canonical(parameter, values, arena);
   }
   std::vector<compute::LayerTime> layer_times() const override { return program_->layer_times(); }
   compute::Tuner& tuner() override { return program_->tuner(); }
@@ -61,6 +46,7 @@ class LockedProgram final : public compute::Program {
  private:
   LockedMemory& memory_;
   std::unique_ptr<compute::Program> program_;
+  compute::StoredParameters parameters_;
   bool sends_probabilities_ = false;
 };
 

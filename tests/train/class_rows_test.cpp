@@ -129,10 +129,10 @@ std::map<std::string, double> answers(compute::Program& program, const Names& cl
 void fill(const model::Graph& graph, const compute::Program& program, const Array& weights) {
   initialise_weights(graph, program, 3, weights);
   for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
-    auto values = program.to_canonical(p, weights);
+    auto values = program.parameters().to_canonical(p, weights);
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] += 0.02 + 0.01 * static_cast<double>(i % 7);
-    program.from_canonical(p, values, weights);
+    program.parameters().from_canonical(p, values, weights);
   }
 }
 
@@ -197,7 +197,7 @@ TEST_F(Permuted, MoreOrFewerClassesTakeThoseThatBothHave) {
   save(three, {"a", "b", "c"});
   const auto column = [](const compute::Program& program, const Array& weights,
                          std::size_t parameter, std::size_t columns, std::size_t c) {
-    const auto values = program.to_canonical(parameter, weights);
+    const auto values = program.parameters().to_canonical(parameter, weights);
     std::vector<double> result;
     for (std::size_t i = c; i < values.size(); i += columns) result.push_back(values[i]);
     return result;
@@ -272,9 +272,9 @@ TEST_F(Permuted, ArraysThatHoldNoNumbersAreNamed) {
   const testing::OwnProgram own(*backend_, graph, {1});
   fill(graph, own.program(), own.arenas().weights);
   for (const auto& [parameter, value] : {std::pair(0u, std::nan("")), std::pair(3u, -HUGE_VAL)}) {
-    auto values = own.program().to_canonical(parameter, own.arenas().weights);
+    auto values = own.program().parameters().to_canonical(parameter, own.arenas().weights);
     values.back() = value;
-    own.program().from_canonical(parameter, values, own.arenas().weights);
+    own.program().parameters().from_canonical(parameter, values, own.arenas().weights);
   }
   save_weights(path_, {"mine", {"a", "b", "c"}, graph, 3}, own.program(), own.arenas().weights);
   const LoadedWeights loaded = load_weights(File(path_), own.program(), own.arenas().weights);

@@ -13,7 +13,7 @@ class AskedProgram final : public compute::Program {
  public:
   explicit AskedProgram(int outputs) : outputs_(outputs) {}
 
-  const compute::ParameterLayout& layout() const override { return layout_; }
+  const compute::StoredParameters& parameters() const override { return parameters_; }
   compute::Tally forward(const compute::MicroBatch& batch, const compute::Pass& pass) override {
     announced += pass.probabilities;
     probabilities_.assign(static_cast<std::size_t>(batch.size() * outputs_), 0.125f);
@@ -21,13 +21,10 @@ class AskedProgram final : public compute::Program {
   }
   void backward(double, compute::Accumulate, const compute::ReadySink&) override {}
   void publish_statistics() override {}
-  int outputs() const override { return outputs_; }
   std::span<const float> probabilities() const override {
     ++asked;
     return probabilities_;
   }
-  std::vector<double> to_canonical(std::size_t, const Array&) const override { return {}; }
-  void from_canonical(std::size_t, std::span<const double>, const Array&) const override {}
   std::vector<compute::LayerTime> layer_times() const override { return {}; }
   std::size_t workspace_bytes() const override { return 0; }
 
@@ -36,7 +33,7 @@ class AskedProgram final : public compute::Program {
 
  private:
   int outputs_;
-  compute::ParameterLayout layout_;
+  compute::StoredParameters parameters_{{}, {}, compute::host_memory()};
   std::vector<float> probabilities_;
 };
 

@@ -222,7 +222,7 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   check_weights(communicator, backend->memory(), weights);
   made.weights_hash = weights_hash(*program, weights);
   for (std::size_t p = 0; p < program->layout().parameters.size(); ++p) {
-    const auto values = program->to_canonical(p, weights);
+    const auto values = program->parameters().to_canonical(p, weights);
     made.weights.insert(made.weights.end(), values.begin(), values.end());
   }
   communicator.barrier();  // nobody lets go of weights that others read

@@ -101,7 +101,7 @@ TEST(Weights, ThatFitInPartFillThatPart) {
   initialise_weights(three, saved.program(), 1, saved.arenas().weights);
   initialise_weights(four, loaded.program(), 2, loaded.arenas().weights);
   save_weights(path, {"mine", {"a", "b", "c"}, three, 1}, saved.program(), saved.arenas().weights);
-  const auto head = loaded.program().to_canonical(2, loaded.arenas().weights);
+  const auto head = loaded.program().parameters().to_canonical(2, loaded.arenas().weights);
 
   const WeightMatch match = load_fitting_weights(model::safetensors::File(path), loaded.program(),
                                                  loaded.arenas().weights)
@@ -110,9 +110,9 @@ TEST(Weights, ThatFitInPartFillThatPart) {
   EXPECT_EQ(match.other_columns.size(), 2u);
   EXPECT_EQ(misfit_text(match),
             "2 of another shape (dense/kernel is 144x3, not 144x4, dense/bias is 3, not 4)");
-  EXPECT_EQ(loaded.program().to_canonical(0, loaded.arenas().weights),
-            saved.program().to_canonical(0, saved.arenas().weights));
-  EXPECT_EQ(loaded.program().to_canonical(2, loaded.arenas().weights), head);
+  EXPECT_EQ(loaded.program().parameters().to_canonical(0, loaded.arenas().weights),
+            saved.program().parameters().to_canonical(0, saved.arenas().weights));
+  EXPECT_EQ(loaded.program().parameters().to_canonical(2, loaded.arenas().weights), head);
 
   model::safetensors::write(path, {}, {{"x", {1}, [] { return std::vector{1.0f}; }}});
   EXPECT_THROW(load_fitting_weights(model::safetensors::File(path), loaded.program(),

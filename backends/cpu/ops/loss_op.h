@@ -13,7 +13,6 @@ class LossOp final : public compute::LossOp {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
-  int outputs() const override { return static_cast<int>(classes_); }
   compute::Tally tally() const override { return tally_; }
   std::span<const float> probabilities() const override {
     return std::span(probabilities_).first(images_ * classes_);

@@ -17,7 +17,6 @@ class LossOp final : public OnDevice<compute::LossOp> {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
-  int outputs() const override { return classes_; }
   compute::Tally tally() const override;
   std::span<const float> probabilities() const override;
   void forget() override { images_ = 0; }

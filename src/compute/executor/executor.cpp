@@ -27,7 +27,7 @@ Executor::Executor(std::unique_ptr<Target> target, const model::Graph& graph,
       sizes_(distinct_descending(options.micro_batches)) {
   target_->enter([&] {
     compile(options);
-    arenas_ = arenas(layout_);
+    arenas_ = arenas(layout());
     // On a device with the first pass, not before: whoever compiles a program may find that it
     // needs more memory than there is, and say how much would do. Pages of the host cost nothing
     // before they are touched.
@@ -50,7 +50,7 @@ void Executor::compile(const CompileOptions& options) {
   assert(static_cast<int>(list_.ops.size()) <= planning.most_ops);
   lay_out_parameters();
   memory_.place();
-  own_gradients_ = target_->own_gradients(layout_);
+  own_gradients_ = target_->own_gradients(layout());
   pending_.reserve(list_.ops.size());
   std::vector<MethodChoice*> choices;
   for (const auto& op : list_.ops) {
@@ -62,34 +62,36 @@ void Executor::compile(const CompileOptions& options) {
 /// Ranges of parameters run backwards: behind an operator's backward everything up to the end of
 /// its first parameter is final.
 void Executor::lay_out_parameters() {
+  StoredParameters::Formats formats;
   std::vector<std::size_t> stored, first_of_op;
   for (const auto& op : list_.ops) {
-    first_of_op.push_back(formats_.size());
+    first_of_op.push_back(formats.size());
     for (auto& format : op->formats()) {
       stored.push_back(format->stored());
-      formats_.push_back(std::move(format));
+      formats.push_back(std::move(format));
     }
   }
-  first_of_op.push_back(formats_.size());
-  layout_ = lay_out(graph_, DType::f32, stored);
-  for (std::size_t p = 0; p < formats_.size(); ++p) {
-    layout_.parameters[p].panel = formats_[p]->panel();
-    layout_.parameters[p].columns = formats_[p]->columns();
-    layout_.parameters[p].factors = formats_[p]->factors();
+  first_of_op.push_back(formats.size());
+  ParameterLayout layout = lay_out(graph_, DType::f32, stored);
+  for (std::size_t p = 0; p < formats.size(); ++p) {
+    layout.parameters[p].panel = formats[p]->panel();
+    layout.parameters[p].columns = formats[p]->columns();
+    layout.parameters[p].factors = formats[p]->factors();
   }
   for (std::size_t i = 0; i < list_.ops.size(); ++i) {
     const std::size_t first = first_of_op[i];
-    const bool learns = first < first_of_op[i + 1] && layout_.parameters[first].learnt;
-    ready_after_.push_back(learns ? layout_.parameters[first].range.end : 0);
+    const bool learns = first < first_of_op[i + 1] && layout.parameters[first].learnt;
+    ready_after_.push_back(learns ? layout.parameters[first].range.end : 0);
   }
   const auto last = std::ranges::max_element(ready_after_);
-  if (*last > 0) *last = layout_.gradient_size;  // padding behind it is nobody's
+  if (*last > 0) *last = layout.gradient_size;  // padding behind it is nobody's
+  parameters_.emplace(std::move(layout), std::move(formats), target_->memory());
 }
 
 void Executor::allocate() {
   if (arena_) return;
   arena_ = target_->allocate(memory_.peak());
-  const Bindings bindings{memory_, arena_->bytes().data(), layout_, arenas_};
+  const Bindings bindings{memory_, arena_->bytes().data(), layout(), arenas_};
   for (const auto& op : list_.ops) op->bind(bindings);
 }
 
@@ -143,7 +145,7 @@ void Executor::backward(double loss_scale, Accumulate accumulate, const ReadySin
       run_backward(execution, ready);
     }
     finish();
-    ready(layout_.gradient_size);  // nothing of the pass is left
+    ready(layout().gradient_size);  // nothing of the pass is left
   });
 }
 
@@ -164,7 +166,7 @@ void Executor::run_backward(const Execution& execution, const ReadySink& ready) 
     list_.ops[i]->backward(execution);
     if (ready_after_[i] <= told) continue;
     told = ready_after_[i];
-    if (told == layout_.gradient_size) continue;  // is said at the end
+    if (told == layout().gradient_size) continue;  // is said at the end
     if (Place* place = target_->place(i)) {
       pending_.emplace_back(told, place);
     } else {
@@ -187,42 +189,6 @@ void Executor::publish_statistics() {
   target_->enter([&] {
     for (const auto& op : list_.ops) op->publish_statistics();
   });
-}
-
-Array Executor::stored_part(std::size_t parameter, const Array& arena) const {
-  const std::size_t begin = layout_.parameters[parameter].range.begin;
-  return arena.slice(begin, begin + formats_[parameter]->stored());
-}
-
-std::vector<double> Executor::to_canonical(std::size_t parameter, const Array& arena) const {
-  const std::vector<float> canonical = to_canonical_floats(parameter, arena);
-  return {canonical.begin(), canonical.end()};
-}
-
-std::vector<float> Executor::to_canonical_floats(std::size_t parameter, const Array& arena) const {
-  std::vector<float> canonical(layout_.parameters[parameter].count);
-  const Array stored = stored_part(parameter, arena);
-  if (target_->memory().is_host()) {
-    formats_[parameter]->to_canonical(stored.as<float>(), canonical);
-    return canonical;
-  }
-  std::vector<float> copy(stored.size);
-  target_->memory().read(stored.data, std::as_writable_bytes(std::span(copy)));
-  formats_[parameter]->to_canonical(copy, canonical);
-  return canonical;
-}
-
-void Executor::from_canonical(std::size_t parameter, std::span<const double> values,
-                              const Array& arena) const {
-  assert(values.size() == layout_.parameters[parameter].count);
-  const std::vector<float> canonical(values.begin(), values.end());
-  const Array stored = stored_part(parameter, arena);
-  if (target_->memory().is_host()) {
-    return formats_[parameter]->from_canonical(canonical, stored.as<float>());
-  }
-  std::vector<float> copy(stored.size);
-  formats_[parameter]->from_canonical(canonical, copy);
-  target_->memory().write(std::as_bytes(std::span(copy)), stored.data);
 }
 
 std::vector<LayerTime> Executor::layer_times() const {

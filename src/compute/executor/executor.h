@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,16 +20,11 @@ class Executor final : public Program {
   Executor(std::unique_ptr<Target>, const model::Graph&, const CompileOptions&, const ArenaSource&);
   ~Executor() override;
 
-  const ParameterLayout& layout() const override { return layout_; }
+  const StoredParameters& parameters() const override { return *parameters_; }
   Tally forward(const MicroBatch&, const Pass&) override;
   void backward(double loss_scale, Accumulate, const ReadySink& ready) override;
   void publish_statistics() override;
-  int outputs() const override { return list_.loss->outputs(); }
   std::span<const float> probabilities() const override { return list_.loss->probabilities(); }
-  std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
-  std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const override;
-  void from_canonical(std::size_t parameter, std::span<const double> values,
-                      const Array& arena) const override;
   std::vector<LayerTime> layer_times() const override;
   std::size_t workspace_bytes() const override;
   double waited() const override;
@@ -44,7 +40,6 @@ class Executor final : public Program {
   void run_backward(const Execution&, const ReadySink&);
   void run_backward_of_nothing(Accumulate);
   void finish();
-  Array stored_part(std::size_t parameter, const Array& arena) const;
 
   std::unique_ptr<Target> target_;
   model::Graph graph_;  ///< rewritten; operators refer to its nodes
@@ -53,9 +48,8 @@ class Executor final : public Program {
   MemoryPlan memory_;
   std::unique_ptr<system::SharedBlock> arena_;  ///< of activations
   OpList list_;
-  std::vector<std::unique_ptr<ParameterFormat>> formats_;  ///< in model order
   std::vector<std::size_t> ready_after_;  ///< by operator: gradients final behind it, or 0
-  ParameterLayout layout_;
+  std::optional<StoredParameters> parameters_;
   Arenas arenas_;
   std::vector<Range> own_gradients_;  ///< what this rank makes
   Tuner tuner_;

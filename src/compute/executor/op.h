@@ -12,8 +12,8 @@
 
 #include "compute/backend.h"
 #include "compute/executor/memory_plan.h"
-#include "compute/executor/parameter_format.h"
 #include "compute/executor/sample_layout.h"
+#include "compute/parameter_format.h"
 #include "compute/tuner.h"
 
 /// A program is a list of operators, each one node of the graph or a few that run as one. An
@@ -163,12 +163,9 @@ class Op {
 class LossOp : public Op {
  public:
   using Op::Op;
-  /// Columns of probabilities(); 1 for the sigmoid.
-  virtual int outputs() const = 0;
   /// Sums of the last forward pass.
   virtual Tally tally() const = 0;
-  /// Those of the last forward pass, images x outputs(), in the host's memory. The pass must have
-  /// said that they would be asked for.
+  /// As in Program.
   virtual std::span<const float> probabilities() const = 0;
   /// The last forward pass had no images.
   virtual void forget() = 0;

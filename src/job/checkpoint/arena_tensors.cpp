@@ -47,13 +47,14 @@ std::vector<T> joined(const compute::Program& program, const Chosen& chosen, con
 std::vector<double> numbers_of(const compute::Program& program, const Array& arena,
                                const Chosen& chosen) {
   return joined<double>(program, chosen,
-                        [&](std::size_t p) { return program.to_canonical(p, arena); });
+                        [&](std::size_t p) { return program.parameters().to_canonical(p, arena); });
 }
 
 std::vector<float> floats_of(const compute::Program& program, const Array& arena,
                              const Chosen& chosen) {
-  return joined<float>(program, chosen,
-                       [&](std::size_t p) { return program.to_canonical_floats(p, arena); });
+  return joined<float>(program, chosen, [&](std::size_t p) {
+    return program.parameters().to_canonical_floats(p, arena);
+  });
 }
 
 void put_numbers(const compute::Program& program, std::span<const double> numbers,
@@ -61,7 +62,7 @@ void put_numbers(const compute::Program& program, std::span<const double> number
   const auto& parameters = program.layout().parameters;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     if (!chosen(parameters[p])) continue;
-    program.from_canonical(p, numbers.first(parameters[p].count), arena);
+    program.parameters().from_canonical(p, numbers.first(parameters[p].count), arena);
     numbers = numbers.subspan(parameters[p].count);
   }
   assert(numbers.empty());
@@ -76,9 +77,11 @@ void add_tensors(std::vector<OutTensor>& tensors, const compute::Program& progra
     OutTensor tensor{
         name(parameters[p].name), {parameters[p].extents.begin(), parameters[p].extents.end()}, {}};
     if (arena.dtype == DType::f64) {
-      tensor.doubles = [&program, arena, p] { return program.to_canonical(p, arena); };
+      tensor.doubles = [&program, arena, p] { return program.parameters().to_canonical(p, arena); };
     } else {
-      tensor.values = [&program, arena, p] { return program.to_canonical_floats(p, arena); };
+      tensor.values = [&program, arena, p] {
+        return program.parameters().to_canonical_floats(p, arena);
+      };
     }
     tensors.push_back(std::move(tensor));
   }

@@ -123,7 +123,7 @@ class Restoring {
     const auto& parameters = layout().parameters;
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       if (!chosen(parameters[p])) continue;
-      compiled_.program->from_canonical(p, file.read(name(parameters[p].name)), arena);
+      compiled_.program->parameters().from_canonical(p, file.read(name(parameters[p].name)), arena);
     }
   }
 
