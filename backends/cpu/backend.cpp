@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <exception>
 #include <mutex>
 
@@ -23,26 +25,38 @@ std::string library_version() {
          std::to_string(version->patch);
 }
 
-class CpuBackend final : public compute::Backend {
+std::string allowed(const compute::KernelChoice& kernels) {
+  std::string text;
+  if (kernels.winograd) text += ", Winograd where it pays";
+  if (kernels.skip_zeros) text += ", zeros skipped where it pays";
+  if (kernels.bf16) {
+    text += supports_amx() ? ", bf16 in AMX tiles where it pays" : ", bf16 where it pays";
+  }
+  return text;
+}
+
+compute::BackendFacts facts_of(int threads, const compute::KernelChoice& kernels) {
+  const std::string plural = threads == 1 ? "" : "s";
+  return {.name = "cpu",
+          .description =
+              fmt::format("{}, {}, {} thread{}{}", library_version(),
+                          name_of(best_instruction_set()), threads, plural, allowed(kernels)),
+          .kernels = fmt::format("{}, {}, own kernels {} by {}{}", library_version(),
+                                 name_of(best_instruction_set()), kKernelsVersion,
+                                 sparse::fitting_blocks(preferred_block()), allowed(kernels))};
+}
+
+class CpuBackend final : public compute::Backend, public compute::ReproducibleCompute {
  public:
   CpuBackend(int threads, const compute::KernelChoice& kernels)
-      : threads_(threads), kernels_(kernels) {
+      : threads_(threads), kernels_(kernels), facts_(facts_of(threads, kernels)) {
     const ThreadCount scope(threads_);
     // They start now: OpenMP ends the process where it finds no memory.
     if (const int given = team_size(); given < threads_) refuse_small_team(given);
   }
 
-  std::string_view name() const override { return "cpu"; }
-  std::string describe() const override {
-    return library_version() + ", " + name_of(best_instruction_set()) + ", " +
-           std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads") + allowed();
-  }
-  DType dtype() const override { return DType::f32; }
-  std::string kernels() const override {
-    return library_version() + ", " + name_of(best_instruction_set()) + ", own kernels " +
-           std::to_string(kKernelsVersion) + " by " +
-           std::to_string(sparse::fitting_blocks(preferred_block())) + allowed();
-  }
+  const compute::BackendFacts& facts() const override { return facts_; }
+  compute::ReproducibleCompute* reproducible() override { return this; }
 
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
                                             const compute::CompileOptions& options,
@@ -50,21 +64,6 @@ class CpuBackend final : public compute::Backend {
     check_bf16();
     return std::make_unique<compute::Executor>(
         make_target(options, options.threads.value_or(threads_), kernels_), graph, options, arenas);
-  }
-
-  void on_threads(int count, const std::function<void(int)>& work) override {
-    const ThreadCount scope(threads_);
-    std::mutex mutex;
-    std::exception_ptr failure;
-    parallel_tasks(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t) {
-      try {
-        work(static_cast<int>(i));
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
-      }
-    });
-    if (failure) std::rethrow_exception(failure);
   }
 
   void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
@@ -83,20 +82,30 @@ class CpuBackend final : public compute::Backend {
     sum_in_parallel(best_instruction_set(), src, dst);
   }
 
+  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
+    const ThreadCount scope(threads_);
+    block_norms_in_parallel(array, position, blocks);
+  }
+
+  void on_threads(int count, const std::function<void(int)>& work) override {
+    const ThreadCount scope(threads_);
+    std::mutex mutex;
+    std::exception_ptr failure;
+    parallel_tasks(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t) {
+      try {
+        work(static_cast<int>(i));
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    });
+    if (failure) std::rethrow_exception(failure);
+  }
+
   void add_products(const compute::Factors& factors, std::span<const Array> leaves, Range part,
                     const Array& sum) override {
     const ThreadCount scope(threads_);
     add_products_in_parallel(best_instruction_set(), factors, leaves, part, sum);
-  }
-
-  double sum_of_squares(const Array& array) override {
-    const ThreadCount scope(threads_);
-    return sum_of_squares_in_parallel(array);
-  }
-
-  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
-    const ThreadCount scope(threads_);
-    block_norms_in_parallel(array, position, blocks);
   }
 
   compute::Limits measure_limits(const compute::Together& together) override {
@@ -120,17 +129,10 @@ class CpuBackend final : public compute::Backend {
          "ONEDNN_MAX_CPU_ISA forbids them, and without them they are slower than floats; leave it "
          "out");
   }
-  std::string allowed() const {
-    std::string text;
-    if (kernels_.winograd) text += ", Winograd where it pays";
-    if (kernels_.skip_zeros) text += ", zeros skipped where it pays";
-    if (kernels_.bf16)
-      text += supports_amx() ? ", bf16 in AMX tiles where it pays" : ", bf16 where it pays";
-    return text;
-  }
 
   int threads_;
   compute::KernelChoice kernels_;
+  compute::BackendFacts facts_;
 };
 
 }  // namespace

@@ -19,25 +19,26 @@ namespace {
 /// Goes up when kernels give other bits than before.
 constexpr int kKernelsVersion = 2;
 
+/// Multiprocessors decide where sums are cut: parts of a GPU, and variants of the same name, have
+/// other numbers of them.
+compute::BackendFacts facts_of(const DeviceProperties& properties) {
+  return {
+      .name = "cuda",
+      .description = fmt::format("{}, {} multiprocessors, {}, exact: three TF32 products",
+                                 properties.name, properties.multiprocessors, properties.runtime),
+      .kernels = fmt::format("CUDA kernels {} in exact on {} of {} multiprocessors",
+                             kKernelsVersion, properties.name, properties.multiprocessors)};
+}
+
 class CudaBackend final : public compute::Backend {
  public:
   CudaBackend(int device, int sharers)
       : device_(device),
         properties_((use_device(device), device_properties(device))),
+        facts_(facts_of(properties_)),
         memory_(device, sharers, stream_) {}
 
-  std::string_view name() const override { return "cuda"; }
-  std::string describe() const override {
-    return fmt::format("{}, {} multiprocessors, {}, exact: three TF32 products", properties_.name,
-                       properties_.multiprocessors, properties_.runtime);
-  }
-  DType dtype() const override { return DType::f32; }
-  /// Multiprocessors decide where sums are cut: parts of a GPU, and variants of the same name, have
-  /// other numbers of them.
-  std::string kernels() const override {
-    return fmt::format("CUDA kernels {} in exact on {} of {} multiprocessors", kKernelsVersion,
-                       properties_.name, properties_.multiprocessors);
-  }
+  const compute::BackendFacts& facts() const override { return facts_; }
   compute::Memory& memory() override { return memory_; }
 
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
@@ -63,17 +64,7 @@ class CudaBackend final : public compute::Backend {
 
   void sum(std::span<const Array> src, const Array& dst) override;
 
-  void add_products(const compute::Factors&, std::span<const Array>, Range, const Array&) override {
-    fail(ExitCode::usage, "--reproducible: not on --backend cuda; leave it out, or use another");
-  }
-
-  double sum_of_squares(const Array& array) override {
-    std::vector<double> blocks(optim::norm_blocks(0, array.size));
-    block_norms(array, 0, blocks);
-    double sum = 0;
-    for (const double block : blocks) sum += block;
-    return sum;
-  }
+  compute::ReproducibleCompute* reproducible() override { return nullptr; }
 
   void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override;
 
@@ -85,6 +76,7 @@ class CudaBackend final : public compute::Backend {
  private:
   int device_;
   DeviceProperties properties_;
+  compute::BackendFacts facts_;
   ComputeStream stream_;
   DeviceMemory memory_;
   DeviceBlock norms_;  ///< as many as were asked for at once so far

@@ -61,13 +61,15 @@ double triad_rate(const compute::Together& together) {
 template <class T>
 class ReferenceBackend final : public compute::Backend {
  public:
-  explicit ReferenceBackend(Factors factors) : factors_(factors) {}
+  explicit ReferenceBackend(Factors factors)
+      : factors_(factors),
+        facts_{.name = "reference",
+               .description = std::string("plain loops, ") + (sizeof(T) == 8 ? "double" : "float") +
+                              ", 1 thread",
+               .dtype = dtype_of<T>()} {}
 
-  std::string_view name() const override { return "reference"; }
-  std::string describe() const override {
-    return std::string("plain loops, ") + (sizeof(T) == 8 ? "double" : "float") + ", 1 thread";
-  }
-  DType dtype() const override { return dtype_of<T>(); }
+  const compute::BackendFacts& facts() const override { return facts_; }
+  compute::ReproducibleCompute* reproducible() override { return &reproducible_; }
 
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
                                             const compute::CompileOptions& options,
@@ -89,16 +91,6 @@ class ReferenceBackend final : public compute::Backend {
 
   void sum(std::span<const Array> src, const Array& dst) override { comm::sum_plainly(src, dst); }
 
-  double sum_of_squares(const Array& array) override {
-    const auto values = array.as<T>();
-    double sum = 0;
-    for (std::size_t begin = 0; begin < values.size(); begin += optim::kNormBlock) {
-      const auto block = values.subspan(begin, std::min(optim::kNormBlock, values.size() - begin));
-      sum += optim::block_sum_of_squares(block.data(), block.size());
-    }
-    return sum;
-  }
-
   void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const auto block = optim::norm_block(array.as<T>(), position, i);
@@ -112,6 +104,8 @@ class ReferenceBackend final : public compute::Backend {
 
  private:
   Factors factors_;
+  compute::BackendFacts facts_;
+  compute::ReproducibleCompute reproducible_;
 };
 
 }  // namespace

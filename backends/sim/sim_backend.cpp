@@ -23,17 +23,17 @@ struct SimBackend::Parts {
 
 SimBackend::SimBackend(const simulation::SimulationJob& job, int rank,
                        const simulation::LocalRank& local)
-    : job_(job), local_(local) {
+    : job_(job),
+      local_(local),
+      facts_{.name = "simulated",
+             .description = fmt::format("simulated cores of {} by costs of {}", job.platform.name,
+                                        job.costs.cpu)} {
   LayerCosts plain(model::Graph({1, 1, 1}), job.platform, job.costs, local);
   parts_ = std::make_unique<Parts>(
       Parts{SimulatedCore(plain.noise(), job.seed, rank, local.threads), std::move(plain), {}});
 }
 
 SimBackend::~SimBackend() = default;
-
-std::string SimBackend::describe() const {
-  return fmt::format("simulated cores of {} by costs of {}", job_.platform.name, job_.costs.cpu);
-}
 
 std::unique_ptr<compute::Program> SimBackend::compile(const model::Graph& graph,
                                                       const compute::CompileOptions& options,
@@ -60,11 +60,6 @@ void SimBackend::sum(std::span<const Array> src, const Array& dst) {
   if (src.size() == 1 && src[0].data == dst.data) return;  // it is its own sum
   const double bytes = static_cast<double>(src.size() + 1) * bytes_of(dst);
   parts_->core.work(parts_->plain.sum_seconds(bytes), bytes);
-}
-
-double SimBackend::sum_of_squares(const Array& array) {
-  move_memory(bytes_of(array));
-  return 0;
 }
 
 void SimBackend::block_norms(const Array& array, std::size_t, std::span<double> blocks) {

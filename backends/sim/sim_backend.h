@@ -15,16 +15,14 @@ class SimBackend final : public compute::Backend {
   SimBackend(const simulation::SimulationJob&, int rank, const simulation::LocalRank&);
   ~SimBackend() override;
 
-  std::string_view name() const override { return "simulated"; }
-  std::string describe() const override;
-  DType dtype() const override { return DType::f32; }
+  const compute::BackendFacts& facts() const override { return facts_; }
   std::unique_ptr<compute::Program> compile(const model::Graph&, const compute::CompileOptions&,
                                             const compute::ArenaSource&) override;
   void update(const optim::UpdateRule&, const optim::UpdateSlice&) override;
   void change_gradients(const optim::GradientOperation&, const optim::UpdateSlice&) override;
   void sum(std::span<const Array> src, const Array& dst) override;
-  double sum_of_squares(const Array&) override;
   void block_norms(const Array&, std::size_t position, std::span<double> blocks) override;
+  compute::ReproducibleCompute* reproducible() override { return &reproducible_; }
   compute::Limits measure_limits(const compute::Together&) override { return {}; }
 
   /// Seconds that this rank has waited for memory.
@@ -34,6 +32,8 @@ class SimBackend final : public compute::Backend {
   struct Parts;
   const simulation::SimulationJob& job_;
   simulation::LocalRank local_;
+  compute::BackendFacts facts_;
+  compute::ReproducibleCompute reproducible_;
   std::unique_ptr<Parts> parts_;
 };
 

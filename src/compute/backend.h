@@ -73,23 +73,22 @@ struct Together {
   std::function<double(double)> slowest = [](double seconds) { return seconds; };
 };
 
-/// A device and the kernels for it.
-class Backend {
- public:
-  virtual ~Backend() = default;
-
-  virtual std::string_view name() const = 0;
+/// What does not change of a backend.
+struct BackendFacts {
+  std::string name;
   /// One line for the log: library, version, instruction set, threads.
-  virtual std::string describe() const = 0;
-  virtual DType dtype() const = 0;
+  std::string description;
   /// Names what may compute a program: other bits and other speeds come from where it differs.
   /// Empty where there is one way only.
-  virtual std::string kernels() const { return {}; }
-  /// Where all arrays lie that programs and the calls below are given.
-  virtual Memory& memory() { return host_memory(); }
+  std::string kernels{};
+  DType dtype = DType::f32;  ///< of arenas
+};
 
-  virtual std::unique_ptr<Program> compile(const model::Graph&, const CompileOptions&,
-                                           const ArenaSource&) = 0;
+/// What sums that are the same bits at any number of ranks and threads need besides
+/// (leaf_program.h, factors.h). By default by the calling thread alone.
+class ReproducibleCompute {
+ public:
+  virtual ~ReproducibleCompute() = default;
 
   /// Calls work(0) to work(count - 1), side by side where the backend has that many threads: those
   /// that sum and update, so that none of them waits in a loop beside the work. Programs that are
@@ -97,6 +96,26 @@ class Backend {
   virtual void on_threads(int count, const std::function<void(int)>& work) {
     for (int i = 0; i < count; ++i) work(i);
   }
+  /// As AddProducts says; the same bits however the product is cut into parts.
+  virtual void add_products(const Factors& factors, std::span<const Array> leaves, Range part,
+                            const Array& sum) {
+    add_products_plainly(factors, leaves, part, sum);
+  }
+};
+
+/// A device and the kernels for it.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual const BackendFacts& facts() const = 0;
+  const std::string& name() const { return facts().name; }
+  DType dtype() const { return facts().dtype; }
+  /// Where all arrays lie that programs and the calls below are given.
+  virtual Memory& memory() { return host_memory(); }
+
+  virtual std::unique_ptr<Program> compile(const model::Graph&, const CompileOptions&,
+                                           const ArenaSource&) = 0;
 
   /// Applies the rule to equally long slices of weights, gradients and state.
   virtual void update(const optim::UpdateRule&, const optim::UpdateSlice&) = 0;
@@ -107,18 +126,14 @@ class Backend {
   /// dst = src[0] + src[1] + ..., in that order, of equally long arrays; dst may be one of them.
   virtual void sum(std::span<const Array> src, const Array& dst) = 0;
 
-  /// As AddProducts says; the same bits however the product is cut into parts.
-  virtual void add_products(const Factors& factors, std::span<const Array> leaves, Range part,
-                            const Array& sum) {
-    add_products_plainly(factors, leaves, part, sum);
-  }
-
-  /// Sum of x^2 in double; the same bits at any number of threads.
-  virtual double sum_of_squares(const Array&) = 0;
-
   /// Sums of x^2 in double of the blocks of kNormBlock elements (optim/update_math.h) that an array
   /// which begins at element `position` of the arena touches: blocks[0] is the block of its first.
   virtual void block_norms(const Array&, std::size_t position, std::span<double> blocks) = 0;
+  /// Sum of x^2 in double; the same bits at any number of threads.
+  double sum_of_squares(const Array&);
+
+  /// Null where the backend cannot be reproducible.
+  virtual ReproducibleCompute* reproducible() = 0;
 
   /// This process' part of the machine's limits. Takes about half a second; all processes of
   /// `together` must call it.

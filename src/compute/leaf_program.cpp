@@ -19,7 +19,7 @@ class LeafProgram final : public Program {
  public:
   LeafProgram(Backend& backend, const model::Graph& graph, const CompileOptions& options,
               const Leaves& leaves, const LaneArenas& arenas)
-      : backend_(backend), leaves_(leaves), tallies_(static_cast<std::size_t>(leaves.lanes)) {
+      : leaves_(leaves), tallies_(static_cast<std::size_t>(leaves.lanes)) {
     CompileOptions one = options;
     one.threads = 1;
     one.leaves_factors = true;
@@ -28,13 +28,15 @@ class LeafProgram final : public Program {
       lanes_.push_back(backend.compile(
           graph, one, [&](const ParameterLayout& layout) { return arenas(layout, lane); }));
     }
+    threads_ = backend.reproducible();  // the exchange refuses backends without
+    assert(threads_);
   }
 
   const StoredParameters& parameters() const override { return lanes_[0]->parameters(); }
 
   Tally forward(const MicroBatch& batch, const Pass& pass) override {
     assert(batch.size() <= leaves_.images * leaves_.lanes);
-    backend_.on_threads(leaves_.lanes, [&](int lane) {
+    threads_->on_threads(leaves_.lanes, [&](int lane) {
       tally(lane) = program(lane).forward(leaf_of(batch, lane), pass);
       tally(lane).loss = on_grid(tally(lane).loss);
     });
@@ -52,7 +54,7 @@ class LeafProgram final : public Program {
   void backward(double loss_scale, [[maybe_unused]] Accumulate accumulate,
                 const ReadySink& ready) override {
     assert(accumulate == Accumulate::overwrite);
-    backend_.on_threads(leaves_.lanes, [&](int lane) {
+    threads_->on_threads(leaves_.lanes, [&](int lane) {
       program(lane).backward(loss_scale, Accumulate::overwrite, [](std::size_t) {});
     });
     ready(layout().gradient_size);
@@ -90,7 +92,7 @@ class LeafProgram final : public Program {
             batch.samples.subspan(begin, count)};
   }
 
-  Backend& backend_;
+  ReproducibleCompute* threads_ = nullptr;
   Leaves leaves_;
   std::vector<std::unique_ptr<Program>> lanes_;
   std::vector<Tally> tallies_;

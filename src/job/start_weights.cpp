@@ -104,7 +104,7 @@ void say_fitting(const Session& session, const TrainingSpec& spec,
 /// same kernels only.
 void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
                            const model::safetensors::File& file) {
-  const std::string then = train::kernels_of(file), now = session.backend->kernels();
+  const std::string then = train::kernels_of(file), now = session.backend->facts().kernels;
   if (!spec.flags.reproducible || then.empty() || then == now) return;
   warn(session, fmt::format("--weights {} come from a reproducible training with other "
                             "kernels ({}; here: {}): the bits are not those of one training",

@@ -111,15 +111,16 @@ void TrainingJob::make_training() {
 
 void TrainingJob::describe(train::TrainingData data) {
   const TrainingSpec& spec = plan_.spec;
-  description_ = train::ModelDescription{spec.model->name,
-                                         class_names(*source_, plan_.classes),
-                                         plan_.graph,
-                                         spec.seed,
-                                         spec.flags.validation_share(),
-                                         spec.resize,
-                                         spec.flags.exif_choice(),
-                                         spec.flags.reproducible ? session_.backend->kernels() : "",
-                                         std::move(data)};
+  description_ =
+      train::ModelDescription{spec.model->name,
+                              class_names(*source_, plan_.classes),
+                              plan_.graph,
+                              spec.seed,
+                              spec.flags.validation_share(),
+                              spec.resize,
+                              spec.flags.exif_choice(),
+                              spec.flags.reproducible ? session_.backend->facts().kernels : "",
+                              std::move(data)};
 }
 
 void TrainingJob::start() {

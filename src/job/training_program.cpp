@@ -21,6 +21,14 @@ std::function<void()> bind_communication(const Session& session) {
   };
 }
 
+compute::AddProducts add_products_of(compute::Backend& backend) {
+  compute::ReproducibleCompute* const reproducible = backend.reproducible();
+  if (!reproducible) return compute::add_products_plainly;
+  return
+      [reproducible](const compute::Factors& factors, std::span<const Array> leaves, Range part,
+                     const Array& sum) { reproducible->add_products(factors, leaves, part, sum); };
+}
+
 exchange::ExchangeParts exchange_parts(const Session& session, const TrainingPlan& plan,
                                        const compute::ParameterLayout& layout) {
   return {.communicator = *session.communicator,
@@ -32,10 +40,7 @@ exchange::ExchangeParts exchange_parts(const Session& session, const TrainingPla
                                                const Array& dst) { backend.sum(src, dst); },
           .lanes = plan.leaves ? plan.leaves->lanes : 0,
           .compression = plan.spec.flags.compress,
-          .add_products =
-              [&backend = *session.backend](
-                  const compute::Factors& factors, std::span<const Array> leaves, Range part,
-                  const Array& sum) { backend.add_products(factors, leaves, part, sum); },
+          .add_products = add_products_of(*session.backend),
           .memory = session.backend->memory()};
 }
 

@@ -33,7 +33,7 @@ void say_placement(const job::Session& session, const job::TrainingFlags& flags)
   if (flags.verbose.value_or(0) >= kVerboseMap) {
     for (const std::string& line : placement::map_of(session.plan)) job::say(session, "  " + line);
   }
-  job::say(session, fmt::format("Backend: {}; ranks: {}", session.backend->describe(),
+  job::say(session, fmt::format("Backend: {}; ranks: {}", session.backend->facts().description,
                                 session.communicator->describe()));
 }
 

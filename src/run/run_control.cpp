@@ -108,7 +108,7 @@ void RunControl::keep(const train::Progress& progress) {
   const nlohmann::ordered_json facts{{"cputrain", kVersion},
                                      {"ranks", session.communicator->size()},
                                      {"nodes", session.nodes.nodes()},
-                                     {"backend", session.backend->describe()},
+                                     {"backend", session.backend->facts().description},
                                      {"allreduce", job_.compiled().allreduce},
                                      {"training", identity_},
                                      {"logs", log_marks(folder_)}};

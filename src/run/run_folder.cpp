@@ -64,7 +64,7 @@ nlohmann::ordered_json environment_json(const job::Session& session,
                               {"threads_of_rank_0", session.threads},
                               {"micro_batch", plan.micro_batch},
                               {"communication", session.communicator->describe()},
-                              {"backend", session.backend->describe()},
+                              {"backend", session.backend->facts().description},
                               {"placement", session.placement},
                               {"map", placement::map_of(session.plan)},
                               {"libraries", session.services.libraries}};

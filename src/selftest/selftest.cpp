@@ -80,7 +80,7 @@ class OpenWays {
     std::string refusal;
     try {
       backend = request_.make(precision, way.kernels);
-      if (!seen_.insert({backend->kernels(), backend->dtype()}).second) return;
+      if (!seen_.insert({backend->facts().kernels, backend->dtype()}).second) return;
       refusal = refusal_of(trial, *backend);
     } catch (const Error& error) {
       if (error.code() == ExitCode::usage) throw;

@@ -42,7 +42,7 @@ std::unique_ptr<compute::Backend> backend_with(int threads, const job::TrainingF
 
 /// What may compute the network, and the update rule.
 std::string kernels_of(const job::TrainingSpec& spec, const compute::Backend& backend) {
-  return fmt::format("{}, {}", backend.kernels(), optim::rule_name(spec.optimizer.rule));
+  return fmt::format("{}, {}", backend.facts().kernels, optim::rule_name(spec.optimizer.rule));
 }
 
 /// What the costs are of.

@@ -17,8 +17,7 @@ struct BackendUnderTest {
   bool repeats = true;  ///< the same call gives the same bits: it does not choose by measuring
   /// Whether it has all layers of the graph; those that it lacks it refuses.
   std::function<bool(const model::Graph&)> runs = [](const model::Graph&) { return true; };
-  bool emulated = false;     ///< slow: spare it what is large for its own sake
-  bool reproducible = true;  ///< has what --reproducible needs: leaves and their factors
+  bool emulated = false;  ///< slow: spare it what is large for its own sake
 };
 
 /// The backend refuses to compile the graph: Error(usage).

@@ -28,8 +28,7 @@ std::vector<BackendUnderTest> cuda_backends_under_test() {
            .make = [] { return cuda::make_device_backend(0, 1); },
            .tolerance = 1e-5,
            .runs = runs,
-           .emulated = emulated,
-           .reproducible = false}};
+           .emulated = emulated}};
 }
 
 }  // namespace cputrain::testing

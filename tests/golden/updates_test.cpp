@@ -145,7 +145,7 @@ TEST_P(WholeUpdate, IsTheSameInFloat) {
   for (const auto& backend : backends) {
     const auto exchange = exchange::make_exchange({*alone, layout}, {}).exchange;
     EXPECT_LE(worst_error<float>(*backend, *exchange, layout, golden_case(), 1), 2e-5)
-        << backend->describe();
+        << backend->facts().description;
   }
 }
 

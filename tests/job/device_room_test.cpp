@@ -43,9 +43,7 @@ class MemoryOfDevice final : public compute::Memory {
 class BackendOfDevice final : public compute::Backend {
  public:
   explicit BackendOfDevice(SharedDevice& device) : memory_(device) {}
-  std::string_view name() const override { return "device"; }
-  std::string describe() const override { return "device"; }
-  DType dtype() const override { return DType::f32; }
+  const compute::BackendFacts& facts() const override { return facts_; }
   compute::Memory& memory() override { return memory_; }
   std::unique_ptr<compute::Program> compile(const model::Graph&, const compute::CompileOptions&,
                                             const compute::ArenaSource&) override {
@@ -54,11 +52,12 @@ class BackendOfDevice final : public compute::Backend {
   void update(const optim::UpdateRule&, const optim::UpdateSlice&) override {}
   void change_gradients(const optim::GradientOperation&, const optim::UpdateSlice&) override {}
   void sum(std::span<const Array>, const Array&) override {}
-  double sum_of_squares(const Array&) override { return 0; }
   void block_norms(const Array&, std::size_t, std::span<double>) override {}
+  compute::ReproducibleCompute* reproducible() override { return nullptr; }
   compute::Limits measure_limits(const compute::Together&) override { return {}; }
 
  private:
+  compute::BackendFacts facts_{.name = "device", .description = "device"};
   MemoryOfDevice memory_;
 };
 

@@ -20,9 +20,7 @@ class Mistaken : public compute::Backend {
  public:
   explicit Mistaken(Factors factors = Factors::as_they_are)
       : right_(reference::make_reference_backend(DType::f32, factors)) {}
-  std::string_view name() const override { return "mistaken"; }
-  std::string describe() const override { return "the reference backend with a mistake"; }
-  DType dtype() const override { return right_->dtype(); }
+  const compute::BackendFacts& facts() const override { return facts_; }
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
@@ -36,10 +34,10 @@ class Mistaken : public compute::Backend {
     right_->change_gradients(operation, slice);
   }
   void sum(std::span<const Array> src, const Array& dst) override { right_->sum(src, dst); }
-  double sum_of_squares(const Array& array) override { return right_->sum_of_squares(array); }
   void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
     right_->block_norms(array, position, blocks);
   }
+  compute::ReproducibleCompute* reproducible() override { return right_->reproducible(); }
   compute::Limits measure_limits(const compute::Together& together) override {
     return right_->measure_limits(together);
   }
@@ -49,6 +47,9 @@ class Mistaken : public compute::Backend {
 
  private:
   std::unique_ptr<compute::Backend> right_;
+  compute::BackendFacts facts_{.name = "mistaken",
+                               .description = "the reference backend with a mistake",
+                               .dtype = right_->dtype()};
 };
 
 /// Another network than the one that was asked for.

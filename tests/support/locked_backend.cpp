@@ -50,15 +50,16 @@ class LockedProgram final : public compute::Program {
   bool sends_probabilities_ = false;
 };
 
-class LockedBackend final : public compute::Backend {
+class LockedBackend final : public compute::Backend, public compute::ReproducibleCompute {
  public:
   LockedBackend(std::unique_ptr<compute::Backend> backend, std::optional<std::size_t> room)
-      : memory_(room), backend_(std::move(backend)) {}
+      : memory_(room), backend_(std::move(backend)), facts_(backend_->facts()) {
+    facts_.name = "locked";
+    facts_.description = "locked memory, " + facts_.description;
+  }
 
-  std::string_view name() const override { return "locked"; }
-  std::string describe() const override { return "locked memory, " + backend_->describe(); }
-  DType dtype() const override { return backend_->dtype(); }
-  std::string kernels() const override { return backend_->kernels(); }
+  const compute::BackendFacts& facts() const override { return facts_; }
+  compute::ReproducibleCompute* reproducible() override { return this; }
   compute::Memory& memory() override { return memory_; }
 
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
@@ -75,7 +76,7 @@ class LockedBackend final : public compute::Backend {
     return std::make_unique<LockedProgram>(memory_, std::move(program));
   }
   void on_threads(int count, const std::function<void(int)>& work) override {
-    backend_->on_threads(count, work);
+    backend_->reproducible()->on_threads(count, work);
   }
   void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
     require_own(slice);
@@ -99,12 +100,7 @@ class LockedBackend final : public compute::Backend {
     for (const Array& array : leaves) memory_.require_own(array);
     memory_.require_own(sum);
     const Unlocked unlocked(memory_);
-    backend_->add_products(factors, leaves, part, sum);
-  }
-  double sum_of_squares(const Array& array) override {
-    memory_.require_own(array);
-    const Unlocked unlocked(memory_);
-    return backend_->sum_of_squares(array);
+    backend_->reproducible()->add_products(factors, leaves, part, sum);
   }
   void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
     memory_.require_own(array);
@@ -124,6 +120,7 @@ class LockedBackend final : public compute::Backend {
 
   LockedMemory memory_;
   std::unique_ptr<compute::Backend> backend_;
+  compute::BackendFacts facts_;
 };
 
 }  // namespace

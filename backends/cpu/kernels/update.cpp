@@ -1,6 +1,5 @@
 #include "backends/cpu/kernels/update.h"
 
-#include <numeric>
 #include <vector>
 
 #include "backends/cpu/kernels/clones.h"
@@ -114,17 +113,6 @@ void block_norms_in_parallel(const Array& array, std::size_t position, std::span
     const auto block = optim::norm_block(values, position, i);
     blocks[i] = square_block(block.data(), block.size());
   });
-}
-
-double sum_of_squares_in_parallel(const Array& array) {
-  const auto values = array.as<float>();
-  std::vector<double> blocks((values.size() + optim::kNormBlock - 1) / optim::kNormBlock);
-  parallel_for(blocks.size(), [&](std::size_t i) {
-    const std::size_t begin = i * optim::kNormBlock;
-    blocks[i] =
-        square_block(values.data() + begin, std::min(optim::kNormBlock, values.size() - begin));
-  });
-  return std::accumulate(blocks.begin(), blocks.end(), 0.0);
 }
 
 }  // namespace cputrain::cpu

@@ -9,9 +9,8 @@ namespace cputrain::cpu {
 /// Applies the rule with the calling thread's OpenMP threads.
 void update_in_parallel(const optim::UpdateRule&, const optim::UpdateSlice&);
 
-/// Backend::change_gradients, sum_of_squares and block_norms with these threads.
+/// Backend::change_gradients and block_norms with these threads.
 void change_gradients_in_parallel(const optim::GradientOperation&, const optim::UpdateSlice&);
-double sum_of_squares_in_parallel(const Array&);
 void block_norms_in_parallel(const Array&, std::size_t position, std::span<double> blocks);
 
 }  // namespace cputrain::cpu

@@ -187,7 +187,7 @@ Json result_json(const job::Session& session, const Config& config, const job::T
           {"threads", session.threads},
           {"repeats", config.repeats()},
           {"limit", {{"fma_gflops", limits.fma_gflops}, {"triad_gbs", limits.triad_gbs}}},
-          {"backend", session.backend->describe()},
+          {"backend", session.backend->facts().description},
           {"cpu", session.machine.cpu_model},
           {"micro_batches", std::move(micro_batches)}};
 }

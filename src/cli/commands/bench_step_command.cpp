@@ -113,7 +113,7 @@ Json measurement_json(const job::Session& session, const job::TrainingSpec& spec
           {"limit", {{"fma_gflops", m.limits.fma_gflops}, {"triad_gbs", m.limits.triad_gbs}}},
           {"fraction_of_peak", m.fraction()},
           {"workspace_bytes", trial.program().workspace_bytes()},
-          {"backend", session.backend->describe()},
+          {"backend", session.backend->facts().description},
           {"cpu", session.machine.cpu_model}};
 }
 

@@ -112,7 +112,7 @@ int run_info(const Config& config, const job::Services& services) {
         system::print("{}{}\n", std::exchange(before, "  "), line);
     }
     system::print_lines(launch_text(launches));
-    system::print("Backend: {}\nRanks: {}\nLibraries: {}\n", session.backend->describe(),
+    system::print("Backend: {}\nRanks: {}\nLibraries: {}\n", session.backend->facts().description,
                   session.communicator->describe(), join(services.libraries, ", "));
     for (const auto& [backend, list] : devices) {
       system::print("GPUs for --backend {}\n", device_text(backend, list));
@@ -137,7 +137,7 @@ int run_info(const Config& config, const job::Services& services) {
                                 {"launch", launch_json(launches)},
                                 {"threads", session.threads},
                                 {"ranks", session.communicator->size()},
-                                {"backend", session.backend->describe()},
+                                {"backend", session.backend->facts().description},
                                 {"libraries", services.libraries}};
   for (const auto& [backend, list] : devices) result[backend] = device_json(list);
   job::write_result(session, config.json, json_text(result) + "\n");

@@ -39,14 +39,13 @@ void check_writable(const std::string& file) {
 
 /// What computes: the GPU, or this machine's CPU.
 std::string device_of(const job::Session& session) {
-  const auto list = session.services.devices
-                        ? session.services.devices(std::string(session.backend->name()))
-                        : std::nullopt;
+  const auto list =
+      session.services.devices ? session.services.devices(session.backend->name()) : std::nullopt;
   if (!list) return session.machine.cpu_model;
   for (const compute::Device& device : list->devices) {
     if (device.index == session.device.device) return device.name;
   }
-  return session.backend->describe();
+  return session.backend->facts().description;
 }
 
 /// Prints cases as they come, where somebody reads them, and keeps them. The name is there before
@@ -114,7 +113,7 @@ class Report {
 selftest::MakeBackend maker_of(const job::Session& session) {
   return [&session](const std::string& precision, const compute::KernelChoice& kernels) {
     return session.services.make_backend(
-        {.name = std::string(session.backend->name()),
+        {.name = session.backend->name(),
          .precision = precision == "double" ? DType::f64 : DType::f32,
          .threads = session.threads,
          .kernels = kernels,
@@ -128,7 +127,7 @@ Json result_json(const job::Session& session, const std::string& device, std::ui
   return {{"backend", session.backend->name()},
           {"device", device},
           {"emulated", session.device.emulated},
-          {"kernels", session.backend->describe()},
+          {"kernels", session.backend->facts().description},
           {"cputrain", kVersion},
           {"build", session.services.program_build},
           {"seed", seed},
@@ -165,7 +164,7 @@ int run_selftest(const Config& config, const job::Services& services,
                  .make = maker_of(session),
                  .reference = reference.get(),
                  .rounding_reference = rounding.get(),
-                 .own_cases = own_cases_of(std::string(session.backend->name())),
+                 .own_cases = own_cases_of(session.backend->name()),
                  .device = session.device.device},
                 {.done = [&](const compute::SelftestCase& result) { report.add(result); },
                  .left_out = [&](const selftest::LeftOut& what) { report.leave_out(what); },

@@ -40,7 +40,7 @@ auto from_file(const std::filesystem::path& folder, const F& read) {
 }  // namespace
 
 std::string findings_of(const Session& session) {
-  return fmt::format("{}: {}", session.backend->name(), session.backend->kernels());
+  return fmt::format("{}: {}", session.backend->name(), session.backend->facts().kernels);
 }
 
 void write_state(const std::filesystem::path& folder, const train::Progress& progress,
