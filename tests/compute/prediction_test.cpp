@@ -7,7 +7,7 @@
 namespace cputrain::compute {
 namespace {
 
-const float kNan = std::nanf("");
+const float kNotANumber = std::nanf("");
 
 std::optional<std::size_t> predicted(const std::vector<float>& outputs) {
   return predicted_class(std::span<const float>(outputs));
@@ -19,7 +19,7 @@ TEST(PredictedClass, IsTheFirstOnATieAndNoneWithoutNumbers) {
   EXPECT_EQ(predicted({0.6f}), 1u);
   EXPECT_EQ(predicted({}), std::nullopt);
   const std::vector<std::vector<float>> no_numbers{
-      {kNan}, {0.2f, kNan}, {kNan, 0.2f}, {0.9f, 0.05f, kNan}, {kNan, kNan}};
+      {kNotANumber}, {0.2f, kNotANumber}, {kNotANumber, 0.2f}, {0.9f, 0.05f, kNotANumber}, {kNotANumber, kNotANumber}};
   for (const std::vector<float>& outputs : no_numbers) {
     EXPECT_EQ(predicted(outputs), std::nullopt);
   }
@@ -34,7 +34,7 @@ TEST(AmongBest, CountsWhatIsMoreProbable) {
           << truth << " " << k;
     }
   }
-  const std::vector<float> no_numbers{0.9f, kNan};
+  const std::vector<float> no_numbers{0.9f, kNotANumber};
   EXPECT_FALSE(among_best(std::span<const float>(no_numbers), 0, 5));
 }
 
