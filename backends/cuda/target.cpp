@@ -60,9 +60,11 @@ class DeviceTarget final : public compute::Target {
   /// Labels and samples go to the device together.
   void stage(const compute::MicroBatch& batch, compute::Execution& execution) override {
     const std::size_t labels = batch.labels.size_bytes();
+    copied_.synchronize();  // of the pass before
     std::memcpy(staged_.data(), batch.labels.data(), labels);
     std::memcpy(staged_.data() + labels, batch.samples.data(), batch.samples.size_bytes());
     copy_async(of_images_.data(), staged_.data(), labels + batch.samples.size_bytes(), stream());
+    copied_.record(stream());
     const auto* begin = static_cast<const std::byte*>(of_images_.data());
     execution.labels = reinterpret_cast<const std::int32_t*>(begin);
     execution.samples = reinterpret_cast<const std::uint32_t*>(begin + labels);
@@ -77,10 +79,8 @@ class DeviceTarget final : public compute::Target {
     return places_[i].get();
   }
 
-  void finish() override {
-    device_.stream.finish_call();
-    device_.stream.synchronize();
-  }
+  void end_call() override { device_.stream.finish_call(); }
+  void wait() override { device_.stream.synchronize(); }
 
  private:
   Stream stream() const { return device_.stream.get(); }
@@ -89,6 +89,7 @@ class DeviceTarget final : public compute::Target {
   std::size_t largest_ = 0;                           ///< images of a call
   std::vector<std::unique_ptr<StreamPlace>> places_;  ///< by operator
   PinnedBlock staged_;                                ///< labels, and behind them samples
+  Event copied_;                                      ///< them, to the device
   DeviceBlock of_images_;                             ///< the same on the device
 };
 

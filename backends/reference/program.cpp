@@ -192,7 +192,7 @@ void ReferenceProgram<T>::forward_node(int index) {
   const LayerArgs<T> a = args(index);
   const auto loss = [&](const auto& layer) {
     const double smoothing = pass_.phase == compute::Phase::train ? layer.smoothing : 0;
-    tally_ = cross_entropy(layer, a.src_shape.channels, labels_, smoothing, a.src, a.dst);
+    tally_ += cross_entropy(layer, a.src_shape.channels, labels_, smoothing, a.src, a.dst);
     probabilities_.assign(a.dst, a.dst + labels_.size() * a.src_shape.size());
   };
   std::visit(Overloaded{
@@ -219,14 +219,12 @@ void ReferenceProgram<T>::forward_node(int index) {
 }
 
 template <class T>
-compute::Tally ReferenceProgram<T>::forward(const compute::MicroBatch& batch,
-                                            const compute::Pass& pass) {
+void ReferenceProgram<T>::forward(const compute::MicroBatch& batch, const compute::Pass& pass) {
   pass_ = pass;
-  tally_ = {};
   probabilities_.clear();
   labels_.assign(batch.labels.begin(), batch.labels.end());
   samples_.assign(batch.samples.begin(), batch.samples.end());
-  if (batch.size() == 0 && !every_rank_passes_) return tally_;
+  if (batch.size() == 0 && !every_rank_passes_) return;
   assert(batch.size() * graph_.image().size() <= values_[0].dst.size());
   load_images(batch, std::get<model::Input>(graph_.nodes()[0].layer));
   for (int i = 1; i < static_cast<int>(values_.size()); ++i) {
@@ -234,7 +232,6 @@ compute::Tally ReferenceProgram<T>::forward(const compute::MicroBatch& batch,
     forward_node(i);
     times_[i].forward += watch.seconds();
   }
-  return tally_;
 }
 
 template <class T>

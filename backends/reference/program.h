@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "backends/reference/layers.h"
@@ -19,9 +20,10 @@ class ReferenceProgram final : public compute::Program {
                    Factors);
 
   const compute::StoredParameters& parameters() const override { return parameters_; }
-  compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
+  void forward(const compute::MicroBatch&, const compute::Pass&) override;
+  compute::Tally tally() override { return std::exchange(tally_, {}); }
   void backward(double loss_scale, compute::Accumulate, const compute::ReadySink&) override;
-  std::span<const float> probabilities() const override { return probabilities_; }
+  std::span<const float> probabilities() override { return probabilities_; }
   void publish_statistics() override;
   std::vector<compute::LayerTime> layer_times() const override { return times_; }
   std::size_t workspace_bytes() const override;
@@ -65,10 +67,10 @@ class ReferenceProgram final : public compute::Program {
   std::vector<Values> values_;
   std::vector<compute::LayerTime> times_;
   std::vector<float> probabilities_;
+  compute::Tally tally_;  ///< since it was last asked
 
   // of the last forward pass
   compute::Pass pass_;
-  compute::Tally tally_;
   std::vector<std::int32_t> labels_;
   std::vector<std::uint32_t> samples_;
 };

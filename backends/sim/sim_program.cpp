@@ -75,7 +75,7 @@ void SimProgram::add(SimulatedWork& work, SimulatedWork layer) {
   finish(layer);
 }
 
-compute::Tally SimProgram::forward(const compute::MicroBatch& batch, const compute::Pass&) {
+void SimProgram::forward(const compute::MicroBatch& batch, const compute::Pass&) {
   images_ = batch.size();
   core_.begin_micro_batch();
   SimulatedWork work;
@@ -92,7 +92,7 @@ compute::Tally SimProgram::forward(const compute::MicroBatch& batch, const compu
   }
   finish(work);
   constexpr double kGuess = 0.5;
-  return {.loss = images_ * 1.0, .correct = images_ * kGuess, .images = images_ * 1.0};
+  tally_ += {.loss = images_ * 1.0, .correct = images_ * kGuess, .images = images_ * 1.0};
 }
 
 void SimProgram::backward(double, compute::Accumulate, const compute::ReadySink& ready) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "backends/sim/core.h"
@@ -18,10 +19,11 @@ class SimProgram final : public compute::Program {
              const LayerCosts&, SimulatedCore&);
 
   const compute::StoredParameters& parameters() const override { return parameters_; }
-  compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
+  void forward(const compute::MicroBatch&, const compute::Pass&) override;
+  compute::Tally tally() override { return std::exchange(tally_, {}); }
   void backward(double loss_scale, compute::Accumulate, const compute::ReadySink&) override;
   void publish_statistics() override {}
-  std::span<const float> probabilities() const override { return probabilities_; }
+  std::span<const float> probabilities() override { return probabilities_; }
   std::vector<compute::LayerTime> layer_times() const override { return {}; }
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
   double waited() const override;
@@ -39,7 +41,8 @@ class SimProgram final : public compute::Program {
   std::size_t workspace_bytes_;
   std::vector<std::unique_ptr<SimulatedDense>> dense_;
   std::vector<float> probabilities_;
-  int images_ = 0;  ///< of the last forward pass
+  compute::Tally tally_;  ///< since it was last asked
+  int images_ = 0;        ///< of the last forward pass
 };
 
 }  // namespace cputrain::sim

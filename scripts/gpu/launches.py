@@ -249,6 +249,7 @@ class Network:
 
     def loss(self, layer, name, blocks):
         moved = self.images * self.map.channels * (3 * FLOAT + 8)  # logits, probabilities, their gradient, slopes
-        self.add(layer, forward=[Launch(name, f"{name}_kernel", blocks, moved, warps=4 * blocks)],
+        self.add(layer, forward=[Launch(name, f"{name}_kernel", blocks, moved, warps=4 * blocks),
+                                 Launch("add_losses", "add_losses_kernel", 1, self.images * 16, warps=4)],
                  data=self.back(by_quads("cross_entropy_backward", "cross_entropy_backward_kernel", self.images,
                                          self.map.channels, moved)))

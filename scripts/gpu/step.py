@@ -17,16 +17,16 @@ def micro_batches(batch, asked=None):
 def host_work(network):
     """What a micro-batch asks of the host besides launches; a test compares with counts of the emulated device."""
     learning = sum(operation.learns for operation in network.operations)
-    return {"copies": 3,        # images; labels and samples; losses back
+    return {"copies": 2,        # images; labels and samples
             "timed_events": 0,  # --profile and benchmarks take times
-            "stream_waits": 2,  # for the losses; for the end of backward, and so for the last gradients
-            "event_waits": max(0, learning - 1)}  # for the gradients before
+            "stream_waits": 1,  # for the end of backward, and so for the last gradients
+            "event_waits": 2 + max(0, learning - 1)}  # for memory of the copies before; for the other gradients
 
 
 def host_work_of_step(network):
-    """Besides that of micro-batches: sums of squares of each penalised kernel are fetched."""
+    """Besides that of micro-batches: sums of losses, and sums of squares of each penalised kernel, are fetched."""
     kernels = sum(operation.penalised for operation in network.operations)
-    return {"copies": kernels, "penalty_waits": kernels}
+    return {"copies": 1 + kernels, "penalty_waits": 1 + kernels}
 
 
 def layers_of(gpu, networks, precision):

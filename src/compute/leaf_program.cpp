@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <set>
+#include <utility>
 
 namespace cputrain::compute {
 namespace {
@@ -34,22 +35,22 @@ class LeafProgram final : public Program {
 
   const StoredParameters& parameters() const override { return lanes_[0]->parameters(); }
 
-  Tally forward(const MicroBatch& batch, const Pass& pass) override {
+  void forward(const MicroBatch& batch, const Pass& pass) override {
     assert(batch.size() <= leaves_.images * leaves_.lanes);
     threads_->on_threads(leaves_.lanes, [&](int lane) {
-      tally(lane) = program(lane).forward(leaf_of(batch, lane), pass);
+      program(lane).forward(leaf_of(batch, lane), pass);
+      tally(lane) = program(lane).tally();
       tally(lane).loss = on_grid(tally(lane).loss);
     });
-    Tally sum;
     probabilities_.clear();
     for (int lane = 0; lane < leaves_.lanes; ++lane) {
-      sum += tally(lane);
+      sum_ += tally(lane);
       if (!pass.probabilities || tally(lane).images == 0) continue;
       const auto own = program(lane).probabilities();
       probabilities_.insert(probabilities_.end(), own.begin(), own.end());
     }
-    return sum;
   }
+  Tally tally() override { return std::exchange(sum_, {}); }
 
   void backward(double loss_scale, [[maybe_unused]] Accumulate accumulate,
                 const ReadySink& ready) override {
@@ -61,7 +62,7 @@ class LeafProgram final : public Program {
   }
 
   void publish_statistics() override { lanes_[0]->publish_statistics(); }
-  std::span<const float> probabilities() const override { return probabilities_; }
+  std::span<const float> probabilities() override { return probabilities_; }
 
   std::vector<LayerTime> layer_times() const override { return lanes_[0]->layer_times(); }
 
@@ -95,7 +96,8 @@ class LeafProgram final : public Program {
   ReproducibleCompute* threads_ = nullptr;
   Leaves leaves_;
   std::vector<std::unique_ptr<Program>> lanes_;
-  std::vector<Tally> tallies_;
+  std::vector<Tally> tallies_;  ///< of lanes in the last pass
+  Tally sum_;                   ///< since it was last asked
   std::vector<float> probabilities_;
 };
 

@@ -49,21 +49,25 @@ class Program {
   virtual const StoredParameters& parameters() const = 0;
   const ParameterLayout& layout() const { return parameters().layout(); }
 
-  /// Runs the images and returns the sums over them of loss, correct answers and images.
-  virtual Tally forward(const MicroBatch&, const Pass&) = 0;
+  /// Begins a pass over the images. They may change when it returns, though a device may still be
+  /// at work.
+  virtual void forward(const MicroBatch&, const Pass&) = 0;
 
   /// Gradients of `loss_scale` times the summed loss of the last forward pass (which must have been
   /// one of Phase::train). With no images, overwrite clears the gradients and add does nothing.
   virtual void backward(double loss_scale, Accumulate, const ReadySink& ready) = 0;
 
+  /// Sums over the images of all forward passes since it was last asked, which it waits for.
+  virtual Tally tally() = 0;
+
   /// Training passes move batch norm's statistics on the side; this writes them to the weights
   /// arena. Called when the weights of a step change.
   virtual void publish_statistics() = 0;
 
-  /// Class probabilities of the last forward pass, whose Pass must have said that they will be
-  /// asked for: images x classes, or x 1 where it is the probability of class 1 of two. They lie in
-  /// the host's memory, wherever arrays do.
-  virtual std::span<const float> probabilities() const = 0;
+  /// Class probabilities of the last forward pass, which it waits for and whose Pass must have said
+  /// that they will be asked for: images x classes, or x 1 where it is the probability of class 1
+  /// of two. They lie in the host's memory, wherever arrays do.
+  virtual std::span<const float> probabilities() = 0;
 
   /// Every layer with what runs it. Seconds are those since the program was made where
   /// CompileOptions::times_layers asked for them; else they may be 0, where taking them costs time.

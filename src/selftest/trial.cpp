@@ -75,7 +75,7 @@ Outcome Trial::run(const Samples& samples, const std::vector<int>& pieces,
         std::span<const std::uint8_t* const>(images).subspan(first, count),
         std::span(samples.labels).subspan(first, count),
         std::span(samples.samples).subspan(first, count)};
-    outcome.tally += program_->forward(batch, pass);
+    program_->forward(batch, pass);
     const auto probabilities = program_->probabilities();
     outcome.probabilities.insert(outcome.probabilities.end(), probabilities.begin(),
                                  probabilities.end());
@@ -85,6 +85,7 @@ Outcome Trial::run(const Samples& samples, const std::vector<int>& pieces,
                          [](std::size_t) {});
     }
   }
+  outcome.tally = program_->tally();
   return outcome;
 }
 

@@ -21,20 +21,23 @@ struct Listeners {
 std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::Program& program,
                                            data::BatchSource& batches, const data::BatchPlan& plan,
                                            comm::Communicator& communicator) {
-  compute::Tally tally;
   const compute::Pass pass{.phase = compute::Phase::evaluate,
                            .probabilities = static_cast<bool>(listeners.answers)};
   batches.seek(0, 0);
   for (std::size_t step = 0; step < plan.steps(); ++step) {
-    if (listeners.goes_on && !listeners.goes_on()) return std::nullopt;
+    if (listeners.goes_on && !listeners.goes_on()) {
+      (void)program.tally();  // of an evaluation that nobody ends
+      return std::nullopt;
+    }
     for (int k = 0; k < plan.micro_batches(step); ++k) {
       const compute::MicroBatch& batch = batches.next();
-      tally += program.forward(batch, pass);
+      program.forward(batch, pass);
       if (batch.size() == 0) continue;
       if (listeners.progress) listeners.progress(batch.size());
       if (listeners.answers) listeners.answers(batch.labels, program.probabilities());
     }
   }
+  compute::Tally tally = program.tally();
   if (!lost_input(batches, communicator).empty()) return std::nullopt;
   comm::sum_numbers(communicator, tally.sums());
   return tally;

@@ -75,10 +75,10 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     result.budget.input_wait += watch.lap();
     parts.timeline.ended("wait for data");
     const bool last = k + 1 == micro_batches;
-    if (last && is_input_lost(parts, result)) return;
+    if (last && is_input_lost(parts, result)) break;
     watch.lap();
     begin(k, FaultPhase::forward);
-    result.tally += parts.program.forward(batch, pass);
+    parts.program.forward(batch, pass);
     computed("forward", result.budget.forward);
     begin(k, FaultPhase::backward);
     const compute::Accumulate accumulate = parts.exchange.begin(k, last);
@@ -89,6 +89,9 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     });
     computed("backward", result.budget.backward);
   }
+  watch.lap();
+  result.tally = parts.program.tally();  // that of a step that is given up is let go of
+  result.budget.backward += watch.lap();
 }
 
 /// Sums over ranks, what must be known of all of them, and new weights.

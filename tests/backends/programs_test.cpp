@@ -154,8 +154,8 @@ TEST_P(Programs, NoImagesClearOrKeepGradients) {
   const Outcome full = trial.train(images_, {7});
   compute::Program& program = trial.program();
   const auto backward = [&](compute::Accumulate accumulate) {
-    const compute::Tally tally = program.forward({}, {compute::Phase::train, 1, 0, true});
-    EXPECT_EQ(tally.images, 0);
+    program.forward({}, {compute::Phase::train, 1, 0, true});
+    EXPECT_EQ(program.tally().images, 0);
     EXPECT_TRUE(program.probabilities().empty());
     std::size_t ready = 0;
     program.backward(1, accumulate, [&](std::size_t n) { ready = n; });

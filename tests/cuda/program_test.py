@@ -47,16 +47,17 @@ class Emulated(CudaCases, CudaTest):
 
     def test_what_a_step_asks_of_the_device(self):
         step = self.counts_of_a_step()
-        pixels, label, sample, loss = 21 * 21 * 3, 4, 4, 16
+        pixels, label, sample, sums = 21 * 21 * 3, 4, 4, 4 * 8
         self.assertEqual(step["copies"], {"host_to_device": {"calls": 2, "bytes": 10 * (pixels + label + sample)},
-                                          "device_to_host": {"calls": 1, "bytes": 10 * loss},
+                                          "device_to_host": {"calls": 1, "bytes": sums},
                                           "device_to_device": {"calls": 0, "bytes": 0}})
-        # Forward and backward each wait at their ends, backward for three of four layers that learn as well.
-        self.assertEqual(step["host_waits"], {"stream": 2, "event": 3, "copy": 0})
+        # Backward waits at its end, and before for three of four layers that learn. Events are also memory for copies
+        # that is free, and the sums of losses.
+        self.assertEqual(step["host_waits"], {"stream": 1, "event": 3 + 2 + 1, "copy": 0})
         self.assertEqual(step["events_recorded"]["timed"], 0)
         launches = {name: kernel["launches"] for name, kernel in step["kernels"].items()}
         for name, times in {"load_images": 1, "relu_forward": 3, "relu_backward": 3, "max_pool_forward": 1,
-                            "max_pool_backward": 1, "dropout": 2, "softmax_forward": 1,
+                            "max_pool_backward": 1, "dropout": 2, "softmax_forward": 1, "add_losses": 1,
                             "cross_entropy_backward": 1}.items():
             self.assertEqual(launches[name], times, f"{name} of {launches}")
         self.assertEqual(sum(launches.values()), step["launches"])

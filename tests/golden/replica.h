@@ -39,7 +39,7 @@ class Replica {
   /// Of the mean loss of the last batch; of learnt parameters.
   std::vector<double> gradients(std::size_t parameter) const;
   /// Of the last piece.
-  std::span<const float> probabilities() const { return program_->probabilities(); }
+  std::span<const float> probabilities() { return program_->probabilities(); }
   const std::vector<compute::Parameter>& parameters() const {
     return program_->layout().parameters;
   }
@@ -61,9 +61,10 @@ class Evaluator {
   Evaluator(compute::Backend&, const model::Graph&, const Start&, std::vector<int> sizes,
             compute::Phase phase = compute::Phase::evaluate);
   compute::Tally run(const compute::MicroBatch& batch) {
-    return program_->forward(batch, {.phase = phase_, .probabilities = true});
+    program_->forward(batch, {.phase = phase_, .probabilities = true});
+    return program_->tally();
   }
-  std::span<const float> probabilities() const { return program_->probabilities(); }
+  std::span<const float> probabilities() { return program_->probabilities(); }
 
  private:
   compute::Phase phase_;

@@ -16,11 +16,12 @@ class LockedProgram final : public compute::Program {
         parameters_(program_->parameters().in(memory)) {}
 
   const compute::StoredParameters& parameters() const override { return parameters_; }
-  compute::Tally forward(const compute::MicroBatch& batch, const compute::Pass& pass) override {
+  void forward(const compute::MicroBatch& batch, const compute::Pass& pass) override {
     const Unlocked unlocked(memory_);
     sends_probabilities_ = pass.probabilities;
-    return program_->forward(batch, pass);
+    program_->forward(batch, pass);
   }
+  compute::Tally tally() override { return program_->tally(); }
   void backward(double loss_scale, compute::Accumulate accumulate,
                 const compute::ReadySink& ready) override {
     const Unlocked unlocked(memory_);
@@ -34,7 +35,7 @@ class LockedProgram final : public compute::Program {
     program_->publish_statistics();
   }
   /// As from a device, they are there only where the pass said that they would be asked for.
-  std::span<const float> probabilities() const override {
+  std::span<const float> probabilities() override {
     if (!sends_probabilities_) throw std::logic_error("probabilities that no pass was to send");
     return program_->probabilities();
   }

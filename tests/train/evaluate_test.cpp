@@ -14,25 +14,27 @@ class AskedProgram final : public compute::Program {
   explicit AskedProgram(int outputs) : outputs_(outputs) {}
 
   const compute::StoredParameters& parameters() const override { return parameters_; }
-  compute::Tally forward(const compute::MicroBatch& batch, const compute::Pass& pass) override {
+  void forward(const compute::MicroBatch& batch, const compute::Pass& pass) override {
     announced += pass.probabilities;
     probabilities_.assign(static_cast<std::size_t>(batch.size() * outputs_), 0.125f);
-    return {.images = static_cast<double>(batch.size())};
+    tally_.images += static_cast<double>(batch.size());
   }
+  compute::Tally tally() override { return std::exchange(tally_, {}); }
   void backward(double, compute::Accumulate, const compute::ReadySink&) override {}
   void publish_statistics() override {}
-  std::span<const float> probabilities() const override {
+  std::span<const float> probabilities() override {
     ++asked;
     return probabilities_;
   }
   std::vector<compute::LayerTime> layer_times() const override { return {}; }
   std::size_t workspace_bytes() const override { return 0; }
 
-  int announced = 0;      ///< passes that said so
-  mutable int asked = 0;  ///< for probabilities
+  int announced = 0;  ///< passes that said so
+  int asked = 0;      ///< for probabilities
 
  private:
   int outputs_;
+  compute::Tally tally_;
   compute::StoredParameters parameters_{{}, {}, compute::host_memory()};
   std::vector<float> probabilities_;
 };

@@ -27,17 +27,19 @@ void LossOp::bind(const Bindings& bindings) {
   diff_ = bindings.diff(logits_);
 }
 
-void LossOp::sigmoid(std::size_t image, std::int32_t label, double smoothing) {
+void LossOp::sigmoid(std::size_t image, std::int32_t label, double smoothing,
+                     compute::Tally& tally) {
   const double z = logit(image, 0), target = label * (1 - smoothing) + smoothing / 2;
   const double tail = std::exp(-std::abs(z));
   const double probability = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
-  tally_.loss += std::max(z, 0.0) - z * target + std::log1p(tail);
+  tally.loss += std::max(z, 0.0) - z * target + std::log1p(tail);
   probabilities_[image] = static_cast<float>(probability);
-  compute::count_answer(row(image), static_cast<std::size_t>(label), tally_);
+  compute::count_answer(row(image), static_cast<std::size_t>(label), tally);
   slopes_[image] = probability - target;
 }
 
-void LossOp::softmax(std::size_t image, std::int32_t label, double smoothing) {
+void LossOp::softmax(std::size_t image, std::int32_t label, double smoothing,
+                     compute::Tally& tally) {
   std::size_t best = 0;
   for (std::size_t c = 1; c < classes_; ++c) {
     if (logit(image, c) > logit(image, best)) best = c;
@@ -50,7 +52,7 @@ void LossOp::softmax(std::size_t image, std::int32_t label, double smoothing) {
   }
   const auto truth = static_cast<std::size_t>(label);
   assert(truth < classes_);
-  tally_.loss += std::log(sum) + top - (1 - smoothing) * logit(image, truth) - smoothing * mean;
+  tally.loss += std::log(sum) + top - (1 - smoothing) * logit(image, truth) - smoothing * mean;
   for (std::size_t c = 0; c < classes_; ++c) {
     const double probability = std::exp(logit(image, c) - top) / sum;
     probabilities_[image * classes_ + c] = static_cast<float>(probability);
@@ -58,18 +60,19 @@ void LossOp::softmax(std::size_t image, std::int32_t label, double smoothing) {
         (c == truth ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes_);
     slopes_[image * classes_ + c] = probability - target;
   }
-  compute::count_answer(row(image), truth, tally_);
+  compute::count_answer(row(image), truth, tally);
 }
 
 void LossOp::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
-  tally_ = {};
+  compute::Tally tally;
   images_ = static_cast<std::size_t>(execution.images);
   const double smoothing = execution.pass.phase == compute::Phase::train ? smoothing_ : 0;
   for (std::size_t image = 0; image < images_; ++image) {
     const std::int32_t label = execution.labels[image];
-    sigmoid_ ? sigmoid(image, label, smoothing) : softmax(image, label, smoothing);
+    sigmoid_ ? sigmoid(image, label, smoothing, tally) : softmax(image, label, smoothing, tally);
   }
+  tally_ += tally;
 }
 
 void LossOp::backward(const Execution& execution) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "backends/cpu/ops/op.h"
 
 namespace cputrain::cpu {
@@ -13,7 +15,7 @@ class LossOp final : public compute::LossOp {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
-  compute::Tally tally() const override { return tally_; }
+  compute::Tally take_tally() override { return std::exchange(tally_, {}); }
   std::span<const float> probabilities() const override {
     return std::span(probabilities_).first(images_ * classes_);
   }
@@ -27,14 +29,14 @@ class LossOp final : public compute::LossOp {
   std::span<const float> row(std::size_t image) const {
     return std::span(probabilities_).subspan(image * classes_, classes_);
   }
-  void sigmoid(std::size_t image, std::int32_t label, double smoothing);
-  void softmax(std::size_t image, std::int32_t label, double smoothing);
+  void sigmoid(std::size_t image, std::int32_t label, double smoothing, compute::Tally&);
+  void softmax(std::size_t image, std::int32_t label, double smoothing, compute::Tally&);
 
   Activation logits_;
   std::size_t classes_;  ///< columns; 1 for the sigmoid
   bool sigmoid_;
   double smoothing_;      ///< of the targets, in training
-  compute::Tally tally_;  ///< of the last forward pass, as images_ and what follows
+  compute::Tally tally_;  ///< since it was last asked
   std::size_t images_ = 0;
   std::vector<float> probabilities_;
   std::vector<double> slopes_;  ///< d loss / d logit

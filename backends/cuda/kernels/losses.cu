@@ -94,6 +94,36 @@ __global__ void __launch_bounds__(kThreads)
   losses[image] = {loss, number && (probability > 0.5f ? 1 : 0) == label, 0};
 }
 
+/// Losses of a few images, read by all threads at once and then added up by one.
+struct ReadLosses {
+  ImageLoss of[kThreads];
+};
+
+__global__ void __launch_bounds__(kThreads)
+    add_losses_kernel(int images, const ImageLoss* __restrict__ losses,
+                      LossSums* __restrict__ sums) {
+  auto& read = shared<ReadLosses>();
+  const int thread = static_cast<int>(threadIdx.x);
+  double loss = 0;
+  int correct = 0, among_five = 0;
+  for (int first = 0; first < images; first += kThreads) {
+    const int count = images - first < kThreads ? images - first : kThreads;
+    if (thread < count) read.of[thread] = losses[first + thread];
+    __syncthreads();
+    for (int i = 0; thread == 0 && i < count; ++i) {
+      loss += read.of[i].loss;
+      correct += read.of[i].correct;
+      among_five += read.of[i].among_five;
+    }
+    __syncthreads();
+  }
+  if (thread > 0) return;
+  sums->loss += loss;
+  sums->correct += correct;
+  sums->among_five += among_five;
+  sums->images += images;
+}
+
 CPUTRAIN_DEVICE float scaled(const double* slopes, int c, int classes, double scale) {
   return c < classes ? static_cast<float>(scale * slopes[c]) : 0;
 }
@@ -129,6 +159,11 @@ void cross_entropy_forward(Stream stream, const LossCall& call, const float* log
     launch(stream, "softmax_forward", softmax_forward_kernel, dim3(blocks_for(call.images, kRows)),
            dim3(kThreads), 0, call, logits, probabilities, slopes, losses);
   }
+}
+
+void add_losses(Stream stream, int images, const ImageLoss* losses, LossSums* sums) {
+  if (images == 0) return;
+  launch(stream, "add_losses", add_losses_kernel, dim3(1), dim3(kThreads), 0, images, losses, sums);
 }
 
 void cross_entropy_backward(Stream stream, const LossCall& call, double scale, const double* slopes,

@@ -23,10 +23,17 @@ struct ImageLoss {
   std::int32_t among_five;  ///< compute::among_best() of the row; of a sigmoid nothing
 };
 
+/// Sums of images, in double; 1 for an image is what counts.
+struct LossSums {
+  double loss = 0, correct = 0, among_five = 0, images = 0;
+};
+
 /// probabilities: images x classes. slopes: d loss / d logit, images x classes, of the mean over
 /// nothing: one image each.
 void cross_entropy_forward(Stream, const LossCall&, const float* logits, float* probabilities,
                            double* slopes, ImageLoss* losses);
+/// sums += the sum of these images, which is formed in their order.
+void add_losses(Stream, int images, const ImageLoss* losses, LossSums* sums);
 /// diff_logits (rows of `row` numbers, padding zero) = scale * slopes.
 void cross_entropy_backward(Stream, const LossCall&, double scale, const double* slopes,
                             float* diff_logits);

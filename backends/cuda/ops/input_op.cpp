@@ -22,16 +22,17 @@ void InputOp::bind(const Bindings& bindings) {
   dst_data_ = bindings.value(dst_);
 }
 
-/// The pinned memory is free: every forward pass ends with the stream waited for.
 void InputOp::forward(const Execution& execution) {
   const std::size_t each = dst_.layout.shape.size();
   std::byte* staged = staged_.data();
+  copied_.synchronize();  // of the pass before
   for (const std::uint8_t* image : execution.pixels) {
     std::memcpy(staged, image, each);
     staged += each;
   }
   timed(forward_time_, [&] {
     copy_async(bytes_data_, staged_.data(), each * execution.pixels.size(), stream());
+    copied_.record(stream());
     load_images(stream(), execution.images, dst_.layout.shape.height, dst_.layout.shape.width,
                 input_.scale, input_.offset, bytes_data_, dst_data_);
   });

@@ -17,6 +17,7 @@ class InputOp final : public DeviceOp {
   Activation dst_;
   std::size_t staged_bytes_ = 0;
   PinnedBlock staged_;
+  Event copied_;  ///< what it holds, to the device
   compute::MemoryPlan::Block bytes_;
   std::uint8_t* bytes_data_ = nullptr;
   float* dst_data_ = nullptr;

@@ -27,7 +27,9 @@ LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node,
   slopes_ = DeviceBlock(numbers * sizeof(double), "slopes of the loss");
   losses_ = DeviceBlock(images * sizeof(ImageLoss), "losses");
   host_probabilities_ = PinnedBlock(numbers * sizeof(float));
-  host_losses_ = PinnedBlock(images * sizeof(ImageLoss));
+  sums_ = DeviceBlock(sizeof(LossSums), "sums of losses");
+  host_sums_ = PinnedBlock(sizeof(LossSums));
+  clear_async(sums_.data(), sizeof(LossSums), stream());
   planning.memory.use(logits.value, planning.forward_time(op));
   if (logits.wants_diff) planning.memory.use(logits.diff, planning.backward_time(op));
 }
@@ -52,8 +54,8 @@ void LossOp::forward(const Execution& execution) {
     cross_entropy_forward(
         stream(), call(execution), logits_data_, static_cast<float*>(probabilities_.data()),
         static_cast<double*>(slopes_.data()), static_cast<ImageLoss*>(losses_.data()));
-    copy_async(host_losses_.data(), losses_.data(),
-               static_cast<std::size_t>(images_) * sizeof(ImageLoss), stream());
+    add_losses(stream(), images_, static_cast<const ImageLoss*>(losses_.data()),
+               static_cast<LossSums*>(sums_.data()));
     if (!sent_) return;
     copy_async(host_probabilities_.data(), probabilities_.data(), count() * sizeof(float),
                stream());
@@ -68,18 +70,18 @@ void LossOp::backward(const Execution& execution) {
   });
 }
 
-compute::Tally LossOp::tally() const {
-  const bool ranked = compute::ranks_answers(static_cast<std::size_t>(classes_));
-  compute::Tally sums;
-  const auto* losses = reinterpret_cast<const ImageLoss*>(host_losses_.data());
-  for (int image = 0; image < images_; ++image) {
-    sums.loss += losses[image].loss;
-    sums.correct += losses[image].correct;
-    if (ranked) sums.among_five += losses[image].among_five;
+compute::Tally LossOp::take_tally() {
+  copy_async(host_sums_.data(), sums_.data(), sizeof(LossSums), stream());
+  clear_async(sums_.data(), sizeof(LossSums), stream());
+  taken_.record(stream());
+  taken_.synchronize();
+  const auto& sums = *reinterpret_cast<const LossSums*>(host_sums_.data());
+  compute::Tally tally{.loss = sums.loss, .correct = sums.correct, .images = sums.images};
+  if (compute::ranks_answers(static_cast<std::size_t>(classes_))) {
+    tally.among_five = sums.among_five;
+    tally.ranked = sums.images;
   }
-  sums.images = images_;
-  if (ranked) sums.ranked = sums.images;
-  return sums;
+  return tally;
 }
 
 std::span<const float> LossOp::probabilities() const {

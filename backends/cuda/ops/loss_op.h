@@ -7,8 +7,8 @@
 
 namespace cputrain::cuda {
 
-/// Sigmoid or softmax with its cross-entropy, from the logits. What it says of each image goes to
-/// the host, where it is added up in the order of images.
+/// Sigmoid or softmax with its cross-entropy, from the logits. What it says of images is added up
+/// on the device, in their order.
 class LossOp final : public OnDevice<compute::LossOp> {
  public:
   LossOp(const Planning&, int op, const model::Graph::Node&, const Activation& logits);
@@ -17,7 +17,7 @@ class LossOp final : public OnDevice<compute::LossOp> {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
-  compute::Tally tally() const override;
+  compute::Tally take_tally() override;
   std::span<const float> probabilities() const override;
   void forget() override { images_ = 0; }
 
@@ -29,9 +29,10 @@ class LossOp final : public OnDevice<compute::LossOp> {
   int classes_;  ///< columns; 1 for the sigmoid
   double smoothing_;
   int images_ = 0;
+  Event taken_;        ///< the sums, to the host
   bool sent_ = false;  ///< probabilities of the last forward pass, to the host
-  DeviceBlock probabilities_, slopes_, losses_;
-  PinnedBlock host_probabilities_, host_losses_;
+  DeviceBlock probabilities_, slopes_, losses_, sums_;  ///< sums: since they were last asked for
+  PinnedBlock host_probabilities_, host_sums_;
   float *logits_data_ = nullptr, *diff_ = nullptr;
 };
 

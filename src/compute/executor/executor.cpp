@@ -24,6 +24,7 @@ Executor::Executor(std::unique_ptr<Target> target, const model::Graph& graph,
     : target_(std::move(target)),
       graph_(model::pool_before_relu(graph)),
       phase_(options.phase),
+      times_layers_(options.times_layers),
       sizes_(distinct_descending(options.micro_batches)) {
   target_->enter([&] {
     compile(options);
@@ -35,7 +36,13 @@ Executor::Executor(std::unique_ptr<Target> target, const model::Graph& graph,
   });
 }
 
-Executor::~Executor() = default;
+/// What a device is still at reads and writes memory that is freed now.
+Executor::~Executor() {
+  try {
+    target_->enter([&] { target_->wait(); });
+  } catch (const Error&) {  // whoever asks for a result is told
+  }
+}
 
 void Executor::compile(const CompileOptions& options) {
   const Planning planning{.memory = memory_,
@@ -109,18 +116,16 @@ bool Executor::is_most(int images) {
   return true;
 }
 
-Tally Executor::forward(const MicroBatch& batch, const Pass& pass) {
-  Tally tally;
-  target_->enter([&] { tally = run_forward(batch, pass); });
-  return tally;
+void Executor::forward(const MicroBatch& batch, const Pass& pass) {
+  target_->enter([&] { run_forward(batch, pass); });
 }
 
-Tally Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
+void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   last_ = {.images = batch.size(), .pass = pass};
   if (batch.size() == 0) {
     list_.loss->forget();
     for (const auto& op : list_.ops) op->forward_of_nothing(last_);
-    return {};
+    return;
   }
   allocate();
   last_.size = size_index(batch.size());
@@ -129,8 +134,19 @@ Tally Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   target_->stage(batch, last_);
   for (const auto& op : list_.ops) op->forward(last_);
   last_.pixels = {};  // the caller's
-  finish();
-  return list_.loss->tally();
+  target_->end_call();
+  if (times_layers_) wait();  // the next pass would take them anew
+}
+
+Tally Executor::tally() {
+  Tally tally;
+  target_->enter([&] { tally = list_.loss->take_tally(); });
+  return tally;
+}
+
+std::span<const float> Executor::probabilities() {
+  target_->enter([&] { target_->wait(); });
+  return list_.loss->probabilities();
 }
 
 void Executor::backward(double loss_scale, Accumulate accumulate, const ReadySink& ready) {
@@ -144,7 +160,8 @@ void Executor::backward(double loss_scale, Accumulate accumulate, const ReadySin
       execution.accumulate = accumulate;
       run_backward(execution, ready);
     }
-    finish();
+    target_->end_call();
+    wait();
     ready(layout().gradient_size);  // nothing of the pass is left
   });
 }
@@ -179,9 +196,8 @@ void Executor::run_backward(const Execution& execution, const ReadySink& ready) 
   }
 }
 
-/// Nothing of a call is left on a device when it returns.
-void Executor::finish() {
-  target_->finish();
+void Executor::wait() {
+  target_->wait();
   for (const auto& op : list_.ops) op->collect_times();
 }
 

@@ -21,10 +21,11 @@ class Executor final : public Program {
   ~Executor() override;
 
   const StoredParameters& parameters() const override { return *parameters_; }
-  Tally forward(const MicroBatch&, const Pass&) override;
+  void forward(const MicroBatch&, const Pass&) override;
   void backward(double loss_scale, Accumulate, const ReadySink& ready) override;
+  Tally tally() override;
   void publish_statistics() override;
-  std::span<const float> probabilities() const override { return list_.loss->probabilities(); }
+  std::span<const float> probabilities() override;
   std::vector<LayerTime> layer_times() const override;
   std::size_t workspace_bytes() const override;
   double waited() const override;
@@ -36,14 +37,15 @@ class Executor final : public Program {
   void allocate();
   bool is_most(int images);
   std::size_t size_index(int images) const;
-  Tally run_forward(const MicroBatch&, const Pass&);
+  void run_forward(const MicroBatch&, const Pass&);
   void run_backward(const Execution&, const ReadySink&);
   void run_backward_of_nothing(Accumulate);
-  void finish();
+  void wait();
 
   std::unique_ptr<Target> target_;
   model::Graph graph_;  ///< rewritten; operators refer to its nodes
   Phase phase_;
+  bool times_layers_;
   std::vector<int> sizes_;  ///< descending
   MemoryPlan memory_;
   std::unique_ptr<system::SharedBlock> arena_;  ///< of activations

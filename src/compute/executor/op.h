@@ -159,13 +159,13 @@ class Op {
   LayerTime time_;
 };
 
-/// The last operator, which knows what the network answered. It is asked when a pass is done.
+/// The last operator, which knows what the network answered.
 class LossOp : public Op {
  public:
   using Op::Op;
-  /// Sums of the last forward pass.
-  virtual Tally tally() const = 0;
-  /// As in Program.
+  /// Sums of forward passes since it was last asked, which it waits for.
+  virtual Tally take_tally() = 0;
+  /// As in Program; the pass was waited for.
   virtual std::span<const float> probabilities() const = 0;
   /// The last forward pass had no images.
   virtual void forget() = 0;

@@ -47,8 +47,10 @@ class Target {
   /// The place behind what operators have done so far, number `i` of as many as there are
   /// operators; null where that is done already.
   virtual Place* place([[maybe_unused]] std::size_t i) { return nullptr; }
-  /// Until all of it is done; a call of the program returns.
-  virtual void finish() {}
+  /// A call of the program returns: who uses the arenas from now on comes behind what it enqueued.
+  virtual void end_call() {}
+  /// Until all that operators have enqueued is done.
+  virtual void wait() {}
 };
 
 }  // namespace cputrain::compute

@@ -83,26 +83,25 @@ TEST_F(CountedPasses, TakeTimesOfEveryLayerWhereSomebodyAsked) {
   for (const std::size_t later : {2u, 3u, 4u}) EXPECT_GT(layers[later].backward_data, 0);
 }
 
-/// Forward waits for the stream, backward behind the later of two layers that learn and at the end.
-TEST_F(CountedPasses, TheHostWaitsForSumsAndForGradients) {
+/// Forward waits until its memory for copies is free, of images and of labels; backward behind the
+/// later of two layers that learn and at the end.
+TEST_F(CountedPasses, TheHostWaitsForGradients) {
   compile(false);
   const Counts c = pass();
-  EXPECT_EQ(c.stream_waits, 2u);
-  EXPECT_EQ(c.event_waits, 1u);
+  EXPECT_EQ(c.stream_waits, 1u);
+  EXPECT_EQ(c.event_waits, 2u + 1);
   EXPECT_EQ(c.copy_waits, 0u);
-  EXPECT_EQ(c.untimed_events, 1u + 2);  // one more at the end of each call
+  EXPECT_EQ(c.untimed_events, 2u + 1 + 2);  // one more at the end of each call
 }
 
 TEST_F(CountedPasses, SendWhatTheHostNeedsAndNoMore) {
-  constexpr std::size_t kLoss = 16;  // a double and two words
   compile(false);
   const Counts few = pass(), more = pass(true);
   EXPECT_EQ(few.to_device.calls, 2u);
   EXPECT_EQ(few.to_device.bytes, kImages * (kImage.size() + 4 + 4));  // label and sample
-  EXPECT_EQ(few.to_host.calls, 1u);
-  EXPECT_EQ(few.to_host.bytes, kImages * kLoss);
-  EXPECT_EQ(more.to_host.calls, 2u);
-  EXPECT_EQ(more.to_host.bytes, kImages * (kLoss + kClasses * sizeof(float)));
+  EXPECT_EQ(few.to_host.calls, 0u);
+  EXPECT_EQ(more.to_host.calls, 1u);
+  EXPECT_EQ(more.to_host.bytes, kImages * kClasses * sizeof(float));
   EXPECT_EQ(more.waits(), few.waits());
   const auto probabilities = program_->probabilities();
   ASSERT_EQ(probabilities.size(), std::size_t{kImages * kClasses});
@@ -113,6 +112,21 @@ TEST_F(CountedPasses, SendWhatTheHostNeedsAndNoMore) {
     }
     EXPECT_NEAR(sum, 1, 1e-6);
   }
+}
+
+/// Sums of all passes since the last time: one copy, and one wait.
+TEST_F(CountedPasses, SumsComeOnceWhenTheyAreAskedFor) {
+  compile(false);
+  program_->tally();
+  pass();
+  pass();
+  const Counts before = emulated::counts();
+  EXPECT_EQ(program_->tally().images, 2 * kImages);
+  const Counts c = difference(emulated::counts(), before);
+  EXPECT_EQ(c.to_host.calls, 1u);
+  EXPECT_EQ(c.to_host.bytes, 4 * sizeof(double));
+  EXPECT_EQ(c.waits(), 1u);
+  EXPECT_EQ(program_->tally().images, 0);
 }
 
 /// Those of an earlier pass would be taken for its own.

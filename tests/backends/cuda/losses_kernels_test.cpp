@@ -126,6 +126,13 @@ TEST(CrossEntropyKernels, StandHugeLogits) {
   }
 }
 
+std::vector<double> random_doubles(std::size_t count) {
+  const std::vector<float> floats = random_floats(count, 7);
+  std::vector<double> made;
+  for (const float value : floats) made.push_back(static_cast<double>(value) / 3);
+  return made;
+}
+
 std::vector<std::int32_t> correct_of(const Batch& b) { return run(b).correct; }
 
 TEST(CrossEntropyKernels, GiveTiesToTheFirst) {
@@ -170,6 +177,29 @@ TEST(CrossEntropyKernels, CountWhatIsNoNumberAsWrong) {
             std::ranges::all_of(outcome.probabilities, [](float p) { return std::isnan(p); }));
       }
     }
+  }
+}
+
+TEST(CrossEntropyKernels, AddUpInTheOrderOfImages) {
+  for (const std::size_t images : {1u, 127u, 128u, 129u, 300u}) {
+    const std::vector<double> numbers = random_doubles(images);
+    std::vector<ImageLoss> losses;
+    LossSums expected{.loss = 0.5, .correct = 1, .among_five = 2, .images = 3};
+    double loss = 0;
+    for (std::size_t i = 0; i < images; ++i) {
+      losses.push_back({numbers[i], i % 3 == 0, i % 2 == 0});
+      loss += numbers[i];
+      expected.correct += losses[i].correct;
+      expected.among_five += losses[i].among_five;
+    }
+    const DeviceArray<LossSums> sums(std::vector{LossSums{0.5, 1, 2, 3}});
+    const DeviceArray<ImageLoss> read(losses);
+    add_losses(test_stream().get(), static_cast<int>(images), read.data(), sums.data());
+    const LossSums made = sums.read().front();
+    EXPECT_EQ(made.loss, expected.loss + loss) << images;
+    EXPECT_EQ(made.correct, expected.correct);
+    EXPECT_EQ(made.among_five, expected.among_five);
+    EXPECT_EQ(made.images, 3.0 + static_cast<double>(images));
   }
 }
 
