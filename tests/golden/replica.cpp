@@ -54,11 +54,10 @@ Replica::Replica(compute::Backend& backend, const model::Graph& graph, const Sta
 
 compute::Tally Replica::step(const Samples& samples, const Update* rule, int step) {
   const int batch = std::accumulate(micro_batches_.begin(), micro_batches_.end(), 0);
-  compute::Tally tally;
   int begin = 0, micro_batch = 0;
   for (const int size : micro_batches_) {
     const auto number = static_cast<std::uint64_t>(step);
-    tally += program_->forward(
+    program_->forward(
         samples.piece(begin, begin + size),
         {.phase = compute::Phase::train, .seed = 1, .step = number, .probabilities = true});
     const compute::Accumulate accumulate = exchange_->begin(micro_batch++, begin + size == batch);
@@ -69,7 +68,7 @@ compute::Tally Replica::step(const Samples& samples, const Update* rule, int ste
     if (rule) update(*rule, step, range);
   });
   program_->publish_statistics();
-  return tally;
+  return program_->tally();
 }
 
 void Replica::update(const Update& rule, int step, Range range) {

@@ -60,7 +60,10 @@ void check_gradients(const model::Graph& graph, int classes) {
   }
   const Samples samples(classes);
   const compute::Pass pass{compute::Phase::train, 9, 2};
-  const auto loss = [&] { return program.forward(samples.batch(), pass).loss; };
+  const auto loss = [&] {
+    program.forward(samples.batch(), pass);
+    return program.tally().loss;
+  };
   loss();
   program.backward(1.0, compute::Accumulate::overwrite, [](std::size_t) {});
   const auto gradients = own.arenas().gradients.as<double>();
