@@ -18,8 +18,11 @@ TEST(PredictedClass, IsTheFirstOnATieAndNoneWithoutNumbers) {
   EXPECT_EQ(predicted({0.5f}), 0u);
   EXPECT_EQ(predicted({0.6f}), 1u);
   EXPECT_EQ(predicted({}), std::nullopt);
-  const std::vector<std::vector<float>> no_numbers{
-      {kNotANumber}, {0.2f, kNotANumber}, {kNotANumber, 0.2f}, {0.9f, 0.05f, kNotANumber}, {kNotANumber, kNotANumber}};
+  const std::vector<std::vector<float>> no_numbers{{kNotANumber},
+                                                   {0.2f, kNotANumber},
+                                                   {kNotANumber, 0.2f},
+                                                   {0.9f, 0.05f, kNotANumber},
+                                                   {kNotANumber, kNotANumber}};
   for (const std::vector<float>& outputs : no_numbers) {
     EXPECT_EQ(predicted(outputs), std::nullopt);
   }
