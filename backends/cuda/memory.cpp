@@ -11,7 +11,7 @@ constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
 class Block final : public system::SharedBlock {
  public:
-  explicit Block(std::size_t bytes) : block_(bytes, "arrays") {}
+  Block(std::size_t bytes, const char* name) : block_(bytes, name) {}
   std::span<std::byte> bytes() const override {
     return {static_cast<std::byte*>(block_.data()), block_.size()};
   }
@@ -30,6 +30,10 @@ void in_pieces(std::size_t bytes, const Call& piece) {
 
 }  // namespace
 
+std::unique_ptr<system::SharedBlock> take_block(std::size_t bytes, const char* name) {
+  return std::make_unique<Block>(bytes, name);
+}
+
 void ComputeStream::finish_call() {
   const std::lock_guard lock(mutex_);
   finished_.record(stream_.get());
@@ -47,7 +51,7 @@ DeviceMemory::DeviceMemory(int device, int sharers, const ComputeStream& compute
 
 std::unique_ptr<system::SharedBlock> DeviceMemory::allocate(std::size_t bytes) {
   use_device(device_);
-  auto block = std::make_unique<Block>(bytes);
+  auto block = take_block(bytes, "arrays");
   if (bytes == 0) return block;
   const std::lock_guard lock(mutex_);
   clear_async(block->bytes().data(), bytes, stream_.get());

@@ -7,6 +7,9 @@
 
 namespace cputrain::cuda {
 
+/// As DeviceBlock, with undefined contents.
+std::unique_ptr<system::SharedBlock> take_block(std::size_t bytes, const char* name);
+
 /// The stream on which a backend computes, and the place in it up to which calls have returned:
 /// what others may build upon. Any thread may ask.
 class ComputeStream {

@@ -8,17 +8,6 @@
 namespace cputrain::cuda {
 namespace {
 
-class Activations final : public system::SharedBlock {
- public:
-  explicit Activations(std::size_t bytes) : block_(bytes, "activations") {}
-  std::span<std::byte> bytes() const override {
-    return {static_cast<std::byte*>(block_.data()), block_.size()};
-  }
-
- private:
-  DeviceBlock block_;
-};
-
 class StreamPlace final : public compute::Place {
  public:
   void record(Stream stream) { event_.record(stream); }
@@ -49,7 +38,7 @@ class DeviceTarget final : public compute::Target {
     constexpr std::size_t kOfAnImage = sizeof(std::int32_t) + sizeof(std::uint32_t);
     staged_ = PinnedBlock(largest_ * kOfAnImage);
     of_images_ = DeviceBlock(largest_ * kOfAnImage, "labels and samples");
-    return std::make_unique<Activations>(bytes);
+    return take_block(bytes, "activations");
   }
 
   void enter(const std::function<void()>& work) override {
