@@ -32,8 +32,9 @@ compute::BackendFacts facts_of(const DeviceProperties& properties) {
 
 class CudaBackend final : public compute::Backend {
  public:
-  CudaBackend(int device, int sharers)
+  CudaBackend(int device, int sharers, bool captures)
       : device_(device),
+        captures_(captures),
         properties_((use_device(device), device_properties(device))),
         facts_(facts_of(properties_)),
         memory_(device, sharers, stream_) {}
@@ -45,8 +46,8 @@ class CudaBackend final : public compute::Backend {
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
     return std::make_unique<compute::Executor>(
-        make_target({device_, properties_.multiprocessors, stream_, memory_}), graph, options,
-        arenas);
+        make_target({device_, properties_.multiprocessors, stream_, memory_, captures_}), graph,
+        options, arenas);
   }
 
   void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
@@ -75,6 +76,7 @@ class CudaBackend final : public compute::Backend {
 
  private:
   int device_;
+  bool captures_;
   DeviceProperties properties_;
   compute::BackendFacts facts_;
   ComputeStream stream_;
@@ -121,8 +123,8 @@ void CudaBackend::block_norms(const Array& array, std::size_t position, std::spa
 
 }  // namespace
 
-std::unique_ptr<compute::Backend> make_device_backend(int device, int sharers) {
-  return std::make_unique<CudaBackend>(device, sharers);
+std::unique_ptr<compute::Backend> make_device_backend(int device, int sharers, bool captures) {
+  return std::make_unique<CudaBackend>(device, sharers, captures);
 }
 
 }  // namespace cputrain::cuda

@@ -6,8 +6,9 @@
 
 namespace cputrain::cuda {
 
-/// The backend on one device, which `sharers` ranks have together. Error(internal) where the device
-/// refuses.
-std::unique_ptr<compute::Backend> make_device_backend(int device, int sharers);
+/// The backend on one device, which `sharers` ranks have together. `captures`: its programs make
+/// CUDA graphs of their passes. Error(internal) where the device refuses.
+std::unique_ptr<compute::Backend> make_device_backend(int device, int sharers,
+                                                      bool captures = true);
 
 }  // namespace cputrain::cuda

@@ -129,8 +129,8 @@ compute::DeviceList cuda_devices() {
   return list;
 }
 
-std::unique_ptr<compute::Backend> make_cuda_backend(int device, int ranks_on_device) {
-  return calls().make(device, ranks_on_device);
+std::unique_ptr<compute::Backend> make_cuda_backend(int device, int ranks_on_device, bool captures) {
+  return calls().make(device, ranks_on_device, captures);
 }
 
 void run_kernel_cases(int device, std::uint64_t seed, const compute::SelftestSink& run) {

@@ -18,7 +18,7 @@ namespace cputrain::cuda {
 struct PluginCalls {
   compute::DeviceList (*devices)();
   /// As make_cuda_backend().
-  std::unique_ptr<compute::Backend> (*make)(int device, int ranks_on_device);
+  std::unique_ptr<compute::Backend> (*make)(int device, int ranks_on_device, bool captures);
   /// The cases of its kernels that `selftest` runs, on a device.
   void (*run_kernel_cases)(int device, std::uint64_t seed, const compute::SelftestSink&);
 };

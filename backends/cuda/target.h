@@ -13,6 +13,7 @@ struct ProgramDevice {
   int multiprocessors;
   ComputeStream& stream;
   compute::Memory& memory;
+  bool captures;  ///< passes become CUDA graphs
 };
 
 /// Operators that put kernels into the device's one stream. Errors as make_ops().

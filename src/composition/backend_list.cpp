@@ -13,7 +13,7 @@ ListedBackend cuda_backend() {
   if (!built) lack = compute::no_device_text("cuda", cuda::cuda_devices());
   return {{"cuda", {"exact"}, built, lack},
           [](const job::BackendRequest& request) {
-            return cuda::make_cuda_backend(request.device, request.ranks_on_device);
+            return cuda::make_cuda_backend(request.device, request.ranks_on_device, true);
           },
           cuda::cuda_devices,
           cuda::run_kernel_cases};

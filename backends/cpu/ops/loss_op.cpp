@@ -66,9 +66,9 @@ void LossOp::softmax(std::size_t image, std::int32_t label, double smoothing,
 void LossOp::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   compute::Tally tally;
-  images_ = static_cast<std::size_t>(execution.images);
+  const auto images = static_cast<std::size_t>(execution.images);
   const double smoothing = execution.pass.phase == compute::Phase::train ? smoothing_ : 0;
-  for (std::size_t image = 0; image < images_; ++image) {
+  for (std::size_t image = 0; image < images; ++image) {
     const std::int32_t label = execution.labels[image];
     sigmoid_ ? sigmoid(image, label, smoothing, tally) : softmax(image, label, smoothing, tally);
   }
@@ -79,8 +79,9 @@ void LossOp::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!diff_) return;
   const compute::SampleLayout& layout = logits_.layout;
-  std::fill_n(diff_, layout.size() * images_, 0.0f);
-  for (std::size_t image = 0; image < images_; ++image) {
+  const auto images = static_cast<std::size_t>(execution.images);
+  std::fill_n(diff_, layout.size() * images, 0.0f);
+  for (std::size_t image = 0; image < images; ++image) {
     for (std::size_t c = 0; c < classes_; ++c) {
       diff_[image * layout.size() + layout.position(c)] =
           static_cast<float>(execution.loss_scale * slopes_[image * classes_ + c]);

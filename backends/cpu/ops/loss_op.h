@@ -16,10 +16,9 @@ class LossOp final : public compute::LossOp {
   void backward(const Execution&) override;
 
   compute::Tally take_tally() override { return std::exchange(tally_, {}); }
-  std::span<const float> probabilities() const override {
-    return std::span(probabilities_).first(images_ * classes_);
+  std::span<const float> probabilities(const Execution& last) const override {
+    return std::span(probabilities_).first(static_cast<std::size_t>(last.images) * classes_);
   }
-  void forget() override { images_ = 0; }
 
  private:
   double logit(std::size_t image, std::size_t column) const {
@@ -37,7 +36,6 @@ class LossOp final : public compute::LossOp {
   bool sigmoid_;
   double smoothing_;      ///< of the targets, in training
   compute::Tally tally_;  ///< since it was last asked
-  std::size_t images_ = 0;
   std::vector<float> probabilities_;
   std::vector<double> slopes_;  ///< d loss / d logit
   float *logits_data_ = nullptr, *diff_ = nullptr;

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-/// What the backend asks of the CUDA runtime, some thirty calls and no more: device_cuda.cpp makes
+/// What the backend asks of the CUDA runtime, some forty calls and no more: device_cuda.cpp makes
 /// them and holds no logic, because tests run an emulated device behind the same header, which
 /// defers work and runs it in any order that streams and events allow.
 ///
@@ -113,6 +113,8 @@ class Event {
 
   /// The place behind what the stream holds now.
   void record(Stream);
+  /// The same within a capture: each launch of the graph records the event anew, for the host too.
+  void record_in_graph(Stream);
   /// What is put into the stream from now on begins after this place. An event that was never
   /// recorded holds nobody up, as in CUDA.
   void hold_up(Stream) const;
@@ -124,6 +126,9 @@ class Event {
  private:
   EventHandle* event_;
 };
+
+/// Whether what is put into the stream now becomes part of a graph.
+bool is_capturing(Stream);
 
 /// Work that was captured from a stream once and can be put into it again.
 class Graph {

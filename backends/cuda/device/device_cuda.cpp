@@ -142,6 +142,11 @@ void Event::record(Stream stream) {
   check(cudaEventRecord(event_of(event_), stream_of(stream)), "cudaEventRecord");
 }
 
+void Event::record_in_graph(Stream stream) {
+  check(cudaEventRecordWithFlags(event_of(event_), stream_of(stream), cudaEventRecordExternal),
+        "cudaEventRecordWithFlags");
+}
+
 void Event::hold_up(Stream stream) const {
   check(cudaStreamWaitEvent(stream_of(stream), event_of(event_), 0), "cudaStreamWaitEvent");
 }
@@ -155,6 +160,12 @@ double Event::seconds_since(const Event& earlier) const {
   check(cudaEventElapsedTime(&milliseconds, event_of(earlier.event_), event_of(event_)),
         "cudaEventElapsedTime");
   return 1e-3 * static_cast<double>(milliseconds);
+}
+
+bool is_capturing(Stream stream) {
+  cudaStreamCaptureStatus status{};
+  check(cudaStreamIsCapturing(stream_of(stream), &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
 }
 
 void Graph::begin_capture(Stream stream) {

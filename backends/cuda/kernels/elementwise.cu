@@ -20,12 +20,12 @@ unsigned blocks_for(std::size_t threads) {
 /// Two threads a pixel: one for the colours, one for the padding.
 __global__ void __launch_bounds__(kThreads)
     load_images_kernel(std::size_t quads, float scale, float offset,
-                       const std::uint8_t* __restrict__ bytes, float* __restrict__ map) {
+                       const PassFacts* __restrict__ facts, float* __restrict__ map) {
   const std::size_t quad = thread_of_launch();
   if (quad >= quads) return;
   float4 values = quad_of(0, 0, 0, 0);
   if (quad % 2 == 0) {
-    const std::uint8_t* pixel = bytes + quad / 2 * 3;
+    const std::uint8_t* pixel = facts->pixels + quad / 2 * 3;
     values = quad_of(static_cast<float>(pixel[0]) * scale + offset,
                      static_cast<float>(pixel[1]) * scale + offset,
                      static_cast<float>(pixel[2]) * scale + offset, 0);
@@ -54,13 +54,13 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// The words of elements `element` .. `element` + 3 of a sample: those of one group, or of two.
-CPUTRAIN_DEVICE RandomWords words_of(const DropoutCall& call, std::uint32_t sample,
-                                     std::uint64_t element) {
+CPUTRAIN_DEVICE RandomWords words_of(const PassFacts& facts, std::uint32_t layer,
+                                     std::uint32_t sample, std::uint64_t element) {
   const std::uint32_t group = static_cast<std::uint32_t>(element / 4);
   const unsigned shift = static_cast<unsigned>(element % 4);
-  RandomWords words = dropout_words(call.seed, call.step, call.layer, sample, group);
+  RandomWords words = dropout_words(facts.seed, facts.step, layer, sample, group);
   if (shift == 0) return words;
-  RandomWords next = dropout_words(call.seed, call.step, call.layer, sample, group + 1);
+  RandomWords next = dropout_words(facts.seed, facts.step, layer, sample, group + 1);
   if (shift & 1) {
     words = {words.y, words.z, words.w, next.x};
     next = {next.y, next.z, next.w, 0};
@@ -70,7 +70,8 @@ CPUTRAIN_DEVICE RandomWords words_of(const DropoutCall& call, std::uint32_t samp
 }
 
 __global__ void __launch_bounds__(kQuadThreads)
-    dropout_kernel(DropoutCall call, float scale, float* __restrict__ map) {
+    dropout_kernel(DropoutCall call, float scale, const PassFacts* __restrict__ facts,
+                   float* __restrict__ map) {
   const Quad quad = quad_of_thread();
   // Padding is zero and stays so: quads of nothing else are left alone.
   if (!quad.inside(call.images * call.positions, call.channels)) return;
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(kQuadThreads)
   const std::uint64_t position = quad.position % positions;
   const std::uint64_t element =
       position * static_cast<unsigned>(call.channels) + static_cast<unsigned>(quad.channel);
-  const RandomWords words = words_of(call, call.samples[quad.position / positions], element);
+  const RandomWords words = words_of(*facts, call.layer, facts->samples[quad.position / positions], element);
   float* target = map + quad.offset(padded_channels(call.channels));
   const float4 v = load_quad(target);
   store_quad(target, quad_of(dropout_keeps(words.x, call.rate) ? v.x * scale : 0,
@@ -90,13 +91,13 @@ __global__ void __launch_bounds__(kQuadThreads)
 }  // namespace
 
 void load_images(Stream stream, int images, int height, int width, float scale, float offset,
-                 const std::uint8_t* bytes, float* map) {
+                 const PassFacts* facts, float* map) {
   static_assert(padded_channels(3) == 2 * kQuad);
   const std::size_t quads = static_cast<std::size_t>(images) * static_cast<std::size_t>(height) *
                             static_cast<std::size_t>(width) * 2;
   if (quads == 0) return;
   launch(stream, "load_images", load_images_kernel, dim3(blocks_for(quads)), dim3(kThreads), 0,
-         quads, scale, offset, bytes, map);
+         quads, scale, offset, facts, map);
 }
 
 void relu_forward(Stream stream, std::size_t count, float* map) {
@@ -111,12 +112,12 @@ void relu_backward(Stream stream, std::size_t count, const float* map, float* di
          dim3(kThreads), 0, count, map, diff);
 }
 
-void dropout(Stream stream, const DropoutCall& call, float* map) {
+void dropout(Stream stream, const DropoutCall& call, const PassFacts* facts, float* map) {
   const int positions = call.images * call.positions;
   if (positions == 0) return;
   const float scale = call.rate < 1 ? 1 / (1 - call.rate) : 0;
   const QuadLaunch l = quad_launch(positions, padded_channels(call.channels));
-  launch(stream, "dropout", dropout_kernel, l.grid, l.block, 0, call, scale, map);
+  launch(stream, "dropout", dropout_kernel, l.grid, l.block, 0, call, scale, facts, map);
 }
 
 }  // namespace cputrain::cuda

@@ -3,15 +3,16 @@
 #include <cstdint>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/kernels/shapes.h"
 
 /// What is done number by number. `count` numbers are a multiple of kChannelBlock.
 namespace cputrain::cuda {
 
-/// The images' bytes, RGB, one image behind the other, as numbers `byte * scale + offset` in a
-/// float map (shapes.h) whose padding becomes zero; product and sum are rounded once on a GPU.
+/// The images' bytes, RGB, as numbers `byte * scale + offset` in a float map (shapes.h) whose
+/// padding becomes zero; product and sum are rounded once on a GPU. Reads facts->pixels.
 void load_images(Stream, int images, int height, int width, float scale, float offset,
-                 const std::uint8_t* bytes, float* map);
+                 const PassFacts* facts, float* map);
 
 /// map = max(map, 0), in place. What is no number stays so.
 void relu_forward(Stream, std::size_t count, float* map);
@@ -22,16 +23,13 @@ void relu_backward(Stream, std::size_t count, const float* map, float* diff);
 /// core/random.h says, of numbers in canonical order (rows, columns, channels without padding).
 struct DropoutCall {
   float rate = 0;
-  std::uint64_t seed = 0;
-  std::uint64_t step = 0;
   std::uint32_t layer = 0;  ///< the node's origin in the graph
   int images = 0;
-  int positions = 1;                       ///< of one image's map
-  int channels = 1;                        ///< of a position, without padding
-  const std::uint32_t* samples = nullptr;  ///< on the device, one for each image
+  int positions = 1;  ///< of one image's map
+  int channels = 1;   ///< of a position, without padding
 };
 /// map = map / (1 - rate) where it is kept, else 0, in place: forward of maps, backward of
-/// gradients.
-void dropout(Stream, const DropoutCall&, float* map);
+/// gradients. Reads seed, step and samples of the facts.
+void dropout(Stream, const DropoutCall&, const PassFacts* facts, float* map);
 
 }  // namespace cputrain::cuda

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kThreads)
   const float* z = logits + static_cast<std::size_t>(image) * static_cast<std::size_t>(call.row);
   double* slope = slopes + first;
   const RowSums sums = sum_row(call.classes, lane, z, slope);
-  const std::int32_t label = call.labels[image];
+  const std::int32_t label = call.facts->labels[image];
   const double everywhere = call.smoothing / call.classes;
   // One logit that is NaN makes all probabilities so, and none of them wins.
   Winner winner{-1, call.classes};
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads)
   if (image >= call.images) return;
   const double z = static_cast<double>(
       logits[static_cast<std::size_t>(image) * static_cast<std::size_t>(call.row)]);
-  const std::int32_t label = call.labels[image];
+  const std::int32_t label = call.facts->labels[image];
   const double target = label * (1 - call.smoothing) + call.smoothing / 2;
   const double tail = exp(-fabs(z));
   const double exact = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
@@ -129,13 +129,14 @@ CPUTRAIN_DEVICE float scaled(const double* slopes, int c, int classes, double sc
 }
 
 __global__ void __launch_bounds__(kQuadThreads)
-    cross_entropy_backward_kernel(LossCall call, double scale, const double* __restrict__ slopes,
+    cross_entropy_backward_kernel(LossCall call, const double* __restrict__ slopes,
                                   float* __restrict__ diff_logits) {
   const Quad quad = quad_of_thread();
   if (!quad.inside(call.images, call.row)) return;
   const double* row =
       slopes + static_cast<std::size_t>(quad.position) * static_cast<std::size_t>(call.classes);
   const int c = quad.channel, classes = call.classes;
+  const double scale = call.facts->loss_scale;
   store_quad(diff_logits + quad.offset(call.row),
              quad_of(scaled(row, c, classes, scale), scaled(row, c + 1, classes, scale),
                      scaled(row, c + 2, classes, scale), scaled(row, c + 3, classes, scale)));
@@ -166,12 +167,12 @@ void add_losses(Stream stream, int images, const ImageLoss* losses, LossSums* su
   launch(stream, "add_losses", add_losses_kernel, dim3(1), dim3(kThreads), 0, images, losses, sums);
 }
 
-void cross_entropy_backward(Stream stream, const LossCall& call, double scale, const double* slopes,
+void cross_entropy_backward(Stream stream, const LossCall& call, const double* slopes,
                             float* diff_logits) {
   if (call.images == 0) return;
   const QuadLaunch l = quad_launch(call.images, call.row);
   launch(stream, "cross_entropy_backward", cross_entropy_backward_kernel, l.grid, l.block, 0, call,
-         scale, slopes, diff_logits);
+         slopes, diff_logits);
 }
 
 }  // namespace cputrain::cuda

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/pass_facts.h"
 
 /// Activation and cross-entropy from logits, in double: few numbers, and the loss is what runs are
 /// judged by.
@@ -13,7 +14,7 @@ struct LossCall {
   int classes = 1;       ///< columns; 1 is the sigmoid, whose column is the probability of class 1
   int row = 1;           ///< numbers from one image's logits to the next: the map's padded channels
   double smoothing = 0;  ///< of the targets: target * (1 - smoothing) + smoothing / classes
-  const std::int32_t* labels = nullptr;  ///< on the device
+  const PassFacts* facts = nullptr;  ///< on the device: labels, and backward the scale of the loss
 };
 
 /// What a row says of its image.
@@ -34,8 +35,7 @@ void cross_entropy_forward(Stream, const LossCall&, const float* logits, float* 
                            double* slopes, ImageLoss* losses);
 /// sums += the sum of these images, which is formed in their order.
 void add_losses(Stream, int images, const ImageLoss* losses, LossSums* sums);
-/// diff_logits (rows of `row` numbers, padding zero) = scale * slopes.
-void cross_entropy_backward(Stream, const LossCall&, double scale, const double* slopes,
-                            float* diff_logits);
+/// diff_logits (rows of `row` numbers, padding zero) = loss_scale * slopes.
+void cross_entropy_backward(Stream, const LossCall&, const double* slopes, float* diff_logits);
 
 }  // namespace cputrain::cuda

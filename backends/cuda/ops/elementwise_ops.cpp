@@ -35,7 +35,8 @@ DropoutOp::DropoutOp(const Planning& planning, int op, const model::Graph::Node&
     : DeviceOp(planning, node.name, "drawn by counter, in place"),
       activation_(activation),
       rate_(std::get<model::Dropout>(node.layer).rate),
-      layer_(static_cast<std::uint32_t>(node.origin)) {
+      layer_(static_cast<std::uint32_t>(node.origin)),
+      facts_(planning.facts) {
   planning.memory.use(activation.value, planning.forward_time(op));
   if (activation.wants_diff) planning.memory.use(activation.diff, planning.backward_time(op));
 }
@@ -58,14 +59,11 @@ void DropoutOp::backward(const Execution& execution) {
 void DropoutOp::apply(const Execution& execution, float* values) const {
   dropout(stream(),
           {.rate = rate_,
-           .seed = execution.pass.seed,
-           .step = execution.pass.step,
            .layer = layer_,
            .images = execution.images,
            .positions = activation_.layout.shape.height * activation_.layout.shape.width,
-           .channels = activation_.layout.shape.channels,
-           .samples = execution.samples},
-          values);
+           .channels = activation_.layout.shape.channels},
+          facts_, values);
 }
 
 }  // namespace cputrain::cuda

@@ -33,6 +33,7 @@ class DropoutOp final : public DeviceOp {
   Activation activation_;
   float rate_;
   std::uint32_t layer_;  ///< Graph::Node::origin
+  const PassFacts* facts_;
   float *value_ = nullptr, *diff_ = nullptr;
 };
 

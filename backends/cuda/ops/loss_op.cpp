@@ -20,7 +20,8 @@ LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node,
     : OnDevice(planning, node.name, "from logits, in double"),
       logits_(logits),
       classes_(logits.layout.shape.channels),
-      smoothing_(smoothing_of(node.layer)) {
+      smoothing_(smoothing_of(node.layer)),
+      facts_(planning.facts) {
   const auto images = static_cast<std::size_t>(planning.largest());
   const std::size_t numbers = images * static_cast<std::size_t>(classes_);
   probabilities_ = DeviceBlock(numbers * sizeof(float), "probabilities");
@@ -44,20 +45,18 @@ LossCall LossOp::call(const Execution& execution) const {
           .classes = classes_,
           .row = logits_.layout.block,
           .smoothing = execution.pass.phase == compute::Phase::train ? smoothing_ : 0,
-          .labels = execution.labels};
+          .facts = facts_};
 }
 
 void LossOp::forward(const Execution& execution) {
-  images_ = execution.images;
-  sent_ = execution.pass.probabilities;
   timed(forward_time_, [&] {
     cross_entropy_forward(
         stream(), call(execution), logits_data_, static_cast<float*>(probabilities_.data()),
         static_cast<double*>(slopes_.data()), static_cast<ImageLoss*>(losses_.data()));
-    add_losses(stream(), images_, static_cast<const ImageLoss*>(losses_.data()),
+    add_losses(stream(), execution.images, static_cast<const ImageLoss*>(losses_.data()),
                static_cast<LossSums*>(sums_.data()));
-    if (!sent_) return;
-    copy_async(host_probabilities_.data(), probabilities_.data(), count() * sizeof(float),
+    if (!execution.pass.probabilities) return;
+    copy_async(host_probabilities_.data(), probabilities_.data(), count(execution) * sizeof(float),
                stream());
   });
 }
@@ -65,8 +64,8 @@ void LossOp::forward(const Execution& execution) {
 void LossOp::backward(const Execution& execution) {
   if (!diff_) return;
   timed(data_time_, [&] {
-    cross_entropy_backward(stream(), call(execution), execution.loss_scale,
-                           static_cast<const double*>(slopes_.data()), diff_);
+    cross_entropy_backward(stream(), call(execution), static_cast<const double*>(slopes_.data()),
+                           diff_);
   });
 }
 
@@ -84,12 +83,12 @@ compute::Tally LossOp::take_tally() {
   return tally;
 }
 
-std::span<const float> LossOp::probabilities() const {
-  if (!sent_ && images_ != 0) {
+std::span<const float> LossOp::probabilities(const Execution& last) const {
+  if (!last.pass.probabilities && last.images != 0) {
     fail(ExitCode::internal,
          time_.name + ": its last pass was not told to send probabilities, so there are none");
   }
-  return {reinterpret_cast<const float*>(host_probabilities_.data()), count()};
+  return {reinterpret_cast<const float*>(host_probabilities_.data()), count(last)};
 }
 
 }  // namespace cputrain::cuda

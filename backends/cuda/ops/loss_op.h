@@ -18,19 +18,19 @@ class LossOp final : public OnDevice<compute::LossOp> {
   void backward(const Execution&) override;
 
   compute::Tally take_tally() override;
-  std::span<const float> probabilities() const override;
-  void forget() override { images_ = 0; }
+  std::span<const float> probabilities(const Execution& last) const override;
 
  private:
   LossCall call(const Execution&) const;
-  std::size_t count() const { return static_cast<std::size_t>(images_ * classes_); }
+  std::size_t count(const Execution& execution) const {
+    return static_cast<std::size_t>(execution.images * classes_);
+  }
 
   Activation logits_;
   int classes_;  ///< columns; 1 for the sigmoid
   double smoothing_;
-  int images_ = 0;
-  Event taken_;        ///< the sums, to the host
-  bool sent_ = false;  ///< probabilities of the last forward pass, to the host
+  const PassFacts* facts_;
+  Event taken_;  ///< the sums, to the host
   DeviceBlock probabilities_, slopes_, losses_, sums_;  ///< sums: since they were last asked for
   PinnedBlock host_probabilities_, host_sums_;
   float *logits_data_ = nullptr, *diff_ = nullptr;

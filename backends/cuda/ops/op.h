@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/kernels/shapes.h"
 #include "backends/cuda/parameter_format.h"
 #include "compute/executor/op.h"
@@ -20,6 +21,7 @@ using compute::Source;
 struct DevicePlanning {
   int multiprocessors;
   Stream stream;
+  const PassFacts* facts;  ///< on the device: those of the pass that runs
 };
 struct Planning : compute::Planning, DevicePlanning {};
 

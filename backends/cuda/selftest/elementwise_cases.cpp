@@ -24,7 +24,8 @@ CasePlan load_plan(std::uint64_t seed, std::size_t shift, const OwnedStream& str
   const auto compute = [=, &stream](int run) {
     const GuardedArray<std::uint8_t> src("bytes", stream, bytes, shift);
     const FloatArray dst("map", stream, std::vector<float>(bytes.size() / 3 * 8, poison_of(run)));
-    load_images(stream.get(), images, height, width, scale, offset, src.data(), dst.data());
+    const GuardedArray<PassFacts> facts("facts", stream, {{.pixels = src.data()}});
+    load_images(stream.get(), images, height, width, scale, offset, facts.data(), dst.data());
     RunOutputs outputs;
     check_padding("map", dst.put_into(outputs), 3, outputs);
     return outputs;
@@ -70,9 +71,10 @@ CasePlan relu_plan(std::uint64_t seed, int most, const OwnedStream& stream) {
   return {fmt::format("relu of {} numbers", size), 0, compute, expect};
 }
 
-std::vector<double> dropped(const DropoutCall& call, const std::vector<std::uint32_t>& samples,
+std::vector<double> dropped(const DropoutCall& call, const PassFacts& facts,
+                            const std::vector<std::uint32_t>& samples,
                             const std::vector<float>& dense) {
-  const std::vector<bool> kept = kept_by_mask(call, samples);
+  const std::vector<bool> kept = kept_by_mask(call, facts, samples);
   std::vector<double> values;
   for (std::size_t i = 0; i < dense.size(); ++i) {
     const double scaled = static_cast<double>(dense[i]) / (1 - static_cast<double>(call.rate));
@@ -86,27 +88,27 @@ CasePlan dropout_plan(std::uint64_t seed, int most_channels, const OwnedStream& 
   const std::vector<std::uint32_t> samples{7, 0, 0xfffffff0u};
   DropoutCall call;
   call.rate = 0.3f;
-  call.seed = 0x123456789abcdefu ^ seed;
-  call.step = 0x700000003u;
   call.layer = 5;
   call.images = static_cast<int>(samples.size());
   call.positions = numbers.between(1, 35);
   call.channels = numbers.between(1, most_channels);
+  const PassFacts facts{.seed = 0x123456789abcdefu ^ seed, .step = 0x700000003u};
   const auto dense =
       numbers.reals(samples.size() * static_cast<std::size_t>(call.positions * call.channels));
   const auto compute = [=, &stream](int) {
     const GuardedArray<std::uint32_t> ids("samples", stream, samples);
     const FloatArray map("map", stream, with_padding(dense, call.channels));
-    DropoutCall here = call;
+    PassFacts here = facts;
     here.samples = ids.data();
-    dropout(stream.get(), here, map.data());
+    const GuardedArray<PassFacts> on_device("facts", stream, {here});
+    dropout(stream.get(), call, on_device.data(), map.data());
     RunOutputs outputs;
     check_padding("map", map.put_into(outputs), call.channels, outputs);
     return outputs;
   };
   const auto expect = [=] {
     RunOutputs outputs;
-    outputs.add("map", with_padding(dropped(call, samples, dense), call.channels));
+    outputs.add("map", with_padding(dropped(call, facts, samples, dense), call.channels));
     return outputs;
   };
   return {fmt::format("dropout: {} positions of {} channels", call.positions, call.channels), 1e-6,

@@ -79,10 +79,12 @@ RunOutputs run_loss(const Logits& l, Part part, int run, const OwnedStream& stre
       "losses", stream, std::vector<ImageLoss>(l.images(), {poison_of(run), -1, -1}));
   const GuardedArray<float> diff("diff_logits", stream,
                                  std::vector<float>(l.images() * row, poison_of(run)));
-  call.labels = labels.data();
+  const GuardedArray<PassFacts> facts("facts", stream,
+                                      {{.labels = labels.data(), .loss_scale = kScale}});
+  call.facts = facts.data();
   cross_entropy_forward(stream.get(), call, logits.data(), probabilities.data(), slopes.data(),
                         losses.data());
-  cross_entropy_backward(stream.get(), call, kScale, slopes.data(), diff.data());
+  cross_entropy_backward(stream.get(), call, slopes.data(), diff.data());
   RunOutputs outputs;
   std::vector<double> loss, correct, among_five;
   for (const ImageLoss& image : losses.read(outputs)) {

@@ -58,7 +58,6 @@ void Executor::compile(const CompileOptions& options) {
   lay_out_parameters();
   memory_.place();
   own_gradients_ = target_->own_gradients(layout());
-  pending_.reserve(list_.ops.size());
   std::vector<MethodChoice*> choices;
   for (const auto& op : list_.ops) {
     if (MethodChoice* choice = op->choice()) choices.push_back(choice);
@@ -67,7 +66,7 @@ void Executor::compile(const CompileOptions& options) {
 }
 
 /// Ranges of parameters run backwards: behind an operator's backward everything up to the end of
-/// its first parameter is final.
+/// its first parameter is final. Padding behind the last of them is nobody's.
 void Executor::lay_out_parameters() {
   StoredParameters::Formats formats;
   std::vector<std::size_t> stored, first_of_op;
@@ -85,13 +84,15 @@ void Executor::lay_out_parameters() {
     layout.parameters[p].columns = formats[p]->columns();
     layout.parameters[p].factors = formats[p]->factors();
   }
-  for (std::size_t i = 0; i < list_.ops.size(); ++i) {
+  std::size_t told = 0;
+  for (std::size_t i = list_.ops.size(); i-- > 0;) {
     const std::size_t first = first_of_op[i];
-    const bool learns = first < first_of_op[i + 1] && layout.parameters[first].learnt;
-    ready_after_.push_back(learns ? layout.parameters[first].range.end : 0);
+    if (first == first_of_op[i + 1] || !layout.parameters[first].learnt) continue;
+    if (layout.parameters[first].range.end <= told) continue;
+    told = layout.parameters[first].range.end;
+    final_after_.push_back({.op = i, .gradients = told});
   }
-  const auto last = std::ranges::max_element(ready_after_);
-  if (*last > 0) *last = layout.gradient_size;  // padding behind it is nobody's
+  if (!final_after_.empty()) final_after_.pop_back();  // the last of them is said at the end
   parameters_.emplace(std::move(layout), std::move(formats), target_->memory());
 }
 
@@ -121,9 +122,9 @@ void Executor::forward(const MicroBatch& batch, const Pass& pass) {
 }
 
 void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
+  run_waiting_forward();
   last_ = {.images = batch.size(), .pass = pass};
   if (batch.size() == 0) {
-    list_.loss->forget();
     for (const auto& op : list_.ops) op->forward_of_nothing(last_);
     return;
   }
@@ -132,21 +133,36 @@ void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   last_.most_images = pass.phase == Phase::train && is_most(batch.size());
   last_.pixels = batch.images;
   target_->stage(batch, last_);
-  for (const auto& op : list_.ops) op->forward(last_);
+  forward_waits_ = true;
+  if (pass.phase != Phase::train || !target_->joins_ways()) run_waiting_forward();
   last_.pixels = {};  // the caller's
+}
+
+/// Of the last forward pass, unless it has run: that of a training pass may wait for its backward.
+void Executor::run_waiting_forward() {
+  if (!std::exchange(forward_waits_, false)) return;
+  target_->run(last_, {.forward = true}, [&] {
+    for (const auto& op : list_.ops) op->forward(last_);
+  });
   target_->end_call();
   if (times_layers_) wait();  // the next pass would take them anew
 }
 
 Tally Executor::tally() {
   Tally tally;
-  target_->enter([&] { tally = list_.loss->take_tally(); });
+  target_->enter([&] {
+    run_waiting_forward();
+    tally = list_.loss->take_tally();
+  });
   return tally;
 }
 
 std::span<const float> Executor::probabilities() {
-  target_->enter([&] { target_->wait(); });
-  return list_.loss->probabilities();
+  target_->enter([&] {
+    run_waiting_forward();
+    target_->wait();
+  });
+  return list_.loss->probabilities(last_);
 }
 
 void Executor::backward(double loss_scale, Accumulate accumulate, const ReadySink& ready) {
@@ -177,20 +193,26 @@ void Executor::run_backward_of_nothing(Accumulate accumulate) {
 
 /// On a device, all of it is enqueued before anybody waits, so that the device never does.
 void Executor::run_backward(const Execution& execution, const ReadySink& ready) {
-  std::size_t told = 0;
-  pending_.clear();
-  for (std::size_t i = list_.ops.size(); i-- > 1;) {  // images have no gradient
-    list_.ops[i]->backward(execution);
-    if (ready_after_[i] <= told) continue;
-    told = ready_after_[i];
-    if (told == layout().gradient_size) continue;  // is said at the end
-    if (Place* place = target_->place(i)) {
-      pending_.emplace_back(told, place);
-    } else {
-      ready(told);
+  const Ways ways{.forward = std::exchange(forward_waits_, false), .backward = true};
+  target_->run(execution, ways, [&] {
+    for (std::size_t i = 0; ways.forward && i < list_.ops.size(); ++i) {
+      list_.ops[i]->forward(execution);
     }
-  }
-  for (const auto& [gradients, place] : pending_) {
+    auto final = final_after_.begin();
+    for (std::size_t i = list_.ops.size(); i-- > 1;) {  // images have no gradient
+      list_.ops[i]->backward(execution);
+      if (final == final_after_.end() || final->op != i) continue;
+      if (Place* place = target_->place(i)) {
+        place->mark();
+      } else {
+        ready(final->gradients);
+      }
+      ++final;
+    }
+  });
+  for (const auto& [op, gradients] : final_after_) {
+    Place* place = target_->place(op);
+    if (!place) break;
     place->wait();
     ready(gradients);
   }
@@ -203,6 +225,7 @@ void Executor::wait() {
 
 void Executor::publish_statistics() {
   target_->enter([&] {
+    run_waiting_forward();
     for (const auto& op : list_.ops) op->publish_statistics();
   });
 }

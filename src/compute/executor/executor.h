@@ -32,12 +32,18 @@ class Executor final : public Program {
   Tuner& tuner() override { return tuner_; }
 
  private:
+  /// Gradients [0, gradients) are final behind backward of operator `op`.
+  struct FinalGradients {
+    std::size_t op, gradients;
+  };
+
   void compile(const CompileOptions&);
   void lay_out_parameters();
   void allocate();
   bool is_most(int images);
   std::size_t size_index(int images) const;
   void run_forward(const MicroBatch&, const Pass&);
+  void run_waiting_forward();
   void run_backward(const Execution&, const ReadySink&);
   void run_backward_of_nothing(Accumulate);
   void wait();
@@ -50,14 +56,14 @@ class Executor final : public Program {
   MemoryPlan memory_;
   std::unique_ptr<system::SharedBlock> arena_;  ///< of activations
   OpList list_;
-  std::vector<std::size_t> ready_after_;  ///< by operator: gradients final behind it, or 0
+  std::vector<FinalGradients> final_after_;  ///< in the order of backward, but for the last
   std::optional<StoredParameters> parameters_;
   Arenas arenas_;
   std::vector<Range> own_gradients_;  ///< what this rank makes
   Tuner tuner_;
-  std::vector<std::pair<std::size_t, Place*>> pending_;  ///< gradients, and where they are final
-  Execution last_{};                                     ///< of the last forward pass
-  int most_trained_ = 0;                                 ///< images of a training pass
+  Execution last_{};            ///< of the last forward pass
+  bool forward_waits_ = false;  ///< its operators have not been called
+  int most_trained_ = 0;        ///< images of a training pass
 };
 
 }  // namespace cputrain::compute

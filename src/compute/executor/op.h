@@ -165,10 +165,8 @@ class LossOp : public Op {
   using Op::Op;
   /// Sums of forward passes since it was last asked, which it waits for.
   virtual Tally take_tally() = 0;
-  /// As in Program; the pass was waited for.
-  virtual std::span<const float> probabilities() const = 0;
-  /// The last forward pass had no images.
-  virtual void forget() = 0;
+  /// As in Program; `last` is the last forward pass, which was waited for.
+  virtual std::span<const float> probabilities(const Execution& last) const = 0;
 };
 
 /// A graph as operators, in the order of its nodes.

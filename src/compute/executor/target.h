@@ -14,8 +14,16 @@ namespace cputrain::compute {
 class Place {
  public:
   virtual ~Place() = default;
+  /// It is behind what operators have enqueued so far.
+  virtual void mark() = 0;
   /// Until the device has come there.
   virtual void wait() = 0;
+};
+
+/// Which ways through the operators a pass takes.
+struct Ways {
+  bool forward = false, backward = false;
+  auto operator<=>(const Ways&) const = default;
 };
 
 /// What a backend puts below the executor: its operators, and the machine that they run on. What
@@ -33,6 +41,12 @@ class Target {
   virtual std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) = 0;
   /// Calls work() as operators are to be called: with their threads, on their device.
   virtual void enter(const std::function<void()>& work) = 0;
+  /// Whether forward of a training pass is enqueued with its backward, as one piece of work.
+  virtual bool joins_ways() const { return false; }
+  /// Runs the operators of a pass: ops() calls them. What they enqueue may depend on the ways and on
+  /// the execution's size, phase, `probabilities` and `accumulate` alone, so that a device can
+  /// repeat it without calling them; all else they read on the device.
+  virtual void run(const Execution&, Ways, const std::function<void()>& ops) { ops(); }
   /// The forward pass of these images begins: gives operators what they read of them.
   virtual void stage(const MicroBatch& batch, Execution& execution) {
     execution.labels = batch.labels.data();
@@ -44,8 +58,7 @@ class Target {
   }
   /// Zeros in a part of an arena, before what operators do next.
   virtual void clear(const Array& values) = 0;
-  /// The place behind what operators have done so far, number `i` of as many as there are
-  /// operators; null where that is done already.
+  /// Place `i` of as many as there are operators; null where operators are done when they return.
   virtual Place* place([[maybe_unused]] std::size_t i) { return nullptr; }
   /// A call of the program returns: who uses the arenas from now on comes behind what it enqueued.
   virtual void end_call() {}

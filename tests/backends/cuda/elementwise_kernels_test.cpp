@@ -19,7 +19,8 @@ TEST(LoadImages, ScalesBytesAndClearsThePadding) {
     const auto map = twice([&] {
       const DeviceArray<std::uint8_t> src(bytes, shift);
       const auto dst = DeviceArray<float>::poisoned(bytes.size() / 3 * 8);
-      load_images(test_stream().get(), kImages, kHeight, kWidth, scale, offset, src.data(),
+      const DeviceArray<PassFacts> facts(std::vector{PassFacts{.pixels = src.data()}});
+      load_images(test_stream().get(), kImages, kHeight, kWidth, scale, offset, facts.data(),
                   dst.data());
       return dst.read();
     });
@@ -68,9 +69,9 @@ struct DropoutCase {
   float rate;
 };
 
-std::vector<float> dropped(const DropoutCall& call, const std::vector<std::uint32_t>& samples,
-                           std::vector<float> values) {
-  const std::vector<bool> kept = kept_by_mask(call, samples);
+std::vector<float> dropped(const DropoutCall& call, const PassFacts& facts,
+                           const std::vector<std::uint32_t>& samples, std::vector<float> values) {
+  const std::vector<bool> kept = kept_by_mask(call, facts, samples);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = kept[i] ? values[i] * (1 / (1 - call.rate)) : 0;
   }
@@ -79,21 +80,22 @@ std::vector<float> dropped(const DropoutCall& call, const std::vector<std::uint3
 
 TEST(DropoutKernel, IsTheMaskOfCore) {
   const std::vector<std::uint32_t> samples{7, 0, 0xfffffff0u};
-  const DeviceArray<std::uint32_t> on_device(samples);
+  const DeviceArray<std::uint32_t> ids(samples);
+  const PassFacts facts{.samples = ids.data(), .seed = 0x123456789abcdefu, .step = 0x700000003u};
+  const DeviceArray<PassFacts> on_device(std::vector{facts});
   for (const int channels : {1, 2, 3, 4, 5, 7, 8, 20, 21, 270}) {
     for (const DropoutCase& c : {DropoutCase{1, channels, 0.5f}, DropoutCase{35, channels, 0.3f},
                                  DropoutCase{6, channels, 0}, DropoutCase{6, channels, 1}}) {
       SCOPED_TRACE(std::to_string(c.positions) + " positions, " + std::to_string(channels));
-      const DropoutCall call{c.rate, 0x123456789abcdefu, 0x700000003u, 5,
-                             3,      c.positions,        channels,     on_device.data()};
+      const DropoutCall call{c.rate, 5, 3, c.positions, channels};
       const auto values = random_floats(static_cast<std::size_t>(3 * c.positions * channels), 1);
       const auto map = twice([&] {
         const DeviceArray<float> m(with_padding(values, channels));
-        dropout(test_stream().get(), call, m.data());
+        dropout(test_stream().get(), call, on_device.data(), m.data());
         return m.read();
       });
       expect_same_values(without_padding(map, channels), c.rate < 1
-                                                             ? dropped(call, samples, values)
+                                                             ? dropped(call, facts, samples, values)
                                                              : std::vector<float>(values.size()));
     }
   }
@@ -105,7 +107,7 @@ TEST(ElementwiseKernels, LaunchNothingForNothing) {
   load_images(stream, 0, 4, 4, 1, 0, nullptr, nullptr);
   relu_forward(stream, 0, nullptr);
   relu_backward(stream, 0, nullptr, nullptr);
-  dropout(stream, DropoutCall{}, nullptr);
+  dropout(stream, DropoutCall{}, nullptr, nullptr);
   test_stream().synchronize();
 }
 

@@ -42,10 +42,12 @@ Outcome run_once(const Batch& b) {
   const auto losses = DeviceArray<ImageLoss>::poisoned(b.images());
   const int row = padded_channels(b.classes);
   const auto diff = DeviceArray<float>::poisoned(b.images() * static_cast<std::size_t>(row));
-  const LossCall call{static_cast<int>(b.images()), b.classes, row, b.smoothing, labels.data()};
+  const DeviceArray<PassFacts> facts(
+      std::vector{PassFacts{.labels = labels.data(), .loss_scale = kScale}});
+  const LossCall call{static_cast<int>(b.images()), b.classes, row, b.smoothing, facts.data()};
   cross_entropy_forward(stream, call, logits.data(), probabilities.data(), slopes.data(),
                         losses.data());
-  cross_entropy_backward(stream, call, kScale, slopes.data(), diff.data());
+  cross_entropy_backward(stream, call, slopes.data(), diff.data());
   Outcome outcome{probabilities.read(), slopes.read(), {}, {}, {}, diff.read()};
   for (const ImageLoss& loss : losses.read()) {
     outcome.losses.push_back(loss.loss);
@@ -206,7 +208,7 @@ TEST(CrossEntropyKernels, AddUpInTheOrderOfImages) {
 TEST(CrossEntropyKernels, LaunchNothingForNoImages) {
   const LossCall call{0, 10, 16, 0, nullptr};
   cross_entropy_forward(test_stream().get(), call, nullptr, nullptr, nullptr, nullptr);
-  cross_entropy_backward(test_stream().get(), call, 1, nullptr, nullptr);
+  cross_entropy_backward(test_stream().get(), call, nullptr, nullptr);
   test_stream().synchronize();
 }
 

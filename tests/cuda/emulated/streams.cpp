@@ -151,6 +151,22 @@ void Event::hold_up(Stream stream) const {
   stream->captured.insert(stream->captured.end(), event_->captured.begin(), event_->captured.end());
 }
 
+void Event::record_in_graph(Stream stream) {
+  auto& d = devices();
+  const std::lock_guard lock(d.mutex);
+  d.check();
+  if (!stream->capture) {
+    fail(ExitCode::internal, "an external event outside of a capture (CUDA refuses it)");
+  }
+  stream->capture->work.push_back({{}, stream->captured, event_});
+  stream->captured = {stream->capture->work.size() - 1};
+}
+
+bool is_capturing(Stream stream) {
+  const std::lock_guard lock(devices().mutex);
+  return stream->capture != nullptr;
+}
+
 namespace {
 
 /// When the place was reached: when it was noted, where the stream held nothing before it.
@@ -258,6 +274,10 @@ void Graph::launch(Stream stream) const {
     for (const std::size_t i : work.after) after.push_back(put[i]);
     if (after.empty()) after = {stream->last, graph_->last_launch};
     put.push_back(d.queue.put(work.run, after));
+    if (!work.recorded) continue;
+    *work.recorded = {put.back(), nullptr, {}, std::chrono::steady_clock::now(),
+                      work.recorded->timed};
+    ++d.counts.untimed_events;
   }
   if (put.empty()) return;
   stream->last = d.queue.put({}, put);

@@ -17,6 +17,7 @@ namespace cputrain::emulated {
 struct CapturedWork {
   std::function<void()> run;
   std::vector<std::size_t> after;
+  cuda::EventHandle* recorded = nullptr;  ///< anew by each launch, where this is the place of one
 };
 
 /// Work that is being captured. A stream that waits for an event of it takes part.

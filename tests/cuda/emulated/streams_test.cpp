@@ -139,6 +139,32 @@ TEST_F(Streams, AGraphHasArgumentsByValue) {
   EXPECT_EQ(rates_of_launches(false), (std::vector<float>{1, 1, 1}));
 }
 
+/// Not that of the launch before, which was reached long ago.
+TEST_F(Streams, EachLaunchOfAGraphRecordsItsEventsAnew) {
+  restart({.order = Order::reverse});
+  const cuda::OwnedStream stream;
+  const cuda::PinnedBlock out(2 * kBytes);
+  const DeviceArray<float> x(std::vector<float>(kSize, 1), "x");
+  cuda::Event between;
+  EXPECT_FALSE(cuda::is_capturing(stream.get()));
+  const cuda::Graph graph(stream.get(), [&] {
+    EXPECT_TRUE(cuda::is_capturing(stream.get()));
+    cuda::copy_async(out.data(), x.data(), kBytes, stream.get());
+    between.record_in_graph(stream.get());
+    cuda::copy_async(out.data() + kBytes, x.data(), kBytes, stream.get());
+  });
+  for (int launch = 0; launch < 3; ++launch) {
+    std::memset(out.data(), 0, out.size());
+    graph.launch(stream.get());
+    between.synchronize();
+    EXPECT_EQ(floats(out)[0], 1);
+    EXPECT_EQ(floats(out)[kSize], 0);
+    stream.synchronize();
+    EXPECT_EQ(floats(out)[kSize], 1);
+  }
+  EXPECT_TRUE(message_of<Error>([&] { between.record_in_graph(stream.get()); }));
+}
+
 TEST_F(Streams, CapturingDoesNothing) {
   const cuda::OwnedStream stream;
   const DeviceArray<float> x(std::vector<float>(kSize, 1), "x");

@@ -1,0 +1,145 @@
+// Passes that are captured and repeated compute what those compute that are put together anew.
+#include <gtest/gtest.h>
+
+#include "backends/cuda/backend.h"
+#include "emulated/counts.h"
+#include "tests/backends/trial.h"
+
+namespace cputrain::cuda {
+namespace {
+
+using compute::Accumulate;
+using compute::Phase;
+using emulated::Counts;
+
+constexpr int kClasses = 7;
+constexpr Shape kImage{6, 6, 3};
+
+model::Graph network_with_dropout() {
+  model::Graph graph(kImage);
+  graph.add(model::Convolution{4, 3}, "conv");
+  graph.add(model::Relu{}, "relu");
+  graph.add(model::Flatten{});
+  graph.add(model::Dropout{0.4f}, "dropout");
+  graph.add(model::Dense{kClasses}, "dense");
+  graph.add(model::SoftmaxCrossEntropy{}, "loss");
+  return graph;
+}
+
+/// A program with its arenas, and what it says of passes.
+class Passes {
+ public:
+  explicit Passes(bool captures, bool times_layers = false)
+      : backend_(make_device_backend(0, 1, captures)) {
+    compute::CompileOptions options{Phase::train, {3, 2}};
+    options.times_layers = times_layers;
+    compute::Memory& memory = backend_->memory();
+    program_ = backend_->compile(
+        network_with_dropout(), options, [&](const compute::ParameterLayout& layout) {
+          weights_ = compute::OwnedArray(memory, layout.arena_size, layout.dtype);
+          gradients_ = compute::OwnedArray(memory, layout.gradient_size, layout.dtype);
+          return compute::Arenas{weights_.array(), gradients_.array()};
+        });
+    const auto& parameters = program_->layout().parameters;
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      std::vector<double> values(parameters[p].count);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = std::sin(static_cast<double>(i + 7 * p));
+      }
+      program_->parameters().from_canonical(p, values, weights_.array());
+    }
+  }
+
+  void forward(int images, std::uint64_t step, Phase phase = Phase::train) {
+    samples_ = testing::make_images(images, kImage, kClasses);
+    for (auto& sample : samples_.samples) sample += static_cast<std::uint32_t>(step);
+    for (auto& image : samples_.images) image[step % image.size()] ^= 0x55;
+    std::vector<const std::uint8_t*> images_of_pass;
+    for (const auto& image : samples_.images) images_of_pass.push_back(image.data());
+    program_->forward({images_of_pass, samples_.labels, samples_.samples},
+                      {phase, 11, step, phase == Phase::evaluate});
+  }
+  void backward(double scale, Accumulate accumulate) {
+    program_->backward(scale, accumulate, [](std::size_t) {});
+  }
+  std::vector<double> gradients() {
+    return compute::read_numbers(backend_->memory(), gradients_.array());
+  }
+
+  compute::Program& program() { return *program_; }
+
+ private:
+  testing::Samples samples_;
+  std::unique_ptr<compute::Backend> backend_;
+  compute::OwnedArray weights_, gradients_;
+  std::unique_ptr<compute::Program> program_;
+};
+
+/// Steps of two micro-batches of other sizes, each with its own images, dropout and scale.
+std::vector<std::vector<double>> trained(bool captures) {
+  Passes passes(captures);
+  std::vector<std::vector<double>> seen;
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    const double scale = 1.0 / static_cast<double>(step + 2);
+    passes.forward(3, step);
+    passes.backward(scale, Accumulate::overwrite);
+    passes.forward(2, step);
+    passes.backward(scale, Accumulate::add);
+    seen.push_back(passes.gradients());
+    const compute::Tally tally = passes.program().tally();
+    seen.push_back({tally.loss, tally.correct, tally.images, tally.among_five});
+    passes.forward(2, step, Phase::evaluate);
+    const auto probabilities = passes.program().probabilities();
+    seen.emplace_back(probabilities.begin(), probabilities.end());
+  }
+  return seen;
+}
+
+TEST(Graphs, GiveTheBitsOfPassesThatAreNotCaptured) {
+  const auto captured = trained(true);
+  EXPECT_EQ(captured, trained(false));
+  EXPECT_NE(captured[3], captured[0]);  // each step has its own gradients
+}
+
+/// What a pass after so many others takes.
+Counts counts_of_pass(int before, bool captures, bool times_layers = false) {
+  Passes passes(captures, times_layers);
+  Counts counts;
+  for (int pass = 0; pass <= before; ++pass) {
+    const Counts earlier = emulated::counts();
+    passes.forward(3, static_cast<std::uint64_t>(pass));
+    passes.backward(1, Accumulate::overwrite);
+    passes.program().tally();
+    counts = difference(emulated::counts(), earlier);
+  }
+  return counts;
+}
+
+TEST(Graphs, AreMadeOfTheSecondPassAndRepeated) {
+  EXPECT_EQ(counts_of_pass(0, true).graphs, 0u);  // brings kernels to the device
+  EXPECT_EQ(counts_of_pass(1, true).graphs, 1u);
+  const Counts captured = counts_of_pass(2, true), plain = counts_of_pass(2, false);
+  EXPECT_EQ(captured.graphs, 1u);  // forward and backward together
+  EXPECT_EQ(plain.graphs, 0u);
+  EXPECT_EQ(captured.launches(), plain.launches());
+  EXPECT_EQ(captured.waits(), plain.waits());
+}
+
+TEST(Graphs, AreNotMadeWhereLayersAreTimed) {
+  EXPECT_EQ(counts_of_pass(2, true, true).graphs, 0u);
+}
+
+/// Somebody asks for the losses of a pass that no backward follows.
+TEST(Graphs, ForwardAloneIsDoneWhenItIsAskedFor) {
+  Passes passes(true);
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    passes.forward(3, step);
+    EXPECT_EQ(passes.program().tally().images, 3);
+    passes.forward(2, step);
+    passes.forward(3, step);
+    EXPECT_EQ(passes.program().tally().images, 5);
+  }
+}
+
+}  // namespace
+}  // namespace cputrain::cuda
