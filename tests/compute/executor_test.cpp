@@ -77,6 +77,7 @@ class Block final : public system::SharedBlock {
 class NotedPlace final : public Place {
  public:
   NotedPlace(Log& log, std::size_t op) : log_(log), op_(op) {}
+  void mark() override { log_.push_back("mark " + std::to_string(op_)); }
   void wait() override { log_.push_back("wait " + std::to_string(op_)); }
 
  private:
@@ -126,10 +127,12 @@ class NotedTarget final : public Target {
   void clear(const Array& values) override {
     log_.push_back("clear " + std::to_string(values.size));
   }
+  bool joins_ways() const override { return is_device_; }
   Place* place(std::size_t i) override {
     if (!is_device_) return nullptr;
-    places_.push_back(std::make_unique<NotedPlace>(log_, i));
-    return places_.back().get();
+    if (places_.size() <= i) places_.resize(i + 1);
+    if (!places_[i]) places_[i] = std::make_unique<NotedPlace>(log_, i);
+    return places_[i].get();
   }
   void end_call() override { log_.emplace_back("end call"); }
   void wait() override { log_.emplace_back("wait"); }
@@ -194,13 +197,13 @@ TEST_P(ExecutorTest, RunsOperatorsForwardAndBack) {
   for (const char* name : {"input", "a", "b", "loss"}) {
     expected.push_back(std::string("forward 4 ") + name);
   }
-  expected.emplace_back("end call");
-  if (GetParam()) {  // everything is enqueued before anybody waits
-    for (const char* what : {"backward loss", "backward b", "backward a", "wait 2"}) {
+  if (GetParam()) {  // both ways are enqueued before anybody waits
+    for (const char* what : {"backward loss", "backward b", "mark 2", "backward a", "wait 2"}) {
       expected.emplace_back(what);
     }
     expected.push_back(b_is_final());
   } else {
+    expected.emplace_back("end call");
     expected.emplace_back("backward loss");
     expected.emplace_back("backward b");
     expected.push_back(b_is_final());
@@ -227,6 +230,27 @@ TEST_P(ExecutorTest, WithoutImagesGradientsAreZeroAndOthersAreNotKeptWaiting) {
                      "wait",
                      all_is_final(),
                      "tally of loss"};
+  EXPECT_EQ(log_, expected);
+}
+
+TEST_P(ExecutorTest, ForwardWithoutBackwardRunsWhenItIsAskedFor) {
+  train(1);
+  const std::uint8_t pixel[3]{};
+  const std::uint8_t* image = pixel;
+  const std::int32_t label = 0;
+  const std::uint32_t sample = 0;
+  log_.clear();
+  executor_.forward({{&image, 1}, {&label, 1}, {&sample, 1}}, {.phase = Phase::train});
+  executor_.tally();
+  executor_.forward({{&image, 1}, {&label, 1}, {&sample, 1}}, {.phase = Phase::evaluate});
+  Log expected;
+  for (const bool last : {false, true}) {
+    for (const char* name : {"input", "a", "b", "loss"}) {
+      expected.push_back(std::string("forward 1 ") + name);
+    }
+    expected.emplace_back("end call");
+    if (!last) expected.emplace_back("tally of loss");
+  }
   EXPECT_EQ(log_, expected);
 }
 

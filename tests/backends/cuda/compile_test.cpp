@@ -25,7 +25,7 @@ std::string refusal_of(int images) {
                               .options = options,
                               .sizes = {&images, 1},
                               .most_ops = static_cast<int>(graph.nodes().size())},
-                             {.multiprocessors = 132, .stream = nullptr}});
+                             {.multiprocessors = 132, .stream = nullptr, .facts = nullptr}});
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ExitCode::usage);
     return e.what();

@@ -1,6 +1,8 @@
 // Passes that are captured and repeated compute what those compute that are put together anew.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "backends/cuda/backend.h"
 #include "emulated/counts.h"
 #include "tests/backends/trial.h"
@@ -12,16 +14,16 @@ using compute::Accumulate;
 using compute::Phase;
 using emulated::Counts;
 
-constexpr int kClasses = 7;
-constexpr Shape kImage{6, 6, 3};
+constexpr int kAnswers = 7;
+constexpr Shape kPicture{6, 6, 3};
 
 model::Graph network_with_dropout() {
-  model::Graph graph(kImage);
+  model::Graph graph(kPicture);
   graph.add(model::Convolution{4, 3}, "conv");
   graph.add(model::Relu{}, "relu");
   graph.add(model::Flatten{});
   graph.add(model::Dropout{0.4f}, "dropout");
-  graph.add(model::Dense{kClasses}, "dense");
+  graph.add(model::Dense{kAnswers}, "dense");
   graph.add(model::SoftmaxCrossEntropy{}, "loss");
   return graph;
 }
@@ -51,7 +53,7 @@ class Passes {
   }
 
   void forward(int images, std::uint64_t step, Phase phase = Phase::train) {
-    samples_ = testing::make_images(images, kImage, kClasses);
+    samples_ = testing::make_images(images, kPicture, kAnswers);
     for (auto& sample : samples_.samples) sample += static_cast<std::uint32_t>(step);
     for (auto& image : samples_.images) image[step % image.size()] ^= 0x55;
     std::vector<const std::uint8_t*> images_of_pass;
@@ -119,9 +121,9 @@ TEST(Graphs, AreMadeOfTheSecondPassAndRepeated) {
   EXPECT_EQ(counts_of_pass(0, true).graphs, 0u);  // brings kernels to the device
   EXPECT_EQ(counts_of_pass(1, true).graphs, 1u);
   const Counts captured = counts_of_pass(2, true), plain = counts_of_pass(2, false);
-  EXPECT_EQ(captured.graphs, 1u);  // forward and backward together
+  EXPECT_EQ(captured.graphs, 1u);  // forward and backward together, and the facts of both once
   EXPECT_EQ(plain.graphs, 0u);
-  EXPECT_EQ(captured.launches(), plain.launches());
+  EXPECT_EQ(captured.launches() + 1, plain.launches());
   EXPECT_EQ(captured.waits(), plain.waits());
 }
 
