@@ -9,6 +9,7 @@ QUAD = 4        # floats that a thread moves at a time
 THREADS = 256   # of a block of a kernel that is no matrix product
 NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
 LINES_OF_COLUMNS = 32
+FACTS = 48      # bytes of kernels/pass_facts.h
 READS = 8       # of a thread that sums slices or rows, on their way at a time (kernels/gemm_slices.cu)
 LAYERS = ("input", "convolution", "dense", "max_pool", "average_pool", "global_average_pool", "relu", "dropout",
           "flatten", "sigmoid", "softmax")
@@ -147,7 +148,8 @@ class Network:
         height, width, colours = layer["output"]
         threads = self.images * self.map.positions * self.map.channels // QUAD
         moved = self.images * (height * width * colours + self.map.count * FLOAT)
-        self.add(layer, forward=[in_line("load_images", "load_images_kernel", threads, moved)])
+        self.add(layer, forward=[Launch("write_facts", "write_facts_kernel", 1, FACTS, warps=1),
+                                 in_line("load_images", "load_images_kernel", threads, moved)])
 
     def convolution(self, layer):
         self.product(layer, self.map, stored(layer["output"]), layer["kernel"], layer["stride"])
