@@ -67,8 +67,7 @@ int run_command(const cli::Config& config, const job::Services& services) {
   if (config.command == "sweep") return cli::run_sweep(config, services);
   if (config.command == "report") return cli::run_report(config, services);
   if (config.command == "info") return cli::run_info(config, services);
-  if (config.command == "selftest")
-    return cli::run_selftest(config, services, composition::own_cases_of);
+  if (config.command == "selftest") return cli::run_selftest(config, services, composition::own_of);
   if (config.command == "simulate")
     return cli::run_simulate(config, services, sim::find_simulator());
   if (config.topic == "allreduce") return cli::run_bench_allreduce(config, services);

@@ -25,7 +25,7 @@ std::string library_version() {
          std::to_string(version->patch);
 }
 
-std::string allowed(const compute::KernelChoice& kernels) {
+std::string allowed(const KernelChoice& kernels) {
   std::string text;
   if (kernels.winograd) text += ", Winograd where it pays";
   if (kernels.skip_zeros) text += ", zeros skipped where it pays";
@@ -35,7 +35,7 @@ std::string allowed(const compute::KernelChoice& kernels) {
   return text;
 }
 
-compute::BackendFacts facts_of(int threads, const compute::KernelChoice& kernels) {
+compute::BackendFacts facts_of(int threads, const KernelChoice& kernels) {
   const std::string plural = threads == 1 ? "" : "s";
   return {.name = "cpu",
           .description =
@@ -48,7 +48,7 @@ compute::BackendFacts facts_of(int threads, const compute::KernelChoice& kernels
 
 class CpuBackend final : public compute::Backend, public compute::ReproducibleCompute {
  public:
-  CpuBackend(int threads, const compute::KernelChoice& kernels)
+  CpuBackend(int threads, const KernelChoice& kernels)
       : threads_(threads), kernels_(kernels), facts_(facts_of(threads, kernels)) {
     const ThreadCount scope(threads_);
     // They start now: OpenMP ends the process where it finds no memory.
@@ -131,14 +131,13 @@ class CpuBackend final : public compute::Backend, public compute::ReproducibleCo
   }
 
   int threads_;
-  compute::KernelChoice kernels_;
+  KernelChoice kernels_;
   compute::BackendFacts facts_;
 };
 
 }  // namespace
 
-std::unique_ptr<compute::Backend> make_cpu_backend(int threads,
-                                                   const compute::KernelChoice& kernels) {
+std::unique_ptr<compute::Backend> make_cpu_backend(int threads, const KernelChoice& kernels) {
   return std::make_unique<CpuBackend>(threads, kernels);
 }
 

@@ -7,11 +7,20 @@
 
 namespace cputrain::cpu {
 
+/// What may compute convolutions, besides direct algorithms.
+struct KernelChoice {
+  bool winograd = false;    ///< rounding is about ten times that of direct convolution
+  bool skip_zeros = false;  ///< of activations and gradients, exactly
+  bool bf16 = false;        ///< of factors rounded to 16-bit brain floats; sums are floats
+  /// Training programs try what is allowed and take the quickest; else a rule decides, so that the
+  /// same command gives the same bits every time.
+  bool measure = false;
+};
+
 /// The backend for x86 CPUs: oneDNN's convolutions and matrix products and our own kernels on
 /// OpenMP threads, 32-bit floats. Throws Error(usage) where this build has no oneDNN; compile()
 /// does where the machine lacks what `kernels` ask for.
-std::unique_ptr<compute::Backend> make_cpu_backend(int threads,
-                                                   const compute::KernelChoice& kernels);
+std::unique_ptr<compute::Backend> make_cpu_backend(int threads, const KernelChoice& kernels);
 
 bool cpu_backend_available();
 /// Whether the backend and this machine have --precision bf16.

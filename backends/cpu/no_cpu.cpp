@@ -4,7 +4,7 @@
 
 namespace cputrain::cpu {
 
-std::unique_ptr<compute::Backend> make_cpu_backend(int, const compute::KernelChoice&) {
+std::unique_ptr<compute::Backend> make_cpu_backend(int, const KernelChoice&) {
   fail(ExitCode::usage,
        "this build has no cpu backend (it was configured with -DCPUTRAIN_ONEDNN=OFF); build with "
        "-DCPUTRAIN_ONEDNN=ON or use --backend reference");

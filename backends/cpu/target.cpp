@@ -12,8 +12,7 @@ namespace {
 
 class CpuTarget final : public compute::Target {
  public:
-  CpuTarget(const compute::CompileOptions& options, int threads,
-            const compute::KernelChoice& kernels)
+  CpuTarget(const compute::CompileOptions& options, int threads, const KernelChoice& kernels)
       : node_(options.node), threads_(threads), kernels_(kernels), dnnl_(make_dnnl_context()) {}
 
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
@@ -41,14 +40,14 @@ class CpuTarget final : public compute::Target {
  private:
   comm::Communicator* node_;
   int threads_;
-  compute::KernelChoice kernels_;
+  KernelChoice kernels_;
   DnnlContext dnnl_;
 };
 
 }  // namespace
 
 std::unique_ptr<compute::Target> make_target(const compute::CompileOptions& options, int threads,
-                                             const compute::KernelChoice& kernels) {
+                                             const KernelChoice& kernels) {
   return std::make_unique<CpuTarget>(options, threads, kernels);
 }
 

@@ -21,8 +21,8 @@ namespace {
 simulation::SimulationResult simulated(const simulation::SimulationJob& job) {
   simulation::SimulationResult result;
   try {
-    const auto flags =
-        cli::parse_command_line(job.arguments, {}, {.backends = {{kSimulated, {"float", "bf16"}}}});
+    const auto flags = cli::parse_command_line(
+        job.arguments, {}, {.backends = {{kSimulated, {Precision::f32, Precision::bf16}}}});
     return run_simulated_cell(job, std::get<cli::Config>(flags));
   } catch (const Error& error) {
     result.failure = error.what();

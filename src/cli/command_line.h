@@ -41,7 +41,7 @@ struct CommandLineChoices {
     return names;
   }
   /// Those that can compute so, built or not.
-  std::vector<std::string> backends_with(const std::string& precision) const {
+  std::vector<std::string> backends_with(Precision precision) const {
     std::vector<std::string> names;
     for (const job::BackendChoice& backend : backends) {
       if (std::ranges::count(backend.precisions, precision) > 0) names.push_back(backend.name);

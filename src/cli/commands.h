@@ -15,7 +15,7 @@ int run_export(const Config&, const job::Services&);
 int run_sweep(const Config&, const job::Services&);
 int run_report(const Config&, const job::Services&);
 int run_info(const Config&, const job::Services&);
-int run_selftest(const Config&, const job::Services&, const selftest::FindOwnCases&);
+int run_selftest(const Config&, const job::Services&, const selftest::FindOwn&);
 int run_simulate(const Config&, const job::Services&, const simulation::Simulator&);
 int run_bench_input(const Config&, const job::Services&);
 int run_bench_kernels(const Config&, const job::Services&);

@@ -27,7 +27,7 @@ struct Config : job::TrainingFlags {
   std::size_t images = 200;                                            ///< of `data synth`
   std::string format = "jpeg";                                         ///< of `data synth`
   std::string onnx, safetensors, model_file, export_layout = "keras";  ///< of `export`
-  std::vector<std::string> precisions;                                 ///< of `selftest`
+  std::vector<Precision> precisions;                                   ///< of `selftest`
   bool precision_given = false;                                        ///< of `selftest`
   std::string end_with;                                                ///< of `train`
   std::string confusion;                                               ///< of `eval`

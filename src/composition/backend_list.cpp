@@ -1,5 +1,8 @@
 #include "composition/backend_list.h"
 
+#include <algorithm>
+#include <variant>
+
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cuda/cuda_backend.h"
 #include "backends/reference/reference_backend.h"
@@ -7,32 +10,76 @@
 namespace cputrain::composition {
 namespace {
 
+constexpr const char *kNoWinograd = "no-winograd", *kNoSkipZeros = "no-skip-zeros",
+                     *kNoGraph = "no-graph";
+
+std::unique_ptr<compute::Backend> make_cpu(const job::BackendRequest& request) {
+  return cpu::make_cpu_backend(request.threads,
+                               {.winograd = !request.options.contains(kNoWinograd),
+                                .skip_zeros = !request.options.contains(kNoSkipZeros),
+                                .bf16 = request.precision == Precision::bf16,
+                                .measure = !request.reproducible});
+}
+
+/// Winograd's algorithm is for these, and rounds what exact cases need.
+bool has_plain_3x3(const selftest::LayerCase& c) {
+  return !c.exact && std::ranges::any_of(c.graph.nodes(), [](const model::Graph::Node& node) {
+    const auto* layer = std::get_if<model::Convolution>(&node.layer);
+    return layer && layer->kernel == 3 && layer->stride == 1;
+  });
+}
+/// Zeros come from these.
+bool has_zeros(const selftest::LayerCase& c) { return c.exact; }
+
+ListedBackend cpu_backend() {
+  return {.choice = {.name = "cpu",
+                     // On a CPU `exact` is what `float` is there.
+                     .precisions = {Precision::f32, Precision::exact, Precision::bf16},
+                     .built = cpu::cpu_backend_available(),
+                     .options = {{kNoWinograd,
+                                  "compute 3x3 convolutions directly, which is slower and rounds "
+                                  "less"},
+                                 {kNoSkipZeros,
+                                  "compute with zeros of activations and gradients, too"}}},
+          .make = make_cpu,
+          .own = {.ways = {{"", {kNoWinograd, kNoSkipZeros}},
+                           {"Winograd", {kNoSkipZeros}, 1e-4, has_plain_3x3},
+                           {"zeros skipped", {kNoWinograd}, 1e-5, has_zeros}}}};
+}
+
+/// bf16 is for comparisons with a backend that rounds: here nothing but the factors is rounded.
+std::unique_ptr<compute::Backend> make_reference(const job::BackendRequest& request) {
+  if (request.precision != Precision::bf16) {
+    return reference::make_reference_backend(dtype_of(request.precision));
+  }
+  return reference::make_reference_backend(DType::f64, reference::Factors::bf16);
+}
+
 ListedBackend cuda_backend() {
   const bool built = cuda::cuda_plugin_built();
   std::string lack;
   if (!built) lack = compute::no_device_text("cuda", cuda::cuda_devices());
-  return {{"cuda", {"exact"}, built, lack},
-          [](const job::BackendRequest& request) {
-            return cuda::make_cuda_backend(request.device, request.ranks_on_device, true);
-          },
-          cuda::cuda_devices,
-          cuda::run_kernel_cases};
+  return {.choice = {.name = "cuda",
+                     .precisions = {Precision::exact},
+                     .built = built,
+                     .lack = lack,
+                     .options = {{kNoGraph,
+                                  "enqueue each kernel of a step by itself, not as a CUDA graph; "
+                                  "for finding mistakes"}}},
+          .make =
+              [](const job::BackendRequest& request) {
+                return cuda::make_cuda_backend(request.device, request.ranks_on_device,
+                                               !request.options.contains(kNoGraph));
+              },
+          .devices = cuda::cuda_devices,
+          .own = {.cases = cuda::run_kernel_cases}};
 }
 
 }  // namespace
 
 std::vector<ListedBackend> backend_list() {
-  // On a CPU `exact` is what `float` is there.
-  return {{{"cpu", {"float", "exact", "bf16"}, cpu::cpu_backend_available()},
-           [](const job::BackendRequest& request) {
-             return cpu::make_cpu_backend(request.threads, request.kernels);
-           }},
-          {{"reference", {"float", "exact", "double"}},
-           [](const job::BackendRequest& request) {
-             return reference::make_reference_backend(
-                 request.precision,
-                 request.kernels.bf16 ? reference::Factors::bf16 : reference::Factors::as_they_are);
-           }},
+  return {cpu_backend(),
+          {{"reference", {Precision::f32, Precision::exact, Precision::f64}}, make_reference},
           cuda_backend()};
 }
 

@@ -15,7 +15,7 @@ struct ListedBackend {
   std::function<std::unique_ptr<compute::Backend>(const job::BackendRequest&)> make;
   /// Of a backend that computes on devices: those that are here.
   std::function<compute::DeviceList()> devices{};
-  selftest::OwnCases own_cases{};
+  selftest::Own own{};
 };
 
 /// The one list of backends: all that the program knows, those that this build lacks included, the

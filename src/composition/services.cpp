@@ -35,6 +35,13 @@ std::unique_ptr<compute::Backend> make_backend(const job::BackendRequest& reques
     fail(ExitCode::usage, fmt::format("--backend {}: there is no such backend; use {}",
                                       request.name, join(backend_names(), " or ")));
   }
+  for (const std::string& option : request.options) {
+    const auto& known = named->choice.options;
+    if (std::ranges::find(known, option, &job::BackendOption::word) != known.end()) continue;
+    fail(ExitCode::usage, fmt::format("--backend {}: it has no option {} (which would change "
+                                      "nothing); leave it out",
+                                      request.name, printable(option)));
+  }
   return named->make(request);
 }
 
@@ -81,9 +88,9 @@ job::Services make_services(const placement::Launcher& launcher, system::SignalW
           .signals = &signals};
 }
 
-selftest::OwnCases own_cases_of(const std::string& backend) {
+selftest::Own own_of(const std::string& backend) {
   for (const ListedBackend& listed : backend_list()) {
-    if (listed.choice.name == backend) return listed.own_cases;
+    if (listed.choice.name == backend) return listed.own;
   }
   return {};
 }

@@ -11,7 +11,7 @@ namespace cputrain::composition {
 /// place that knows concrete types. The services borrow both arguments.
 job::Services make_services(const placement::Launcher&, system::SignalWatch&);
 
-/// What `selftest` runs of the backend of this name beside the cases of all; empty: nothing.
-selftest::OwnCases own_cases_of(const std::string& backend);
+/// What `selftest` knows of the backend of this name.
+selftest::Own own_of(const std::string& backend);
 
 }  // namespace cputrain::composition

@@ -41,16 +41,6 @@ struct CompileOptions {
   bool times_layers = false;
 };
 
-/// Which algorithms a backend may compute convolutions with, besides direct ones.
-struct KernelChoice {
-  bool winograd = false;    ///< rounding is about ten times that of direct convolution
-  bool skip_zeros = false;  ///< of activations and gradients, exactly
-  bool bf16 = false;        ///< of factors rounded to 16-bit brain floats; sums are floats
-  /// Training programs try what is allowed and take the quickest; else a rule decides, so that the
-  /// same command gives the same bits every time.
-  bool measure = false;
-};
-
 /// Makes the arenas once the backend knows how many elements its layout takes.
 using ArenaSource = std::function<Arenas(const ParameterLayout&)>;
 

@@ -135,7 +135,7 @@ nlohmann::ordered_json training_identity(const TrainingJob& job) {
     identity[kFirstWeights] = weights_text(plan.spec.flags);
   }
   identity[kBackend] = job.session().backend->name();
-  identity[kPrecision] = plan.spec.flags.precision;
+  identity[kPrecision] = word_of(plan.spec.flags.precision);
   identity[kEnd] = to_json(end_of(plan.spec));
   if (plan.spec.flags.safety.save_best) identity[kEnd][kSaveBest] = true;
   return identity;

@@ -15,27 +15,6 @@
 namespace cputrain::selftest {
 namespace {
 
-/// One way to compute: a precision, and algorithms that may be used.
-struct Way {
-  std::string name;  ///< stands behind the names of its cases
-  compute::KernelChoice kernels;
-  double limit;
-  bool (*concerns)(const LayerCase&);
-  /// Convolutions multiply rounded numbers: what that moves is allowed, and it turns answers.
-  bool rounds = false;
-};
-
-bool any_case(const LayerCase&) { return true; }
-/// Winograd's algorithm is for these, and rounds what exact cases need.
-bool has_plain_3x3(const LayerCase& c) {
-  return !c.exact && std::ranges::any_of(c.graph.nodes(), [](const model::Graph::Node& node) {
-    const auto* layer = std::get_if<model::Convolution>(&node.layer);
-    return layer && layer->kernel == 3 && layer->stride == 1;
-  });
-}
-/// Zeros come from these.
-bool has_zeros(const LayerCase& c) { return c.exact; }
-
 /// What rounding to bf16's 8 bits moves a number by: 2^-8 of it at most, 2^-9 on average. A tensor
 /// of few numbers is moved by less now and then, by chance.
 constexpr double kRounding = 0x1p-9;
@@ -43,16 +22,20 @@ constexpr double kRounding = 0x1p-9;
 /// falls on the other side of a tie, other numbers are rounded.
 constexpr double kOtherRoundings = 3;
 
-std::vector<Way> ways_of(const std::string& precision) {
-  if (precision == "bf16") return {{precision, {.bf16 = true}, 1e-5, any_case, true}};
-  if (precision == "double") return {{precision, {}, 1e-12, any_case}};
-  return {{precision, {}, 1e-5, any_case},
-          {precision + ", Winograd", {.winograd = true}, 1e-4, has_plain_3x3},
-          {precision + ", zeros skipped", {.skip_zeros = true}, 1e-5, has_zeros}};
+/// With names of their own.
+std::vector<Way> ways_in(Precision precision, std::vector<Way> ways) {
+  if (precision == Precision::bf16 || precision == Precision::f64) ways.resize(1);
+  if (precision == Precision::f64) ways.front().limit = 1e-12;
+  for (Way& way : ways) {
+    way.name = fmt::format("{}{}{}", word_of(precision), way.name.empty() ? "" : ", ", way.name);
+  }
+  return ways;
 }
 
 struct OpenWay {
   Way way;
+  /// Convolutions multiply rounded numbers: what that moves is allowed, and it turns answers.
+  bool rounds;
   std::unique_ptr<compute::Backend> backend;
 };
 
@@ -67,19 +50,19 @@ class OpenWays {
  public:
   OpenWays(const Request& request, const LayerCase& trial, const Results& results)
       : request_(request), results_(results) {
-    for (const std::string& precision : request.precisions) {
-      for (const Way& way : ways_of(precision)) open(precision, way, trial);
+    for (const Precision precision : request.precisions) {
+      for (const Way& way : ways_in(precision, request.own.ways)) open(precision, way, trial);
     }
   }
 
   const std::vector<OpenWay>& open() const { return open_; }
 
  private:
-  void open(const std::string& precision, const Way& way, const LayerCase& trial) {
+  void open(Precision precision, const Way& way, const LayerCase& trial) {
     std::unique_ptr<compute::Backend> backend;
     std::string refusal;
     try {
-      backend = request_.make(precision, way.kernels);
+      backend = request_.make(precision, way.options);
       if (!seen_.insert({backend->facts().kernels, backend->dtype()}).second) return;
       refusal = refusal_of(trial, *backend);
     } catch (const Error& error) {
@@ -89,7 +72,7 @@ class OpenWays {
       results_.done(failed_case(name, error));
     }
     if (!refusal.empty()) return refuse(way, refusal);
-    if (backend) open_.push_back({way, std::move(backend)});
+    if (backend) open_.push_back({way, precision == Precision::bf16, std::move(backend)});
   }
 
   void refuse(const Way& way, const std::string& why) const {
@@ -149,14 +132,14 @@ compute::CasePlan with_rounded_factors(const compute::CasePlan& plan, const Laye
 std::variant<LeftOut, compute::SelftestCase> try_layer(const LayerCase& c, const OpenWay& open,
                                                        const std::string& name, Expected& expected,
                                                        const Request& request) {
-  const auto& [way, backend] = open;
+  const auto& [way, rounds, backend] = open;
   try {
     const std::string refusal = refusal_of(c, *backend);
     if (!refusal.empty()) return LeftOut{c.name, refusal};
     compute::CasePlan plan = plan_of(c, request.seed, way.limit, *backend, *request.reference);
     plan.expect = [&expected] { return expected.get(); };
     plan.name = name;
-    if (way.rounds) plan = with_rounded_factors(plan, c, request);
+    if (rounds) plan = with_rounded_factors(plan, c, request);
     return compute::run_case(plan);
   } catch (const Error& error) {
     return failed_case(name, error);
@@ -184,7 +167,7 @@ void run_plan(const compute::CasePlan& plan, const Results& results) {
 /// Cases of kernels come from the backend; where it can make no more of them, that is one.
 void run_own_cases(const Request& request, const Results& results) {
   try {
-    request.own_cases(request.device, request.seed,
+    request.own.cases(request.device, request.seed,
                       [&](const compute::CasePlan& plan) { run_plan(plan, results); });
   } catch (const Error& error) {
     const std::string name = "further cases of kernels";
@@ -198,7 +181,7 @@ void run_own_cases(const Request& request, const Results& results) {
 void run(const Request& request, const Results& results) {
   const std::vector<LayerCase> layers = layer_cases(request.seed);
   const OpenWays ways(request, layers.front(), results);
-  if (request.own_cases) run_own_cases(request, results);
+  if (request.own.cases) run_own_cases(request, results);
   for (const LayerCase& c : layers) run_layer(c, request, ways, results);
   if (ways.open().empty()) return;
   compute::Backend& first = *ways.open().front().backend;

@@ -3,37 +3,50 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "compute/backend.h"
 #include "compute/selftest_case.h"
+#include "core/precision.h"
+#include "selftest/layer_cases.h"
 
 /// `selftest`: what a backend computes, case by case, beside plain loops in double, each case
-/// twice. The cases here know the contracts of compute/ alone, so every backend has them; a plugin
-/// adds cases of its kernels (OwnCases).
+/// twice. The cases here know the contracts of compute/ alone, so every backend has them; it may
+/// add cases of its kernels (Own).
 namespace cputrain::selftest {
 
-/// The backend that is tested, in a precision and with kernels to choose from. Error(usage) where
-/// it has none such.
-using MakeBackend = std::function<std::unique_ptr<compute::Backend>(const std::string& precision,
-                                                                    const compute::KernelChoice&)>;
+/// One way to compute: the backend's options, and what they are tested with.
+struct Way {
+  std::string name{};  ///< stands behind that of the precision
+  std::set<std::string> options{};
+  double limit = 1e-5;
+  std::function<bool(const LayerCase&)> concerns = [](const LayerCase&) { return true; };
+};
 
-/// Cases that a backend brings along, of its kernels.
-using OwnCases = std::function<void(int device, std::uint64_t seed, const compute::SelftestSink&)>;
-/// Those of a backend by name; empty where it has none.
-using FindOwnCases = std::function<OwnCases(const std::string& backend)>;
+/// What a backend brings along.
+struct Own {
+  std::vector<Way> ways = {Way{}};  ///< the plainest first: the only one in double and bf16
+  /// Cases of its kernels.
+  std::function<void(int device, std::uint64_t seed, const compute::SelftestSink&)> cases{};
+};
+using FindOwn = std::function<Own(const std::string& backend)>;
+
+/// The backend that is tested. Error(usage) where it has no such precision.
+using MakeBackend = std::function<std::unique_ptr<compute::Backend>(
+    Precision, const std::set<std::string>& options)>;
 
 struct Request {
-  std::vector<std::string> precisions;  ///< as --precision has them
-  bool all_must_be = false;             ///< a precision that is not here is an error
+  std::vector<Precision> precisions;
+  bool all_must_be = false;  ///< a precision that is not here is an error
   std::uint64_t seed = 0;
   MakeBackend make;
   compute::Backend* reference = nullptr;  ///< in double
   /// The same with factors of convolutions that are rounded to bf16. For that precision alone.
   compute::Backend* rounding_reference = nullptr;
-  OwnCases own_cases{};
-  int device = 0;  ///< of the backend's, for these
+  Own own{};
+  int device = 0;  ///< of the backend's, for its own cases
 };
 
 /// What was not tested: a layer or a precision that the backend lacks.

@@ -32,12 +32,9 @@ constexpr std::size_t kImages = 1280;
 std::unique_ptr<compute::Backend> backend_with(int threads, const job::TrainingFlags& flags,
                                                const job::Services& services) {
   return services.make_backend({.name = flags.backend,
-                                .precision = DType::f32,
+                                .precision = flags.precision,
                                 .threads = threads,
-                                .kernels = {.winograd = flags.winograd,
-                                            .skip_zeros = flags.skip_zeros,
-                                            .bf16 = flags.precision == "bf16",
-                                            .measure = true}});
+                                .options = flags.options_of(flags.backend)});
 }
 
 /// What may compute the network, and the update rule.

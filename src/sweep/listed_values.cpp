@@ -15,7 +15,7 @@ namespace cputrain::sweep {
 void set_value(job::TrainingFlags& flags, std::string_view flag, const std::string& value) {
   if (value == cells::kOwnDefault) return;
   if (flag == "precision") {
-    flags.precision = value;
+    flags.precision = parse_precision(value);
   } else if (flag == "allreduce") {
     flags.allreduce = comm::parse_allreduce(value);
   } else if (flag == "compress") {
@@ -75,7 +75,7 @@ std::string common_precision(const cells::SweepGrid& grid, const Precisions& pre
       return std::ranges::find(here->second, precision) == here->second.end();
     });
   }
-  const std::string usual = job::TrainingFlags{}.precision;
+  const std::string_view usual = word_of(job::TrainingFlags{}.precision);
   if (first || std::ranges::find(common, usual) != common.end()) return "";
   if (!common.empty()) return common.front();
   fail(ExitCode::usage,

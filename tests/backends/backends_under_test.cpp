@@ -26,7 +26,7 @@ std::vector<BackendUnderTest> backends_under_test() {
       {"cpu_winograd", [] { return cpu::make_cpu_backend(1, {.winograd = true}); }, 1e-4});
   list.push_back({"cpu_winograd_3_threads",
                   [] { return cpu::make_cpu_backend(3, {.winograd = true}); }, 1e-4});
-  const compute::KernelChoice skipping{.skip_zeros = true},
+  const cpu::KernelChoice skipping{.skip_zeros = true},
       all{.winograd = true, .skip_zeros = true, .measure = true};
   list.push_back({"cpu_skips_zeros", [=] { return cpu::make_cpu_backend(1, skipping); }, 1e-5});
   list.push_back(

@@ -12,7 +12,8 @@ namespace {
 
 TEST(CommandLine, VersionIsThatOfTheProjectAndOfTheBuild) {
   const auto parsed = parse_command_line(
-      {"--version"}, {}, {.backends = {{"cpu", {"float"}}}, .build = "commit 0a1b2c3, Debug"});
+      {"--version"}, {},
+      {.backends = {{"cpu", {Precision::f32}}}, .build = "commit 0a1b2c3, Debug"});
   EXPECT_EQ(std::get<HelpText>(parsed).text,
             "cputrain " CPUTRAIN_PROJECT_VERSION " (commit 0a1b2c3, Debug)\n");
 }
@@ -217,8 +218,9 @@ TEST(CommandLine, ReadsRecipes) {
 
 /// A build without the first of the backends that there are: another one is then the default.
 TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
+  using enum Precision;
   const CommandLineChoices choices{
-      {{"cpu", {"float", "bf16"}, false}, {"quick", {"float"}}, {"slow", {"float", "double"}}}};
+      {{"cpu", {f32, bf16}, false}, {"quick", {f32}}, {"slow", {f32, f64}}}};
   const auto accepted = [&](const std::vector<std::string>& words) {
     return std::get<Config>(parse(words, {}, choices));
   };
@@ -226,7 +228,7 @@ TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
     return refusal(words, {}, choices);
   };
   EXPECT_EQ(accepted({}).backend, "quick");
-  EXPECT_EQ(accepted({"--backend", "slow", "--precision", "double"}).precision, "double");
+  EXPECT_EQ(accepted({"--backend", "slow", "--precision", "double"}).precision, f64);
   EXPECT_EQ(refused({"--backend", "cpu"}), "--backend cpu: must be one of quick, slow");
   EXPECT_EQ(refused({"--precision", "double"}), "--precision double needs --backend slow");
   EXPECT_EQ(refused({"--precision", "bf16"}),
@@ -245,7 +247,8 @@ TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
 
 /// A backend that lacks the standard precision says so once, whoever asked for that precision.
 TEST(CommandLine, ABackendWithoutTheStandardPrecisionSaysWhichItHas) {
-  const CommandLineChoices choices{{{"cpu", {"float", "exact"}}, {"cuda", {"exact"}}}};
+  using enum Precision;
+  const CommandLineChoices choices{{{"cpu", {f32, exact}}, {"cuda", {exact}}}};
   EXPECT_EQ(
       std::get<Config>(parse({"--backend", "cuda", "--precision", "exact"}, {}, choices)).backend,
       "cuda");
@@ -260,8 +263,9 @@ TEST(CommandLine, ABackendWithoutTheStandardPrecisionSaysWhichItHas) {
 }
 
 TEST(CommandLine, ASweepTakesListsOfWhatATrainingTakesOneOf) {
+  using enum Precision;
   const CommandLineChoices choices{
-      {{"cpu", {"float", "exact", "bf16"}}, {"cuda", {"exact"}}, {"slow", {"float", "double"}}}};
+      {{"cpu", {f32, exact, bf16}}, {"cuda", {exact}}, {"slow", {f32, f64}}}};
   const auto sweep = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "sweep");
     return std::get<Config>(parse(words, {}, choices)).sweep;
@@ -300,15 +304,27 @@ TEST(CommandLine, ASweepTakesListsOfWhatATrainingTakesOneOf) {
 
 TEST(CommandLine, ABuildSaysWhatItLacksToWhoAsksForIt) {
   const CommandLineChoices choices{
-      {{"cpu", {"float"}}, {"cuda", {"float"}, false, "--backend cuda: no nvcc; install it"}}};
+      {{"cpu", {Precision::f32}},
+       {"cuda", {Precision::f32}, false, "--backend cuda: no nvcc; install it"}}};
   EXPECT_EQ(refusal({"--backend", "cuda"}, {}, choices), "--backend cuda: no nvcc; install it");
   EXPECT_EQ(refusal({"--backend", "vector"}, {}, choices),
             "--backend vector: must be one of cpu, cuda");
 }
 
+TEST(CommandLine, OptionsOfABackendAreFlagsWithoutAValue) {
+  const CommandLineChoices choices{
+      {{"quick", {Precision::f32}, true, "", {{"no-tricks", "compute plainly"}}},
+       {"slow", {Precision::f32}}}};
+  const Config config = std::get<Config>(parse({"--no_tricks"}, {}, choices));
+  EXPECT_EQ(config.options_of("quick"), std::set<std::string>{"no-tricks"});
+  EXPECT_TRUE(config.options_of("slow").empty());
+  const std::string help = std::get<HelpText>(parse({"train", "--help-all"}, {}, choices)).text;
+  EXPECT_NE(help.find("compute plainly"), std::string::npos) << help;
+}
+
 TEST(CommandLine, RemembersWhatWasGiven) {
-  const Config config = config_of({"--batch", "8", "--no-winograd"});
-  EXPECT_FALSE(config.winograd);
+  const Config config = config_of({"--batch", "8", "--nesterov"});
+  EXPECT_TRUE(config.nesterov);
   EXPECT_EQ(config.given.size(), 2u);
 }
 

@@ -19,8 +19,9 @@
 namespace cputrain::cli {
 namespace {
 
-const CommandLineChoices kChoices{
-    {{"cpu", {"float", "bf16"}}, {"reference", {"float", "double"}}, {"cuda", {"exact"}}}};
+const CommandLineChoices kChoices{{{"cpu", {Precision::f32, Precision::bf16}},
+                                   {"reference", {Precision::f32, Precision::f64}},
+                                   {"cuda", {Precision::exact}}}};
 
 std::string message_of(const std::vector<std::string>& words) {
   try {
@@ -276,7 +277,8 @@ TEST(Hints, ValuesOfOtherFrameworks) {
   EXPECT_NE(message_of({"--backend", "gpu"}).find("did you mean cuda?"), std::string::npos);
   EXPECT_NE(message_of({"sweep", "--backend", "gpu"}).find("did you mean cuda?"),
             std::string::npos);
-  EXPECT_NE(message_of({"--precision", "fp32"}).find("did you mean float?"), std::string::npos);
+  EXPECT_EQ(message_of({"--precision", "fp32"}),
+            "--precision fp32: must be one of float, bf16, exact, double; did you mean float?");
   EXPECT_NE(message_of({"--backend", "cpuu"}).find("did you mean cpu?"), std::string::npos);
   for (const auto& [flag, value, says] :
        std::vector<std::tuple<std::string, std::string, std::string>>{

@@ -15,7 +15,7 @@ namespace cputrain::cli {
 using Variables = Environment;
 
 inline const CommandLineChoices kUsual{
-    {{"cpu", {"float", "bf16"}}, {"reference", {"float", "double"}}}};
+    {{"cpu", {Precision::f32, Precision::bf16}}, {"reference", {Precision::f32, Precision::f64}}}};
 
 inline std::variant<Config, HelpText> parse(const std::vector<std::string>& words,
                                             const Variables& variables = {},

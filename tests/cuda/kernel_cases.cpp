@@ -11,7 +11,7 @@ int main() {
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
   bool failed = false;
   try {
-    composition::own_cases_of("cuda")(0, 0, [&](const compute::CasePlan& plan) {
+    composition::own_of("cuda").cases(0, 0, [&](const compute::CasePlan& plan) {
       const compute::SelftestCase c = compute::run_case(plan);
       cases.push_back(
           {{"name", c.name}, {"passed", c.passed()}, {"repeats", c.repeats}, {"wrong", c.wrong}});

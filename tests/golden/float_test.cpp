@@ -49,7 +49,7 @@ class FloatError : public ::testing::TestWithParam<std::string> {
 /// A way to compute, and how many times PyTorch's error is allowed.
 struct Contender {
   std::string name;
-  compute::KernelChoice kernels;
+  cpu::KernelChoice kernels;
   double loss_tolerance, times;
   std::unique_ptr<compute::Backend> backend{};
   std::unique_ptr<Replica> replica{};

@@ -18,7 +18,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-const cli::CommandLineChoices kChoices{{{"reference", {"float", "double"}}}};
+const cli::CommandLineChoices kChoices{
+    {{"reference", {Precision::f32, Precision::f64}},
+     {"cpu", {Precision::f32}, false, "", {{"no-winograd", ""}, {"no-skip-zeros", ""}}}}};
 
 /// A flag that makes another training: the words of one, of the other, and what differs then. Paths
 /// are in the test's folder.

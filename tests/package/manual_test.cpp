@@ -12,8 +12,9 @@
 namespace cputrain::cli {
 namespace {
 
-const CommandLineChoices kChoices{
-    {{"cpu", {"float", "bf16"}}, {"reference", {"float", "double"}}, {"cuda", {"exact"}}}};
+const CommandLineChoices kChoices{{{"cpu", {Precision::f32, Precision::bf16}},
+                                   {"reference", {Precision::f32, Precision::f64}},
+                                   {"cuda", {Precision::exact}}}};
 
 /// The text from one mark on, up to the next one.
 std::string between(const std::string& text, const std::string& begin, const std::string& end) {

@@ -1,5 +1,6 @@
 #include "selftest/selftest.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -143,14 +144,15 @@ std::function<void(const compute::SelftestCase&)> into(Found& found) {
 }
 
 template <class Backend>
-Found found_of(std::uint64_t seed = 0, const std::string& precision = "float") {
+Found found_of(std::uint64_t seed = 0, Precision precision = Precision::f32) {
   Found found;
   const References references;
   run({.precisions = {precision},
        .seed = seed,
        .make =
-           [](const std::string&, const compute::KernelChoice& kernels) {
-             return std::make_unique<Backend>(kernels.bf16 ? Factors::bf16 : Factors::as_they_are);
+           [](Precision asked, const std::set<std::string>&) {
+             return std::make_unique<Backend>(asked == Precision::bf16 ? Factors::bf16
+                                                                       : Factors::as_they_are);
            },
        .reference = references.exact.get(),
        .rounding_reference = references.rounding.get()},
@@ -172,11 +174,11 @@ Found found_with_arrays() {
 }
 
 TEST(Selftest, PassesWhateverTheSeed) {
-  for (const std::string precision : {"float", "bf16"}) {
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
     for (const std::uint64_t seed : {0, 1, 77}) {
       const Found found = found_of<Mistaken>(seed, precision);
       EXPECT_TRUE(found.failed.empty())
-          << *found.failed.begin() << ", " << precision << ", seed " << seed;
+          << *found.failed.begin() << ", " << word_of(precision) << ", seed " << seed;
       EXPECT_TRUE(found.left_out.empty());
       EXPECT_GT(found.passed.size(), 50u);
     }
@@ -186,7 +188,7 @@ TEST(Selftest, PassesWhateverTheSeed) {
 TEST(Selftest, FindsMistakesInPrograms) {
   EXPECT_TRUE(found_of<DropsNothing>().failed_alone("dropout"));
   EXPECT_TRUE(found_of<HasNoRelu>().failed_alone("relu"));
-  EXPECT_TRUE(found_of<HasNoRelu>(0, "bf16").failed_alone("relu"));
+  EXPECT_TRUE(found_of<HasNoRelu>(0, Precision::bf16).failed_alone("relu"));
 }
 
 TEST(Selftest, FindsMistakesWithArrays) {
@@ -198,13 +200,13 @@ TEST(Selftest, FindsMistakesWithArrays) {
 
 TEST(Selftest, ADeviceThatBreaksFailsTheCasesBehind) {
   const std::size_t all = found_of<Mistaken>().passed.size();
-  for (const std::string precision : {"float", "bf16"}) {
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
     for (const int calls : {1, 8}) {
       Breaks::calls_left = calls;
       const Found found = found_of<Breaks>(0, precision);
-      EXPECT_GT(found.failed.size(), all / 2) << precision << ", " << calls;
+      EXPECT_GT(found.failed.size(), all / 2) << word_of(precision) << ", " << calls;
       const auto of_layers = [&](const std::string& name) {
-        return name.ends_with(" (" + precision + ")");
+        return name.ends_with(fmt::format(" ({})", word_of(precision)));
       };
       EXPECT_EQ(std::ranges::none_of(found.passed, of_layers), calls == 1);
       EXPECT_TRUE(found.left_out.empty());
@@ -217,9 +219,10 @@ TEST(Selftest, ADeviceThatBreaksFailsTheCasesBehind) {
 TEST(Selftest, ADeviceThatCannotBeOpenedIsAFailedCase) {
   Found found;
   const References references;
-  run({.precisions = {"double"},
-       .make = [](const std::string&, const compute::KernelChoice&)
-           -> std::unique_ptr<compute::Backend> { fail(ExitCode::internal, "no answer"); },
+  run({.precisions = {Precision::f64},
+       .make = [](Precision, const std::set<std::string>&) -> std::unique_ptr<compute::Backend> {
+         fail(ExitCode::internal, "no answer");
+       },
        .reference = references.exact.get()},
       {.done = into(found), .left_out = [](const LeftOut&) {}});
   EXPECT_EQ(found.failed, (std::set<std::string>{"first network (double)"}));
@@ -237,11 +240,11 @@ TEST(Selftest, CasesOfKernelsThatCannotBeMadeAreAFailedCase) {
   run({.precisions = {},
        .make = {},
        .reference = references.exact.get(),
-       .own_cases =
-           [&](int, std::uint64_t, const compute::SelftestSink& sink) {
-             sink({"a kernel", 0, [&](int) { return number(); }, number});
-             fail(ExitCode::internal, "an illegal address");
-           }},
+       .own = {.cases =
+                   [&](int, std::uint64_t, const compute::SelftestSink& sink) {
+                     sink({"a kernel", 0, [&](int) { return number(); }, number});
+                     fail(ExitCode::internal, "an illegal address");
+                   }}},
       {.done = [&](const compute::SelftestCase& c) { done.push_back(c); },
        .left_out = [](const LeftOut&) {},
        .begins = [&](const std::string& name) { begun.push_back(name); }});

@@ -19,13 +19,13 @@ std::optional<std::size_t> room() {
 }  // namespace
 
 std::vector<ListedBackend> backend_list() {
-  return {{{"locked", {"float", "double"}},
+  return {{{"locked", {Precision::f32, Precision::f64}},
            [](const job::BackendRequest& request) {
              return testing::make_locked_backend(
-                 reference::make_reference_backend(request.precision), room());
+                 reference::make_reference_backend(dtype_of(request.precision)), room());
            }},
-          {{"reference", {"float", "double"}}, [](const job::BackendRequest& request) {
-             return reference::make_reference_backend(request.precision);
+          {{"reference", {Precision::f32, Precision::f64}}, [](const job::BackendRequest& request) {
+             return reference::make_reference_backend(dtype_of(request.precision));
            }}};
 }
 

@@ -38,7 +38,8 @@ TEST(ListedValuesTest, EveryListedFlagIsOneOfATraining) {
   EXPECT_EQ(comm::to_text(flags.allreduce), "ring");
   EXPECT_EQ(exchange::to_text(flags.compress), "powersgd:2");
   EXPECT_EQ(flags.lr, 0.25);
-  EXPECT_EQ(flags.precision, "exact");
+  EXPECT_EQ(flags.precision, Precision::exact);
+  EXPECT_THROW(set_value(flags, "precision", "fp32"), Error);
   set_value(flags, "lr", std::string(cells::kOwnDefault));  // leaves it
   EXPECT_EQ(flags.lr, 0.25);
 }

@@ -22,9 +22,8 @@ std::optional<compute::Factors> factors_of(const Planning& planning, std::size_t
 
 }  // namespace
 
-DenseOp::DenseOp(const Planning& planning, int op, const model::Graph::Node& node,
-                 const Source& src, const Activation& dst, std::size_t first_parameter,
-                 bool zeros_are_dead)
+DenseLayerOp::DenseLayerOp(const Planning& planning, int op, const model::Graph::Node& node,
+                           const Source& src, const Activation& dst, std::size_t first_parameter)
     : Op(node.name, {}, static_cast<double>(src.layout.shape.size()) * dst.layout.shape.channels),
       src_(src),
       dst_(dst),
@@ -32,36 +31,54 @@ DenseOp::DenseOp(const Planning& planning, int op, const model::Graph::Node& nod
       in_(src.layout.size()),
       out_(dst.layout.size()),
       bias_(std::get<model::Dense>(node.layer).bias),
-      learns_(planning.training() && !node.frozen),
-      product_({in_, out_, static_cast<std::size_t>(planning.largest()), in_}, zeros_are_dead) {
-  if (learns_) factors_ = factors_of(planning, in_, out_);
+      learns_(planning.training() && !node.frozen) {
   planning.use_forward(op, src, dst);
   planning.use_backward(op, src, dst);
-  if (learns_) planning.memory.use(src.value, planning.backward_time(op));
-  time_.algorithm = product_.algorithm();
-  kept_block_ = planning.memory.add(product_.kept_bytes(), planning.forward_time(op));
-  if (dst.wants_diff) planning.memory.use(kept_block_, planning.backward_time(op));
-  forward_block_ = planning.memory.add(product_.forward_bytes(), planning.forward_time(op));
 }
 
-std::vector<std::unique_ptr<compute::ParameterFormat>> DenseOp::formats() const {
+std::vector<std::unique_ptr<compute::ParameterFormat>> DenseLayerOp::formats() const {
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
   formats.push_back(make_rows_format(src_.layout, out_, factors_));
   if (bias_) formats.push_back(make_vector_format(out_));
   return formats;
 }
 
-void DenseOp::bind(const Bindings& bindings) {
+void DenseLayerOp::bind(const Bindings& bindings) {
   src_data_ = bindings.value(src_);
   dst_data_ = bindings.value(dst_);
+  src_diff_ = bindings.diff(src_);
+  dst_diff_ = bindings.diff(dst_);
   weights_ = bindings.weights(first_parameter_);
   if (bias_) bias_data_ = bindings.weights(first_parameter_ + 1);
-  product_.use(bindings.at<std::byte>(kept_block_), bindings.at<std::byte>(forward_block_));
-  dst_diff_ = bindings.diff(dst_);
-  src_diff_ = bindings.diff(src_);
   if (!learns_) return;
   weights_sum_ = bindings.gradients(first_parameter_);
   if (bias_) bias_sum_ = bindings.gradients(first_parameter_ + 1);
+}
+
+void DenseLayerOp::write_bias_gradient(std::size_t images, bool overwrite) {
+  if (!bias_) return;
+  if (overwrite) std::fill_n(bias_sum_, out_, 0.0f);
+  for (std::size_t n = 0; n < images; ++n) kernels::add(dst_diff_ + n * out_, bias_sum_, out_);
+}
+
+DenseOp::DenseOp(const Planning& planning, int op, const model::Graph::Node& node,
+                 const Source& src, const Activation& dst, std::size_t first_parameter,
+                 bool zeros_are_dead)
+    : DenseLayerOp(planning, op, node, src, dst, first_parameter),
+      product_({in_, out_, static_cast<std::size_t>(planning.largest()), in_}, zeros_are_dead) {
+  if (learns_) {
+    factors_ = factors_of(planning, in_, out_);
+    planning.memory.use(src.value, planning.backward_time(op));
+  }
+  time_.algorithm = product_.algorithm();
+  kept_block_ = planning.memory.add(product_.kept_bytes(), planning.forward_time(op));
+  if (dst.wants_diff) planning.memory.use(kept_block_, planning.backward_time(op));
+  forward_block_ = planning.memory.add(product_.forward_bytes(), planning.forward_time(op));
+}
+
+void DenseOp::bind(const Bindings& bindings) {
+  DenseLayerOp::bind(bindings);
+  product_.use(bindings.at<std::byte>(kept_block_), bindings.at<std::byte>(forward_block_));
 }
 
 void DenseOp::forward(const Execution& execution) {
@@ -86,18 +103,13 @@ void DenseOp::write_weight_gradients(std::size_t images, bool overwrite) {
   std::copy_n(dst_diff_, images * out_, weights_sum_ + in_ * factors_->images);
 }
 
-void DenseOp::add_bias_gradient(std::size_t images, bool overwrite) {
-  if (overwrite) std::fill_n(bias_sum_, out_, 0.0f);
-  for (std::size_t n = 0; n < images; ++n) kernels::add(dst_diff_ + n * out_, bias_sum_, out_);
-}
-
 void DenseOp::backward(const Execution& execution) {
   const auto images = static_cast<std::size_t>(execution.images);
   const bool overwrite = execution.accumulate == compute::Accumulate::overwrite;
   if (learns_) {
     const TimeSpan span(time_.backward_weights);
     write_weight_gradients(images, overwrite);
-    if (bias_) add_bias_gradient(images, overwrite);
+    write_bias_gradient(images, overwrite);
   }
   if (!src_diff_) return;
   const TimeSpan span(time_.backward_data);

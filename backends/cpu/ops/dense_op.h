@@ -5,33 +5,44 @@
 
 namespace cputrain::cpu {
 
-/// Matrix product with the weights and a bias. The arena holds weights (in, out) with rows in the
-/// order in which the source lies in memory, so that a blocked one needs no reordering; rows of
-/// channels that only fill a block are zero.
-class DenseOp final : public Op {
+/// Matrix product with the weights and a bias, whoever computes it. The arena holds weights
+/// (in, out) with rows in the order in which the source lies in memory, so that a blocked one needs
+/// no reordering; rows of channels that only fill a block are zero.
+class DenseLayerOp : public Op {
+ public:
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
+  void bind(const Bindings&) override;
+
+ protected:
+  DenseLayerOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
+               const Activation& dst, std::size_t first_parameter);
+  void write_bias_gradient(std::size_t images, bool overwrite);
+
+  Source src_;
+  Activation dst_;
+  std::size_t first_parameter_, in_, out_;  ///< in_ counts the filling
+  bool bias_, learns_;
+  std::optional<compute::Factors> factors_;  ///< where the gradient of the weights is left as such
+  float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
+  float *weights_ = nullptr, *weights_sum_ = nullptr, *bias_data_ = nullptr, *bias_sum_ = nullptr;
+};
+
+/// By this rank alone.
+class DenseOp final : public DenseLayerOp {
  public:
   /// `zeros_are_dead`: the source's, as for DenseProduct.
   DenseOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
           const Activation& dst, std::size_t first_parameter, bool zeros_are_dead = false);
 
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
  private:
   void write_weight_gradients(std::size_t images, bool overwrite);
-  void add_bias_gradient(std::size_t images, bool overwrite);
 
-  Source src_;
-  Activation dst_;
-  std::size_t first_parameter_, in_, out_;  ///< in_ counts the filling
-  bool bias_, learns_;
   DenseProduct product_;
-  std::optional<compute::Factors> factors_;  ///< where the gradient of the weights is left as such
   compute::MemoryPlan::Block kept_block_{}, forward_block_{};
-  float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
-  float *weights_ = nullptr, *weights_sum_ = nullptr, *bias_data_ = nullptr, *bias_sum_ = nullptr;
 };
 
 }  // namespace cputrain::cpu

@@ -10,17 +10,8 @@ namespace cputrain::cpu {
 
 ReluOp::ReluOp(const Planning& planning, int op, const model::Graph::Node& node,
                const Activation& activation)
-    : Op(node.name, "in place"), activation_(activation) {
-  planning.memory.use(activation.value, planning.forward_time(op));
-  if (activation.wants_diff) {
-    planning.memory.use(activation.value, planning.backward_time(op));
-    planning.memory.use(activation.diff, planning.backward_time(op));
-  }
-}
-
-void ReluOp::bind(const Bindings& bindings) {
-  value_ = bindings.value(activation_);
-  diff_ = bindings.diff(activation_);
+    : InPlaceOp(planning, op, activation, node.name, "in place") {
+  if (activation.wants_diff) planning.memory.use(activation.value, planning.backward_time(op));
 }
 
 void ReluOp::forward(const Execution& execution) {
@@ -41,25 +32,19 @@ void ReluOp::backward(const Execution& execution) {
 
 DropoutOp::DropoutOp(const Planning& planning, int op, const model::Graph::Node& node,
                      const Activation& activation)
-    : Op(node.name, "in place"),
-      activation_(activation),
+    : InPlaceOp(planning, op, activation, node.name, "in place"),
       rate_(std::get<model::Dropout>(node.layer).rate),
       scale_(rate_ < 1 ? 1 / (1 - rate_) : 0),
       layer_(static_cast<std::uint32_t>(node.origin)) {
-  planning.memory.use(activation.value, planning.forward_time(op));
   if (planning.training()) {
     kept_block_ =
         planning.memory.add(activation.count(planning.largest()), planning.forward_time(op));
   }
-  if (activation.wants_diff) {
-    planning.memory.use(kept_block_, planning.backward_time(op));
-    planning.memory.use(activation.diff, planning.backward_time(op));
-  }
+  if (activation.wants_diff) planning.memory.use(kept_block_, planning.backward_time(op));
 }
 
 void DropoutOp::bind(const Bindings& bindings) {
-  value_ = bindings.value(activation_);
-  diff_ = bindings.diff(activation_);
+  InPlaceOp::bind(bindings);
   kept_ = bindings.at<std::uint8_t>(kept_block_);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/dnnl_primitives.h"
 #include "backends/cpu/parameter_formats.h"
 #include "compute/executor/op.h"
@@ -16,7 +17,7 @@ using compute::Source;
 struct CpuPlanning {
   const DnnlContext& dnnl;
   int threads;
-  compute::KernelChoice kernels;
+  KernelChoice kernels;
 };
 struct Planning : compute::Planning, CpuPlanning {};
 

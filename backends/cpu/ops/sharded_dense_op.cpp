@@ -43,29 +43,15 @@ comm::Communicator& ranks_of(const Planning& planning) {
 ShardedDenseOp::ShardedDenseOp(const Planning& planning, int op, const model::Graph::Node& node,
                                const Source& src, const Activation& dst,
                                std::size_t first_parameter, bool zeros_are_dead)
-    : Op(node.name, {}, static_cast<double>(src.layout.shape.size()) * dst.layout.shape.channels),
-      src_(src),
-      dst_(dst),
-      first_parameter_(first_parameter),
-      in_(src.layout.size()),
-      out_(dst.layout.size()),
-      bias_(std::get<model::Dense>(node.layer).bias),
+    : DenseLayerOp(planning, op, node, src, dst, first_parameter),
       zeros_are_dead_(zeros_are_dead),
       most_images_(static_cast<std::size_t>(planning.largest())),
       node_(ranks_of(planning)) {
   assert(!node.frozen);
-  planning.use_forward(op, src, dst);
-  planning.use_backward(op, src, dst);
-}
-
-std::vector<std::unique_ptr<compute::ParameterFormat>> ShardedDenseOp::formats() const {
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
-  formats.push_back(make_rows_format(src_.layout, out_));
-  if (bias_) formats.push_back(make_vector_format(out_));
-  return formats;
 }
 
 void ShardedDenseOp::bind(const Bindings& bindings) {
+  DenseLayerOp::bind(bindings);
   comm::NodeMemory& memory = node_.node_memory();
   layer_ = std::make_unique<exchange::SharedLayer>(
       memory, node_.node_barrier(), exchange::SharedLayer::Size{in_, out_, most_images_},
@@ -83,15 +69,8 @@ void ShardedDenseOp::bind(const Bindings& bindings) {
   for_forward_.resize(product_->forward_bytes());
   product_->use(kept_.data(), for_forward_.data());
   time_.algorithm = std::string(product_->algorithm()) + ", sharded over the node's ranks";
-  src_data_ = bindings.value(src_);
-  dst_data_ = bindings.value(dst_);
-  weights_ = bindings.weights(first_parameter_) + shard_.begin;
-  if (bias_) bias_data_ = bindings.weights(first_parameter_ + 1);
-  if (!dst_.wants_diff) return;
-  dst_diff_ = bindings.diff(dst_);
-  src_diff_ = bindings.diff(src_);
-  weights_sum_ = bindings.gradients(first_parameter_) + shard_.begin;
-  if (bias_) bias_sum_ = bindings.gradients(first_parameter_ + 1);
+  weights_ += shard_.begin;
+  if (learns_) weights_sum_ += shard_.begin;
 }
 
 void ShardedDenseOp::multiply_together(int images) {
@@ -130,7 +109,7 @@ void ShardedDenseOp::add_partial_sums() {
 }
 
 void ShardedDenseOp::go_back(compute::Accumulate accumulate) {
-  if (!dst_.wants_diff) return;
+  if (!learns_) return;
   const Range own = layer_->rows();
   {
     const WorkSpan span(*layer_, time_.backward_weights);
@@ -152,12 +131,7 @@ void ShardedDenseOp::go_back(compute::Accumulate accumulate) {
 void ShardedDenseOp::write_weights_gradient(compute::Accumulate accumulate) {
   const bool overwrite = accumulate == compute::Accumulate::overwrite;
   const Range own = layer_->rows();
-  if (bias_) {
-    if (overwrite) std::fill_n(bias_sum_, out_, 0.0f);
-    for (std::size_t n = 0; n < own.size(); ++n) {
-      kernels::add(dst_diff_ + n * out_, bias_sum_, out_);
-    }
-  }
+  write_bias_gradient(own.size(), overwrite);
   if (rows() == 0) return;
   if (layer_->images() == 0) {
     if (overwrite) std::fill_n(weights_sum_, shard_.size(), 0.0f);

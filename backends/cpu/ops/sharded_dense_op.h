@@ -3,22 +3,20 @@
 #include <memory>
 #include <optional>
 
-#include "backends/cpu/kernels/dense_product.h"
-#include "backends/cpu/ops/op.h"
+#include "backends/cpu/ops/dense_op.h"
 #include "exchange/shared_layer.h"
 
 namespace cputrain::cpu {
 
 /// A dense layer that the ranks of a node compute together, in the rounds of SharedLayer: each
-/// multiplies its columns of all images with its rows of the weights, whose layout is DenseOp's.
+/// multiplies its columns of all images with its rows of the weights.
 /// The bias is each rank's own affair, and its gradient is reduced like that of other layers.
-class ShardedDenseOp final : public Op {
+class ShardedDenseOp final : public DenseLayerOp {
  public:
   /// `zeros_are_dead`: the source's, as for DenseProduct.
   ShardedDenseOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
                  const Activation& dst, std::size_t first_parameter, bool zeros_are_dead = false);
 
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution& execution) override { multiply_together(execution.images); }
   void forward_of_nothing(const Execution&) override { multiply_together(0); }
@@ -38,10 +36,7 @@ class ShardedDenseOp final : public Op {
   std::size_t first_row() const { return shard_.begin / out_; }
   std::size_t rows() const { return shard_.size() / out_; }
 
-  Source src_;
-  Activation dst_;
-  std::size_t first_parameter_, in_, out_;  ///< in_ counts the filling
-  bool bias_, zeros_are_dead_;
+  bool zeros_are_dead_;
   std::size_t most_images_;
   comm::Communicator& node_;
   std::unique_ptr<exchange::SharedLayer> layer_;
@@ -49,8 +44,6 @@ class ShardedDenseOp final : public Op {
   std::vector<bool> has_rows_;                 ///< by rank: small layers leave some without
   std::optional<DenseProduct> product_;        ///< of own rows
   std::vector<std::byte> kept_, for_forward_;  ///< its memory
-  float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
-  float *weights_ = nullptr, *weights_sum_ = nullptr, *bias_data_ = nullptr, *bias_sum_ = nullptr;
 };
 
 }  // namespace cputrain::cpu

@@ -6,16 +6,8 @@ namespace cputrain::cuda {
 
 ReluOp::ReluOp(const Planning& planning, int op, const model::Graph::Node& node,
                const Activation& activation)
-    : DeviceOp(planning, node.name, "in place"), activation_(activation) {
-  planning.memory.use(activation.value, planning.forward_time(op));
-  if (!activation.wants_diff) return;
-  planning.memory.use(activation.value, planning.backward_time(op));
-  planning.memory.use(activation.diff, planning.backward_time(op));
-}
-
-void ReluOp::bind(const Bindings& bindings) {
-  value_ = bindings.value(activation_);
-  diff_ = bindings.diff(activation_);
+    : InPlaceOp(planning, op, activation, planning, node.name, "in place") {
+  if (activation.wants_diff) planning.memory.use(activation.value, planning.backward_time(op));
 }
 
 void ReluOp::forward(const Execution& execution) {
@@ -32,19 +24,10 @@ void ReluOp::backward(const Execution& execution) {
 
 DropoutOp::DropoutOp(const Planning& planning, int op, const model::Graph::Node& node,
                      const Activation& activation)
-    : DeviceOp(planning, node.name, "drawn by counter, in place"),
-      activation_(activation),
+    : InPlaceOp(planning, op, activation, planning, node.name, "drawn by counter, in place"),
       rate_(std::get<model::Dropout>(node.layer).rate),
       layer_(static_cast<std::uint32_t>(node.origin)),
-      facts_(planning.facts) {
-  planning.memory.use(activation.value, planning.forward_time(op));
-  if (activation.wants_diff) planning.memory.use(activation.diff, planning.backward_time(op));
-}
-
-void DropoutOp::bind(const Bindings& bindings) {
-  value_ = bindings.value(activation_);
-  diff_ = bindings.diff(activation_);
-}
+      facts_(planning.facts) {}
 
 void DropoutOp::forward(const Execution& execution) {
   if (execution.pass.phase != compute::Phase::train || rate_ == 0) return;

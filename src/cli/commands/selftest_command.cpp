@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -111,14 +112,14 @@ class Report {
 };
 
 selftest::MakeBackend maker_of(const job::Session& session) {
-  return [&session](const std::string& precision, const compute::KernelChoice& kernels) {
-    return session.services.make_backend(
-        {.name = session.backend->name(),
-         .precision = precision == "double" ? DType::f64 : DType::f32,
-         .threads = session.threads,
-         .kernels = kernels,
-         .device = session.device.device,
-         .ranks_on_device = session.device.ranks});
+  return [&session](Precision precision, const std::set<std::string>& options) {
+    return session.services.make_backend({.name = session.backend->name(),
+                                          .precision = precision,
+                                          .threads = session.threads,
+                                          .reproducible = true,
+                                          .options = options,
+                                          .device = session.device.device,
+                                          .ranks_on_device = session.device.ranks});
   };
 }
 
@@ -141,15 +142,14 @@ Json result_json(const job::Session& session, const std::string& device, std::ui
 }  // namespace
 
 int run_selftest(const Config& config, const job::Services& services,
-                 const selftest::FindOwnCases& own_cases_of) {
+                 const selftest::FindOwn& own_of) {
   const job::Session session = job::start_session(config, services);
   check_alone(session);
   for (const std::string& warning : session.plan.warnings) job::warn(session, warning);
   check_writable(config.json);
   const std::string device = device_of(session);  // a device that broke may have no name
-  const auto reference = services.make_backend({.name = "reference", .precision = DType::f64});
-  const auto rounding = services.make_backend(
-      {.name = "reference", .precision = DType::f64, .kernels = {.bf16 = true}});
+  const auto reference = services.make_backend({.name = "reference", .precision = Precision::f64});
+  const auto rounding = services.make_backend({.name = "reference", .precision = Precision::bf16});
   const std::uint64_t seed = config.seed.value_or(0);
   Report report(config.json != "-");
   if (config.json != "-") {
@@ -164,7 +164,7 @@ int run_selftest(const Config& config, const job::Services& services,
                  .make = maker_of(session),
                  .reference = reference.get(),
                  .rounding_reference = rounding.get(),
-                 .own_cases = own_cases_of(session.backend->name()),
+                 .own = own_of(session.backend->name()),
                  .device = session.device.device},
                 {.done = [&](const compute::SelftestCase& result) { report.add(result); },
                  .left_out = [&](const selftest::LeftOut& what) { report.leave_out(what); },

@@ -87,7 +87,7 @@ void add_kernel_bench_flags(Flags& f, Config& c, const CommandLineChoices& choic
   f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
   add_processor_flags(f, c, choices);
   f.whole("io-threads", c.io_threads, 1, 4096, "threads that decode images [as --threads]");
-  add_kernel_choice_flags(f, c);
+  add_backend_options(f, c, choices);
   f.group("Output");
   f.text("json", c.json, "FILE",
          "write the result as JSON (-: to standard output, and nothing else there)");

@@ -101,8 +101,8 @@ void check_usual_precision(const Config& config, const CommandLineChoices& choic
          fmt::format("--backend {0}: it computes in {1} so far, not in {2}, which holds without "
                      "--precision (numbers would differ from what was asked for); add --precision "
                      "{1}, or use --backend {3}",
-                     backend.name, join(backend.precisions, " or "), config.precision,
-                     choices.backend_names().front()));
+                     backend.name, join(words_of(backend.precisions), " or "),
+                     word_of(config.precision), choices.backend_names().front()));
   }
 }
 
@@ -139,8 +139,9 @@ void check_precision(Config& config, const CommandLineChoices& choices) {
   check_usual_precision(config, choices, config.backend);
   const bool built = std::ranges::any_of(
       able, [&](const auto& name) { return std::ranges::find(here, name) != here.end(); });
-  fail(ExitCode::usage, fmt::format("--precision {} needs --backend {}{}", config.precision,
-                                    join(able, " or "), built ? "" : ", in a build that has it"));
+  fail(ExitCode::usage,
+       fmt::format("--precision {} needs --backend {}{}", word_of(config.precision),
+                   join(able, " or "), built ? "" : ", in a build that has it"));
 }
 
 /// What can be gone on from, and gone back to. A checkpoint's own run is gone on with where no

@@ -180,15 +180,16 @@ void add_training_flags(Flags& f, Config& c) {
 }
 
 void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices,
-                        const std::string& usual = "float") {
-  const std::vector<std::string> names{"float", "bf16", "exact", "double"};
+                        std::string_view usual = word_of(Precision::f32)) {
+  const std::vector<std::string> names = precision_words();
   add_listed_flag(
       f, c,
       {"precision", join(names, "|"),
        "number format of products. bf16: 16-bit brain floats in convolutions where that is "
        "faster (CPUs with AVX512-BF16). exact: 32-bit floats on GPUs, too, the only one of them "
        "so far. double: " +
-           join(choices.backends_with("double"), " or ") + " backend only [" + usual + "]",
+           fmt::format("{} backend only [{}]", join(choices.backends_with(Precision::f64), " or "),
+                       usual),
        [names](const std::string& name) {
          Flags::check_choice("precision", name, names);
          return name;
@@ -212,7 +213,7 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.whole("io-threads", c.io_threads, 1, 4096,
           "threads for images [as --threads to decode them, 1 in 8 of these to change them during "
           "steps]");
-  add_kernel_choice_flags(f, c);
+  add_backend_options(f, c, choices);
   if (computes_gradients(c)) add_exchange_flags(f, c);
 }
 
@@ -313,7 +314,7 @@ void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
 }
 
 void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices,
-                         const std::string& usual_precision) {
+                         std::string_view usual_precision) {
   f.group("Machine");
   f.choice("backend", choices.known_backends(),
            "what computes; cuda is for GPUs [" + choices.backend_names().front() + "]",
@@ -329,10 +330,10 @@ void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices,
   add_bind_flag(f, c);
 }
 
-void add_kernel_choice_flags(Flags& f, Config& c) {
-  f.no("winograd", c.winograd,
-       "compute 3x3 convolutions directly, which is slower and rounds less");
-  f.no("skip-zeros", c.skip_zeros, "compute with zeros of activations and gradients, too");
+void add_backend_options(Flags& f, Config& c, const CommandLineChoices& choices) {
+  for (const job::BackendChoice& backend : choices.backends) {
+    for (const auto& [word, help] : backend.options) f.word(word, c.options[backend.name], help);
+  }
 }
 
 void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {

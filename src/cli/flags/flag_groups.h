@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "cli/command_line.h"
 #include "cli/config.h"
@@ -19,11 +20,11 @@ void add_data_flags(Flags&, Config&);
 void add_augment_flag(Flags&, Config&, const std::string& standard);
 /// `usual_precision`: what holds without --precision.
 void add_processor_flags(Flags&, Config&, const CommandLineChoices&,
-                         const std::string& usual_precision = "float");
+                         std::string_view usual_precision = word_of(Precision::f32));
 /// --timeline and --log-format.
 void add_log_flags(Flags&, Config&);
-/// Which convolutions a backend may use.
-void add_kernel_choice_flags(Flags&, Config&);
+/// Those that mean something to one backend alone.
+void add_backend_options(Flags&, Config&, const CommandLineChoices&);
 /// How gradients are summed over ranks.
 void add_exchange_flags(Flags&, Config&);
 /// Checkpoints, resuming, numbers that are none.

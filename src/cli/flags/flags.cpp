@@ -146,7 +146,8 @@ void Flags::parsed(const std::string& name, const std::string& meta, const std::
     try {
       set(text);
     } catch (const Error& error) {
-      fail(error.code(), error.what() + hint_for_form(name, text, entry(name).choices));
+      const std::string what = error.what(), hint = hint_for_form(name, text, entry(name).choices);
+      fail(error.code(), what.ends_with(hint) ? what : what + hint);
     }
   });
 }
@@ -156,9 +157,9 @@ void Flags::yes(const std::string& name, bool& target, const std::string& help) 
   add_switch(name, [&target] { target = true; });
 }
 
-void Flags::no(const std::string& name, bool& target, const std::string& help) {
-  record("no-" + name, "", help);
-  add_switch("no-" + name, [&target] { target = false; });
+void Flags::word(const std::string& name, std::set<std::string>& words, const std::string& help) {
+  record(name, "", help);
+  add_switch(name, [name, &words] { words.insert(name); });
 }
 
 void Flags::yes_or_no(const std::string& name, std::optional<bool>& target,

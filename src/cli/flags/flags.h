@@ -74,8 +74,8 @@ class Flags {
               std::function<void(const std::string&)> set);
 
   void yes(const std::string& name, bool& target, const std::string& help);
-  /// --no-NAME
-  void no(const std::string& name, bool& target, const std::string& help);
+  /// A flag without a value that puts its name among the words.
+  void word(const std::string& name, std::set<std::string>& words, const std::string& help);
   /// --NAME and --no-NAME, for what a recipe may turn on or off; `help` says what NAME means.
   void yes_or_no(const std::string& name, std::optional<bool>& target, const std::string& help);
 

@@ -110,10 +110,6 @@ std::string reason_without_checkpoints(const Config& config) {
               "without checkpoints, which --checkpoint-every 0 turns off");
 }
 
-std::string reason_of_kernels(const Config& config) {
-  return when(config.backend != "cpu", "for a --backend other than cpu");
-}
-
 std::string reason_of_data_command(const Config&) {
   return "in this command, which computes nothing";
 }
@@ -140,8 +136,6 @@ constexpr Row kRows[] = {
                    "for synthetic images, which are made in their size");
      }},
     {"train,bench,sweep,eval", "exif", reason_of_exif},
-    {kComputes, "no-winograd", reason_of_kernels},
-    {kComputes, "no-skip-zeros", reason_of_kernels},
     {"eval", "limit-train",
      [](const Config&) { return std::string("in eval, which learns nothing"); }},
     {"predict", "top",
@@ -150,8 +144,6 @@ constexpr Row kRows[] = {
      }},
     {"data", "backend", reason_of_data_command},
     {"data", "precision", reason_of_data_command},
-    {"data", "no-winograd", reason_of_data_command},
-    {"data", "no-skip-zeros", reason_of_data_command},
 };
 
 /// What depends on ranks, data and network.
@@ -204,11 +196,23 @@ bool is_among(std::string_view commands, const std::string& command) {
   return all.find("," + command + ",") != std::string::npos;
 }
 
+/// Where the flag is an option of one backend.
+std::string reason_of_option(const Config& config, const std::string& flag) {
+  for (const auto& [backend, options] : config.options) {
+    if (!options.contains(flag)) continue;
+    if (config.command == "data") return reason_of_data_command(config);
+    if (!is_among(kComputes, config.command) || backend == config.backend) continue;
+    return "for a --backend other than " + backend;
+  }
+  return "";
+}
+
 std::string reason_of(const Config& config, const job::TrainingJob* job, const std::string& flag) {
   for (const Row& row : kRows) {
     if (row.flag != flag || !is_among(row.commands, config.command)) continue;
     if (std::string reason = row.reason(config); !reason.empty()) return reason;
   }
+  if (std::string reason = reason_of_option(config, flag); !reason.empty()) return reason;
   for (const RowInJob& row : kRowsInJob) {
     if (job && row.flag == flag) {
       if (std::string reason = row.reason(*job); !reason.empty()) return reason;

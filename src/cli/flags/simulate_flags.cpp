@@ -64,8 +64,9 @@ void add_simulate_flags(Flags& f, Config& c) {
            "algorithm that sums gradients, as in train [shm on one node, on several hierarchical "
            "with the quickest algorithm]",
            [&c](const std::string& text) { c.allreduce = comm::parse_allreduce(text); });
-  f.choice("precision", {"float", "bf16"}, "number format of products, as in train [float]",
-           [&c](const std::string& name) { c.precision = name; });
+  f.choice("precision", words_of({Precision::f32, Precision::bf16}),
+           "number format of products, as in train [float]",
+           [&c](const std::string& name) { c.precision = parse_precision(name); });
   f.group("Measurement");
   f.whole("steps", c.steps, 1, 1'000'000, "simulated steps, scaled to an epoch [2]");
   f.whole("repeat", c.repeat, 1, 1000, "simulations of each cell with other disturbances [3]");

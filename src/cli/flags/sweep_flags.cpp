@@ -190,7 +190,7 @@ sweep::SweepRequest sweep_request(const Config& config) {
 void settle_precisions(Config& config, const CommandLineChoices& choices) {
   sweep::SweepRequest& sweep = config.sweep;
   for (const job::BackendChoice& backend : choices.backends) {
-    if (backend.built) sweep.precisions[backend.name] = backend.precisions;
+    if (backend.built) sweep.precisions[backend.name] = words_of(backend.precisions);
   }
   const auto asked = sweep.grid.listed.find("precision");
   if (asked == sweep.grid.listed.end()) return;
@@ -198,13 +198,12 @@ void settle_precisions(Config& config, const CommandLineChoices& choices) {
     return value == cells::kOwnDefault || std::ranges::find(precisions, value) != precisions.end();
   };
   for (const std::string& value : asked->second) {
-    const std::vector<std::string> able = choices.backends_with(value);
     const auto serves = [&](const std::string& backend) {
       return !sweep.precisions.contains(backend) || can(sweep.precisions.at(backend), value);
     };
     if (std::ranges::any_of(sweep.grid.backends, serves)) continue;
-    fail(ExitCode::usage,
-         fmt::format("--precision {} needs --backend {}", value, join(able, " or ")));
+    fail(ExitCode::usage, fmt::format("--precision {} needs --backend {}", value,
+                                      join(choices.backends_with(parse_precision(value)), " or ")));
   }
   for (const std::string& backend : sweep.grid.backends) {
     const auto here = sweep.precisions.find(backend);

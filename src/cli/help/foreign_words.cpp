@@ -6,6 +6,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "core/precision.h"
 #include "core/text.h"
 
 namespace cputrain::cli {
@@ -163,9 +164,9 @@ struct ForeignValues {
 constexpr ForeignValues kForeignValues[] = {
     {"backend", "gpu,gpus,nvidia,cuda:0,nccl", "cuda"},
     {"backend", "onednn,dnnl,mkl,mkldnn,gloo", "cpu"},
-    {"precision", "fp32,float32,f32,single,32,tf32", "float"},
-    {"precision", "bfloat16,fp16,float16,half,16,amp,mixed", "bf16"},
-    {"precision", "fp64,float64,f64,64", "double"},
+    {"precision", "fp32,float32,f32,single,32,tf32", word_of(Precision::f32)},
+    {"precision", "bfloat16,fp16,float16,half,16,amp,mixed", word_of(Precision::bf16)},
+    {"precision", "fp64,float64,f64,64", word_of(Precision::f64)},
     {"optimizer", "adamw,adam-w", "adam",
      "use adam with --weight-decay X, which acts on the weights themselves, as in AdamW"},
     {"optimizer", "nadam,adamax,radam,amsgrad,adabelief,lion", "adam"},

@@ -53,7 +53,7 @@ class GraphWalk {
   TrackedActivation& activation(std::size_t index) { return activations_[index]; }
   /// The activation that was made last.
   TrackedActivation& newest() { return activations_.back(); }
-  /// Whether input `i` is a vector by its shape that still lies in memory as the map it was.
+  /// Whether input `i` is a vector by its shape that still lies in memory in the shape it had.
   bool reads_flattened(std::size_t i = 0) const { return flat_[node().src[i]]; }
 
   /// The only node that reads this one, if it is the next and of type L; else null.

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/devices.h"
+#include "core/precision.h"
 #include "data/pipeline.h"
 #include "model/exported_model.h"
 #include "placement/launcher.h"
@@ -22,19 +24,26 @@ namespace cputrain::job {
 
 struct BackendRequest {
   std::string name;  ///< "cpu", "reference", "cuda"
-  DType precision = DType::f32;
+  Precision precision = Precision::f32;
   int threads = 1;
-  compute::KernelChoice kernels{};
-  int device = 0;           ///< of a backend of devices: compute::Device::index
-  int ranks_on_device = 1;  ///< that share it
+  bool reproducible = false;        ///< nothing is chosen by measuring: always the same bits
+  std::set<std::string> options{};  ///< words of BackendChoice::options
+  int device = 0;                   ///< of a backend of devices: compute::Device::index
+  int ranks_on_device = 1;          ///< that share it
+};
+
+/// A flag without a value that means something to one backend alone.
+struct BackendOption {
+  std::string word, help;
 };
 
 /// A backend that --backend may name.
 struct BackendChoice {
   std::string name;
-  std::vector<std::string> precisions;  ///< that --precision may ask it for
-  bool built = true;                    ///< this build has it
-  std::string lack{};                   ///< for who asks all the same: the refusal
+  std::vector<Precision> precisions;  ///< that --precision may ask it for
+  bool built = true;                  ///< this build has it
+  std::string lack{};                 ///< for who asks all the same: the refusal
+  std::vector<BackendOption> options{};
 };
 
 /// What the build has behind the contracts (composition/services.h makes it). Jobs and commands

@@ -40,10 +40,9 @@ void check_launcher(const Session& session, const TrainingFlags& flags) {
 }
 
 /// What computes may differ between ranks no more than what is computed.
-void check_backend(const Session& session, const std::string& backend,
-                   const std::string& precision) {
+void check_backend(const Session& session, const std::string& backend, Precision precision) {
   check_agreement(session, "their backend or precision",
-                  fmt::format("--backend {} --precision {}", backend, precision));
+                  fmt::format("--backend {} --precision {}", backend, word_of(precision)));
 }
 
 /// An emulated device is for results; who measures would take its times for a GPU's.
@@ -73,12 +72,10 @@ std::string backend_for(const TrainingFlags& flags, const Services& services) {
 BackendRequest backend_request(const Session& session, const TrainingFlags& flags,
                                const std::string& backend) {
   return {.name = backend,
-          .precision = flags.precision == "double" ? DType::f64 : DType::f32,
+          .precision = flags.precision,
           .threads = session.threads,
-          .kernels = {.winograd = flags.winograd,
-                      .skip_zeros = flags.skip_zeros,
-                      .bf16 = flags.precision == "bf16",
-                      .measure = !flags.reproducible},
+          .reproducible = flags.reproducible,
+          .options = flags.options_of(backend),
           .device = session.device.device,
           .ranks_on_device = session.device.ranks};
 }

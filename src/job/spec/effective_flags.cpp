@@ -78,7 +78,7 @@ nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
   put_rule(flags, spec.optimizer);
   put_learning_rate(flags, spec);
   if (!spec.flags.backend.empty()) flags["backend"] = spec.flags.backend;
-  flags["precision"] = spec.flags.precision;
+  flags["precision"] = word_of(spec.flags.precision);
   return flags;
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "comm/allreduce_choice.h"
+#include "core/precision.h"
 #include "data/pipeline.h"
 #include "exchange/compression/compression.h"
 #include "job/spec/safety_flags.h"
@@ -65,10 +67,10 @@ struct TrainingFlags {
 
   // machine
   std::string backend;  ///< empty: the first that the build has
-  std::string precision = "float";
+  Precision precision = Precision::f32;
   std::optional<int> threads, io_threads;
   std::optional<bool> bind;
-  bool winograd = true, skip_zeros = true;
+  std::map<std::string, std::set<std::string>> options;  ///< by backend: BackendRequest::options
   double bucket_mb = 25;
   std::optional<bool> shard_dense;
   comm::AllreduceChoice allreduce;
@@ -93,6 +95,10 @@ struct TrainingFlags {
   std::vector<std::pair<std::string, std::string>> given;
   std::set<std::string> switches;  ///< those among them that have no value
 
+  std::set<std::string> options_of(const std::string& name) const {
+    const auto found = options.find(name);
+    return found == options.end() ? std::set<std::string>{} : found->second;
+  }
   double validation_share() const { return validation_split.value_or(kValidationSplit); }
   data::Exif exif_choice() const { return exif.value_or(data::Exif::apply); }
   std::string data_or_synthetic() const { return data.empty() ? "synthetic" : data; }

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/precision.h"
 #include "core/text.h"
 
 namespace cputrain::report {
@@ -170,7 +171,7 @@ std::vector<Choice> choices_of(const std::vector<RunRecord>& runs) {
     return static_cast<double>(*r.ranks) * *r.threads;
   };
   const auto backend = [](const RunRecord& r) {
-    const bool plain = r.precision.empty() || r.precision == "float";
+    const bool plain = r.precision.empty() || r.precision == word_of(Precision::f32);
     return plain ? r.backend : r.backend + (r.backend.empty() ? "" : " ") + r.precision;
   };
   const auto batch = [](const RunRecord& r) { return number_text(r.batch); };

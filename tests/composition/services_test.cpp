@@ -1,0 +1,57 @@
+// Backends as the program makes them: what a request asks for reaches the backend that it names.
+#include "composition/services.h"
+
+#include <gtest/gtest.h>
+
+#include "backends/cpu/cpu_backend.h"
+#include "core/error.h"
+
+namespace cputrain::composition {
+namespace {
+
+class Services : public ::testing::Test {
+ protected:
+  std::string kernels_of(const job::BackendRequest& request) {
+    return services_.make_backend(request)->facts().kernels;
+  }
+  bool uses(const job::BackendRequest& request, const std::string& what) {
+    return kernels_of(request).find(what) != std::string::npos;
+  }
+
+  system::SignalWatch signals_;
+  placement::Launcher launcher_;  // nobody's
+  job::Services services_ = make_services(launcher_, signals_);
+};
+
+TEST_F(Services, OptionsTakeAwayWhatTheCpuBackendMayUse) {
+  if (!cpu::cpu_backend_available()) GTEST_SKIP() << "this build has no oneDNN";
+  EXPECT_TRUE(uses({.name = "cpu"}, "Winograd"));
+  EXPECT_TRUE(uses({.name = "cpu"}, "zeros skipped"));
+  EXPECT_FALSE(uses({.name = "cpu", .options = {"no-winograd"}}, "Winograd"));
+  EXPECT_TRUE(uses({.name = "cpu", .options = {"no-winograd"}}, "zeros skipped"));
+  EXPECT_FALSE(uses({.name = "cpu", .options = {"no-skip-zeros"}}, "zeros skipped"));
+  EXPECT_FALSE(uses({.name = "cpu"}, "bf16"));
+  EXPECT_TRUE(uses({.name = "cpu", .precision = Precision::bf16}, "bf16"));
+}
+
+TEST_F(Services, PrecisionsDecideTheTypeOfArrays) {
+  for (const auto& [precision, type] : {std::pair(Precision::f32, DType::f32),
+                                        {Precision::exact, DType::f32},
+                                        {Precision::f64, DType::f64}}) {
+    EXPECT_EQ(services_.make_backend({.name = "reference", .precision = precision})->dtype(), type)
+        << word_of(precision);
+  }
+}
+
+TEST_F(Services, AnUnknownOptionIsRefusedByName) {
+  try {
+    services_.make_backend({.name = "reference", .options = {"no-winograd"}});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("no-winograd"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace cputrain::composition
