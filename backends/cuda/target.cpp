@@ -8,15 +8,6 @@
 namespace cputrain::cuda {
 namespace {
 
-class StreamPlace final : public compute::Place {
- public:
-  void record(Stream stream) { event_.record(stream); }
-  void wait() override { event_.synchronize(); }
-
- private:
-  Event event_;
-};
-
 class DeviceTarget final : public compute::Target {
  public:
   explicit DeviceTarget(const ProgramDevice& device) : device_(device) {}
@@ -27,7 +18,7 @@ class DeviceTarget final : public compute::Target {
         Planning{planning, {.multiprocessors = device_.multiprocessors, .stream = stream()}});
     largest_ = static_cast<std::size_t>(planning.largest());
     for (std::size_t i = 0; i < list.ops.size(); ++i) {
-      places_.push_back(std::make_unique<StreamPlace>());
+      places_.push_back(std::make_unique<StreamEvent>(device_.stream));
     }
     return list;
   }
@@ -63,7 +54,7 @@ class DeviceTarget final : public compute::Target {
     clear_async(values.data, values.bytes().size(), stream());
   }
 
-  compute::Place* place(std::size_t i) override {
+  compute::Event* place(std::size_t i) override {
     places_[i]->record(stream());
     return places_[i].get();
   }
@@ -76,7 +67,7 @@ class DeviceTarget final : public compute::Target {
 
   ProgramDevice device_;
   std::size_t largest_ = 0;                           ///< images of a call
-  std::vector<std::unique_ptr<StreamPlace>> places_;  ///< by operator
+  std::vector<std::unique_ptr<StreamEvent>> places_;  ///< by operator
   PinnedBlock staged_;                                ///< labels, and behind them samples
   Event copied_;                                      ///< them, to the device
   DeviceBlock of_images_;                             ///< the same on the device

@@ -82,9 +82,9 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     computed("forward", result.budget.forward);
     begin(k, FaultPhase::backward);
     const compute::Accumulate accumulate = parts.exchange.begin(k, last);
-    parts.program.backward(loss_scale, accumulate, [&](std::size_t n) {
+    parts.program.backward(loss_scale, accumulate, [&](std::size_t n, compute::Event* after) {
       parts.timeline.ended("backward");
-      parts.exchange.ready(n);
+      parts.exchange.ready(n, after);
       parts.timeline.ended("exchange");
     });
     computed("backward", result.budget.backward);

@@ -75,14 +75,15 @@ class Block final : public system::SharedBlock {
   mutable std::vector<std::byte> bytes_;
 };
 
-class NotedPlace final : public Place {
+class NotedEvent final : public Event {
  public:
-  NotedPlace(Log& log, std::size_t op) : log_(log), op_(op) {}
-  void wait() override { log_.push_back("wait " + std::to_string(op_)); }
+  explicit NotedEvent(std::size_t place) : place_(std::to_string(place)) {}
+  const std::string& place() const { return place_; }
+  void wait() override { ADD_FAILURE() << "an executor waits for no place"; }
+  void hold_up() override { ADD_FAILURE() << "an executor holds up nothing"; }
 
  private:
-  Log& log_;
-  std::size_t op_;
+  std::string place_;
 };
 
 /// The host's memory, said to be a device's.
@@ -127,10 +128,11 @@ class NotedTarget final : public Target {
   void clear(const Array& values) override {
     log_.push_back("clear " + std::to_string(values.size));
   }
-  Place* place(std::size_t i) override {
+  Event* place(std::size_t i) override {
     if (!is_device_) return nullptr;
-    places_.push_back(std::make_unique<NotedPlace>(log_, i));
-    return places_.back().get();
+    log_.push_back("place " + std::to_string(i));
+    events_.push_back(std::make_unique<NotedEvent>(i));
+    return events_.back().get();
   }
   void end_call() override { log_.emplace_back("end call"); }
   void wait() override { log_.emplace_back("wait"); }
@@ -139,7 +141,7 @@ class NotedTarget final : public Target {
   Log& log_;
   bool is_device_;
   FarMemory far_;
-  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<std::unique_ptr<Event>> events_;
 };
 
 model::Graph two_layers() {
@@ -163,10 +165,12 @@ class ExecutorTest : public testing::TestWithParam<bool> {
                   }) {}
 
   std::string b_is_final() const {
-    return "ready " + std::to_string(executor_.layout().parameters[2].range.end);
+    return "ready " + std::to_string(executor_.layout().parameters[2].range.end) +
+           (GetParam() ? " behind 2" : "");
   }
   std::string all_is_final() const {
-    return "ready " + std::to_string(executor_.layout().gradient_size);
+    return "ready " + std::to_string(executor_.layout().gradient_size) +
+           (GetParam() ? " behind 0" : "");
   }
   void train(std::size_t images) {
     const std::vector<const std::uint8_t*> pixels(images, nullptr);
@@ -174,8 +178,10 @@ class ExecutorTest : public testing::TestWithParam<bool> {
     const std::vector<std::uint32_t> samples(images);
     log_.clear();
     executor_.forward({pixels, labels, samples}, {.phase = Phase::train});
-    executor_.backward(1, Accumulate::overwrite,
-                       [&](std::size_t n) { log_.push_back("ready " + std::to_string(n)); });
+    executor_.backward(1, Accumulate::overwrite, [&](std::size_t n, Event* after) {
+      log_.push_back("ready " + std::to_string(n));
+      if (after) log_.back() += " behind " + dynamic_cast<NotedEvent&>(*after).place();
+    });
     EXPECT_EQ(executor_.tally().loss, 3);
   }
 
@@ -196,19 +202,19 @@ TEST_P(ExecutorTest, RunsOperatorsForwardAndBack) {
     expected.push_back(std::string("forward 4 ") + name);
   }
   expected.emplace_back("end call");
-  if (GetParam()) {  // everything is enqueued before anybody waits
-    for (const char* what : {"backward loss", "backward b", "backward a", "wait 2"}) {
+  if (GetParam()) {  // everything is enqueued before anybody hears of gradients
+    for (const char* what : {"backward loss", "backward b", "place 2", "backward a", "place 0"}) {
       expected.emplace_back(what);
     }
+    expected.emplace_back("end call");
     expected.push_back(b_is_final());
   } else {
     expected.emplace_back("backward loss");
     expected.emplace_back("backward b");
     expected.push_back(b_is_final());
     expected.emplace_back("backward a");
+    expected.emplace_back("end call");
   }
-  expected.emplace_back("end call");
-  expected.emplace_back("wait");
   expected.push_back(all_is_final());
   expected.emplace_back("tally of loss");
   EXPECT_EQ(log_, expected);
@@ -216,19 +222,16 @@ TEST_P(ExecutorTest, RunsOperatorsForwardAndBack) {
 
 TEST_P(ExecutorTest, WithoutImagesGradientsAreZeroAndOthersAreNotKeptWaiting) {
   train(0);
-  const Log expected{"forget loss",
-                     "no forward input",
-                     "no forward a",
-                     "no forward b",
-                     "no forward loss",
-                     "clear " + std::to_string(executor_.layout().gradient_size),
-                     "no backward loss",
-                     "no backward b",
-                     "no backward a",
-                     "end call",
-                     "wait",
-                     all_is_final(),
-                     "tally of loss"};
+  Log expected{"forget loss",      "no forward input",
+               "no forward a",     "no forward b",
+               "no forward loss",  "clear " + std::to_string(executor_.layout().gradient_size),
+               "no backward loss", "no backward b",
+               "no backward a"};
+  if (GetParam()) expected.emplace_back("place 0");
+  for (const std::string& what :
+       {std::string("end call"), all_is_final(), std::string("tally of loss")}) {
+    expected.push_back(what);
+  }
   EXPECT_EQ(log_, expected);
 }
 

@@ -151,6 +151,7 @@ std::span<const float> Executor::probabilities() {
 
 void Executor::backward(double loss_scale, Accumulate accumulate, const ReadySink& ready) {
   assert(phase_ == Phase::train && last_.pass.phase == Phase::train && arenas_.gradients.data);
+  pending_.clear();
   target_->enter([&] {
     if (last_.images == 0) {
       run_backward_of_nothing(accumulate);
@@ -160,9 +161,11 @@ void Executor::backward(double loss_scale, Accumulate accumulate, const ReadySin
       execution.accumulate = accumulate;
       run_backward(execution, ready);
     }
+    // Place 0 is nobody else's, since images have no gradient.
+    pending_.emplace_back(layout().gradient_size, target_->place(0));
     target_->end_call();
-    wait();
-    ready(layout().gradient_size);  // nothing of the pass is left
+    if (times_layers_) wait();
+    for (const auto& [gradients, place] : pending_) ready(gradients, place);
   });
 }
 
@@ -175,24 +178,20 @@ void Executor::run_backward_of_nothing(Accumulate accumulate) {
   for (std::size_t i = list_.ops.size(); i-- > 1;) list_.ops[i]->backward_of_nothing(accumulate);
 }
 
-/// On a device, all of it is enqueued before anybody waits, so that the device never does.
+/// On a device, all of it is enqueued before anybody hears of gradients, so that it goes on while
+/// they travel.
 void Executor::run_backward(const Execution& execution, const ReadySink& ready) {
   std::size_t told = 0;
-  pending_.clear();
   for (std::size_t i = list_.ops.size(); i-- > 1;) {  // images have no gradient
     list_.ops[i]->backward(execution);
     if (ready_after_[i] <= told) continue;
     told = ready_after_[i];
     if (told == layout().gradient_size) continue;  // is said at the end
-    if (Place* place = target_->place(i)) {
+    if (Event* place = target_->place(i)) {
       pending_.emplace_back(told, place);
     } else {
-      ready(told);
+      ready(told, nullptr);
     }
-  }
-  for (const auto& [gradients, place] : pending_) {
-    place->wait();
-    ready(gradients);
   }
 }
 

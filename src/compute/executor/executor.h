@@ -55,7 +55,7 @@ class Executor final : public Program {
   Arenas arenas_;
   std::vector<Range> own_gradients_;  ///< what this rank makes
   Tuner tuner_;
-  std::vector<std::pair<std::size_t, Place*>> pending_;  ///< gradients, and where they are final
+  std::vector<std::pair<std::size_t, Event*>> pending_;  ///< gradients, and where they are final
   Execution last_{};                                     ///< of the last forward pass
   int most_trained_ = 0;                                 ///< images of a training pass
 };

@@ -5,18 +5,11 @@
 #include <memory>
 #include <vector>
 
+#include "compute/event.h"
 #include "compute/executor/op.h"
 #include "system/shared_block.h"
 
 namespace cputrain::compute {
-
-/// A place in a device's queue of work.
-class Place {
- public:
-  virtual ~Place() = default;
-  /// Until the device has come there.
-  virtual void wait() = 0;
-};
 
 /// What a backend puts below the executor: its operators, and the machine that they run on. What
 /// is here by default is right where operators compute in their calls, on the host.
@@ -46,7 +39,7 @@ class Target {
   virtual void clear(const Array& values) = 0;
   /// The place behind what operators have done so far, number `i` of as many as there are
   /// operators; null where that is done already.
-  virtual Place* place([[maybe_unused]] std::size_t i) { return nullptr; }
+  virtual Event* place([[maybe_unused]] std::size_t i) { return nullptr; }
   /// A call of the program returns: who uses the arenas from now on comes behind what it enqueued.
   virtual void end_call() {}
   /// Until all that operators have enqueued is done.
