@@ -50,7 +50,8 @@ bool is_input_lost(const TrainingParts& parts, StepResult& result) {
 }
 
 /// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the
-/// last, unless its images are lost.
+/// last, unless its images are lost. On a device the parts of the budget are what it takes to
+/// enqueue passes, and backward's has the one wait, for the tally.
 void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepResult& result) {
   system::Stopwatch watch;
   const compute::Pass pass{compute::Phase::train, todo.seed, todo.step};
