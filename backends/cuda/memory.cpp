@@ -59,11 +59,54 @@ std::unique_ptr<system::SharedBlock> DeviceMemory::allocate(std::size_t bytes) {
   return block;
 }
 
-/// One piece is on its way while the one before it is copied to where it belongs.
+class DeviceMemory::Staging final : public system::SharedBlock {
+ public:
+  Staging(DeviceMemory& memory, std::size_t bytes) : memory_(memory), block_(bytes) {
+    const std::lock_guard lock(memory_.mutex_);
+    memory_.staging_.emplace(block_.data(), bytes);
+  }
+  ~Staging() override {
+    const std::lock_guard lock(memory_.mutex_);
+    memory_.staging_.erase(block_.data());
+  }
+  std::span<std::byte> bytes() const override { return {block_.data(), block_.size()}; }
+
+ private:
+  DeviceMemory& memory_;
+  PinnedBlock block_;
+};
+
+std::unique_ptr<system::SharedBlock> DeviceMemory::staging(std::size_t bytes) {
+  use_device(device_);
+  return std::make_unique<Staging>(*this, bytes);
+}
+
+bool DeviceMemory::is_staging(std::span<const std::byte> bytes) const {
+  auto block = staging_.upper_bound(bytes.data());
+  if (block == staging_.begin()) return false;
+  --block;
+  return bytes.data() + bytes.size() <= block->first + block->second;
+}
+
 void DeviceMemory::read(const void* src, std::span<std::byte> dst) {
   use_device(device_);
   const std::lock_guard lock(mutex_);
   compute_.hold_up(stream_.get());
+  fetch(src, dst);
+}
+
+void DeviceMemory::read_now(const void* src, std::span<std::byte> dst) {
+  use_device(device_);
+  const std::lock_guard lock(mutex_);
+  fetch(src, dst);
+}
+
+/// One piece is on its way while the one before it is copied to where it belongs.
+void DeviceMemory::fetch(const void* src, std::span<std::byte> dst) {
+  if (is_staging(dst)) {
+    copy_async(dst.data(), src, dst.size(), stream_.get());
+    return stream_.synchronize();
+  }
   std::size_t last_begin = 0, last_bytes = 0;
   Piece* last = nullptr;
   const auto deliver = [&] {
@@ -88,6 +131,20 @@ void DeviceMemory::write(std::span<const std::byte> src, void* dst) {
   use_device(device_);
   const std::lock_guard lock(mutex_);
   compute_.hold_up(stream_.get());
+  send(src, dst);
+}
+
+void DeviceMemory::write_now(std::span<const std::byte> src, void* dst) {
+  use_device(device_);
+  const std::lock_guard lock(mutex_);
+  send(src, dst);
+}
+
+void DeviceMemory::send(std::span<const std::byte> src, void* dst) {
+  if (is_staging(src)) {
+    copy_async(dst, src.data(), src.size(), stream_.get());
+    return stream_.synchronize();
+  }
   in_pieces(src.size(), [&](std::size_t i, std::size_t begin, std::size_t bytes) {
     Piece& piece = pieces_[i % 2];
     if (i >= 2) piece.arrived.synchronize();

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <mutex>
 
 #include "backends/cuda/device/device.h"
+#include "compute/event.h"
 #include "compute/memory.h"
 
 namespace cputrain::cuda {
@@ -27,6 +29,23 @@ class ComputeStream {
   Event finished_;
 };
 
+/// A place in a stream of the backend that has `compute`.
+class StreamEvent final : public compute::Event {
+ public:
+  explicit StreamEvent(const ComputeStream& compute) : compute_(compute) {}
+  /// Also within a capture: then each launch of the graph records it anew.
+  void record(Stream stream) {
+    is_capturing(stream) ? event_.record_in_graph(stream) : event_.record(stream);
+  }
+  void hold_up(Stream stream) const { event_.hold_up(stream); }
+  void wait() override { event_.synchronize(); }
+  void hold_up() override { hold_up(compute_.get()); }
+
+ private:
+  const ComputeStream& compute_;
+  cuda::Event event_;  // Event is its base here
+};
+
 /// A device's memory. Copies go through a stream of their own, so that what exchanges gradients
 /// need not wait for the rest of a backward pass, which is a call that has not returned yet.
 class DeviceMemory final : public compute::Memory {
@@ -37,6 +56,10 @@ class DeviceMemory final : public compute::Memory {
   std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override;
   void read(const void* src, std::span<std::byte> dst) override;
   void write(std::span<const std::byte> src, void* dst) override;
+  void read_now(const void* src, std::span<std::byte> dst) override;
+  void write_now(std::span<const std::byte> src, void* dst) override;
+  /// Pinned memory, which large copies need not be cut into pieces for.
+  std::unique_ptr<system::SharedBlock> staging(std::size_t bytes) override;
   void copy(const void* src, void* dst, std::size_t bytes) override;
   bool is_host() const override { return false; }
   std::optional<std::size_t> available() const override;
@@ -49,10 +72,18 @@ class DeviceMemory final : public compute::Memory {
     Event arrived;
   };
 
+  class Staging;
+
+  // Under the mutex, behind what the stream was held up by.
+  void fetch(const void* src, std::span<std::byte> dst);
+  void send(std::span<const std::byte> src, void* dst);
+  bool is_staging(std::span<const std::byte> bytes) const;
+
   int device_;
   int sharers_;
   const ComputeStream& compute_;
-  std::mutex mutex_;  ///< of what follows
+  std::mutex mutex_;                                 ///< of what follows
+  std::map<const std::byte*, std::size_t> staging_;  ///< bytes of blocks that were given out
   OwnedStream stream_;
   Piece pieces_[2];
 };

@@ -11,20 +11,6 @@
 namespace cputrain::cuda {
 namespace {
 
-class StreamPlace final : public compute::Place {
- public:
-  explicit StreamPlace(Stream stream) : stream_(stream) {}
-
-  void mark() override {
-    is_capturing(stream_) ? event_.record_in_graph(stream_) : event_.record(stream_);
-  }
-  void wait() override { event_.synchronize(); }
-
- private:
-  Stream stream_;
-  Event event_;
-};
-
 /// Passes that enqueue the same work but for what is in PassFacts.
 struct PassKind {
   compute::Ways ways;
@@ -51,12 +37,12 @@ class DeviceTarget final : public compute::Target {
     captures_ = device_.captures && !planning.options.times_layers;
     on_device_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
     auto* facts = static_cast<PassFacts*>(on_device_.data());
-    compute::OpList list = cuda::make_ops(
-        graph, Planning{planning, {device_.multiprocessors, stream(), facts}});
+    compute::OpList list =
+        cuda::make_ops(graph, Planning{planning, {device_.multiprocessors, stream(), facts}});
     largest_ = static_cast<std::size_t>(planning.largest());
     image_bytes_ = graph.image().size();
     for (std::size_t i = 0; i < list.ops.size(); ++i) {
-      places_.push_back(std::make_unique<StreamPlace>(stream()));
+      places_.push_back(std::make_unique<StreamEvent>(device_.stream));
     }
     return list;
   }
@@ -114,7 +100,11 @@ class DeviceTarget final : public compute::Target {
     clear_async(values.data, values.bytes().size(), stream());
   }
 
-  compute::Place* place(std::size_t i) override { return places_[i].get(); }
+  bool mark(std::size_t i) override {
+    places_[i]->record(stream());
+    return true;
+  }
+  compute::Event* event(std::size_t i) override { return places_[i].get(); }
 
   void end_call() override { device_.stream.finish_call(); }
   void wait() override { device_.stream.synchronize(); }
@@ -125,7 +115,7 @@ class DeviceTarget final : public compute::Target {
   ProgramDevice device_;
   bool captures_ = false;
   std::size_t largest_ = 0, image_bytes_ = 0;         ///< images of a call; of one
-  std::vector<std::unique_ptr<StreamPlace>> places_;  ///< by operator
+  std::vector<std::unique_ptr<StreamEvent>> places_;  ///< by operator
   PinnedBlock staged_;                                ///< what stage() says
   Event copied_;                                      ///< it, to the device
   DeviceBlock images_;                                ///< the same on the device

@@ -288,9 +288,9 @@ void ReferenceProgram<T>::backward(double loss_scale, compute::Accumulate accumu
     const system::Stopwatch watch;
     backward_node(i, static_cast<T>(loss_scale));
     times_[i].backward_weights += watch.seconds();  // both directions run in one loop
-    if (values_[i].learns) ready(layout().parameters[values_[i].parameter].range.end);
+    if (values_[i].learns) ready(layout().parameters[values_[i].parameter].range.end, nullptr);
   }
-  ready(layout().gradient_size);
+  ready(layout().gradient_size, nullptr);
 }
 
 template <class T>

@@ -109,7 +109,7 @@ void SimProgram::backward(double, compute::Accumulate, const compute::ReadySink&
     }
   }
   finish(work);
-  ready(layout().gradient_size);
+  ready(layout().gradient_size, nullptr);
 }
 
 std::vector<std::string> SimProgram::sharded() const {

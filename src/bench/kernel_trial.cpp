@@ -30,7 +30,7 @@ void KernelTrial::round(data::BatchSource& batches) {
     program_->forward(batches.next(), {compute::Phase::train, seed_, 0});
     program_->backward(loss_scale,
                        k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add,
-                       [](std::size_t) {});
+                       [](std::size_t, compute::Event*) {});
   }
   data::require_whole(batches);
 }

@@ -26,6 +26,10 @@ class HostMemory final : public Memory {
 
 }  // namespace
 
+std::unique_ptr<system::SharedBlock> Memory::staging(std::size_t bytes) {
+  return host_memory().allocate(bytes);
+}
+
 Memory& host_memory() {
   static HostMemory memory;
   return memory;

@@ -56,9 +56,9 @@ class LeafProgram final : public Program {
                 const ReadySink& ready) override {
     assert(accumulate == Accumulate::overwrite);
     threads_->on_threads(leaves_.lanes, [&](int lane) {
-      program(lane).backward(loss_scale, Accumulate::overwrite, [](std::size_t) {});
+      program(lane).backward(loss_scale, Accumulate::overwrite, [](std::size_t, Event*) {});
     });
-    ready(layout().gradient_size);
+    ready(layout().gradient_size, nullptr);
   }
 
   void publish_statistics() override { lanes_[0]->publish_statistics(); }

@@ -28,6 +28,12 @@ class Memory {
   virtual void read(const void* src, std::span<std::byte> dst) = 0;
   /// From the host.
   virtual void write(std::span<const std::byte> src, void* dst) = 0;
+  /// The same of what nothing writes that a device is still at: they do not wait for it.
+  virtual void read_now(const void* src, std::span<std::byte> dst) { read(src, dst); }
+  virtual void write_now(std::span<const std::byte> src, void* dst) { write(src, dst); }
+  /// Memory of the host that arrays are quickest to read to and write from; this memory lasts
+  /// longer. Its contents are undefined.
+  virtual std::unique_ptr<system::SharedBlock> staging(std::size_t bytes);
   /// Between two places of this memory that do not overlap.
   virtual void copy(const void* src, void* dst, std::size_t bytes) = 0;
   /// Whether it is memory of this process, so that code of the host may use the arrays as they are

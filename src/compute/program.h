@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/event.h"
 #include "compute/layer_time.h"
 #include "compute/memory.h"
 #include "compute/stored_parameters.h"
@@ -37,8 +38,10 @@ struct Pass {
 };
 
 /// Called with n when gradients [0, n) of the arena are final and weights [0, n) will not be read
-/// again in this step. n only grows; the last call has n = ParameterLayout::gradient_size.
-using ReadySink = std::function<void(std::size_t n)>;
+/// again in this step, once a device has come to `after`; null: already. n only grows; the last
+/// call has n = ParameterLayout::gradient_size. The program's next backward pass uses its events
+/// anew, so who waits for one is done by then.
+using ReadySink = std::function<void(std::size_t n, Event* after)>;
 
 /// A graph compiled for one backend: layouts, fusion, algorithms and memory are decided; running it
 /// allocates nothing. The sizes it can run were named when it was compiled; 0 images always work.
@@ -55,6 +58,7 @@ class Program {
 
   /// Gradients of `loss_scale` times the summed loss of the last forward pass (which must have been
   /// one of Phase::train). With no images, overwrite clears the gradients and add does nothing.
+  /// A device may still be at it when it returns.
   virtual void backward(double loss_scale, Accumulate, const ReadySink& ready) = 0;
 
   /// Sums over the images of all forward passes since it was last asked, which it waits for.

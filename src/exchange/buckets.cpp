@@ -33,7 +33,7 @@ std::vector<std::size_t> bucket_ends(const compute::ParameterLayout& layout,
 
 Buckets::Buckets(std::vector<std::size_t> ends, Reduce reduce, Overlap overlap,
                  std::function<void()> on_thread_start)
-    : ends_(std::move(ends)), reduce_(std::move(reduce)), overlap_(overlap) {
+    : ends_(std::move(ends)), reduce_(std::move(reduce)), overlap_(overlap), after_(ends_.size()) {
   if (overlap_ == Overlap::none) return;
   thread_ = std::jthread([this, start = std::move(on_thread_start)](const std::stop_token& stop) {
     if (start) start();
@@ -55,31 +55,36 @@ Buckets::~Buckets() {
   if (!idle) thread_.detach();
 }
 
-void Buckets::ready(std::size_t n) {
+void Buckets::ready(std::size_t n, compute::Event* after) {
   const std::lock_guard lock(mutex_);
-  while (ready_ < ends_.size() && ends_[ready_] <= n) ++ready_;
+  for (; ready_ < ends_.size() && ends_[ready_] <= n; ++ready_) after_[ready_] = after;
   changed_.notify_all();
 }
 
-void Buckets::finish() {
+void Buckets::reduce(std::size_t i) {
+  if (compute::Event* const event = reduce_(bucket(i), after_[i])) reduced_ = event;
+}
+
+compute::Event* Buckets::finish() {
   if (overlap_ == Overlap::none) {
-    for (; done_ < ready_; ++done_) reduce_(bucket(done_));
+    for (; done_ < ready_; ++done_) reduce(done_);
   }
   std::unique_lock lock(mutex_);
   assert(ready_ == ends_.size());
   changed_.wait(lock, [&] { return done_ == ready_ || failure_; });
   if (failure_) std::rethrow_exception(failure_);
   ready_ = done_ = 0;
+  return std::exchange(reduced_, nullptr);
 }
 
 void Buckets::serve(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [&] { return done_ < ready_; })) {
-    const Range next = bucket(done_);
+    const std::size_t next = done_;
     lock.unlock();
     std::exception_ptr failure;
     try {
-      reduce_(next);
+      reduce(next);
     } catch (...) {
       failure = std::current_exception();
     }

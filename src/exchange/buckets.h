@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "compute/event.h"
 #include "core/array.h"
 
 namespace cputrain::exchange {
@@ -21,7 +22,8 @@ enum class Overlap {
 /// Reduces buckets one after the other, in one order on all ranks.
 class Buckets {
  public:
-  using Reduce = std::function<void(Range)>;
+  /// As GradientSum::enqueue().
+  using Reduce = std::function<compute::Event*(Range, compute::Event* after)>;
   /// `ends` as bucket_ends() gives them. `on_thread_start` runs first on the thread, if there is
   /// one.
   Buckets(std::vector<std::size_t> ends, Reduce reduce, Overlap overlap,
@@ -32,13 +34,15 @@ class Buckets {
 
   const std::vector<std::size_t>& ends() const { return ends_; }
   Range bucket(std::size_t i) const { return {i == 0 ? 0 : ends_[i - 1], ends_[i]}; }
-  /// Gradients [0, n) are final.
-  void ready(std::size_t n);
-  /// Returns when all buckets are reduced; ready() may then begin anew. Throws what reducing threw.
-  void finish();
+  /// Gradients [0, n) are final behind `after`; null: already.
+  void ready(std::size_t n, compute::Event* after);
+  /// Returns when all buckets are reduced, or on a device behind the event that comes back; ready()
+  /// may then begin anew. Throws what reducing threw.
+  compute::Event* finish();
 
  private:
   void serve(const std::stop_token&);
+  void reduce(std::size_t i);
 
   std::vector<std::size_t> ends_;
   Reduce reduce_;
@@ -47,6 +51,8 @@ class Buckets {
   std::condition_variable_any changed_;
   std::size_t ready_ = 0;  ///< buckets that may be reduced
   std::size_t done_ = 0;
+  std::vector<compute::Event*> after_;  ///< by bucket, where it is ready
+  compute::Event* reduced_ = nullptr;   ///< the last that reducing gave
   std::exception_ptr failure_;
   std::jthread thread_;  // last: it uses the others
 };

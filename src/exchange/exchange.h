@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/sum_arrays.h"
+#include "compute/event.h"
 #include "compute/parameters.h"
 
 namespace cputrain::exchange {
@@ -61,15 +62,18 @@ class GradientExchange {
   /// starts with k = 0.
   virtual compute::Accumulate begin(int k, bool last) = 0;
 
-  /// Of this micro-batch, gradients [0, n) are final, and weights [0, n) are not read any more. In
-  /// the last one, buckets that are complete start to travel while backward goes on.
-  virtual void ready(std::size_t n) = 0;
+  /// Of this micro-batch, gradients [0, n) are final, and weights [0, n) are not read any more,
+  /// once a device has come to `after`; null: already. In the last one, buckets that are complete
+  /// start to travel while backward goes on, and nobody waits for events of the others.
+  virtual void ready(std::size_t n, compute::Event* after) = 0;
+  void ready(std::size_t n) { ready(n, nullptr); }
 
   /// Waits until the sums are there, calls the measures one after the other, each with the sums of
   /// the one before at hand, then update for every owned range, and returns when this rank's
   /// weights are those of all ranks. Where every rank owns everything, a measure is whole already;
   /// where ranks own different ranges, the exchange adds the numbers up over ranks. `ready(size of
-  /// the gradients)` must have been called.
+  /// the gradients)` must have been called. Where they lie on a device and nothing is added to
+  /// them, nobody waits for it: update() is then to come behind them there.
   virtual ExchangeTimes finish(std::span<const Measure> measures,
                                const std::function<void(Range)>& update) = 0;
   ExchangeTimes finish(const std::function<void(Range)>& update) { return finish({}, update); }

@@ -1,10 +1,6 @@
 #include "exchange/node_blocks.h"
 
-#include <string>
 #include <utility>
-
-#include "core/error.h"
-#include "system/clock.h"
 
 namespace cputrain::exchange {
 
@@ -28,29 +24,6 @@ std::unique_ptr<NodeBlocks> allocate_blocks(comm::Communicator& communicator,
       },
       undo);
   return blocks;
-}
-
-void spread_over_nodes(comm::Communicator& communicator, comm::Peers& peers,
-                       const comm::NodeMap& map, const NodeWeights& weights) {
-  if (!weights.one_copy()) return communicator.broadcast(weights.arena().bytes(), 0);
-  if (map.local == 0) {
-    comm::PeerGroup firsts(peers, map.lane(0));
-    const auto bytes = weights.shared().bytes();
-    if (map.node > 0) firsts.receive(0, bytes);
-    for (int node = 1; map.node == 0 && node < map.nodes(); ++node) firsts.send(node, bytes);
-  }
-  communicator.node_barrier().wait();
-}
-
-double sum_measures(std::span<const Measure> measures, comm::Allreduce& over_owners) {
-  double seconds = 0;
-  for (const Measure& measure : measures) {
-    const std::span<double> own = measure();
-    const system::Stopwatch watch;
-    over_owners.sum(Array::of(own));
-    seconds += watch.seconds();
-  }
-  return seconds;
 }
 
 }  // namespace cputrain::exchange

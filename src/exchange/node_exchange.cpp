@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "exchange/exchanges.h"
-#include "exchange/node_blocks.h"
+#include "exchange/node_memory_exchange.h"
 #include "system/clock.h"
 
 namespace cputrain::exchange {
@@ -16,89 +16,41 @@ struct OwnedPart {
   bool complete;  ///< a shard: its gradient is the node's already
 };
 
-class NodeExchange final : public GradientExchange {
+class NodeExchange final : public NodeMemoryExchange {
  public:
   NodeExchange(const ExchangeParts& parts, const comm::NodeMap& map,
                std::unique_ptr<GradientSum> between_nodes, std::unique_ptr<NodeBlocks> blocks)
-      : communicator_(parts.communicator),
-        map_(map),
+      : NodeMemoryExchange(parts.communicator, map, std::move(blocks)),
         sharded_(compute::sharded_parameters(parts.layout)),
         overlaps_(parts.overlap != Overlap::none),
         sum_(overlaps_ ? comm::sum_plainly : parts.sum),
-        blocks_(std::move(blocks)),
         gradients_(*blocks_->gradients),
-        weights_(*blocks_->weights),
-        version_(*blocks_->version),
         between_nodes_(std::move(between_nodes)),
-        peers_(parts.communicator.make_peers()),
         thread_peers_(parts.communicator.make_peers()),
-        node_(*peers_, map.own()),
         thread_node_(*thread_peers_, map.own()),
-        over_owners_(comm::make_tree(node_)),
         wait_for_bucket_(comm::make_tree(thread_node_)),
         buckets_(
             overlaps_ ? bucket_ends(parts.layout, parts.bucket_bytes)
                       : bucket_ends(parts.layout, parts.layout.gradient_size * sizeof(double)),
-            [this](Range bucket) { reduce(bucket); }, parts.overlap, parts.on_thread_start) {
+            [this](Range bucket, compute::Event* after) { return reduce_bucket(bucket, after); },
+            parts.overlap, parts.on_thread_start) {
     for (std::size_t i = 0; i < buckets_.ends().size(); ++i) {
       for (const OwnedPart& part : owned_parts(buckets_.bucket(i))) owned_.push_back(part.range);
     }
   }
 
-  compute::Arenas arenas() const override { return {weights_.arena(), gradients_.mine()}; }
-  std::span<const Range> owned() const override { return owned_; }
-
-  compute::Accumulate begin(int k, bool last) override {
-    last_ = last;
-    return k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add;
-  }
-
-  void ready(std::size_t n) override {
-    if (last_) buckets_.ready(n);
-  }
-
-  using GradientExchange::finish;
-  ExchangeTimes finish(std::span<const Measure> measures,
-                       const std::function<void(Range)>& update) override {
-    ExchangeTimes times;
-    system::Stopwatch watch;
-    communicator_.barrier();
-    communicator_.node_barrier().wait();  // what was written to the node's memory is seen now
-    times.straggler_wait = watch.lap();
-    own_sums_ = 0;
-    buckets_.finish();
-    times.allreduce_exposed = watch.lap();
-    times.waits = times.straggler_wait + times.allreduce_exposed - own_sums_;
-    times.waits += sum_measures(measures, *over_owners_);
-    version_.begin();
-    for (const Range& range : owned_) {
-      update(range);
-      weights_.publish(range);
-    }
-    times.optimizer = watch.lap();
-    communicator_.node_barrier().wait();
-    const double waited = watch.lap();
-    weights_.fetch();
-    version_.end();
-    times.waits += waited;
-    times.allreduce_exposed += waited + watch.lap();
-    return times;
-  }
-
-  void spread_weights() override { spread_over_nodes(communicator_, *peers_, map_, weights_); }
-
-  std::uint64_t weights_version() const override { return version_.value(); }
-
+  compute::Arenas arenas() const override { return {blocks_->weights->arena(), gradients_.mine()}; }
   GradientSum* gradient_sum() override { return between_nodes_.get(); }
 
   ExchangeMemory memory() const override {
-    return {blocks_->own_bytes() + between_nodes_->memory(), weights_.shared().bytes().size(),
-            weights_.own_bytes()};
+    const NodeWeights& weights = *blocks_->weights;
+    return {blocks_->own_bytes() + between_nodes_->memory(), weights.shared().bytes().size(),
+            weights.own_bytes()};
   }
 
   std::string describe() const override {
     return std::string("slices over the node's shared memory, one copy of the weights per node") +
-           (weights_.one_copy() ? "" : " and a replica per rank (batch normalization)") +
+           (blocks_->weights->one_copy() ? "" : " and a replica per rank (batch normalization)") +
            describe_volume(*between_nodes_, owned_, gradients_.mine().dtype);
   }
 
@@ -124,8 +76,17 @@ class NodeExchange final : public GradientExchange {
     return parts;
   }
 
+  void finish_gradients(std::size_t n, compute::Event* after) override { buckets_.ready(n, after); }
+
+  double reduce() override {
+    own_sums_ = 0;
+    buckets_.finish();
+    return own_sums_;
+  }
+
   /// Sums this rank's parts of a bucket over the node, then over all nodes.
-  void reduce(Range bucket) {
+  compute::Event* reduce_bucket(Range bucket, compute::Event* after) {
+    compute::wait_for(after);
     if (overlaps_) wait_for_ranks();
     for (const auto& [range, complete] : owned_parts(bucket)) {
       const Array sum = gradients_.mine().slice(range.begin, range.end);
@@ -134,6 +95,7 @@ class NodeExchange final : public GradientExchange {
       if (!overlaps_) own_sums_ += watch.seconds();  // else of another thread, which is waited for
       between_nodes_->sum(range, sum);
     }
+    return nullptr;
   }
 
   /// On the thread that overlaps: until the bucket is ready on all ranks of the node.
@@ -144,21 +106,15 @@ class NodeExchange final : public GradientExchange {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 
-  comm::Communicator& communicator_;
-  comm::NodeMap map_;
   std::vector<compute::Parameter> sharded_;
-  bool overlaps_, last_ = true;
+  bool overlaps_;
   double own_sums_ = 0;  ///< seconds of this step
   comm::SumArrays sum_;
-  std::unique_ptr<NodeBlocks> blocks_;
   comm::NodeArrays& gradients_;
-  NodeWeights& weights_;
-  comm::NodeVersion& version_;
   std::unique_ptr<GradientSum> between_nodes_;
-  std::unique_ptr<comm::Peers> peers_, thread_peers_;
-  comm::PeerGroup node_, thread_node_;
-  std::unique_ptr<comm::Allreduce> over_owners_, wait_for_bucket_;
-  std::vector<Range> owned_;
+  std::unique_ptr<comm::Peers> thread_peers_;
+  comm::PeerGroup thread_node_;
+  std::unique_ptr<comm::Allreduce> wait_for_bucket_;
   Buckets buckets_;  // last: its thread uses the others
 };
 

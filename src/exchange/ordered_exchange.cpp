@@ -6,29 +6,24 @@
 
 #include "comm/node_arrays.h"
 #include "exchange/exchanges.h"
-#include "exchange/node_blocks.h"
+#include "exchange/node_memory_exchange.h"
 #include "system/clock.h"
 #include "system/pages.h"
 
 namespace cputrain::exchange {
 namespace {
 
-class OrderedExchange final : public GradientExchange {
+class OrderedExchange final : public NodeMemoryExchange {
  public:
   OrderedExchange(const ExchangeParts& parts, const comm::NodeMap& map,
                   std::unique_ptr<NodeBlocks> blocks)
-      : communicator_(parts.communicator),
-        map_(map),
+      : NodeMemoryExchange(parts.communicator, map, std::move(blocks)),
         lanes_(parts.lanes),
         sum_arrays_(parts.sum),
         add_products_(parts.add_products),
         layout_(parts.layout),
-        blocks_(std::move(blocks)),
         sum_memory_(parts.layout.gradient_size * size_of(parts.layout.dtype)),
-        sum_{sum_memory_.bytes().data(), parts.layout.gradient_size, parts.layout.dtype},
-        peers_(parts.communicator.make_peers()),
-        node_(*peers_, map.own()),
-        over_owners_(comm::make_tree(node_)) {
+        sum_{sum_memory_.bytes().data(), parts.layout.gradient_size, parts.layout.dtype} {
     if (map.local < map.lanes())
       owned_.push_back(comm::slice_of({0, sum_.size}, map.local, map.lanes()));
     if (!owned_.empty() && owned_[0].size() == 0) owned_.clear();
@@ -46,7 +41,6 @@ class OrderedExchange final : public GradientExchange {
   compute::Arenas lane_arenas(int lane) const override {
     return {blocks_->weights->arena(), blocks_->gradients->mine(lane)};
   }
-  std::span<const Range> owned() const override { return owned_; }
 
   compute::Accumulate begin(int k, bool) override {
     if (k == 0) clear();
@@ -54,39 +48,11 @@ class OrderedExchange final : public GradientExchange {
     return compute::Accumulate::overwrite;  // every leaf's gradient is added on its own
   }
 
-  void ready(std::size_t n) override {
+  void ready(std::size_t n, compute::Event* after) override {
+    compute::wait_for(after);
     if (n == sum_.size && !std::exchange(complete_, true)) add_round();
   }
 
-  using GradientExchange::finish;
-  ExchangeTimes finish(std::span<const Measure> measures,
-                       const std::function<void(Range)>& update) override {
-    ExchangeTimes times = std::exchange(round_times_, {});
-    system::Stopwatch watch;
-    communicator_.barrier();
-    const double straggler_wait = watch.lap();
-    times.straggler_wait += straggler_wait;
-    times.waits += straggler_wait;
-    times.waits += sum_measures(measures, *over_owners_);
-    blocks_->version->begin();
-    for (const Range& range : owned_) {
-      update(range);
-      blocks_->weights->publish(range);
-    }
-    times.optimizer = watch.lap();
-    communicator_.node_barrier().wait();
-    const double waited = watch.lap();
-    blocks_->weights->fetch();
-    blocks_->version->end();
-    times.waits += waited;
-    times.allreduce_exposed += waited + watch.lap();
-    return times;
-  }
-
-  void spread_weights() override {
-    spread_over_nodes(communicator_, *peers_, map_, *blocks_->weights);
-  }
-  std::uint64_t weights_version() const override { return blocks_->version->value(); }
   ExchangeMemory memory() const override {
     std::size_t own = blocks_->own_bytes();
     for (const Range& range : owned_) own += range.size() * size_of(sum_.dtype);
@@ -114,18 +80,16 @@ class OrderedExchange final : public GradientExchange {
   /// sum = sum + leaf + leaf + ..., in the order of ranks and lanes, which is that of images.
   void add_round() {
     system::Stopwatch watch;
-    communicator_.barrier();  // of all nodes: a late one is no slow network
-    communicator_.node_barrier().wait();
-    const double straggler_wait = watch.lap();
-    round_times_.straggler_wait += straggler_wait;
-    round_times_.waits += straggler_wait;
+    meet();  // of all nodes: a late one is no slow network
+    const double met = watch.lap();
     if (!owned_.empty()) add_leaves(leaves_in_order());
     const double adds = watch.lap();
     communicator_.node_barrier().wait();  // leaves may be overwritten
     const double waited = watch.lap();
-    round_times_.waits += waited;
-    round_times_.allreduce_exposed += adds + waited;
-    round_times_.within_ready = round_times_.straggler_wait + round_times_.allreduce_exposed;
+    earlier_.straggler_wait += met;
+    earlier_.waits += met + waited;
+    earlier_.allreduce_exposed += adds + waited;
+    earlier_.within_ready += met + adds + waited;
   }
 
   void add_leaves(const std::vector<Array>& leaves) const {
@@ -205,24 +169,16 @@ class OrderedExchange final : public GradientExchange {
     return bytes;
   }
 
-  comm::Communicator& communicator_;
-  comm::NodeMap map_;
   int lanes_;
   comm::SumArrays sum_arrays_;
   compute::AddProducts add_products_;
   compute::ParameterLayout layout_;
-  std::unique_ptr<NodeBlocks> blocks_;
   system::Pages sum_memory_;  ///< only the owned slices are ever touched
   Array sum_;
-  std::unique_ptr<comm::Peers> peers_;
-  comm::PeerGroup node_;
-  std::unique_ptr<comm::Allreduce> over_owners_;
-  std::vector<Range> owned_;                           ///< one, or none
   std::vector<compute::GradientPart> gradient_parts_;  ///< of what is owned; points into layout_
   /// Arenas of other nodes' leaves, of which only what the slice needs is ever touched; by node.
   std::vector<std::deque<system::Pages>> received_;
   bool complete_ = false;  ///< the micro-batch's gradients are there and added
-  ExchangeTimes round_times_;
 };
 
 }  // namespace

@@ -10,17 +10,18 @@ class StagedSum final : public GradientSum {
   StagedSum(compute::Memory& memory, std::size_t most, DType dtype,
             std::unique_ptr<GradientSum> on_host)
       : memory_(memory),
-        buffer_(compute::host_memory(), most, dtype),
+        staging_(memory.staging(most * size_of(dtype))),
+        buffer_{staging_->bytes().data(), most, dtype},
         on_host_(std::move(on_host)) {}
 
   void sum(Range range, const Array& gradients) override {
-    const Array staged = buffer_.array().slice(0, gradients.size);
-    memory_.read(gradients.data, staged.bytes());
+    const Array staged = buffer_.slice(0, gradients.size);
+    memory_.read_now(gradients.data, staged.bytes());
     on_host_->sum(range, staged);
-    memory_.write(staged.bytes(), gradients.data);
+    memory_.write_now(staged.bytes(), gradients.data);
   }
   double volume(Range range) const override { return on_host_->volume(range); }
-  std::size_t memory() const override { return buffer_.bytes() + on_host_->memory(); }
+  std::size_t memory() const override { return staging_->bytes().size() + on_host_->memory(); }
   std::string name() const override { return on_host_->name(); }
   Array unsent() override { return on_host_->unsent(); }
   std::vector<compute::ArenaPart> factors() override { return on_host_->factors(); }
@@ -32,7 +33,8 @@ class StagedSum final : public GradientSum {
 
  private:
   compute::Memory& memory_;
-  compute::OwnedArray buffer_;  ///< of the host
+  std::unique_ptr<system::SharedBlock> staging_;
+  Array buffer_;  ///< in it
   std::unique_ptr<GradientSum> on_host_;
 };
 

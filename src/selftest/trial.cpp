@@ -82,7 +82,7 @@ Outcome Trial::run(const Samples& samples, const std::vector<int>& pieces,
     first += count;
     if (pass.phase == compute::Phase::train) {
       program_->backward(scale, i == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add,
-                         [](std::size_t) {});
+                         [](std::size_t, compute::Event*) {});
     }
   }
   outcome.tally = program_->tally();

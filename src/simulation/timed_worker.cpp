@@ -95,7 +95,8 @@ PassSeconds TimedWorker::pass(std::size_t size, std::size_t first, std::uint64_t
   system::Stopwatch watch;
   programs_[size]->forward({pixels_, labels_, samples_}, {compute::Phase::train, todo_.seed, step});
   seconds.forward = watch.lap();
-  programs_[size]->backward(scale / static_cast<double>(count), accumulate, [](std::size_t) {});
+  programs_[size]->backward(scale / static_cast<double>(count), accumulate,
+                            [](std::size_t, compute::Event*) {});
   seconds.backward = watch.lap();
   return seconds;
 }

@@ -50,7 +50,8 @@ bool is_input_lost(const TrainingParts& parts, StepResult& result) {
 }
 
 /// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the
-/// last, unless its images are lost.
+/// last, unless its images are lost. On a device the parts of the budget are what it takes to
+/// enqueue passes, and backward's has the one wait, for the tally.
 void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepResult& result) {
   system::Stopwatch watch;
   const compute::Pass pass{compute::Phase::train, todo.seed, todo.step};
@@ -82,9 +83,9 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     computed("forward", result.budget.forward);
     begin(k, FaultPhase::backward);
     const compute::Accumulate accumulate = parts.exchange.begin(k, last);
-    parts.program.backward(loss_scale, accumulate, [&](std::size_t n) {
+    parts.program.backward(loss_scale, accumulate, [&](std::size_t n, compute::Event* after) {
       parts.timeline.ended("backward");
-      parts.exchange.ready(n);
+      parts.exchange.ready(n, after);
       parts.timeline.ended("exchange");
     });
     computed("backward", result.budget.backward);

@@ -176,7 +176,7 @@ TEST(LockedBackend, ArraysAreDeadlyWhereBackwardCallsOut) {
   const std::vector<const std::uint8_t*> images{samples.images[0].data(), samples.images[1].data()};
   trial.program().forward({images, samples.labels, samples.samples}, {compute::Phase::train, 1, 0});
   int calls = 0;
-  trial.program().backward(1, compute::Accumulate::overwrite, [&](std::size_t) {
+  trial.program().backward(1, compute::Accumulate::overwrite, [&](std::size_t, compute::Event*) {
     EXPECT_TRUE(is_deadly([&] { touch(trial.gradients()); }));
     ++calls;
   });

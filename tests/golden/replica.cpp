@@ -61,7 +61,8 @@ compute::Tally Replica::step(const Samples& samples, const Update* rule, int ste
         samples.piece(begin, begin + size),
         {.phase = compute::Phase::train, .seed = 1, .step = number, .probabilities = true});
     const compute::Accumulate accumulate = exchange_->begin(micro_batch++, begin + size == batch);
-    program_->backward(1.0 / batch, accumulate, [&](std::size_t n) { exchange_->ready(n); });
+    program_->backward(1.0 / batch, accumulate,
+                       [&](std::size_t n, compute::Event* after) { exchange_->ready(n, after); });
     begin += size;
   }
   exchange_->finish([&](Range range) {

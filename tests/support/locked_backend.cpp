@@ -25,9 +25,9 @@ class LockedProgram final : public compute::Program {
   void backward(double loss_scale, compute::Accumulate accumulate,
                 const compute::ReadySink& ready) override {
     const Unlocked unlocked(memory_);
-    program_->backward(loss_scale, accumulate, [&](std::size_t n) {
+    program_->backward(loss_scale, accumulate, [&](std::size_t n, compute::Event* after) {
       const LockedMemory::Locked locked(memory_);
-      ready(n);
+      ready(n, after);
     });
   }
   void publish_statistics() override {

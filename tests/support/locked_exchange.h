@@ -25,9 +25,10 @@ class LockedExchange final : public exchange::GradientExchange {
     const LockedMemory::Locked locked(*memory_);
     return exchange_->begin(k, last);
   }
-  void ready(std::size_t n) override {
+  using exchange::GradientExchange::ready;
+  void ready(std::size_t n, compute::Event* after) override {
     const LockedMemory::Locked locked(*memory_);
-    exchange_->ready(n);
+    exchange_->ready(n, after);
   }
   using exchange::GradientExchange::finish;
   exchange::ExchangeTimes finish(std::span<const exchange::Measure> measures,

@@ -26,7 +26,8 @@ class SlicedExchange final : public exchange::GradientExchange {
   compute::Accumulate begin(int k, bool) override {
     return k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add;
   }
-  void ready(std::size_t) override {}
+  using exchange::GradientExchange::ready;
+  void ready(std::size_t, compute::Event*) override {}
   void spread_weights() override { communicator_.broadcast(arenas_.weights.bytes(), 0); }
   std::uint64_t weights_version() const override { return 0; }
   exchange::ExchangeMemory memory() const override { return {}; }

@@ -176,9 +176,13 @@ void Executor::backward(double loss_scale, Accumulate accumulate, const ReadySin
       execution.accumulate = accumulate;
       run_backward(execution, ready);
     }
+    target_->mark(0);  // event 0 is nobody else's, since images have no gradient
     target_->end_call();
-    wait();
-    ready(layout().gradient_size);  // nothing of the pass is left
+    if (times_layers_) wait();
+    for (const auto& [op, gradients] : final_after_) {
+      if (Event* event = last_.images > 0 ? target_->event(op) : nullptr) ready(gradients, event);
+    }
+    ready(layout().gradient_size, target_->event(0));
   });
 }
 
@@ -191,7 +195,8 @@ void Executor::run_backward_of_nothing(Accumulate accumulate) {
   for (std::size_t i = list_.ops.size(); i-- > 1;) list_.ops[i]->backward_of_nothing(accumulate);
 }
 
-/// On a device, all of it is enqueued before anybody waits, so that the device never does.
+/// On a device, all of it is enqueued before anybody hears of gradients, so that it goes on while
+/// they travel.
 void Executor::run_backward(const Execution& execution, const ReadySink& ready) {
   const Ways ways{.forward = std::exchange(forward_waits_, false), .backward = true};
   target_->run(execution, ways, [&] {
@@ -202,20 +207,10 @@ void Executor::run_backward(const Execution& execution, const ReadySink& ready) 
     for (std::size_t i = list_.ops.size(); i-- > 1;) {  // images have no gradient
       list_.ops[i]->backward(execution);
       if (final == final_after_.end() || final->op != i) continue;
-      if (Place* place = target_->place(i)) {
-        place->mark();
-      } else {
-        ready(final->gradients);
-      }
+      if (!target_->mark(i)) ready(final->gradients, nullptr);
       ++final;
     }
   });
-  for (const auto& [op, gradients] : final_after_) {
-    Place* place = target_->place(op);
-    if (!place) break;
-    place->wait();
-    ready(gradients);
-  }
 }
 
 void Executor::wait() {

@@ -5,20 +5,11 @@
 #include <memory>
 #include <vector>
 
+#include "compute/event.h"
 #include "compute/executor/op.h"
 #include "system/shared_block.h"
 
 namespace cputrain::compute {
-
-/// A place in a device's queue of work.
-class Place {
- public:
-  virtual ~Place() = default;
-  /// It is behind what operators have enqueued so far.
-  virtual void mark() = 0;
-  /// Until the device has come there.
-  virtual void wait() = 0;
-};
 
 /// Which ways through the operators a pass takes.
 struct Ways {
@@ -43,8 +34,8 @@ class Target {
   virtual void enter(const std::function<void()>& work) = 0;
   /// Whether forward of a training pass is enqueued with its backward, as one piece of work.
   virtual bool joins_ways() const { return false; }
-  /// Runs the operators of a pass: ops() calls them. What they enqueue may depend on the ways and on
-  /// the execution's size, phase, `probabilities` and `accumulate` alone, so that a device can
+  /// Runs the operators of a pass: ops() calls them. What they enqueue may depend on the ways and
+  /// on the execution's size, phase, `probabilities` and `accumulate` alone, so that a device can
   /// repeat it without calling them; all else they read on the device.
   virtual void run(const Execution&, Ways, const std::function<void()>& ops) { ops(); }
   /// The forward pass of these images begins: gives operators what they read of them.
@@ -58,8 +49,10 @@ class Target {
   }
   /// Zeros in a part of an arena, before what operators do next.
   virtual void clear(const Array& values) = 0;
-  /// Place `i` of as many as there are operators; null where operators are done when they return.
-  virtual Place* place([[maybe_unused]] std::size_t i) { return nullptr; }
+  /// Puts event `i`, of as many as there are operators, behind what operators have enqueued so far.
+  /// False where they are done when they return: then there are no events.
+  virtual bool mark([[maybe_unused]] std::size_t i) { return false; }
+  virtual Event* event([[maybe_unused]] std::size_t i) { return nullptr; }
   /// A call of the program returns: who uses the arenas from now on comes behind what it enqueued.
   virtual void end_call() {}
   /// Until all that operators have enqueued is done.

@@ -39,7 +39,7 @@ void run(const model::Graph& graph, bool winograd) {
           {compute::Phase::train, 1, step});
       trial.program().backward(
           1, count == 3 ? compute::Accumulate::overwrite : compute::Accumulate::add,
-          [](std::size_t) {});
+          [](std::size_t, compute::Event*) {});
     }
   }
   std::puts("steps end");

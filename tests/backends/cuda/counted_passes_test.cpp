@@ -1,6 +1,8 @@
 // How often a pass bothers the device and the host, as the emulated device counts it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backends/cuda/backend.h"
 #include "core/error.h"
 #include "emulated/counts.h"
@@ -45,7 +47,7 @@ class CountedPasses : public ::testing::Test {
     for (const auto& image : samples_.images) images.push_back(image.data());
     program_->forward({images, samples_.labels, samples_.samples},
                       {compute::Phase::train, 1, 0, probabilities});
-    program_->backward(1, compute::Accumulate::overwrite, [](std::size_t) {});
+    program_->backward(1, compute::Accumulate::overwrite, [](std::size_t, compute::Event*) {});
     return difference(emulated::counts(), before);
   }
 
@@ -83,25 +85,33 @@ TEST_F(CountedPasses, TakeTimesOfEveryLayerWhereSomebodyAsked) {
   for (const std::size_t later : {2u, 3u, 4u}) EXPECT_GT(layers[later].backward_data, 0);
 }
 
-/// Forward waits until its memory for copies is free, of images and of labels; backward behind the
-/// later of two layers that learn and at the end.
-TEST_F(CountedPasses, TheHostWaitsForGradients) {
+/// Forward waits until its memory for copies is free, of images and of labels. Backward notes the
+/// places behind the later of two layers that learn and at the end, and waits for neither.
+TEST_F(CountedPasses, TheHostWaitsForMemoryAlone) {
   compile(false);
   const Counts c = pass();
-  EXPECT_EQ(c.stream_waits, 1u);
-  EXPECT_EQ(c.event_waits, 2u + 1);
-  EXPECT_EQ(c.copy_waits, 0u);
-  EXPECT_EQ(c.untimed_events, 2u + 1 + 2);  // one more at the end of each call
+  EXPECT_EQ(c.waits(), 2u);
+  EXPECT_EQ(c.event_waits, 2u);
+  EXPECT_EQ(c.untimed_events, 2u + 2 + 2);  // one more at the end of each call
 }
 
 TEST_F(CountedPasses, SendWhatTheHostNeedsAndNoMore) {
   compile(false);
-  const Counts few = pass(), more = pass(true);
+  const auto until_sums_come = [&](bool probabilities) {
+    program_->tally();
+    const Counts before = emulated::counts();
+    pass(probabilities);
+    program_->tally();
+    return difference(emulated::counts(), before);
+  };
+  constexpr std::size_t kSums = 4 * sizeof(double);
+  const Counts few = until_sums_come(false), more = until_sums_come(true);
   EXPECT_EQ(few.to_device.calls, 2u);
   EXPECT_EQ(few.to_device.bytes, kImages * (kImage.size() + 4 + 4));  // label and sample
-  EXPECT_EQ(few.to_host.calls, 0u);
-  EXPECT_EQ(more.to_host.calls, 1u);
-  EXPECT_EQ(more.to_host.bytes, kImages * kClasses * sizeof(float));
+  EXPECT_EQ(few.to_host.calls, 1u);
+  EXPECT_EQ(few.to_host.bytes, kSums);
+  EXPECT_EQ(more.to_host.calls, 2u);
+  EXPECT_EQ(more.to_host.bytes, kSums + kImages * kClasses * sizeof(float));
   EXPECT_EQ(more.waits(), few.waits());
   const auto probabilities = program_->probabilities();
   ASSERT_EQ(probabilities.size(), std::size_t{kImages * kClasses});
@@ -127,6 +137,34 @@ TEST_F(CountedPasses, SumsComeOnceWhenTheyAreAskedFor) {
   EXPECT_EQ(c.to_host.bytes, 4 * sizeof(double));
   EXPECT_EQ(c.waits(), 1u);
   EXPECT_EQ(program_->tally().images, 0);
+}
+
+/// Copies need not be cut into pieces there, and come back in the same way.
+TEST_F(CountedPasses, StagingMemoryTakesOneCopyEachWay) {
+  compute::Memory& memory = backend_->memory();
+  const std::size_t bytes = 9 << 20;
+  const compute::OwnedArray array(memory, bytes / sizeof(float), DType::f32);
+  const auto staging = memory.staging(bytes);
+  std::vector<std::byte> pageable(bytes);
+  const auto counted = [&](std::span<std::byte> of_host) {
+    std::ranges::fill(of_host, std::byte{7});
+    const Counts before = emulated::counts();
+    memory.write(of_host, array.array().data);
+    std::ranges::fill(of_host, std::byte{8});
+    memory.read(array.array().data, of_host);
+    EXPECT_EQ(std::ranges::count(of_host, std::byte{7}), std::ssize(of_host));
+    return difference(emulated::counts(), before);
+  };
+  const Counts at_once = counted(staging->bytes()), part = counted(staging->bytes().subspan(5));
+  const Counts in_pieces = counted(pageable);
+  for (const Counts& c : {at_once, part}) {
+    EXPECT_EQ(c.to_device.calls, 1u);
+    EXPECT_EQ(c.to_host.calls, 1u);
+    EXPECT_EQ(c.waits(), 2u);
+  }
+  EXPECT_EQ(in_pieces.to_device.calls, 3u);
+  EXPECT_EQ(in_pieces.to_host.calls, 3u);
+  EXPECT_EQ(in_pieces.copy_waits, 0u);
 }
 
 /// Those of an earlier pass would be taken for its own.

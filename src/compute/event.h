@@ -1,0 +1,20 @@
+#pragma once
+
+namespace cputrain::compute {
+
+/// A place in a device's queue of work. Calls may come from any thread.
+class Event {
+ public:
+  virtual ~Event() = default;
+  /// Until the device has come there.
+  virtual void wait() = 0;
+  /// What calls of its backend ask of the device from now on begins behind it. Nobody waits.
+  virtual void hold_up() = 0;
+};
+
+/// Null stands for a place that was reached already.
+inline void wait_for(Event* event) {
+  if (event) event->wait();
+}
+
+}  // namespace cputrain::compute

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <vector>
+
+#include "comm/communicator.h"
+#include "exchange/exchange.h"
+
+namespace cputrain::exchange {
+
+/// What the ways to exchange gradients do alike: the order of a step, and where its time goes.
+class BasicExchange : public GradientExchange {
+ public:
+  explicit BasicExchange(comm::Communicator& communicator) : communicator_(communicator) {}
+
+  std::span<const Range> owned() const final { return owned_; }
+  compute::Accumulate begin(int k, bool last) override;
+  using GradientExchange::ready;
+  void ready(std::size_t n, compute::Event* after) override;
+  using GradientExchange::finish;
+  ExchangeTimes finish(std::span<const Measure>, const std::function<void(Range)>& update) final;
+
+ protected:
+  // The parts of a step, in their order. By default this rank alone owns everything.
+
+  /// Gradients [0, n) of the last micro-batch are final behind `after`.
+  virtual void finish_gradients(std::size_t, compute::Event*) {}
+  /// Until all ranks have come.
+  virtual void meet() { communicator_.barrier(); }
+  /// Forms the sums of what is owned. Gives the seconds of that in which nobody waited for others.
+  virtual double reduce() { return 0; }
+  /// Adds a measure's numbers up over those who own other parts.
+  virtual void sum_over_owners(const Array&) {}
+  virtual void begin_update() {}
+  /// After the update of an owned range.
+  virtual void publish(Range) {}
+  /// Until the others' weights can be had.
+  virtual void await_weights() {}
+  virtual void end_update() {}
+
+  comm::Communicator& communicator_;
+  std::vector<Range> owned_;
+  ExchangeTimes earlier_;  ///< of this step, before finish()
+
+ private:
+  bool last_ = true;  ///< micro-batch of the step
+};
+
+}  // namespace cputrain::exchange

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+
+#include "comm/allreduce.h"
+#include "comm/node_map.h"
+#include "exchange/basic_exchange.h"
+#include "exchange/node_blocks.h"
+
+namespace cputrain::exchange {
+
+/// What those ways do alike whose gradients and weights lie in a node's memory: its ranks own parts
+/// which are everything together, and publish there what they have updated.
+class NodeMemoryExchange : public BasicExchange {
+ public:
+  NodeMemoryExchange(comm::Communicator&, const comm::NodeMap&, std::unique_ptr<NodeBlocks>);
+
+  void spread_weights() final;
+  std::uint64_t weights_version() const final { return blocks_->version->value(); }
+
+ protected:
+  /// What was written to the node's memory is seen then.
+  void meet() final;
+  void sum_over_owners(const Array& numbers) final { over_owners_->sum(numbers); }
+  void begin_update() final { blocks_->version->begin(); }
+  void publish(Range range) final { blocks_->weights->publish(range); }
+  void await_weights() final { communicator_.node_barrier().wait(); }
+  void end_update() final;
+
+  comm::NodeMap map_;
+  std::unique_ptr<NodeBlocks> blocks_;
+  std::unique_ptr<comm::Peers> peers_;
+
+ private:
+  comm::PeerGroup node_;
+  std::unique_ptr<comm::Allreduce> over_owners_;
+};
+
+}  // namespace cputrain::exchange
