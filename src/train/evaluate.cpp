@@ -37,7 +37,7 @@ std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::
       if (listeners.answers) listeners.answers(batch.labels, program.probabilities());
     }
   }
-  compute::Tally tally = program.tally();
+  compute::Tally tally = program.tally().wait();
   if (!lost_input(batches, communicator).empty()) return std::nullopt;
   comm::sum_numbers(communicator, tally.sums());
   return tally;

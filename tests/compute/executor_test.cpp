@@ -58,7 +58,7 @@ class Noted : public Base {
 class NotedLoss final : public Noted<LossOp> {
  public:
   using Noted::Noted;
-  Tally take_tally() override {
+  Pending<Tally> take_tally() override {
     note("tally of ");
     return {.loss = 3, .images = 1};
   }
@@ -176,7 +176,7 @@ class ExecutorTest : public testing::TestWithParam<bool> {
     executor_.forward({pixels, labels, samples}, {.phase = Phase::train});
     executor_.backward(1, Accumulate::overwrite,
                        [&](std::size_t n) { log_.push_back("ready " + std::to_string(n)); });
-    EXPECT_EQ(executor_.tally().loss, 3);
+    EXPECT_EQ(executor_.tally().wait().loss, 3);
   }
 
   Log log_;

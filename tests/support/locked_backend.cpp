@@ -21,7 +21,7 @@ class LockedProgram final : public compute::Program {
     sends_probabilities_ = pass.probabilities;
     program_->forward(batch, pass);
   }
-  compute::Tally tally() override { return program_->tally(); }
+  compute::Pending<compute::Tally> tally() override { return program_->tally(); }
   void backward(double loss_scale, compute::Accumulate accumulate,
                 const compute::ReadySink& ready) override {
     const Unlocked unlocked(memory_);

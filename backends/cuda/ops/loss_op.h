@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 
 #include "backends/cuda/kernels/losses.h"
@@ -17,22 +18,30 @@ class LossOp final : public OnDevice<compute::LossOp> {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
-  compute::Tally take_tally() override;
+  compute::Pending<compute::Tally> take_tally() override;
   std::span<const float> probabilities() const override;
   void forget() override { images_ = 0; }
 
  private:
+  /// Sums that were asked for, on their way to the host.
+  struct Taken {
+    PinnedBlock sums{sizeof(LossSums)};
+    Event arrived{};
+  };
+
   LossCall call(const Execution&) const;
+  compute::Tally fetch(std::size_t number) const;
   std::size_t count() const { return static_cast<std::size_t>(images_ * classes_); }
 
   Activation logits_;
   int classes_;  ///< columns; 1 for the sigmoid
   double smoothing_;
   int images_ = 0;
-  Event taken_;        ///< the sums, to the host
   bool sent_ = false;  ///< probabilities of the last forward pass, to the host
   DeviceBlock probabilities_, slopes_, losses_, sums_;  ///< sums: since they were last asked for
-  PinnedBlock host_probabilities_, host_sums_;
+  PinnedBlock host_probabilities_;
+  std::array<Taken, 2> taken_;  ///< in turn
+  std::size_t tallies_ = 0;     ///< that were asked for
   float *logits_data_ = nullptr, *diff_ = nullptr;
 };
 

@@ -138,8 +138,8 @@ void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   if (times_layers_) wait();  // the next pass would take them anew
 }
 
-Tally Executor::tally() {
-  Tally tally;
+Pending<Tally> Executor::tally() {
+  Pending<Tally> tally;
   target_->enter([&] { tally = list_.loss->take_tally(); });
   return tally;
 }

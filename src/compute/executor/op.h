@@ -163,8 +163,8 @@ class Op {
 class LossOp : public Op {
  public:
   using Op::Op;
-  /// Sums of forward passes since it was last asked, which it waits for.
-  virtual Tally take_tally() = 0;
+  /// As Program::tally().
+  virtual Pending<Tally> take_tally() = 0;
   /// As in Program; the pass was waited for.
   virtual std::span<const float> probabilities() const = 0;
   /// The last forward pass had no images.
