@@ -180,9 +180,8 @@ void Epoch::account(StepResult& step) {
   const bool settled = count(step);
   // Its sums cannot come with the next step where there is none, or where something needs them
   // before it. Settled steps are measured without what a device has left of others.
-  const bool awaited = !settled || step.stop || step.checkpoint ||
-                       begun().steps == plan_.steps() || compares_replicas() ||
-                       steps_are_made(course_.options, course_.progress);
+  const bool awaited = !settled || step.stop || step.checkpoint || begun().steps == plan_.steps() ||
+                       compares_replicas() || steps_are_made(course_.options, course_.progress);
   std::optional<compute::Tally> sums;
   if (awaited) sums = finish_step(course_.parts.communicator, step);
   begun().budget += step.budget;

@@ -86,14 +86,14 @@ class Epoch {
   Course& course_;
   int epoch_;  ///< from 1
   data::BatchPlan plan_;
-  bool left_out_ = false;  ///< the step that is made
+  bool left_out_ = false;         ///< the step that is made
   std::optional<Untold> untold_;  ///< the last step, until its sums have come
   bool owes_checkpoint_ = false;
   std::string lost_input_;
   system::StolenTime stolen_;
   system::CpuWait wait_;
   double stopped_before_ = 0;  ///< the step that is made
-  double waited_ = 0;  ///< seconds of its steps in which this rank was there and waited
+  double waited_ = 0;          ///< seconds of its steps in which this rank was there and waited
 };
 
 }  // namespace cputrain::train

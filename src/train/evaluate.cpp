@@ -66,7 +66,7 @@ void add_loss_of_weights(compute::Tally& tally, compute::Backend& backend,
                          const compute::ParameterLayout& layout, const Array& weights,
                          comm::Communicator& communicator) {
   if (all_numbers(backend.memory(), weights, communicator)) {
-    tally.loss += tally.images * l2_penalty(backend, layout, weights);
+    tally.loss += tally.images * l2_penalty(backend, layout, weights).wait();
   } else {
     tally.loss = std::numeric_limits<double>::quiet_NaN();
   }

@@ -12,12 +12,20 @@
 namespace cputrain::train {
 namespace {
 
+/// A StepTally that has come.
+struct Arrived {
+  compute::Tally tally;
+  double penalty;
+};
+
+Arrived wait_for(const StepTally& own) { return {own.images.wait(), own.penalty.wait()}; }
+
 void add_penalty(compute::Tally& tally, double penalty) { tally.loss += penalty * tally.images; }
 
-compute::Tally add_up_known(comm::Communicator& communicator, compute::Tally own, double penalty) {
-  comm::sum_numbers(communicator, own.sums());
-  add_penalty(own, penalty);
-  return own;
+compute::Tally add_up(comm::Communicator& communicator, Arrived own) {
+  comm::sum_numbers(communicator, own.tally.sums());
+  add_penalty(own.tally, own.penalty);
+  return own.tally;
 }
 
 /// Adds up over ranks what every rank must know after a step, and the sums of the step before.
@@ -25,7 +33,8 @@ compute::Tally add_up_known(comm::Communicator& communicator, compute::Tally own
 /// as what this rank's program did.
 void agree(const TrainingParts& parts, const StepTally& before, StepResult& result) {
   system::Stopwatch watch;
-  result.before = before.images.wait();
+  const Arrived arrived = wait_for(before);
+  result.before = arrived.tally;
   result.budget.backward += watch.lap();
   const bool leads = parts.communicator.rank() == 0;
   compute::Tuner& tuner = parts.program.tuner();
@@ -35,7 +44,7 @@ void agree(const TrainingParts& parts, const StepTally& before, StepResult& resu
   const auto [loss, correct, images, among_five, ranked] = result.before.sums();
   comm::sum_numbers(parts.communicator, std::array{loss, correct, images, among_five, ranked, &stop,
                                                    &checkpoint, &trying, &found});
-  add_penalty(result.before, before.penalty);
+  add_penalty(result.before, arrived.penalty);
   result.stop = stop > 0;
   result.checkpoint = checkpoint > 0;
   result.trying = trying > 0;
@@ -139,14 +148,14 @@ void exchange_and_update(const TrainingParts& parts, const StepToDo& todo, StepR
 }  // namespace
 
 compute::Tally add_up(comm::Communicator& communicator, const StepTally& own) {
-  return add_up_known(communicator, own.images.wait(), own.penalty);
+  return add_up(communicator, wait_for(own));
 }
 
 compute::Tally finish_step(comm::Communicator& communicator, StepResult& step) {
   system::Stopwatch watch;
-  const compute::Tally own = step.tally.images.wait();
+  const Arrived own = wait_for(step.tally);
   const double computed = watch.lap();
-  const compute::Tally tally = add_up_known(communicator, own, step.tally.penalty);
+  const compute::Tally tally = add_up(communicator, own);
   const double agreed = watch.lap();
   step.budget.backward += computed;
   step.budget.other += agreed;

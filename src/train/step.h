@@ -52,7 +52,7 @@ struct StepWishes {
 /// What this rank's images of a step gave. A device may still be at it.
 struct StepTally {
   compute::Pending<compute::Tally> images{};
-  double penalty = 0;  ///< L2: the mean loss has it, too
+  compute::Pending<double> penalty{};  ///< L2, of the mean loss
 };
 
 /// The sums of a step over all ranks, which it waits for; the loss has the L2 penalty in it.
@@ -60,9 +60,9 @@ struct StepTally {
 compute::Tally add_up(comm::Communicator&, const StepTally&);
 
 struct StepResult {
-  StepTally tally{};   ///< of this rank
-  Budget budget{};     ///< of this rank; adds up to `seconds`
-  double seconds = 0;  ///< of the host, which may be ahead of a device
+  StepTally tally{};      ///< of this rank
+  Budget budget{};        ///< of this rank; adds up to `seconds`
+  double seconds = 0;     ///< of the host, which may be ahead of a device
   double own_images = 0;  ///< of this rank
   double waited = 0;      ///< seconds in which this rank had nothing to do but wait for others
   // Of these all ranks see the same.

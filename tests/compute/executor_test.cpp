@@ -60,7 +60,7 @@ class NotedLoss final : public Noted<LossOp> {
   using Noted::Noted;
   Pending<Tally> take_tally() override {
     note("tally of ");
-    return {.loss = 3, .images = 1};
+    return Tally{.loss = 3, .images = 1};
   }
   std::span<const float> probabilities() const override { return {}; }
   void forget() override { note("forget "); }

@@ -52,7 +52,7 @@ class Emulated(CudaCases, CudaTest):
                                           "device_to_host": {"calls": 1, "bytes": sums},
                                           "device_to_device": {"calls": 0, "bytes": 0}})
         # Backward waits at its end, and before for three of four layers that learn. Events are also memory for copies
-        # that is free, and the sums of losses.
+        # that is free, and the sums of losses, one step late.
         self.assertEqual(step["host_waits"], {"stream": 1, "event": 3 + 2 + 1, "copy": 0})
         self.assertEqual(step["events_recorded"]["timed"], 0)
         launches = {name: kernel["launches"] for name, kernel in step["kernels"].items()}
