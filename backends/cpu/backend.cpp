@@ -82,9 +82,17 @@ class CpuBackend final : public compute::Backend, public compute::ReproducibleCo
     sum_in_parallel(best_instruction_set(), src, dst);
   }
 
-  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
+  compute::Pending<std::vector<double>> block_norms(
+      std::span<const compute::ArenaPart> parts) override {
     const ThreadCount scope(threads_);
-    block_norms_in_parallel(array, position, blocks);
+    std::vector<double> sums(compute::norm_blocks(parts));
+    std::size_t done = 0;
+    for (const compute::ArenaPart& part : parts) {
+      const std::size_t blocks = compute::norm_blocks({&part, 1});
+      block_norms_in_parallel(part.values, part.range.begin, std::span(sums).subspan(done, blocks));
+      done += blocks;
+    }
+    return sums;
   }
 
   void on_threads(int count, const std::function<void(int)>& work) override {

@@ -67,7 +67,8 @@ class CudaBackend final : public compute::Backend {
 
   compute::ReproducibleCompute* reproducible() override { return nullptr; }
 
-  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override;
+  compute::Pending<std::vector<double>> block_norms(
+      std::span<const compute::ArenaPart> parts) override;
 
   compute::Limits measure_limits(const compute::Together& together) override {
     use_device(device_);
@@ -75,13 +76,22 @@ class CudaBackend final : public compute::Backend {
   }
 
  private:
+  /// Norms that were asked for, on their way to the host.
+  struct Norms {
+    DeviceBlock sums;
+    PinnedBlock host;
+    Event arrived;
+  };
+
+  std::shared_ptr<Norms> free_norms(std::size_t bytes);
+
   int device_;
   bool captures_;
   DeviceProperties properties_;
   compute::BackendFacts facts_;
   ComputeStream stream_;
   DeviceMemory memory_;
-  DeviceBlock norms_;  ///< as many as were asked for at once so far
+  std::vector<std::shared_ptr<Norms>> norms_;  ///< as many as were not waited for at once so far
 };
 
 /// The first call takes as many as it can; each further one adds its own to what is there. Where
@@ -111,14 +121,38 @@ void CudaBackend::sum(std::span<const Array> src, const Array& dst) {
   if (kept.data()) stream_.synchronize();
 }
 
-void CudaBackend::block_norms(const Array& array, std::size_t position, std::span<double> blocks) {
-  if (array.size == 0) return;
+/// Those that nobody waits for any more, or new ones.
+std::shared_ptr<CudaBackend::Norms> CudaBackend::free_norms(std::size_t bytes) {
+  auto norms = std::ranges::find(norms_, 1, [](const auto& n) { return n.use_count(); });
+  if (norms == norms_.end()) norms = norms_.insert(norms, std::make_shared<Norms>());
+  if ((*norms)->host.size() < bytes) {
+    (*norms)->arrived.synchronize();  // a device may still be at those that nobody waited for
+    (*norms)->sums = DeviceBlock(bytes, "norms");
+    (*norms)->host = PinnedBlock(bytes);
+  }
+  return *norms;
+}
+
+compute::Pending<std::vector<double>> CudaBackend::block_norms(
+    std::span<const compute::ArenaPart> parts) {
+  const std::size_t blocks = compute::norm_blocks(parts);
+  if (blocks == 0) return {};
   use_device(device_);
-  if (norms_.size() < blocks.size_bytes()) norms_ = DeviceBlock(blocks.size_bytes(), "norms");
-  auto* sums = static_cast<double*>(norms_.data());
-  cuda::block_norms(stream_.get(), array.as<float>().data(), array.size, position, sums);
+  const std::shared_ptr<Norms> norms = free_norms(blocks * sizeof(double));
+  auto* sums = static_cast<double*>(norms->sums.data());
+  for (const compute::ArenaPart& part : parts) {
+    cuda::block_norms(stream_.get(), part.values.as<float>().data(), part.values.size,
+                      part.range.begin, sums);
+    sums += compute::norm_blocks({&part, 1});
+  }
+  copy_async(norms->host.data(), norms->sums.data(), blocks * sizeof(double), stream_.get());
+  norms->arrived.record(stream_.get());
   stream_.finish_call();
-  memory_.read(sums, std::as_writable_bytes(blocks));
+  return compute::Pending<std::vector<double>>([norms, blocks] {
+    norms->arrived.synchronize();
+    const auto* const values = reinterpret_cast<const double*>(norms->host.data());
+    return std::vector<double>(values, values + blocks);
+  });
 }
 
 }  // namespace

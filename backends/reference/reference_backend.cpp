@@ -91,11 +91,16 @@ class ReferenceBackend final : public compute::Backend {
 
   void sum(std::span<const Array> src, const Array& dst) override { comm::sum_plainly(src, dst); }
 
-  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const auto block = optim::norm_block(array.as<T>(), position, i);
-      blocks[i] = optim::block_sum_of_squares(block.data(), block.size());
+  compute::Pending<std::vector<double>> block_norms(
+      std::span<const compute::ArenaPart> parts) override {
+    std::vector<double> sums;
+    for (const compute::ArenaPart& part : parts) {
+      for (std::size_t i = 0; i < compute::norm_blocks({&part, 1}); ++i) {
+        const auto block = optim::norm_block(part.values.as<T>(), part.range.begin, i);
+        sums.push_back(optim::block_sum_of_squares(block.data(), block.size()));
+      }
     }
+    return sums;
   }
 
   compute::Limits measure_limits(const compute::Together& together) override {

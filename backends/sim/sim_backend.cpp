@@ -62,9 +62,10 @@ void SimBackend::sum(std::span<const Array> src, const Array& dst) {
   parts_->core.work(parts_->plain.sum_seconds(bytes), bytes);
 }
 
-void SimBackend::block_norms(const Array& array, std::size_t, std::span<double> blocks) {
-  move_memory(bytes_of(array));
-  std::ranges::fill(blocks, 0.0);
+compute::Pending<std::vector<double>> SimBackend::block_norms(
+    std::span<const compute::ArenaPart> parts) {
+  for (const compute::ArenaPart& part : parts) move_memory(bytes_of(part.values));
+  return std::vector<double>(compute::norm_blocks(parts));
 }
 
 double SimBackend::memory_stall() const { return parts_->core.memory_stall(); }

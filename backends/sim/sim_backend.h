@@ -21,7 +21,8 @@ class SimBackend final : public compute::Backend {
   void update(const optim::UpdateRule&, const optim::UpdateSlice&) override;
   void change_gradients(const optim::GradientOperation&, const optim::UpdateSlice&) override;
   void sum(std::span<const Array> src, const Array& dst) override;
-  void block_norms(const Array&, std::size_t position, std::span<double> blocks) override;
+  compute::Pending<std::vector<double>> block_norms(
+      std::span<const compute::ArenaPart> parts) override;
   compute::ReproducibleCompute* reproducible() override { return &reproducible_; }
   compute::Limits measure_limits(const compute::Together&) override { return {}; }
 

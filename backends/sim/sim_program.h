@@ -20,7 +20,7 @@ class SimProgram final : public compute::Program {
 
   const compute::StoredParameters& parameters() const override { return parameters_; }
   void forward(const compute::MicroBatch&, const compute::Pass&) override;
-  compute::Tally tally() override { return std::exchange(tally_, {}); }
+  compute::Pending<compute::Tally> tally() override { return std::exchange(tally_, {}); }
   void backward(double loss_scale, compute::Accumulate, const compute::ReadySink&) override;
   void publish_statistics() override {}
   std::span<const float> probabilities() override { return probabilities_; }

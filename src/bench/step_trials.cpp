@@ -53,9 +53,10 @@ train::StepResult StepTrial::step() {
   parts.communicator.barrier();
   const auto number = static_cast<std::uint64_t>(done_++);
   const std::uint64_t seed = job_.plan().spec.seed;
-  train::StepResult result =
-      train::run_step(parts, {plan(), 0, number, seed, kRate}, [] { return train::StepWishes{}; });
+  train::StepResult result = train::run_step(parts, {plan(), 0, number, seed, kRate}, {},
+                                             [] { return train::StepWishes{}; });
   if (!result.lost_input.empty()) fail(ExitCode::data, result.lost_input);
+  train::finish_step(parts.communicator, result);
   return result;
 }
 

@@ -93,6 +93,9 @@ class ReproducibleCompute {
   }
 };
 
+/// How many sums Backend::block_norms() gives of these.
+std::size_t norm_blocks(std::span<const ArenaPart> parts);
+
 /// A device and the kernels for it.
 class Backend {
  public:
@@ -116,10 +119,13 @@ class Backend {
   /// dst = src[0] + src[1] + ..., in that order, of equally long arrays; dst may be one of them.
   virtual void sum(std::span<const Array> src, const Array& dst) = 0;
 
-  /// Sums of x^2 in double of the blocks of kNormBlock elements (optim/update_math.h) that an array
-  /// which begins at element `position` of the arena touches: blocks[0] is the block of its first.
-  virtual void block_norms(const Array&, std::size_t position, std::span<double> blocks) = 0;
-  /// Sum of x^2 in double; the same bits at any number of threads.
+  /// Sums of x^2 in double of the blocks of kNormBlock elements of the arena (optim/update_math.h)
+  /// that parts of it touch: those of a part behind those of the one before. They are of what the
+  /// arrays hold now, whenever they are waited for.
+  virtual Pending<std::vector<double>> block_norms(std::span<const ArenaPart> parts) = 0;
+  /// Sums of x^2 of each array in double; the same bits at any number of threads.
+  Pending<std::vector<double>> sums_of_squares(std::span<const Array> arrays);
+  /// The same of one, which it waits for.
   double sum_of_squares(const Array&);
 
   /// Null where the backend cannot be reproducible.

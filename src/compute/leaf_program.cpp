@@ -39,7 +39,7 @@ class LeafProgram final : public Program {
     assert(batch.size() <= leaves_.images * leaves_.lanes);
     threads_->on_threads(leaves_.lanes, [&](int lane) {
       program(lane).forward(leaf_of(batch, lane), pass);
-      tally(lane) = program(lane).tally();
+      tally(lane) = program(lane).tally().wait();
       tally(lane).loss = on_grid(tally(lane).loss);
     });
     probabilities_.clear();
@@ -50,7 +50,7 @@ class LeafProgram final : public Program {
       probabilities_.insert(probabilities_.end(), own.begin(), own.end());
     }
   }
-  Tally tally() override { return std::exchange(sum_, {}); }
+  Pending<Tally> tally() override { return std::exchange(sum_, {}); }
 
   void backward(double loss_scale, [[maybe_unused]] Accumulate accumulate,
                 const ReadySink& ready) override {

@@ -9,6 +9,7 @@
 #include "compute/event.h"
 #include "compute/layer_time.h"
 #include "compute/memory.h"
+#include "compute/pending.h"
 #include "compute/stored_parameters.h"
 #include "compute/tally.h"
 #include "compute/tuner.h"
@@ -61,8 +62,10 @@ class Program {
   /// A device may still be at it when it returns.
   virtual void backward(double loss_scale, Accumulate, const ReadySink& ready) = 0;
 
-  /// Sums over the images of all forward passes since it was last asked, which it waits for.
-  virtual Tally tally() = 0;
+  /// Sums over the images of all forward passes since it was last asked. To ask waits for nothing.
+  /// The last two that were asked for can be had, so that the passes of the next step may be
+  /// enqueued before those of a step are done.
+  virtual Pending<Tally> tally() = 0;
 
   /// Training passes move batch norm's statistics on the side; this writes them to the weights
   /// arena. Called when the weights of a step change.

@@ -185,10 +185,9 @@ CasePlan norm_plan(std::uint64_t seed, Backend& tested, Backend& reference) {
   // Products of floats are exact in double.
   return plan(name, 1e-13, tested, reference, [part, position](Backend& backend) {
     const PlacedArray array(backend, part);
-    std::vector<double> blocks(optim::norm_blocks(position, part.values.size()));
-    backend.block_norms(array.array(), position, blocks);
+    const compute::ArenaPart placed{{position, position + part.values.size()}, array.array()};
     RunOutputs outputs;
-    outputs.add("norms", blocks);
+    outputs.add("norms", backend.block_norms({&placed, 1}).wait());
     outputs.add("norm of all", std::vector{backend.sum_of_squares(array.array())});
     return outputs;
   });

@@ -85,7 +85,7 @@ Outcome Trial::run(const Samples& samples, const std::vector<int>& pieces,
                          [](std::size_t, compute::Event*) {});
     }
   }
-  outcome.tally = program_->tally();
+  outcome.tally = program_->tally().wait();
   return outcome;
 }
 

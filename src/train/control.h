@@ -15,7 +15,8 @@ class Control {
   /// after each step, also after an epoch's last one, where `progress` has its begun epoch still (a
   /// checkpoint is then taken when the epoch has ended, unless the training stops there), and else
   /// once more when the epoch has ended. Here `progress` has the counts and times of the step, but
-  /// not yet what ranks add up of it, nor the parts' own: rate, plateau, findings.
+  /// not yet what ranks add up of it and of the step before, nor the parts' own: rate, plateau,
+  /// findings.
   virtual bool checkpoint_due([[maybe_unused]] const Progress& progress) { return false; }
   /// Takes one. Collective; the arrays stay as they are until it returns.
   virtual void take_checkpoint([[maybe_unused]] const Progress& progress) {}

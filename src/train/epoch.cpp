@@ -108,17 +108,18 @@ Epoch::Epoch(Course& course)
 EpochEnd Epoch::run() {
   while (begun().steps < plan_.steps()) {
     if (steps_are_made(course_.options, course_.progress)) return EpochEnd::enough;
-    const StepResult step = make_step();
+    StepResult step = make_step();
     if (!step.lost_input.empty()) {
       lost_input_ = step.lost_input;
+      if (untold_) tell(add_up(course_.parts.communicator, untold_->tally));
       return EpochEnd::lost_input;
     }
+    if (untold_) tell(step.before);
     if (step.skipped && !left_out_ && course_.options.on_nan == NanPolicy::rollback) {
       undo_count();
       return EpochEnd::rolled_back;
     }
     account(step);
-    report(step);
     check();
     if (step.stop) return EpochEnd::stopped;
     // The epoch's own mark would follow at once.
@@ -141,15 +142,16 @@ StepResult Epoch::make_step() {
         course_.control.stop_requested(),
         parts.communicator.rank() == 0 && course_.control.checkpoint_due(course_.timed())};
   };
-  const auto stopped = [&told = course_.options.stopped_seconds] { return told ? told() : 0; };
-  const double stopped_before = stopped();
-  const StepResult step = run_step(parts,
-                                   {plan_, begun().steps, progress.steps, course_.options.seed,
-                                    begun().learning_rate, course_.options.on_nan, left_out_},
-                                   wishes);
-  // A rank that is stopped while it waits keeps the others waiting: it was not there.
-  waited_ += std::max(0.0, step.waited - (stopped() - stopped_before));
-  return step;
+  stopped_before_ = seconds_stopped();
+  return run_step(parts,
+                  {plan_, begun().steps, progress.steps, course_.options.seed,
+                   begun().learning_rate, course_.options.on_nan, left_out_},
+                  untold_ ? untold_->tally : StepTally{}, wishes);
+}
+
+double Epoch::seconds_stopped() const {
+  const auto& told = course_.options.stopped_seconds;
+  return told ? told() : 0;
 }
 
 void Epoch::undo_count() {
@@ -157,31 +159,58 @@ void Epoch::undo_count() {
   --begun().steps;
 }
 
-void Epoch::account(const StepResult& step) {
+/// Returns whether it is settled.
+bool Epoch::count(const StepResult& step) {
   Progress& progress = course_.progress;
   const bool cold = std::exchange(course_.cold, false);
-  begun().budget += step.budget;
   if (step.skipped) {
     ++begun().skipped;
     if (!left_out_) ++course_.skipped_in_a_row;
-    return;
+    return false;
   }
   course_.skipped_in_a_row = 0;
-  begun().train += step.tally;
   progress.own_images += step.own_images;
-  if (step.trying) return;
-  if (begun().steps > 1 && !cold) settle(begun().settled, step);
-  const bool whole = step.tally.images == static_cast<double>(plan_.images(0));
+  if (step.trying) return false;
+  const bool whole = plan_.images(begun().steps - 1) == plan_.images(0);
   if (whole && progress.steps > 1) ++progress.settled_steps;
+  return begun().steps > 1 && !cold;
 }
 
-void Epoch::report(const StepResult& step) {
-  logging::StepRecord record{
-      course_.progress.steps, epoch_,       begun().steps, step.tally,  begun().train,
-      begun().learning_rate,  step.seconds, step.trying,   step.skipped};
-  if (step.skipped) record.tally.loss = std::numeric_limits<double>::quiet_NaN();
+void Epoch::account(StepResult& step) {
+  const bool settled = count(step);
+  // Its sums cannot come with the next step where there is none, or where something needs them
+  // before it. Settled steps are measured without what a device has left of others.
+  const bool awaited = !settled || step.stop || step.checkpoint || begun().steps == plan_.steps() ||
+                       compares_replicas() || steps_are_made(course_.options, course_.progress);
+  std::optional<compute::Tally> sums;
+  if (awaited) sums = finish_step(course_.parts.communicator, step);
+  begun().budget += step.budget;
+  if (settled) settle(begun().settled, step);
+  // A rank that is stopped while it waits keeps the others waiting: it was not there.
+  waited_ += std::max(0.0, step.waited - (seconds_stopped() - stopped_before_));
+  untold_ = {{.step = course_.progress.steps,
+              .epoch = epoch_,
+              .step_in_epoch = begun().steps,
+              .learning_rate = begun().learning_rate,
+              .seconds = step.seconds,
+              .trying = step.trying,
+              .skipped = step.skipped},
+             step.tally};
+  if (sums) tell(*sums);
+}
+
+/// The sums of the step that was not told have come.
+void Epoch::tell(const compute::Tally& sums) {
+  logging::StepRecord record = std::exchange(untold_, std::nullopt)->record;
+  record.tally = sums;
+  if (record.skipped) {
+    record.tally.loss = std::numeric_limits<double>::quiet_NaN();
+  } else {
+    begun().train += sums;
+  }
+  record.epoch_tally = begun().train;
   course_.reporter.step(record);
-  if (!step.skipped) check_loss(record);
+  if (!record.skipped) check_loss(record);
 }
 
 void Epoch::check() {
@@ -194,10 +223,15 @@ void Epoch::check() {
                      "smaller --lr, --clip-norm, or --on-nan rollback",
                      steps, kMostSkipped));
   }
-  if (options.check_replicas == 0 || steps % options.check_replicas != 0) return;
+  if (!compares_replicas()) return;
   const compute::Arenas arenas = course_.parts.exchange.arenas();
   check_replicas(course_.parts.communicator, course_.parts.backend.memory(),
                  arenas.weights.slice(0, arenas.gradients.size), steps, options.hosts);
+}
+
+bool Epoch::compares_replicas() const {
+  const std::uint64_t every = course_.options.check_replicas;
+  return every != 0 && course_.progress.steps % every == 0;
 }
 
 logging::EpochRecord Epoch::close() {

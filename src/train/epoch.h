@@ -67,22 +67,33 @@ class Epoch {
   const std::string& lost_input() const { return lost_input_; }
 
  private:
+  /// A step of which all is known but its sums.
+  struct Untold {
+    logging::StepRecord record;
+    StepTally tally;
+  };
+
   BegunEpoch& begun() { return *course_.progress.begun; }
   StepResult make_step();
-  void account(const StepResult&);
-  void report(const StepResult&);
+  bool count(const StepResult&);
+  void account(StepResult&);
+  void tell(const compute::Tally&);
   void check();
+  bool compares_replicas() const;
+  double seconds_stopped() const;
   void undo_count();
 
   Course& course_;
   int epoch_;  ///< from 1
   data::BatchPlan plan_;
-  bool left_out_ = false;  ///< the step that is made
+  bool left_out_ = false;         ///< the step that is made
+  std::optional<Untold> untold_;  ///< the last step, until its sums have come
   bool owes_checkpoint_ = false;
   std::string lost_input_;
   system::StolenTime stolen_;
   system::CpuWait wait_;
-  double waited_ = 0;  ///< seconds of its steps in which this rank was there and waited
+  double stopped_before_ = 0;  ///< the step that is made
+  double waited_ = 0;          ///< seconds of its steps in which this rank was there and waited
 };
 
 }  // namespace cputrain::train

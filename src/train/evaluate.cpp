@@ -37,7 +37,7 @@ std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::
       if (listeners.answers) listeners.answers(batch.labels, program.probabilities());
     }
   }
-  compute::Tally tally = program.tally();
+  compute::Tally tally = program.tally().wait();
   if (!lost_input(batches, communicator).empty()) return std::nullopt;
   comm::sum_numbers(communicator, tally.sums());
   return tally;
@@ -66,7 +66,7 @@ void add_loss_of_weights(compute::Tally& tally, compute::Backend& backend,
                          const compute::ParameterLayout& layout, const Array& weights,
                          comm::Communicator& communicator) {
   if (all_numbers(backend.memory(), weights, communicator)) {
-    tally.loss += tally.images * l2_penalty(backend, layout, weights);
+    tally.loss += tally.images * l2_penalty(backend, layout, weights).wait();
   } else {
     tally.loss = std::numeric_limits<double>::quiet_NaN();
   }

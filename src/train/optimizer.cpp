@@ -122,10 +122,10 @@ void Optimizer::clip_by_norm(Owned& owned, const Segment& segment) {
 /// whose first is that of block `first`.
 void Optimizer::add_norms(const Array& array, std::size_t position, std::size_t first,
                           std::span<double> norms) {
-  blocks_.resize(optim::norm_blocks(position, array.size));
-  backend_.block_norms(array, position, blocks_);
+  const compute::ArenaPart part{{position, position + array.size}, array};
+  const std::vector<double> blocks = backend_.block_norms({&part, 1}).wait();
   const std::size_t begin = position / optim::kNormBlock - first;
-  for (std::size_t i = 0; i < blocks_.size(); ++i) norms[begin + i] += blocks_[i];
+  for (std::size_t i = 0; i < blocks.size(); ++i) norms[begin + i] += blocks[i];
 }
 
 std::span<double> Optimizer::measure_gradient() {

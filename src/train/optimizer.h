@@ -97,7 +97,6 @@ class Optimizer {
   std::vector<double> gradient_norms_;
   std::vector<double> layer_norms_;  ///< of weights in the first half, of gradients in the second
   std::vector<LayerBlocks> layers_;  ///< by parameter
-  std::vector<double> blocks_;
   std::optional<double> gradient_norm_;  ///< of this step, once it is known
 };
 

@@ -12,20 +12,44 @@
 namespace cputrain::train {
 namespace {
 
-/// Adds up over ranks what every rank must know after a step. Algorithms that rank 0 has found to
-/// be the quickest are then used by all. `result.trying` comes as what this rank's program did.
-void agree(comm::Communicator& communicator, compute::Program& program, StepResult& result) {
-  const bool leads = communicator.rank() == 0;
-  const std::string findings = program.tuner().take_findings();
+/// A StepTally that has come.
+struct Arrived {
+  compute::Tally tally;
+  double penalty;
+};
+
+Arrived wait_for(const StepTally& own) { return {own.images.wait(), own.penalty.wait()}; }
+
+void add_penalty(compute::Tally& tally, double penalty) { tally.loss += penalty * tally.images; }
+
+compute::Tally add_up(comm::Communicator& communicator, Arrived own) {
+  comm::sum_numbers(communicator, own.tally.sums());
+  add_penalty(own.tally, own.penalty);
+  return own.tally;
+}
+
+/// Adds up over ranks what every rank must know after a step, and the sums of the step before.
+/// Algorithms that rank 0 has found to be the quickest are then used by all. `result.trying` comes
+/// as what this rank's program did.
+void agree(const TrainingParts& parts, const StepTally& before, StepResult& result) {
+  system::Stopwatch watch;
+  const Arrived arrived = wait_for(before);
+  result.before = arrived.tally;
+  result.budget.backward += watch.lap();
+  const bool leads = parts.communicator.rank() == 0;
+  compute::Tuner& tuner = parts.program.tuner();
+  const std::string findings = tuner.take_findings();
   double stop = result.stop, checkpoint = leads && result.checkpoint;
   double trying = leads && result.trying, found = leads && !findings.empty();
-  const auto [loss, correct, images, among_five, ranked] = result.tally.sums();
-  comm::sum_numbers(communicator, std::array{loss, correct, images, among_five, ranked, &stop,
-                                             &checkpoint, &trying, &found});
+  const auto [loss, correct, images, among_five, ranked] = result.before.sums();
+  comm::sum_numbers(parts.communicator, std::array{loss, correct, images, among_five, ranked, &stop,
+                                                   &checkpoint, &trying, &found});
+  add_penalty(result.before, arrived.penalty);
   result.stop = stop > 0;
   result.checkpoint = checkpoint > 0;
   result.trying = trying > 0;
-  if (found > 0) program.tuner().use_findings(communicator.gather(findings).front());
+  if (found > 0) tuner.use_findings(parts.communicator.gather(findings).front());
+  result.waited += watch.lap();
 }
 
 /// A place for faults, of which a step has each once.
@@ -79,6 +103,7 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     if (last && is_input_lost(parts, result)) break;
     watch.lap();
     begin(k, FaultPhase::forward);
+    result.own_images += batch.size();
     parts.program.forward(batch, pass);
     computed("forward", result.budget.forward);
     begin(k, FaultPhase::backward);
@@ -90,9 +115,7 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     });
     computed("backward", result.budget.backward);
   }
-  watch.lap();
-  result.tally = parts.program.tally();  // that of a step that is given up is let go of
-  result.budget.backward += watch.lap();
+  result.tally.images = parts.program.tally();  // that of a step that is given up is let go of
 }
 
 /// Sums over ranks, what must be known of all of them, and new weights.
@@ -125,7 +148,24 @@ void exchange_and_update(const TrainingParts& parts, const StepToDo& todo, StepR
 
 }  // namespace
 
-StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
+compute::Tally add_up(comm::Communicator& communicator, const StepTally& own) {
+  return add_up(communicator, wait_for(own));
+}
+
+compute::Tally finish_step(comm::Communicator& communicator, StepResult& step) {
+  system::Stopwatch watch;
+  const Arrived own = wait_for(step.tally);
+  const double computed = watch.lap();
+  const compute::Tally tally = add_up(communicator, own);
+  const double agreed = watch.lap();
+  step.budget.backward += computed;
+  step.budget.other += agreed;
+  step.waited += agreed;
+  step.seconds += computed + agreed;
+  return tally;
+}
+
+StepResult run_step(const TrainingParts& parts, const StepToDo& todo, const StepTally& before,
                     const std::function<StepWishes()>& wishes) {
   const system::Stopwatch whole;
   StepResult result;
@@ -135,22 +175,18 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
   if (!result.lost_input.empty()) return result;
 
   system::Stopwatch watch;
-  const double penalty =
+  result.tally.penalty =
       l2_penalty(parts.backend, parts.program.layout(), parts.exchange.arenas().weights);
   result.budget.optimizer = watch.lap();
   parts.timeline.ended("penalty");
   exchange_and_update(parts, todo, result);
   parts.timeline.ended("exchange and update");
 
-  result.own_images = result.tally.images;
   const StepWishes wanted = wishes();
   result.stop = wanted.stop;
   result.checkpoint = wanted.checkpoint;
-  watch.lap();
-  agree(parts.communicator, parts.program, result);
-  result.waited += watch.lap();
+  agree(parts, before, result);
   parts.timeline.ended("agree");
-  result.tally.loss += penalty * result.tally.images;
   result.seconds = whole.seconds();
   result.budget.other = result.seconds - result.budget.known();
   return result;

@@ -49,13 +49,24 @@ struct StepWishes {
   bool checkpoint = false;  ///< of rank 0 alone
 };
 
+/// What this rank's images of a step gave. A device may still be at it.
+struct StepTally {
+  compute::Pending<compute::Tally> images{};
+  compute::Pending<double> penalty{};  ///< L2, of the mean loss
+};
+
+/// The sums of a step over all ranks, which it waits for; the loss has the L2 penalty in it.
+/// Collective.
+compute::Tally add_up(comm::Communicator&, const StepTally&);
+
 struct StepResult {
-  compute::Tally tally{};  ///< over all ranks; the loss has the L2 penalty in it
-  Budget budget{};         ///< of this rank; adds up to `seconds`
-  double seconds = 0;
+  StepTally tally{};      ///< of this rank
+  Budget budget{};        ///< of this rank; adds up to `seconds`
+  double seconds = 0;     ///< of the host, which may be ahead of a device
   double own_images = 0;  ///< of this rank
   double waited = 0;      ///< seconds in which this rank had nothing to do but wait for others
   // Of these all ranks see the same.
+  compute::Tally before{};  ///< as add_up() gives it of the step before
   bool stop = false;        ///< some rank asked to stop after this step
   bool checkpoint = false;  ///< rank 0 asked for one after this step
   bool trying = false;      ///< rank 0's program tried algorithms in it
@@ -68,8 +79,14 @@ struct StepResult {
 };
 
 /// One synchronous step of the whole training: forward and backward by micro-batch, one reduction,
-/// one update. `wishes` are asked for once, when the weights are updated.
-StepResult run_step(const TrainingParts&, const StepToDo&,
+/// one update. `wishes` are asked for once, when the weights are updated. The sums of the step
+/// `before` are added up with them: a device has this step to compute by then, so it never waits
+/// for the host. Nothing where no step is before it, or its sums are known.
+StepResult run_step(const TrainingParts&, const StepToDo&, const StepTally& before,
                     const std::function<StepWishes()>& wishes);
+
+/// The sums of the step that was run last, by add_up(), for whom they cannot come with the next
+/// one. The wait for them becomes part of the step.
+compute::Tally finish_step(comm::Communicator&, StepResult&);
 
 }  // namespace cputrain::train

@@ -73,7 +73,9 @@ bool tries_again(int epoch);
 /// policy is to roll back, it returns at once, with the parts as they were before that step; steps
 /// that `start` leaves out change nothing when they come. Error(failed) when the loss of a step or
 /// of a validation is not a number, or kMostSkipped steps in a row were skipped; the reporter has
-/// heard of that step or epoch then. Error(disagree) where replicas differ. Seconds and steps of
+/// heard of that step or epoch then, and of none behind it. The reporter hears of a step when the
+/// next one is made, unless something needs its sums before, so a step may be made behind one whose
+/// loss is no number; no checkpoint is. Error(disagree) where replicas differ. Seconds and steps of
 /// the result include those before `start`.
 TrainResult train(const TrainingParts&, const std::optional<Validation>&, const TrainOptions&,
                   const Progress& start, logging::Reporter&, Control&);

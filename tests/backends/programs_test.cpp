@@ -155,7 +155,7 @@ TEST_P(Programs, NoImagesClearOrKeepGradients) {
   compute::Program& program = trial.program();
   const auto backward = [&](compute::Accumulate accumulate) {
     program.forward({}, {compute::Phase::train, 1, 0, true});
-    EXPECT_EQ(program.tally().images, 0);
+    EXPECT_EQ(program.tally().wait().images, 0);
     EXPECT_TRUE(program.probabilities().empty());
     std::size_t ready = 0;
     program.backward(1, accumulate, [&](std::size_t n, compute::Event*) { ready = n; });

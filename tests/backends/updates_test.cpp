@@ -164,6 +164,18 @@ TEST_P(SumOfSquares, DoesNotOverflowAndLetsNothingThatIsNoNumberPass) {
   EXPECT_TRUE(std::isnan(backend->sum_of_squares(array_of(*backend, values).array())));
 }
 
+// A device may not have come there when somebody changes the arrays or asks for others.
+TEST_P(SumOfSquares, IsOfWhatAnArrayHeldWhenItWasAskedFor) {
+  const auto backend = GetParam().make();
+  const auto many = array_of(*backend, std::vector<double>(5000, 2.0));
+  const auto few = array_of(*backend, std::vector<double>{3, 4});
+  const auto sums = backend->sums_of_squares(std::vector{many.array(), few.array()});
+  compute::write_numbers(backend->memory(), std::vector<double>(5000, 1.0), many.array());
+  const auto later = backend->sums_of_squares(std::vector{few.array(), many.array()});
+  EXPECT_EQ(sums.wait(), (std::vector<double>{20000, 25}));
+  EXPECT_EQ(later.wait(), (std::vector<double>{25, 5000}));
+}
+
 TEST(SumOfSquaresInParallel, HasTheSameBitsAtAnyNumberOfThreads) {
   if (!cpu::cpu_backend_available()) GTEST_SKIP() << "this build has no oneDNN";
   const RandomStream stream(7, Purpose::noise);

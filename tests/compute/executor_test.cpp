@@ -58,9 +58,9 @@ class Noted : public Base {
 class NotedLoss final : public Noted<LossOp> {
  public:
   using Noted::Noted;
-  Tally take_tally() override {
+  Pending<Tally> take_tally() override {
     note("tally of ");
-    return {.loss = 3, .images = 1};
+    return Tally{.loss = 3, .images = 1};
   }
   std::span<const float> probabilities(const Execution&) const override { return {}; }
 };
@@ -185,7 +185,7 @@ class ExecutorTest : public testing::TestWithParam<bool> {
       log_.push_back("ready " + std::to_string(n));
       if (after) log_.back() += " behind " + dynamic_cast<NotedEvent&>(*after).place();
     });
-    EXPECT_EQ(executor_.tally().loss, 3);
+    EXPECT_EQ(executor_.tally().wait().loss, 3);
   }
 
   Log log_;

@@ -91,7 +91,7 @@ class Counts(ProgramTest):
         predicted = collections.Counter(step.host_work_of_step(networks[0]))
         for _ in networks:
             predicted.update(step.host_work())
-        predicted["event_waits"] += predicted.pop("fetches")
+        predicted["event_waits"] += predicted.pop("late_waits")
         def more(*path):
             values = []
             for counts in (two, three):

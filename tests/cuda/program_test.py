@@ -8,6 +8,7 @@ import unittest
 from cuda_cases import CUDA, CudaCases, CudaTest
 from program import PROGRAM, mpirun, needs_mpi
 
+BUGS = os.path.join(os.environ["CUDA_TESTS_BUILD"], "tests", "cuda", "bugs")
 EMULATED = "This program computes --backend cuda on an EMULATED device"
 
 
@@ -51,7 +52,7 @@ class Emulated(CudaCases, CudaTest):
         self.assertEqual(step["copies"], {"host_to_device": {"calls": 2, "bytes": 10 * (pixels + label + sample)},
                                           "device_to_host": {"calls": 1, "bytes": sums},
                                           "device_to_device": {"calls": 0, "bytes": 0}})
-        # For memory of two copies that is free, and for the sums of losses.
+        # For memory of two copies that is free, and for the sums of losses, one step late.
         self.assertEqual(step["host_waits"], {"stream": 0, "event": 2 + 1, "copy": 0})
         self.assertEqual(step["events_recorded"]["timed"], 0)
         launches = {name: kernel["launches"] for name, kernel in step["kernels"].items()}
@@ -60,6 +61,11 @@ class Emulated(CudaCases, CudaTest):
                             "cross_entropy_backward": 1}.items():
             self.assertEqual(launches[name], times, f"{name} of {launches}")
         self.assertEqual(sum(launches.values()), step["launches"])
+
+    def test_sums_that_are_read_before_the_device_has_them(self):
+        """A bug that is planted: what the host reads is poison yet."""
+        self.expect(1, *self.words, "--out", "run", "--steps", "3", *CUDA, says=["Batch 0: Invalid loss"],
+                    CPUTRAIN_PLUGINS=os.path.join(BUGS, "early_tally"))
 
     def test_counts_need_no_kernels_to_run(self):
         self.assertEqual(self.counts_of_a_step(CPUTRAIN_EMULATED_KERNELS="skip"), self.counts_of_a_step())

@@ -69,7 +69,7 @@ compute::Tally Replica::step(const Samples& samples, const Update* rule, int ste
     if (rule) update(*rule, step, range);
   });
   program_->publish_statistics();
-  return program_->tally();
+  return program_->tally().wait();
 }
 
 void Replica::update(const Update& rule, int step, Range range) {

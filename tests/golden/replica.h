@@ -62,7 +62,7 @@ class Evaluator {
             compute::Phase phase = compute::Phase::evaluate);
   compute::Tally run(const compute::MicroBatch& batch) {
     program_->forward(batch, {.phase = phase_, .probabilities = true});
-    return program_->tally();
+    return program_->tally().wait();
   }
   std::span<const float> probabilities() { return program_->probabilities(); }
 

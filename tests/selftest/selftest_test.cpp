@@ -35,8 +35,9 @@ class Mistaken : public compute::Backend {
     right_->change_gradients(operation, slice);
   }
   void sum(std::span<const Array> src, const Array& dst) override { right_->sum(src, dst); }
-  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
-    right_->block_norms(array, position, blocks);
+  compute::Pending<std::vector<double>> block_norms(
+      std::span<const compute::ArenaPart> parts) override {
+    return right_->block_norms(parts);
   }
   compute::ReproducibleCompute* reproducible() override { return right_->reproducible(); }
   compute::Limits measure_limits(const compute::Together& together) override {

@@ -21,7 +21,7 @@ class LockedProgram final : public compute::Program {
     sends_probabilities_ = pass.probabilities;
     program_->forward(batch, pass);
   }
-  compute::Tally tally() override { return program_->tally(); }
+  compute::Pending<compute::Tally> tally() override { return program_->tally(); }
   void backward(double loss_scale, compute::Accumulate accumulate,
                 const compute::ReadySink& ready) override {
     const Unlocked unlocked(memory_);
@@ -103,10 +103,11 @@ class LockedBackend final : public compute::Backend, public compute::Reproducibl
     const Unlocked unlocked(memory_);
     backend_->reproducible()->add_products(factors, leaves, part, sum);
   }
-  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
-    memory_.require_own(array);
+  compute::Pending<std::vector<double>> block_norms(
+      std::span<const compute::ArenaPart> parts) override {
+    for (const compute::ArenaPart& part : parts) memory_.require_own(part.values);
     const Unlocked unlocked(memory_);
-    backend_->block_norms(array, position, blocks);
+    return backend_->block_norms(parts);
   }
   compute::Limits measure_limits(const compute::Together& together) override {
     return backend_->measure_limits(together);

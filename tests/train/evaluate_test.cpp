@@ -19,7 +19,7 @@ class AskedProgram final : public compute::Program {
     probabilities_.assign(static_cast<std::size_t>(batch.size() * outputs_), 0.125f);
     tally_.images += static_cast<double>(batch.size());
   }
-  compute::Tally tally() override { return std::exchange(tally_, {}); }
+  compute::Pending<compute::Tally> tally() override { return std::exchange(tally_, {}); }
   void backward(double, compute::Accumulate, const compute::ReadySink&) override {}
   void publish_statistics() override {}
   std::span<const float> probabilities() override {

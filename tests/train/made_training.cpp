@@ -200,9 +200,10 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
 
   MadeResult made;
   const Arrays arrays(backend->memory(), *exchange, optimizer, rate);
-  made.control.stop = options.stop;
-  made.control.due = options.due;
-  made.control.copy = [&](const Progress& progress) { return arrays.copy(progress); };
+  MadeControl& control = options.control ? *options.control : made.control;
+  control.stop = options.stop;
+  control.due = options.due;
+  control.copy = [&](const Progress& progress) { return arrays.copy(progress); };
   for (int turn = 0; turn < size; ++turn) {  // weights may be one array of all
     if (options.start && turn == rank) arrays.put_back(*options.start);
     communicator.barrier();
@@ -215,9 +216,9 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   made.result = train({*backend, *program, *exchange, optimizer, rate, communicator, *batches, plan,
                        weights_mutex, timeline},
                       val, options.train, start,
-                      options.recorder ? *options.recorder : made.recorder, made.control);
+                      options.recorder ? *options.recorder : made.recorder, control);
   fault_of_thread = nullptr;
-  made.control.copy = nullptr;
+  control.copy = nullptr;
   const Array weights = exchange->arenas().weights;
   check_weights(communicator, backend->memory(), weights);
   made.weights_hash = weights_hash(*program, weights);

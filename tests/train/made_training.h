@@ -84,8 +84,9 @@ struct MadeOptions {
   std::function<void(std::uint32_t sample)> reads{};
   const MadeState* start = nullptr;       ///< where the training goes on
   std::vector<std::uint64_t> left_out{};  ///< steps, from 1
-  Recorder* recorder =
-      nullptr;  ///< hears what happens instead: a training that throws returns nothing
+  // They hear what happens instead: a training that throws returns nothing.
+  Recorder* recorder = nullptr;
+  MadeControl* control = nullptr;
 };
 
 /// The same with one way to sum: by default ranks take the one that is quicker just now, whose

@@ -15,7 +15,7 @@ class LossOp final : public compute::LossOp {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
-  compute::Tally take_tally() override { return std::exchange(tally_, {}); }
+  compute::Pending<compute::Tally> take_tally() override { return std::exchange(tally_, {}); }
   std::span<const float> probabilities(const Execution& last) const override {
     return std::span(probabilities_).first(static_cast<std::size_t>(last.images) * classes_);
   }

@@ -1,5 +1,7 @@
 #include "backends/cuda/ops/loss_op.h"
 
+#include <cassert>
+
 #include "compute/prediction.h"
 #include "core/error.h"
 
@@ -29,7 +31,6 @@ LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node,
   losses_ = DeviceBlock(images * sizeof(ImageLoss), "losses");
   host_probabilities_ = PinnedBlock(numbers * sizeof(float));
   sums_ = DeviceBlock(sizeof(LossSums), "sums of losses");
-  host_sums_ = PinnedBlock(sizeof(LossSums));
   clear_async(sums_.data(), sizeof(LossSums), stream());
   planning.memory.use(logits.value, planning.forward_time(op));
   if (logits.wants_diff) planning.memory.use(logits.diff, planning.backward_time(op));
@@ -69,12 +70,20 @@ void LossOp::backward(const Execution& execution) {
   });
 }
 
-compute::Tally LossOp::take_tally() {
-  copy_async(host_sums_.data(), sums_.data(), sizeof(LossSums), stream());
+compute::Pending<compute::Tally> LossOp::take_tally() {
+  const std::size_t number = tallies_++;
+  Taken& taken = taken_[number % taken_.size()];
+  copy_async(taken.sums.data(), sums_.data(), sizeof(LossSums), stream());
   clear_async(sums_.data(), sizeof(LossSums), stream());
-  taken_.record(stream());
-  taken_.synchronize();
-  const auto& sums = *reinterpret_cast<const LossSums*>(host_sums_.data());
+  taken.arrived.record(stream());
+  return compute::Pending<compute::Tally>([this, number] { return fetch(number); });
+}
+
+compute::Tally LossOp::fetch(std::size_t number) const {
+  assert(tallies_ - number <= taken_.size() && "a tally that later ones have overwritten");
+  const Taken& taken = taken_[number % taken_.size()];
+  taken.arrived.synchronize();
+  const auto& sums = *reinterpret_cast<const LossSums*>(taken.sums.data());
   compute::Tally tally{.loss = sums.loss, .correct = sums.correct, .images = sums.images};
   if (compute::ranks_answers(static_cast<std::size_t>(classes_))) {
     tally.among_five = sums.among_five;

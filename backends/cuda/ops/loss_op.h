@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 
 #include "backends/cuda/kernels/losses.h"
@@ -17,11 +18,18 @@ class LossOp final : public OnDevice<compute::LossOp> {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
-  compute::Tally take_tally() override;
+  compute::Pending<compute::Tally> take_tally() override;
   std::span<const float> probabilities(const Execution& last) const override;
 
  private:
+  /// Sums that were asked for, on their way to the host.
+  struct Taken {
+    PinnedBlock sums{sizeof(LossSums)};
+    Event arrived{};
+  };
+
   LossCall call(const Execution&) const;
+  compute::Tally fetch(std::size_t number) const;
   std::size_t count(const Execution& execution) const {
     return static_cast<std::size_t>(execution.images * classes_);
   }
@@ -30,9 +38,10 @@ class LossOp final : public OnDevice<compute::LossOp> {
   int classes_;  ///< columns; 1 for the sigmoid
   double smoothing_;
   const PassFacts* facts_;
-  Event taken_;  ///< the sums, to the host
   DeviceBlock probabilities_, slopes_, losses_, sums_;  ///< sums: since they were last asked for
-  PinnedBlock host_probabilities_, host_sums_;
+  PinnedBlock host_probabilities_;
+  std::array<Taken, 2> taken_;  ///< in turn
+  std::size_t tallies_ = 0;     ///< that were asked for
   float *logits_data_ = nullptr, *diff_ = nullptr;
 };
 

@@ -148,8 +148,8 @@ void Executor::run_waiting_forward() {
   if (times_layers_) wait();  // the next pass would take them anew
 }
 
-Tally Executor::tally() {
-  Tally tally;
+Pending<Tally> Executor::tally() {
+  Pending<Tally> tally;
   target_->enter([&] {
     run_waiting_forward();
     tally = list_.loss->take_tally();

@@ -23,7 +23,7 @@ class Executor final : public Program {
   const StoredParameters& parameters() const override { return *parameters_; }
   void forward(const MicroBatch&, const Pass&) override;
   void backward(double loss_scale, Accumulate, const ReadySink& ready) override;
-  Tally tally() override;
+  Pending<Tally> tally() override;
   void publish_statistics() override;
   std::span<const float> probabilities() override;
   std::vector<LayerTime> layer_times() const override;

@@ -163,8 +163,8 @@ class Op {
 class LossOp : public Op {
  public:
   using Op::Op;
-  /// Sums of forward passes since it was last asked, which it waits for.
-  virtual Tally take_tally() = 0;
+  /// As Program::tally().
+  virtual Pending<Tally> take_tally() = 0;
   /// As in Program; `last` is the last forward pass, which was waited for.
   virtual std::span<const float> probabilities(const Execution& last) const = 0;
 };

@@ -131,12 +131,31 @@ TEST_F(CountedPasses, SumsComeOnceWhenTheyAreAskedFor) {
   pass();
   pass();
   const Counts before = emulated::counts();
-  EXPECT_EQ(program_->tally().images, 2 * kImages);
+  EXPECT_EQ(program_->tally().wait().images, 2 * kImages);
   const Counts c = difference(emulated::counts(), before);
   EXPECT_EQ(c.to_host.calls, 1u);
   EXPECT_EQ(c.to_host.bytes, 4 * sizeof(double));
   EXPECT_EQ(c.waits(), 1u);
-  EXPECT_EQ(program_->tally().images, 0);
+  EXPECT_EQ(program_->tally().wait().images, 0);
+}
+
+/// Those of a step are still there when the next step's are on their way, and no call but wait()
+/// waits for them.
+TEST_F(CountedPasses, SumsOfTwoStepsAreKeptApart) {
+  compile(false);
+  program_->tally();
+  pass();
+  Counts before = emulated::counts();
+  const auto first = program_->tally();
+  EXPECT_EQ(difference(emulated::counts(), before).waits(), 0u);
+  pass();
+  pass();
+  const auto second = program_->tally();
+  before = emulated::counts();
+  EXPECT_EQ(first.wait().images, kImages);
+  EXPECT_EQ(difference(emulated::counts(), before).waits(), 1u);
+  EXPECT_EQ(second.wait().images, 2 * kImages);
+  EXPECT_GT(second.wait().loss, first.wait().loss);
 }
 
 /// Copies need not be cut into pieces there, and come back in the same way.

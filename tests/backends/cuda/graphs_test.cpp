@@ -88,7 +88,7 @@ std::vector<std::vector<double>> trained(bool captures) {
     passes.forward(2, step);
     passes.backward(scale, Accumulate::add);
     seen.push_back(passes.gradients());
-    const compute::Tally tally = passes.program().tally();
+    const compute::Tally tally = passes.program().tally().wait();
     seen.push_back({tally.loss, tally.correct, tally.images, tally.among_five});
     passes.forward(2, step, Phase::evaluate);
     const auto probabilities = passes.program().probabilities();
@@ -111,7 +111,7 @@ Counts counts_of_pass(int before, bool captures, bool times_layers = false) {
     const Counts earlier = emulated::counts();
     passes.forward(3, static_cast<std::uint64_t>(pass));
     passes.backward(1, Accumulate::overwrite);
-    passes.program().tally();
+    passes.program().tally().wait();
     counts = difference(emulated::counts(), earlier);
   }
   return counts;
@@ -136,10 +136,10 @@ TEST(Graphs, ForwardAloneIsDoneWhenItIsAskedFor) {
   Passes passes(true);
   for (std::uint64_t step = 0; step < 3; ++step) {
     passes.forward(3, step);
-    EXPECT_EQ(passes.program().tally().images, 3);
+    EXPECT_EQ(passes.program().tally().wait().images, 3);
     passes.forward(2, step);
     passes.forward(3, step);
-    EXPECT_EQ(passes.program().tally().images, 5);
+    EXPECT_EQ(passes.program().tally().wait().images, 5);
   }
 }
 

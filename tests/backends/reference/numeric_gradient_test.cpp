@@ -62,7 +62,7 @@ void check_gradients(const model::Graph& graph, int classes) {
   const compute::Pass pass{compute::Phase::train, 9, 2};
   const auto loss = [&] {
     program.forward(samples.batch(), pass);
-    return program.tally().loss;
+    return program.tally().wait().loss;
   };
   loss();
   program.backward(1.0, compute::Accumulate::overwrite, [](std::size_t, compute::Event*) {});
