@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cuda/image_feed.h"
 #include "backends/cuda/kernels/updates.h"
 #include "backends/cuda/limits.h"
 #include "backends/cuda/memory.h"
@@ -30,7 +31,7 @@ compute::BackendFacts facts_of(const DeviceProperties& properties) {
                              kKernelsVersion, properties.name, properties.multiprocessors)};
 }
 
-class CudaBackend final : public compute::Backend {
+class CudaBackend final : public compute::Backend, private compute::ImageFeeder {
  public:
   CudaBackend(int device, int sharers)
       : device_(device),
@@ -64,6 +65,8 @@ class CudaBackend final : public compute::Backend {
 
   void sum(std::span<const Array> src, const Array& dst) override;
 
+  compute::ImageFeeder* feeder() override { return this; }
+
   compute::ReproducibleCompute* reproducible() override { return nullptr; }
 
   void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override;
@@ -74,6 +77,13 @@ class CudaBackend final : public compute::Backend {
   }
 
  private:
+  std::unique_ptr<compute::ImageFeed> make_feed(const compute::FeedSize& size) override {
+    return std::make_unique<DeviceFeed>(device_, memory_, size);
+  }
+  compute::FeedBytes feed_bytes(const compute::FeedSize& size) const override {
+    return DeviceFeed::bytes(size);
+  }
+
   int device_;
   DeviceProperties properties_;
   compute::BackendFacts facts_;

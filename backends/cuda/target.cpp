@@ -1,9 +1,10 @@
 #include "backends/cuda/target.h"
 
-#include <cstring>
+#include <optional>
 #include <vector>
 
 #include "backends/cuda/compile.h"
+#include "backends/cuda/image_feed.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -25,7 +26,7 @@ class DeviceTarget final : public compute::Target {
     compute::OpList list = cuda::make_ops(
         graph,
         Planning{planning, {.multiprocessors = device_.multiprocessors, .stream = stream()}});
-    largest_ = static_cast<std::size_t>(planning.largest());
+    own_size_ = {.image = graph.image(), .images = static_cast<std::size_t>(planning.largest())};
     for (std::size_t i = 0; i < list.ops.size(); ++i) {
       places_.push_back(std::make_unique<StreamPlace>());
     }
@@ -35,9 +36,6 @@ class DeviceTarget final : public compute::Target {
   compute::Memory& memory() override { return device_.memory; }
 
   std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
-    constexpr std::size_t kOfAnImage = sizeof(std::int32_t) + sizeof(std::uint32_t);
-    staged_ = PinnedBlock(largest_ * kOfAnImage);
-    of_images_ = DeviceBlock(largest_ * kOfAnImage, "labels and samples");
     return take_block(bytes, "activations");
   }
 
@@ -46,17 +44,15 @@ class DeviceTarget final : public compute::Target {
     work();
   }
 
-  /// Labels and samples go to the device together.
   void stage(const compute::MicroBatch& batch, compute::Execution& execution) override {
-    const std::size_t labels = batch.labels.size_bytes();
-    copied_.synchronize();  // of the pass before
-    std::memcpy(staged_.data(), batch.labels.data(), labels);
-    std::memcpy(staged_.data() + labels, batch.samples.data(), batch.samples.size_bytes());
-    copy_async(of_images_.data(), staged_.data(), labels + batch.samples.size_bytes(), stream());
-    copied_.record(stream());
-    const auto* begin = static_cast<const std::byte*>(of_images_.data());
-    execution.labels = reinterpret_cast<const std::int32_t*>(begin);
-    execution.samples = reinterpret_cast<const std::uint32_t*>(begin + labels);
+    batch_ = nullptr;  // that of the last pass may be gone
+    if (batch.size() == 0) return;
+    batch_ = static_cast<DeviceBatch*>(batch.staged ? batch.staged : send(batch));
+    batch_->begin_use(stream());
+    execution.bytes = batch_->bytes;
+    execution.moves = batch_->moves;
+    execution.labels = batch_->labels;
+    execution.samples = batch_->samples;
   }
 
   void clear(const Array& values) override {
@@ -68,18 +64,31 @@ class DeviceTarget final : public compute::Target {
     return places_[i].get();
   }
 
-  void end_call() override { device_.stream.finish_call(); }
+  void end_call() override {
+    if (batch_) batch_->end_use(stream());
+    device_.stream.finish_call();
+  }
   void wait() override { device_.stream.synchronize(); }
 
  private:
   Stream stream() const { return device_.stream.get(); }
 
+  /// What nobody has sent ahead.
+  compute::StagedImages* send(const compute::MicroBatch& batch) {
+    if (!own_) own_.emplace(device_.device, device_.memory, own_size_);
+    moves_.clear();
+    for (std::uint32_t i = 0; i < batch.labels.size(); ++i) {
+      moves_.push_back(compute::whole_image(i, own_size_.image));
+    }
+    return own_->stage(0, batch, moves_);
+  }
+
   ProgramDevice device_;
-  std::size_t largest_ = 0;                           ///< images of a call
   std::vector<std::unique_ptr<StreamPlace>> places_;  ///< by operator
-  PinnedBlock staged_;                                ///< labels, and behind them samples
-  Event copied_;                                      ///< them, to the device
-  DeviceBlock of_images_;                             ///< the same on the device
+  DeviceBatch* batch_ = nullptr;                      ///< of the pass
+  compute::FeedSize own_size_;
+  std::optional<DeviceFeed> own_;
+  std::vector<compute::ImageMove> moves_;
 };
 
 }  // namespace

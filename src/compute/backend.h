@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compute/factors.h"
+#include "compute/image_feed.h"
 #include "compute/memory.h"
 #include "compute/program.h"
 #include "optim/update_rule.h"
@@ -131,6 +132,10 @@ class Backend {
   virtual void block_norms(const Array&, std::size_t position, std::span<double> blocks) = 0;
   /// Sum of x^2 in double; the same bits at any number of threads.
   double sum_of_squares(const Array&);
+
+  /// Null where programs read images in the host's memory. Those of a backend that has one read
+  /// micro-batches that were not staged, too.
+  virtual ImageFeeder* feeder() { return nullptr; }
 
   /// Null where the backend cannot be reproducible.
   virtual ReproducibleCompute* reproducible() = 0;

@@ -4,14 +4,20 @@
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/kernels/shapes.h"
+#include "compute/image_move.h"
 
 /// What is done number by number. `count` numbers are a multiple of kChannelBlock.
 namespace cputrain::cuda {
 
-/// The images' bytes, RGB, one image behind the other, as numbers `byte * scale + offset` in a
-/// float map (shapes.h) whose padding becomes zero; product and sum are rounded once on a GPU.
-void load_images(Stream, int images, int height, int width, float scale, float offset,
-                 const std::uint8_t* bytes, float* map);
+struct ImageLoad {
+  int images = 0, height = 0, width = 0;  ///< at most 2^31 pixels in all
+  float scale = 1, offset = 0;
+  const std::uint8_t* bytes = nullptr;        ///< RGB, one image behind the other
+  const compute::ImageMove* moves = nullptr;  ///< one for each image, which is made of those
+};
+/// The images as numbers `byte * scale + offset` in a float map (shapes.h) whose padding becomes
+/// zero; product and sum are rounded once on a GPU.
+void load_images(Stream, const ImageLoad&, float* map);
 
 /// map = max(map, 0), in place. What is no number stays so.
 void relu_forward(Stream, std::size_t count, float* map);

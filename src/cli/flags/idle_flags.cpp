@@ -114,6 +114,10 @@ std::string reason_of_kernels(const Config& config) {
   return when(config.backend != "cpu", "for a --backend other than cpu");
 }
 
+std::string reason_without_device(const Config& config) {
+  return when(config.backend != "cuda", "for a --backend that computes on no device");
+}
+
 std::string reason_of_data_command(const Config&) {
   return "in this command, which computes nothing";
 }
@@ -142,6 +146,7 @@ constexpr Row kRows[] = {
     {"train,bench,sweep,eval", "exif", reason_of_exif},
     {kComputes, "no-winograd", reason_of_kernels},
     {kComputes, "no-skip-zeros", reason_of_kernels},
+    {"train,bench", "data-on-device", reason_without_device},
     {"eval", "limit-train",
      [](const Config&) { return std::string("in eval, which learns nothing"); }},
     {"predict", "top",

@@ -122,6 +122,7 @@ void Executor::forward(const MicroBatch& batch, const Pass& pass) {
 
 void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   last_ = {.images = batch.size(), .pass = pass};
+  target_->stage(batch, last_);
   if (batch.size() == 0) {
     list_.loss->forget();
     for (const auto& op : list_.ops) op->forward_of_nothing(last_);
@@ -131,7 +132,6 @@ void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   last_.size = size_index(batch.size());
   last_.most_images = pass.phase == Phase::train && is_most(batch.size());
   last_.pixels = batch.images;
-  target_->stage(batch, last_);
   for (const auto& op : list_.ops) op->forward(last_);
   last_.pixels = {};  // the caller's
   target_->end_call();

@@ -33,7 +33,8 @@ class Target {
   virtual std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) = 0;
   /// Calls work() as operators are to be called: with their threads, on their device.
   virtual void enter(const std::function<void()>& work) = 0;
-  /// The forward pass of these images begins: gives operators what they read of them.
+  /// The forward pass of these images begins: gives operators what they read of them. It may have
+  /// none, on a rank without any.
   virtual void stage(const MicroBatch& batch, Execution& execution) {
     execution.labels = batch.labels.data();
     execution.samples = batch.samples.data();

@@ -17,6 +17,9 @@ namespace cputrain::job {
 
 inline constexpr double kValidationSplit = 0.1;
 
+/// Whether the training images stay on the backend's device as a whole.
+enum class DataOnDevice { automatic, on, off };
+
 /// What a person asked of a training, one member a flag. Nothing here means "not said": the model's
 /// recipe, the weight file or the machine decides then.
 struct TrainingFlags {
@@ -67,6 +70,8 @@ struct TrainingFlags {
   std::string backend;  ///< empty: the first that the build has
   std::string precision = "float";
   std::optional<int> threads, io_threads;
+  int prefetch = 1;  ///< micro-batches that are made ahead
+  DataOnDevice data_on_device = DataOnDevice::automatic;
   std::optional<bool> bind;
   bool winograd = true, skip_zeros = true;
   double bucket_mb = 25;

@@ -38,13 +38,15 @@ class CountedPasses : public ::testing::Test {
     pass();  // the first one allocates
   }
 
-  /// What it took.
-  Counts pass(bool probabilities = false) {
-    const Counts before = emulated::counts();
+  /// What it took; over images that `feed` has sent ahead, where there is one.
+  Counts pass(bool probabilities = false, compute::ImageFeed* feed = nullptr) {
     std::vector<const std::uint8_t*> images;
     for (const auto& image : samples_.images) images.push_back(image.data());
-    program_->forward({images, samples_.labels, samples_.samples},
-                      {compute::Phase::train, 1, 0, probabilities});
+    compute::MicroBatch batch{images, samples_.labels, samples_.samples};
+    const std::vector<compute::ImageMove> moves(kImages, compute::whole_image(0, kImage));
+    if (feed) batch.staged = feed->stage(0, batch, moves);
+    const Counts before = emulated::counts();
+    program_->forward(batch, {compute::Phase::train, 1, 0, probabilities});
     program_->backward(1, compute::Accumulate::overwrite, [](std::size_t) {});
     return difference(emulated::counts(), before);
   }
@@ -83,22 +85,32 @@ TEST_F(CountedPasses, TakeTimesOfEveryLayerWhereSomebodyAsked) {
   for (const std::size_t later : {2u, 3u, 4u}) EXPECT_GT(layers[later].backward_data, 0);
 }
 
-/// Forward waits until its memory for copies is free, of images and of labels; backward behind the
-/// later of two layers that learn and at the end.
+/// Forward waits until its memory for copies is free; backward behind the later of two layers that
+/// learn and at the end. Two events at the end of each call: arrays and images are free again.
 TEST_F(CountedPasses, TheHostWaitsForGradients) {
   compile(false);
   const Counts c = pass();
   EXPECT_EQ(c.stream_waits, 1u);
-  EXPECT_EQ(c.event_waits, 2u + 1);
+  EXPECT_EQ(c.event_waits, 1u + 1);
   EXPECT_EQ(c.copy_waits, 0u);
-  EXPECT_EQ(c.untimed_events, 2u + 1 + 2);  // one more at the end of each call
+  EXPECT_EQ(c.untimed_events, 1u + 1 + 2 * 2);
+}
+
+TEST_F(CountedPasses, TheHostWaitsForNoImagesThatWereSentAhead) {
+  compile(false);
+  const auto feed = backend_->feeder()->make_feed({.image = kImage, .images = kImages});
+  const Counts c = pass(false, feed.get());
+  EXPECT_EQ(c.stream_waits, 1u);
+  EXPECT_EQ(c.event_waits, 1u);
+  EXPECT_EQ(c.untimed_events, 1u + 2 * 2);
+  EXPECT_EQ(c.to_device.calls, 1u);
 }
 
 TEST_F(CountedPasses, SendWhatTheHostNeedsAndNoMore) {
   compile(false);
   const Counts few = pass(), more = pass(true);
-  EXPECT_EQ(few.to_device.calls, 2u);
-  EXPECT_EQ(few.to_device.bytes, kImages * (kImage.size() + 4 + 4));  // label and sample
+  EXPECT_EQ(few.to_device.calls, 1u);
+  EXPECT_EQ(few.to_device.bytes, kImages * (kImage.size() + 4 + 4 + 32));  // label, sample, move
   EXPECT_EQ(few.to_host.calls, 0u);
   EXPECT_EQ(more.to_host.calls, 1u);
   EXPECT_EQ(more.to_host.bytes, kImages * kClasses * sizeof(float));

@@ -15,12 +15,17 @@ TEST(LoadImages, ScalesBytesAndClearsThePadding) {
   std::vector<std::uint8_t> bytes(kImages * kHeight * kWidth * 3);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 37 + 1);
   const float scale = 2.0f / 255, offset = -1;
+  std::vector<compute::ImageMove> whole;
+  for (std::uint32_t i = 0; i < kImages; ++i) {
+    whole.push_back(compute::whole_image(i, {kHeight, kWidth, 3}));
+  }
   for (const std::size_t shift : {0, 1, 2, 3}) {
     const auto map = twice([&] {
       const DeviceArray<std::uint8_t> src(bytes, shift);
       const auto dst = DeviceArray<float>::poisoned(bytes.size() / 3 * 8);
-      load_images(test_stream().get(), kImages, kHeight, kWidth, scale, offset, src.data(),
-                  dst.data());
+      const DeviceArray<compute::ImageMove> moves(whole);
+      load_images(test_stream().get(),
+                  {kImages, kHeight, kWidth, scale, offset, src.data(), moves.data()}, dst.data());
       return dst.read();
     });
     const auto numbers = without_padding(map, 3);
@@ -102,7 +107,7 @@ TEST(DropoutKernel, IsTheMaskOfCore) {
 // Without memory: whatever was launched would be a fault.
 TEST(ElementwiseKernels, LaunchNothingForNothing) {
   const Stream stream = test_stream().get();
-  load_images(stream, 0, 4, 4, 1, 0, nullptr, nullptr);
+  load_images(stream, {.images = 0, .height = 4, .width = 4}, nullptr);
   relu_forward(stream, 0, nullptr);
   relu_backward(stream, 0, nullptr, nullptr);
   dropout(stream, DropoutCall{}, nullptr);
