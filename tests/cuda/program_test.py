@@ -68,9 +68,11 @@ class Emulated(CudaCases, CudaTest):
     def test_images_have_the_same_bits_however_they_get_there(self):
         steps = ["--steps", "3", "--limit-val", "10", "--augment", "six,flip,crop:2"]
         hashes = set()
-        for run, words in (("kept", ["--data-on-device", "on"]), ("sent", ["--data-on-device", "off"]),
-                           ("direct", ["--data-on-device", "off", "--prefetch", "0"])):
-            _, said = self.losses(run, *steps, *CUDA, *words)
+        for run, words, order in (("kept", ["--data-on-device", "on"], "forward"),
+                                  ("sent", ["--data-on-device", "off"], "reverse"),
+                                  ("random", ["--data-on-device", "off"], "random:1"),
+                                  ("direct", ["--data-on-device", "off", "--prefetch", "0"], "forward")):
+            _, said = self.losses(run, *steps, *CUDA, *words, CPUTRAIN_EMULATED_ORDER=order)
             self.assertEqual("all of them stay on the device" in said, run == "kept", said)
             hashes.add(self.hash_of(run))
         self.assertEqual(len(hashes), 1)

@@ -120,7 +120,7 @@ struct Execution {
   std::span<const std::uint8_t* const> pixels{};  ///< in the host's memory
   const std::int32_t* labels = nullptr;           ///< where operators compute
   const std::uint32_t* samples = nullptr;         ///< as well
-  // On a device: bytes of images, one behind the other, and how those of this call are made of them.
+  // On a device: images one behind the other, and how those of this call are made of them.
   const std::uint8_t* bytes = nullptr;
   const ImageMove* moves = nullptr;
 
