@@ -53,8 +53,7 @@ void DeviceBatch::begin_use(Stream stream) const { arrived_.hold_up(stream); }
 void DeviceBatch::end_use(Stream stream) { consumed_.record(stream); }
 
 DeviceFeed::DeviceFeed(int device, compute::Memory& memory, const compute::FeedSize& size)
-    : device_(device), memory_(memory), size_(size) {
-  use_device(device_);
+    : device_((use_device(device), device)), memory_(memory), size_(size) {
   if (size.kept > 0) kept_ = DeviceBlock(kept_bytes(size), "images");
   for (std::size_t i = 0; i < size.slots; ++i) {
     slots_.push_back(std::make_unique<Slot>(slot_bytes(size)));
