@@ -19,7 +19,7 @@ data::DataPipeline make_data_pipeline() {
           .cache_size = size_of_cache,
           .decode = decode_into_cache,
           .batches = make_batch_loader,
-          .batch_bytes = bytes_in_flight,
+          .batch_memory = memory_of_batches,
           .read_image = read_image,
           .list_images = list_images,
           .thumbnail = make_thumbnail,

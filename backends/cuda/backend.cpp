@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cuda/image_feed.h"
 #include "backends/cuda/kernels/updates.h"
 #include "backends/cuda/limits.h"
 #include "backends/cuda/memory.h"
@@ -30,7 +31,7 @@ compute::BackendFacts facts_of(const DeviceProperties& properties) {
                              kKernelsVersion, properties.name, properties.multiprocessors)};
 }
 
-class CudaBackend final : public compute::Backend {
+class CudaBackend final : public compute::Backend, private compute::ImageFeeder {
  public:
   CudaBackend(int device, int sharers, bool captures)
       : device_(device),
@@ -65,6 +66,8 @@ class CudaBackend final : public compute::Backend {
 
   void sum(std::span<const Array> src, const Array& dst) override;
 
+  compute::ImageFeeder* feeder() override { return this; }
+
   compute::ReproducibleCompute* reproducible() override { return nullptr; }
 
   compute::Pending<std::vector<double>> block_norms(
@@ -76,6 +79,13 @@ class CudaBackend final : public compute::Backend {
   }
 
  private:
+  std::unique_ptr<compute::ImageFeed> make_feed(const compute::FeedSize& size) override {
+    return std::make_unique<DeviceFeed>(device_, memory_, size);
+  }
+  compute::FeedBytes feed_bytes(const compute::FeedSize& size) const override {
+    return DeviceFeed::bytes(size);
+  }
+
   /// Norms that were asked for, on their way to the host.
   struct Norms {
     DeviceBlock sums;

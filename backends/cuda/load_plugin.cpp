@@ -129,7 +129,8 @@ compute::DeviceList cuda_devices() {
   return list;
 }
 
-std::unique_ptr<compute::Backend> make_cuda_backend(int device, int ranks_on_device, bool captures) {
+std::unique_ptr<compute::Backend> make_cuda_backend(int device, int ranks_on_device,
+                                                    bool captures) {
   return calls().make(device, ranks_on_device, captures);
 }
 

@@ -1,11 +1,11 @@
 #include "backends/cuda/target.h"
 
-#include <cstring>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "backends/cuda/compile.h"
+#include "backends/cuda/image_feed.h"
 #include "backends/cuda/kernels/pass_facts.h"
 
 namespace cputrain::cuda {
@@ -35,12 +35,10 @@ class DeviceTarget final : public compute::Target {
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
     // Timed events have no place in a graph.
     captures_ = device_.captures && !planning.options.times_layers;
-    on_device_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
-    auto* facts = static_cast<PassFacts*>(on_device_.data());
+    facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
     compute::OpList list =
-        cuda::make_ops(graph, Planning{planning, {device_.multiprocessors, stream(), facts}});
-    largest_ = static_cast<std::size_t>(planning.largest());
-    image_bytes_ = graph.image().size();
+        cuda::make_ops(graph, Planning{planning, {device_.multiprocessors, stream(), facts()}});
+    own_size_ = {.image = graph.image(), .images = static_cast<std::size_t>(planning.largest())};
     for (std::size_t i = 0; i < list.ops.size(); ++i) {
       places_.push_back(std::make_unique<StreamEvent>(device_.stream));
     }
@@ -50,9 +48,6 @@ class DeviceTarget final : public compute::Target {
   compute::Memory& memory() override { return device_.memory; }
 
   std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
-    const std::size_t each = image_bytes_ + sizeof(std::int32_t) + sizeof(std::uint32_t);
-    staged_ = PinnedBlock(largest_ * each);
-    images_ = DeviceBlock(largest_ * each, "images, labels and samples");
     return take_block(bytes, "activations");
   }
 
@@ -61,32 +56,18 @@ class DeviceTarget final : public compute::Target {
     work();
   }
 
-  /// Samples, labels and bytes of images go to the device together.
   void stage(const compute::MicroBatch& batch, compute::Execution&) override {
-    copied_.synchronize();  // those of the pass before
-    std::size_t size = 0;
-    const auto put = [&](const void* src, std::size_t bytes) {
-      std::memcpy(staged_.data() + size, src, bytes);
-      size += bytes;
-    };
-    put(batch.samples.data(), batch.samples.size_bytes());
-    put(batch.labels.data(), batch.labels.size_bytes());
-    for (const std::uint8_t* image : batch.images) put(image, image_bytes_);
-    copy_async(images_.data(), staged_.data(), size, stream());
-    copied_.record(stream());
-    facts_.samples = static_cast<const std::uint32_t*>(images_.data());
-    facts_.labels = reinterpret_cast<const std::int32_t*>(facts_.samples + batch.samples.size());
-    facts_.pixels = reinterpret_cast<const std::uint8_t*>(facts_.labels + batch.labels.size());
+    batch_ = nullptr;  // that of the last pass may be gone
+    if (batch.size() == 0) return;
+    batch_ = static_cast<DeviceBatch*>(batch.staged ? batch.staged : send(batch));
+    batch_->begin_use(stream());
   }
 
   bool joins_ways() const override { return captures_; }
 
   void run(const compute::Execution& execution, compute::Ways ways,
            const std::function<void()>& ops) override {
-    facts_.seed = execution.pass.seed;
-    facts_.step = execution.pass.step;
-    facts_.loss_scale = execution.loss_scale;
-    write_facts(stream(), facts_, static_cast<PassFacts*>(on_device_.data()));
+    write_facts(stream(), facts_of(execution), facts());
     if (!captures_) return ops();
     KnownPass& known = passes_[{ways, execution.size, execution.pass.phase,
                                 execution.pass.probabilities, execution.accumulate}];
@@ -106,22 +87,45 @@ class DeviceTarget final : public compute::Target {
   }
   compute::Event* event(std::size_t i) override { return places_[i].get(); }
 
-  void end_call() override { device_.stream.finish_call(); }
+  void end_call() override {
+    if (batch_) batch_->end_use(stream());
+    device_.stream.finish_call();
+  }
   void wait() override { device_.stream.synchronize(); }
 
  private:
   Stream stream() const { return device_.stream.get(); }
 
+  PassFacts* facts() const { return static_cast<PassFacts*>(facts_.data()); }
+  PassFacts facts_of(const compute::Execution& execution) const {
+    return {.bytes = batch_->bytes,
+            .moves = batch_->moves,
+            .labels = batch_->labels,
+            .samples = batch_->samples,
+            .seed = execution.pass.seed,
+            .step = execution.pass.step,
+            .loss_scale = execution.loss_scale};
+  }
+
+  /// What nobody has sent ahead.
+  compute::StagedImages* send(const compute::MicroBatch& batch) {
+    if (!own_) own_.emplace(device_.device, device_.memory, own_size_);
+    moves_.clear();
+    for (std::uint32_t i = 0; i < batch.labels.size(); ++i) {
+      moves_.push_back(compute::whole_image(i, own_size_.image));
+    }
+    return own_->stage(0, batch, moves_);
+  }
+
   ProgramDevice device_;
   bool captures_ = false;
-  std::size_t largest_ = 0, image_bytes_ = 0;         ///< images of a call; of one
+  DeviceBlock facts_;                                 ///< of the pass that runs
   std::vector<std::unique_ptr<StreamEvent>> places_;  ///< by operator
-  PinnedBlock staged_;                                ///< what stage() says
-  Event copied_;                                      ///< it, to the device
-  DeviceBlock images_;                                ///< the same on the device
-  PassFacts facts_;                                   ///< of the pass that was staged
-  DeviceBlock on_device_;                             ///< of the one that runs
   std::map<PassKind, KnownPass> passes_;
+  DeviceBatch* batch_ = nullptr;  ///< of the pass
+  compute::FeedSize own_size_;
+  std::optional<DeviceFeed> own_;
+  std::vector<compute::ImageMove> moves_;
 };
 
 }  // namespace

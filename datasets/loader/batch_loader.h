@@ -6,16 +6,17 @@
 
 namespace cputrain::datasets {
 
-/// Micro-batches made by a thread of their own, one ahead of the one in use. Without augmentation
-/// they point into the set and no pixel is copied; of a set that is stored elsewhere each image is
-/// read and compared with its checksum. Error(usage) for an augmentation that the
-/// images' shape does not allow.
+/// Micro-batches made by a thread of their own, one ahead of the one in use, or where the request
+/// has no prefetching when they are asked for. Without augmentation they point into the set and no
+/// pixel is copied; of a set that is stored elsewhere each image is read and compared with its
+/// checksum. Where there is a feeder, who makes a micro-batch begins to send it, too; pixels that
+/// move are moved on the device. Error(usage) for an augmentation that the images' shape does not
+/// allow.
 std::unique_ptr<data::BatchSource> make_batch_loader(const data::ImageSet&, const data::BatchPlan&,
                                                      const data::BatchRequest&);
 
-/// Bytes of pixels that such a loader keeps, read or changed: none where it only points into the
-/// set.
-std::size_t bytes_in_flight(const data::DataSource&, Shape image, const data::BatchPlan&,
-                            const data::BatchRequest&);
+/// What such a loader of the training images keeps.
+data::BatchMemory memory_of_batches(const data::DataSource&, Shape image, const data::BatchPlan&,
+                                    const data::BatchRequest&);
 
 }  // namespace cputrain::datasets

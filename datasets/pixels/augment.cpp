@@ -16,6 +16,24 @@ double around_zero(double reach, std::uint32_t word) {
   return reach * (2.0 * static_cast<double>(unit_float(word)) - 1.0);
 }
 
+/// Where the pixels of a changed image come from, but for their colours.
+struct Placed {
+  PixelMap map;
+  Window window;
+};
+
+Placed place_pixels(data::Turn turn, const Change& change, Shape image) {
+  PixelMap map = change.warp == Warp{} ? PixelMap{} : warp_map(change.warp, image);
+  if (change.flip) map = then_turn(map, data::Turn::flip_horizontal, image);
+  if (change.vflip) map = then_turn(map, data::Turn::flip_vertical, image);
+  map = then_turn(map, change.turn, image);
+  const int rows = change.crop_rows, columns = change.crop_columns;
+  map = then_move(map, rows, columns);
+  return {after_turn(turn, map, image),
+          {std::max(0, -rows), std::min(image.height, image.height - rows), std::max(0, -columns),
+           std::min(image.width, image.width - columns)}};
+}
+
 }  // namespace
 
 // Every kind has words of its own, so that switching one on does not change what others draw.
@@ -62,17 +80,17 @@ void check_fits(const data::Augment& augment, Shape image) {
 
 void change_image(const std::uint8_t* src, Shape image, data::Turn turn, const Change& change,
                   std::span<std::uint8_t> dst) {
-  PixelMap map = change.warp == Warp{} ? PixelMap{} : warp_map(change.warp, image);
-  if (change.flip) map = then_turn(map, data::Turn::flip_horizontal, image);
-  if (change.vflip) map = then_turn(map, data::Turn::flip_vertical, image);
-  map = then_turn(map, change.turn, image);
-  const int rows = change.crop_rows, columns = change.crop_columns;
-  map = then_move(map, rows, columns);
-  map = after_turn(turn, map, image);
-  const Window window{std::max(0, -rows), std::min(image.height, image.height - rows),
-                      std::max(0, -columns), std::min(image.width, image.width - columns)};
-  map_image(src, image, map, window, dst);
+  const Placed placed = place_pixels(turn, change, image);
+  map_image(src, image, placed.map, placed.window, dst);
   change_colour(dst, change.colour);
+}
+
+compute::ImageMove move_of(std::uint32_t source, Shape image, data::Turn turn,
+                           const Change& change) {
+  const Placed placed = place_pixels(turn, change, image);
+  compute::ImageMove move = as_move(placed.map, image, placed.window).value();
+  move.source = source;
+  return move;
 }
 
 }  // namespace cputrain::datasets

@@ -52,7 +52,7 @@ PixelMap through(const WholeMap& first, const PixelMap& map) {
 
 bool is_whole(std::int64_t value) { return value % PixelMap::kOne == 0; }
 
-/// Whole pixels that all lie in the image, so nothing is computed.
+/// Whether places are whole pixels that all lie in the image, so nothing is computed.
 bool moves_pixels(const PixelMap& map, Shape image, const Window& window) {
   for (const std::int64_t value : {map.yy, map.yx, map.y0, map.xy, map.xx, map.x0}) {
     if (!is_whole(value)) return false;
@@ -70,19 +70,13 @@ bool moves_pixels(const PixelMap& map, Shape image, const Window& window) {
   return true;
 }
 
-void move_pixels(const std::uint8_t* src, Shape image, const PixelMap& map, const Window& window,
+void move_pixels(const std::uint8_t* src, Shape image, const compute::ImageMove& move,
                  std::uint8_t* dst) {
-  const auto width = static_cast<std::ptrdiff_t>(image.width);
-  const auto whole = [](std::int64_t value) {
-    return static_cast<std::ptrdiff_t>(value / PixelMap::kOne);
-  };
-  const std::ptrdiff_t across = (whole(map.yx) * width + whole(map.xx)) * 3;
-  for (int y = window.top; y < window.bottom; ++y) {
-    const std::ptrdiff_t row = whole(map.yy * y + map.yx * window.left + map.y0);
-    const std::ptrdiff_t column = whole(map.xy * y + map.xx * window.left + map.x0);
-    const std::uint8_t* from = src + (row * width + column) * 3;
-    std::uint8_t* to = dst + (y * width + window.left) * 3;
-    for (int x = window.left; x < window.right; ++x, from += across, to += 3) {
+  for (int y = move.top; y < move.bottom; ++y) {
+    const std::uint8_t* from =
+        src + std::ptrdiff_t{move.first + y * move.down + move.left * move.across} * 3;
+    std::uint8_t* to = dst + std::ptrdiff_t{y * image.width + move.left} * 3;
+    for (int x = move.left; x < move.right; ++x, from += move.across * 3, to += 3) {
       to[0] = from[0];
       to[1] = from[1];
       to[2] = from[2];
@@ -178,6 +172,20 @@ PixelMap then_move(const PixelMap& map, int rows, int columns) {
   return through({1, 0, rows, 0, 1, columns}, map);
 }
 
+std::optional<compute::ImageMove> as_move(const PixelMap& map, Shape image, const Window& window) {
+  if (!moves_pixels(map, image, window)) return std::nullopt;
+  const auto pixels = [&](std::int64_t rows, std::int64_t columns) {
+    return static_cast<std::int32_t>((rows * image.width + columns) / PixelMap::kOne);
+  };
+  return compute::ImageMove{.first = pixels(map.y0, map.x0),
+                            .down = pixels(map.yy, map.xy),
+                            .across = pixels(map.yx, map.xx),
+                            .top = window.top,
+                            .bottom = window.bottom,
+                            .left = window.left,
+                            .right = window.right};
+}
+
 void map_image(const std::uint8_t* src, Shape image, const PixelMap& map, const Window& window,
                std::span<std::uint8_t> dst) {
   assert(image.channels == 3 && dst.size() == image.size());
@@ -185,8 +193,8 @@ void map_image(const std::uint8_t* src, Shape image, const PixelMap& map, const 
                      window.right == image.width;
   if (!whole) std::ranges::fill(dst, std::uint8_t{0});
   if (window.top >= window.bottom || window.left >= window.right) return;
-  if (moves_pixels(map, image, window)) {
-    move_pixels(src, image, map, window, dst.data());
+  if (const auto move = as_move(map, image, window)) {
+    move_pixels(src, image, *move, dst.data());
   } else {
     blend_pixels(src, image, map, window, dst.data());
   }

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
+#include "compute/image_move.h"
 #include "core/shape.h"
 #include "data/turn.h"
 
@@ -42,6 +44,10 @@ PixelMap then_move(const PixelMap&, int rows, int columns);
 struct Window {
   int top = 0, bottom = 0, left = 0, right = 0;
 };
+
+/// The map as a move of bytes: nothing where places lie between pixels or outside of the image. The
+/// window has a pixel.
+std::optional<compute::ImageMove> as_move(const PixelMap&, Shape image, const Window&);
 
 /// Writes the pixels of the window, the others black. Places between pixels are bilinear (to 1/4096
 /// of a pixel) and places outside are those of the nearest edge, as SciPy's affine_transform with

@@ -9,7 +9,7 @@ QUAD = 4        # floats that a thread moves at a time
 THREADS = 256   # of a block of a kernel that is no matrix product
 NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
 LINES_OF_COLUMNS = 32
-FACTS = 48      # bytes of kernels/pass_facts.h
+FACTS = 56      # bytes of kernels/pass_facts.h
 READS = 8       # of a thread that sums slices or rows, on their way at a time (kernels/gemm_slices.cu)
 LAYERS = ("input", "convolution", "dense", "max_pool", "average_pool", "global_average_pool", "relu", "dropout",
           "flatten", "sigmoid", "softmax")

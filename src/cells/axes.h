@@ -22,8 +22,11 @@ struct ListedFlag {
 /// What the model or the backend says, in a list of a flag that has no word for it.
 inline constexpr std::string_view kOwnDefault = "default";
 
-inline constexpr std::array<ListedFlag, 4> kListedFlags{
-    {{"precision", kOwnDefault}, {"allreduce", "auto"}, {"compress", "none"}, {"lr", kOwnDefault}}};
+inline constexpr std::array<ListedFlag, 5> kListedFlags{{{"precision", kOwnDefault},
+                                                         {"allreduce", "auto"},
+                                                         {"compress", "none"},
+                                                         {"lr", kOwnDefault},
+                                                         {"prefetch", "1"}}};
 
 /// Nullptr for other flags.
 const ListedFlag* listed_flag(std::string_view name);

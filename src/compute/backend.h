@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compute/factors.h"
+#include "compute/image_feed.h"
 #include "compute/memory.h"
 #include "compute/program.h"
 #include "optim/update_rule.h"
@@ -127,6 +128,10 @@ class Backend {
   Pending<std::vector<double>> sums_of_squares(std::span<const Array> arrays);
   /// The same of one, which it waits for.
   double sum_of_squares(const Array&);
+
+  /// Null where programs read images in the host's memory. Those of a backend that has one read
+  /// micro-batches that were not staged, too.
+  virtual ImageFeeder* feeder() { return nullptr; }
 
   /// Null where the backend cannot be reproducible.
   virtual ReproducibleCompute* reproducible() = 0;

@@ -18,12 +18,20 @@ namespace cputrain::compute {
 
 enum class Phase { train, evaluate };
 
+/// Images that are on their way to a device, or there. Only their backend knows what it is.
+class StagedImages {
+ protected:
+  ~StagedImages() = default;
+};
+
 /// What one call of a program works on: a few images of this rank's share. Borrowed memory that
 /// stays valid until the batch source is asked for the next one.
 struct MicroBatch {
   std::span<const std::uint8_t* const> images;  ///< one pointer an image: H*W*3 bytes, RGB
   std::span<const std::int32_t> labels;
   std::span<const std::uint32_t> samples;  ///< identities, for randomness that is f(sample)
+  /// The same on a device (image_feed.h); `images` then count alone. Null where nobody sent them.
+  StagedImages* staged = nullptr;
 
   int size() const { return static_cast<int>(images.size()); }
 };

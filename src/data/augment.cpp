@@ -85,6 +85,11 @@ void set_part(Augment& augment, std::string_view text, std::string_view word) {
 
 }  // namespace
 
+bool only_moves(const Augment& augment) {
+  return std::ranges::none_of(
+      kParts, [&](const Part& part) { return part.amount && is_set(augment, part); });
+}
+
 Augment parse_augment(std::string_view text) {
   Augment augment;
   if (text == "none") return augment;

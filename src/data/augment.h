@@ -22,6 +22,9 @@ struct Augment {
   bool operator==(const Augment&) const = default;
 };
 
+/// Whether it moves pixels and computes none.
+bool only_moves(const Augment&);
+
 /// Reads "flip,shear:0.2,zoom:0.2" or "none"; recipes of models may use it, too. Error(usage) names
 /// --augment, the part and what is allowed.
 Augment parse_augment(std::string_view text);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/node.h"
+#include "compute/image_feed.h"
 #include "data/augment.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
@@ -73,6 +74,16 @@ struct BatchRequest {
   bool shuffle = true;  ///< false: in the data's own order (evaluation)
   Augment augment{};
   int threads = 1;
+  int prefetch = 1;  ///< micro-batches made ahead by a thread, 0 or 1; 0: when they are asked for
+  compute::ImageFeeder* feeder = nullptr;  ///< sends them to its device; null: they stay here
+  /// The whole set stays on the feeder's device. The augmentation must be one that only_moves().
+  bool on_device = false;
+};
+
+/// Bytes of images that a batch source keeps beside what lies in memory.
+struct BatchMemory {
+  std::size_t host = 0;
+  std::size_t device = 0;  ///< of the feeder's
 };
 
 /// What `data pack` is to do.
@@ -124,9 +135,9 @@ struct DataPipeline {
   std::function<std::unique_ptr<BatchSource>(const ImageSet&, const BatchPlan&,
                                              const BatchRequest&)>
       batches;
-  /// Bytes of pixels that such a source keeps for batches in flight, beside what lies in memory.
-  std::function<std::size_t(const DataSource&, Shape image, const BatchPlan&, const BatchRequest&)>
-      batch_bytes;
+  /// What such a source of the training images will keep.
+  std::function<BatchMemory(const DataSource&, Shape image, const BatchPlan&, const BatchRequest&)>
+      batch_memory;
   /// Reads one image file for `predict`.
   std::function<ReadResult(const std::string& path, Shape image, Resize, Exif,
                            std::span<std::uint8_t> dst)>

@@ -183,8 +183,8 @@ std::string refusal(const TrainingMemory& memory, const NodeRoom& room, int imag
 std::string refusal_elsewhere(const TrainingMemory& memory, const NodeRoom& room, int images) {
   return fmt::format(
       "training needs up to {} of the backend's memory per rank on host {}, {} are available "
-      "(weights, gradients, optimizer state, their copy for checkpoints on rank 0, and activations "
-      "of {} images at once lie there); ",
+      "(weights, gradients, optimizer state, their copy for checkpoints on rank 0, images, and "
+      "activations of {} of them at once lie there); ",
       bytes_text_of(memory.elsewhere(room)), room.host, bytes_text_of(*room.backend_available),
       images);
 }

@@ -34,10 +34,6 @@ std::string identity(const TrainingPlan& plan, const data::DataSource& source) {
       source.train.size(), source.validation.size(), plan.micro_batch, json_text(flags));
 }
 
-data::BatchRequest batch_request(const Session& session, const TrainingSpec& spec) {
-  return {spec.seed, spec.shuffle, spec.augment, session.place().input_threads};
-}
-
 /// Where `ulimit` lets this process have less than the machine: what is mapped later than now, and
 /// the threads that start then. Error(usage). Collective.
 void require_room(const Session& session, const TrainingMemory& memory) {
@@ -62,10 +58,38 @@ TrainingJob::TrainingJob(const Session& session, TrainingPlan plan,
                          std::shared_ptr<const data::DataSource> source)
     : session_(session), plan_(std::move(plan)), source_(std::move(source)) {}
 
+data::BatchRequest TrainingJob::training_request(bool on_device) const {
+  const TrainingSpec& spec = plan_.spec;
+  return {.seed = spec.seed,
+          .shuffle = spec.shuffle,
+          .augment = spec.augment,
+          .threads = session_.place().input_threads,
+          .prefetch = spec.flags.prefetch,
+          .feeder = session_.backend->feeder(),
+          .on_device = on_device};
+}
+
+data::BatchRequest TrainingJob::validation_request() const {
+  return {.shuffle = false,
+          .prefetch = plan_.spec.flags.prefetch,
+          .feeder = session_.backend->feeder()};
+}
+
+/// Validation has micro-batches of its own on a device.
+data::BatchMemory TrainingJob::batch_memory(bool on_device) const {
+  const auto memory_of = [&](const data::BatchPlan& plan, const data::BatchRequest& request) {
+    return session_.services.data.batch_memory(*source_, plan_.spec.image, plan, request);
+  };
+  data::BatchMemory memory = memory_of(batches_->train, training_request(on_device));
+  if (!session_.backend->feeder()) return memory;
+  const data::BatchMemory validation = memory_of(batches_->validation, validation_request());
+  return {memory.host + validation.host, memory.device + validation.device};
+}
+
 void TrainingJob::compile_for(MemoryBefore before) {
-  const data::DataPipeline& pipeline = session_.services.data;
-  before.batches = pipeline.batch_bytes(*source_, plan_.spec.image, batches_->train,
-                                        batch_request(session_, plan_.spec));
+  before.batches = batch_memory(false);
+  const bool may_stay = session_.backend->feeder() && data::only_moves(plan_.spec.augment);
+  if (may_stay) before.kept = batch_memory(true);
   compiled_ = compile_training(session_, plan_, batches_->sizes(), std::move(before));
 }
 
@@ -105,7 +129,7 @@ void TrainingJob::make_training() {
   training_ = std::make_unique<Training>(
       session_, plan_, compiled_, batches_->train,
       session_.services.data.batches(data_->train, batches_->train,
-                                     batch_request(session_, plan_.spec)));
+                                     training_request(compiled_.images_on_device)));
   snapshot_ = std::make_unique<Snapshot>(session_, plan_, compiled_, *training_);
 }
 
@@ -158,7 +182,7 @@ train::TrainOptions TrainingJob::options() const {
 train::TrainResult TrainingJob::run(const train::Progress& start, logging::Reporter& reporter,
                                     logging::Timeline& timeline, train::Control& control) {
   const auto images =
-      session_.services.data.batches(data_->validation, batches_->validation, {.shuffle = false});
+      session_.services.data.batches(data_->validation, batches_->validation, validation_request());
   const auto validation = data_->validation.size()
                               ? std::optional(train::Validation{*images, batches_->validation})
                               : std::nullopt;

@@ -75,6 +75,9 @@ class TrainingJob {
 
  private:
   void compile_for(MemoryBefore);
+  data::BatchRequest training_request(bool on_device) const;
+  data::BatchRequest validation_request() const;
+  data::BatchMemory batch_memory(bool on_device) const;
   void make_training();
   void describe(train::TrainingData);
   train::TrainOptions options() const;

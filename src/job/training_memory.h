@@ -37,6 +37,7 @@ struct RankMemory {
   std::size_t batches = 0;    ///< images in flight
   std::size_t process = 0;    ///< held already: libraries, compiled kernels
   std::size_t elsewhere = 0;  ///< of these, in a backend's memory that is not the host's
+  std::size_t images = 0;     ///< there: those in flight, or the whole training set
   /// Weights once more, where they lie elsewhere: of a step that a signal ends, they are copied
   /// there before they are saved.
   std::size_t copy = 0;
@@ -48,8 +49,8 @@ struct RankMemory {
 
   /// Of the host.
   std::size_t to_come() const {
-    return weights + gradients + state + workspace + batches + copy + snapshot + snapshot_host +
-           written - elsewhere;
+    return weights + gradients + state + workspace + batches + images + copy + snapshot +
+           snapshot_host + written - elsewhere;
   }
   /// The same with --checkpoint-every 0.
   RankMemory without_snapshot() const;

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "exchange/make_exchange.h"
 #include "job/checkpoint/snapshot.h"
+#include "job/images_on_device.h"
 #include "job/memory_check.h"
 #include "job/shard_dense.h"
 #include "model/rewrite.h"
@@ -164,7 +165,7 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                   taken.own - taken.own_weights,
                   train::state_bytes(plan.spec.optimizer.rule, owned, layout.dtype),
                   compiled.program->workspace_bytes(),
-                  before.batches,
+                  before.batches.host,
                   system::own_memory()};
   const SnapshotBytes snapshot = snapshot_bytes(session, plan, compiled);
   mine.snapshot = snapshot.arrays;
@@ -174,6 +175,11 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
     mine.copy = taken.own_weights;
     mine.elsewhere =
         taken.own - taken.own_buffers + mine.state + mine.workspace + mine.copy + mine.snapshot;
+    compiled.images_on_device = keep_images_on_device(session, plan, before, mine.elsewhere);
+    const data::BatchMemory& images = compiled.images_on_device ? before.kept : before.batches;
+    mine.batches = images.host;
+    mine.images = images.device;
+    mine.elsewhere += mine.images;
   }
   compiled.memory =
       gather_memory(session, std::move(before.rooms), mine, {before.cache, taken.node});

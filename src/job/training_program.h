@@ -21,6 +21,7 @@ struct CompiledTraining {
   /// How gradients are summed, as --allreduce names it: what was measured is chosen here.
   std::string allreduce{};
   TrainingMemory memory;
+  bool images_on_device = false;  ///< all of the training's
 };
 
 /// Buckets travel while backward runs where every rank has a core for that: on one that computes,
@@ -31,7 +32,9 @@ exchange::Overlap overlap_of(const Session&);
 struct MemoryBefore {
   std::vector<NodeRoom> rooms;  ///< what nodes have
   std::size_t cache = 0;        ///< what decoded images will take, once per node
-  std::size_t batches = 0;      ///< what images in flight will take in every rank
+  /// What images in flight will take on this rank, and what it will be where all stay on the
+  /// device.
+  data::BatchMemory batches{}, kept{};
 };
 
 /// Compiles for these numbers of images and asks everything for its bytes. Error(usage) on all

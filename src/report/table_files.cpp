@@ -23,6 +23,7 @@ Value reference_ratio(const std::optional<ReferenceTable>& reference, const Seri
 
 constexpr const char* kCellColumns =
     "series,backend,cpus,batch,batch_per_rank,ranks,threads,precision,allreduce,compress,lr,"
+    "prefetch,"
     "quickest,status,seconds_per_epoch,"
     "seconds_min,seconds_max,repeats,steps,includes_warm_up,images_per_second,speed_up,"
     "efficiency,suspect,gflops,fma_gflops,peak_share,triad_gbs,stolen,cpu_wait,"

@@ -20,6 +20,8 @@ void set_value(job::TrainingFlags& flags, std::string_view flag, const std::stri
     flags.allreduce = comm::parse_allreduce(value);
   } else if (flag == "compress") {
     flags.compress = exchange::parse_compression(value);
+  } else if (flag == "prefetch") {
+    flags.prefetch = std::stoi(value);
   } else {
     assert(flag == "lr");
     flags.lr = std::stod(value);
@@ -34,6 +36,7 @@ job::TrainingFlags flags_with(job::TrainingFlags flags, const cells::FlagTexts& 
   flags.allreduce = usual.allreduce;
   flags.compress = usual.compress;
   flags.lr = usual.lr;
+  flags.prefetch = usual.prefetch;
   for (const auto& [flag, value] : axes) set_value(flags, flag, value);
   return flags;
 }

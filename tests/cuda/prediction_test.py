@@ -54,7 +54,7 @@ class Counts(ProgramTest):
             file = self.path(f"{steps}.json")
             self.expect(0, "train", "--backend", "cuda", "--precision", "exact", "--model", model, "--image-size",
                         str(size), "--batch", str(batch), "--data", f"synthetic:{4 * batch}", "--limit-val", "0",
-                        "--steps", str(steps), "--checkpoint-every", "0", "--threads", "1", "--out",
+                        "--steps", str(steps), "--prefetch", "0", "--checkpoint-every", "0", "--threads", "1", "--out",
                         self.path(f"{model}-{gpu}-{steps}"), *words, CPUTRAIN_EMULATED_GPU=gpu,
                         CPUTRAIN_EMULATED_KERNELS="skip", CPUTRAIN_EMULATED_COUNTS=file)
             with open(file) as of_steps:

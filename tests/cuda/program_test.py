@@ -38,22 +38,26 @@ class Emulated(CudaCases, CudaTest):
         with open(self.path(name)) as file:
             return json.load(file)
 
-    def counts_of_a_step(self, **options):
-        """One of ten images: what a training of three steps takes more than one of two."""
+    def counts_of_a_step(self, *words, **options):
+        """One of ten images, made when it is asked for: what a training of three steps takes more than one of two."""
         def less(now, before):
             if isinstance(now, dict):
                 return {key: less(value, (before or {}).get(key)) for key, value in now.items()}
             return now - (before or 0)
-        return less(self.counts(3, **options), self.counts(2, **options))
+        words = ("--prefetch", "0", *words)
+        return less(self.counts(3, *words, **options), self.counts(2, *words, **options))
 
     def test_what_a_step_asks_of_the_device(self):
-        step = self.counts_of_a_step()
-        pixels, label, sample, sums = 21 * 21 * 3, 4, 4, 4 * 8
-        self.assertEqual(step["copies"], {"host_to_device": {"calls": 2, "bytes": 10 * (pixels + label + sample)},
-                                          "device_to_host": {"calls": 1, "bytes": sums},
-                                          "device_to_device": {"calls": 0, "bytes": 0}})
-        # For memory of two copies that is free, and for the sums of losses, one step late.
-        self.assertEqual(step["host_waits"], {"stream": 0, "event": 2 + 1, "copy": 0})
+        pixels, label, sample, move, sums = 21 * 21 * 3, 4, 4, 32, 4 * 8
+        for words, each in ((["--data-on-device", "off"], pixels), (["--data-on-device", "on"], 0)):
+            step = self.counts_of_a_step(*words)
+            self.assertEqual(step["copies"],
+                             {"host_to_device": {"calls": 1, "bytes": 10 * (each + label + sample + move)},
+                              "device_to_host": {"calls": 1, "bytes": sums},
+                              "device_to_device": {"calls": 0, "bytes": 0}})
+            # For memory of the copy that is free, and for the sums of losses, one step late.
+            self.assertEqual(step["host_waits"], {"stream": 0, "event": 1 + 1, "copy": 0})
+            self.assertEqual(step["graphs"], 1)
         self.assertEqual(step["events_recorded"]["timed"], 0)
         launches = {name: kernel["launches"] for name, kernel in step["kernels"].items()}
         for name, times in {"load_images": 1, "relu_forward": 3, "relu_backward": 3, "max_pool_forward": 1,
@@ -66,6 +70,38 @@ class Emulated(CudaCases, CudaTest):
         """A bug that is planted: what the host reads is poison yet."""
         self.expect(1, *self.words, "--out", "run", "--steps", "3", *CUDA, says=["Batch 0: Invalid loss"],
                     CPUTRAIN_PLUGINS=os.path.join(BUGS, "early_tally"))
+
+    def test_images_have_the_same_bits_however_they_get_there(self):
+        steps = ["--steps", "3", "--limit-val", "10", "--augment", "six,flip,crop:2"]
+        hashes = set()
+        for run, words, order in (("kept", ["--data-on-device", "on"], "forward"),
+                                  ("sent", ["--data-on-device", "off"], "reverse"),
+                                  ("random", ["--data-on-device", "off"], "random:1"),
+                                  ("direct", ["--data-on-device", "off", "--prefetch", "0"], "forward")):
+            _, said = self.losses(run, *steps, *CUDA, *words, CPUTRAIN_EMULATED_ORDER=order)
+            self.assertEqual("all of them stay on the device" in said, run == "kept", said)
+            hashes.add(self.hash_of(run))
+        self.assertEqual(len(hashes), 1)
+
+    def test_images_that_cannot_stay_on_the_device(self):
+        words = [*self.words, "--dry-run", *CUDA]
+        rotated = ["--augment", "rotate:10"]
+        self.expect(2, *words, *rotated, "--data-on-device", "on", says=["--augment rotate:10", "moves pixels"])
+        self.expect(0, *words, *rotated, says=["changed on the host and sent to the device batch by batch"])
+        # The emulated device has half of the host's memory.
+        plan = json.loads(self.expect(0, *words, "--json", "-").stdout)["memory"]
+        side, host = 256, plan["nodes"][0]["available"]
+        large = ["train", "--model", "odd.json", "--dry-run", "--threads", "1", "--validation-split", "0", *CUDA,
+                 "--data", f"synthetic:{int(0.75 * host / (3 * side * side))}", "--image-size", str(side)]
+        self.expect(2, *large, "--data-on-device", "on", says=["--data-on-device on: the training images need"])
+        self.expect(0, *large, says=["sent to the device batch by batch ("])
+        plans = (json.loads(self.expect(0, *words, "--data-on-device", word, "--json", "-").stdout)["memory"]
+                 for word in ("on", "off"))
+        on, off = (plan["ranks"][0] for plan in plans)
+        pixels, kept = 21 * 21 * 3, 54
+        slots = 2 * 10 * pixels  # of training: bytes of ten images
+        self.assertEqual(on["images_on_device"] - off["images_on_device"], kept * pixels - slots)
+        self.assertEqual(off["batches_in_flight"] - on["batches_in_flight"], slots)
 
     def test_counts_need_no_kernels_to_run(self):
         self.assertEqual(self.counts_of_a_step(CPUTRAIN_EMULATED_KERNELS="skip"), self.counts_of_a_step())

@@ -35,11 +35,13 @@ TEST(ListedValuesTest, EveryListedFlagIsOneOfATraining) {
   set_value(flags, "compress", "powersgd:2");
   set_value(flags, "lr", "0.25");
   set_value(flags, "precision", "exact");
+  set_value(flags, "prefetch", "0");
   EXPECT_EQ(comm::to_text(flags.allreduce), "ring");
   EXPECT_EQ(exchange::to_text(flags.compress), "powersgd:2");
   EXPECT_EQ(flags.lr, 0.25);
   EXPECT_EQ(flags.precision, Precision::exact);
   EXPECT_THROW(set_value(flags, "precision", "fp32"), Error);
+  EXPECT_EQ(flags.prefetch, 0);
   set_value(flags, "lr", std::string(cells::kOwnDefault));  // leaves it
   EXPECT_EQ(flags.lr, 0.25);
 }

@@ -192,9 +192,13 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   Optimizer optimizer(options.optimizer, *backend, *exchange, program->layout());
   optim::LearningRate rate(options.rate,
                            data::training_epochs(plan, options.train.epochs, options.train.steps));
-  const auto batches =
-      data.batches(images, plan, {options.train.seed, options.shuffle, {.flip = true}, 1});
-  const auto val_batches = data.batches(val_images, val_plan, {.shuffle = false});
+  const auto batches = data.batches(images, plan,
+                                    {.seed = options.train.seed,
+                                     .shuffle = options.shuffle,
+                                     .augment = {.flip = true},
+                                     .feeder = backend->feeder()});
+  const auto val_batches =
+      data.batches(val_images, val_plan, {.shuffle = false, .feeder = backend->feeder()});
   std::mutex weights_mutex;
   logging::Timeline timeline{logging::StepRange{}};
 

@@ -17,18 +17,33 @@ unsigned blocks_for(std::size_t threads) {
   return static_cast<unsigned>(pieces(threads, kThreads));
 }
 
+/// The three bytes of a pixel of the images, numbered through all of them.
+CPUTRAIN_DEVICE uchar4 moved_pixel(const ImageLoad& load, unsigned pixel) {
+  const unsigned width = static_cast<unsigned>(load.width);
+  const unsigned positions = static_cast<unsigned>(load.height) * width;
+  const int y = static_cast<int>(pixel % positions / width);
+  const int x = static_cast<int>(pixel % width);
+  const compute::ImageMove move = load.facts->moves[pixel / positions];
+  if (y < move.top || y >= move.bottom || x < move.left || x >= move.right) {
+    return make_uchar4(0, 0, 0, 0);
+  }
+  const auto place = static_cast<unsigned>(move.first + y * move.down + x * move.across);
+  const std::uint8_t* bytes =
+      load.facts->bytes + (static_cast<std::size_t>(move.source) * positions + place) * 3;
+  return make_uchar4(bytes[0], bytes[1], bytes[2], 0);
+}
+
 /// Two threads a pixel: one for the colours, one for the padding.
 __global__ void __launch_bounds__(kThreads)
-    load_images_kernel(std::size_t quads, float scale, float offset,
-                       const PassFacts* __restrict__ facts, float* __restrict__ map) {
+    load_images_kernel(std::size_t quads, ImageLoad load, float* __restrict__ map) {
   const std::size_t quad = thread_of_launch();
   if (quad >= quads) return;
   float4 values = quad_of(0, 0, 0, 0);
   if (quad % 2 == 0) {
-    const std::uint8_t* pixel = facts->pixels + quad / 2 * 3;
-    values = quad_of(static_cast<float>(pixel[0]) * scale + offset,
-                     static_cast<float>(pixel[1]) * scale + offset,
-                     static_cast<float>(pixel[2]) * scale + offset, 0);
+    const uchar4 colours = moved_pixel(load, static_cast<unsigned>(quad / 2));
+    values = quad_of(static_cast<float>(colours.x) * load.scale + load.offset,
+                     static_cast<float>(colours.y) * load.scale + load.offset,
+                     static_cast<float>(colours.z) * load.scale + load.offset, 0);
   }
   store_quad(map + quad * kQuad, values);
 }
@@ -79,7 +94,8 @@ __global__ void __launch_bounds__(kQuadThreads)
   const std::uint64_t position = quad.position % positions;
   const std::uint64_t element =
       position * static_cast<unsigned>(call.channels) + static_cast<unsigned>(quad.channel);
-  const RandomWords words = words_of(*facts, call.layer, facts->samples[quad.position / positions], element);
+  const RandomWords words =
+      words_of(*facts, call.layer, facts->samples[quad.position / positions], element);
   float* target = map + quad.offset(padded_channels(call.channels));
   const float4 v = load_quad(target);
   store_quad(target, quad_of(dropout_keeps(words.x, call.rate) ? v.x * scale : 0,
@@ -90,14 +106,14 @@ __global__ void __launch_bounds__(kQuadThreads)
 
 }  // namespace
 
-void load_images(Stream stream, int images, int height, int width, float scale, float offset,
-                 const PassFacts* facts, float* map) {
+void load_images(Stream stream, const ImageLoad& load, float* map) {
   static_assert(padded_channels(3) == 2 * kQuad);
-  const std::size_t quads = static_cast<std::size_t>(images) * static_cast<std::size_t>(height) *
-                            static_cast<std::size_t>(width) * 2;
+  const std::size_t quads = static_cast<std::size_t>(load.images) *
+                            static_cast<std::size_t>(load.height) *
+                            static_cast<std::size_t>(load.width) * 2;
   if (quads == 0) return;
   launch(stream, "load_images", load_images_kernel, dim3(blocks_for(quads)), dim3(kThreads), 0,
-         quads, scale, offset, facts, map);
+         quads, load, map);
 }
 
 void relu_forward(Stream stream, std::size_t count, float* map) {

@@ -5,14 +5,19 @@
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/kernels/shapes.h"
+#include "compute/image_move.h"
 
 /// What is done number by number. `count` numbers are a multiple of kChannelBlock.
 namespace cputrain::cuda {
 
-/// The images' bytes, RGB, as numbers `byte * scale + offset` in a float map (shapes.h) whose
-/// padding becomes zero; product and sum are rounded once on a GPU. Reads facts->pixels.
-void load_images(Stream, int images, int height, int width, float scale, float offset,
-                 const PassFacts* facts, float* map);
+struct ImageLoad {
+  int images = 0, height = 0, width = 0;  ///< at most 2^31 pixels in all
+  float scale = 1, offset = 0;
+  const PassFacts* facts = nullptr;  ///< on the device: bytes and moves
+};
+/// The images as numbers `byte * scale + offset` in a float map (shapes.h) whose padding becomes
+/// zero; product and sum are rounded once on a GPU.
+void load_images(Stream, const ImageLoad&, float* map);
 
 /// map = max(map, 0), in place. What is no number stays so.
 void relu_forward(Stream, std::size_t count, float* map);

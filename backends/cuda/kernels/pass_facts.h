@@ -3,17 +3,20 @@
 #include <cstdint>
 
 #include "backends/cuda/device/device.h"
+#include "compute/image_move.h"
 
 namespace cputrain::cuda {
 
 /// What differs from pass to pass of the same kind. Kernels read it on the device, so that a graph
 /// of them suits every pass.
 struct PassFacts {
-  const std::uint8_t* pixels = nullptr;    ///< on the device, as what follows: H*W*3 bytes an image
-  const std::int32_t* labels = nullptr;    ///< one for each image
-  const std::uint32_t* samples = nullptr;  ///< as well
-  std::uint64_t seed = 0, step = 0;        ///< of the training
-  double loss_scale = 1;                   ///< backward
+  // On the device.
+  const std::uint8_t* bytes = nullptr;        ///< of images, RGB, one image behind the other
+  const compute::ImageMove* moves = nullptr;  ///< one for each image of the pass, which it makes
+  const std::int32_t* labels = nullptr;       ///< as well
+  const std::uint32_t* samples = nullptr;     ///< as well
+  std::uint64_t seed = 0, step = 0;           ///< of the training
+  double loss_scale = 1;                      ///< backward
 };
 
 /// *dst = facts. They travel with the launch, so no memory of the host has to wait for it.

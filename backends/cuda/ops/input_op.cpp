@@ -16,8 +16,14 @@ void InputOp::bind(const Bindings& bindings) { dst_data_ = bindings.value(dst_);
 
 void InputOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    load_images(stream(), execution.images, dst_.layout.shape.height, dst_.layout.shape.width,
-                input_.scale, input_.offset, facts_, dst_data_);
+    load_images(stream(),
+                {.images = execution.images,
+                 .height = dst_.layout.shape.height,
+                 .width = dst_.layout.shape.width,
+                 .scale = input_.scale,
+                 .offset = input_.offset,
+                 .facts = facts_},
+                dst_data_);
   });
 }
 

@@ -4,7 +4,7 @@
 
 namespace cputrain::cuda {
 
-/// The images' bytes become numbers.
+/// The images' bytes, which lie on the device, become numbers.
 class InputOp final : public DeviceOp {
  public:
   InputOp(const Planning&, const model::Graph::Node&, const Activation& dst);

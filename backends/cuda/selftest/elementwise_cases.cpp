@@ -14,6 +14,39 @@ using compute::CasePlan;
 using compute::RunOutputs;
 using FloatArray = GuardedArray<float>;
 
+/// The images in the reverse order, each mirrored, with a row and a column of black.
+std::vector<compute::ImageMove> mirrored(int images, int height, int width) {
+  std::vector<compute::ImageMove> moves;
+  for (int i = 0; i < images; ++i) {
+    moves.push_back({.source = static_cast<std::uint32_t>(images - 1 - i),
+                     .first = width - 1,
+                     .down = width,
+                     .across = -1,
+                     .top = 1,
+                     .bottom = height,
+                     .left = 0,
+                     .right = width - 1});
+  }
+  return moves;
+}
+
+std::vector<std::uint8_t> mirrored_bytes(const std::vector<std::uint8_t>& bytes, int images,
+                                         int height, int width) {
+  std::vector<std::uint8_t> moved;
+  for (int i = images - 1; i >= 0; --i) {
+    for (int y = 0; y < height; ++y) {
+      for (int x = 0; x < width; ++x) {
+        for (int c = 0; c < 3; ++c) {
+          const int place = ((i * height + y) * width + width - 1 - x) * 3 + c;
+          const bool black = y == 0 || x == width - 1;
+          moved.push_back(black ? std::uint8_t{0} : bytes[static_cast<std::size_t>(place)]);
+        }
+      }
+    }
+  }
+  return moved;
+}
+
 CasePlan load_plan(std::uint64_t seed, std::size_t shift, const OwnedStream& stream) {
   const std::string name = fmt::format("bytes to numbers, {} bytes behind a boundary", shift);
   CaseNumbers numbers(seed, name);
@@ -24,16 +57,19 @@ CasePlan load_plan(std::uint64_t seed, std::size_t shift, const OwnedStream& str
   const auto compute = [=, &stream](int run) {
     const GuardedArray<std::uint8_t> src("bytes", stream, bytes, shift);
     const FloatArray dst("map", stream, std::vector<float>(bytes.size() / 3 * 8, poison_of(run)));
-    const GuardedArray<PassFacts> facts("facts", stream, {{.pixels = src.data()}});
-    load_images(stream.get(), images, height, width, scale, offset, facts.data(), dst.data());
+    const GuardedArray<compute::ImageMove> moves("moves", stream, mirrored(images, height, width));
+    const GuardedArray<PassFacts> facts("facts", stream,
+                                        {{.bytes = src.data(), .moves = moves.data()}});
+    load_images(stream.get(), {images, height, width, scale, offset, facts.data()}, dst.data());
     RunOutputs outputs;
     check_padding("map", dst.put_into(outputs), 3, outputs);
     return outputs;
   };
   const auto expect = [=] {
     std::vector<double> map;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      map.push_back(static_cast<double>(bytes[i]) * static_cast<double>(scale) +
+    const auto moved = mirrored_bytes(bytes, images, height, width);
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      map.push_back(static_cast<double>(moved[i]) * static_cast<double>(scale) +
                     static_cast<double>(offset));
       if (i % 3 == 2) map.insert(map.end(), 5, 0.0);
     }

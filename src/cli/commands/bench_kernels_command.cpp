@@ -120,7 +120,8 @@ class KernelBench {
   void run(int micro_batch) {
     const data::BatchPlan plan(images_.size(), rounds_.images(micro_batch), micro_batch, 0, 1);
     const auto batches = session_.services.data.batches(
-        images_, plan, {.seed = spec_.seed, .shuffle = spec_.shuffle});
+        images_, plan,
+        {.seed = spec_.seed, .shuffle = spec_.shuffle, .feeder = session_.backend->feeder()});
     const auto trial = [&](const model::Graph& graph) {
       return bench::KernelTrial(session_, graph, config_.weights, spec_.seed, micro_batch,
                                 rounds_.passes(micro_batch));

@@ -60,6 +60,7 @@ Json memory_json(const job::Session& session, const job::TrainingMemory& memory)
                      {"total", rank.total()}});
     if (rank.elsewhere > 0) {
       ranks.back()["weights_copy"] = rank.copy;
+      ranks.back()["images_on_device"] = rank.images;
       ranks.back()["backend_memory"] = rank.elsewhere;
     }
   }
@@ -108,6 +109,7 @@ std::string parts_text(const job::RankMemory& rank) {
   add("copy for checkpoints", rank.snapshot + rank.snapshot_host);
   add("array being written", rank.written);
   add("batches in flight", rank.batches);
+  add("images on the device", rank.images);
   add("the process itself", rank.process);
   const std::string text = "(" + join(parts, ", ") + ")";
   if (rank.elsewhere == 0) return text;

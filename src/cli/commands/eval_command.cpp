@@ -68,7 +68,8 @@ Evaluation evaluate_images(const Config& config, const job::Session& session,
   const job::Inference inference = job::make_inference(session, model.graph, plan.sizes());
   if (session.leads()) job::load_to_use(config.weights, inference);
   exchange::broadcast_array(communicator, session.backend->memory(), inference.weights(), 0);
-  const auto batches = session.services.data.batches(data.validation, plan, {.shuffle = false});
+  const auto batches = session.services.data.batches(
+      data.validation, plan, {.shuffle = false, .feeder = session.backend->feeder()});
 
   train::AnswerCounts counts(model.classes.size());
   train::SurestErrors errors(config.page.empty() ? 0 : report::kMostErrors);

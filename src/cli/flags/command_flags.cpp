@@ -202,6 +202,25 @@ void add_bind_flag(Flags& f, Config& c) {
               "bind the threads of each rank to its cores [where several ranks fill a machine]");
 }
 
+void add_input_flags(Flags& f, Config& c) {
+  add_listed_flag(
+      f, c,
+      {"prefetch", "0|1",
+       "micro-batches that are made ahead, by a thread beside the steps; 0: each is made when a "
+       "step asks for it, which shows what its images cost [1]",
+       [](const std::string& text) {
+         return std::to_string(Flags::parse_whole("prefetch", text, 0, 1));
+       }});
+  f.choice("data-on-device", {"auto", "on", "off"},
+           "keep all training images on each GPU: auto where they fit into half of what is free "
+           "beside the program and --augment only moves pixels [auto]",
+           [&c](const std::string& name) {
+             c.data_on_device = name == "on"    ? job::DataOnDevice::on
+                                : name == "off" ? job::DataOnDevice::off
+                                                : job::DataOnDevice::automatic;
+           });
+}
+
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (c.command == "sweep") {  // whose grid has the rest of them
     f.group("Machine");
@@ -214,7 +233,10 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
           "threads for images [as --threads to decode them, 1 in 8 of these to change them during "
           "steps]");
   add_backend_options(f, c, choices);
-  if (computes_gradients(c)) add_exchange_flags(f, c);
+  if (computes_gradients(c)) {
+    add_input_flags(f, c);
+    add_exchange_flags(f, c);
+  }
 }
 
 void add_synth_flags(Flags& f, Config& c) {

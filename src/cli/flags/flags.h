@@ -90,6 +90,8 @@ class Flags {
   /// Error(usage) where the text is no number from min to max.
   static double parse_real(const std::string& name, const std::string& text, double min,
                            double max);
+  static std::int64_t parse_whole(const std::string& name, const std::string& text,
+                                  std::int64_t min, std::int64_t max);
 
   const std::set<std::string>& names() const { return names_; }
   /// Words for the flags' names, and what they stand for.
@@ -111,8 +113,6 @@ class Flags {
   void add_switch(const std::string& name, std::function<void()> set);
   void record(const std::string& name, const std::string& meta, const std::string& help);
   FlagEntry& entry(const std::string& name);
-  static std::int64_t parse_whole(const std::string& name, const std::string& text,
-                                  std::int64_t min, std::int64_t max);
   static std::vector<std::int64_t> parse_wholes(const std::string& name, const std::string& text,
                                                 std::int64_t min, std::int64_t max);
   CLI::App& app_;

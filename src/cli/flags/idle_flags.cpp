@@ -110,6 +110,10 @@ std::string reason_without_checkpoints(const Config& config) {
               "without checkpoints, which --checkpoint-every 0 turns off");
 }
 
+std::string reason_without_device(const Config& config) {
+  return when(config.backend != "cuda", "for a --backend that computes on no device");
+}
+
 std::string reason_of_data_command(const Config&) {
   return "in this command, which computes nothing";
 }
@@ -136,6 +140,7 @@ constexpr Row kRows[] = {
                    "for synthetic images, which are made in their size");
      }},
     {"train,bench,sweep,eval", "exif", reason_of_exif},
+    {"train,bench", "data-on-device", reason_without_device},
     {"eval", "limit-train",
      [](const Config&) { return std::string("in eval, which learns nothing"); }},
     {"predict", "top",

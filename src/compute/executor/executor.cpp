@@ -124,6 +124,7 @@ void Executor::forward(const MicroBatch& batch, const Pass& pass) {
 void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   run_waiting_forward();
   last_ = {.images = batch.size(), .pass = pass};
+  target_->stage(batch, last_);
   if (batch.size() == 0) {
     for (const auto& op : list_.ops) op->forward_of_nothing(last_);
     return;
@@ -132,7 +133,6 @@ void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   last_.size = size_index(batch.size());
   last_.most_images = pass.phase == Phase::train && is_most(batch.size());
   last_.pixels = batch.images;
-  target_->stage(batch, last_);
   forward_waits_ = true;
   if (pass.phase != Phase::train || !target_->joins_ways()) run_waiting_forward();
   last_.pixels = {};  // the caller's

@@ -38,7 +38,8 @@ class Target {
   /// on the execution's size, phase, `probabilities` and `accumulate` alone, so that a device can
   /// repeat it without calling them; all else they read on the device.
   virtual void run(const Execution&, Ways, const std::function<void()>& ops) { ops(); }
-  /// The forward pass of these images begins: gives operators what they read of them.
+  /// The forward pass of these images begins: gives operators what they read of them. It may have
+  /// none, on a rank without any.
   virtual void stage(const MicroBatch& batch, Execution& execution) {
     execution.labels = batch.labels.data();
     execution.samples = batch.samples.data();

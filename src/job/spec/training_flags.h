@@ -19,6 +19,9 @@ namespace cputrain::job {
 
 inline constexpr double kValidationSplit = 0.1;
 
+/// Whether the training images stay on the backend's device as a whole.
+enum class DataOnDevice { automatic, on, off };
+
 /// What a person asked of a training, one member a flag. Nothing here means "not said": the model's
 /// recipe, the weight file or the machine decides then.
 struct TrainingFlags {
@@ -69,6 +72,8 @@ struct TrainingFlags {
   std::string backend;  ///< empty: the first that the build has
   Precision precision = Precision::f32;
   std::optional<int> threads, io_threads;
+  int prefetch = 1;  ///< micro-batches that are made ahead
+  DataOnDevice data_on_device = DataOnDevice::automatic;
   std::optional<bool> bind;
   std::map<std::string, std::set<std::string>> options;  ///< by backend: BackendRequest::options
   double bucket_mb = 25;

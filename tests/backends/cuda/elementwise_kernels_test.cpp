@@ -15,12 +15,18 @@ TEST(LoadImages, ScalesBytesAndClearsThePadding) {
   std::vector<std::uint8_t> bytes(kImages * kHeight * kWidth * 3);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 37 + 1);
   const float scale = 2.0f / 255, offset = -1;
+  std::vector<compute::ImageMove> whole;
+  for (std::uint32_t i = 0; i < kImages; ++i) {
+    whole.push_back(compute::whole_image(i, {kHeight, kWidth, 3}));
+  }
   for (const std::size_t shift : {0, 1, 2, 3}) {
     const auto map = twice([&] {
       const DeviceArray<std::uint8_t> src(bytes, shift);
       const auto dst = DeviceArray<float>::poisoned(bytes.size() / 3 * 8);
-      const DeviceArray<PassFacts> facts(std::vector{PassFacts{.pixels = src.data()}});
-      load_images(test_stream().get(), kImages, kHeight, kWidth, scale, offset, facts.data(),
+      const DeviceArray<compute::ImageMove> moves(whole);
+      const DeviceArray<PassFacts> facts(
+          std::vector{PassFacts{.bytes = src.data(), .moves = moves.data()}});
+      load_images(test_stream().get(), {kImages, kHeight, kWidth, scale, offset, facts.data()},
                   dst.data());
       return dst.read();
     });
@@ -104,7 +110,7 @@ TEST(DropoutKernel, IsTheMaskOfCore) {
 // Without memory: whatever was launched would be a fault.
 TEST(ElementwiseKernels, LaunchNothingForNothing) {
   const Stream stream = test_stream().get();
-  load_images(stream, 0, 4, 4, 1, 0, nullptr, nullptr);
+  load_images(stream, {.images = 0, .height = 4, .width = 4}, nullptr);
   relu_forward(stream, 0, nullptr);
   relu_backward(stream, 0, nullptr, nullptr);
   dropout(stream, DropoutCall{}, nullptr, nullptr);

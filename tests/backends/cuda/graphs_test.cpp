@@ -127,9 +127,7 @@ TEST(Graphs, AreMadeOfTheSecondPassAndRepeated) {
   EXPECT_EQ(captured.waits(), plain.waits());
 }
 
-TEST(Graphs, AreNotMadeWhereLayersAreTimed) {
-  EXPECT_EQ(counts_of_pass(2, true, true).graphs, 0u);
-}
+TEST(Graphs, AreNotMadeWhereLayersAreTimed) { EXPECT_EQ(counts_of_pass(2, true, true).graphs, 0u); }
 
 /// Somebody asks for the losses of a pass that no backward follows.
 TEST(Graphs, ForwardAloneIsDoneWhenItIsAskedFor) {

@@ -219,6 +219,38 @@ TEST(Loader, AugmentationIsAFunctionOfSeedEpochAndSample) {
   EXPECT_NE(images(1, 40, 2, 7), base);
 }
 
+TEST(Loader, WithoutPrefetchingBatchesAreTheSame) {
+  const MadeSet made(23, {4, 4, 3});
+  const data::BatchPlan plan(23, 6, 4, 0, 1);
+  data::BatchRequest request{.seed = 6, .augment = data::parse_augment(kEverything)};
+  const auto ahead = make_batch_loader(made.set(), plan, request);
+  request.prefetch = 0;
+  const auto direct = make_batch_loader(made.set(), plan, request);
+  const auto expect_same = [&](int batches) {
+    for (int k = 0; k < batches; ++k) {
+      const compute::MicroBatch &a = ahead->next(), &b = direct->next();
+      ASSERT_TRUE(std::ranges::equal(a.labels, b.labels));
+      ASSERT_TRUE(std::ranges::equal(a.samples, b.samples));
+      for (std::size_t i = 0; i < a.samples.size(); ++i) {
+        ASSERT_TRUE(std::equal(a.images[i], a.images[i] + 48, b.images[i])) << k << " " << i;
+      }
+    }
+  };
+  expect_same(20);  // two epochs and a part
+  for (const auto& source : {&ahead, &direct}) (*source)->seek(5, 2);
+  expect_same(9);
+}
+
+TEST(Loader, WithoutPrefetchingABatchIsMadeWhenItIsAskedFor) {
+  data::ImageSet set = MadeSet(4, {1, 1, 3}).set();
+  const auto source =
+      make_batch_loader(set, data::BatchPlan(4, 2, 2, 0, 1), {.shuffle = false, .prefetch = 0});
+  for (const std::int32_t label : {70, 80}) {
+    std::ranges::fill(set.labels, label);  // nobody has looked at them yet
+    EXPECT_TRUE(std::ranges::equal(source->next().labels, std::vector{label, label}));
+  }
+}
+
 TEST(Loader, SamplesComeAsTheSetTurnsThem) {
   const MadeSet made(6, {2, 2, 3});
   data::ImageSet set = made.set();

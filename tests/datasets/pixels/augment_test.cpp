@@ -234,6 +234,15 @@ TEST(ChooseChange, KindsAreIndependent) {
   EXPECT_EQ(choose_change(data::parse_augment("colour:0.3"), size, 5, 6, 7).colour, all.colour);
 }
 
+TEST(OnlyMoves, IsSoWhereNoPixelIsComputed) {
+  for (const char* text : {"none", "flip", "vflip", "six", "crop:3", "six,flip,vflip,crop:1"}) {
+    EXPECT_TRUE(data::only_moves(data::parse_augment(text))) << text;
+  }
+  for (const char* text : {"rotate:1", "shift:0.1", "shear:2", "zoom:0.1", "flip,colour:0.1"}) {
+    EXPECT_FALSE(data::only_moves(data::parse_augment(text))) << text;
+  }
+}
+
 TEST(ParseAugment, ReadsWhatItWrites) {
   EXPECT_EQ(data::parse_augment("none"), data::Augment{});
   EXPECT_EQ(data::to_text({}), "none");

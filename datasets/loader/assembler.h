@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/pipeline.h"
+#include "datasets/loader/work_arena.h"
+#include "datasets/pixels/augment.h"
+
+namespace cputrain::datasets {
+
+/// A micro-batch of the training: piece k of a step of an epoch.
+struct Position {
+  int epoch = 0;
+  std::size_t step = 0;
+  int piece = 0;
+};
+
+/// A micro-batch with the memory that it needs.
+struct Slot {
+  std::vector<const std::uint8_t*> images;
+  std::vector<std::int32_t> labels;
+  std::vector<std::uint32_t> samples;
+  std::vector<data::Turn> turns;
+  std::vector<std::uint8_t> stored;       // pixels of images that are read for each micro-batch
+  std::vector<std::uint8_t> changed;      // pixels of turned and augmented images
+  std::string failure;                    // why one of them could not be read
+  std::vector<compute::ImageMove> moves;  // for a feed
+  compute::MicroBatch batch;
+};
+
+/// Whether the device makes turns and changes of images, or bytes of the host are changed.
+bool device_moves(const data::BatchRequest&);
+
+/// Slots of a batch source: the micro-batch in use, and those that are made meanwhile.
+std::size_t slots_of(const data::BatchRequest&);
+
+/// The feed that sends these micro-batches.
+compute::FeedSize feed_size(Shape image, const data::BatchPlan&, const data::BatchRequest&,
+                            std::size_t kept);
+
+/// Fills slots with the micro-batches of a plan; used by one thread only.
+class Assembler {
+ public:
+  /// The set is borrowed. Sends all of it where the request says so. Error(data), Error(internal).
+  Assembler(const data::ImageSet&, const data::BatchPlan&, const data::BatchRequest&);
+
+  /// Slot number `i` of slots_of().
+  void fill(const Position&, std::size_t i, Slot&);
+  /// What comes behind the position that was filled last.
+  Position after(Position) const;
+
+ private:
+  void keep_on_device();
+  void enter(int epoch);
+  void read_all(const data::StridedRange& piece, Slot&);
+  Change change_of(int epoch, std::uint32_t sample) const;
+  void change_all(int epoch, Slot&);
+  void stage(const Position&, const data::StridedRange& piece, std::size_t i, Slot&);
+
+  const data::ImageSet& set_;
+  const data::BatchPlan plan_;
+  data::BatchPlan epoch_plan_;  // of the epoch that was entered
+  const data::BatchRequest request_;
+  WorkArena arena_;
+  std::vector<std::uint32_t> kept_;  // by index in the set: which image of those on the device
+  std::unique_ptr<compute::ImageFeed> feed_;
+  std::vector<std::uint32_t> order_;
+  std::optional<int> epoch_;
+};
+
+}  // namespace cputrain::datasets
