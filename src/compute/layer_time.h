@@ -16,7 +16,7 @@ struct LayerTime {
   double backward_data = 0;
   double backward_weights = 0;
   double macs = 0;  ///< of one image, forward
-  /// Parts of a map that are not zero, when they were last counted: in a call that skips zeros.
+  /// Parts of an activation that are not zero, as last counted: in a call that skips zeros.
   std::optional<double> density{};           ///< of what forward reads
   std::optional<double> gradient_density{};  ///< of the gradient that comes back
   /// What runs the ways back; empty where nothing needs a word of its own.

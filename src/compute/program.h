@@ -104,7 +104,7 @@ class Program {
 
 /// How parameters lie in the arena, as a number: programs whose numbers differ (other instruction
 /// sets, other sizes) must not share or add up arenas. Large parameters, whose layout is that of
-/// the map they read, are left out. `memory`: the backend's.
+/// the activation they read, are left out. `memory`: the backend's.
 std::uint64_t layout_fingerprint(const Program&, Memory& memory);
 
 }  // namespace cputrain::compute
