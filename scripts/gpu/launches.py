@@ -37,10 +37,6 @@ class Operation:
     bias: int = 0
     penalised: bool = False  # its kernel, by L2
 
-    @property
-    def learns(self):
-        return self.kernel > 0
-
     def directions(self):
         return [(name, launches) for name in ("forward", "data", "weights") if (launches := getattr(self, name))]
 

@@ -37,12 +37,14 @@ void expect_curve(const MadeResult& made, const MadeResult& expected, const std:
 
 class CudaTraining : public ::testing::TestWithParam<int> {};
 
+/// Every other one with threads that read gradients while backward goes on.
 TEST_P(CudaTraining, HasTheCurveOfPlainLoops) {
   std::size_t which = 0;
   const std::vector<std::string> algorithms{"auto", "ring", "rabenseifner", "tree", "mpi"};
   for (auto& [name, options] : recipes()) {
     MadeOptions device = on_cuda(options);
     device.allreduce = comm::parse_allreduce(algorithms[which++ % algorithms.size()]);
+    device.overlap = which % 2 == 0 ? exchange::Overlap::none : exchange::Overlap::thread;
     const MadeResult expected = train_made(*comm::make_solo(), options);
     const auto made = train_ranks(GetParam(), device);
     for (const auto& [rank, of_rank] : made) {

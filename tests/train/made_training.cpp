@@ -181,6 +181,7 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
         exchange = exchange::make_exchange({.communicator = communicator,
                                             .layout = layout,
                                             .bucket_bytes = options.bucket_bytes,
+                                            .overlap = options.overlap,
                                             .compression = options.compression,
                                             .memory = backend->memory()},
                                            options.allreduce)

@@ -11,6 +11,7 @@
 #include "comm/allreduce_choice.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
+#include "exchange/buckets.h"
 #include "exchange/compression/compression.h"
 #include "logging/reporter.h"
 #include "train/faults.h"
@@ -74,6 +75,7 @@ struct MadeOptions {
   optim::LearningRateOptions rate{.base = 0.01};
   bool shuffle = true;
   std::size_t bucket_bytes = 1000;
+  exchange::Overlap overlap = exchange::Overlap::none;
   comm::AllreduceChoice allreduce{};
   TrainOptions train{.epochs = 2, .steps = {}, .seed = 3, .target_accuracy = {}};
   std::function<bool()> stop = [] { return false; };
