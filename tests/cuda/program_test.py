@@ -71,13 +71,33 @@ class Emulated(CudaCases, CudaTest):
         self.expect(1, *self.words, "--out", "run", "--steps", "3", *CUDA, says=["Batch 0: Invalid loss"],
                     CPUTRAIN_PLUGINS=os.path.join(BUGS, "early_tally"))
 
+    def weights_with(self, bug, *words, **options):
+        """The weights' hash where a bug is planted, or nothing where the training fails."""
+        done = self.run_program(*self.words, "--out", bug, "--limit-val", "0", *CUDA, *words,
+                                CPUTRAIN_PLUGINS=os.path.join(BUGS, bug), CPUTRAIN_EMULATED_ORDER="reverse", **options)
+        return self.hash_of(bug) if done.returncode == 0 else None
+
+    def test_a_graph_that_keeps_the_facts_of_a_pass(self):
+        """A bug that is planted: the third step has the dropout and the images of the second."""
+        steps = ["--steps", "3"]
+        self.losses("right", *steps, "--limit-val", "0", *CUDA)
+        self.assertNotEqual(self.weights_with("stale_facts", *steps), self.hash_of("right"))
+
+    @needs_mpi
+    def test_gradients_that_are_sent_before_they_are_there(self):
+        """A bug that is planted: their events are recorded in a stream that holds nothing."""
+        steps = ["--steps", "2"]
+        self.losses("right", *steps, "--limit-val", "0", *CUDA, ranks=2)
+        self.assertNotEqual(self.weights_with("wrong_stream", *steps, ranks=2), self.hash_of("right"))
+
     def test_images_have_the_same_bits_however_they_get_there(self):
         steps = ["--steps", "3", "--limit-val", "10", "--augment", "six,flip,crop:2"]
         hashes = set()
         for run, words, order in (("kept", ["--data-on-device", "on"], "forward"),
                                   ("sent", ["--data-on-device", "off"], "reverse"),
                                   ("random", ["--data-on-device", "off"], "random:1"),
-                                  ("direct", ["--data-on-device", "off", "--prefetch", "0"], "forward")):
+                                  ("direct", ["--data-on-device", "off", "--prefetch", "0"], "forward"),
+                                  ("no graph", ["--data-on-device", "off", "--no-graph"], "reverse")):
             _, said = self.losses(run, *steps, *CUDA, *words, CPUTRAIN_EMULATED_ORDER=order)
             self.assertEqual("all of them stay on the device" in said, run == "kept", said)
             hashes.add(self.hash_of(run))
