@@ -2,6 +2,10 @@
 // the update, with nobody on the host waiting: whatever the device does first.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
 #include "backends/cuda/kernels/updates.h"
 #include "backends/cuda/target.h"
 #include "comm/solo.h"
