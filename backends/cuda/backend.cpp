@@ -88,6 +88,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
 
   /// Norms that were asked for, on their way to the host.
   struct Norms {
+    explicit Norms(std::size_t bytes) : sums(bytes, "norms"), host(bytes) {}
     DeviceBlock sums;
     PinnedBlock host;
     Event arrived;
@@ -133,14 +134,10 @@ void CudaBackend::sum(std::span<const Array> src, const Array& dst) {
 
 /// Those that nobody waits for any more, or new ones.
 std::shared_ptr<CudaBackend::Norms> CudaBackend::free_norms(std::size_t bytes) {
-  auto norms = std::ranges::find(norms_, 1, [](const auto& n) { return n.use_count(); });
-  if (norms == norms_.end()) norms = norms_.insert(norms, std::make_shared<Norms>());
-  if ((*norms)->host.size() < bytes) {
-    (*norms)->arrived.synchronize();  // a device may still be at those that nobody waited for
-    (*norms)->sums = DeviceBlock(bytes, "norms");
-    (*norms)->host = PinnedBlock(bytes);
-  }
-  return *norms;
+  const auto found = std::ranges::find_if(norms_, [&](const std::shared_ptr<Norms>& norms) {
+    return norms.use_count() == 1 && norms->host.size() >= bytes;
+  });
+  return found != norms_.end() ? *found : norms_.emplace_back(std::make_shared<Norms>(bytes));
 }
 
 compute::Pending<std::vector<double>> CudaBackend::block_norms(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/random.h"
 #include "tests/backends/backends_under_test.h"

@@ -89,6 +89,8 @@ const std::vector<Words> kSame{
     {"--threads", "2"},
     {"--bind"},
     {"--io-threads", "2"},
+    {"--prefetch", "0"},
+    {"--data-on-device", "off"},
     {"--no-winograd"},
     {"--no-skip-zeros"},
     {"--allreduce", "ring"},

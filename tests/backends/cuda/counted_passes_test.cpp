@@ -6,6 +6,7 @@
 #include "backends/cuda/backend.h"
 #include "core/error.h"
 #include "emulated/counts.h"
+#include "emulated/settings.h"
 #include "tests/backends/trial.h"
 
 namespace cputrain::cuda {
@@ -41,7 +42,9 @@ class CountedPasses : public ::testing::Test {
   }
 
   /// What it took; over images that `feed` has sent ahead, where there is one.
-  Counts pass(bool probabilities = false, compute::ImageFeed* feed = nullptr) {
+  Counts pass(
+      bool probabilities = false, compute::ImageFeed* feed = nullptr,
+      const compute::ReadySink& ready = [](std::size_t, compute::Event*) {}) {
     std::vector<const std::uint8_t*> images;
     for (const auto& image : samples_.images) images.push_back(image.data());
     compute::MicroBatch batch{images, samples_.labels, samples_.samples};
@@ -49,7 +52,7 @@ class CountedPasses : public ::testing::Test {
     if (feed) batch.staged = feed->stage(0, batch, moves);
     const Counts before = emulated::counts();
     program_->forward(batch, {compute::Phase::train, 1, 0, probabilities});
-    program_->backward(1, compute::Accumulate::overwrite, [](std::size_t, compute::Event*) {});
+    program_->backward(1, compute::Accumulate::overwrite, ready);
     return difference(emulated::counts(), before);
   }
 
@@ -106,6 +109,27 @@ TEST_F(CountedPasses, TheHostWaitsForNoImagesThatWereSentAhead) {
   EXPECT_EQ(c.waits(), 0u);
   EXPECT_EQ(c.untimed_events, 2u + 2);
 }
+
+/// Those of the later layer, without the rest of the pass, where the device does last what came
+/// first.
+TEST_F(CountedPasses, FinalGradientsAreReadWhileTheDeviceGoesOn) {
+  compile(false);
+  program_->tally();
+  const emulated::Settings settings = emulated::settings();
+  emulated::Settings reverse = settings;
+  reverse.order = emulated::Order::reverse;
+  emulated::restart(reverse);
+  const auto times_back = [] { return emulated::counts().kernels["relu_backward"].launches; };
+  const std::uint64_t before = times_back();
+  std::vector<std::uint64_t> done;
+  pass(false, nullptr, [&](std::size_t n, compute::Event* after) {
+    compute::wait_for(after);
+    std::vector<std::byte> read(n * sizeof(float));
+    backend_->memory().read_now(gradients_.array().data, read);
+    done.push_back(times_back() - before);
+  });
+  emulated::restart(settings);
+  EXPECT_EQ(done, (std::vector<std::uint64_t>{0, 1}));
 }
 
 TEST_F(CountedPasses, SendWhatTheHostNeedsAndNoMore) {

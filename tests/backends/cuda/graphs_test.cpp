@@ -62,7 +62,7 @@ class Passes {
                       {phase, 11, step, phase == Phase::evaluate});
   }
   void backward(double scale, Accumulate accumulate) {
-    program_->backward(scale, accumulate, [](std::size_t) {});
+    program_->backward(scale, accumulate, [](std::size_t, compute::Event*) {});
   }
   std::vector<double> gradients() {
     return compute::read_numbers(backend_->memory(), gradients_.array());
