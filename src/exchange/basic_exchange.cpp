@@ -6,15 +6,6 @@
 
 namespace cputrain::exchange {
 
-compute::Accumulate BasicExchange::begin(int k, bool last) {
-  last_ = last;
-  return k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add;
-}
-
-void BasicExchange::ready(std::size_t n, compute::Event* after) {
-  if (last_) finish_gradients(n, after);
-}
-
 ExchangeTimes BasicExchange::finish(std::span<const Measure> measures,
                                     const std::function<void(Range)>& update) {
   ExchangeTimes times = std::exchange(earlier_, {});

@@ -13,9 +13,14 @@ class BasicExchange : public GradientExchange {
   explicit BasicExchange(comm::Communicator& communicator) : communicator_(communicator) {}
 
   std::span<const Range> owned() const final { return owned_; }
-  compute::Accumulate begin(int k, bool last) override;
+  compute::Accumulate begin(int k, bool last) override {
+    last_ = last;
+    return k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add;
+  }
   using GradientExchange::ready;
-  void ready(std::size_t n, compute::Event* after) override;
+  void ready(std::size_t n, compute::Event* after) override {
+    if (last_) finish_gradients(n, after);
+  }
   using GradientExchange::finish;
   ExchangeTimes finish(std::span<const Measure>, const std::function<void(Range)>& update) final;
 

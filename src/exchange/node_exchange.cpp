@@ -19,8 +19,8 @@ struct OwnedPart {
 class NodeExchange final : public NodeMemoryExchange {
  public:
   NodeExchange(const ExchangeParts& parts, const comm::NodeMap& map,
-               std::unique_ptr<GradientSum> between_nodes, std::unique_ptr<NodeBlocks> blocks)
-      : NodeMemoryExchange(parts.communicator, map, std::move(blocks)),
+               std::unique_ptr<GradientSum> between_nodes)
+      : NodeMemoryExchange(parts.communicator, map, parts.layout),
         sharded_(compute::sharded_parameters(parts.layout)),
         overlaps_(parts.overlap != Overlap::none),
         sum_(overlaps_ ? comm::sum_plainly : parts.sum),
@@ -125,8 +125,7 @@ std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts& parts,
                                                      std::unique_ptr<GradientSum> between_nodes) {
   // A shard has an owner on every node only where all nodes cut alike.
   assert(compute::sharded_parameters(parts.layout).empty() || map.even());
-  return std::make_unique<NodeExchange>(parts, map, std::move(between_nodes),
-                                        allocate_blocks(parts.communicator, parts.layout));
+  return std::make_unique<NodeExchange>(parts, map, std::move(between_nodes));
 }
 
 }  // namespace cputrain::exchange

@@ -3,17 +3,30 @@
 #include <memory>
 
 #include "comm/allreduce.h"
+#include "comm/node_arrays.h"
 #include "comm/node_map.h"
 #include "exchange/basic_exchange.h"
-#include "exchange/node_blocks.h"
+#include "exchange/node_weights.h"
 
 namespace cputrain::exchange {
+
+/// The shared memory of one exchange.
+struct NodeBlocks {
+  std::unique_ptr<comm::NodeArrays> gradients;  ///< of every rank, and of every lane of it
+  std::unique_ptr<NodeWeights> weights;
+  std::unique_ptr<comm::NodeVersion> version;
+
+  /// Of this rank.
+  std::size_t own_bytes() const { return gradients->own_bytes() + weights->own_bytes(); }
+};
 
 /// What those ways do alike whose gradients and weights lie in a node's memory: its ranks own parts
 /// which are everything together, and publish there what they have updated.
 class NodeMemoryExchange : public BasicExchange {
  public:
-  NodeMemoryExchange(comm::Communicator&, const comm::NodeMap&, std::unique_ptr<NodeBlocks>);
+  /// Has memory on all nodes or, with the same Error(internal) everywhere, on none. Collective.
+  NodeMemoryExchange(comm::Communicator&, const comm::NodeMap&, const compute::ParameterLayout&,
+                     int lanes = 1);
 
   void spread_weights() final;
   std::uint64_t weights_version() const final { return blocks_->version->value(); }

@@ -15,9 +15,8 @@ namespace {
 
 class OrderedExchange final : public NodeMemoryExchange {
  public:
-  OrderedExchange(const ExchangeParts& parts, const comm::NodeMap& map,
-                  std::unique_ptr<NodeBlocks> blocks)
-      : NodeMemoryExchange(parts.communicator, map, std::move(blocks)),
+  OrderedExchange(const ExchangeParts& parts, const comm::NodeMap& map)
+      : NodeMemoryExchange(parts.communicator, map, parts.layout, parts.lanes),
         lanes_(parts.lanes),
         sum_arrays_(parts.sum),
         add_products_(parts.add_products),
@@ -185,8 +184,7 @@ class OrderedExchange final : public NodeMemoryExchange {
 
 std::unique_ptr<GradientExchange> make_ordered_exchange(const ExchangeParts& parts,
                                                         const comm::NodeMap& map) {
-  return std::make_unique<OrderedExchange>(
-      parts, map, allocate_blocks(parts.communicator, parts.layout, parts.lanes));
+  return std::make_unique<OrderedExchange>(parts, map);
 }
 
 }  // namespace cputrain::exchange
