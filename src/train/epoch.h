@@ -92,7 +92,7 @@ class Epoch {
   std::string lost_input_;
   system::StolenTime stolen_;
   system::CpuWait wait_;
-  double stopped_before_ = 0;  ///< the step that is made
+  double stopped_before_ = 0;  ///< seconds until the step that is made
   double waited_ = 0;          ///< seconds of its steps in which this rank was there and waited
 };
 

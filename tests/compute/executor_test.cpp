@@ -194,7 +194,7 @@ class ExecutorTest : public testing::TestWithParam<bool> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Targets, ExecutorTest, testing::Bool(),
-                         [](const auto& info) { return info.param ? "Device" : "Host"; });
+                         [](const auto& target) { return target.param ? "Device" : "Host"; });
 
 TEST_P(ExecutorTest, RunsOperatorsForwardAndBack) {
   const Log binds{"allocate", "bind input", "bind a", "bind b", "bind loss"};
