@@ -10,28 +10,36 @@
 namespace cputrain::cuda {
 namespace {
 
-DeviceArray<float> map_for(std::size_t images, const Shape& shape) {
-  return DeviceArray<float>::poisoned(images * shape.size() / 3 * 8);
-}
+/// What the first layer makes of images; numbers are bytes.
+class LoadedImages {
+ public:
+  LoadedImages(std::size_t images, const Shape& shape)
+      : images_(static_cast<int>(images)),
+        shape_(shape),
+        map_(DeviceArray<float>::poisoned(images * shape.size() / 3 * 8)) {}
 
-/// Puts into the stream what the first layer does; numbers of the map are bytes.
-void load(compute::StagedImages* staged, std::size_t images, const Shape& shape, float* map) {
-  auto& batch = *static_cast<DeviceBatch*>(staged);
-  batch.begin_use(test_stream().get());
-  load_images(test_stream().get(),
-              {.images = static_cast<int>(images),
-               .height = shape.height,
-               .width = shape.width,
-               .bytes = batch.bytes,
-               .moves = batch.moves},
-              map);
-  batch.end_use(test_stream().get());
-}
+  /// Puts it into the stream.
+  void load(compute::StagedImages* staged) {
+    const Stream stream = test_stream().get();
+    auto* facts = static_cast<PassFacts*>(facts_.data());
+    auto& batch = *static_cast<DeviceBatch*>(staged);
+    batch.begin_use(stream);
+    write_facts(stream, {.bytes = batch.bytes, .moves = batch.moves}, facts);
+    load_images(stream, {images_, shape_.height, shape_.width, 1, 0, facts}, map_.data());
+    batch.end_use(stream);
+  }
 
-std::vector<std::uint8_t> bytes_of(const DeviceArray<float>& map) {
-  const std::vector<float> numbers = without_padding(map.read(), 3);
-  return {numbers.begin(), numbers.end()};
-}
+  std::vector<std::uint8_t> bytes() const {
+    const std::vector<float> numbers = without_padding(map_.read(), 3);
+    return {numbers.begin(), numbers.end()};
+  }
+
+ private:
+  int images_;
+  Shape shape_;
+  DeviceBlock facts_{sizeof(PassFacts), "facts"};
+  DeviceArray<float> map_;
+};
 
 template <class T>
 std::vector<T> read_array(const T* on_device, std::size_t count) {
@@ -55,13 +63,13 @@ class ImageFeed : public ::testing::Test {
       const compute::MicroBatch &expected = here->next(), &sent = there->next();
       ASSERT_TRUE(sent.staged);
       const std::size_t images = expected.images.size();
-      const DeviceArray<float> map = map_for(images, set.image);
-      load(sent.staged, images, set.image, map.data());
+      LoadedImages loaded(images, set.image);
+      loaded.load(sent.staged);
       std::vector<std::uint8_t> bytes;
       for (const std::uint8_t* image : expected.images) {
         bytes.insert(bytes.end(), image, image + set.image.size());
       }
-      ASSERT_EQ(bytes_of(map), bytes) << "batch " << k;
+      ASSERT_EQ(loaded.bytes(), bytes) << "batch " << k;
       const auto& batch = *static_cast<DeviceBatch*>(sent.staged);
       EXPECT_TRUE(std::ranges::equal(read_array(batch.labels, images), expected.labels));
       EXPECT_TRUE(std::ranges::equal(read_array(batch.samples, images), expected.samples));
@@ -119,18 +127,18 @@ TEST_F(ImageFeed, ASlotIsFilledWhenNobodyReadsItAnyMore) {
   const datasets::MadeSet made(kBatches, kImage);
   const data::ImageSet& set = made.set();
   const auto feed = backend_->feeder()->make_feed({.image = kImage, .images = 1, .slots = 2});
-  std::vector<DeviceArray<float>> maps;
-  for (std::size_t k = 0; k < kBatches; ++k) maps.push_back(map_for(1, kImage));
+  std::vector<LoadedImages> loaded;
+  for (std::size_t k = 0; k < kBatches; ++k) loaded.emplace_back(1, kImage);
   const compute::ImageMove move = compute::whole_image(0, kImage);
   for (std::size_t k = 0; k < kBatches; ++k) {
     const compute::MicroBatch batch{.images = std::span(set.pixels).subspan(k, 1),
                                     .labels = std::span(set.labels).subspan(k, 1),
                                     .samples = std::span(set.samples).subspan(k, 1)};
-    load(feed->stage(k % 2, batch, std::span(&move, 1)), 1, kImage, maps[k].data());
+    loaded[k].load(feed->stage(k % 2, batch, std::span(&move, 1)));
   }
   for (std::size_t k = 0; k < kBatches; ++k) {
     const std::uint8_t* image = set.pixels[k];
-    EXPECT_EQ(bytes_of(maps[k]), std::vector(image, image + kImage.size())) << "batch " << k;
+    EXPECT_EQ(loaded[k].bytes(), std::vector(image, image + kImage.size())) << "batch " << k;
   }
 }
 
