@@ -275,8 +275,8 @@ void Graph::launch(Stream stream) const {
     if (after.empty()) after = {stream->last, graph_->last_launch};
     put.push_back(d.queue.put(work.run, after));
     if (!work.recorded) continue;
-    *work.recorded = {put.back(), nullptr, {}, std::chrono::steady_clock::now(),
-                      work.recorded->timed};
+    *work.recorded = {
+        put.back(), nullptr, {}, std::chrono::steady_clock::now(), work.recorded->timed};
     ++d.counts.untimed_events;
   }
   if (put.empty()) return;
