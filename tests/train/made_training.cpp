@@ -197,9 +197,11 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
                                     {.seed = options.train.seed,
                                      .shuffle = options.shuffle,
                                      .augment = {.flip = true},
+                                     .prefetch = options.prefetch,
                                      .feeder = backend->feeder()});
-  const auto val_batches =
-      data.batches(val_images, val_plan, {.shuffle = false, .feeder = backend->feeder()});
+  const auto val_batches = data.batches(
+      val_images, val_plan,
+      {.shuffle = false, .prefetch = options.prefetch, .feeder = backend->feeder()});
   std::mutex weights_mutex;
   logging::Timeline timeline{logging::StepRange{}};
 

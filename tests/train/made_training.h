@@ -74,6 +74,7 @@ struct MadeOptions {
   OptimizerOptions optimizer{optim::RmsProp{}};
   optim::LearningRateOptions rate{.base = 0.01};
   bool shuffle = true;
+  int prefetch = 1;  ///< micro-batches that are made ahead
   std::size_t bucket_bytes = 1000;
   exchange::Overlap overlap = exchange::Overlap::none;
   comm::AllreduceChoice allreduce{};
