@@ -199,9 +199,9 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
                                      .augment = {.flip = true},
                                      .prefetch = options.prefetch,
                                      .feeder = backend->feeder()});
-  const auto val_batches = data.batches(
-      val_images, val_plan,
-      {.shuffle = false, .prefetch = options.prefetch, .feeder = backend->feeder()});
+  const auto val_batches =
+      data.batches(val_images, val_plan,
+                   {.shuffle = false, .prefetch = options.prefetch, .feeder = backend->feeder()});
   std::mutex weights_mutex;
   logging::Timeline timeline{logging::StepRange{}};
 
