@@ -314,6 +314,14 @@ class FlagsWithoutEffect(HabitsTest):
             json.dump({"keep": 3, "checkpoint-every": "0"}, f)
         self.assertEqual(self.warned("--config", "c.json"), {"--keep"})
 
+    def test_sweeps_have_several_backends(self):
+        options = {"--no-winograd", "--no-graph", "--data-on-device"}
+        for backends, idle in (("reference", options), ("cpu", options - {"--no-winograd"}), ("cuda,cpu", set())):
+            done = self.expect(0, "sweep", "--plan-only", "--np", "1", "--backend", backends, "--no-winograd",
+                               "--no-graph", "--data-on-device", "on", "--out", "s", "--overwrite")
+            said = {line.split()[1] for line in done.stderr.splitlines() if "changes nothing" in line}
+            self.assertEqual(said, idle, backends)
+
     @needs_mpi
     def test_ranks_of_one_node(self):
         # Named, as the choice between shm and messages is measured: for so few bytes, either may win.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <variant>
 
 #include "core/overloaded.h"
@@ -110,8 +111,14 @@ std::string reason_without_checkpoints(const Config& config) {
               "without checkpoints, which --checkpoint-every 0 turns off");
 }
 
+/// One of several, in a sweep.
+bool computes_with(const Config& config, const std::string& backend) {
+  if (config.command != "sweep") return config.backend == backend;
+  return std::ranges::find(config.sweep.grid.backends, backend) != config.sweep.grid.backends.end();
+}
+
 std::string reason_without_device(const Config& config) {
-  return when(config.backend != "cuda", "for a --backend that computes on no device");
+  return when(!computes_with(config, "cuda"), "for a --backend that computes on no device");
 }
 
 std::string reason_of_data_command(const Config&) {
@@ -140,7 +147,7 @@ constexpr Row kRows[] = {
                    "for synthetic images, which are made in their size");
      }},
     {"train,bench,sweep,eval", "exif", reason_of_exif},
-    {"train,bench", "data-on-device", reason_without_device},
+    {kTrains, "data-on-device", reason_without_device},
     {"eval", "limit-train",
      [](const Config&) { return std::string("in eval, which learns nothing"); }},
     {"predict", "top",
@@ -206,7 +213,7 @@ std::string reason_of_option(const Config& config, const std::string& flag) {
   for (const auto& [backend, options] : config.options) {
     if (!options.contains(flag)) continue;
     if (config.command == "data") return reason_of_data_command(config);
-    if (!is_among(kComputes, config.command) || backend == config.backend) continue;
+    if (!is_among(kComputes, config.command) || computes_with(config, backend)) continue;
     return "for a --backend other than " + backend;
   }
   return "";
