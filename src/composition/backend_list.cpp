@@ -65,7 +65,7 @@ ListedBackend cuda_backend() {
                      .lack = lack,
                      .options = {{kNoGraph,
                                   "enqueue each kernel of a step by itself, not as a CUDA graph; "
-                                  "for finding mistakes"}}},
+                                  "for finding mistakes. --profile and bench always do so"}}},
           .make =
               [](const job::BackendRequest& request) {
                 return cuda::make_cuda_backend(request.device, request.ranks_on_device,

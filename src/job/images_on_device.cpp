@@ -39,7 +39,8 @@ DeviceRoom device_room(const Session& session, const MemoryBefore& before, std::
 bool keep_in(const Session& session, const DeviceRoom& room, bool asked) {
   const bool fits = room.images <= (asked ? room.left : room.left / 2);
   if (fits) {
-    say(session, fmt::format("Images: all of them stay on the device, {}", in_bytes(room.images)));
+    say(session,
+        fmt::format("Images: those of training stay on the device, {}", in_bytes(room.images)));
   } else if (!asked) {
     say(session, fmt::format("Images: sent to the device batch by batch ({} of them, {} are left "
                              "beside the program, of which half stay free)",
@@ -68,8 +69,8 @@ bool keep_images_on_device(const Session& session, const TrainingPlan& plan,
   const std::string augment = data::to_text(plan.spec.augment);
   if (asked) {
     fail(ExitCode::usage,
-         fmt::format("--data-on-device on with --augment {} (a device moves pixels and computes "
-                     "none: flip, vflip, six, crop); use --data-on-device auto or such changes "
+         fmt::format("--data-on-device on with --augment {} (a device only moves pixels, as in "
+                     "flip, vflip, six and crop); use --data-on-device auto, or these changes "
                      "alone",
                      augment));
   }
