@@ -4,6 +4,7 @@
 
 #include <variant>
 
+#include "cells/cells.h"
 #include "core/overloaded.h"
 #include "data/data_spec.h"
 #include "job/batch_plans.h"
@@ -111,7 +112,7 @@ std::string reason_without_checkpoints(const Config& config) {
 }
 
 std::string reason_without_device(const Config& config) {
-  return when(config.backend != "cuda", "for a --backend that computes on no device");
+  return when(!cells::is_device(config.backend), "for a --backend that computes on no device");
 }
 
 std::string reason_of_data_command(const Config&) {
