@@ -1,7 +1,6 @@
 #include "backends/cpu/compile.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "backends/cpu/convolution/convolution_op.h"
 #include "backends/cpu/ops/batch_norm_op.h"

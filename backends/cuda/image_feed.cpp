@@ -60,10 +60,11 @@ DeviceFeed::DeviceFeed(int device, compute::Memory& memory, const compute::FeedS
   }
 }
 
-/// Copies that nobody has waited for read and write the slots.
+/// Copies and passes that nobody has waited for read and write the slots.
 DeviceFeed::~DeviceFeed() {
   try {
     use_device(device_);
+    for (const auto& slot : slots_) slot->batch.consumed_.hold_up(stream_.get());
     stream_.synchronize();
   } catch (const Error&) {  // whoever asks for a result is told
   }

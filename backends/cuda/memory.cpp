@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 namespace cputrain::cuda {
 namespace {
@@ -88,21 +87,16 @@ bool DeviceMemory::is_staging(std::span<const std::byte> bytes) const {
   return bytes.data() + bytes.size() <= block->first + block->second;
 }
 
-void DeviceMemory::read(const void* src, std::span<std::byte> dst) {
+std::unique_lock<std::mutex> DeviceMemory::begin_copy(When when) {
   use_device(device_);
-  const std::lock_guard lock(mutex_);
-  compute_.hold_up(stream_.get());
-  fetch(src, dst);
-}
-
-void DeviceMemory::read_now(const void* src, std::span<std::byte> dst) {
-  use_device(device_);
-  const std::lock_guard lock(mutex_);
-  fetch(src, dst);
+  std::unique_lock lock(mutex_);
+  if (when == When::behind_calls) compute_.hold_up(stream_.get());
+  return lock;
 }
 
 /// One piece is on its way while the one before it is copied to where it belongs.
-void DeviceMemory::fetch(const void* src, std::span<std::byte> dst) {
+void DeviceMemory::fetch(const void* src, std::span<std::byte> dst, When when) {
+  const auto lock = begin_copy(when);
   if (is_staging(dst)) {
     copy_async(dst.data(), src, dst.size(), stream_.get());
     return stream_.synchronize();
@@ -127,20 +121,8 @@ void DeviceMemory::fetch(const void* src, std::span<std::byte> dst) {
   deliver();
 }
 
-void DeviceMemory::write(std::span<const std::byte> src, void* dst) {
-  use_device(device_);
-  const std::lock_guard lock(mutex_);
-  compute_.hold_up(stream_.get());
-  send(src, dst);
-}
-
-void DeviceMemory::write_now(std::span<const std::byte> src, void* dst) {
-  use_device(device_);
-  const std::lock_guard lock(mutex_);
-  send(src, dst);
-}
-
-void DeviceMemory::send(std::span<const std::byte> src, void* dst) {
+void DeviceMemory::send(std::span<const std::byte> src, void* dst, When when) {
+  const auto lock = begin_copy(when);
   if (is_staging(src)) {
     copy_async(dst, src.data(), src.size(), stream_.get());
     return stream_.synchronize();
@@ -157,9 +139,7 @@ void DeviceMemory::send(std::span<const std::byte> src, void* dst) {
 
 void DeviceMemory::copy(const void* src, void* dst, std::size_t bytes) {
   if (bytes == 0) return;
-  use_device(device_);
-  const std::lock_guard lock(mutex_);
-  compute_.hold_up(stream_.get());
+  const auto lock = begin_copy(When::behind_calls);
   copy_async(dst, src, bytes, stream_.get());
   stream_.synchronize();
 }

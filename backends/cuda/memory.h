@@ -54,10 +54,14 @@ class DeviceMemory final : public compute::Memory {
   DeviceMemory(int device, int sharers, const ComputeStream& compute);
 
   std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override;
-  void read(const void* src, std::span<std::byte> dst) override;
-  void write(std::span<const std::byte> src, void* dst) override;
-  void read_now(const void* src, std::span<std::byte> dst) override;
-  void write_now(std::span<const std::byte> src, void* dst) override;
+  void read(const void* src, std::span<std::byte> dst) override {
+    fetch(src, dst, When::behind_calls);
+  }
+  void write(std::span<const std::byte> src, void* dst) override {
+    send(src, dst, When::behind_calls);
+  }
+  void read_now(const void* src, std::span<std::byte> dst) override { fetch(src, dst, When::now); }
+  void write_now(std::span<const std::byte> src, void* dst) override { send(src, dst, When::now); }
   /// Pinned memory, which large copies need not be cut into pieces for.
   std::unique_ptr<system::SharedBlock> staging(std::size_t bytes) override;
   void copy(const void* src, void* dst, std::size_t bytes) override;
@@ -74,9 +78,13 @@ class DeviceMemory final : public compute::Memory {
 
   class Staging;
 
-  // Under the mutex, behind what the stream was held up by.
-  void fetch(const void* src, std::span<std::byte> dst);
-  void send(std::span<const std::byte> src, void* dst);
+  enum class When { now, behind_calls };
+
+  /// Holds the mutex: what is put into the stream comes behind all calls that have returned, or
+  /// at once.
+  std::unique_lock<std::mutex> begin_copy(When);
+  void fetch(const void* src, std::span<std::byte> dst, When);
+  void send(std::span<const std::byte> src, void* dst, When);
   bool is_staging(std::span<const std::byte> bytes) const;
 
   int device_;

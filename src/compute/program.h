@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "compute/event.h"
@@ -62,7 +61,7 @@ class Program {
   const ParameterLayout& layout() const { return parameters().layout(); }
 
   /// Begins a pass over the images. They may change when it returns, though a device may still be
-  /// at work.
+  /// at work; those that were staged for a training pass only after its backward() or tally().
   virtual void forward(const MicroBatch&, const Pass&) = 0;
 
   /// Gradients of `loss_scale` times the summed loss of the last forward pass (which must have been

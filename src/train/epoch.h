@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include "system/clock.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"

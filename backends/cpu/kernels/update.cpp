@@ -1,7 +1,5 @@
 #include "backends/cpu/kernels/update.h"
 
-#include <vector>
-
 #include "backends/cpu/kernels/clones.h"
 #include "backends/cpu/kernels/parallel.h"
 #include "optim/update_math.h"

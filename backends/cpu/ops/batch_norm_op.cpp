@@ -12,21 +12,17 @@ namespace cputrain::cpu {
 BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::Node& node,
                          bool relu, const Source& src, const Activation& dst,
                          std::size_t first_parameter)
-    : Op(node.name, relu ? "own, with ReLU" : "own"),
+    : UnaryOp(planning, op, src, dst, node.name, relu ? "own, with ReLU" : "own"),
       layer_(std::get<model::BatchNorm>(node.layer)),
       relu_(relu),
       frozen_(node.frozen),
       training_(planning.training()),
-      src_(src),
-      dst_(dst),
       first_parameter_(first_parameter),
       synchronise_(planning.options.synchronise) {
   for (auto* values : {&scale_, &shift_, &mean_f_, &slope_, &offset_}) values->resize(lanes());
   for (auto* values : {&mean_, &variance_, &inverse_}) values->resize(lanes());
   for (auto* values : {&group_means_, &group_squares_}) values->resize(kGroups * lanes());
   sums_.reserve(2 * lanes() + 1);
-  planning.use_forward(op, src_, dst_);
-  planning.use_backward(op, src_, dst_);
   if (dst.wants_diff) planning.memory.use(src.value, planning.backward_time(op));
 }
 
@@ -39,16 +35,12 @@ std::vector<std::unique_ptr<compute::ParameterFormat>> BatchNormOp::formats() co
 }
 
 void BatchNormOp::bind(const Bindings& bindings) {
-  src_data_ = bindings.value(src_);
-  dst_data_ = bindings.value(dst_);
+  UnaryOp::bind(bindings);
   gamma_ = bindings.weights(first_parameter_);
   beta_ = bindings.weights(first_parameter_ + 1);
   moving_mean_ = bindings.weights(first_parameter_ + 2);
   moving_variance_ = bindings.weights(first_parameter_ + 3);
-  if (!dst_.wants_diff) return;
-  dst_diff_ = bindings.diff(dst_);
-  src_diff_ = bindings.diff(src_);
-  if (frozen_) return;
+  if (!dst_.wants_diff || frozen_) return;
   gamma_sum_ = bindings.gradients(first_parameter_);
   beta_sum_ = bindings.gradients(first_parameter_ + 1);
 }

@@ -4,13 +4,14 @@
 
 #include "backends/cpu/kernels/batch_norm_kernels.h"
 #include "backends/cpu/ops/op.h"
+#include "compute/executor/activation_ops.h"
 
 namespace cputrain::cpu {
 
 /// Batch normalization and the ReLU behind it in one pass. The library's own can neither take its
 /// statistics from several processes nor add to a gradient that others have written, so the loops
 /// are ours. Sums are made in a fixed order, whatever the number of threads.
-class BatchNormOp final : public Op {
+class BatchNormOp final : public compute::UnaryOp<Op> {
  public:
   BatchNormOp(const Planning&, int op, const model::Graph::Node&, bool relu, const Source& src,
               const Activation& dst, std::size_t first_parameter);
@@ -53,8 +54,6 @@ class BatchNormOp final : public Op {
 
   model::BatchNorm layer_;
   bool relu_, frozen_, training_;
-  Source src_;
-  Activation dst_;
   std::size_t first_parameter_;
   comm::Communicator* synchronise_;
 
@@ -69,10 +68,9 @@ class BatchNormOp final : public Op {
   double count_ = 0;                            ///< values a channel, over all ranks
   bool learnt_ = false;                         ///< whether the last forward pass learnt
 
-  const float *src_data_ = nullptr, *gamma_ = nullptr, *beta_ = nullptr;
-  float *dst_data_ = nullptr, *moving_mean_ = nullptr, *moving_variance_ = nullptr;
-  const float* dst_diff_ = nullptr;
-  float *src_diff_ = nullptr, *gamma_sum_ = nullptr, *beta_sum_ = nullptr;
+  const float *gamma_ = nullptr, *beta_ = nullptr;
+  float *moving_mean_ = nullptr, *moving_variance_ = nullptr;
+  float *gamma_sum_ = nullptr, *beta_sum_ = nullptr;
 };
 
 }  // namespace cputrain::cpu

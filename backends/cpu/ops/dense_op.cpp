@@ -24,17 +24,13 @@ std::optional<compute::Factors> factors_of(const Planning& planning, std::size_t
 
 DenseLayerOp::DenseLayerOp(const Planning& planning, int op, const model::Graph::Node& node,
                            const Source& src, const Activation& dst, std::size_t first_parameter)
-    : Op(node.name, {}, static_cast<double>(src.layout.shape.size()) * dst.layout.shape.channels),
-      src_(src),
-      dst_(dst),
+    : UnaryOp(planning, op, src, dst, node.name, "",
+              static_cast<double>(src.layout.shape.size()) * dst.layout.shape.channels),
       first_parameter_(first_parameter),
       in_(src.layout.size()),
       out_(dst.layout.size()),
       bias_(std::get<model::Dense>(node.layer).bias),
-      learns_(planning.training() && !node.frozen) {
-  planning.use_forward(op, src, dst);
-  planning.use_backward(op, src, dst);
-}
+      learns_(planning.training() && !node.frozen) {}
 
 std::vector<std::unique_ptr<compute::ParameterFormat>> DenseLayerOp::formats() const {
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
@@ -44,10 +40,7 @@ std::vector<std::unique_ptr<compute::ParameterFormat>> DenseLayerOp::formats() c
 }
 
 void DenseLayerOp::bind(const Bindings& bindings) {
-  src_data_ = bindings.value(src_);
-  dst_data_ = bindings.value(dst_);
-  src_diff_ = bindings.diff(src_);
-  dst_diff_ = bindings.diff(dst_);
+  UnaryOp::bind(bindings);
   weights_ = bindings.weights(first_parameter_);
   if (bias_) bias_data_ = bindings.weights(first_parameter_ + 1);
   if (!learns_) return;

@@ -2,13 +2,14 @@
 
 #include "backends/cpu/kernels/dense_product.h"
 #include "backends/cpu/ops/op.h"
+#include "compute/executor/activation_ops.h"
 
 namespace cputrain::cpu {
 
 /// Matrix product with the weights and a bias, whoever computes it. The arena holds weights
 /// (in, out) with rows in the order in which the source lies in memory, so that a blocked one needs
 /// no reordering; rows of channels that only fill a block are zero.
-class DenseLayerOp : public Op {
+class DenseLayerOp : public compute::UnaryOp<Op> {
  public:
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
@@ -18,12 +19,9 @@ class DenseLayerOp : public Op {
                const Activation& dst, std::size_t first_parameter);
   void write_bias_gradient(std::size_t images, bool overwrite);
 
-  Source src_;
-  Activation dst_;
   std::size_t first_parameter_, in_, out_;  ///< in_ counts the filling
   bool bias_, learns_;
   std::optional<compute::Factors> factors_;  ///< where the gradient of the weights is left as such
-  float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
   float *weights_ = nullptr, *weights_sum_ = nullptr, *bias_data_ = nullptr, *bias_sum_ = nullptr;
 };
 

@@ -33,10 +33,8 @@ PoolProblem pool_problem(const model::Layer& layer, int images, const compute::S
 
 PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node, const Source& src,
                const Activation& dst)
-    : Op(node.name),
+    : UnaryOp(planning, op, src, dst, node.name),
       dnnl_(planning.dnnl),
-      src_(src),
-      dst_(dst),
       max_(std::holds_alternative<model::MaxPool>(node.layer)),
       training_(planning.training()) {
   const PoolKind kind = max_ ? PoolKind::max : PoolKind::average;
@@ -54,8 +52,6 @@ PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node,
   }
   const int forward = planning.forward_time(op), backward = planning.backward_time(op);
   compute::MemoryPlan& memory = planning.memory;
-  planning.use_forward(op, src, dst);
-  planning.use_backward(op, src, dst);
   workspace_ = memory.add(workspace, forward);
   forward_scratch_ = memory.add(forward_scratch, forward);
   if (src_.wants_diff) {
@@ -67,19 +63,19 @@ PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node,
 }
 
 void PoolOp::bind(const Bindings& bindings) {
-  src_diff_ = bindings.diff(src_);
+  UnaryOp::bind(bindings);
   if (src_.adds && src_.wants_diff) part_ = bindings.at(part_block_);
   for (Prepared& made : prepared_) {
     const auto src = activation_desc(src_.layout, made.images);
     const auto dst = activation_desc(dst_.layout, made.images);
-    std::vector<Call::Argument> arguments{{DNNL_ARG_SRC, src, bindings.at(src_.value)},
-                                          {DNNL_ARG_DST, dst, bindings.at(dst_.value)}};
+    std::vector<Call::Argument> arguments{{DNNL_ARG_SRC, src, src_data_},
+                                          {DNNL_ARG_DST, dst, dst_data_}};
     const Call::Argument workspace{DNNL_ARG_WORKSPACE, made.forward.workspace,
                                    bindings.at<std::byte>(workspace_)};
     if (max_ && training_) arguments.push_back(workspace);
     made.pool = Call(dnnl_, made.forward, bindings.at<std::byte>(forward_scratch_), arguments);
     if (!src_.wants_diff) continue;
-    arguments = {{DNNL_ARG_DIFF_DST, dst, bindings.at(dst_.diff)},
+    arguments = {{DNNL_ARG_DIFF_DST, dst, dst_diff_},
                  {DNNL_ARG_DIFF_SRC, src, part_ ? part_ : src_diff_}};
     if (max_) arguments.push_back(workspace);
     made.unpool = Call(dnnl_, made.backward, bindings.at<std::byte>(backward_scratch_), arguments);

@@ -1,11 +1,12 @@
 #pragma once
 
 #include "backends/cpu/ops/op.h"
+#include "compute/executor/activation_ops.h"
 
 namespace cputrain::cpu {
 
 /// Max, average or global average pooling on its own.
-class PoolOp final : public Op {
+class PoolOp final : public compute::UnaryOp<Op> {
  public:
   PoolOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
          const Activation& dst);
@@ -21,12 +22,10 @@ class PoolOp final : public Op {
     Call pool, unpool;
   };
   const DnnlContext& dnnl_;
-  Source src_;
-  Activation dst_;
   bool max_, training_;
   std::vector<Prepared> prepared_;
   compute::MemoryPlan::Block workspace_{}, forward_scratch_{}, backward_scratch_{}, part_block_{};
-  float *src_diff_ = nullptr, *part_ = nullptr;  ///< where it adds: the sum, what it adds
+  float* part_ = nullptr;  ///< where it adds to the source's gradient: what it adds
 };
 
 }  // namespace cputrain::cpu

@@ -60,17 +60,8 @@ void AddOp::backward(const Execution& execution) {
 
 PadOp::PadOp(const Planning& planning, int op, const model::Graph::Node& node, const Source& src,
              const Activation& dst)
-    : Op(node.name, "own"), pad_(std::get<model::ZeroPad>(node.layer)), src_(src), dst_(dst) {
-  planning.use_forward(op, src, dst);
-  planning.use_backward(op, src, dst);
-}
-
-void PadOp::bind(const Bindings& bindings) {
-  src_data_ = bindings.value(src_);
-  dst_data_ = bindings.value(dst_);
-  src_diff_ = bindings.diff(src_);
-  dst_diff_ = bindings.diff(dst_);
-}
+    : UnaryOp(planning, op, src, dst, node.name, "own"),
+      pad_(std::get<model::ZeroPad>(node.layer)) {}
 
 /// Calls f(first number of a source row, first of the row in dst, numbers in it) for every row of
 /// every block of channels.

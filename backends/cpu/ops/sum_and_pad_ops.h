@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "backends/cpu/ops/op.h"
+#include "compute/executor/activation_ops.h"
 
 /// Operators that only move or add up activations.
 namespace cputrain::cpu {
@@ -30,12 +31,11 @@ class AddOp final : public Op {
 };
 
 /// Zeros around a map, for readers that cannot pad by themselves.
-class PadOp final : public Op {
+class PadOp final : public compute::UnaryOp<Op> {
  public:
   PadOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
         const Activation& dst);
 
-  void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
@@ -44,9 +44,6 @@ class PadOp final : public Op {
   void for_rows(const Execution&, const F&) const;
 
   model::ZeroPad pad_;
-  Source src_;
-  Activation dst_;
-  float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
 };
 
 }  // namespace cputrain::cpu

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <string_view>
-#include <utility>
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/device/shared_memory_grants.h"

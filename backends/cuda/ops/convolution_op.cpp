@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-
 namespace cputrain::cuda {
 namespace {
 
@@ -41,9 +39,8 @@ double macs_of(const model::Graph::Node& node, const Activation& src) {
 
 ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Graph::Node& node,
                              const Source& src, const Activation& dst, std::size_t parameter)
-    : DeviceOp(planning, node.name, "implicit GEMM of three TF32 products", macs_of(node, src)),
-      src_(src),
-      dst_(dst),
+    : UnaryOp(planning, op, src, dst, planning, node.name, "implicit GEMM of three TF32 products",
+              macs_of(node, src)),
       window_(with_layer(node, [&](const auto& l) { return window_of(l, src, dst); })),
       bias_(node.parameters.size() > 1),
       parameter_(parameter) {
@@ -52,13 +49,11 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
       OutputsFirst::of_kernel(positions, src.layout.shape.channels, dst.layout.shape.channels));
   if (bias_) formats_.push_back(OutputsFirst::of_vector(dst.layout.shape.channels));
 
-  planning.use_forward(op, src, dst);
-  planning.use_backward(op, src, dst);
   // Fewer images may need more: their sums are cut into more slices.
   std::size_t workspace = 0;
   for (const int images : planning.sizes) {
-    plans_[images] = plan_convolution(window(images), planning.multiprocessors);
-    workspace = std::max(workspace, plans_[images].workspace);
+    plans_.push_back(plan_convolution(of_images(window_, images), planning.multiprocessors));
+    workspace = std::max(workspace, plans_.back().workspace);
   }
   forward_workspace_ = planning.memory.add(workspace, planning.forward_time(op));
   if (!planning.training()) return;
@@ -75,56 +70,42 @@ std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() 
 }
 
 void ConvolutionOp::bind(const Bindings& bindings) {
-  src_data_ = bindings.value(src_);
-  dst_data_ = bindings.value(dst_);
-  diff_src_ = bindings.diff(src_);
-  diff_dst_ = bindings.diff(dst_);
+  UnaryOp::bind(bindings);
   weights_ = bindings.weights(parameter_);
-  if (diff_dst_) diff_weights_ = bindings.gradients(parameter_);
+  if (dst_diff_) diff_weights_ = bindings.gradients(parameter_);
   if (bias_) {
     bias_data_ = bindings.weights(parameter_ + 1);
     if (diff_weights_) diff_bias_ = bindings.gradients(parameter_ + 1);
   }
   forward_space_ = bindings.at(forward_workspace_);
-  if (diff_dst_) backward_space_ = bindings.at(backward_workspace_);
+  if (dst_diff_) backward_space_ = bindings.at(backward_workspace_);
 }
 
 void ConvolutionOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    convolution_forward(stream(), call(execution.images, forward_space_), src_data_, weights_,
-                        bias_data_, dst_data_);
+    convolution_forward(stream(), call(execution, forward_space_), src_data_, weights_, bias_data_,
+                        dst_data_);
   });
 }
 
 void ConvolutionOp::backward(const Execution& execution) {
-  if (!diff_dst_) return;
-  const ConvolutionCall backward_call = call(execution.images, backward_space_);
+  if (!dst_diff_) return;
+  const ConvolutionCall backward_call = call(execution, backward_space_);
   if (diff_weights_) {
     timed(weights_time_, [&] {
-      convolution_backward_weights(stream(), backward_call, src_data_, diff_dst_, diff_weights_,
+      convolution_backward_weights(stream(), backward_call, src_data_, dst_diff_, diff_weights_,
                                    diff_bias_, execution.adds());
     });
   }
-  if (diff_src_) {
+  if (src_diff_) {
     timed(data_time_, [&] {
-      convolution_backward_data(stream(), backward_call, diff_dst_, weights_, diff_src_, src_.adds);
+      convolution_backward_data(stream(), backward_call, dst_diff_, weights_, src_diff_, src_.adds);
     });
   }
 }
 
-WindowShape ConvolutionOp::window(int images) const {
-  WindowShape made = window_;
-  made.images = images;
-  return made;
-}
-
-ConvolutionCall ConvolutionOp::call(int images, float* workspace) const {
-  const auto plan = plans_.find(images);
-  if (plan == plans_.end()) {
-    fail(ExitCode::internal, time_.name + " was not compiled for " + std::to_string(images) +
-                                 " images, so it has no plan for them");
-  }
-  return {window(images), plan->second, workspace};
+ConvolutionCall ConvolutionOp::call(const Execution& execution, float* workspace) const {
+  return {of_images(window_, execution.images), plans_[execution.size], workspace};
 }
 
 }  // namespace cputrain::cuda

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backends/cuda/ops/op.h"
-#include "compute/executor/in_place_op.h"
+#include "compute/executor/activation_ops.h"
 
 /// Operators that change an activation in place.
 namespace cputrain::cuda {

@@ -48,6 +48,11 @@ inline WindowShape sliding_window(model::Padding padding, int size, int stride,
           .left = model::pad_amount(padding, read.width, size, stride).before};
 }
 
+inline WindowShape of_images(WindowShape windows, int images) {
+  windows.images = images;
+  return windows;
+}
+
 /// Device seconds of what was put into a stream between two places, asked for once it was done.
 /// Nothing unless take() was called: events take time on the device and on the host.
 class DeviceTime {

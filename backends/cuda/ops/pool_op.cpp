@@ -27,7 +27,7 @@ void check_size(const model::Graph::Node& node, const model::MaxPool& pool) {
 
 PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node, const Source& src,
                const Activation& dst)
-    : DeviceOp(planning, node.name, "gathered"), src_(src), dst_(dst) {
+    : UnaryOp(planning, op, src, dst, planning, node.name, "gathered") {
   if (const auto* pool = std::get_if<model::MaxPool>(&node.layer)) {
     check_size(node, *pool);
     kind_ = Kind::max;
@@ -38,20 +38,15 @@ PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node,
     kind_ = Kind::average;
     window_ = window_of(*average, src, dst);
   }
-  planning.use_forward(op, src, dst);
-  planning.use_backward(op, src, dst);
 }
 
 void PoolOp::bind(const Bindings& bindings) {
-  src_data_ = bindings.value(src_);
-  dst_data_ = bindings.value(dst_);
-  diff_src_ = bindings.diff(src_);
-  diff_dst_ = bindings.diff(dst_);
+  UnaryOp::bind(bindings);
   if (kind_ == Kind::max) winners_data_ = bindings.at<std::uint8_t>(winners_);
 }
 
 void PoolOp::forward(const Execution& execution) {
-  const WindowShape shape = window(execution.images);
+  const WindowShape shape = of_images(window_, execution.images);
   timed(forward_time_, [&] {
     switch (kind_) {
       case Kind::max:
@@ -66,25 +61,19 @@ void PoolOp::forward(const Execution& execution) {
 }
 
 void PoolOp::backward(const Execution& execution) {
-  if (!diff_src_) return;
-  const WindowShape shape = window(execution.images);
+  if (!src_diff_) return;
+  const WindowShape shape = of_images(window_, execution.images);
   timed(data_time_, [&] {
     switch (kind_) {
       case Kind::max:
-        return max_pool_backward(stream(), shape, diff_dst_, winners_data_, diff_src_, src_.adds);
+        return max_pool_backward(stream(), shape, dst_diff_, winners_data_, src_diff_, src_.adds);
       case Kind::average:
-        return average_pool_backward(stream(), shape, diff_dst_, diff_src_, src_.adds);
+        return average_pool_backward(stream(), shape, dst_diff_, src_diff_, src_.adds);
       case Kind::global:
         return global_average_pool_backward(stream(), execution.images, stored_shape(src_),
-                                            diff_dst_, diff_src_, src_.adds);
+                                            dst_diff_, src_diff_, src_.adds);
     }
   });
-}
-
-WindowShape PoolOp::window(int images) const {
-  WindowShape shape = window_;
-  shape.images = images;
-  return shape;
 }
 
 }  // namespace cputrain::cuda

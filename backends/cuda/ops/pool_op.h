@@ -1,11 +1,12 @@
 #pragma once
 
 #include "backends/cuda/ops/op.h"
+#include "compute/executor/activation_ops.h"
 
 namespace cputrain::cuda {
 
 /// Maximum or mean of windows, or the mean of the whole activation.
-class PoolOp final : public DeviceOp {
+class PoolOp final : public compute::UnaryOp<DeviceOp> {
  public:
   /// Error(usage) where a max pool's window is larger than kLargestMaxPool.
   PoolOp(const Planning&, int op, const model::Graph::Node&, const Source&, const Activation& dst);
@@ -16,15 +17,11 @@ class PoolOp final : public DeviceOp {
 
  private:
   enum class Kind { max, average, global };
-  WindowShape window(int images) const;
 
-  Source src_;
-  Activation dst_;
   Kind kind_ = Kind::global;
   WindowShape window_;  ///< but for the images
   compute::MemoryPlan::Block winners_{};
   std::uint8_t* winners_data_ = nullptr;
-  float *src_data_ = nullptr, *dst_data_ = nullptr, *diff_src_ = nullptr, *diff_dst_ = nullptr;
 };
 
 }  // namespace cputrain::cuda

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <variant>
+#include <vector>
 
+#include "cells/cells.h"
 #include "core/overloaded.h"
 #include "data/data_spec.h"
 #include "job/batch_plans.h"
@@ -111,14 +113,15 @@ std::string reason_without_checkpoints(const Config& config) {
               "without checkpoints, which --checkpoint-every 0 turns off");
 }
 
-/// One of several, in a sweep.
-bool computes_with(const Config& config, const std::string& backend) {
-  if (config.command != "sweep") return config.backend == backend;
-  return std::ranges::find(config.sweep.grid.backends, backend) != config.sweep.grid.backends.end();
+/// Several in a sweep.
+std::vector<std::string> backends_of(const Config& config) {
+  if (config.command == "sweep") return config.sweep.grid.backends;
+  return {config.backend};
 }
 
 std::string reason_without_device(const Config& config) {
-  return when(!computes_with(config, "cuda"), "for a --backend that computes on no device");
+  return when(std::ranges::none_of(backends_of(config), cells::is_device),
+              "for a --backend that computes on no device");
 }
 
 std::string reason_of_data_command(const Config&) {
@@ -213,7 +216,9 @@ std::string reason_of_option(const Config& config, const std::string& flag) {
   for (const auto& [backend, options] : config.options) {
     if (!options.contains(flag)) continue;
     if (config.command == "data") return reason_of_data_command(config);
-    if (!is_among(kComputes, config.command) || computes_with(config, backend)) continue;
+    const std::vector<std::string> named = backends_of(config);
+    const bool computes = std::ranges::find(named, backend) != named.end();
+    if (computes || !is_among(kComputes, config.command)) continue;
     return "for a --backend other than " + backend;
   }
   return "";

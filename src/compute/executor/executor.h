@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "compute/executor/target.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 
 namespace cputrain::compute {
 
@@ -71,11 +70,6 @@ std::size_t MemoryPlan::offset(Block block) const {
   const Entry& entry = entries_[root(block)];
   assert(entry.bytes == 0 || entry.from <= entry.until);
   return entry.offset;
-}
-
-std::size_t MemoryPlan::sum() const {
-  return std::accumulate(entries_.begin(), entries_.end(), std::size_t{0},
-                         [](std::size_t total, const Entry& e) { return total + e.bytes; });
 }
 
 }  // namespace cputrain::compute

@@ -30,7 +30,6 @@ class MemoryPlan {
 
   std::size_t offset(Block) const;
   std::size_t peak() const { return peak_; }  ///< bytes of the arena
-  std::size_t sum() const;                    ///< bytes that it would take without sharing
 
  private:
   struct Entry {

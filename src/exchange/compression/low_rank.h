@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <span>
 
 /// Products of a matrix with a few columns. Matrices M are row by row; factors P (rows x rank) and
 /// Q (columns x rank) column by column. Plain loops, the same bits whoever computes them.

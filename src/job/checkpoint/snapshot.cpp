@@ -1,7 +1,5 @@
 #include "job/checkpoint/snapshot.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 #include <utility>
 

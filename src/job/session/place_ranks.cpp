@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdlib>
 #include <span>
-#include <string_view>
 
 namespace cputrain::job {
 namespace {

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <utility>
+
+#include "compute/executor/op.h"
+
+/// What operators share whatever they compute: where they read and write. `Base`: a backend's Op,
+/// whose constructor takes the arguments behind the activations.
+namespace cputrain::compute {
+
+/// An operator that reads one activation and writes another, and their gradients the other way.
+template <class Base>
+class UnaryOp : public Base {
+ public:
+  template <class... Arguments>
+  UnaryOp(const Planning& planning, int op, const Source& src, const Activation& dst,
+          Arguments&&... of_base)
+      : Base(std::forward<Arguments>(of_base)...), src_(src), dst_(dst) {
+    planning.use_forward(op, src, dst);
+    planning.use_backward(op, src, dst);
+  }
+
+  void bind(const Bindings& bindings) override {
+    src_data_ = bindings.value(src_);
+    dst_data_ = bindings.value(dst_);
+    src_diff_ = bindings.diff(src_);
+    dst_diff_ = bindings.diff(dst_);
+  }
+
+ protected:
+  Source src_;
+  Activation dst_;
+  float *src_data_ = nullptr, *dst_data_ = nullptr, *src_diff_ = nullptr, *dst_diff_ = nullptr;
+};
+
+/// An operator that changes an activation, and its gradient, in place.
+template <class Base>
+class InPlaceOp : public Base {
+ public:
+  template <class... Arguments>
+  InPlaceOp(const Planning& planning, int op, const Activation& activation, Arguments&&... of_base)
+      : Base(std::forward<Arguments>(of_base)...), activation_(activation) {
+    planning.memory.use(activation.value, planning.forward_time(op));
+    if (activation.wants_diff) planning.memory.use(activation.diff, planning.backward_time(op));
+  }
+
+  void bind(const Bindings& bindings) override {
+    value_ = bindings.value(activation_);
+    diff_ = bindings.diff(activation_);
+  }
+
+ protected:
+  Activation activation_;
+  float *value_ = nullptr, *diff_ = nullptr;
+};
+
+}  // namespace cputrain::compute
