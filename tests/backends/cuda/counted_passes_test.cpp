@@ -164,7 +164,7 @@ TEST_F(CountedPasses, SendWhatTheHostNeedsAndNoMore) {
 /// Sums of all passes since the last time: one copy, and one wait.
 TEST_F(CountedPasses, SumsComeOnceWhenTheyAreAskedFor) {
   compile(false);
-  program_->tally();
+  program_->tally().wait();
   pass();
   pass();
   const Counts before = emulated::counts();
