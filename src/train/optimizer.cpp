@@ -12,6 +12,35 @@ namespace cputrain::train {
 
 static_assert(comm::kSliceGrid % optim::kNormBlock == 0, "a block of a norm would have two owners");
 
+namespace {
+
+/// Norms of parts of the arena that are asked for together, so that a device is waited for once.
+class AddedNorms {
+ public:
+  /// Those of the blocks of `array`, which begins at `position` of the arena, are to be added to
+  /// `norms`, whose first is that of block `first`.
+  void ask(const Array& array, std::size_t position, std::size_t first, std::span<double> norms) {
+    parts_.push_back({{position, position + array.size}, array});
+    sums_.push_back(norms.subspan(position / optim::kNormBlock - first));
+  }
+
+  /// Of what the arrays hold now.
+  void add(compute::Backend& backend) const {
+    const std::vector<double> blocks = backend.block_norms(parts_).wait();
+    auto block = blocks.begin();
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const std::size_t count = compute::norm_blocks({&parts_[i], 1});
+      for (std::size_t k = 0; k < count; ++k) sums_[i][k] += *block++;
+    }
+  }
+
+ private:
+  std::vector<compute::ArenaPart> parts_;
+  std::vector<std::span<double>> sums_;  ///< of each part's blocks
+};
+
+}  // namespace
+
 Optimizer::Optimizer(const OptimizerOptions& options, compute::Backend& backend,
                      const exchange::GradientExchange& exchange,
                      const compute::ParameterLayout& layout)
@@ -118,29 +147,22 @@ void Optimizer::clip_by_norm(Owned& owned, const Segment& segment) {
   }
 }
 
-/// Adds the norms of the blocks of `array`, which begins at `position` of the arena, to `norms`,
-/// whose first is that of block `first`.
-void Optimizer::add_norms(const Array& array, std::size_t position, std::size_t first,
-                          std::span<double> norms) {
-  const compute::ArenaPart part{{position, position + array.size}, array};
-  const std::vector<double> blocks = backend_.block_norms({&part, 1}).wait();
-  const std::size_t begin = position / optim::kNormBlock - first;
-  for (std::size_t i = 0; i < blocks.size(); ++i) norms[begin + i] += blocks[i];
-}
-
 std::span<double> Optimizer::measure_gradient() {
   std::ranges::fill(gradient_norms_, 0.0);
+  AddedNorms norms;
   for (Owned& owned : owned_) {
     for (const Segment& segment : owned.segments) {
       complete_gradient(owned, segment);
-      add_norms(slice_of(owned, segment).gradients, segment.range.begin, 0, gradient_norms_);
+      norms.ask(slice_of(owned, segment).gradients, segment.range.begin, 0, gradient_norms_);
     }
   }
+  norms.add(backend_);
   return gradient_norms_;
 }
 
 std::span<double> Optimizer::measure_layers() {
   std::ranges::fill(layer_norms_, 0.0);
+  AddedNorms norms;
   for (Owned& owned : owned_) {
     for (const Segment& segment : owned.segments) {
       if (!options_.clip_norm) complete_gradient(owned, segment);
@@ -152,10 +174,11 @@ std::span<double> Optimizer::measure_layers() {
       if (!segment.layer) continue;
       const LayerBlocks& layer = layers_[*segment.layer];
       const auto [weights, gradients] = norms_of(layer);
-      add_norms(slice.weights, segment.range.begin, layer.first, weights);
-      add_norms(slice.gradients, segment.range.begin, layer.first, gradients);
+      norms.ask(slice.weights, segment.range.begin, layer.first, weights);
+      norms.ask(slice.gradients, segment.range.begin, layer.first, gradients);
     }
   }
+  norms.add(backend_);
   return layer_norms_;
 }
 

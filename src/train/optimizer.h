@@ -76,7 +76,6 @@ class Optimizer {
   optim::UpdateSlice slice_of(Owned&, const Segment&);
   void complete_gradient(Owned&, const Segment&);
   void clip_by_norm(Owned&, const Segment&);
-  void add_norms(const Array&, std::size_t position, std::size_t first, std::span<double> norms);
   std::pair<std::span<double>, std::span<double>> norms_of(const LayerBlocks&);
   std::span<double> measure_gradient();
   std::span<double> measure_layers();
