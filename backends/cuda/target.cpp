@@ -13,7 +13,7 @@ namespace {
 
 /// Passes that enqueue the same work but for what is in PassFacts.
 struct PassKind {
-  compute::Ways ways;
+  compute::Directions directions;
   std::size_t size;
   compute::Phase phase;
   bool probabilities;
@@ -63,13 +63,13 @@ class DeviceTarget final : public compute::Target {
     batch_->begin_use(stream());
   }
 
-  bool joins_ways() const override { return captures_; }
+  bool joins_directions() const override { return captures_; }
 
-  void run(const compute::Execution& execution, compute::Ways ways,
+  void run(const compute::Execution& execution, compute::Directions directions,
            const std::function<void()>& ops) override {
     write_facts(stream(), facts_of(execution), facts());
     if (!captures_) return ops();
-    KnownPass& known = passes_[{ways, execution.size, execution.pass.phase,
+    KnownPass& known = passes_[{directions, execution.size, execution.pass.phase,
                                 execution.pass.probabilities, execution.accumulate}];
     // The first time, kernels are brought to the device, which a capture may not do.
     if (!std::exchange(known.has_run, true)) return ops();

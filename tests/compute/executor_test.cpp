@@ -127,7 +127,7 @@ class NotedTarget final : public Target {
   void clear(const Array& values) override {
     log_.push_back("clear " + std::to_string(values.size));
   }
-  bool joins_ways() const override { return is_device_; }
+  bool joins_directions() const override { return is_device_; }
   bool mark(std::size_t i) override {
     if (is_device_) log_.push_back("mark " + std::to_string(i));
     return is_device_;
@@ -204,7 +204,7 @@ TEST_P(ExecutorTest, RunsOperatorsForwardAndBack) {
   for (const char* name : {"input", "a", "b", "loss"}) {
     expected.push_back(std::string("forward 4 ") + name);
   }
-  if (GetParam()) {  // both ways are enqueued before anybody hears of gradients
+  if (GetParam()) {  // both directions are enqueued before any gradients are reported
     for (const char* what : {"backward loss", "backward b", "mark 2", "backward a", "mark 0"}) {
       expected.emplace_back(what);
     }

@@ -134,7 +134,7 @@ void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   last_.most_images = pass.phase == Phase::train && is_most(batch.size());
   last_.pixels = batch.images;
   forward_waits_ = true;
-  if (pass.phase != Phase::train || !target_->joins_ways()) run_waiting_forward();
+  if (pass.phase != Phase::train || !target_->joins_directions()) run_waiting_forward();
   last_.pixels = {};  // the caller's
 }
 
@@ -195,12 +195,12 @@ void Executor::run_backward_of_nothing(Accumulate accumulate) {
   for (std::size_t i = list_.ops.size(); i-- > 1;) list_.ops[i]->backward_of_nothing(accumulate);
 }
 
-/// On a device, all of it is enqueued before anybody hears of gradients, so that it goes on while
+/// On a device, all of it is enqueued before any gradients are reported, so that it goes on while
 /// they travel.
 void Executor::run_backward(const Execution& execution, const ReadySink& ready) {
-  const Ways ways{.forward = std::exchange(forward_waits_, false), .backward = true};
-  target_->run(execution, ways, [&] {
-    for (std::size_t i = 0; ways.forward && i < list_.ops.size(); ++i) {
+  const Directions directions{.forward = std::exchange(forward_waits_, false), .backward = true};
+  target_->run(execution, directions, [&] {
+    for (std::size_t i = 0; directions.forward && i < list_.ops.size(); ++i) {
       list_.ops[i]->forward(execution);
     }
     auto final = final_after_.begin();

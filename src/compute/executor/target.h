@@ -11,10 +11,10 @@
 
 namespace cputrain::compute {
 
-/// Which ways through the operators a pass takes.
-struct Ways {
+/// In which directions a pass runs the operators.
+struct Directions {
   bool forward = false, backward = false;
-  auto operator<=>(const Ways&) const = default;
+  auto operator<=>(const Directions&) const = default;
 };
 
 /// What a backend puts below the executor: its operators, and the machine that they run on. What
@@ -33,11 +33,11 @@ class Target {
   /// Calls work() as operators are to be called: with their threads, on their device.
   virtual void enter(const std::function<void()>& work) = 0;
   /// Whether forward of a training pass is enqueued with its backward, as one piece of work.
-  virtual bool joins_ways() const { return false; }
-  /// Runs the operators of a pass: ops() calls them. What they enqueue may depend on the ways and
-  /// on the execution's size, phase, `probabilities` and `accumulate` alone, so that a device can
-  /// repeat it without calling them; all else they read on the device.
-  virtual void run(const Execution&, Ways, const std::function<void()>& ops) { ops(); }
+  virtual bool joins_directions() const { return false; }
+  /// Runs the operators of a pass: ops() calls them. What they enqueue may depend on the directions
+  /// and on the execution's size, phase, `probabilities` and `accumulate` alone, so that a device
+  /// can repeat it without calling them; all else they read on the device.
+  virtual void run(const Execution&, Directions, const std::function<void()>& ops) { ops(); }
   /// The forward pass of these images begins: gives operators what they read of them. It may have
   /// none, on a rank without any.
   virtual void stage(const MicroBatch& batch, Execution& execution) {
