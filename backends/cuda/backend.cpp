@@ -33,12 +33,13 @@ compute::BackendFacts facts_of(const DeviceProperties& properties) {
 
 class CudaBackend final : public compute::Backend, private compute::ImageFeeder {
  public:
-  CudaBackend(int device, int sharers, bool captures)
-      : device_(device),
-        captures_(captures),
-        properties_((use_device(device), device_properties(device))),
+  explicit CudaBackend(const DeviceChoice& choice)
+      : device_(choice.device),
+        numbers_(choice.numbers),
+        captures_(choice.captures),
+        properties_((use_device(device_), device_properties(device_))),
         facts_(facts_of(properties_)),
-        memory_(device, sharers, stream_) {}
+        memory_(device_, choice.ranks_on_device, stream_) {}
 
   const compute::BackendFacts& facts() const override { return facts_; }
   compute::Memory& memory() override { return memory_; }
@@ -47,8 +48,8 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
     return std::make_unique<compute::Executor>(
-        make_target({device_, properties_.multiprocessors, stream_, memory_, captures_}), graph,
-        options, arenas);
+        make_target({device_, properties_.multiprocessors, numbers_, stream_, memory_, captures_}),
+        graph, options, arenas);
   }
 
   void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
@@ -97,6 +98,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
   std::shared_ptr<Norms> free_norms(std::size_t bytes);
 
   int device_;
+  Numbers numbers_;
   bool captures_;
   DeviceProperties properties_;
   compute::BackendFacts facts_;
@@ -164,8 +166,8 @@ compute::Pending<std::vector<double>> CudaBackend::block_norms(
 
 }  // namespace
 
-std::unique_ptr<compute::Backend> make_device_backend(int device, int sharers, bool captures) {
-  return std::make_unique<CudaBackend>(device, sharers, captures);
+std::unique_ptr<compute::Backend> make_device_backend(const DeviceChoice& choice) {
+  return std::make_unique<CudaBackend>(choice);
 }
 
 }  // namespace cputrain::cuda

@@ -34,7 +34,8 @@ class OpMaker {
   /// Of the node's output, which the operator made next will write.
   Activation new_activation(const Shape& shape, bool wants_diff) {
     check_positions(shape);
-    walk_.place(planning_.add_activation(channels_last(shape), wants_diff), next_op());
+    const std::size_t element = stored_bytes(planning_.numbers);
+    walk_.place(planning_.add_activation(channels_last(shape), wants_diff, element), next_op());
     return walk_.newest();
   }
 

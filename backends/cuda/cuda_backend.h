@@ -15,10 +15,9 @@ bool cuda_plugin_built();
 /// program may load, the list says why it is empty. Never fails otherwise.
 compute::DeviceList cuda_devices();
 
-/// The backend on a device that cuda_devices() listed (Device::index), of whose memory this rank
-/// has its part where it shares it with others. `captures`: programs make CUDA graphs of their
-/// passes. Error(usage) with the reason where there is none.
-std::unique_ptr<compute::Backend> make_cuda_backend(int device, int ranks_on_device, bool captures);
+/// The backend on a device that cuda_devices() listed (Device::index). Error(usage) with the reason
+/// where there is none.
+std::unique_ptr<compute::Backend> make_cuda_backend(const DeviceChoice&);
 
 /// Cases of the kernels themselves, on a device that cuda_devices() listed; the rest as there.
 void run_kernel_cases(int device, std::uint64_t seed, const compute::SelftestSink&);

@@ -128,9 +128,8 @@ compute::DeviceList cuda_devices() {
   return list;
 }
 
-std::unique_ptr<compute::Backend> make_cuda_backend(int device, int ranks_on_device,
-                                                    bool captures) {
-  return calls().make(device, ranks_on_device, captures);
+std::unique_ptr<compute::Backend> make_cuda_backend(const DeviceChoice& choice) {
+  return calls().make(choice);
 }
 
 void run_kernel_cases(int device, std::uint64_t seed, const compute::SelftestSink& run) {

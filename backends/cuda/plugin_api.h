@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "backends/cuda/kernels/numbers.h"
 #include "compute/backend.h"
 #include "compute/devices.h"
 #include "compute/selftest_case.h"
@@ -14,11 +15,19 @@
 /// which it is before any of it is run (kBuildMark).
 namespace cputrain::cuda {
 
+/// Which backend is wanted.
+struct DeviceChoice {
+  int device = 0;           ///< among those that the plugin lists
+  int ranks_on_device = 1;  ///< who share it: each has its part of the memory
+  Numbers numbers = Numbers::exact;
+  bool captures = true;  ///< programs make CUDA graphs of their passes
+};
+
 /// What a plugin can do.
 struct PluginCalls {
   compute::DeviceList (*devices)();
   /// As make_cuda_backend().
-  std::unique_ptr<compute::Backend> (*make)(int device, int ranks_on_device, bool captures);
+  std::unique_ptr<compute::Backend> (*make)(const DeviceChoice&);
   /// The cases of its kernels that `selftest` runs, on a device.
   void (*run_kernel_cases)(int device, std::uint64_t seed, const compute::SelftestSink&);
 };

@@ -36,8 +36,8 @@ class DeviceTarget final : public compute::Target {
     // Timed events have no place in a graph.
     captures_ = device_.captures && !planning.options.times_layers;
     facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
-    compute::OpList list =
-        cuda::make_ops(graph, Planning{planning, {device_.multiprocessors, stream(), facts()}});
+    compute::OpList list = cuda::make_ops(
+        graph, Planning{planning, {device_.multiprocessors, device_.numbers, stream(), facts()}});
     own_size_ = {.image = graph.image(), .images = static_cast<std::size_t>(planning.largest())};
     for (std::size_t i = 0; i < list.ops.size(); ++i) {
       places_.push_back(std::make_unique<StreamEvent>(device_.stream));

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "backends/cuda/kernels/numbers.h"
 #include "backends/cuda/memory.h"
 #include "compute/executor/target.h"
 
@@ -11,6 +12,7 @@ namespace cputrain::cuda {
 struct ProgramDevice {
   int device;
   int multiprocessors;
+  Numbers numbers;  ///< of activations
   ComputeStream& stream;
   compute::Memory& memory;
   bool captures;  ///< passes become CUDA graphs

@@ -68,8 +68,9 @@ ListedBackend cuda_backend() {
                                   "for finding mistakes. --profile and bench always do so"}}},
           .make =
               [](const job::BackendRequest& request) {
-                return cuda::make_cuda_backend(request.device, request.ranks_on_device,
-                                               !request.options.contains(kNoGraph));
+                return cuda::make_cuda_backend({.device = request.device,
+                                                .ranks_on_device = request.ranks_on_device,
+                                                .captures = !request.options.contains(kNoGraph)});
               },
           .devices = cuda::cuda_devices,
           .own = {.cases = cuda::run_kernel_cases}};

@@ -25,7 +25,7 @@ std::vector<BackendUnderTest> cuda_backends_under_test() {
   if (!cuda::why_no_device().empty()) return {};
   const bool emulated = cuda::device_properties(0).emulated;
   return {{.name = emulated ? "cuda_emulated" : "cuda",
-           .make = [] { return cuda::make_device_backend(0, 1); },
+           .make = [] { return cuda::make_device_backend(); },
            .tolerance = 1e-5,
            .runs = runs,
            .emulated = emulated}};

@@ -11,7 +11,7 @@ namespace {
 
 MadeOptions on_device() {
   MadeOptions options;
-  options.backend = [] { return cuda::make_device_backend(0, 1); };
+  options.backend = [] { return cuda::make_device_backend(); };
   options.prefetch = 0;  // a thread that is ahead may have asked for more, or not
   return options;
 }

@@ -12,7 +12,7 @@ namespace cputrain::train {
 namespace {
 
 MadeOptions on_cuda(MadeOptions options) {
-  options.backend = [] { return cuda::make_device_backend(0, 1); };
+  options.backend = [] { return cuda::make_device_backend(); };
   return options;
 }
 

@@ -88,6 +88,13 @@ CPUTRAIN_DEVICE unsigned to_tf32(float f) {
   return r;
 }
 
+/// The bf16 numbers nearest to two floats (ties to even), `low` in the lower half. NaN stays NaN.
+CPUTRAIN_DEVICE unsigned bf16_pair(float low, float high) {
+  unsigned pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+
 /// What tensor cores take a TF32 number for. Its lower 13 bits are nobody's: they may hold
 /// anything.
 CPUTRAIN_DEVICE float tf32_value(unsigned r) { return __uint_as_float(r & 0xffffe000u); }

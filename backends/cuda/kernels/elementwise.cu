@@ -1,7 +1,7 @@
 #include "backends/cuda/kernels/elementwise.h"
 
 #include "backends/cuda/device/language.h"
-#include "backends/cuda/kernels/quads.h"
+#include "backends/cuda/kernels/packs.h"
 #include "core/random_words.h"
 
 namespace cputrain::cuda {
@@ -33,39 +33,45 @@ CPUTRAIN_DEVICE uchar4 moved_pixel(const ImageLoad& load, unsigned pixel) {
   return make_uchar4(bytes[0], bytes[1], bytes[2], 0);
 }
 
-/// Two threads a pixel: one for the colours, one for the padding.
+/// A thread for each pack of a pixel's channels: all but the first are padding.
+template <class N>
 __global__ void __launch_bounds__(kThreads)
-    load_images_kernel(std::size_t quads, ImageLoad load, float* __restrict__ map) {
-  const std::size_t quad = thread_of_launch();
-  if (quad >= quads) return;
-  float4 values = quad_of(0, 0, 0, 0);
-  if (quad % 2 == 0) {
-    const uchar4 colours = moved_pixel(load, static_cast<unsigned>(quad / 2));
-    values = quad_of(static_cast<float>(colours.x) * load.scale + load.offset,
-                     static_cast<float>(colours.y) * load.scale + load.offset,
-                     static_cast<float>(colours.z) * load.scale + load.offset, 0);
+    load_images_kernel(std::size_t packs, ImageLoad load, typename N::Stored* __restrict__ map) {
+  constexpr int kCount = Pack<N>::kCount, kOfPixel = kChannelBlock / kCount;
+  const std::size_t pack = thread_of_launch();
+  if (pack >= packs) return;
+  Pack<N> values = Pack<N>::all(0);
+  if (pack % kOfPixel == 0) {
+    const uchar4 colours = moved_pixel(load, static_cast<unsigned>(pack / kOfPixel));
+    values.of[0] = static_cast<float>(colours.x) * load.scale + load.offset;
+    values.of[1] = static_cast<float>(colours.y) * load.scale + load.offset;
+    values.of[2] = static_cast<float>(colours.z) * load.scale + load.offset;
   }
-  store_quad(map + quad * kQuad, values);
+  values.store(map + pack * kCount);
 }
 
-CPUTRAIN_DEVICE float not_below_zero(float value) { return value < 0 ? 0 : value; }
-
-__global__ void __launch_bounds__(kThreads) relu_forward_kernel(std::size_t count, float* map) {
-  const std::size_t first = thread_of_launch() * kQuad;
-  if (first >= count) return;
-  const float4 v = load_quad(map + first);
-  store_quad(map + first, quad_of(not_below_zero(v.x), not_below_zero(v.y), not_below_zero(v.z),
-                                  not_below_zero(v.w)));
-}
-
+template <class N>
 __global__ void __launch_bounds__(kThreads)
-    relu_backward_kernel(std::size_t count, const float* __restrict__ map,
-                         float* __restrict__ diff) {
-  const std::size_t first = thread_of_launch() * kQuad;
+    relu_forward_kernel(std::size_t count, typename N::Stored* map) {
+  const std::size_t first = thread_of_launch() * Pack<N>::kCount;
   if (first >= count) return;
-  const float4 v = load_quad(map + first), d = load_quad(diff + first);
-  store_quad(diff + first,
-             quad_of(v.x > 0 ? d.x : 0, v.y > 0 ? d.y : 0, v.z > 0 ? d.z : 0, v.w > 0 ? d.w : 0));
+  Pack<N> pack = Pack<N>::load(map + first);
+#pragma unroll
+  for (float& number : pack.of) number = number < 0 ? 0 : number;
+  pack.store(map + first);
+}
+
+template <class N>
+__global__ void __launch_bounds__(kThreads)
+    relu_backward_kernel(std::size_t count, const typename N::Stored* __restrict__ map,
+                         typename N::Stored* __restrict__ diff) {
+  const std::size_t first = thread_of_launch() * Pack<N>::kCount;
+  if (first >= count) return;
+  const Pack<N> values = Pack<N>::load(map + first);
+  Pack<N> diffs = Pack<N>::load(diff + first);
+#pragma unroll
+  for (int i = 0; i < Pack<N>::kCount; ++i) diffs.of[i] = values.of[i] > 0 ? diffs.of[i] : 0;
+  diffs.store(diff + first);
 }
 
 /// The words of elements `element` .. `element` + 3 of a sample: those of one group, or of two.
@@ -84,56 +90,70 @@ CPUTRAIN_DEVICE RandomWords words_of(const PassFacts& facts, std::uint32_t layer
   return words;
 }
 
-__global__ void __launch_bounds__(kQuadThreads)
+template <class N>
+__global__ void __launch_bounds__(kPackThreads)
     dropout_kernel(DropoutCall call, float scale, const PassFacts* __restrict__ facts,
-                   float* __restrict__ map) {
-  const Quad quad = quad_of_thread();
-  // Padding is zero and stays so: quads of nothing else are left alone.
-  if (!quad.inside(call.images * call.positions, call.channels)) return;
+                   typename N::Stored* __restrict__ map) {
+  const auto place = PackPlace::of_thread<N>();
+  // Padding is zero and stays so: packs of nothing else are left alone.
+  if (!place.inside(call.images * call.positions, call.channels)) return;
   const unsigned positions = static_cast<unsigned>(call.positions);
-  const std::uint64_t position = quad.position % positions;
+  const std::uint32_t sample = facts->samples[place.position / positions];
+  const std::uint64_t position = place.position % positions;
   const std::uint64_t element =
-      position * static_cast<unsigned>(call.channels) + static_cast<unsigned>(quad.channel);
-  const RandomWords words =
-      words_of(*facts, call.layer, facts->samples[quad.position / positions], element);
-  float* target = map + quad.offset(padded_channels(call.channels));
-  const float4 v = load_quad(target);
-  store_quad(target, quad_of(dropout_keeps(words.x, call.rate) ? v.x * scale : 0,
-                             dropout_keeps(words.y, call.rate) ? v.y * scale : 0,
-                             dropout_keeps(words.z, call.rate) ? v.z * scale : 0,
-                             dropout_keeps(words.w, call.rate) ? v.w * scale : 0));
+      position * static_cast<unsigned>(call.channels) + static_cast<unsigned>(place.channel);
+  typename N::Stored* const target = map + place.offset(padded_channels(call.channels));
+  Pack<N> pack = Pack<N>::load(target);
+#pragma unroll
+  for (int i = 0; i < Pack<N>::kCount; i += 4) {
+    const RandomWords words =
+        words_of(*facts, call.layer, sample, element + static_cast<unsigned>(i));
+    pack.of[i] = dropout_keeps(words.x, call.rate) ? pack.of[i] * scale : 0;
+    pack.of[i + 1] = dropout_keeps(words.y, call.rate) ? pack.of[i + 1] * scale : 0;
+    pack.of[i + 2] = dropout_keeps(words.z, call.rate) ? pack.of[i + 2] * scale : 0;
+    pack.of[i + 3] = dropout_keeps(words.w, call.rate) ? pack.of[i + 3] * scale : 0;
+  }
+  pack.store(target);
 }
 
 }  // namespace
 
-void load_images(Stream stream, const ImageLoad& load, float* map) {
-  static_assert(padded_channels(3) == 2 * kQuad);
-  const std::size_t quads = static_cast<std::size_t>(load.images) *
-                            static_cast<std::size_t>(load.height) *
-                            static_cast<std::size_t>(load.width) * 2;
-  if (quads == 0) return;
-  launch(stream, "load_images", load_images_kernel, dim3(blocks_for(quads)), dim3(kThreads), 0,
-         quads, load, map);
+void load_images(Stream stream, Numbers numbers, const ImageLoad& load, void* map) {
+  with_numbers(numbers, [&]<class N>(N) {
+    const std::size_t packs =
+        static_cast<std::size_t>(load.images) * static_cast<std::size_t>(load.height) *
+        static_cast<std::size_t>(load.width) * (padded_channels(3) / Pack<N>::kCount);
+    if (packs == 0) return;
+    launch(stream, "load_images", load_images_kernel<N>, dim3(blocks_for(packs)), dim3(kThreads), 0,
+           packs, load, map);
+  });
 }
 
-void relu_forward(Stream stream, std::size_t count, float* map) {
+void relu_forward(Stream stream, Numbers numbers, std::size_t count, void* map) {
   if (count == 0) return;
-  launch(stream, "relu_forward", relu_forward_kernel, dim3(blocks_for(count / kQuad)),
-         dim3(kThreads), 0, count, map);
+  with_numbers(numbers, [&]<class N>(N) {
+    launch(stream, "relu_forward", relu_forward_kernel<N>,
+           dim3(blocks_for(count / Pack<N>::kCount)), dim3(kThreads), 0, count, map);
+  });
 }
 
-void relu_backward(Stream stream, std::size_t count, const float* map, float* diff) {
+void relu_backward(Stream stream, Numbers numbers, std::size_t count, const void* map, void* diff) {
   if (count == 0) return;
-  launch(stream, "relu_backward", relu_backward_kernel, dim3(blocks_for(count / kQuad)),
-         dim3(kThreads), 0, count, map, diff);
+  with_numbers(numbers, [&]<class N>(N) {
+    launch(stream, "relu_backward", relu_backward_kernel<N>,
+           dim3(blocks_for(count / Pack<N>::kCount)), dim3(kThreads), 0, count, map, diff);
+  });
 }
 
-void dropout(Stream stream, const DropoutCall& call, const PassFacts* facts, float* map) {
+void dropout(Stream stream, Numbers numbers, const DropoutCall& call, const PassFacts* facts,
+             void* map) {
   const int positions = call.images * call.positions;
   if (positions == 0) return;
   const float scale = call.rate < 1 ? 1 / (1 - call.rate) : 0;
-  const QuadLaunch l = quad_launch(positions, padded_channels(call.channels));
-  launch(stream, "dropout", dropout_kernel, l.grid, l.block, 0, call, scale, facts, map);
+  with_numbers(numbers, [&]<class N>(N) {
+    const auto l = PackLaunch::over<N>(positions, padded_channels(call.channels));
+    launch(stream, "dropout", dropout_kernel<N>, l.grid, l.block, 0, call, scale, facts, map);
+  });
 }
 
 }  // namespace cputrain::cuda

@@ -3,11 +3,13 @@
 #include <cstdint>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/numbers.h"
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/kernels/shapes.h"
 #include "compute/image_move.h"
 
-/// What is done number by number. `count` numbers are a multiple of kChannelBlock.
+/// What is done number by number, in maps that are stored as `Numbers` say. `count` numbers are a
+/// multiple of kChannelBlock.
 namespace cputrain::cuda {
 
 struct ImageLoad {
@@ -15,14 +17,14 @@ struct ImageLoad {
   float scale = 1, offset = 0;
   const PassFacts* facts = nullptr;  ///< on the device: bytes and moves
 };
-/// The images as numbers `byte * scale + offset` in a float map (shapes.h) whose padding becomes
-/// zero; product and sum are rounded once on a GPU.
-void load_images(Stream, const ImageLoad&, float* map);
+/// The images as numbers `byte * scale + offset` in a map (shapes.h) whose padding becomes zero;
+/// product and sum are rounded once on a GPU.
+void load_images(Stream, Numbers, const ImageLoad&, void* map);
 
 /// map = max(map, 0), in place. What is no number stays so.
-void relu_forward(Stream, std::size_t count, float* map);
+void relu_forward(Stream, Numbers, std::size_t count, void* map);
 /// diff = 0 where the ReLU's output was not above zero, in place.
-void relu_backward(Stream, std::size_t count, const float* map, float* diff);
+void relu_backward(Stream, Numbers, std::size_t count, const void* map, void* diff);
 
 /// Which numbers of which images dropout keeps: f(seed, step, layer, sample), as DropoutMask of
 /// core/random.h says, of numbers in canonical order (rows, columns, channels without padding).
@@ -35,6 +37,6 @@ struct DropoutCall {
 };
 /// map = map / (1 - rate) where it is kept, else 0, in place: forward of maps, backward of
 /// gradients. Reads seed, step and samples of the facts.
-void dropout(Stream, const DropoutCall&, const PassFacts* facts, float* map);
+void dropout(Stream, Numbers, const DropoutCall&, const PassFacts* facts, void* map);
 
 }  // namespace cputrain::cuda

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "backends/cuda/device/language.h"
-#include "backends/cuda/kernels/quads.h"
+#include "backends/cuda/kernels/packs.h"
 #include "backends/cuda/kernels/warp_sums.h"
 
 namespace cputrain::cuda {
@@ -17,15 +17,25 @@ struct RowSums {
   double top, exponentials, logits;
 };
 
+/// One stored number.
+CPUTRAIN_DEVICE float number_of(float stored) { return stored; }
+CPUTRAIN_DEVICE float number_of(Bf16 stored) {
+  return __uint_as_float(static_cast<unsigned>(stored.bits) << 16);
+}
+
 /// Leaves exp(logit - top) in `slopes`, where the same lanes find their own again.
-CPUTRAIN_DEVICE RowSums sum_row(int classes, int lane, const float* logits, double* slopes) {
+template <class Stored>
+CPUTRAIN_DEVICE RowSums sum_row(int classes, int lane, const Stored* logits, double* slopes) {
   float largest = -INFINITY;
-  for (int c = lane; c < classes; c += kWarp) largest = logits[c] > largest ? logits[c] : largest;
+  for (int c = lane; c < classes; c += kWarp) {
+    const float logit = number_of(logits[c]);
+    largest = logit > largest ? logit : largest;
+  }
   const double top = static_cast<double>(warp_largest(largest));
   double exponentials = 0, sum = 0;
 #pragma unroll 2
   for (int c = lane; c < classes; c += kWarp) {
-    const double logit = static_cast<double>(logits[c]);
+    const double logit = static_cast<double>(number_of(logits[c]));
     const double exponential = exp(logit - top);
     slopes[c] = exponential;
     exponentials += exponential;
@@ -35,8 +45,9 @@ CPUTRAIN_DEVICE RowSums sum_row(int classes, int lane, const float* logits, doub
 }
 
 /// A warp for each image.
+template <class Stored>
 __global__ void __launch_bounds__(kThreads)
-    softmax_forward_kernel(LossCall call, const float* __restrict__ logits,
+    softmax_forward_kernel(LossCall call, const Stored* __restrict__ logits,
                            float* __restrict__ probabilities, double* __restrict__ slopes,
                            ImageLoss* __restrict__ losses) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -44,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
   if (image >= call.images) return;
   const std::size_t first =
       static_cast<std::size_t>(image) * static_cast<std::size_t>(call.classes);
-  const float* z = logits + static_cast<std::size_t>(image) * static_cast<std::size_t>(call.row);
+  const Stored* z = logits + static_cast<std::size_t>(image) * static_cast<std::size_t>(call.row);
   double* slope = slopes + first;
   const RowSums sums = sum_row(call.classes, lane, z, slope);
   const std::int32_t label = call.facts->labels[image];
@@ -52,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
   // One logit that is NaN makes all probabilities so, and none of them wins.
   Winner winner{-1, call.classes};
   // By the words of the loop below, so that it is the label's own to the last bit.
-  const double of_label = exp(static_cast<double>(z[label]) - sums.top);
+  const double of_label = exp(static_cast<double>(number_of(z[label])) - sums.top);
   const float truth = static_cast<float>(of_label / sums.exponentials);
   int before = 0;
 #pragma unroll 1
@@ -69,18 +80,20 @@ __global__ void __launch_bounds__(kThreads)
   if (lane > 0) return;
   const double mean = sums.logits / call.classes;
   const double loss = log(sums.exponentials) + sums.top -
-                      (1 - call.smoothing) * static_cast<double>(z[label]) - call.smoothing * mean;
+                      (1 - call.smoothing) * static_cast<double>(number_of(z[label])) -
+                      call.smoothing * mean;
   losses[image] = {loss, winner.place == label, winner.place < call.classes && before < kFive};
 }
 
+template <class Stored>
 __global__ void __launch_bounds__(kThreads)
-    sigmoid_forward_kernel(LossCall call, const float* __restrict__ logits,
+    sigmoid_forward_kernel(LossCall call, const Stored* __restrict__ logits,
                            float* __restrict__ probabilities, double* __restrict__ slopes,
                            ImageLoss* __restrict__ losses) {
   const int image = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (image >= call.images) return;
-  const double z = static_cast<double>(
-      logits[static_cast<std::size_t>(image) * static_cast<std::size_t>(call.row)]);
+  const std::size_t at = static_cast<std::size_t>(image) * static_cast<std::size_t>(call.row);
+  const double z = static_cast<double>(number_of(logits[at]));
   const std::int32_t label = call.facts->labels[image];
   const double target = label * (1 - call.smoothing) + call.smoothing / 2;
   const double tail = exp(-fabs(z));
@@ -124,22 +137,22 @@ __global__ void __launch_bounds__(kThreads)
   sums->images += images;
 }
 
-CPUTRAIN_DEVICE float scaled(const double* slopes, int c, int classes, double scale) {
-  return c < classes ? static_cast<float>(scale * slopes[c]) : 0;
-}
-
-__global__ void __launch_bounds__(kQuadThreads)
+template <class N>
+__global__ void __launch_bounds__(kPackThreads)
     cross_entropy_backward_kernel(LossCall call, const double* __restrict__ slopes,
-                                  float* __restrict__ diff_logits) {
-  const Quad quad = quad_of_thread();
-  if (!quad.inside(call.images, call.row)) return;
+                                  typename N::Stored* __restrict__ diff_logits) {
+  const auto place = PackPlace::of_thread<N>();
+  if (!place.inside(call.images, call.row)) return;
   const double* row =
-      slopes + static_cast<std::size_t>(quad.position) * static_cast<std::size_t>(call.classes);
-  const int c = quad.channel, classes = call.classes;
+      slopes + static_cast<std::size_t>(place.position) * static_cast<std::size_t>(call.classes);
   const double scale = call.facts->loss_scale;
-  store_quad(diff_logits + quad.offset(call.row),
-             quad_of(scaled(row, c, classes, scale), scaled(row, c + 1, classes, scale),
-                     scaled(row, c + 2, classes, scale), scaled(row, c + 3, classes, scale)));
+  Pack<N> diff = Pack<N>::all(0);
+#pragma unroll
+  for (int i = 0; i < Pack<N>::kCount; ++i) {
+    const int c = place.channel + i;
+    if (c < call.classes) diff.of[i] = static_cast<float>(scale * row[c]);
+  }
+  diff.store(diff_logits + place.offset(call.row));
 }
 
 unsigned blocks_for(int images, int of_a_block) {
@@ -149,17 +162,21 @@ unsigned blocks_for(int images, int of_a_block) {
 
 }  // namespace
 
-void cross_entropy_forward(Stream stream, const LossCall& call, const float* logits,
+void cross_entropy_forward(Stream stream, Numbers numbers, const LossCall& call, const void* logits,
                            float* probabilities, double* slopes, ImageLoss* losses) {
   if (call.images == 0) return;
-  if (call.classes == 1) {
-    launch(stream, "sigmoid_forward", sigmoid_forward_kernel,
-           dim3(blocks_for(call.images, kThreads)), dim3(kThreads), 0, call, logits, probabilities,
-           slopes, losses);
-  } else {
-    launch(stream, "softmax_forward", softmax_forward_kernel, dim3(blocks_for(call.images, kRows)),
-           dim3(kThreads), 0, call, logits, probabilities, slopes, losses);
-  }
+  with_numbers(numbers, [&]<class N>(N) {
+    using Stored = typename N::Stored;
+    if (call.classes == 1) {
+      launch(stream, "sigmoid_forward", sigmoid_forward_kernel<Stored>,
+             dim3(blocks_for(call.images, kThreads)), dim3(kThreads), 0, call, logits,
+             probabilities, slopes, losses);
+    } else {
+      launch(stream, "softmax_forward", softmax_forward_kernel<Stored>,
+             dim3(blocks_for(call.images, kRows)), dim3(kThreads), 0, call, logits, probabilities,
+             slopes, losses);
+    }
+  });
 }
 
 void add_losses(Stream stream, int images, const ImageLoss* losses, LossSums* sums) {
@@ -167,12 +184,14 @@ void add_losses(Stream stream, int images, const ImageLoss* losses, LossSums* su
   launch(stream, "add_losses", add_losses_kernel, dim3(1), dim3(kThreads), 0, images, losses, sums);
 }
 
-void cross_entropy_backward(Stream stream, const LossCall& call, const double* slopes,
-                            float* diff_logits) {
+void cross_entropy_backward(Stream stream, Numbers numbers, const LossCall& call,
+                            const double* slopes, void* diff_logits) {
   if (call.images == 0) return;
-  const QuadLaunch l = quad_launch(call.images, call.row);
-  launch(stream, "cross_entropy_backward", cross_entropy_backward_kernel, l.grid, l.block, 0, call,
-         slopes, diff_logits);
+  with_numbers(numbers, [&]<class N>(N) {
+    const auto l = PackLaunch::over<N>(call.images, call.row);
+    launch(stream, "cross_entropy_backward", cross_entropy_backward_kernel<N>, l.grid, l.block, 0,
+           call, slopes, diff_logits);
+  });
 }
 
 }  // namespace cputrain::cuda

@@ -3,10 +3,11 @@
 #include <cstdint>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/numbers.h"
 #include "backends/cuda/kernels/pass_facts.h"
 
 /// Activation and cross-entropy from logits, in double: few numbers, and the loss is what runs are
-/// judged by.
+/// judged by. Logits and their gradients are stored as `Numbers` say.
 namespace cputrain::cuda {
 
 struct LossCall {
@@ -31,11 +32,12 @@ struct LossSums {
 
 /// probabilities: images x classes. slopes: d loss / d logit, images x classes, of the mean over
 /// nothing: one image each.
-void cross_entropy_forward(Stream, const LossCall&, const float* logits, float* probabilities,
-                           double* slopes, ImageLoss* losses);
+void cross_entropy_forward(Stream, Numbers, const LossCall&, const void* logits,
+                           float* probabilities, double* slopes, ImageLoss* losses);
 /// sums += the sum of these images, which is formed in their order.
 void add_losses(Stream, int images, const ImageLoss* losses, LossSums* sums);
 /// diff_logits (rows of `row` numbers, padding zero) = loss_scale * slopes.
-void cross_entropy_backward(Stream, const LossCall&, const double* slopes, float* diff_logits);
+void cross_entropy_backward(Stream, Numbers, const LossCall&, const double* slopes,
+                            void* diff_logits);
 
 }  // namespace cputrain::cuda

@@ -1,9 +1,10 @@
 #include "backends/cuda/kernels/pools.h"
 
 #include <cmath>
+#include <type_traits>
 
 #include "backends/cuda/device/language.h"
-#include "backends/cuda/kernels/quads.h"
+#include "backends/cuda/kernels/packs.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -100,182 +101,236 @@ struct Largest {
   }
 };
 
-template <int kSize>
-__global__ void __launch_bounds__(kQuadThreads)
-    max_pool_forward_kernel(WindowShape shape, const float* __restrict__ src,
-                            float* __restrict__ dst, std::uint8_t* __restrict__ winners) {
-  const Quad quad = quad_of_thread();
-  if (!quad.inside(shape.windows(), shape.dst.channels)) return;
-  Largest x{-INFINITY, 0}, y{-INFINITY, 0}, z{-INFINITY, 0}, w{-INFINITY, 0};
-  const Place window = place_of(quad.position, shape.dst);
-  for_taps<kSize>(shape, window, [&](int tap, std::size_t offset) {
-    const float4 values = load_quad(src + offset + quad.channel);
-    const unsigned place = static_cast<unsigned>(tap);
-    x.meet(values.x, place);
-    y.meet(values.y, place);
-    z.meet(values.z, place);
-    w.meet(values.w, place);
-  });
-  const std::size_t offset = quad.offset(shape.dst.channels);
-  store_quad(dst + offset, quad_of(x.value, y.value, z.value, w.value));
-  *reinterpret_cast<unsigned*>(winners + offset) =
-      x.place | y.place << 8 | z.place << 16 | w.place << 24;
-}
-
-__global__ void __launch_bounds__(kQuadThreads)
-    max_pool_backward_kernel(WindowShape shape, const float* __restrict__ diff_dst,
-                             const std::uint8_t* __restrict__ winners, float* __restrict__ diff_src,
-                             bool add) {
-  const Quad quad = quad_of_thread();
-  if (!quad.inside(shape.positions(), shape.src.channels)) return;
-  float* target = diff_src + quad.offset(shape.src.channels);
-  float4 sum = add ? load_quad(target) : quad_of(0, 0, 0, 0);
-  const Place place = place_of(quad.position, shape.src);
-  for_windows(shape, place, [&](int row, int column, int number) {
-    const std::size_t offset =
-        offset_of(place.image, row, column, shape.dst) + static_cast<std::size_t>(quad.channel);
-    const unsigned won = *reinterpret_cast<const unsigned*>(winners + offset);
-    const float4 diff = load_quad(diff_dst + offset);
-    const unsigned mine = static_cast<unsigned>(number);
-    if ((won & 255) == mine) sum.x += diff.x;
-    if ((won >> 8 & 255) == mine) sum.y += diff.y;
-    if ((won >> 16 & 255) == mine) sum.z += diff.z;
-    if (won >> 24 == mine) sum.w += diff.w;
-  });
-  store_quad(target, sum);
-}
-
-template <int kSize>
-__global__ void __launch_bounds__(kQuadThreads)
-    average_pool_forward_kernel(WindowShape shape, const float* __restrict__ src,
-                                float* __restrict__ dst) {
-  const Quad quad = quad_of_thread();
-  if (!quad.inside(shape.windows(), shape.dst.channels)) return;
-  float4 sum = quad_of(0, 0, 0, 0);
-  const Place window = place_of(quad.position, shape.dst);
-  for_taps<kSize>(shape, window, [&](int, std::size_t offset) {
-    sum = sum_of(sum, load_quad(src + offset + quad.channel));
-  });
-  const float count = static_cast<float>(covered(shape, window.row, window.column));
-  store_quad(dst + quad.offset(shape.dst.channels), quotient_of(sum, count));
-}
-
-__global__ void __launch_bounds__(kQuadThreads)
-    average_pool_backward_kernel(WindowShape shape, const float* __restrict__ diff_dst,
-                                 float* __restrict__ diff_src, bool add) {
-  const Quad quad = quad_of_thread();
-  if (!quad.inside(shape.positions(), shape.src.channels)) return;
-  float* target = diff_src + quad.offset(shape.src.channels);
-  float4 sum = add ? load_quad(target) : quad_of(0, 0, 0, 0);
-  const Place place = place_of(quad.position, shape.src);
-  for_windows(shape, place, [&](int row, int column, int) {
-    const std::size_t offset = offset_of(place.image, row, column, shape.dst);
-    const float count = static_cast<float>(covered(shape, row, column));
-    sum = sum_of(sum, quotient_of(load_quad(diff_dst + offset + quad.channel), count));
-  });
-  store_quad(target, sum);
-}
-
-/// A block has one image and kAcross quads; kDown threads share the positions of a quad, and their
-/// sums are added in halves.
-inline constexpr int kAcross = 8, kDown = 32;
-struct PositionSums {
-  float4 of[kDown][kAcross];
+/// Winners of a pack's numbers, a byte each.
+template <int kCount>
+struct alignas(kCount) Winners {
+  std::uint8_t of[kCount];
 };
 
+template <class N, int kSize>
+__global__ void __launch_bounds__(kPackThreads)
+    max_pool_forward_kernel(WindowShape shape, const typename N::Stored* __restrict__ src,
+                            typename N::Stored* __restrict__ dst,
+                            std::uint8_t* __restrict__ winners) {
+  constexpr int kCount = Pack<N>::kCount;
+  const auto place = PackPlace::of_thread<N>();
+  if (!place.inside(shape.windows(), shape.dst.channels)) return;
+  Largest largest[kCount];
+#pragma unroll
+  for (Largest& number : largest) number = {-INFINITY, 0};
+  for_taps<kSize>(shape, place_of(place.position, shape.dst), [&](int tap, std::size_t offset) {
+    const Pack<N> values = Pack<N>::load(src + offset + place.channel);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) largest[i].meet(values.of[i], static_cast<unsigned>(tap));
+  });
+  Pack<N> values;
+  Winners<kCount> won;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    values.of[i] = largest[i].value;
+    won.of[i] = static_cast<std::uint8_t>(largest[i].place);
+  }
+  const std::size_t offset = place.offset(shape.dst.channels);
+  values.store(dst + offset);
+  *reinterpret_cast<Winners<kCount>*>(winners + offset) = won;
+}
+
+/// What is in the target, where gradients are added to it; else zeros.
+template <class N>
+CPUTRAIN_DEVICE Pack<N> begin_sum(const typename N::Stored* target, bool add) {
+  return add ? Pack<N>::load(target) : Pack<N>::all(0);
+}
+
+template <class N>
+__global__ void __launch_bounds__(kPackThreads)
+    max_pool_backward_kernel(WindowShape shape, const typename N::Stored* __restrict__ diff_dst,
+                             const std::uint8_t* __restrict__ winners,
+                             typename N::Stored* __restrict__ diff_src, bool add) {
+  constexpr int kCount = Pack<N>::kCount;
+  const auto place = PackPlace::of_thread<N>();
+  if (!place.inside(shape.positions(), shape.src.channels)) return;
+  typename N::Stored* const target = diff_src + place.offset(shape.src.channels);
+  Pack<N> sum = begin_sum<N>(target, add);
+  const Place at = place_of(place.position, shape.src);
+  for_windows(shape, at, [&](int row, int column, int number) {
+    const std::size_t offset =
+        offset_of(at.image, row, column, shape.dst) + static_cast<std::size_t>(place.channel);
+    const auto won = *reinterpret_cast<const Winners<kCount>*>(winners + offset);
+    const Pack<N> diff = Pack<N>::load(diff_dst + offset);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (won.of[i] == number) sum.of[i] += diff.of[i];
+    }
+  });
+  sum.store(target);
+}
+
+template <class N, int kSize>
+__global__ void __launch_bounds__(kPackThreads)
+    average_pool_forward_kernel(WindowShape shape, const typename N::Stored* __restrict__ src,
+                                typename N::Stored* __restrict__ dst) {
+  const auto place = PackPlace::of_thread<N>();
+  if (!place.inside(shape.windows(), shape.dst.channels)) return;
+  Pack<N> sum = Pack<N>::all(0);
+  const Place window = place_of(place.position, shape.dst);
+  for_taps<kSize>(shape, window, [&](int, std::size_t offset) {
+    sum += Pack<N>::load(src + offset + place.channel);
+  });
+  sum /= static_cast<float>(covered(shape, window.row, window.column));
+  sum.store(dst + place.offset(shape.dst.channels));
+}
+
+template <class N>
+__global__ void __launch_bounds__(kPackThreads)
+    average_pool_backward_kernel(WindowShape shape, const typename N::Stored* __restrict__ diff_dst,
+                                 typename N::Stored* __restrict__ diff_src, bool add) {
+  const auto place = PackPlace::of_thread<N>();
+  if (!place.inside(shape.positions(), shape.src.channels)) return;
+  typename N::Stored* const target = diff_src + place.offset(shape.src.channels);
+  Pack<N> sum = begin_sum<N>(target, add);
+  const Place at = place_of(place.position, shape.src);
+  for_windows(shape, at, [&](int row, int column, int) {
+    Pack<N> diff =
+        Pack<N>::load(diff_dst + offset_of(at.image, row, column, shape.dst) + place.channel);
+    diff /= static_cast<float>(covered(shape, row, column));
+    sum += diff;
+  });
+  sum.store(target);
+}
+
+/// A block has one image and kAcross packs; kDown threads share the positions of a pack, and their
+/// sums are added in halves.
+inline constexpr int kAcross = 8, kDown = 32;
+template <class N>
+struct PositionSums {
+  Pack<N> of[kDown][kAcross];
+};
+
+template <class N>
 __global__ void __launch_bounds__(kAcross* kDown)
-    global_average_pool_forward_kernel(MapShape shape, const float* __restrict__ map,
-                                       float* __restrict__ dst) {
-  auto& sums = shared<PositionSums>();
+    global_average_pool_forward_kernel(MapShape shape, const typename N::Stored* __restrict__ map,
+                                       typename N::Stored* __restrict__ dst) {
+  auto& sums = shared<PositionSums<N>>();
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
-  const int channel = (static_cast<int>(blockIdx.y) * kAcross + x) * kQuad;
+  const int channel = (static_cast<int>(blockIdx.y) * kAcross + x) * Pack<N>::kCount;
   const int positions = shape.height * shape.width;
   const std::size_t image = blockIdx.x, channels = static_cast<std::size_t>(shape.channels);
-  float4 sum = quad_of(0, 0, 0, 0);
+  Pack<N> sum = Pack<N>::all(0);
   if (channel < shape.channels) {
-    const float* src = map + image * shape.size() + channel;
+    const typename N::Stored* src = map + image * shape.size() + channel;
     for (int p = y; p < positions; p += kDown) {
-      sum = sum_of(sum, load_quad(src + static_cast<std::size_t>(p) * channels));
+      sum += Pack<N>::load(src + static_cast<std::size_t>(p) * channels);
     }
   }
   sums.of[y][x] = sum;
   for (int half = kDown / 2; half > 0; half /= 2) {
     __syncthreads();
     if (y < half) {
-      sum = sum_of(sum, sums.of[y + half][x]);
+      sum += sums.of[y + half][x];
       sums.of[y][x] = sum;
     }
   }
   if (y > 0 || channel >= shape.channels) return;
-  store_quad(dst + image * channels + channel, quotient_of(sum, static_cast<float>(positions)));
+  sum /= static_cast<float>(positions);
+  sum.store(dst + image * channels + channel);
 }
 
-__global__ void __launch_bounds__(kQuadThreads)
+template <class N>
+__global__ void __launch_bounds__(kPackThreads)
     global_average_pool_backward_kernel(int images, MapShape shape,
-                                        const float* __restrict__ diff_dst,
-                                        float* __restrict__ diff_src, bool add) {
-  const Quad quad = quad_of_thread();
+                                        const typename N::Stored* __restrict__ diff_dst,
+                                        typename N::Stored* __restrict__ diff_src, bool add) {
+  const auto place = PackPlace::of_thread<N>();
   const int positions = shape.height * shape.width;
-  if (!quad.inside(images * positions, shape.channels)) return;
-  const Quad mean{quad.position / static_cast<unsigned>(positions), quad.channel};
-  const float4 diff =
-      quotient_of(load_quad(diff_dst + mean.offset(shape.channels)), static_cast<float>(positions));
-  float* target = diff_src + quad.offset(shape.channels);
-  store_quad(target, add ? sum_of(load_quad(target), diff) : diff);
+  if (!place.inside(images * positions, shape.channels)) return;
+  const PackPlace mean{place.position / static_cast<unsigned>(positions), place.channel};
+  Pack<N> diff = Pack<N>::load(diff_dst + mean.offset(shape.channels));
+  diff /= static_cast<float>(positions);
+  typename N::Stored* const target = diff_src + place.offset(shape.channels);
+  Pack<N> sum = begin_sum<N>(target, add);
+  sum += diff;
+  sum.store(target);
+}
+
+/// Calls f with the window's size where kernels are made for it, else with 0.
+template <class F>
+void with_size(int size, const F& f) {
+  switch (size) {
+    case 2:
+      return f(std::integral_constant<int, 2>{});
+    case 3:
+      return f(std::integral_constant<int, 3>{});
+    default:
+      return f(std::integral_constant<int, 0>{});
+  }
 }
 
 }  // namespace
 
-void max_pool_forward(Stream stream, const WindowShape& shape, const float* src, float* dst,
-                      std::uint8_t* winners) {
+void max_pool_forward(Stream stream, Numbers numbers, const WindowShape& shape, const void* src,
+                      void* dst, std::uint8_t* winners) {
   if (shape.windows() == 0) return;
-  const QuadLaunch l = quad_launch(shape.windows(), shape.dst.channels);
-  const auto kernel = shape.size == 2   ? max_pool_forward_kernel<2>
-                      : shape.size == 3 ? max_pool_forward_kernel<3>
-                                        : max_pool_forward_kernel<0>;
-  launch(stream, "max_pool_forward", kernel, l.grid, l.block, 0, shape, src, dst, winners);
+  with_numbers(numbers, [&]<class N>(N) {
+    with_size(shape.size, [&](auto size) {
+      const auto l = PackLaunch::over<N>(shape.windows(), shape.dst.channels);
+      launch(stream, "max_pool_forward", max_pool_forward_kernel<N, size>, l.grid, l.block, 0,
+             shape, src, dst, winners);
+    });
+  });
 }
 
-void max_pool_backward(Stream stream, const WindowShape& shape, const float* diff_dst,
-                       const std::uint8_t* winners, float* diff_src, bool add) {
+void max_pool_backward(Stream stream, Numbers numbers, const WindowShape& shape,
+                       const void* diff_dst, const std::uint8_t* winners, void* diff_src,
+                       bool add) {
   if (shape.positions() == 0) return;
-  const QuadLaunch l = quad_launch(shape.positions(), shape.src.channels);
-  launch(stream, "max_pool_backward", max_pool_backward_kernel, l.grid, l.block, 0, shape, diff_dst,
-         winners, diff_src, add);
+  with_numbers(numbers, [&]<class N>(N) {
+    const auto l = PackLaunch::over<N>(shape.positions(), shape.src.channels);
+    launch(stream, "max_pool_backward", max_pool_backward_kernel<N>, l.grid, l.block, 0, shape,
+           diff_dst, winners, diff_src, add);
+  });
 }
 
-void average_pool_forward(Stream stream, const WindowShape& shape, const float* src, float* dst) {
+void average_pool_forward(Stream stream, Numbers numbers, const WindowShape& shape, const void* src,
+                          void* dst) {
   if (shape.windows() == 0) return;
-  const QuadLaunch l = quad_launch(shape.windows(), shape.dst.channels);
-  const auto kernel = shape.size == 2   ? average_pool_forward_kernel<2>
-                      : shape.size == 3 ? average_pool_forward_kernel<3>
-                                        : average_pool_forward_kernel<0>;
-  launch(stream, "average_pool_forward", kernel, l.grid, l.block, 0, shape, src, dst);
+  with_numbers(numbers, [&]<class N>(N) {
+    with_size(shape.size, [&](auto size) {
+      const auto l = PackLaunch::over<N>(shape.windows(), shape.dst.channels);
+      launch(stream, "average_pool_forward", average_pool_forward_kernel<N, size>, l.grid, l.block,
+             0, shape, src, dst);
+    });
+  });
 }
 
-void average_pool_backward(Stream stream, const WindowShape& shape, const float* diff_dst,
-                           float* diff_src, bool add) {
+void average_pool_backward(Stream stream, Numbers numbers, const WindowShape& shape,
+                           const void* diff_dst, void* diff_src, bool add) {
   if (shape.positions() == 0) return;
-  const QuadLaunch l = quad_launch(shape.positions(), shape.src.channels);
-  launch(stream, "average_pool_backward", average_pool_backward_kernel, l.grid, l.block, 0, shape,
-         diff_dst, diff_src, add);
+  with_numbers(numbers, [&]<class N>(N) {
+    const auto l = PackLaunch::over<N>(shape.positions(), shape.src.channels);
+    launch(stream, "average_pool_backward", average_pool_backward_kernel<N>, l.grid, l.block, 0,
+           shape, diff_dst, diff_src, add);
+  });
 }
 
-void global_average_pool_forward(Stream stream, int images, const MapShape& src, const float* map,
-                                 float* dst) {
+void global_average_pool_forward(Stream stream, Numbers numbers, int images, const MapShape& src,
+                                 const void* map, void* dst) {
   if (images == 0) return;
-  const std::size_t tiles = pieces(static_cast<std::size_t>(src.channels / kQuad), kAcross);
-  launch(stream, "global_average_pool_forward", global_average_pool_forward_kernel,
-         dim3(static_cast<unsigned>(images), static_cast<unsigned>(tiles)), dim3(kAcross, kDown), 0,
-         src, map, dst);
+  with_numbers(numbers, [&]<class N>(N) {
+    const auto packs = static_cast<std::size_t>(src.channels / Pack<N>::kCount);
+    launch(stream, "global_average_pool_forward", global_average_pool_forward_kernel<N>,
+           dim3(static_cast<unsigned>(images), static_cast<unsigned>(pieces(packs, kAcross))),
+           dim3(kAcross, kDown), 0, src, map, dst);
+  });
 }
 
-void global_average_pool_backward(Stream stream, int images, const MapShape& src,
-                                  const float* diff_dst, float* diff_src, bool add) {
+void global_average_pool_backward(Stream stream, Numbers numbers, int images, const MapShape& src,
+                                  const void* diff_dst, void* diff_src, bool add) {
   if (images == 0) return;
-  const QuadLaunch l = quad_launch(images * src.height * src.width, src.channels);
-  launch(stream, "global_average_pool_backward", global_average_pool_backward_kernel, l.grid,
-         l.block, 0, images, src, diff_dst, diff_src, add);
+  with_numbers(numbers, [&]<class N>(N) {
+    const auto l = PackLaunch::over<N>(images * src.height * src.width, src.channels);
+    launch(stream, "global_average_pool_backward", global_average_pool_backward_kernel<N>, l.grid,
+           l.block, 0, images, src, diff_dst, diff_src, add);
+  });
 }
 
 }  // namespace cputrain::cuda

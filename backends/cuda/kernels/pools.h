@@ -3,11 +3,12 @@
 #include <cstdint>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/numbers.h"
 #include "backends/cuda/kernels/shapes.h"
 
-/// Pools of float maps (shapes.h). Gradients are gathered: every position of src looks at the
-/// windows that cover it, in their order, so the same bits come out every time, and positions under
-/// no window get zero. `add`: gradients are added to what is there.
+/// Pools of maps (shapes.h) that are stored as `Numbers` say. Gradients are gathered: every
+/// position of src looks at the windows that cover it, in their order, so the same bits come out
+/// every time, and positions under no window get zero. `add`: gradients are added to what is there.
 namespace cputrain::cuda {
 
 /// Windows of max pools are at most so large: a winner is one byte.
@@ -15,20 +16,20 @@ inline constexpr int kLargestMaxPool = 15;
 
 /// winners: of each number of dst, its place in its window (row * size + column): the first of
 /// equals, but the last where all are minus infinity, as the reference backend has it.
-void max_pool_forward(Stream, const WindowShape&, const float* src, float* dst,
+void max_pool_forward(Stream, Numbers, const WindowShape&, const void* src, void* dst,
                       std::uint8_t* winners);
-void max_pool_backward(Stream, const WindowShape&, const float* diff_dst,
-                       const std::uint8_t* winners, float* diff_src, bool add);
+void max_pool_backward(Stream, Numbers, const WindowShape&, const void* diff_dst,
+                       const std::uint8_t* winners, void* diff_src, bool add);
 
 /// Means over the positions of a window that lie inside of src.
-void average_pool_forward(Stream, const WindowShape&, const float* src, float* dst);
-void average_pool_backward(Stream, const WindowShape&, const float* diff_dst, float* diff_src,
-                           bool add);
+void average_pool_forward(Stream, Numbers, const WindowShape&, const void* src, void* dst);
+void average_pool_backward(Stream, Numbers, const WindowShape&, const void* diff_dst,
+                           void* diff_src, bool add);
 
 /// The mean of every channel over the whole map: dst has one position per image.
-void global_average_pool_forward(Stream, int images, const MapShape& src, const float* map,
-                                 float* dst);
-void global_average_pool_backward(Stream, int images, const MapShape& src, const float* diff_dst,
-                                  float* diff_src, bool add);
+void global_average_pool_forward(Stream, Numbers, int images, const MapShape& src, const void* map,
+                                 void* dst);
+void global_average_pool_backward(Stream, Numbers, int images, const MapShape& src,
+                                  const void* diff_dst, void* diff_src, bool add);
 
 }  // namespace cputrain::cuda

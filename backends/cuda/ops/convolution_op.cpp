@@ -83,8 +83,8 @@ void ConvolutionOp::bind(const Bindings& bindings) {
 
 void ConvolutionOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    convolution_forward(stream(), call(execution, forward_space_), src_data_, weights_, bias_data_,
-                        dst_data_);
+    convolution_forward(stream(), call(execution, forward_space_), static_cast<float*>(src_data_),
+                        weights_, bias_data_, static_cast<float*>(dst_data_));
   });
 }
 
@@ -93,13 +93,15 @@ void ConvolutionOp::backward(const Execution& execution) {
   const ConvolutionCall backward_call = call(execution, backward_space_);
   if (diff_weights_) {
     timed(weights_time_, [&] {
-      convolution_backward_weights(stream(), backward_call, src_data_, dst_diff_, diff_weights_,
-                                   diff_bias_, execution.adds());
+      convolution_backward_weights(stream(), backward_call, static_cast<float*>(src_data_),
+                                   static_cast<float*>(dst_diff_), diff_weights_, diff_bias_,
+                                   execution.adds());
     });
   }
   if (src_diff_) {
     timed(data_time_, [&] {
-      convolution_backward_data(stream(), backward_call, dst_diff_, weights_, src_diff_, src_.adds);
+      convolution_backward_data(stream(), backward_call, static_cast<float*>(dst_diff_), weights_,
+                                static_cast<float*>(src_diff_), src_.adds);
     });
   }
 }

@@ -10,7 +10,7 @@ namespace cputrain::cuda {
 
 /// A convolution, or a dense layer: that is one of a window as large as what it reads, which is the
 /// same as a window of 1 on one position that has all the numbers as channels.
-class ConvolutionOp final : public compute::UnaryOp<DeviceOp> {
+class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
  public:
   ConvolutionOp(const Planning&, int op, const model::Graph::Node&, const Source&,
                 const Activation& dst, std::size_t parameter);

@@ -12,14 +12,15 @@ ReluOp::ReluOp(const Planning& planning, int op, const model::Graph::Node& node,
 
 void ReluOp::forward(const Execution& execution) {
   timed(forward_time_,
-        [&] { relu_forward(stream(), activation_.count(execution.images), value_); });
+        [&] { relu_forward(stream(), numbers(), activation_.count(execution.images), value_); });
 }
 
 /// Operators behind this one may have changed it in place, but never a number's sign.
 void ReluOp::backward(const Execution& execution) {
   if (!diff_) return;
-  timed(data_time_,
-        [&] { relu_backward(stream(), activation_.count(execution.images), value_, diff_); });
+  timed(data_time_, [&] {
+    relu_backward(stream(), numbers(), activation_.count(execution.images), value_, diff_);
+  });
 }
 
 DropoutOp::DropoutOp(const Planning& planning, int op, const model::Graph::Node& node,
@@ -39,8 +40,8 @@ void DropoutOp::backward(const Execution& execution) {
   timed(data_time_, [&] { apply(execution, diff_); });
 }
 
-void DropoutOp::apply(const Execution& execution, float* values) const {
-  dropout(stream(),
+void DropoutOp::apply(const Execution& execution, void* values) const {
+  dropout(stream(), numbers(),
           {.rate = rate_,
            .layer = layer_,
            .images = execution.images,

@@ -6,7 +6,7 @@
 /// Operators that change an activation in place.
 namespace cputrain::cuda {
 
-class ReluOp final : public compute::InPlaceOp<DeviceOp> {
+class ReluOp final : public compute::InPlaceOp<DeviceOp, void> {
  public:
   ReluOp(const Planning&, int op, const model::Graph::Node&, const Activation&);
 
@@ -15,7 +15,7 @@ class ReluOp final : public compute::InPlaceOp<DeviceOp> {
 };
 
 /// Draws again on the way back what it drew forward; of evaluation it changes nothing.
-class DropoutOp final : public compute::InPlaceOp<DeviceOp> {
+class DropoutOp final : public compute::InPlaceOp<DeviceOp, void> {
  public:
   DropoutOp(const Planning&, int op, const model::Graph::Node&, const Activation&);
 
@@ -23,7 +23,7 @@ class DropoutOp final : public compute::InPlaceOp<DeviceOp> {
   void backward(const Execution&) override;
 
  private:
-  void apply(const Execution&, float* values) const;
+  void apply(const Execution&, void* values) const;
 
   float rate_;
   std::uint32_t layer_;  ///< Graph::Node::origin

@@ -12,11 +12,11 @@ InputOp::InputOp(const Planning& planning, const model::Graph::Node& node, const
   planning.memory.use(dst.value, planning.forward_time(0));
 }
 
-void InputOp::bind(const Bindings& bindings) { dst_data_ = bindings.value(dst_); }
+void InputOp::bind(const Bindings& bindings) { dst_data_ = bindings.value<void>(dst_); }
 
 void InputOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    load_images(stream(),
+    load_images(stream(), numbers(),
                 {.images = execution.images,
                  .height = dst_.layout.shape.height,
                  .width = dst_.layout.shape.width,

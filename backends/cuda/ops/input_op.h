@@ -16,7 +16,7 @@ class InputOp final : public DeviceOp {
   model::Input input_;
   Activation dst_;
   const PassFacts* facts_;
-  float* dst_data_ = nullptr;
+  void* dst_data_ = nullptr;
 };
 
 }  // namespace cputrain::cuda

@@ -37,8 +37,8 @@ LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node,
 }
 
 void LossOp::bind(const Bindings& bindings) {
-  logits_data_ = bindings.value(logits_);
-  diff_ = bindings.diff(logits_);
+  logits_data_ = bindings.value<void>(logits_);
+  diff_ = bindings.diff<void>(logits_);
 }
 
 LossCall LossOp::call(const Execution& execution) const {
@@ -51,9 +51,10 @@ LossCall LossOp::call(const Execution& execution) const {
 
 void LossOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    cross_entropy_forward(
-        stream(), call(execution), logits_data_, static_cast<float*>(probabilities_.data()),
-        static_cast<double*>(slopes_.data()), static_cast<ImageLoss*>(losses_.data()));
+    cross_entropy_forward(stream(), numbers(), call(execution), logits_data_,
+                          static_cast<float*>(probabilities_.data()),
+                          static_cast<double*>(slopes_.data()),
+                          static_cast<ImageLoss*>(losses_.data()));
     add_losses(stream(), execution.images, static_cast<const ImageLoss*>(losses_.data()),
                static_cast<LossSums*>(sums_.data()));
     if (!execution.pass.probabilities) return;
@@ -65,8 +66,8 @@ void LossOp::forward(const Execution& execution) {
 void LossOp::backward(const Execution& execution) {
   if (!diff_) return;
   timed(data_time_, [&] {
-    cross_entropy_backward(stream(), call(execution), static_cast<const double*>(slopes_.data()),
-                           diff_);
+    cross_entropy_backward(stream(), numbers(), call(execution),
+                           static_cast<const double*>(slopes_.data()), diff_);
   });
 }
 

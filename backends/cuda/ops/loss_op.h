@@ -42,7 +42,7 @@ class LossOp final : public OnDevice<compute::LossOp> {
   PinnedBlock host_probabilities_;
   std::array<Taken, 2> taken_;  ///< in turn
   std::size_t tallies_ = 0;     ///< that were asked for
-  float *logits_data_ = nullptr, *diff_ = nullptr;
+  void *logits_data_ = nullptr, *diff_ = nullptr;
 };
 
 }  // namespace cputrain::cuda

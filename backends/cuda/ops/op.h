@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/numbers.h"
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/kernels/shapes.h"
 #include "backends/cuda/parameter_format.h"
@@ -20,6 +21,7 @@ using compute::Source;
 /// What operators of this backend know besides when they are made.
 struct DevicePlanning {
   int multiprocessors;
+  Numbers numbers;  ///< of activations
   Stream stream;
   const PassFacts* facts;  ///< on the device: those of the pass that runs
 };
@@ -86,7 +88,9 @@ template <class Base>
 class OnDevice : public Base {
  public:
   OnDevice(const Planning& planning, std::string name, std::string algorithm, double macs = 0)
-      : Base(std::move(name), std::move(algorithm), macs), stream_(planning.stream) {
+      : Base(std::move(name), std::move(algorithm), macs),
+        stream_(planning.stream),
+        numbers_(planning.numbers) {
     if (!planning.options.times_layers) return;
     for (DeviceTime* time : {&forward_time_, &data_time_, &weights_time_}) time->take();
   }
@@ -99,6 +103,7 @@ class OnDevice : public Base {
 
  protected:
   Stream stream() const { return stream_; }
+  Numbers numbers() const { return numbers_; }  ///< of activations
   /// Does the work, and times what it puts into the stream where times are taken.
   template <class Work>
   void timed(DeviceTime& time, const Work& work) {
@@ -111,6 +116,7 @@ class OnDevice : public Base {
 
  private:
   Stream stream_;
+  Numbers numbers_;
 };
 
 using DeviceOp = OnDevice<compute::Op>;

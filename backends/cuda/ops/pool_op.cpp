@@ -50,12 +50,12 @@ void PoolOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
     switch (kind_) {
       case Kind::max:
-        return max_pool_forward(stream(), shape, src_data_, dst_data_, winners_data_);
+        return max_pool_forward(stream(), numbers(), shape, src_data_, dst_data_, winners_data_);
       case Kind::average:
-        return average_pool_forward(stream(), shape, src_data_, dst_data_);
+        return average_pool_forward(stream(), numbers(), shape, src_data_, dst_data_);
       case Kind::global:
-        return global_average_pool_forward(stream(), execution.images, stored_shape(src_),
-                                           src_data_, dst_data_);
+        return global_average_pool_forward(stream(), numbers(), execution.images,
+                                           stored_shape(src_), src_data_, dst_data_);
     }
   });
 }
@@ -66,12 +66,13 @@ void PoolOp::backward(const Execution& execution) {
   timed(data_time_, [&] {
     switch (kind_) {
       case Kind::max:
-        return max_pool_backward(stream(), shape, dst_diff_, winners_data_, src_diff_, src_.adds);
+        return max_pool_backward(stream(), numbers(), shape, dst_diff_, winners_data_, src_diff_,
+                                 src_.adds);
       case Kind::average:
-        return average_pool_backward(stream(), shape, dst_diff_, src_diff_, src_.adds);
+        return average_pool_backward(stream(), numbers(), shape, dst_diff_, src_diff_, src_.adds);
       case Kind::global:
-        return global_average_pool_backward(stream(), execution.images, stored_shape(src_),
-                                            dst_diff_, src_diff_, src_.adds);
+        return global_average_pool_backward(stream(), numbers(), execution.images,
+                                            stored_shape(src_), dst_diff_, src_diff_, src_.adds);
     }
   });
 }

@@ -6,7 +6,7 @@
 namespace cputrain::cuda {
 
 /// Maximum or mean of windows, or the mean of the whole activation.
-class PoolOp final : public compute::UnaryOp<DeviceOp> {
+class PoolOp final : public compute::UnaryOp<DeviceOp, void> {
  public:
   /// Error(usage) where a max pool's window is larger than kLargestMaxPool.
   PoolOp(const Planning&, int op, const model::Graph::Node&, const Source&, const Activation& dst);

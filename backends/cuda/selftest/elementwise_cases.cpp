@@ -60,7 +60,8 @@ CasePlan load_plan(std::uint64_t seed, std::size_t shift, const OwnedStream& str
     const GuardedArray<compute::ImageMove> moves("moves", stream, mirrored(images, height, width));
     const GuardedArray<PassFacts> facts("facts", stream,
                                         {{.bytes = src.data(), .moves = moves.data()}});
-    load_images(stream.get(), {images, height, width, scale, offset, facts.data()}, dst.data());
+    load_images(stream.get(), Numbers::exact, {images, height, width, scale, offset, facts.data()},
+                dst.data());
     RunOutputs outputs;
     check_padding("map", dst.put_into(outputs), 3, outputs);
     return outputs;
@@ -86,8 +87,8 @@ CasePlan relu_plan(std::uint64_t seed, int most, const OwnedStream& stream) {
   const auto map = numbers.whole(size, -3, 3), diff = numbers.reals(size);
   const auto compute = [=, &stream](int) {
     const FloatArray m("map", stream, map), d("diff", stream, diff);
-    relu_forward(stream.get(), size, m.data());
-    relu_backward(stream.get(), size, m.data(), d.data());
+    relu_forward(stream.get(), Numbers::exact, size, m.data());
+    relu_backward(stream.get(), Numbers::exact, size, m.data(), d.data());
     RunOutputs outputs;
     m.put_into(outputs);
     d.put_into(outputs);
@@ -137,7 +138,7 @@ CasePlan dropout_plan(std::uint64_t seed, int most_channels, const OwnedStream& 
     PassFacts here = facts;
     here.samples = ids.data();
     const GuardedArray<PassFacts> on_device("facts", stream, {here});
-    dropout(stream.get(), call, on_device.data(), map.data());
+    dropout(stream.get(), Numbers::exact, call, on_device.data(), map.data());
     RunOutputs outputs;
     check_padding("map", map.put_into(outputs), call.channels, outputs);
     return outputs;

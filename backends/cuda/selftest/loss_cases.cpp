@@ -82,9 +82,9 @@ RunOutputs run_loss(const Logits& l, Part part, int run, const OwnedStream& stre
   const GuardedArray<PassFacts> facts("facts", stream,
                                       {{.labels = labels.data(), .loss_scale = kScale}});
   call.facts = facts.data();
-  cross_entropy_forward(stream.get(), call, logits.data(), probabilities.data(), slopes.data(),
-                        losses.data());
-  cross_entropy_backward(stream.get(), call, slopes.data(), diff.data());
+  cross_entropy_forward(stream.get(), Numbers::exact, call, logits.data(), probabilities.data(),
+                        slopes.data(), losses.data());
+  cross_entropy_backward(stream.get(), Numbers::exact, call, slopes.data(), diff.data());
   RunOutputs outputs;
   std::vector<double> loss, correct, among_five;
   for (const ImageLoss& image : losses.read(outputs)) {

@@ -50,8 +50,9 @@ class Pool {
         "winners", stream_,
         std::vector<std::uint8_t>(numbers_.diff_dst.size(), poison_of_bytes(run)));
     const FloatArray diff_src = gradient(stream_, numbers_, run, add);
-    max_pool_forward(stream_.get(), shape_, src.data(), dst.data(), winners.data());
-    max_pool_backward(stream_.get(), shape_, diff.data(), winners.data(), diff_src.data(), add);
+    max_pool_forward(stream_.get(), Numbers::exact, shape_, src.data(), dst.data(), winners.data());
+    max_pool_backward(stream_.get(), Numbers::exact, shape_, diff.data(), winners.data(),
+                      diff_src.data(), add);
     RunOutputs outputs;
     put(dst, "dst", case_.channels, outputs);
     winners.put_into(outputs);
@@ -73,8 +74,8 @@ class Pool {
         diff("diff_dst", stream_, numbers_.diff_dst);
     const FloatArray dst("dst", stream_, poisoned(run));
     const FloatArray diff_src = gradient(stream_, numbers_, run, add);
-    average_pool_forward(stream_.get(), shape_, src.data(), dst.data());
-    average_pool_backward(stream_.get(), shape_, diff.data(), diff_src.data(), add);
+    average_pool_forward(stream_.get(), Numbers::exact, shape_, src.data(), dst.data());
+    average_pool_backward(stream_.get(), Numbers::exact, shape_, diff.data(), diff_src.data(), add);
     RunOutputs outputs;
     put(dst, "dst", case_.channels, outputs);
     put(diff_src, "diff_src", case_.channels, outputs);
@@ -115,9 +116,10 @@ class GlobalPool {
     const FloatArray dst("dst", stream_,
                          std::vector<float>(numbers_.diff_dst.size(), poison_of(run)));
     const FloatArray diff_src = gradient(stream_, numbers_, run, add);
-    global_average_pool_forward(stream_.get(), shape_.images, shape_.src, src.data(), dst.data());
-    global_average_pool_backward(stream_.get(), shape_.images, shape_.src, diff.data(),
-                                 diff_src.data(), add);
+    global_average_pool_forward(stream_.get(), Numbers::exact, shape_.images, shape_.src,
+                                src.data(), dst.data());
+    global_average_pool_backward(stream_.get(), Numbers::exact, shape_.images, shape_.src,
+                                 diff.data(), diff_src.data(), add);
     RunOutputs outputs;
     put(dst, "dst", channels_, outputs);
     put(diff_src, "diff_src", channels_, outputs);

@@ -5,11 +5,12 @@
 #include "compute/executor/op.h"
 
 /// What operators share whatever they compute: where they read and write. `Base`: a backend's Op,
-/// whose constructor takes the arguments behind the activations.
+/// whose constructor takes the arguments behind the activations. `Element`: of the activations, or
+/// void.
 namespace cputrain::compute {
 
 /// An operator that reads one activation and writes another, and their gradients the other way.
-template <class Base>
+template <class Base, class Element = float>
 class UnaryOp : public Base {
  public:
   template <class... Arguments>
@@ -21,20 +22,20 @@ class UnaryOp : public Base {
   }
 
   void bind(const Bindings& bindings) override {
-    src_data_ = bindings.value(src_);
-    dst_data_ = bindings.value(dst_);
-    src_diff_ = bindings.diff(src_);
-    dst_diff_ = bindings.diff(dst_);
+    src_data_ = bindings.value<Element>(src_);
+    dst_data_ = bindings.value<Element>(dst_);
+    src_diff_ = bindings.diff<Element>(src_);
+    dst_diff_ = bindings.diff<Element>(dst_);
   }
 
  protected:
   Source src_;
   Activation dst_;
-  float *src_data_ = nullptr, *dst_data_ = nullptr, *src_diff_ = nullptr, *dst_diff_ = nullptr;
+  Element *src_data_ = nullptr, *dst_data_ = nullptr, *src_diff_ = nullptr, *dst_diff_ = nullptr;
 };
 
 /// An operator that changes an activation, and its gradient, in place.
-template <class Base>
+template <class Base, class Element = float>
 class InPlaceOp : public Base {
  public:
   template <class... Arguments>
@@ -45,13 +46,13 @@ class InPlaceOp : public Base {
   }
 
   void bind(const Bindings& bindings) override {
-    value_ = bindings.value(activation_);
-    diff_ = bindings.diff(activation_);
+    value_ = bindings.value<Element>(activation_);
+    diff_ = bindings.diff<Element>(activation_);
   }
 
  protected:
   Activation activation_;
-  float *value_ = nullptr, *diff_ = nullptr;
+  Element *value_ = nullptr, *diff_ = nullptr;
 };
 
 }  // namespace cputrain::compute

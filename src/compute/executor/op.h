@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,16 +22,16 @@
 /// bind() then learns the addresses, which never change afterwards. executor.h runs the list.
 namespace cputrain::compute {
 
-/// The output of an operator, and its gradient. Both have elements of `dtype`.
+/// The output of an operator, and its gradient.
 struct Activation {
   SampleLayout layout;
   MemoryPlan::Block value{}, diff{};
-  bool wants_diff = false;  ///< something that learns lies before it
-  DType dtype = DType::f32;
+  bool wants_diff = false;              ///< something that learns lies before it
+  std::size_t element = sizeof(float);  ///< bytes of a number of either
 
   /// Elements of so many images.
   std::size_t count(int images) const { return layout.size() * static_cast<std::size_t>(images); }
-  std::size_t bytes(int images) const { return count(images) * size_of(dtype); }
+  std::size_t bytes(int images) const { return count(images) * element; }
 };
 
 /// An activation that an operator reads. Where later ones of the schedule read it too, they have
@@ -55,8 +56,9 @@ struct Planning {
   int forward_time(int op) const { return op; }
   int backward_time(int op) const { return 2 * most_ops - 1 - op; }
 
-  Activation add_activation(const SampleLayout& layout, bool wants_diff) const {
-    Activation made{.layout = layout, .wants_diff = training() && wants_diff};
+  Activation add_activation(const SampleLayout& layout, bool wants_diff,
+                            std::size_t element = sizeof(float)) const {
+    Activation made{.layout = layout, .wants_diff = training() && wants_diff, .element = element};
     made.value = memory.add(made.bytes(largest()));
     made.diff = memory.add(made.bytes(largest()));
     return made;
@@ -83,15 +85,16 @@ struct Bindings {
   T* at(MemoryPlan::Block block) const {
     return reinterpret_cast<T*>(arena + memory.offset(block));
   }
+  /// `void` where the numbers are the backend's own.
   template <class T = float>
   T* value(const Activation& activation) const {
-    assert(activation.dtype == dtype_of<T>());
+    check_element<T>(activation);
     return at<T>(activation.value);
   }
   /// Null where the activation has none.
   template <class T = float>
   T* diff(const Activation& activation) const {
-    assert(activation.dtype == dtype_of<T>());
+    check_element<T>(activation);
     return activation.wants_diff ? at<T>(activation.diff) : nullptr;
   }
   float* weights(std::size_t parameter) const { return element(parameters.weights, parameter); }
@@ -102,6 +105,10 @@ struct Bindings {
   }
 
  private:
+  template <class T>
+  static void check_element([[maybe_unused]] const Activation& activation) {
+    if constexpr (!std::is_void_v<T>) assert(activation.element == sizeof(T));
+  }
   float* element(const Array& of_all, std::size_t parameter) const {
     return of_all.as<float>().data() + layout.parameters[parameter].range.begin;
   }

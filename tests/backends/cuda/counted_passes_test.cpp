@@ -57,7 +57,7 @@ class CountedPasses : public ::testing::Test {
   }
 
   testing::Samples samples_ = testing::make_images(kImages, kImage, kClasses);
-  std::unique_ptr<compute::Backend> backend_ = make_device_backend(0, 1);
+  std::unique_ptr<compute::Backend> backend_ = make_device_backend();
   compute::OwnedArray weights_, gradients_;
   std::unique_ptr<compute::Program> program_;
 };

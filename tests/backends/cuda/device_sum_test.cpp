@@ -68,7 +68,7 @@ class DeviceSum : public ::testing::TestWithParam<exchange::Overlap> {
     const auto communicator = comm::make_solo();
     std::unique_ptr<exchange::GradientExchange> exchange;
     compute::Executor program(
-        make_target({0, 132, compute, memory, true}), two_layers_that_learn(),
+        make_target({0, 132, Numbers::exact, compute, memory, true}), two_layers_that_learn(),
         {.micro_batches = {kBatch}}, [&](const compute::ParameterLayout& layout) {
           exchange = exchange::make_replica_exchange({.communicator = *communicator,
                                                       .layout = layout,

@@ -26,8 +26,8 @@ TEST(LoadImages, ScalesBytesAndClearsThePadding) {
       const DeviceArray<compute::ImageMove> moves(whole);
       const DeviceArray<PassFacts> facts(
           std::vector{PassFacts{.bytes = src.data(), .moves = moves.data()}});
-      load_images(test_stream().get(), {kImages, kHeight, kWidth, scale, offset, facts.data()},
-                  dst.data());
+      load_images(test_stream().get(), Numbers::exact,
+                  {kImages, kHeight, kWidth, scale, offset, facts.data()}, dst.data());
       return dst.read();
     });
     const auto numbers = without_padding(map, 3);
@@ -56,8 +56,8 @@ TEST(ReluKernels, CutBelowZeroAndKeepWhatIsNoNumber) {
     const auto values = signed_numbers(size), diffs = random_floats(size, 2);
     const auto [map, diff] = twice([&] {
       const DeviceArray<float> m(values), d(diffs);
-      relu_forward(test_stream().get(), size, m.data());
-      relu_backward(test_stream().get(), size, m.data(), d.data());
+      relu_forward(test_stream().get(), Numbers::exact, size, m.data());
+      relu_backward(test_stream().get(), Numbers::exact, size, m.data(), d.data());
       return std::tuple(m.read(), d.read());
     });
     std::vector<float> expected(values), expected_diff(diffs);
@@ -97,7 +97,7 @@ TEST(DropoutKernel, IsTheMaskOfCore) {
       const auto values = random_floats(static_cast<std::size_t>(3 * c.positions * channels), 1);
       const auto map = twice([&] {
         const DeviceArray<float> m(with_padding(values, channels));
-        dropout(test_stream().get(), call, on_device.data(), m.data());
+        dropout(test_stream().get(), Numbers::exact, call, on_device.data(), m.data());
         return m.read();
       });
       expect_same_values(without_padding(map, channels), c.rate < 1
@@ -110,10 +110,10 @@ TEST(DropoutKernel, IsTheMaskOfCore) {
 // Without memory: whatever was launched would be a fault.
 TEST(ElementwiseKernels, LaunchNothingForNothing) {
   const Stream stream = test_stream().get();
-  load_images(stream, {.images = 0, .height = 4, .width = 4}, nullptr);
-  relu_forward(stream, 0, nullptr);
-  relu_backward(stream, 0, nullptr, nullptr);
-  dropout(stream, DropoutCall{}, nullptr, nullptr);
+  load_images(stream, Numbers::exact, {.images = 0, .height = 4, .width = 4}, nullptr);
+  relu_forward(stream, Numbers::exact, 0, nullptr);
+  relu_backward(stream, Numbers::exact, 0, nullptr, nullptr);
+  dropout(stream, Numbers::exact, DropoutCall{}, nullptr, nullptr);
   test_stream().synchronize();
 }
 

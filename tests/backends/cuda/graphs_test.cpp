@@ -32,7 +32,7 @@ model::Graph network_with_dropout() {
 class Passes {
  public:
   explicit Passes(bool captures, bool times_layers = false)
-      : backend_(make_device_backend(0, 1, captures)) {
+      : backend_(make_device_backend({.captures = captures})) {
     compute::CompileOptions options{Phase::train, {3, 2}};
     options.times_layers = times_layers;
     compute::Memory& memory = backend_->memory();

@@ -25,7 +25,8 @@ class LoadedImages {
     auto& batch = *static_cast<DeviceBatch*>(staged);
     batch.begin_use(stream);
     write_facts(stream, {.bytes = batch.bytes, .moves = batch.moves}, facts);
-    load_images(stream, {images_, shape_.height, shape_.width, 1, 0, facts}, map_.data());
+    load_images(stream, Numbers::exact, {images_, shape_.height, shape_.width, 1, 0, facts},
+                map_.data());
     batch.end_use(stream);
   }
 
@@ -76,7 +77,7 @@ class ImageFeed : public ::testing::Test {
     }
   }
 
-  std::unique_ptr<compute::Backend> backend_ = make_device_backend(0, 1);
+  std::unique_ptr<compute::Backend> backend_ = make_device_backend();
 };
 
 struct FeedCase {

@@ -45,9 +45,9 @@ Outcome run_once(const Batch& b) {
   const DeviceArray<PassFacts> facts(
       std::vector{PassFacts{.labels = labels.data(), .loss_scale = kScale}});
   const LossCall call{static_cast<int>(b.images()), b.classes, row, b.smoothing, facts.data()};
-  cross_entropy_forward(stream, call, logits.data(), probabilities.data(), slopes.data(),
-                        losses.data());
-  cross_entropy_backward(stream, call, slopes.data(), diff.data());
+  cross_entropy_forward(stream, Numbers::exact, call, logits.data(), probabilities.data(),
+                        slopes.data(), losses.data());
+  cross_entropy_backward(stream, Numbers::exact, call, slopes.data(), diff.data());
   Outcome outcome{probabilities.read(), slopes.read(), {}, {}, {}, diff.read()};
   for (const ImageLoss& loss : losses.read()) {
     outcome.losses.push_back(loss.loss);
@@ -207,8 +207,9 @@ TEST(CrossEntropyKernels, AddUpInTheOrderOfImages) {
 
 TEST(CrossEntropyKernels, LaunchNothingForNoImages) {
   const LossCall call{0, 10, 16, 0, nullptr};
-  cross_entropy_forward(test_stream().get(), call, nullptr, nullptr, nullptr, nullptr);
-  cross_entropy_backward(test_stream().get(), call, nullptr, nullptr);
+  cross_entropy_forward(test_stream().get(), Numbers::exact, call, nullptr, nullptr, nullptr,
+                        nullptr);
+  cross_entropy_backward(test_stream().get(), Numbers::exact, call, nullptr, nullptr);
   test_stream().synchronize();
 }
 

@@ -103,9 +103,10 @@ void expect_max_pool(const PoolCase& c, const std::vector<float>& src) {
       const auto gradient = add ? DeviceArray<float>(with_padding(before, c.channels))
                                 : DeviceArray<float>::poisoned(static_cast<std::size_t>(c.images) *
                                                                c.window().src.size());
-      max_pool_forward(test_stream().get(), c.window(), map.data(), out.data(), winners.data());
-      max_pool_backward(test_stream().get(), c.window(), diff.data(), winners.data(),
-                        gradient.data(), add);
+      max_pool_forward(test_stream().get(), Numbers::exact, c.window(), map.data(), out.data(),
+                       winners.data());
+      max_pool_backward(test_stream().get(), Numbers::exact, c.window(), diff.data(),
+                        winners.data(), gradient.data(), add);
       return std::tuple(out.read(), gradient.read());
     });
     const auto [expected_dst, expected_diff] = reference_pool<float, model::MaxPool>(
@@ -135,7 +136,8 @@ TEST(MaxPoolKernels, CountWinnersInTheirWindow) {
   const DeviceArray<float> map(with_padding(src, 1));
   const auto dst = DeviceArray<float>::poisoned(32);
   const auto winners = DeviceArray<std::uint8_t>::poisoned(32);
-  max_pool_forward(test_stream().get(), shape, map.data(), dst.data(), winners.data());
+  max_pool_forward(test_stream().get(), Numbers::exact, shape, map.data(), dst.data(),
+                   winners.data());
   const auto values = dst.read();
   const auto places = winners.read();
   const float expected[] = {4, 9, 5, 9};
@@ -169,8 +171,9 @@ TEST(AveragePoolKernels, AreTheReference) {
         const auto out = DeviceArray<float>::poisoned(images * shape.dst.size());
         const auto gradient = add ? DeviceArray<float>(with_padding(before, c.channels))
                                   : DeviceArray<float>::poisoned(images * shape.src.size());
-        average_pool_forward(test_stream().get(), shape, map.data(), out.data());
-        average_pool_backward(test_stream().get(), shape, diff.data(), gradient.data(), add);
+        average_pool_forward(test_stream().get(), Numbers::exact, shape, map.data(), out.data());
+        average_pool_backward(test_stream().get(), Numbers::exact, shape, diff.data(),
+                              gradient.data(), add);
         return std::tuple(out.read(), gradient.read());
       });
       const auto [expected_dst, expected_diff] = reference_pool<double, model::AveragePool>(
@@ -216,9 +219,10 @@ TEST(GlobalAveragePoolKernels, AreMeans) {
         const auto out = DeviceArray<float>::poisoned(stored);
         const auto gradient = add ? DeviceArray<float>(with_padding(before, c.channels))
                                   : DeviceArray<float>::poisoned(stored * positions);
-        global_average_pool_forward(test_stream().get(), c.images, shape, map.data(), out.data());
-        global_average_pool_backward(test_stream().get(), c.images, shape, diff.data(),
-                                     gradient.data(), add);
+        global_average_pool_forward(test_stream().get(), Numbers::exact, c.images, shape,
+                                    map.data(), out.data());
+        global_average_pool_backward(test_stream().get(), Numbers::exact, c.images, shape,
+                                     diff.data(), gradient.data(), add);
         return std::tuple(out.read(), gradient.read());
       });
       expect_near(without_padding(dst, c.channels), means(c, src));
@@ -238,12 +242,12 @@ TEST(GlobalAveragePoolKernels, AreMeans) {
 TEST(PoolKernels, LaunchNothingForNoImages) {
   const Stream stream = test_stream().get();
   const WindowShape shape{0, {4, 4, 8}, {2, 2, 8}, 2, 2, 0, 0};
-  max_pool_forward(stream, shape, nullptr, nullptr, nullptr);
-  max_pool_backward(stream, shape, nullptr, nullptr, nullptr, false);
-  average_pool_forward(stream, shape, nullptr, nullptr);
-  average_pool_backward(stream, shape, nullptr, nullptr, true);
-  global_average_pool_forward(stream, 0, shape.src, nullptr, nullptr);
-  global_average_pool_backward(stream, 0, shape.src, nullptr, nullptr, false);
+  max_pool_forward(stream, Numbers::exact, shape, nullptr, nullptr, nullptr);
+  max_pool_backward(stream, Numbers::exact, shape, nullptr, nullptr, nullptr, false);
+  average_pool_forward(stream, Numbers::exact, shape, nullptr, nullptr);
+  average_pool_backward(stream, Numbers::exact, shape, nullptr, nullptr, true);
+  global_average_pool_forward(stream, Numbers::exact, 0, shape.src, nullptr, nullptr);
+  global_average_pool_backward(stream, Numbers::exact, 0, shape.src, nullptr, nullptr, false);
   test_stream().synchronize();
 }
 

@@ -49,4 +49,12 @@ inline unsigned to_tf32(float f) {
 }
 inline float tf32_value(unsigned r) { return std::bit_cast<float>(r & 0xffffe000u); }
 
+/// Half of the last place that stays, or a little less where that place is even, is carried there.
+inline unsigned to_bf16(float f) {
+  const unsigned bits = std::bit_cast<unsigned>(f);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
+  return (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+}
+inline unsigned bf16_pair(float low, float high) { return to_bf16(low) | to_bf16(high) << 16; }
+
 }  // namespace cputrain::cuda

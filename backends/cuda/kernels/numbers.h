@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/host_device.h"
+
+/// How maps are stored: activations, their gradients, and the copies of weights that products read.
+/// Kernels compute with floats and are templates over one of the types below; a number is rounded
+/// when it is stored, so that matrix products take what lies there as it is.
+namespace cputrain::cuda {
+
+enum class Numbers {
+  exact,  ///< floats
+  tf32,   ///< floats that are TF32 numbers: 8 bits of exponent, 10 of mantissa
+  bf16    ///< 16 bits: 8 of exponent, 7 of mantissa
+};
+
+/// The upper half of a float.
+struct Bf16 {
+  std::uint16_t bits;
+  bool operator==(const Bf16&) const = default;
+};
+
+struct ExactNumbers {
+  using Stored = float;
+  static constexpr Numbers kNumbers = Numbers::exact;
+};
+struct Tf32Numbers {
+  using Stored = float;
+  static constexpr Numbers kNumbers = Numbers::tf32;
+};
+struct Bf16Numbers {
+  using Stored = Bf16;
+  static constexpr Numbers kNumbers = Numbers::bf16;
+};
+
+/// Calls f with one of the three types.
+template <class F>
+auto with_numbers(Numbers numbers, const F& f) {
+  switch (numbers) {
+    case Numbers::exact:
+      return f(ExactNumbers{});
+    case Numbers::tf32:
+      return f(Tf32Numbers{});
+    case Numbers::bf16:
+      break;
+  }
+  return f(Bf16Numbers{});
+}
+
+/// Bytes of a stored number.
+constexpr std::size_t stored_bytes(Numbers numbers) {
+  return numbers == Numbers::bf16 ? sizeof(Bf16) : sizeof(float);
+}
+
+}  // namespace cputrain::cuda
