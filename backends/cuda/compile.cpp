@@ -104,9 +104,13 @@ class OpMaker {
 
   void pool() {
     check_not_flattened();
+    const model::Graph::Node& own = node();
     const Source src = read_input();
-    const Activation dst = new_activation(node().dst, src.wants_diff);
-    list_.ops.push_back(std::make_unique<PoolOp>(planning_, next_op(), node(), src, dst));
+    const bool relu = std::holds_alternative<model::MaxPool>(own.layer) &&
+                      walk_.only_next_is<model::Relu>() != nullptr;
+    if (relu) walk_.advance();
+    const Activation dst = new_activation(own.dst, src.wants_diff);
+    list_.ops.push_back(std::make_unique<PoolOp>(planning_, next_op(), own, relu, src, dst));
   }
 
   template <class O>

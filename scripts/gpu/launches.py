@@ -6,6 +6,7 @@ from plan import Extent, Plan, pieces, plan
 
 FLOAT = 4
 QUAD = 4        # floats that a thread moves at a time
+NUMBERS = "ExactNumbers"  # how maps are stored (kernels/numbers.h)
 THREADS = 256   # of a block of a kernel that is no matrix product
 NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
 LINES_OF_COLUMNS = 32
@@ -70,6 +71,17 @@ def pool_before_relu(layers):
     return layers
 
 
+def fold_relu_of_pool(layers):
+    """A max pool makes the ReLU that follows it (backends/cuda/compile.cpp)."""
+    return [layer for before, layer in zip([{"type": ""}, *layers], layers)
+            if (before["type"], layer["type"]) != ("max_pool", "relu")]
+
+
+def template(kernel, *arguments):
+    """As scripts/kernel_instructions calls an instance for maps."""
+    return f"{kernel}_kernel<{','.join([NUMBERS, *map(str, arguments)])}>"
+
+
 def in_line(name, kernel, threads, bytes_moved):
     blocks = pieces(threads, THREADS)
     return Launch(name, kernel, blocks, bytes_moved, warps=blocks * THREADS // 32)
@@ -101,7 +113,7 @@ class Network:
         self.operations = []
         self.learns = False  # something that learns lies before the newest map
         self.map = None
-        for layer in pool_before_relu(layers):
+        for layer in fold_relu_of_pool(pool_before_relu(layers)):
             if layer["type"] not in LAYERS:
                 raise ValueError(f"layer {layer['name']}: {layer['type']} is not among the layers of --backend cuda")
             getattr(self, layer["type"])(layer)
@@ -145,7 +157,7 @@ class Network:
         threads = self.images * self.map.positions * self.map.channels // QUAD
         moved = self.images * (height * width * colours + self.map.count * FLOAT)
         self.add(layer, forward=[Launch("write_facts", "write_facts_kernel", 1, FACTS, warps=1),
-                                 in_line("load_images", "load_images_kernel", threads, moved)])
+                                 in_line("load_images", template("load_images"), threads, moved)])
 
     def convolution(self, layer):
         self.product(layer, self.map, stored(layer["output"]), layer["kernel"], layer["stride"])
@@ -201,9 +213,9 @@ class Network:
         moved = self.images * (src.count * FLOAT + dst.count * (FLOAT + winner_bytes))
         size = layer["size"] if layer["size"] in (2, 3) else 0
         self.add(layer,
-                 forward=[by_quads(f"{kind}_forward", f"{kind}_forward_kernel<{size}>", self.images * dst.positions,
+                 forward=[by_quads(f"{kind}_forward", template(f"{kind}_forward", size), self.images * dst.positions,
                                    dst.channels, moved)],
-                 data=self.back(by_quads(f"{kind}_backward", f"{kind}_backward_kernel", self.images * src.positions,
+                 data=self.back(by_quads(f"{kind}_backward", template(f"{kind}_backward"), self.images * src.positions,
                                          src.channels, moved)))
         self.map = dst
 
@@ -217,22 +229,23 @@ class Network:
         src, dst, name = self.map, stored(layer["output"]), "global_average_pool"
         moved = self.images * (src.count + dst.count) * FLOAT
         blocks = self.images * pieces(src.channels // QUAD, 8)
-        forward = Launch(f"{name}_forward", f"{name}_forward_kernel", blocks, moved, warps=blocks * THREADS // 32)
-        backward = by_quads(f"{name}_backward", f"{name}_backward_kernel", self.images * src.positions, src.channels,
+        forward = Launch(f"{name}_forward", template(f"{name}_forward"), blocks, moved,
+                         warps=blocks * THREADS // 32)
+        backward = by_quads(f"{name}_backward", template(f"{name}_backward"), self.images * src.positions, src.channels,
                             moved)
         self.add(layer, forward=[forward], data=self.back(backward))
         self.map = dst
 
     def relu(self, layer):
         count = self.images * self.map.count
-        self.add(layer, forward=[in_line("relu_forward", "relu_forward_kernel", count // QUAD, 2 * count * FLOAT)],
-                 data=self.back(in_line("relu_backward", "relu_backward_kernel", count // QUAD, 3 * count * FLOAT)))
+        self.add(layer, forward=[in_line("relu_forward", template("relu_forward"), count // QUAD, 2 * count * FLOAT)],
+                 data=self.back(in_line("relu_backward", template("relu_backward"), count // QUAD, 3 * count * FLOAT)))
 
     def dropout(self, layer):
         if layer["rate"] == 0:
             return
         count = self.images * self.map.count
-        launch = by_quads("dropout", "dropout_kernel", self.images * self.map.positions, self.map.channels,
+        launch = by_quads("dropout", template("dropout"), self.images * self.map.positions, self.map.channels,
                           2 * count * FLOAT)
         self.add(layer, forward=[launch], data=self.back(launch))
 
@@ -247,7 +260,7 @@ class Network:
 
     def loss(self, layer, name, blocks):
         moved = self.images * self.map.channels * (3 * FLOAT + 8)  # logits, probabilities, their gradient, slopes
-        self.add(layer, forward=[Launch(name, f"{name}_kernel", blocks, moved, warps=4 * blocks),
+        self.add(layer, forward=[Launch(name, f"{name}_kernel<float>", blocks, moved, warps=4 * blocks),
                                  Launch("add_losses", "add_losses_kernel", 1, self.images * 16, warps=4)],
-                 data=self.back(by_quads("cross_entropy_backward", "cross_entropy_backward_kernel", self.images,
+                 data=self.back(by_quads("cross_entropy_backward", template("cross_entropy_backward"), self.images,
                                          self.map.channels, moved)))

@@ -111,7 +111,7 @@ template <class N, int kSize>
 __global__ void __launch_bounds__(kPackThreads)
     max_pool_forward_kernel(WindowShape shape, const typename N::Stored* __restrict__ src,
                             typename N::Stored* __restrict__ dst,
-                            std::uint8_t* __restrict__ winners) {
+                            std::uint8_t* __restrict__ winners, bool relu) {
   constexpr int kCount = Pack<N>::kCount;
   const auto place = PackPlace::of_thread<N>();
   if (!place.inside(shape.windows(), shape.dst.channels)) return;
@@ -127,8 +127,10 @@ __global__ void __launch_bounds__(kPackThreads)
   Winners<kCount> won;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
-    values.of[i] = largest[i].value;
-    won.of[i] = static_cast<std::uint8_t>(largest[i].place);
+    const float value = largest[i].value;
+    const bool cut = relu && !(value > 0);
+    values.of[i] = relu && value < 0 ? 0 : value;
+    won.of[i] = cut ? kNoWinner : static_cast<std::uint8_t>(largest[i].place);
   }
   const std::size_t offset = place.offset(shape.dst.channels);
   values.store(dst + offset);
@@ -268,13 +270,13 @@ void with_size(int size, const F& f) {
 }  // namespace
 
 void max_pool_forward(Stream stream, Numbers numbers, const WindowShape& shape, const void* src,
-                      void* dst, std::uint8_t* winners) {
+                      void* dst, std::uint8_t* winners, bool relu) {
   if (shape.windows() == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
     with_size(shape.size, [&](auto size) {
       const auto l = PackLaunch::over<N>(shape.windows(), shape.dst.channels);
       launch(stream, "max_pool_forward", max_pool_forward_kernel<N, size>, l.grid, l.block, 0,
-             shape, src, dst, winners);
+             shape, src, dst, winners, relu);
     });
   });
 }

@@ -25,9 +25,11 @@ void check_size(const model::Graph::Node& node, const model::MaxPool& pool) {
 
 }  // namespace
 
-PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node, const Source& src,
-               const Activation& dst)
-    : UnaryOp(planning, op, src, dst, planning, node.name, "gathered") {
+PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node, bool relu,
+               const Source& src, const Activation& dst)
+    : UnaryOp(planning, op, src, dst, planning, node.name,
+              relu ? "gathered, with ReLU" : "gathered"),
+      relu_(relu) {
   if (const auto* pool = std::get_if<model::MaxPool>(&node.layer)) {
     check_size(node, *pool);
     kind_ = Kind::max;
@@ -50,7 +52,8 @@ void PoolOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
     switch (kind_) {
       case Kind::max:
-        return max_pool_forward(stream(), numbers(), shape, src_data_, dst_data_, winners_data_);
+        return max_pool_forward(stream(), numbers(), shape, src_data_, dst_data_, winners_data_,
+                                relu_);
       case Kind::average:
         return average_pool_forward(stream(), numbers(), shape, src_data_, dst_data_);
       case Kind::global:

@@ -9,7 +9,9 @@ namespace cputrain::cuda {
 class PoolOp final : public compute::UnaryOp<DeviceOp, void> {
  public:
   /// Error(usage) where a max pool's window is larger than kLargestMaxPool.
-  PoolOp(const Planning&, int op, const model::Graph::Node&, const Source&, const Activation& dst);
+  /// `relu`: of a max pool, whose ReLU it is as well.
+  PoolOp(const Planning&, int op, const model::Graph::Node&, bool relu, const Source&,
+         const Activation& dst);
 
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
@@ -19,6 +21,7 @@ class PoolOp final : public compute::UnaryOp<DeviceOp, void> {
   enum class Kind { max, average, global };
 
   Kind kind_ = Kind::global;
+  bool relu_;
   WindowShape window_;  ///< but for the images
   compute::MemoryPlan::Block winners_{};
   std::uint8_t* winners_data_ = nullptr;

@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "backends/cuda/kernels/elementwise.h"
 #include "backends/reference/layers.h"
 #include "tests/backends/cuda/device_arrays.h"
 
@@ -123,6 +124,39 @@ TEST(MaxPoolKernels, AreTheReferenceWithTies) {
 TEST(MaxPoolKernels, AreTheReferenceOfWhatIsNoNumber) {
   for (const PoolCase& c : pool_cases()) {
     if (c.channels < 20) expect_max_pool(c, strange_numbers(c.src_numbers(), 4));
+  }
+}
+
+/// Output and gradient of a max pool and a ReLU behind it: as one kernel each way, or as two.
+auto pool_and_relu(const PoolCase& c, const std::vector<float>& src, bool as_one) {
+  const Stream stream = test_stream().get();
+  const DeviceArray<float> map(with_padding(src, c.channels));
+  const DeviceArray<float> diff(with_padding(random_floats(c.dst_numbers(), 2), c.channels));
+  const std::size_t stored = static_cast<std::size_t>(c.images) * c.window().dst.size();
+  const auto out = DeviceArray<float>::poisoned(stored);
+  const auto winners = DeviceArray<std::uint8_t>::poisoned(stored);
+  const DeviceArray<float> gradient(with_padding(random_floats(c.src_numbers(), 3), c.channels));
+  max_pool_forward(stream, Numbers::exact, c.window(), map.data(), out.data(), winners.data(),
+                   as_one);
+  if (!as_one) {
+    relu_forward(stream, Numbers::exact, stored, out.data());
+    relu_backward(stream, Numbers::exact, stored, out.data(), diff.data());
+  }
+  max_pool_backward(stream, Numbers::exact, c.window(), diff.data(), winners.data(),
+                    gradient.data(), true);
+  return std::tuple(out.read(), gradient.read());
+}
+
+TEST(MaxPoolKernels, HaveTheirReluWithThem) {
+  for (const PoolCase& c : {PoolCase{2, 7, 5, 21, 2, 2, model::Padding::valid},
+                            PoolCase{2, 7, 5, 3, 3, 2, model::Padding::same}}) {
+    for (const auto& src :
+         {tied_numbers(c.src_numbers(), 1), strange_numbers(c.src_numbers(), 4)}) {
+      const auto [out, gradient] = pool_and_relu(c, src, true);
+      const auto [expected_out, expected_gradient] = pool_and_relu(c, src, false);
+      expect_same_values(out, expected_out);
+      expect_same_values(gradient, expected_gradient);
+    }
   }
 }
 
