@@ -66,9 +66,13 @@ class CpuBackend final : public compute::Backend, public compute::ReproducibleCo
         make_target(options, options.threads.value_or(threads_), kernels_), graph, options, arenas);
   }
 
-  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
-    const ThreadCount scope(threads_);
-    update_in_parallel(rule, slice);
+  std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {
+    return compute::make_update_by_slices(
+        *this, plan,
+        [this](const optim::UpdateStep& step, double decay, const optim::UpdateSlice& slice) {
+          const ThreadCount scope(threads_);
+          update_in_parallel(step, decay, slice);
+        });
   }
 
   void change_gradients(const optim::GradientOperation& operation,

@@ -10,6 +10,7 @@
 #include "backends/cuda/limits.h"
 #include "backends/cuda/memory.h"
 #include "backends/cuda/target.h"
+#include "backends/cuda/update.h"
 #include "compute/executor/executor.h"
 #include "core/error.h"
 #include "optim/update_math.h"
@@ -52,10 +53,9 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
         graph, options, arenas);
   }
 
-  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
+  std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {
     use_device(device_);
-    cuda::update(stream_.get(), rule, slice);
-    stream_.finish_call();
+    return std::make_unique<DeviceUpdate>(device_, stream_, memory_, plan);
   }
 
   void change_gradients(const optim::GradientOperation& operation,

@@ -7,6 +7,7 @@
 #include "backends/cuda/compile.h"
 #include "backends/cuda/image_feed.h"
 #include "backends/cuda/kernels/pass_facts.h"
+#include "backends/cuda/update.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -18,6 +19,7 @@ struct PassKind {
   compute::Phase phase;
   bool probabilities;
   compute::Accumulate accumulate;
+  std::uint64_t update;  ///< DeviceUpdate::number(), or 0
 
   auto operator<=>(const PassKind&) const = default;
 };
@@ -67,13 +69,19 @@ class DeviceTarget final : public compute::Target {
 
   void run(const compute::Execution& execution, compute::Directions directions,
            const std::function<void()>& ops) override {
+    const DeviceUpdate* const update = update_of(execution);
+    const auto work = [&] {
+      ops();
+      if (update) update->enqueue(&facts()->update);
+    };
     write_facts(stream(), facts_of(execution), facts());
-    if (!captures_) return ops();
-    KnownPass& known = passes_[{directions, execution.size, execution.pass.phase,
-                                execution.pass.probabilities, execution.accumulate}];
+    if (!captures_) return work();
+    KnownPass& known =
+        passes_[{directions, execution.size, execution.pass.phase, execution.pass.probabilities,
+                 execution.accumulate, update ? update->number() : 0}];
     // The first time, kernels are brought to the device, which a capture may not do.
-    if (!std::exchange(known.has_run, true)) return ops();
-    if (!known.graph) known.graph.emplace(stream(), ops);
+    if (!std::exchange(known.has_run, true)) return work();
+    if (!known.graph) known.graph.emplace(stream(), work);
     known.graph->launch(stream());
   }
 
@@ -97,14 +105,19 @@ class DeviceTarget final : public compute::Target {
   Stream stream() const { return device_.stream.get(); }
 
   PassFacts* facts() const { return static_cast<PassFacts*>(facts_.data()); }
+  static const DeviceUpdate* update_of(const compute::Execution& execution) {
+    return execution.update ? static_cast<const DeviceUpdate*>(execution.update->update) : nullptr;
+  }
   PassFacts facts_of(const compute::Execution& execution) const {
+    const DeviceUpdate* const update = update_of(execution);
     return {.bytes = batch_->bytes,
             .moves = batch_->moves,
             .labels = batch_->labels,
             .samples = batch_->samples,
             .seed = execution.pass.seed,
             .step = execution.pass.step,
-            .loss_scale = execution.loss_scale};
+            .loss_scale = execution.loss_scale,
+            .update = update ? update->facts_of(execution.update->step) : UpdateFacts{}};
   }
 
   /// What nobody has sent ahead.

@@ -275,9 +275,8 @@ void ReferenceProgram<T>::backward_node(int index, T loss_scale) {
 }
 
 template <class T>
-void ReferenceProgram<T>::backward(double loss_scale, compute::Accumulate accumulate,
-                                   const compute::ReadySink& ready) {
-  if (accumulate == compute::Accumulate::overwrite) {
+void ReferenceProgram<T>::backward(const compute::Backward& call) {
+  if (call.accumulate == compute::Accumulate::overwrite) {
     for (const Range& own : own_gradients_) {
       std::ranges::fill(arenas_.gradients.slice(own.begin, own.end).template as<T>(), T{0});
     }
@@ -286,11 +285,13 @@ void ReferenceProgram<T>::backward(double loss_scale, compute::Accumulate accumu
   for (int i = static_cast<int>(values_.size()) - 1; i > 0; --i) {
     if (!values_[i].wants_diff) continue;
     const system::Stopwatch watch;
-    backward_node(i, static_cast<T>(loss_scale));
+    backward_node(i, static_cast<T>(call.loss_scale));
     times_[i].backward_weights += watch.seconds();  // both directions run in one loop
-    if (values_[i].learns) ready(layout().parameters[values_[i].parameter].range.end, nullptr);
+    if (!values_[i].learns) continue;
+    call.ready(layout().parameters[values_[i].parameter].range.end, nullptr);
   }
-  ready(layout().gradient_size, nullptr);
+  call.apply_update();
+  call.ready(layout().gradient_size, nullptr);
 }
 
 template <class T>

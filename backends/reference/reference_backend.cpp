@@ -77,16 +77,17 @@ class ReferenceBackend final : public compute::Backend {
     return std::make_unique<reference::ReferenceProgram<T>>(graph, options, arenas, factors_);
   }
 
-  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
-    optim::update_elements(rule, pointers<T>(slice), slice.learning_rate, slice.weight_decay,
-                           slice.step);
+  std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {
+    return compute::make_update_by_slices(
+        *this, plan, [](const optim::UpdateStep& s, double decay, const optim::UpdateSlice& slice) {
+          optim::update_elements(s.rule, pointers<T>(slice), s.learning_rate, decay, s.step);
+        });
   }
 
   void change_gradients(const optim::GradientOperation& operation,
                         const optim::UpdateSlice& slice) override {
-    std::visit(
-        [&](const auto& op) { optim::gradient_math(op, gradient_pointers<T>(slice), slice.step); },
-        operation);
+    std::visit([&](const auto& op) { optim::gradient_math(op, gradient_pointers<T>(slice)); },
+               operation);
   }
 
   void sum(std::span<const Array> src, const Array& dst) override { comm::sum_plainly(src, dst); }

@@ -43,11 +43,14 @@ std::unique_ptr<compute::Program> SimBackend::compile(const model::Graph& graph,
   return std::make_unique<SimProgram>(graph, options, arenas, costs, parts_->core);
 }
 
-void SimBackend::update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) {
-  // The gradient is read, weights and state are read and written.
-  const double passes = 3 + 2 * optim::state_arrays(rule);
-  parts_->core.work(parts_->plain.update_seconds(static_cast<double>(slice.weights.size)),
-                    passes * bytes_of(slice.weights));
+std::unique_ptr<compute::Update> SimBackend::make_update(const optim::UpdatePlan& plan) {
+  return compute::make_update_by_slices(
+      *this, plan, [this](const optim::UpdateStep& step, double, const optim::UpdateSlice& slice) {
+        // The gradient is read, weights and state are read and written.
+        const double passes = 3 + 2 * optim::state_arrays(step.rule);
+        parts_->core.work(parts_->plain.update_seconds(static_cast<double>(slice.weights.size)),
+                          passes * bytes_of(slice.weights));
+      });
 }
 
 void SimBackend::change_gradients(const optim::GradientOperation&,

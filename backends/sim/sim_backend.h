@@ -18,7 +18,7 @@ class SimBackend final : public compute::Backend {
   const compute::BackendFacts& facts() const override { return facts_; }
   std::unique_ptr<compute::Program> compile(const model::Graph&, const compute::CompileOptions&,
                                             const compute::ArenaSource&) override;
-  void update(const optim::UpdateRule&, const optim::UpdateSlice&) override;
+  std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan&) override;
   void change_gradients(const optim::GradientOperation&, const optim::UpdateSlice&) override;
   void sum(std::span<const Array> src, const Array& dst) override;
   compute::Pending<std::vector<double>> block_norms(

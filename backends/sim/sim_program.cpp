@@ -95,7 +95,7 @@ void SimProgram::forward(const compute::MicroBatch& batch, const compute::Pass&)
   tally_ += {.loss = images_ * 1.0, .correct = images_ * kGuess, .images = images_ * 1.0};
 }
 
-void SimProgram::backward(double, compute::Accumulate, const compute::ReadySink& ready) {
+void SimProgram::backward(const compute::Backward& call) {
   SimulatedWork work;
   for (std::size_t layer = costs_.size(); layer-- > 0;) {
     if (SimulatedDense* dense = dense_at(layer)) {
@@ -109,7 +109,8 @@ void SimProgram::backward(double, compute::Accumulate, const compute::ReadySink&
     }
   }
   finish(work);
-  ready(layout().gradient_size, nullptr);
+  call.apply_update();
+  call.ready(layout().gradient_size, nullptr);
 }
 
 std::vector<std::string> SimProgram::sharded() const {

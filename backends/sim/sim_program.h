@@ -21,7 +21,7 @@ class SimProgram final : public compute::Program {
   const compute::StoredParameters& parameters() const override { return parameters_; }
   void forward(const compute::MicroBatch&, const compute::Pass&) override;
   compute::Pending<compute::Tally> tally() override { return std::exchange(tally_, {}); }
-  void backward(double loss_scale, compute::Accumulate, const compute::ReadySink&) override;
+  void backward(const compute::Backward&) override;
   void publish_statistics() override {}
   std::span<const float> probabilities() override { return probabilities_; }
   std::vector<compute::LayerTime> layer_times() const override { return {}; }

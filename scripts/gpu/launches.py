@@ -10,7 +10,7 @@ NUMBERS = "ExactNumbers"  # how maps are stored (kernels/numbers.h)
 THREADS = 256   # of a block of a kernel that is no matrix product
 NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
 LINES_OF_COLUMNS = 32
-FACTS = 56      # bytes of kernels/pass_facts.h
+FACTS = 80      # bytes of kernels/pass_facts.h
 READS = 8       # of a thread that sums slices or rows, on their way at a time (kernels/gemm_slices.cu)
 LAYERS = ("input", "convolution", "dense", "max_pool", "average_pool", "global_average_pool", "relu", "dropout",
           "flatten", "sigmoid", "softmax")
@@ -125,7 +125,7 @@ class Network:
         return list(launches) if self.learns else []
 
     def ranges(self):
-        """[(numbers, penalised)] of parameters that are updated together, in the order of backward."""
+        """[(numbers, penalised)] of parameters that an update treats alike, in the order of backward."""
         found, pending = [], 0
         for operation in reversed(self.operations):
             pending += operation.bias
@@ -137,16 +137,18 @@ class Network:
         return [(count, penalised) for count, penalised in [*found, (pending, False)] if count]
 
     def update(self, state_arrays):
-        """Weights and states are read and written, gradients read. The kernels depend on the rule."""
+        """Norms of what is penalised. Then weights and states are read and written, and gradients read, in one launch
+        for all ranges, whose blocks look up theirs. Its kernel depends on the rule."""
         launches = []
         for count, penalised in self.ranges():
-            quads = pieces(count, QUAD)
             if penalised:
                 blocks = pieces(count, NUMBERS_OF_NORM)
-                launches += [Launch("block_norms", "block_norms_kernel", blocks, count * FLOAT,
-                                    warps=blocks * THREADS // 32),
-                             in_line("change_gradients", "", quads, 3 * count * FLOAT)]
-            launches.append(in_line("update", "", quads, count * FLOAT * (3 + 2 * state_arrays)))
+                launches.append(Launch("block_norms", "block_norms_kernel", blocks, count * FLOAT,
+                                       warps=blocks * THREADS // 32))
+        counts = [count for count, _ in self.ranges()]
+        blocks = sum(pieces(count, THREADS * QUAD) for count in counts)
+        launches.append(Launch("update", "", blocks, sum(counts) * FLOAT * (3 + 2 * state_arrays),
+                               warps=blocks * THREADS // 32, round_trips=3))
         return launches
 
     # Each layer. self.map is what it reads.
@@ -156,7 +158,7 @@ class Network:
         height, width, colours = layer["output"]
         threads = self.images * self.map.positions * self.map.channels // QUAD
         moved = self.images * (height * width * colours + self.map.count * FLOAT)
-        self.add(layer, forward=[Launch("write_facts", "write_facts_kernel", 1, FACTS, warps=1),
+        self.add(layer, forward=[Launch("write_facts", "write_facts_kernel<PassFacts>", 1, FACTS, warps=1),
                                  in_line("load_images", template("load_images"), threads, moved)])
 
     def convolution(self, layer):

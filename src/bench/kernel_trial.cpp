@@ -28,9 +28,8 @@ void KernelTrial::round(data::BatchSource& batches) {
   const double loss_scale = 1.0 / rounds_.images();
   for (int k = 0; k < rounds_.passes; ++k) {
     program_->forward(batches.next(), {compute::Phase::train, seed_, 0});
-    program_->backward(loss_scale,
-                       k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add,
-                       [](std::size_t, compute::Event*) {});
+    program_->backward(
+        {loss_scale, k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add});
   }
   data::require_whole(batches);
 }

@@ -12,6 +12,7 @@
 #include "compute/image_feed.h"
 #include "compute/memory.h"
 #include "compute/program.h"
+#include "compute/update.h"
 #include "optim/update_rule.h"
 
 namespace cputrain::comm {
@@ -110,10 +111,10 @@ class Backend {
   virtual std::unique_ptr<Program> compile(const model::Graph&, const CompileOptions&,
                                            const ArenaSource&) = 0;
 
-  /// Applies the rule to equally long slices of weights, gradients and state.
-  virtual void update(const optim::UpdateRule&, const optim::UpdateSlice&) = 0;
+  /// The arrays must stay where they are; the backend outlives it.
+  virtual std::unique_ptr<Update> make_update(const optim::UpdatePlan&) = 0;
 
-  /// Changes the slice's gradients (and state) in place, before the rule is applied.
+  /// Changes the slice's gradients (and state) in place, before they are updated with.
   virtual void change_gradients(const optim::GradientOperation&, const optim::UpdateSlice&) = 0;
 
   /// dst = src[0] + src[1] + ..., in that order, of equally long arrays; dst may be one of them.

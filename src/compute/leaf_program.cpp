@@ -52,13 +52,11 @@ class LeafProgram final : public Program {
   }
   Pending<Tally> tally() override { return std::exchange(sum_, {}); }
 
-  void backward(double loss_scale, [[maybe_unused]] Accumulate accumulate,
-                const ReadySink& ready) override {
-    assert(accumulate == Accumulate::overwrite);
-    threads_->on_threads(leaves_.lanes, [&](int lane) {
-      program(lane).backward(loss_scale, Accumulate::overwrite, [](std::size_t, Event*) {});
-    });
-    ready(layout().gradient_size, nullptr);
+  void backward(const Backward& call) override {
+    assert(call.accumulate == Accumulate::overwrite && !call.update);
+    threads_->on_threads(leaves_.lanes,
+                         [&](int lane) { program(lane).backward({call.loss_scale}); });
+    call.ready(layout().gradient_size, nullptr);
   }
 
   void publish_statistics() override { lanes_[0]->publish_statistics(); }

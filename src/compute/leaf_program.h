@@ -21,8 +21,8 @@ struct Leaves {
 /// every number is formed by the same operations wherever it is computed. Losses of leaves are
 /// rounded so that their sums are exact, in any order. Micro-batches have at most
 /// `images * lanes` images. Gradients are overwritten, each lane's in its own arena,
-/// those of large dense layers as factors; the exchange adds them up. The backend is borrowed. The
-/// weights and what lies behind them are lane 0's.
+/// those of large dense layers as factors; the exchange adds them up, and so no update is part of a
+/// pass. The backend is borrowed. The weights and what lies behind them are lane 0's.
 std::unique_ptr<Program> make_leaf_program(Backend&, const model::Graph&, const CompileOptions&,
                                            const Leaves&, const LaneArenas&);
 

@@ -12,6 +12,7 @@
 #include "compute/stored_parameters.h"
 #include "compute/tally.h"
 #include "compute/tuner.h"
+#include "compute/update.h"
 
 namespace cputrain::compute {
 
@@ -51,6 +52,19 @@ struct Pass {
 /// anew, so who waits for one is done by then.
 using ReadySink = std::function<void(std::size_t n, Event* after)>;
 
+/// What a backward pass must know.
+struct Backward {
+  double loss_scale = 1;                          ///< what the summed loss is multiplied by
+  Accumulate accumulate = Accumulate::overwrite;  ///< of gradients
+  ReadySink ready = [](std::size_t, Event*) {};
+  /// Of these gradients, where nothing comes between: a device then has it as part of the pass.
+  const StepUpdate* update = nullptr;
+
+  void apply_update() const {
+    if (update) update->apply();
+  }
+};
+
 /// A graph compiled for one backend: layouts, fusion, algorithms and memory are decided; running it
 /// allocates nothing. The sizes it can run were named when it was compiled; 0 images always work.
 class Program {
@@ -64,10 +78,10 @@ class Program {
   /// at work; those that were staged for a training pass only after its backward() or tally().
   virtual void forward(const MicroBatch&, const Pass&) = 0;
 
-  /// Gradients of `loss_scale` times the summed loss of the last forward pass (which must have been
-  /// one of Phase::train). With no images, overwrite clears the gradients and add does nothing.
+  /// Gradients of the loss of the last forward pass (which must have been one of Phase::train), and
+  /// the update. With no images, overwrite clears the gradients and add does nothing.
   /// A device may still be at it when it returns.
-  virtual void backward(double loss_scale, Accumulate, const ReadySink& ready) = 0;
+  virtual void backward(const Backward&) = 0;
 
   /// Sums over the images of all forward passes since it was last asked. To ask waits for nothing.
   /// The last two that were asked for can be had, so that the passes of the next step may be

@@ -78,6 +78,10 @@ class GradientExchange {
                                const std::function<void(Range)>& update) = 0;
   ExchangeTimes finish(const std::function<void(Range)>& update) { return finish({}, update); }
 
+  /// Whether this rank's gradients are the sums, where they lie: then the update may come at once
+  /// behind backward, and finish() need not do it.
+  virtual bool sums_nothing() const { return false; }
+
   /// Gives the weights of rank 0 to all ranks. Collective.
   virtual void spread_weights() = 0;
 

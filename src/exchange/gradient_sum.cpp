@@ -35,6 +35,7 @@ class SumOfOne final : public Uncompressed {
  public:
   using Uncompressed::Uncompressed;
   void sum(Range, const Array&) override {}
+  bool is_nothing() const override { return true; }
   compute::Event* enqueue(Range, const Array&, compute::Event* after) override { return after; }
 };
 

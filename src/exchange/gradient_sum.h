@@ -29,6 +29,8 @@ class GradientSum {
     sum(range, gradients);
     return nullptr;
   }
+  /// Whether the numbers are their own sums, and nobody touches them.
+  virtual bool is_nothing() const { return false; }
   /// Bytes of an array whose plain sum would move as many as the sum of this range does: in a ring
   /// each rank sends 2 (P - 1) / P times that.
   virtual double volume(Range range) const = 0;

@@ -27,6 +27,8 @@ class ReplicaExchange final : public BasicExchange {
 
   compute::Arenas arenas() const override { return {weights_.array(), gradients_.array()}; }
 
+  bool sums_nothing() const override { return sum_->is_nothing(); }
+
   void spread_weights() override { broadcast_array(communicator_, memory_, weights_.array(), 0); }
   std::uint64_t weights_version() const override { return 0; }  // nobody else changes them
   GradientSum* gradient_sum() override { return sum_.get(); }

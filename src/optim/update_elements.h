@@ -197,25 +197,25 @@ inline T kept_by_decay(double rate, double weight_decay) {
   return static_cast<T>(1 - rate * weight_decay);
 }
 
-/// Calls f with the function object of this operation and step.
+/// Calls f with the function object of this operation.
 template <class T, class F>
-inline void with_change(const AddWeights& add, std::uint64_t, F f) {
+inline void with_change(const AddWeights& add, F f) {
   f(AddWeightsElement<T>{static_cast<T>(add.factor)});
 }
 
 template <class T, class F>
-inline void with_change(const ClipValues& clip, std::uint64_t, F f) {
+inline void with_change(const ClipValues& clip, F f) {
   f(ClipElement<T>{static_cast<T>(clip.limit)});
 }
 
 template <class T, class F>
-inline void with_change(const ScaleGradients& scale, std::uint64_t, F f) {
+inline void with_change(const ScaleGradients& scale, F f) {
   f(ScaleElement<T>{static_cast<T>(scale.factor)});
 }
 
 template <class T, class F>
-inline void with_change(const LambDirection& lamb, std::uint64_t step, F f) {
-  const double t = static_cast<double>(step) + 1;
+inline void with_change(const LambDirection& lamb, F f) {
+  const double t = static_cast<double>(lamb.step) + 1;
   const Moments<T> moments{static_cast<T>(1 - lamb.rule.beta1),
                            static_cast<T>(1 - lamb.rule.beta2)};
   f(LambElement<T>{moments, static_cast<T>(1 / (1 - std::pow(lamb.rule.beta1, t))),

@@ -52,9 +52,8 @@ inline void update_math(const Rule& rule, const UpdatePointers<T>& p, T rate, st
 }
 
 template <class Operation, class T>
-inline void gradient_math(const Operation& operation, const GradientPointers<T>& p,
-                          std::uint64_t step) {
-  with_change<T>(operation, step, [&p](auto element) { for_elements(element, p); });
+inline void gradient_math(const Operation& operation, const GradientPointers<T>& p) {
+  with_change<T>(operation, [&p](auto element) { for_elements(element, p); });
 }
 
 /// What lies in block i of norm_blocks(position, values.size()).

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -67,18 +69,33 @@ UpdateRule with_momentum_times(const UpdateRule&, double factor);
 
 inline constexpr int kMaxStateArrays = 3;
 
-/// One slice of the arenas, and the figures of this step.
+/// One slice of the arenas, and how it differs from others.
 struct UpdateSlice {
   Array weights, gradients;
-  std::array<Array, kMaxStateArrays> state;  ///< the first state_arrays(rule) of them are used
-  double learning_rate = 0;
-  /// Decoupled, as Keras' argument: w -= learning_rate * decay * w. Not for layer-wise rules, in
-  /// whose gradients it is already.
-  double weight_decay = 0;
-  std::uint64_t step = 0;  ///< counts from 0
+  std::array<Array, kMaxStateArrays> state{};  ///< the first state_arrays(rule) of them are used
+  double added_weights = 0;                    ///< AddWeights' factor, before all else
+  bool decays = false;
 };
 
-/// What is done to reduced gradients before the rule, in place. Slices as above.
+/// What an update does in every step.
+struct UpdatePlan {
+  UpdateRule rule;
+  std::vector<UpdateSlice> slices{};
+  double limit = std::numeric_limits<double>::infinity();  ///< ClipValues', before the rule
+  /// Of slices that decay. Decoupled, as Keras' argument: w -= learning_rate * decay * w. Not for
+  /// layer-wise rules, in whose gradients it is already.
+  double weight_decay = 0;
+};
+
+/// What differs from step to step.
+struct UpdateStep {
+  UpdateRule rule;  ///< the plan's, maybe with another momentum
+  double learning_rate = 0;
+  std::uint64_t step = 0;           ///< counts from 0
+  std::span<const double> trust{};  ///< by slice, what the rate is multiplied by; empty: 1
+};
+
+/// What is done to reduced gradients before the rule, in place. Of a slice only arrays count.
 
 /// g += factor * w: the gradient of L2, or LARS' weight decay.
 struct AddWeights {
@@ -96,6 +113,7 @@ struct ScaleGradients {
 struct LambDirection {
   Lamb rule;
   double decay;
+  std::uint64_t step = 0;  ///< counts from 0
 };
 
 using GradientOperation = std::variant<AddWeights, ClipValues, ScaleGradients, LambDirection>;

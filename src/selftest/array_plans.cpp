@@ -88,12 +88,7 @@ template <class Work>
 RunOutputs after(Backend& backend, const SliceParts& parts, int states, const Work& work) {
   const PlacedArray weights(backend, parts.weights), gradients(backend, parts.gradients);
   std::vector<std::unique_ptr<PlacedArray>> state;
-  optim::UpdateSlice slice{.weights = weights.array(),
-                           .gradients = gradients.array(),
-                           .state = {},
-                           .learning_rate = 0.013,
-                           .weight_decay = 0,
-                           .step = 4};
+  optim::UpdateSlice slice{.weights = weights.array(), .gradients = gradients.array()};
   for (std::size_t i = 0; i < static_cast<std::size_t>(states); ++i) {
     state.push_back(std::make_unique<PlacedArray>(backend, parts.state[i]));
     slice.state[i] = state.back()->array();
@@ -151,7 +146,7 @@ std::vector<Change> changes() {
   return {{"gradients with weights added", optim::AddWeights{0.2}},
           {"gradients that are clipped", optim::ClipValues{0.5}},
           {"gradients that are scaled", optim::ScaleGradients{0.37}},
-          {"gradients in LAMB's direction", optim::LambDirection{optim::Lamb{}, 0.05}, 2}};
+          {"gradients in LAMB's direction", optim::LambDirection{optim::Lamb{}, 0.05, 4}, 2}};
 }
 
 CasePlan sum_plan(std::uint64_t seed, int count, Backend& tested, Backend& reference) {
@@ -234,14 +229,17 @@ std::vector<CasePlan> array_plans(std::uint64_t seed, Backend& tested, Backend& 
   std::vector<CasePlan> plans;
   for (const Rule& rule : rules()) {
     CaseNumbers numbers(seed, rule.name);
-    plans.push_back(plan(rule.name, kLimit, tested, reference,
-                         [rule, parts = draw_slice(numbers)](Backend& backend) {
-                           return after(backend, parts, optim::state_arrays(rule.rule),
-                                        [&](optim::UpdateSlice slice) {
-                                          slice.weight_decay = rule.decay;
-                                          backend.update(rule.rule, slice);
-                                        });
-                         }));
+    plans.push_back(plan(
+        rule.name, kLimit, tested, reference,
+        [rule, parts = draw_slice(numbers)](Backend& backend) {
+          return after(
+              backend, parts, optim::state_arrays(rule.rule), [&](optim::UpdateSlice slice) {
+                slice.decays = true;
+                backend
+                    .make_update({.rule = rule.rule, .slices = {slice}, .weight_decay = rule.decay})
+                    ->apply({rule.rule, 0.013, 4});
+              });
+        }));
   }
   for (const Change& change : changes()) {
     CaseNumbers numbers(seed, change.name);

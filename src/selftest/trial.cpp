@@ -81,8 +81,8 @@ Outcome Trial::run(const Samples& samples, const std::vector<int>& pieces,
                                  probabilities.end());
     first += count;
     if (pass.phase == compute::Phase::train) {
-      program_->backward(scale, i == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add,
-                         [](std::size_t, compute::Event*) {});
+      program_->backward(
+          {scale, i == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add});
     }
   }
   outcome.tally = program_->tally().wait();

@@ -67,8 +67,7 @@ Array TimedWorker::gradients() const {
 optim::UpdateSlice TimedWorker::slice(Range own,
                                       std::vector<std::unique_ptr<system::Pages>>& state) const {
   optim::UpdateSlice slice{.weights = weights_.slice(own.begin, own.end),
-                           .gradients = gradients().slice(own.begin, own.end),
-                           .state = {}};
+                           .gradients = gradients().slice(own.begin, own.end)};
   for (int i = 0; i < optim::state_arrays(todo_.rule); ++i) {
     state.push_back(std::make_unique<system::Pages>(own.size() * sizeof(float)));
     slice.state[static_cast<std::size_t>(i)] = floats(*state.back(), own.size());
@@ -95,8 +94,7 @@ PassSeconds TimedWorker::pass(std::size_t size, std::size_t first, std::uint64_t
   system::Stopwatch watch;
   programs_[size]->forward({pixels_, labels_, samples_}, {compute::Phase::train, todo_.seed, step});
   seconds.forward = watch.lap();
-  programs_[size]->backward(scale / static_cast<double>(count), accumulate,
-                            [](std::size_t, compute::Event*) {});
+  programs_[size]->backward({scale / static_cast<double>(count), accumulate});
   seconds.backward = watch.lap();
   return seconds;
 }
@@ -107,20 +105,19 @@ PassSeconds TimedWorker::next_pass(std::size_t size, compute::Accumulate accumul
   return pass(size, first, 0, accumulate, 1);
 }
 
-void TimedWorker::train_step(optim::UpdateSlice& all, const optim::UpdateRule& rule,
-                             std::size_t first) {
+void TimedWorker::train_step(compute::Update& update, optim::UpdateStep& step, std::size_t first) {
   constexpr std::size_t kImages = 128;
   const std::size_t size = todo_.sizes.size() - 1;
   const auto at_once = static_cast<std::size_t>(todo_.sizes[size]);
   const std::size_t passes = (kImages + at_once - 1) / at_once;
-  const std::size_t before = static_cast<std::size_t>(all.step) * passes;
+  const std::size_t before = static_cast<std::size_t>(step.step) * passes;
   for (std::size_t i = 0; i < passes; ++i) {
-    pass(size, first + (before + i) * at_once, all.step,
+    pass(size, first + (before + i) * at_once, step.step,
          i == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add,
          1.0 / static_cast<double>(passes));
   }
-  backend_->update(rule, all);
-  ++all.step;
+  update.apply(step);
+  ++step.step;
 }
 
 void TimedWorker::train(int trainings) {
@@ -132,10 +129,11 @@ void TimedWorker::train(int trainings) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(trainings); ++i) {
     train::initialise_weights(todo_.graph, *programs_.back(), todo_.seed + i, weights_);
     std::vector<std::unique_ptr<system::Pages>> state;
-    optim::UpdateSlice all = slice({0, gradients().size}, state);
-    all.learning_rate = layer_wise ? optim::default_learning_rate(rule) : todo_.learning_rate;
+    const auto update = backend_->make_update({rule, {slice({0, gradients().size}, state)}});
+    optim::UpdateStep step{rule,
+                           layer_wise ? optim::default_learning_rate(rule) : todo_.learning_rate};
     const std::size_t first = i * order_.size() / static_cast<std::size_t>(trainings);
-    while (all.step < kSteps[i % kSteps.size()]) train_step(all, rule, first);
+    while (step.step < kSteps[i % kSteps.size()]) train_step(*update, step, first);
     kept_.push_back(std::make_unique<system::Pages>(weights_.bytes().size()));
     std::ranges::copy(weights_.bytes(), kept_.back()->bytes().begin());
   }
@@ -189,8 +187,8 @@ void TimedWorker::time_passes(std::size_t size, int count) {
 double TimedWorker::time_update() {
   const Range own = comm::slice_of({0, gradients().size}, number_, team_.ranks);
   std::vector<std::unique_ptr<system::Pages>> state;
-  const optim::UpdateSlice part = slice(own, state);  // at rate 0
-  return time_often([&] { backend_->update(todo_.rule, part); }) /
+  const auto update = backend_->make_update({todo_.rule, {slice(own, state)}});
+  return time_often([&] { update->apply({todo_.rule}); }) /  // at rate 0
          static_cast<double>(std::max<std::size_t>(own.size(), 1));
 }
 

@@ -68,7 +68,7 @@ class TimedWorker {
   PassSeconds pass(std::size_t size, std::size_t first, std::uint64_t step, compute::Accumulate,
                    double scale);
   /// With the next images of those from `first` on.
-  void train_step(optim::UpdateSlice& all, const optim::UpdateRule& rule, std::size_t first);
+  void train_step(compute::Update& update, optim::UpdateStep& step, std::size_t first);
   /// Of the next images.
   PassSeconds next_pass(std::size_t size, compute::Accumulate);
   Array gradients() const;

@@ -44,11 +44,7 @@ class AddedNorms {
 Optimizer::Optimizer(const OptimizerOptions& options, compute::Backend& backend,
                      const exchange::GradientExchange& exchange,
                      const compute::ParameterLayout& layout)
-    : options_(options),
-      backend_(backend),
-      exchange_(exchange),
-      dtype_(layout.dtype),
-      rule_(options.rule) {
+    : options_(options), backend_(backend), exchange_(exchange), step_{.rule = options.rule} {
   if (options.clip_norm) {
     gradient_norms_.resize(optim::norm_blocks(0, layout.gradient_size));
     measures_.push_back([this] { return measure_gradient(); });
@@ -64,13 +60,49 @@ Optimizer::Optimizer(const OptimizerOptions& options, compute::Backend& backend,
     layer_norms_.resize(2 * blocks);
     measures_.push_back([this] { return measure_layers(); });
   }
-  for (const Range range : exchange.owned()) {
-    Owned owned{range, segments_of(range, layout), {}};
-    for (int i = 0; i < optim::state_arrays(options.rule); ++i) {
-      owned.state.emplace_back(backend.memory(), range.size(), dtype_);
-    }
-    owned_.push_back(std::move(owned));
+  for (const Range range : exchange.owned()) owned_.push_back(own(range, layout));
+}
+
+Optimizer::Owned Optimizer::own(Range range, const compute::ParameterLayout& layout) {
+  Owned owned{.range = range, .segments = segments_of(range, layout)};
+  for (int i = 0; i < optim::state_arrays(options_.rule); ++i) {
+    owned.state.emplace_back(backend_.memory(), range.size(), layout.dtype);
   }
+  place(owned);
+  owned.update = backend_.make_update(plan_of(owned));
+  return owned;
+}
+
+/// Where segments lie in the arenas and in the state.
+void Optimizer::place(Owned& owned) {
+  const compute::Arenas arenas = exchange_.arenas();
+  for (Segment& segment : owned.segments) {
+    const Range r = segment.range;
+    segment.slice.weights = arenas.weights.slice(r.begin, r.end);
+    segment.slice.gradients = arenas.gradients.slice(r.begin, r.end);
+    for (std::size_t i = 0; i < owned.state.size(); ++i) {
+      segment.slice.state[i] =
+          owned.state[i].array().slice(r.begin - owned.range.begin, r.end - owned.range.begin);
+    }
+  }
+}
+
+/// Measures complete the gradients that they look at; else the update does.
+optim::UpdatePlan Optimizer::plan_of(const Owned& owned) const {
+  optim::UpdatePlan plan{.rule = options_.rule};
+  if (!optim::is_layer_wise(options_.rule)) plan.weight_decay = options_.weight_decay;
+  if (measures_.empty() && options_.clip_value) plan.limit = *options_.clip_value;
+  for (const Segment& segment : owned.segments) {
+    optim::UpdateSlice slice = segment.slice;
+    if (measures_.empty()) slice.added_weights = 2.0 * static_cast<double>(segment.l2);
+    if (std::holds_alternative<optim::Lars>(options_.rule)) slice.added_weights = decay_of(segment);
+    plan.slices.push_back(slice);
+  }
+  return plan;
+}
+
+double Optimizer::decay_of(const Segment& segment) const {
+  return segment.slice.decays ? options_.weight_decay : 0;
 }
 
 std::vector<Optimizer::Segment> Optimizer::segments_of(Range range,
@@ -82,12 +114,13 @@ std::vector<Optimizer::Segment> Optimizer::segments_of(Range range,
     const Range part{std::max(range.begin, parameter.range.begin),
                      std::min(range.end, parameter.range.end)};
     if (part.begin >= part.end) continue;
-    Segment segment{part, parameter.decays && options_.weight_decay > 0, parameter.l2, {}};
+    Segment segment{.range = part, .l2 = parameter.l2, .layer = {}};
+    segment.slice.decays = parameter.decays && options_.weight_decay > 0;
     if (optim::is_layer_wise(options_.rule) && parameter.decays) segment.layer = p;
     if (!segments.empty()) {
       Segment& before = segments.back();
       assert(before.range.end <= part.begin);
-      const bool alike = before.decays == segment.decays && before.l2 == segment.l2;
+      const bool alike = before.slice.decays == segment.slice.decays && before.l2 == segment.l2;
       if (alike && !before.layer && !segment.layer) {
         before.range.end = part.end;  // the gap between parameters is padding and stays zero
         continue;
@@ -99,42 +132,27 @@ std::vector<Optimizer::Segment> Optimizer::segments_of(Range range,
 }
 
 void Optimizer::begin_step(std::uint64_t step, double learning_rate) {
-  const bool corrects = options_.momentum_correction && learning_rate_ > 0 && learning_rate > 0;
-  rule_ = corrects ? optim::with_momentum_times(options_.rule, learning_rate / learning_rate_)
-                   : options_.rule;
-  step_ = step;
+  const double before = last_rate();
+  const bool corrects = options_.momentum_correction && before > 0 && learning_rate > 0;
+  step_ = {.rule = corrects ? optim::with_momentum_times(options_.rule, learning_rate / before)
+                            : options_.rule,
+           .learning_rate = learning_rate,
+           .step = step};
   gradient_norm_.reset();
-  learning_rate_ = learning_rate;
-}
-
-optim::UpdateSlice Optimizer::slice_of(Owned& owned, const Segment& segment) {
-  const Range r = segment.range;
-  const compute::Arenas arenas = exchange_.arenas();
-  optim::UpdateSlice slice{.weights = arenas.weights.slice(r.begin, r.end),
-                           .gradients = arenas.gradients.slice(r.begin, r.end),
-                           .state = {},
-                           .learning_rate = learning_rate_,
-                           .weight_decay = segment.decays ? options_.weight_decay : 0,
-                           .step = step_};
-  for (std::size_t i = 0; i < owned.state.size(); ++i) {
-    slice.state[i] =
-        owned.state[i].array().slice(r.begin - owned.range.begin, r.end - owned.range.begin);
-  }
-  return slice;
 }
 
 /// From the gradient of the loss to that of the loss with penalties, each element within limits.
-void Optimizer::complete_gradient(Owned& owned, const Segment& segment) {
+void Optimizer::complete_gradient(const Segment& segment) {
   if (segment.l2 > 0) {
     backend_.change_gradients(optim::AddWeights{2.0 * static_cast<double>(segment.l2)},
-                              slice_of(owned, segment));
+                              segment.slice);
   }
   if (options_.clip_value) {
-    backend_.change_gradients(optim::ClipValues{*options_.clip_value}, slice_of(owned, segment));
+    backend_.change_gradients(optim::ClipValues{*options_.clip_value}, segment.slice);
   }
 }
 
-void Optimizer::clip_by_norm(Owned& owned, const Segment& segment) {
+void Optimizer::clip_by_norm(const Segment& segment) {
   if (!options_.clip_norm) return;
   if (!gradient_norm_) {
     gradient_norm_ =
@@ -142,18 +160,17 @@ void Optimizer::clip_by_norm(Owned& owned, const Segment& segment) {
   }
   const double norm = *gradient_norm_;
   if (norm > *options_.clip_norm) {
-    backend_.change_gradients(optim::ScaleGradients{*options_.clip_norm / norm},
-                              slice_of(owned, segment));
+    backend_.change_gradients(optim::ScaleGradients{*options_.clip_norm / norm}, segment.slice);
   }
 }
 
 std::span<double> Optimizer::measure_gradient() {
   std::ranges::fill(gradient_norms_, 0.0);
   AddedNorms norms;
-  for (Owned& owned : owned_) {
+  for (const Owned& owned : owned_) {
     for (const Segment& segment : owned.segments) {
-      complete_gradient(owned, segment);
-      norms.ask(slice_of(owned, segment).gradients, segment.range.begin, 0, gradient_norms_);
+      complete_gradient(segment);
+      norms.ask(segment.slice.gradients, segment.range.begin, 0, gradient_norms_);
     }
   }
   norms.add(backend_);
@@ -163,13 +180,14 @@ std::span<double> Optimizer::measure_gradient() {
 std::span<double> Optimizer::measure_layers() {
   std::ranges::fill(layer_norms_, 0.0);
   AddedNorms norms;
-  for (Owned& owned : owned_) {
+  for (const Owned& owned : owned_) {
     for (const Segment& segment : owned.segments) {
-      if (!options_.clip_norm) complete_gradient(owned, segment);
-      clip_by_norm(owned, segment);
-      const optim::UpdateSlice slice = slice_of(owned, segment);
-      if (const auto* lamb = std::get_if<optim::Lamb>(&rule_)) {
-        backend_.change_gradients(optim::LambDirection{*lamb, slice.weight_decay}, slice);
+      if (!options_.clip_norm) complete_gradient(segment);
+      clip_by_norm(segment);
+      const optim::UpdateSlice& slice = segment.slice;
+      if (const auto* lamb = std::get_if<optim::Lamb>(&step_.rule)) {
+        backend_.change_gradients(optim::LambDirection{*lamb, decay_of(segment), step_.step},
+                                  slice);
       }
       if (!segment.layer) continue;
       const LayerBlocks& layer = layers_[*segment.layer];
@@ -199,7 +217,7 @@ double Optimizer::trust(const Segment& segment) {
   const auto [weight_blocks, gradient_blocks] = norms_of(layers_[*segment.layer]);
   const double weights = norm(weight_blocks), gradients = norm(gradient_blocks);
   if (weights == 0 || gradients == 0) return 1;
-  const auto* lars = std::get_if<optim::Lars>(&rule_);
+  const auto* lars = std::get_if<optim::Lars>(&options_.rule);
   if (!lars) return weights / gradients;
   return lars->trust * weights / (gradients + options_.weight_decay * weights);
 }
@@ -207,20 +225,20 @@ double Optimizer::trust(const Segment& segment) {
 void Optimizer::update(Range range) {
   const auto owned = std::ranges::find(owned_, range, &Owned::range);
   assert(owned != owned_.end());
-  const bool layer_wise = optim::is_layer_wise(rule_);
-  for (const Segment& segment : owned->segments) {
-    if (measures_.empty()) complete_gradient(*owned, segment);
-    if (!layer_wise) clip_by_norm(*owned, segment);
-    optim::UpdateSlice slice = slice_of(*owned, segment);
-    if (layer_wise) {
-      if (std::holds_alternative<optim::Lars>(rule_) && slice.weight_decay > 0) {
-        backend_.change_gradients(optim::AddWeights{slice.weight_decay}, slice);
-      }
-      slice.learning_rate *= trust(segment);
-      slice.weight_decay = 0;
-    }
-    backend_.update(rule_, slice);
+  optim::UpdateStep step = step_;
+  if (optim::is_layer_wise(step.rule)) {
+    owned->trust.clear();
+    for (const Segment& segment : owned->segments) owned->trust.push_back(trust(segment));
+    step.trust = owned->trust;
+  } else {
+    for (const Segment& segment : owned->segments) clip_by_norm(segment);
   }
+  owned->update->apply(step);
+}
+
+std::optional<compute::StepUpdate> Optimizer::whole_update() {
+  if (!measures_.empty() || owned_.size() != 1) return {};
+  return compute::StepUpdate{owned_[0].update.get(), step_};
 }
 
 std::vector<compute::ArenaPart> Optimizer::state(std::size_t slot) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -40,6 +41,9 @@ class Optimizer {
   std::span<const exchange::Measure> measures() const { return measures_; }
   /// Updates the weights of one owned range from its reduced gradients.
   void update(Range owned);
+  /// The update of all that this rank owns, where it needs nothing but the gradients: no measure,
+  /// one range. Valid for this step.
+  std::optional<compute::StepUpdate> whole_update();
 
   const OptimizerOptions& options() const { return options_; }
 
@@ -49,21 +53,23 @@ class Optimizer {
   /// memory.
   std::vector<compute::ArenaPart> state(std::size_t slot) const;
   /// Of the last step: momentum correction compares with it. 0 before the first.
-  double last_rate() const { return learning_rate_; }
-  void set_last_rate(double rate) { learning_rate_ = rate; }
+  double last_rate() const { return step_.learning_rate; }
+  void set_last_rate(double rate) { step_.learning_rate = rate; }
 
  private:
   /// A run of elements of one owned range that is treated alike.
   struct Segment {
     Range range;
-    bool decays;
     float l2;
     std::optional<std::size_t> layer;  ///< in layers_, for rates of its own
+    optim::UpdateSlice slice{};
   };
   struct Owned {
     Range range;
     std::vector<Segment> segments;
-    std::vector<compute::OwnedArray> state;  ///< in the backend's memory, zeros at first
+    std::vector<compute::OwnedArray> state{};  ///< in the backend's memory, zeros at first
+    std::unique_ptr<compute::Update> update{};
+    std::vector<double> trust{};  ///< of this step, by segment, where rates are layer-wise
   };
 
   /// Where the norms of a layer's blocks lie.
@@ -72,10 +78,13 @@ class Optimizer {
     Range slots;        ///< in either half of layer_norms_
   };
 
+  Owned own(Range, const compute::ParameterLayout&);
   std::vector<Segment> segments_of(Range, const compute::ParameterLayout&);
-  optim::UpdateSlice slice_of(Owned&, const Segment&);
-  void complete_gradient(Owned&, const Segment&);
-  void clip_by_norm(Owned&, const Segment&);
+  void place(Owned&);
+  optim::UpdatePlan plan_of(const Owned&) const;
+  double decay_of(const Segment&) const;
+  void complete_gradient(const Segment&);
+  void clip_by_norm(const Segment&);
   std::pair<std::span<double>, std::span<double>> norms_of(const LayerBlocks&);
   std::span<double> measure_gradient();
   std::span<double> measure_layers();
@@ -84,12 +93,9 @@ class Optimizer {
   OptimizerOptions options_;
   compute::Backend& backend_;
   const exchange::GradientExchange& exchange_;
-  DType dtype_;
   std::vector<Owned> owned_;
   std::vector<exchange::Measure> measures_;
-  optim::UpdateRule rule_;  ///< of this step
-  std::uint64_t step_ = 0;
-  double learning_rate_ = 0;
+  optim::UpdateStep step_;  ///< that was begun last
   // Norms, squared, block by block of the arena, which ranks own as a whole: their sum is then the
   // same bits at any number of ranks.
   std::vector<double> gradient_norms_;

@@ -1,6 +1,7 @@
 #include "train/step.h"
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "system/clock.h"
@@ -73,10 +74,26 @@ bool is_input_lost(const TrainingParts& parts, StepResult& result) {
   return !result.lost_input.empty();
 }
 
+/// How the weights of a step change. It is made when all is known but the last gradients.
+struct WeightsChange {
+  WeightsChange(const TrainingParts& parts, const StepToDo& todo)
+      : gate(parts, todo), lock(parts.weights_mutex, std::defer_lock) {
+    if (!gate.always_open() || !parts.exchange.sums_nothing()) return;
+    in_backward = parts.optimizer.whole_update();
+    if (in_backward) lock.lock();
+  }
+
+  UpdateGate gate;
+  std::unique_lock<std::mutex> lock;  ///< held from the first change of weights on
+  /// Where nothing comes between the gradients and the update.
+  std::optional<compute::StepUpdate> in_backward;
+};
+
 /// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the
 /// last, unless its images are lost. On a device the parts of the budget are what it takes to
 /// enqueue passes, and backward's has the one wait, for the tally.
-void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepResult& result) {
+void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepResult& result,
+                       std::optional<WeightsChange>& change) {
   system::Stopwatch watch;
   const compute::Pass pass{compute::Phase::train, todo.seed, todo.step};
   double loss_scale = 1.0 / static_cast<double>(todo.plan.images(todo.in_epoch));
@@ -107,37 +124,42 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     parts.program.forward(batch, pass);
     computed("forward", result.budget.forward);
     begin(k, FaultPhase::backward);
-    const compute::Accumulate accumulate = parts.exchange.begin(k, last);
-    parts.program.backward(loss_scale, accumulate, [&](std::size_t n, compute::Event* after) {
-      parts.timeline.ended("backward");
-      parts.exchange.ready(n, after);
-      parts.timeline.ended("exchange");
-    });
+    if (last) change.emplace(parts, todo);
+    parts.program.backward(
+        {.loss_scale = loss_scale,
+         .accumulate = parts.exchange.begin(k, last),
+         .ready =
+             [&](std::size_t n, compute::Event* after) {
+               parts.timeline.ended("backward");
+               parts.exchange.ready(n, after);
+               parts.timeline.ended("exchange");
+             },
+         .update = last && change->in_backward ? &*change->in_backward : nullptr});
     computed("backward", result.budget.backward);
   }
   result.tally.images = parts.program.tally();  // that of a step that is given up is let go of
 }
 
 /// Sums over ranks, what must be known of all of them, and new weights.
-void exchange_and_update(const TrainingParts& parts, const StepToDo& todo, StepResult& result) {
+void exchange_and_update(const TrainingParts& parts, const StepToDo& todo, StepResult& result,
+                         WeightsChange& change) {
   at(parts, todo, FaultPhase::exchange);
-  UpdateGate gate(parts, todo);
-  // Taken when the first weights change, not while waiting for other ranks, which may be gone.
-  std::unique_lock weights_change(parts.weights_mutex, std::defer_lock);
+  UpdateGate& gate = change.gate;
+  bool first = true;
   const exchange::ExchangeTimes times = parts.exchange.finish(gate.measures(), [&](Range owned) {
     if (!gate.open()) return;
-    if (!weights_change.owns_lock()) {
-      weights_change.lock();
-      at(parts, todo, FaultPhase::update);
-    }
-    parts.optimizer.update(owned);
+    // Not while waiting for other ranks, which may be gone.
+    if (!change.lock.owns_lock()) change.lock.lock();
+    if (std::exchange(first, false)) at(parts, todo, FaultPhase::update);
+    if (!change.in_backward) parts.optimizer.update(owned);
   });
-  if (!weights_change.owns_lock()) weights_change.lock();
+  if (!change.lock.owns_lock()) change.lock.lock();
   if (gate.open()) {
     parts.program.publish_statistics();
   } else {
     gate.undo();
   }
+  change.lock.unlock();
   result.skipped = !gate.open();
   result.budget.backward -= times.within_ready;
   result.budget.straggler_wait += times.straggler_wait;
@@ -171,15 +193,15 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo, const Step
   StepResult result;
   parts.timeline.begin_step(todo.step + 1);
   result.trying = parts.program.tuner().trying();  // asked before: trials may end within the step
-  compute_gradients(parts, todo, result);
-  if (!result.lost_input.empty()) return result;
-
   system::Stopwatch watch;
   result.tally.penalty =
       l2_penalty(parts.backend, parts.program.layout(), parts.exchange.arenas().weights);
   result.budget.optimizer = watch.lap();
   parts.timeline.ended("penalty");
-  exchange_and_update(parts, todo, result);
+  std::optional<WeightsChange> change;
+  compute_gradients(parts, todo, result, change);
+  if (!result.lost_input.empty()) return result;
+  exchange_and_update(parts, todo, result, *change);
   parts.timeline.ended("exchange and update");
 
   const StepWishes wanted = wishes();

@@ -68,8 +68,7 @@ class Leaf {
   std::vector<double> gradients(const compute::MicroBatch& batch,
                                 const std::vector<Range>& slices) {
     program_->forward(batch, {compute::Phase::train, 1, 0});
-    program_->backward(1.0 / batch.size(), compute::Accumulate::overwrite,
-                       [](std::size_t, compute::Event*) {});
+    program_->backward({1.0 / batch.size()});
     sum_ = zeros(program_->layout().gradient_size);
     for (const Range& slice : slices) add_slice(slice, sum());
     return compute::read_numbers(backend_.memory(), sum());

@@ -176,10 +176,11 @@ TEST(LockedBackend, ArraysAreDeadlyWhereBackwardCallsOut) {
   const std::vector<const std::uint8_t*> images{samples.images[0].data(), samples.images[1].data()};
   trial.program().forward({images, samples.labels, samples.samples}, {compute::Phase::train, 1, 0});
   int calls = 0;
-  trial.program().backward(1, compute::Accumulate::overwrite, [&](std::size_t, compute::Event*) {
+  const auto ready = [&](std::size_t, compute::Event*) {
     EXPECT_TRUE(is_deadly([&] { touch(trial.gradients()); }));
     ++calls;
-  });
+  };
+  trial.program().backward({.ready = ready});
   EXPECT_GT(calls, 0);
 }
 
@@ -198,7 +199,7 @@ TEST(LockedBackend, KnowsOnlyArraysOfItsOwn) {
   optim::UpdateSlice slice;
   slice.weights = own.array();
   slice.gradients = Array::of<float>(of_host);
-  EXPECT_THROW(backend->update(optim::Sgd{}, slice), std::logic_error);
+  EXPECT_THROW(backend->make_update({optim::Sgd{}, {slice}}), std::logic_error);
 }
 
 // The same layout gives the same number, wherever it is looked at.

@@ -159,7 +159,7 @@ TEST_P(Programs, NoImagesClearOrKeepGradients) {
     EXPECT_EQ(program.tally().wait().images, 0);
     EXPECT_TRUE(program.probabilities().empty());
     std::size_t ready = 0;
-    program.backward(1, accumulate, [&](std::size_t n, compute::Event*) { ready = n; });
+    program.backward({1, accumulate, [&](std::size_t n, compute::Event*) { ready = n; }});
     EXPECT_EQ(ready, program.layout().gradient_size);
   };
   backward(compute::Accumulate::add);
@@ -182,7 +182,7 @@ TEST_P(Programs, ReadyGradientsAreFinal) {
   std::vector<std::byte> at_that_time(gradients.bytes().size());
   std::size_t read = 0;
   std::vector<std::size_t> calls;
-  program.backward(1, compute::Accumulate::overwrite, [&](std::size_t n, compute::Event* after) {
+  const auto sink = [&](std::size_t n, compute::Event* after) {
     ASSERT_GE(n, read);
     calls.push_back(n);
     compute::wait_for(after);
@@ -191,7 +191,8 @@ TEST_P(Programs, ReadyGradientsAreFinal) {
     backend_->memory().read_now(
         part.data,
         std::span(at_that_time).subspan(static_cast<std::size_t>(offset), part.bytes().size()));
-  });
+  };
+  program.backward({.ready = sink});
   ASSERT_GE(calls.size(), 4u);  // every layer with weights tells
   EXPECT_EQ(calls.back(), program.layout().gradient_size);
   std::vector<std::byte> at_the_end(at_that_time.size());

@@ -51,6 +51,7 @@ std::vector<double> updated(compute::Backend& backend, const optim::UpdateRule& 
   }
   for (std::uint64_t step = 0; step < 4; ++step) {
     const compute::OwnedArray gradients = array_of(backend, numbers(size * (step + 1)));
+    optim::UpdatePlan plan{.rule = rule, .weight_decay = 0.1};
     for (const Range range : {Range{0, 16}, Range{16, size}}) {
       optim::UpdateSlice slice;
       slice.weights = weights.array().slice(range.begin, range.end);
@@ -58,11 +59,10 @@ std::vector<double> updated(compute::Backend& backend, const optim::UpdateRule& 
       for (std::size_t s = 0; s < state.size(); ++s) {
         slice.state[s] = state[s].array().slice(range.begin, range.end);
       }
-      slice.learning_rate = 0.01;
-      slice.weight_decay = 0.1;
-      slice.step = step;
-      backend.update(rule, slice);
+      slice.decays = true;
+      plan.slices.push_back(slice);
     }
+    backend.make_update(plan)->apply({rule, 0.01, step});
   }
   return compute::read_numbers(backend.memory(), weights.array());
 }
@@ -87,7 +87,7 @@ using Operation = std::pair<std::string, optim::GradientOperation>;
 class GradientOperations
     : public ::testing::TestWithParam<std::tuple<BackendUnderTest, Operation>> {};
 
-std::vector<double> changed(compute::Backend& backend, const optim::GradientOperation& operation,
+std::vector<double> changed(compute::Backend& backend, optim::GradientOperation operation,
                             std::size_t size) {
   const RandomStream stream(6, Purpose::noise);
   std::vector<compute::OwnedArray> arrays;  // weights, gradients, state
@@ -104,7 +104,7 @@ std::vector<double> changed(compute::Backend& backend, const optim::GradientOper
   slice.gradients = arrays[1].array();
   for (std::size_t i = 0; i < 2; ++i) slice.state[i] = arrays[2 + i].array();
   backend.change_gradients(operation, slice);
-  slice.step = 1;
+  if (auto* const lamb = std::get_if<optim::LambDirection>(&operation)) lamb->step = 1;
   backend.change_gradients(operation, slice);
   std::vector<double> all;
   for (const compute::OwnedArray& array : arrays) {

@@ -181,10 +181,11 @@ class ExecutorTest : public testing::TestWithParam<bool> {
     const std::vector<std::uint32_t> samples(images);
     log_.clear();
     executor_.forward({pixels, labels, samples}, {.phase = Phase::train});
-    executor_.backward(1, Accumulate::overwrite, [&](std::size_t n, Event* after) {
+    const auto ready = [&](std::size_t n, Event* after) {
       log_.push_back("ready " + std::to_string(n));
       if (after) log_.back() += " behind " + dynamic_cast<NotedEvent&>(*after).place();
-    });
+    };
+    executor_.backward({.ready = ready});
     EXPECT_EQ(executor_.tally().wait().loss, 3);
   }
 

@@ -62,7 +62,7 @@ class Emulated(CudaCases, CudaTest):
         launches = {name: kernel["launches"] for name, kernel in step["kernels"].items()}
         for name, times in {"load_images": 1, "relu_forward": 3, "relu_backward": 3, "max_pool_forward": 1,
                             "max_pool_backward": 1, "dropout": 2, "softmax_forward": 1, "add_losses": 1,
-                            "cross_entropy_backward": 1}.items():
+                            "cross_entropy_backward": 1, "update": 1, "write_facts": 1}.items():
             self.assertEqual(launches[name], times, f"{name} of {launches}")
         self.assertEqual(sum(launches.values()), step["launches"])
 
@@ -82,6 +82,12 @@ class Emulated(CudaCases, CudaTest):
         steps = ["--steps", "3"]
         self.losses("right", *steps, "--limit-val", "0", *CUDA)
         self.assertNotEqual(self.weights_with("stale_facts", *steps), self.hash_of("right"))
+
+    def test_a_graph_that_keeps_the_rate_of_a_step(self):
+        """A bug that is planted: the third step has the rate of the second, and its momentum's correction."""
+        steps = ["--steps", "3", "--schedule", "decay:1"]
+        self.losses("right", *steps, "--limit-val", "0", *CUDA)
+        self.assertNotEqual(self.weights_with("stale_rate", *steps), self.hash_of("right"))
 
     @needs_mpi
     def test_gradients_that_are_sent_before_they_are_there(self):

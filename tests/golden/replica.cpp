@@ -61,8 +61,8 @@ compute::Tally Replica::step(const Samples& samples, const Update* rule, int ste
         samples.piece(begin, begin + size),
         {.phase = compute::Phase::train, .seed = 1, .step = number, .probabilities = true});
     const compute::Accumulate accumulate = exchange_->begin(micro_batch++, begin + size == batch);
-    program_->backward(1.0 / batch, accumulate,
-                       [&](std::size_t n, compute::Event* after) { exchange_->ready(n, after); });
+    program_->backward({1.0 / batch, accumulate,
+                        [&](std::size_t n, compute::Event* after) { exchange_->ready(n, after); }});
     begin += size;
   }
   exchange_->finish([&](Range range) {
@@ -79,16 +79,13 @@ void Replica::update(const Update& rule, int step, Range range) {
   }
   const auto [weights, gradients] = exchange_->arenas();
   optim::UpdateSlice slice{.weights = weights.slice(range.begin, range.end),
-                           .gradients = gradients.slice(range.begin, range.end),
-                           .state = {},
-                           .learning_rate = rule.rate,
-                           .weight_decay = 0,
-                           .step = static_cast<std::uint64_t>(step)};
+                           .gradients = gradients.slice(range.begin, range.end)};
   for (int i = 0; i < optim::state_arrays(rule.rule); ++i) {
     const auto number = static_cast<std::size_t>(i);
     slice.state[number] = state_[number].array().slice(range.begin, range.end);
   }
-  backend_.update(rule.rule, slice);
+  backend_.make_update({rule.rule, {slice}})
+      ->apply({rule.rule, rule.rate, static_cast<std::uint64_t>(step)});
 }
 
 std::vector<double> Replica::weights(std::size_t parameter) const {

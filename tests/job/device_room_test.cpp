@@ -49,7 +49,9 @@ class BackendOfDevice final : public compute::Backend {
                                             const compute::ArenaSource&) override {
     return nullptr;
   }
-  void update(const optim::UpdateRule&, const optim::UpdateSlice&) override {}
+  std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan&) override {
+    return nullptr;
+  }
   void change_gradients(const optim::GradientOperation&, const optim::UpdateSlice&) override {}
   void sum(std::span<const Array>, const Array&) override {}
   compute::Pending<std::vector<double>> block_norms(std::span<const compute::ArenaPart>) override {

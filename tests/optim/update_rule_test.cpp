@@ -83,15 +83,17 @@ TEST(WeightDecay, IsDecoupled) {
 }
 
 /// The gradient of one element after each of some steps with the same gradient.
-std::vector<double> directions(const GradientOperation& operation, double weight, double gradient,
+std::vector<double> directions(GradientOperation operation, double weight, double gradient,
                                int steps) {
   std::array<double, kMaxStateArrays> state{};
   std::vector<double> list;
   for (int step = 0; step < steps; ++step) {
     double g = gradient;
     const GradientPointers<double> p{&weight, &g, {&state[0], &state[1], &state[2]}, 1};
-    std::visit([&](const auto& op) { gradient_math(op, p, static_cast<std::uint64_t>(step)); },
-               operation);
+    if (auto* const lamb = std::get_if<LambDirection>(&operation)) {
+      lamb->step = static_cast<std::uint64_t>(step);
+    }
+    std::visit([&](const auto& op) { gradient_math(op, p); }, operation);
     list.push_back(g);
   }
   return list;

@@ -27,8 +27,8 @@ class Mistaken : public compute::Backend {
                                             const compute::ArenaSource& arenas) override {
     return right_->compile(graph, options, arenas);
   }
-  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
-    right_->update(rule, slice);
+  std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {
+    return right_->make_update(plan);
   }
   void change_gradients(const optim::GradientOperation& operation,
                         const optim::UpdateSlice& slice) override {
@@ -82,11 +82,13 @@ class RefusesBatchNorm final : public Mistaken {
 };
 /// The last element of a slice.
 class ForgetsTheLast final : public Mistaken {
-  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
-    optim::UpdateSlice shorter = slice;
-    shorter.weights = slice.weights.slice(0, slice.weights.size - 1);
-    shorter.gradients = slice.gradients.slice(0, slice.gradients.size - 1);
-    Mistaken::update(rule, shorter);
+  std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {
+    optim::UpdatePlan shorter = plan;
+    for (optim::UpdateSlice& slice : shorter.slices) {
+      slice.weights = slice.weights.slice(0, slice.weights.size - 1);
+      slice.gradients = slice.gradients.slice(0, slice.gradients.size - 1);
+    }
+    return Mistaken::make_update(shorter);
   }
 };
 class WritesBehindTheEnd final : public Mistaken {
@@ -113,9 +115,9 @@ class Breaks final : public Mistaken {
     call();
     return right().compile(graph, options, arenas);
   }
-  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
+  std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {
     call();
-    right().update(rule, slice);
+    return right().make_update(plan);
   }
 
  private:

@@ -22,13 +22,14 @@ class LockedProgram final : public compute::Program {
     program_->forward(batch, pass);
   }
   compute::Pending<compute::Tally> tally() override { return program_->tally(); }
-  void backward(double loss_scale, compute::Accumulate accumulate,
-                const compute::ReadySink& ready) override {
+  void backward(const compute::Backward& call) override {
     const Unlocked unlocked(memory_);
-    program_->backward(loss_scale, accumulate, [&](std::size_t n, compute::Event* after) {
+    compute::Backward unlocked_call = call;
+    unlocked_call.ready = [&](std::size_t n, compute::Event* after) {
       const LockedMemory::Locked locked(memory_);
-      ready(n, after);
-    });
+      call.ready(n, after);
+    };
+    program_->backward(unlocked_call);
   }
   void publish_statistics() override {
     const Unlocked unlocked(memory_);
@@ -49,6 +50,20 @@ class LockedProgram final : public compute::Program {
   std::unique_ptr<compute::Program> program_;
   compute::StoredParameters parameters_;
   bool sends_probabilities_ = false;
+};
+
+class LockedUpdate final : public compute::Update {
+ public:
+  LockedUpdate(LockedMemory& memory, std::unique_ptr<compute::Update> update)
+      : memory_(memory), update_(std::move(update)) {}
+  void apply(const optim::UpdateStep& step) override {
+    const Unlocked unlocked(memory_);
+    update_->apply(step);
+  }
+
+ private:
+  LockedMemory& memory_;
+  std::unique_ptr<compute::Update> update_;
 };
 
 class LockedBackend final : public compute::Backend, public compute::ReproducibleCompute {
@@ -79,10 +94,9 @@ class LockedBackend final : public compute::Backend, public compute::Reproducibl
   void on_threads(int count, const std::function<void(int)>& work) override {
     backend_->reproducible()->on_threads(count, work);
   }
-  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
-    require_own(slice);
-    const Unlocked unlocked(memory_);
-    backend_->update(rule, slice);
+  std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {
+    for (const optim::UpdateSlice& slice : plan.slices) require_own(slice);
+    return std::make_unique<LockedUpdate>(memory_, backend_->make_update(plan));
   }
   void change_gradients(const optim::GradientOperation& operation,
                         const optim::UpdateSlice& slice) override {

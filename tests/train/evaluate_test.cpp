@@ -20,7 +20,7 @@ class AskedProgram final : public compute::Program {
     tally_.images += static_cast<double>(batch.size());
   }
   compute::Pending<compute::Tally> tally() override { return std::exchange(tally_, {}); }
-  void backward(double, compute::Accumulate, const compute::ReadySink&) override {}
+  void backward(const compute::Backward&) override {}
   void publish_statistics() override {}
   std::span<const float> probabilities() override {
     ++asked;

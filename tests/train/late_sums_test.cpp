@@ -35,10 +35,7 @@ class NotedProgram final : public compute::Program {
     step_ = step;
     program_->forward(batch, pass);
   }
-  void backward(double scale, compute::Accumulate accumulate,
-                const compute::ReadySink& ready) override {
-    program_->backward(scale, accumulate, ready);
-  }
+  void backward(const compute::Backward& call) override { program_->backward(call); }
   compute::Pending<compute::Tally> tally() override {
     const auto note = [this, step = step_, sums = program_->tally()] {
       if (step > 0) notes_.push_back(fmt::format("sums of {}", step));
@@ -69,8 +66,8 @@ class NotedBackend final : public compute::Backend {
     return std::make_unique<NotedProgram>(backend_->compile(graph, options, arenas), notes_,
                                           lines_);
   }
-  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
-    backend_->update(rule, slice);
+  std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {
+    return backend_->make_update(plan);
   }
   void change_gradients(const optim::GradientOperation& operation,
                         const optim::UpdateSlice& slice) override {

@@ -39,27 +39,23 @@ void update_range(const optim::Lamb&, const optim::UpdatePointers<float>& p, flo
 }
 
 CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const optim::AddWeights& op,
-                                                   const optim::GradientPointers<float>& p,
-                                                   std::uint64_t step) {
-  optim::gradient_math(op, p, step);
+                                                   const optim::GradientPointers<float>& p) {
+  optim::gradient_math(op, p);
 }
 
 CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const optim::ClipValues& op,
-                                                   const optim::GradientPointers<float>& p,
-                                                   std::uint64_t step) {
-  optim::gradient_math(op, p, step);
+                                                   const optim::GradientPointers<float>& p) {
+  optim::gradient_math(op, p);
 }
 
 CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const optim::ScaleGradients& op,
-                                                   const optim::GradientPointers<float>& p,
-                                                   std::uint64_t step) {
-  optim::gradient_math(op, p, step);
+                                                   const optim::GradientPointers<float>& p) {
+  optim::gradient_math(op, p);
 }
 
 CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const optim::LambDirection& op,
-                                                   const optim::GradientPointers<float>& p,
-                                                   std::uint64_t step) {
-  optim::gradient_math(op, p, step);
+                                                   const optim::GradientPointers<float>& p) {
+  optim::gradient_math(op, p);
 }
 
 CPUTRAIN_CLONES [[gnu::flatten]] double square_block(const float* values, std::size_t n) {
@@ -73,21 +69,22 @@ void decay_range(float* weights, float keep, std::size_t n) {
 
 }  // namespace
 
-void update_in_parallel(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) {
+void update_in_parallel(const optim::UpdateStep& step, double weight_decay,
+                        const optim::UpdateSlice& slice) {
   const auto weights = slice.weights.as<float>();
   const auto gradients = slice.gradients.as<float>();
-  const auto states = static_cast<std::size_t>(optim::state_arrays(rule));
-  const auto keep = optim::kept_by_decay<float>(slice.learning_rate, slice.weight_decay);
+  const auto states = static_cast<std::size_t>(optim::state_arrays(step.rule));
+  const auto keep = optim::kept_by_decay<float>(step.learning_rate, weight_decay);
   parallel_ranges(weights.size(), [&](std::size_t begin, std::size_t end) {
     optim::UpdatePointers<float> p{
         weights.data() + begin, gradients.data() + begin, {}, end - begin};
     for (std::size_t i = 0; i < states; ++i) p.state[i] = slice.state[i].as<float>().data() + begin;
-    if (slice.weight_decay > 0) decay_range(p.weights, keep, p.size);
+    if (weight_decay > 0) decay_range(p.weights, keep, p.size);
     std::visit(
         [&](const auto& r) {
-          update_range(r, p, static_cast<float>(slice.learning_rate), slice.step);
+          update_range(r, p, static_cast<float>(step.learning_rate), step.step);
         },
-        rule);
+        step.rule);
   });
 }
 
@@ -101,7 +98,7 @@ void change_gradients_in_parallel(const optim::GradientOperation& operation,
     for (std::size_t i = 0; i < slice.state.size(); ++i) {
       if (slice.state[i].data) p.state[i] = slice.state[i].as<float>().data() + begin;
     }
-    std::visit([&](const auto& op) { change_range(op, p, slice.step); }, operation);
+    std::visit([&](const auto& op) { change_range(op, p); }, operation);
   });
 }
 

@@ -6,8 +6,8 @@
 
 namespace cputrain::cpu {
 
-/// Applies the rule with the calling thread's OpenMP threads.
-void update_in_parallel(const optim::UpdateRule&, const optim::UpdateSlice&);
+/// Applies the rule to a slice with the calling thread's OpenMP threads.
+void update_in_parallel(const optim::UpdateStep&, double weight_decay, const optim::UpdateSlice&);
 
 /// Backend::change_gradients and block_norms with these threads.
 void change_gradients_in_parallel(const optim::GradientOperation&, const optim::UpdateSlice&);

@@ -5,12 +5,24 @@
 namespace cputrain::cuda {
 namespace {
 
-__global__ void write_facts_kernel(PassFacts facts, PassFacts* dst) { *dst = facts; }
+template <class Facts>
+__global__ void write_facts_kernel(Facts facts, Facts* dst) {
+  *dst = facts;
+}
+
+template <class Facts>
+void write(Stream stream, const Facts& facts, Facts* dst) {
+  launch(stream, "write_facts", write_facts_kernel<Facts>, dim3(1), dim3(1), 0, facts, dst);
+}
 
 }  // namespace
 
 void write_facts(Stream stream, const PassFacts& facts, PassFacts* dst) {
-  launch(stream, "write_facts", write_facts_kernel, dim3(1), dim3(1), 0, facts, dst);
+  write(stream, facts, dst);
+}
+
+void write_facts(Stream stream, const UpdateFacts& facts, UpdateFacts* dst) {
+  write(stream, facts, dst);
 }
 
 }  // namespace cputrain::cuda

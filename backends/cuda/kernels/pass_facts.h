@@ -7,6 +7,12 @@
 
 namespace cputrain::cuda {
 
+/// What differs from step to step of an update.
+struct UpdateFacts {
+  float figures[4] = {};  ///< of the rule's element (optim/update_elements.h), as they lie there
+  float keep = 1;         ///< what weights that decay are multiplied by
+};
+
 /// What differs from pass to pass of the same kind. Kernels read it on the device, so that a graph
 /// of them suits every pass.
 struct PassFacts {
@@ -17,9 +23,11 @@ struct PassFacts {
   const std::uint32_t* samples = nullptr;     ///< as well
   std::uint64_t seed = 0, step = 0;           ///< of the training
   double loss_scale = 1;                      ///< backward
+  UpdateFacts update{};                       ///< of the one behind backward, if any
 };
 
 /// *dst = facts. They travel with the launch, so no memory of the host has to wait for it.
 void write_facts(Stream, const PassFacts& facts, PassFacts* dst);
+void write_facts(Stream, const UpdateFacts& facts, UpdateFacts* dst);
 
 }  // namespace cputrain::cuda

@@ -1,5 +1,8 @@
 #include "backends/cuda/kernels/updates.h"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <variant>
 
 #include "backends/cuda/device/language.h"
@@ -28,15 +31,9 @@ CPUTRAIN_DEVICE void store(float* p, const Pack<kWidth>& pack) {
 }
 
 template <int kWidth>
-CPUTRAIN_DEVICE std::size_t first_of_thread() {
-  return (static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x) * kWidth;
+CPUTRAIN_DEVICE std::size_t first_of_thread(std::uint32_t block = blockIdx.x) {
+  return (static_cast<std::size_t>(block) * kThreads + threadIdx.x) * kWidth;
 }
-
-/// Equally long arrays of a slice. No two overlap.
-struct SliceArrays {
-  float *weights, *gradients, *state0, *state1, *state2;
-  std::size_t size;
-};
 
 template <class Element>
 CPUTRAIN_DEVICE void apply(const Element& element, float& weight, float& gradient, float& state0,
@@ -52,9 +49,24 @@ CPUTRAIN_DEVICE void apply(const Element& element, float& weight, float& gradien
   }
 }
 
+/// All that an update does to an element.
+template <class Rule>
+struct UpdateElement {
+  static constexpr int kStates = Rule::kStates;
+  Rule rule;
+  float added_weights, limit, keep;
+
+  template <class... State>
+  CPUTRAIN_DEVICE void operator()(float& weight, float& gradient, State&... state) const {
+    if (added_weights != 0) optim::AddWeightsElement<float>{added_weights}(weight, gradient);
+    optim::ClipElement<float>{limit}(weight, gradient);
+    weight *= keep;
+    rule(weight, gradient, state...);
+  }
+};
+
 template <class Element, int kWidth, bool kUpdates>
-CPUTRAIN_DEVICE void work_on(const Element& element, float keep, const SliceArrays& a,
-                             std::size_t i) {
+CPUTRAIN_DEVICE void work_on(const Element& element, const SliceArrays& a, std::size_t i) {
   Pack<kWidth> weights = load<kWidth>(a.weights + i), gradients = load<kWidth>(a.gradients + i);
   Pack<kWidth> state0{}, state1{}, state2{};
   if constexpr (Element::kStates > 0) state0 = load<kWidth>(a.state0 + i);
@@ -62,7 +74,6 @@ CPUTRAIN_DEVICE void work_on(const Element& element, float keep, const SliceArra
   if constexpr (Element::kStates > 2) state2 = load<kWidth>(a.state2 + i);
 #pragma unroll
   for (int k = 0; k < kWidth; ++k) {
-    if constexpr (kUpdates) weights.of[k] *= keep;
     apply(element, weights.of[k], gradients.of[k], state0.of[k], state1.of[k], state2.of[k]);
   }
   store(kUpdates ? a.weights + i : a.gradients + i, kUpdates ? weights : gradients);
@@ -71,18 +82,43 @@ CPUTRAIN_DEVICE void work_on(const Element& element, float keep, const SliceArra
   if constexpr (Element::kStates > 2) store(a.state2 + i, state2);
 }
 
-/// Changes the weights, multiplied by `keep` before, or, where not kUpdates, the gradients.
+/// Changes the weights or, where not kUpdates, the gradients, from `first` on what a thread takes.
 template <class Element, int kWidth, bool kUpdates>
-__global__ void __launch_bounds__(kThreads)
-    element_kernel(Element element, float keep, SliceArrays a) {
-  const std::size_t first = first_of_thread<kWidth>();
+CPUTRAIN_DEVICE void work_from(const Element& element, const SliceArrays& a, std::size_t first) {
   if (first + kWidth <= a.size) {
-    work_on<Element, kWidth, kUpdates>(element, keep, a, first);
+    work_on<Element, kWidth, kUpdates>(element, a, first);
   } else {
-    for (std::size_t i = first; i < a.size; ++i) {
-      work_on<Element, 1, kUpdates>(element, keep, a, i);
-    }
+    for (std::size_t i = first; i < a.size; ++i) work_on<Element, 1, kUpdates>(element, a, i);
   }
+}
+
+template <class Element, int kWidth>
+__global__ void __launch_bounds__(kThreads) change_kernel(Element element, SliceArrays a) {
+  work_from<Element, kWidth, false>(element, a, first_of_thread<kWidth>());
+}
+
+template <class Rule, int kWidth>
+__global__ void __launch_bounds__(kThreads) update_kernel(UpdateCall call) {
+  const std::uint32_t number = call.segment_of_block[blockIdx.x];
+  const UpdateSegment segment = call.segments[number];
+  Rule rule = *reinterpret_cast<const Rule*>(call.facts->figures);
+  if constexpr (requires { rule.rate; }) {
+    if (call.rates) rule.rate = call.rates[number];
+  }
+  const UpdateElement<Rule> element{rule, segment.added_weights, call.limit,
+                                    segment.decays ? call.facts->keep : 1};
+  work_from<UpdateElement<Rule>, kWidth, true>(
+      element, segment.arrays, first_of_thread<kWidth>(blockIdx.x - segment.first_block));
+}
+
+constexpr int kRatesOfLaunch = 256;
+struct Rates {
+  float of[kRatesOfLaunch];
+};
+
+__global__ void write_rates_kernel(Rates rates, int count, float* dst) {
+  const int i = static_cast<int>(threadIdx.x);
+  if (i < count) dst[i] = rates.of[i];
 }
 
 template <int kWidth>
@@ -157,45 +193,87 @@ SliceArrays arrays_of(const optim::UpdateSlice& slice) {
           floats(slice.state[1]), floats(slice.state[2]),  slice.weights.size};
 }
 
-template <bool kUpdates, class Element>
-void start(Stream stream, const char* name, const Element& element, float keep,
-           const SliceArrays& a) {
-  bool aligned = begins_on_16_bytes(a.weights) && begins_on_16_bytes(a.gradients);
-  const float* const states[] = {a.state0, a.state1, a.state2};
-  for (int i = 0; i < Element::kStates; ++i) aligned = aligned && begins_on_16_bytes(states[i]);
-  if (aligned) {
-    launch(stream, name, element_kernel<Element, 4, kUpdates>, grid_for<4>(a.size), dim3(kThreads),
-           0, element, keep, a);
-  } else {
-    launch(stream, name, element_kernel<Element, 1, kUpdates>, grid_for<1>(a.size), dim3(kThreads),
-           0, element, keep, a);
-  }
+bool is_aligned(const SliceArrays& a) {
+  return std::ranges::all_of(
+      std::array<const float*, 5>{a.weights, a.gradients, a.state0, a.state1, a.state2},
+      begins_on_16_bytes);
+}
+
+/// f(element): the rule's at this step.
+template <class F>
+void with_element(const optim::UpdateStep& step, const F& f) {
+  std::visit(
+      [&](const auto& rule) {
+        optim::with_update(rule, static_cast<float>(step.learning_rate), step.step, f);
+      },
+      step.rule);
 }
 
 }  // namespace
 
-void update(Stream stream, const optim::UpdateRule& rule, const optim::UpdateSlice& slice) {
-  const SliceArrays arrays = arrays_of(slice);
-  if (arrays.size == 0) return;
-  const double rate = slice.learning_rate;
-  const float keep =
-      slice.weight_decay > 0 ? optim::kept_by_decay<float>(rate, slice.weight_decay) : 1;
-  const auto begin = [&](const auto& element) {
-    start<true>(stream, "update", element, keep, arrays);
-  };
-  std::visit(
-      [&](const auto& r) { optim::with_update(r, static_cast<float>(rate), slice.step, begin); },
-      rule);
+UpdateTable make_table(const optim::UpdatePlan& plan) {
+  UpdateTable table;
+  for (const optim::UpdateSlice& slice : plan.slices) {
+    const SliceArrays arrays = arrays_of(slice);
+    if (!is_aligned(arrays)) table.width = 1;
+    table.segments.push_back({arrays, static_cast<float>(slice.added_weights), slice.decays, 0});
+  }
+  const std::size_t of_block = static_cast<std::size_t>(kThreads) * table.width;
+  for (std::uint32_t i = 0; i < table.segments.size(); ++i) {
+    UpdateSegment& segment = table.segments[i];
+    segment.first_block = static_cast<std::uint32_t>(table.segment_of_block.size());
+    table.segment_of_block.resize(segment.first_block + pieces(segment.arrays.size, of_block), i);
+  }
+  return table;
+}
+
+UpdateFacts update_facts(const optim::UpdateStep& step, double weight_decay) {
+  UpdateFacts facts{.keep = optim::kept_by_decay<float>(step.learning_rate, weight_decay)};
+  with_element(step, [&]<class Rule>(const Rule& rule) {
+    static_assert(sizeof(Rule) <= sizeof(facts.figures));
+    std::memcpy(facts.figures, &rule, sizeof(Rule));
+  });
+  return facts;
+}
+
+void update(Stream stream, const optim::UpdateRule& rule, const UpdateCall& call) {
+  if (call.blocks == 0) return;
+  with_element({rule}, [&]<class Rule>(const Rule&) {
+    launch(stream, "update", call.width == 4 ? update_kernel<Rule, 4> : update_kernel<Rule, 1>,
+           dim3(call.blocks), dim3(kThreads), 0, call);
+  });
+}
+
+void write_rates(Stream stream, const optim::UpdateStep& step, float* dst) {
+  for (std::size_t begin = 0; begin < step.trust.size(); begin += kRatesOfLaunch) {
+    const auto trust = step.trust.subspan(begin).first(
+        std::min<std::size_t>(kRatesOfLaunch, step.trust.size() - begin));
+    Rates rates{};
+    std::ranges::transform(trust, rates.of, [&](double factor) {
+      return static_cast<float>(step.learning_rate * factor);
+    });
+    launch(stream, "write_rates", write_rates_kernel, dim3(1), dim3(kRatesOfLaunch), 0, rates,
+           static_cast<int>(trust.size()), dst + begin);
+  }
 }
 
 void change_gradients(Stream stream, const optim::GradientOperation& operation,
                       const optim::UpdateSlice& slice) {
   const SliceArrays arrays = arrays_of(slice);
   if (arrays.size == 0) return;
-  const auto begin = [&](const auto& element) {
-    start<false>(stream, "change_gradients", element, 1, arrays);
-  };
-  std::visit([&](const auto& o) { optim::with_change<float>(o, slice.step, begin); }, operation);
+  std::visit(
+      [&](const auto& change) {
+        optim::with_change<float>(change, [&]<class Element>(const Element& element) {
+          if (is_aligned(arrays)) {
+            launch(stream, "change_gradients", change_kernel<Element, 4>, grid_for<4>(arrays.size),
+                   dim3(kThreads), 0, element, arrays);
+          } else {
+            launch(stream, "change_gradients", change_kernel<Element, 1>, grid_for<1>(arrays.size),
+                   dim3(kThreads), 0, element, arrays);
+          }
+        });
+      },
+      operation);
 }
 
 void sum_arrays(Stream stream, const Summands& summands, std::size_t size, float* dst) {

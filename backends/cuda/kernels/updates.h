@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/pass_facts.h"
 #include "optim/update_rule.h"
 
 /// Update rules, what is done to gradients before them, and norms: as optim/update_math.h says, of
@@ -9,8 +13,46 @@
 /// compiler may not, so the last bits of weights and state can differ.
 namespace cputrain::cuda {
 
-/// Decoupled weight decay, then the rule.
-void update(Stream, const optim::UpdateRule&, const optim::UpdateSlice&);
+/// Equally long arrays of a slice. No two overlap.
+struct SliceArrays {
+  float *weights, *gradients, *state0, *state1, *state2;
+  std::size_t size;
+};
+
+/// A slice of an update, as the kernel reads it.
+struct UpdateSegment {
+  SliceArrays arrays;
+  float added_weights;
+  bool decays;
+  std::uint32_t first_block;
+};
+
+/// What blocks of an update work on. One of each segment may have less to do than others.
+struct UpdateTable {
+  std::vector<UpdateSegment> segments{};
+  std::vector<std::uint32_t> segment_of_block{};
+  int width = 4;  ///< numbers that a thread takes at a time: 1 where some array is not aligned
+};
+UpdateTable make_table(const optim::UpdatePlan&);
+
+/// One launch for all slices.
+struct UpdateCall {
+  const UpdateSegment* segments;          ///< on the device
+  const std::uint32_t* segment_of_block;  ///< as well
+  std::uint32_t blocks;
+  int width;
+  float limit;               ///< of gradients
+  const UpdateFacts* facts;  ///< on the device
+  const float* rates;        ///< there, by segment; null: the facts' own
+};
+/// Gradients plus weights, clipped; decoupled weight decay; then the rule, whose figures are in the
+/// facts: only what kind of rule it is counts here. Gradients stay as they are.
+void update(Stream, const optim::UpdateRule&, const UpdateCall&);
+/// `weight_decay`: of segments that decay.
+UpdateFacts update_facts(const optim::UpdateStep&, double weight_decay);
+/// dst = rates of segments, by their trust, if any.
+void write_rates(Stream, const optim::UpdateStep&, float* dst);
+
 void change_gradients(Stream, const optim::GradientOperation&, const optim::UpdateSlice&);
 
 /// dst = src[0] + src[1] + ..., in that order; dst may be one of them. Every call adds at most

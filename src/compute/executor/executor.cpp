@@ -165,24 +165,27 @@ std::span<const float> Executor::probabilities() {
   return list_.loss->probabilities(last_);
 }
 
-void Executor::backward(double loss_scale, Accumulate accumulate, const ReadySink& ready) {
+void Executor::backward(const Backward& call) {
   assert(phase_ == Phase::train && last_.pass.phase == Phase::train && arenas_.gradients.data);
   target_->enter([&] {
     if (last_.images == 0) {
-      run_backward_of_nothing(accumulate);
+      run_backward_of_nothing(call.accumulate);
+      call.apply_update();
     } else {
       Execution execution = last_;
-      execution.loss_scale = loss_scale;
-      execution.accumulate = accumulate;
-      run_backward(execution, ready);
+      execution.loss_scale = call.loss_scale;
+      execution.accumulate = call.accumulate;
+      execution.update = call.update;
+      run_backward(execution, call.ready);
     }
     target_->mark(0);  // event 0 is nobody else's, since images have no gradient
     target_->end_call();
     if (times_layers_) wait();
     for (const auto& [op, gradients] : final_after_) {
-      if (Event* event = last_.images > 0 ? target_->event(op) : nullptr) ready(gradients, event);
+      if (Event* event = last_.images > 0 ? target_->event(op) : nullptr)
+        call.ready(gradients, event);
     }
-    ready(layout().gradient_size, target_->event(0));
+    call.ready(layout().gradient_size, target_->event(0));
   });
 }
 

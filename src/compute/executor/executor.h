@@ -21,7 +21,7 @@ class Executor final : public Program {
 
   const StoredParameters& parameters() const override { return *parameters_; }
   void forward(const MicroBatch&, const Pass&) override;
-  void backward(double loss_scale, Accumulate, const ReadySink& ready) override;
+  void backward(const Backward&) override;
   Pending<Tally> tally() override;
   void publish_statistics() override;
   std::span<const float> probabilities() override;

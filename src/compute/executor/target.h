@@ -34,10 +34,13 @@ class Target {
   virtual void enter(const std::function<void()>& work) = 0;
   /// Whether forward of a training pass is enqueued with its backward, as one piece of work.
   virtual bool joins_directions() const { return false; }
-  /// Runs the operators of a pass: ops() calls them. What they enqueue may depend on the directions
-  /// and on the execution's size, phase, `probabilities` and `accumulate` alone, so that a device
-  /// can repeat it without calling them; all else they read on the device.
-  virtual void run(const Execution&, Directions, const std::function<void()>& ops) { ops(); }
+  /// Runs the operators of a pass: ops() calls them; then the update. What they enqueue may depend
+  /// on the directions and on the execution's size, phase, `probabilities` and `accumulate` alone,
+  /// so that a device can repeat it without calling them; all else they read on the device.
+  virtual void run(const Execution& execution, Directions, const std::function<void()>& ops) {
+    ops();
+    if (execution.update) execution.update->apply();
+  }
   /// The forward pass of these images begins: gives operators what they read of them. It may have
   /// none, on a rank without any.
   virtual void stage(const MicroBatch& batch, Execution& execution) {

@@ -23,6 +23,8 @@ class UpdateGate {
   /// For the exchange: the look, then those of the optimizer, which may change its state and are
   /// therefore left out where the look has closed the gate.
   std::span<const exchange::Measure> measures() const;
+  /// Whether weights are updated whatever the gradients are, and without a measure.
+  bool always_open() const { return !todo_.left_out && measures().empty(); }
   /// Whether weights are updated. Known once the exchange has called the first measure.
   bool open() const { return !todo_.left_out && bad_ == 0; }
   /// Puts back what the step has moved all the same: moving statistics and the optimizer's rate. Of

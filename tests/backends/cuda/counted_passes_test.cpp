@@ -52,7 +52,7 @@ class CountedPasses : public ::testing::Test {
     if (feed) batch.staged = feed->stage(0, batch, moves);
     const Counts before = emulated::counts();
     program_->forward(batch, {compute::Phase::train, 1, 0, probabilities});
-    program_->backward(1, compute::Accumulate::overwrite, ready);
+    program_->backward({.ready = ready});
     return difference(emulated::counts(), before);
   }
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "backends/cuda/kernels/updates.h"
 #include "backends/cuda/target.h"
+#include "backends/cuda/update.h"
 #include "comm/solo.h"
 #include "compute/executor/executor.h"
 #include "emulated/counts.h"
@@ -85,26 +85,22 @@ class DeviceSum : public ::testing::TestWithParam<exchange::Overlap> {
       program.forward({images, samples.labels, samples.samples}, {compute::Phase::train, 1, 0});
     };
 
+    DeviceUpdate update(0, compute, memory,
+                        {optim::Sgd{}, {{weights.slice(0, gradients.size), gradients}}});
+
     float error = 0;
     std::vector<float> expected = read(memory, weights);
     for (int step = 0; step < 2; ++step) {
       forward();
-      program.backward(kScale, compute::Accumulate::overwrite, [](std::size_t, compute::Event*) {});
+      program.backward({kScale});
       const std::vector<float> own = read(memory, gradients);
       for (std::size_t i = 0; i < own.size(); ++i) expected[i] -= 2 * own[i];
 
       forward();
       const emulated::Counts before = emulated::counts();
-      program.backward(kScale, exchange->begin(0, true),
-                       [&](std::size_t n, compute::Event* after) { exchange->ready(n, after); });
-      exchange->finish([&](Range owned) {
-        update(compute.get(), optim::Sgd{},
-               {.weights = weights.slice(owned.begin, owned.end),
-                .gradients = gradients.slice(owned.begin, owned.end),
-                .state = {},
-                .learning_rate = 1});
-        compute.finish_call();
-      });
+      program.backward({kScale, exchange->begin(0, true),
+                        [&](std::size_t n, compute::Event* after) { exchange->ready(n, after); }});
+      exchange->finish([&](Range) { update.apply({optim::Sgd{}, 1}); });
       EXPECT_EQ(difference(emulated::counts(), before).waits(), 0u);
       const std::vector<float> now = read(memory, weights);
       for (std::size_t i = 0; i < now.size(); ++i) {

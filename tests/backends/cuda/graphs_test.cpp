@@ -61,9 +61,7 @@ class Passes {
     program_->forward({images_of_pass, samples_.labels, samples_.samples},
                       {phase, 11, step, phase == Phase::evaluate});
   }
-  void backward(double scale, Accumulate accumulate) {
-    program_->backward(scale, accumulate, [](std::size_t, compute::Event*) {});
-  }
+  void backward(double scale, Accumulate accumulate) { program_->backward({scale, accumulate}); }
   std::vector<double> gradients() {
     return compute::read_numbers(backend_->memory(), gradients_.array());
   }

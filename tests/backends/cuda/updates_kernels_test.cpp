@@ -142,18 +142,33 @@ Arrays after(const Numbers& n, const Shifts& shifts, int states, const Work& wor
     const Part state[] = {{n.state[0], shifts.state[0]},
                           {n.state[1], shifts.state[1]},
                           {n.state[2], shifts.state[2]}};
-    optim::UpdateSlice slice{.weights = weights.array(size),
-                             .gradients = gradients.array(size),
-                             .state = {},
-                             .learning_rate = kRate,
-                             .weight_decay = 0,
-                             .step = kStep};
+    optim::UpdateSlice slice{.weights = weights.array(size), .gradients = gradients.array(size)};
     for (int i = 0; i < states; ++i)
       slice.state[static_cast<std::size_t>(i)] = state[i].array(size);
     work(slice);
     return Arrays{weights.read(size), gradients.read(size), state[0].read(size),
                   state[1].read(size), state[2].read(size)};
   });
+}
+
+void run_update(const optim::UpdatePlan& plan, const optim::UpdateStep& step) {
+  const Stream stream = test_stream().get();
+  const UpdateTable table = make_table(plan);
+  const DeviceArray<UpdateSegment> segments(table.segments);
+  const DeviceArray<std::uint32_t> segment_of_block(table.segment_of_block);
+  const auto facts = DeviceArray<UpdateFacts>::poisoned(1);
+  const auto rates = DeviceArray<float>::poisoned(plan.slices.size());
+  write_facts(stream, update_facts(step, plan.weight_decay), facts.data());
+  write_rates(stream, step, rates.data());
+  update(stream, plan.rule,
+         {.segments = segments.data(),
+          .segment_of_block = segment_of_block.data(),
+          .blocks = static_cast<std::uint32_t>(table.segment_of_block.size()),
+          .width = table.width,
+          .limit = static_cast<float>(plan.limit),
+          .facts = facts.data(),
+          .rates = step.trust.empty() ? nullptr : rates.data()});
+  test_stream().synchronize();
 }
 
 void expect_near(float actual, double expected) {
@@ -185,8 +200,9 @@ TEST(UpdateKernels, AreTheRulesFormulas) {
         SCOPED_TRACE(std::string(rule.name) + ", " + std::to_string(size) + " elements");
         const auto arrays =
             after(numbers, shifts, optim::state_arrays(rule.rule), [&](optim::UpdateSlice& slice) {
-              slice.weight_decay = rule.decay;
-              update(test_stream().get(), rule.rule, slice);
+              slice.decays = true;
+              run_update({.rule = rule.rule, .slices = {slice}, .weight_decay = rule.decay},
+                         {rule.rule, kRate, kStep});
             });
         expect_elements(numbers, arrays, [&](Element& e) {
           e.weight *= 1 - kRate * rule.decay;
@@ -194,6 +210,47 @@ TEST(UpdateKernels, AreTheRulesFormulas) {
         });
       }
     }
+  }
+}
+
+/// Slices of 300 parts of a block, more than one launch takes rates of: each has its own weights
+/// added, decays or not, and has a rate of its own.
+TEST(UpdateKernels, TakeAllSlicesAtOnce) {
+  constexpr std::size_t kSlices = 300;
+  const Numbers numbers(kSlices * 40 + 3000);
+  for (const std::size_t shift : {0, 1}) {
+    SCOPED_TRACE(shift);
+    std::vector<std::size_t> ends{3000};  // the first one has several blocks
+    while (ends.size() < kSlices) ends.push_back(ends.back() + (ends.size() % 2 ? 40 : 12));
+    optim::UpdatePlan plan{.rule = optim::Lars{}, .limit = 0.4, .weight_decay = 0.02};
+    std::vector<double> trust;
+    const auto arrays =
+        after(numbers, {shift, shift, {shift, 0, 0}}, 1, [&](optim::UpdateSlice& all) {
+          plan.slices.clear(), trust.clear();
+          std::size_t begin = 0;
+          for (const std::size_t end : ends) {
+            optim::UpdateSlice slice{all.weights.slice(begin, end),
+                                     all.gradients.slice(begin, end)};
+            slice.state[0] = all.state[0].slice(begin, end);
+            slice.added_weights = plan.slices.size() % 3 == 0 ? 0.2 : 0;
+            slice.decays = plan.slices.size() % 4 == 0;
+            trust.push_back(1 + 0.01 * static_cast<double>(plan.slices.size()));
+            plan.slices.push_back(slice);
+            begin = end;
+          }
+          run_update(plan, {plan.rule, kRate, kStep, trust});
+        });
+    std::size_t i = 0, slice = 0;
+    expect_elements(numbers, arrays, [&](Element& e) {
+      if (i == ends[std::min(slice, kSlices - 1)]) ++slice;
+      ++i;
+      if (slice == kSlices) return;  // nobody's
+      const double added = slice % 3 == 0 ? 0.2 : 0, decay = slice % 4 == 0 ? 0.02 : 0;
+      const double gradient = std::min(std::max(e.gradient + added * e.weight, -0.4), 0.4);
+      e.weight *= 1 - kRate * decay;
+      e.state[0] = 0.9 * e.state[0] - kRate * trust[slice] * gradient;
+      e.weight += e.state[0];
+    });
   }
 }
 
@@ -219,7 +276,7 @@ std::vector<Change> changes() {
       {"clipped", optim::ClipValues{0.5}, 0,
        [](Element& e) { e.gradient = std::min(std::max(e.gradient, -0.5), 0.5); }},
       {"scaled", optim::ScaleGradients{0.37}, 0, [](Element& e) { e.gradient *= 0.37; }},
-      {"LAMB", optim::LambDirection{optim::Lamb{}, 0.05}, 2, lamb},
+      {"LAMB", optim::LambDirection{optim::Lamb{}, 0.05, kStep}, 2, lamb},
   };
 }
 

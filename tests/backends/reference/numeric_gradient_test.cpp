@@ -65,7 +65,7 @@ void check_gradients(const model::Graph& graph, int classes) {
     return program.tally().wait().loss;
   };
   loss();
-  program.backward(1.0, compute::Accumulate::overwrite, [](std::size_t, compute::Event*) {});
+  program.backward({});
   const auto gradients = own.arenas().gradients.as<double>();
 
   int compared = 0, kinks = 0;

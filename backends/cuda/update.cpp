@@ -1,0 +1,66 @@
+#include "backends/cuda/update.h"
+
+#include <atomic>
+#include <span>
+
+namespace cputrain::cuda {
+namespace {
+
+template <class T>
+std::unique_ptr<system::SharedBlock> on_device(compute::Memory& memory,
+                                               const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  auto block = memory.allocate(bytes.size());
+  if (!bytes.empty()) memory.write(bytes, block->bytes().data());
+  return block;
+}
+
+template <class T>
+const T* first_of(const system::SharedBlock& block) {
+  return reinterpret_cast<const T*>(block.bytes().data());
+}
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> number = 0;
+  return ++number;
+}
+
+}  // namespace
+
+DeviceUpdate::DeviceUpdate(int device, ComputeStream& stream, compute::Memory& memory,
+                           const optim::UpdatePlan& plan)
+    : device_(device), stream_(stream), plan_(plan), number_(next_number()) {
+  const UpdateTable table = make_table(plan);
+  blocks_ = static_cast<std::uint32_t>(table.segment_of_block.size());
+  width_ = table.width;
+  segments_ = on_device(memory, table.segments);
+  segment_of_block_ = on_device(memory, table.segment_of_block);
+  facts_ = DeviceBlock(sizeof(UpdateFacts), "facts of an update");
+  rates_ = DeviceBlock(table.segments.size() * sizeof(float), "rates of an update");
+}
+
+void DeviceUpdate::enqueue(const UpdateFacts* facts, const float* rates) const {
+  update(stream_.get(), plan_.rule,
+         {.segments = first_of<UpdateSegment>(*segments_),
+          .segment_of_block = first_of<std::uint32_t>(*segment_of_block_),
+          .blocks = blocks_,
+          .width = width_,
+          .limit = static_cast<float>(plan_.limit),
+          .facts = facts,
+          .rates = rates});
+}
+
+void DeviceUpdate::apply(const optim::UpdateStep& step) {
+  use_device(device_);
+  auto* const facts = static_cast<UpdateFacts*>(facts_.data());
+  write_facts(stream_.get(), facts_of(step), facts);
+  float* rates = nullptr;
+  if (!step.trust.empty()) {
+    rates = static_cast<float*>(rates_.data());
+    write_rates(stream_.get(), step, rates);
+  }
+  enqueue(facts, rates);
+  stream_.finish_call();
+}
+
+}  // namespace cputrain::cuda

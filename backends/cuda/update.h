@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "backends/cuda/kernels/updates.h"
+#include "backends/cuda/memory.h"
+#include "compute/update.h"
+
+namespace cputrain::cuda {
+
+/// An update in one launch. What does not change lies on the device from the beginning; the figures
+/// of a step are read there, too, so that the update may be a part of a graph.
+class DeviceUpdate final : public compute::Update {
+ public:
+  /// Borrows the stream and the memory.
+  DeviceUpdate(int device, ComputeStream&, compute::Memory&, const optim::UpdatePlan&);
+
+  void apply(const optim::UpdateStep&) override;
+
+  // As a part of a pass, among whose facts are those of the step. Rates of their own for segments
+  // are not among them.
+
+  /// That no other update of this process has or had.
+  std::uint64_t number() const { return number_; }
+  UpdateFacts facts_of(const optim::UpdateStep& step) const {
+    return update_facts(step, plan_.weight_decay);
+  }
+  /// `facts` are on the device.
+  void enqueue(const UpdateFacts* facts) const { enqueue(facts, nullptr); }
+
+ private:
+  void enqueue(const UpdateFacts* facts, const float* rates) const;
+
+  int device_;
+  ComputeStream& stream_;
+  optim::UpdatePlan plan_;
+  std::uint64_t number_;
+  std::uint32_t blocks_;
+  int width_;
+  // On the device:
+  std::unique_ptr<system::SharedBlock> segments_, segment_of_block_;
+  DeviceBlock facts_;  ///< where no pass has them
+  DeviceBlock rates_;  ///< by segment
+};
+
+}  // namespace cputrain::cuda
