@@ -55,7 +55,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
 
   std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {
     use_device(device_);
-    return std::make_unique<DeviceUpdate>(device_, stream_, memory_, plan);
+    return std::make_unique<DeviceUpdate>(++updates_, device_, stream_, memory_, plan);
   }
 
   void change_gradients(const optim::GradientOperation& operation,
@@ -104,6 +104,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
   compute::BackendFacts facts_;
   ComputeStream stream_;
   DeviceMemory memory_;
+  std::uint64_t updates_ = 0;                  ///< that were made
   std::vector<std::shared_ptr<Norms>> norms_;  ///< as many as were not waited for at once so far
 };
 

@@ -1,6 +1,5 @@
 #include "backends/cuda/update.h"
 
-#include <atomic>
 #include <span>
 
 namespace cputrain::cuda {
@@ -20,16 +19,11 @@ const T* first_of(const system::SharedBlock& block) {
   return reinterpret_cast<const T*>(block.bytes().data());
 }
 
-std::uint64_t next_number() {
-  static std::atomic<std::uint64_t> number = 0;
-  return ++number;
-}
-
 }  // namespace
 
-DeviceUpdate::DeviceUpdate(int device, ComputeStream& stream, compute::Memory& memory,
-                           const optim::UpdatePlan& plan)
-    : device_(device), stream_(stream), plan_(plan), number_(next_number()) {
+DeviceUpdate::DeviceUpdate(std::uint64_t number, int device, ComputeStream& stream,
+                           compute::Memory& memory, const optim::UpdatePlan& plan)
+    : number_(number), device_(device), stream_(stream), plan_(plan) {
   const UpdateTable table = make_table(plan);
   blocks_ = static_cast<std::uint32_t>(table.segment_of_block.size());
   width_ = table.width;

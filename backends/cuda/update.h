@@ -13,15 +13,15 @@ namespace cputrain::cuda {
 /// of a step are read there, too, so that the update may be a part of a graph.
 class DeviceUpdate final : public compute::Update {
  public:
-  /// Borrows the stream and the memory.
-  DeviceUpdate(int device, ComputeStream&, compute::Memory&, const optim::UpdatePlan&);
+  /// `number`: no other update of the backend has or had it. Borrows the stream and the memory.
+  DeviceUpdate(std::uint64_t number, int device, ComputeStream&, compute::Memory&,
+               const optim::UpdatePlan&);
 
   void apply(const optim::UpdateStep&) override;
 
   // As a part of a pass, among whose facts are those of the step. Rates of their own for segments
   // are not among them.
 
-  /// That no other update of this process has or had.
   std::uint64_t number() const { return number_; }
   UpdateFacts facts_of(const optim::UpdateStep& step) const {
     return update_facts(step, plan_.weight_decay);
@@ -32,10 +32,10 @@ class DeviceUpdate final : public compute::Update {
  private:
   void enqueue(const UpdateFacts* facts, const float* rates) const;
 
+  std::uint64_t number_;
   int device_;
   ComputeStream& stream_;
   optim::UpdatePlan plan_;
-  std::uint64_t number_;
   std::uint32_t blocks_;
   int width_;
   // On the device:

@@ -24,7 +24,7 @@ MadeOptions with_other_rates(const optim::UpdateRule& rule) {
 }
 
 MadeResult train_on_device(MadeOptions options, bool captures = true) {
-  options.backend = [captures] { return cuda::make_device_backend(0, 1, captures); };
+  options.backend = [captures] { return cuda::make_device_backend({.captures = captures}); };
   return train_made(*comm::make_solo(), options);
 }
 

@@ -85,7 +85,7 @@ class DeviceSum : public ::testing::TestWithParam<exchange::Overlap> {
       program.forward({images, samples.labels, samples.samples}, {compute::Phase::train, 1, 0});
     };
 
-    DeviceUpdate update(0, compute, memory,
+    DeviceUpdate update(1, 0, compute, memory,
                         {optim::Sgd{}, {{weights.slice(0, gradients.size), gradients}}});
 
     float error = 0;
