@@ -12,16 +12,16 @@ RankSums::RankSums(comm::Communicator& communicator, int channels)
       device_(2 * channels_ * sizeof(double), "sums of ranks"),
       host_((2 * channels_ + 1) * sizeof(double)) {}
 
+/// Waits until the device is done with the host's numbers, also those that it was sent before.
 template <class Merge>
 void RankSums::fetch(Stream stream, const ChannelSums& own, const Merge& merge) {
-  if (own.parts == 0) {
-    std::ranges::fill(numbers(), 0.0);
-    return;
+  if (own.parts > 0) {
+    merge(stream, own, static_cast<double*>(device_.data()));
+    copy_async(host_.data(), device_.data(), device_.size(), stream);
   }
-  merge(stream, own, static_cast<double*>(device_.data()));
-  copy_async(host_.data(), device_.data(), device_.size(), stream);
-  arrived_.record(stream);
-  arrived_.synchronize();
+  done_.record(stream);
+  done_.synchronize();
+  if (own.parts == 0) std::ranges::fill(numbers(), 0.0);
 }
 
 ChannelSums RankSums::send(Stream stream, double positions) {

@@ -38,7 +38,7 @@ class RankSums {
   std::size_t channels_;
   DeviceBlock device_;
   PinnedBlock host_;
-  Event arrived_;
+  Event done_;
 };
 
 }  // namespace cputrain::cuda
