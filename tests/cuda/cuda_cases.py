@@ -14,6 +14,25 @@ NET = {"format": "cputrain model 1", "name": "odd",
                   {"type": "relu"}, {"type": "dropout", "rate": 0.2}, {"type": "flatten"},
                   {"type": "dense", "units": 21}, {"type": "relu"}, {"type": "dense", "units": "classes"},
                   {"type": "softmax"}]}
+# Additions behind a batch norm and behind a convolution, shortcuts, and padding that no window can do.
+RESIDUAL = {"format": "cputrain model 1", "name": "residual",
+            "recipe": {"image_size": 33, "batch": 9, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.02,
+                       "momentum": 0.9},
+            "layers": [{"type": "zero_pad", "top": 3, "bottom": 3, "left": 3, "right": 3},
+                       {"type": "convolution", "filters": 12, "kernel": 7, "stride": 2},
+                       {"type": "zero_pad", "top": 1, "bottom": 1, "left": 1, "right": 1},
+                       {"type": "max_pool", "name": "stem", "size": 3},
+                       {"type": "convolution", "filters": 12, "kernel": 3, "padding": "same", "bias": False},
+                       {"type": "batch_norm"}, {"type": "relu"},
+                       {"type": "convolution", "filters": 12, "kernel": 3, "padding": "same", "bias": False},
+                       {"type": "batch_norm", "name": "first"}, {"type": "add", "from": ["stem", "first"]},
+                       {"type": "relu", "name": "trunk"}, {"type": "batch_norm"}, {"type": "relu"},
+                       {"type": "zero_pad", "top": 1, "bottom": 1, "left": 1, "right": 1},
+                       {"type": "convolution", "name": "branch", "filters": 12, "kernel": 3},
+                       {"type": "add", "name": "sum", "from": ["trunk", "branch"]},
+                       {"type": "zero_pad", "top": 1, "bottom": 0, "left": 0, "right": 2},
+                       {"type": "average_pool", "size": 2}, {"type": "global_average_pool"},
+                       {"type": "dense", "units": "classes"}, {"type": "softmax"}]}
 CUDA = ["--backend", "cuda", "--precision", "exact"]
 
 
