@@ -83,6 +83,16 @@ class CudaCases:
         self.assert_near(here, plain, 1e-4)
         self.assertNotEqual(here, plain)  # another order of sums
 
+    def test_a_residual_network_goes_on_with_the_other_backend(self):
+        with open(self.path("residual.json"), "w") as file:
+            json.dump(RESIDUAL, file)
+        words = ["--model", "residual.json", "--image-size", "33", "--limit-val", "10"]
+        plain, _ = self.losses("cpu", *words, "--steps", "4", "--backend", "reference")
+        for run, first, then in (("to gpu", ["--backend", "reference"], CUDA), ("to cpu", CUDA, ["--backend", "reference"])):
+            self.losses(run, *words, "--steps", "2", *first)
+            losses, _ = self.losses(run, *words, "--steps", "4", *then, "--resume", "auto")
+            self.assert_near(losses, plain, 1e-4)
+
     def test_it_has_the_same_bits_every_time(self):
         for run in ("first", "second"):
             self.losses(run, "--steps", "3", "--limit-val", "0", *CUDA)
