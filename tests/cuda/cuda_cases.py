@@ -103,8 +103,8 @@ class CudaCases:
         self.expect_ranks_share(2, "1 x {} with 2 ranks;", CUDA_VISIBLE_DEVICES="0")
 
     def test_a_layer_that_it_lacks_is_refused_before_images_are_decoded(self):
-        lacking = {**NET, "layers": [NET["layers"][0], {"type": "max_pool", "name": "wide", "size": 17},
-                                     *NET["layers"][1:]]}
+        lacking = {**NET, "layers": [NET["layers"][0], {"type": "max_pool", "name": "wide", "size": 17, "stride": 1,
+                                                       "padding": "same"}, *NET["layers"][1:]]}
         with open(self.path("lacking.json"), "w") as file:
             json.dump(lacking, file)
         done = self.expect(2, *self.words, "--model", "lacking.json", "--out", "x", *CUDA,
