@@ -182,7 +182,7 @@ class OpMaker {
 
   void add() {
     std::vector<std::size_t> inputs;
-    std::vector<AddOp::Part> parts;
+    std::vector<compute::SumPart> parts;
     bool wants_diff = false;
     for (std::size_t i = 0; i < node().src.size(); ++i) {
       check_not_flattened(i);
@@ -192,7 +192,7 @@ class OpMaker {
       check_same_memory(parts.front().src.layout, parts.back().src.layout);
     }
     const Activation dst = new_activation(parts.front().src.layout, wants_diff);
-    share_gradient(inputs, parts);
+    walk_.share_gradient(planning_.memory, inputs, parts);
     list_.ops.push_back(
         std::make_unique<AddOp>(planning_, next_op(), node().name, std::move(parts), dst));
   }
@@ -205,32 +205,6 @@ class OpMaker {
                               "is the image, or a dense layer's); use --backend reference");
   }
 
-  /// The gradient of a sum is that of every part, so they can share one piece of memory: no copy is
-  /// made, and along the shortcuts of a residual network it is one for a whole stack. One part (the
-  /// keeper) may have other readers, which add to the shared gradient, or be changed in place; then
-  /// every other part must have been read by its own producer before that, on the way back.
-  void share_gradient(const std::vector<std::size_t>& inputs, std::vector<AddOp::Part>& parts) {
-    const auto changes = [&](std::size_t i) {
-      return walk_.activation(inputs[i]).shared || walk_.activation(inputs[i]).diff_changes;
-    };
-    const auto may = [&](std::size_t i) {
-      return parts[i].src.wants_diff && !parts[i].src.adds &&
-             std::ranges::count(inputs, inputs[i]) == 1;
-    };
-    std::size_t keeper = 0;
-    while (keeper < parts.size() && !(may(keeper) && changes(keeper))) ++keeper;
-    const int touched = keeper < parts.size() ? walk_.activation(inputs[keeper]).last_touch : -1;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const bool quiet = !changes(i) && walk_.activation(inputs[i]).producer > touched;
-      parts[i].shares_diff = may(i) && (i == keeper || quiet);
-      if (!parts[i].shares_diff) continue;
-      planning_.memory.merge(walk_.newest().diff, parts[i].src.diff);
-      walk_.newest().diff_changes |= changes(i);
-      walk_.newest().last_touch =
-          std::max(walk_.newest().last_touch, walk_.activation(inputs[i]).last_touch);
-    }
-  }
-
   /// Only the single reader of an activation may change it; where there are others it changes a
   /// copy.
   template <class O>
@@ -239,7 +213,7 @@ class OpMaker {
       const Source src = read(input());
       const Activation copy = new_activation(src.layout, src.wants_diff);
       list_.ops.push_back(std::make_unique<AddOp>(planning_, next_op(), node().name + " (copy)",
-                                                  std::vector{AddOp::Part{src}}, copy));
+                                                  std::vector{compute::SumPart{src}}, copy));
     }
     TrackedActivation& tracked = walk_.change_in_place(next_op());
     tracked.zeros_are_dead |= std::is_same_v<O, ReluOp>;  // dropout's zeros are, too

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "backends/cuda/ops/add_op.h"
+#include "backends/cuda/ops/batch_norm_op.h"
 #include "backends/cuda/ops/convolution_op.h"
 #include "backends/cuda/ops/elementwise_ops.h"
 #include "backends/cuda/ops/input_op.h"
@@ -52,7 +56,7 @@ class OpMaker {
     std::visit(Overloaded{
                    [&](const model::Convolution&) {
                      check_not_flattened();
-                     convolution();
+                     convolution(nullptr);
                    },
                    [&](const model::Dense& l) { dense(l); },
                    [&](const model::MaxPool&) { pool(); },
@@ -60,35 +64,34 @@ class OpMaker {
                    [&](const model::GlobalAveragePool&) { pool(); },
                    [&](const model::Relu&) { in_place<ReluOp>(); },
                    [&](const model::Dropout&) { in_place<DropoutOp>(); },
+                   [&](const model::BatchNorm&) { batch_norm(); },
+                   [&](const model::Add&) { add(); },
+                   [&](const model::ZeroPad& l) { zero_pad(l); },
                    [&](const model::Flatten&) { walk_.flatten(); },
                    [&](const model::SigmoidCrossEntropy&) { loss(); },
                    [&](const model::SoftmaxCrossEntropy&) { loss(); },
-                   [&](const auto&) { refuse(); },
+                   [&](const model::Input&) {
+                     fail(ExitCode::usage, "a second input (only the first node may be one)");
+                   },
                },
                node().layer);
   }
 
-  [[noreturn]] void refuse() const {
-    fail(ExitCode::usage,
-         fmt::format("layer {}: {} is not among the layers that --backend cuda has (convolution, "
-                     "pools, dense, ReLU, dropout, flatten and the losses); use --backend cpu",
-                     node().name, model::type_name(node().layer)));
-  }
-
   /// Most operators need the map's own shape.
-  void check_not_flattened() const {
-    if (!walk_.reads_flattened()) return;
+  void check_not_flattened(std::size_t i = 0) const {
+    if (!walk_.reads_flattened(i)) return;
     fail(ExitCode::usage,
          fmt::format("layer {} reads a flattened map (on --backend cuda dense layers, ReLU and "
                      "dropout may); use --backend reference",
                      node().name));
   }
 
-  void convolution() {
-    const Source src = read_input();
+  /// `zeros`: of the node before this one, which has no operator.
+  void convolution(const model::Graph::Node* zeros) {
+    const Source src = read_behind(zeros);
     const Activation dst = new_activation(node().dst, src.wants_diff || !node().frozen);
-    list_.ops.push_back(
-        std::make_unique<ConvolutionOp>(planning_, next_op(), node(), src, dst, parameter_));
+    list_.ops.push_back(std::make_unique<ConvolutionOp>(planning_, next_op(), node(), pad_of(zeros),
+                                                        src, dst, parameter_));
     parameter_ += node().parameters.size();
   }
 
@@ -99,36 +102,109 @@ class OpMaker {
                        "of its own); leave --shard-dense out",
                        node().name));
     }
-    convolution();
+    convolution(nullptr);
   }
 
-  void pool() {
+  void pool(const model::Graph::Node* zeros = nullptr) {
     check_not_flattened();
     const model::Graph::Node& own = node();
-    const Source src = read_input();
+    const Source src = read_behind(zeros);
     const bool relu = std::holds_alternative<model::MaxPool>(own.layer) &&
                       walk_.only_next_is<model::Relu>() != nullptr;
     if (relu) walk_.advance();
     const Activation dst = new_activation(own.dst, src.wants_diff);
-    list_.ops.push_back(std::make_unique<PoolOp>(planning_, next_op(), own, relu, src, dst));
+    list_.ops.push_back(
+        std::make_unique<PoolOp>(planning_, next_op(), own, pad_of(zeros), relu, src, dst));
   }
 
+  /// What the node reads, or what the zeros before it surround.
+  Source read_behind(const model::Graph::Node* zeros) {
+    return walk_.read(zeros ? walk_.output_of(zeros->src.front()) : walk_.input(), next_op());
+  }
+  static const model::ZeroPad* pad_of(const model::Graph::Node* zeros) {
+    return zeros ? &std::get<model::ZeroPad>(zeros->layer) : nullptr;
+  }
+
+  /// Windows of a convolution or a max pool behind the zeros can see to them themselves.
+  void zero_pad(const model::ZeroPad& pad) {
+    check_not_flattened();
+    const model::Graph::Node* zeros = &node();
+    const int most = std::max({pad.top, pad.bottom, pad.left, pad.right});
+    const auto* convolves = walk_.only_next_is<model::Convolution>();
+    const auto* pools = walk_.only_next_is<model::MaxPool>();
+    if (convolves && convolves->padding == model::Padding::valid && most < convolves->kernel) {
+      walk_.advance();
+      return convolution(zeros);
+    }
+    if (pools && pools->padding == model::Padding::valid) {
+      walk_.advance();
+      return pool(zeros);
+    }
+    pool();
+  }
+
+  void batch_norm() {
+    check_not_flattened();
+    const model::Graph::Node& own = node();
+    const Source src = read_input();
+    AfterBatchNorm after;
+    std::vector<std::size_t> inputs;
+    std::vector<compute::SumPart> parts;
+    if (const auto other = walk_.only_next_adds()) {
+      walk_.advance();
+      inputs.push_back(walk_.input_index(*other));
+      parts.push_back(read_part(*other));
+    }
+    after.relu = walk_.only_next_is<model::Relu>() != nullptr;
+    if (after.relu) walk_.advance();
+    const bool learns = src.wants_diff || !own.frozen;
+    const Activation dst =
+        new_activation(own.dst, learns || (!parts.empty() && parts[0].src.wants_diff));
+    walk_.newest().diff_changes = after.relu && !parts.empty();
+    walk_.share_gradient(planning_.memory, inputs, parts);
+    if (!parts.empty()) after.added = parts[0];
+    list_.ops.push_back(std::make_unique<BatchNormOp>(planning_, next_op(), own, after, src, dst,
+                                                      parameter_, moved_));
+    parameter_ += own.parameters.size();
+  }
+
+  /// The operator made next adds input `i` of the node to others.
+  compute::SumPart read_part(std::size_t i) {
+    check_not_flattened(i);
+    return {walk_.read(walk_.input(i), next_op())};
+  }
+
+  void add() {
+    std::vector<std::size_t> inputs;
+    std::vector<compute::SumPart> parts;
+    bool wants_diff = false;
+    for (std::size_t i = 0; i < node().src.size(); ++i) {
+      inputs.push_back(walk_.input_index(i));
+      parts.push_back(read_part(i));
+      wants_diff |= parts.back().src.wants_diff;
+    }
+    const Activation dst = new_activation(node().dst, wants_diff);
+    walk_.share_gradient(planning_.memory, inputs, parts);
+    list_.ops.push_back(
+        std::make_unique<AddOp>(planning_, next_op(), node().name, std::move(parts), dst));
+  }
+
+  /// Only the single reader of an activation may change it; where there are others it changes a
+  /// copy.
   template <class O>
   void in_place() {
-    if (walk_.input().shared) refuse_branch();
+    if (walk_.input().shared) {
+      const Source src = read_input();
+      const Activation copy = new_activation(src.layout.shape, src.wants_diff);
+      list_.ops.push_back(std::make_unique<AddOp>(planning_, next_op(), node().name + " (copy)",
+                                                  std::vector{compute::SumPart{src}}, copy));
+    }
     const Activation activation = walk_.change_in_place(next_op());
     list_.ops.push_back(std::make_unique<O>(planning_, next_op(), node(), activation));
   }
 
-  [[noreturn]] void refuse_branch() const {
-    fail(ExitCode::usage,
-         fmt::format("layer {} reads a map that other layers read as well (on --backend cuda only "
-                     "the single reader of a map may change it); use --backend cpu",
-                     node().name));
-  }
-
   void loss() {
-    check_not_flattened();
+    if (walk_.input().layout.padded()) check_not_flattened();
     auto op = std::make_unique<LossOp>(planning_, next_op(), node(), walk_.input());
     list_.loss = op.get();
     list_.ops.push_back(std::move(op));
@@ -137,6 +213,7 @@ class OpMaker {
   const Planning& planning_;
   compute::GraphWalk walk_;
   std::size_t parameter_ = 0;
+  std::shared_ptr<MovedStatistics> moved_ = std::make_shared<MovedStatistics>();
   compute::OpList list_;
 };
 

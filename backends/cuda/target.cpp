@@ -35,8 +35,8 @@ class DeviceTarget final : public compute::Target {
   explicit DeviceTarget(const ProgramDevice& device) : device_(device) {}
 
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
-    // Timed events have no place in a graph.
-    captures_ = device_.captures && !planning.options.times_layers;
+    // Timed events have no place in a graph, nor has a host that takes part.
+    captures_ = device_.captures && !planning.options.times_layers && !planning.options.synchronise;
     facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
     compute::OpList list = cuda::make_ops(
         graph, Planning{planning, {device_.multiprocessors, device_.numbers, stream(), facts()}});
@@ -60,6 +60,7 @@ class DeviceTarget final : public compute::Target {
 
   void stage(const compute::MicroBatch& batch, compute::Execution&) override {
     batch_ = nullptr;  // that of the last pass may be gone
+    reads_batch_ = false;
     if (batch.size() == 0) return;
     batch_ = static_cast<DeviceBatch*>(batch.staged ? batch.staged : send(batch));
     batch_->begin_use(stream());
@@ -75,6 +76,7 @@ class DeviceTarget final : public compute::Target {
       if (update) update->enqueue(&facts()->update);
     };
     write_facts(stream(), facts_of(execution), facts());
+    reads_batch_ = true;
     if (!captures_) return work();
     KnownPass& known =
         passes_[{directions, execution.size, execution.pass.phase, execution.pass.probabilities,
@@ -96,7 +98,7 @@ class DeviceTarget final : public compute::Target {
   compute::Event* event(std::size_t i) override { return places_[i].get(); }
 
   void end_call() override {
-    if (batch_) batch_->end_use(stream());
+    if (std::exchange(reads_batch_, false)) batch_->end_use(stream());
     device_.stream.finish_call();
   }
   void wait() override { device_.stream.synchronize(); }
@@ -136,6 +138,7 @@ class DeviceTarget final : public compute::Target {
   std::vector<std::unique_ptr<StreamEvent>> places_;  ///< by operator
   std::map<PassKind, KnownPass> passes_;
   DeviceBatch* batch_ = nullptr;  ///< of the pass
+  bool reads_batch_ = false;      ///< what was enqueued since the last call ended
   compute::FeedSize own_size_;
   std::optional<DeviceFeed> own_;
   std::vector<compute::ImageMove> moves_;

@@ -3,6 +3,7 @@ layers are those of `cputrain info --json -`; a test compares launches and block
 from dataclasses import dataclass, field
 
 from plan import Extent, Plan, pieces, plan
+from walk import Walk
 
 FLOAT = 4
 QUAD = 4        # floats that a thread moves at a time
@@ -12,8 +13,9 @@ NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
 LINES_OF_COLUMNS = 32
 FACTS = 80      # bytes of kernels/pass_facts.h
 READS = 8       # of a thread that sums slices or rows, on their way at a time (kernels/gemm_slices.cu)
-LAYERS = ("input", "convolution", "dense", "max_pool", "average_pool", "global_average_pool", "relu", "dropout",
-          "flatten", "sigmoid", "softmax")
+MOST_MAPS = 8   # that a call adds (kernels/elementwise.h)
+LAYERS = ("input", "convolution", "dense", "zero_pad", "max_pool", "average_pool", "global_average_pool", "batch_norm",
+          "add", "relu", "dropout", "flatten", "sigmoid", "softmax")
 
 
 @dataclass(frozen=True)
@@ -62,21 +64,6 @@ def stored(output):
     return Map(height, width, pieces(channels, 8) * 8)
 
 
-def pool_before_relu(layers):
-    """As src/model/rewrite.h: a max pool goes before the ReLU that it follows."""
-    layers = list(layers)
-    for i in range(1, len(layers)):
-        if layers[i - 1]["type"] == "relu" and layers[i]["type"] == "max_pool":
-            layers[i - 1], layers[i] = layers[i], {**layers[i - 1], "output": layers[i]["output"]}
-    return layers
-
-
-def fold_relu_of_pool(layers):
-    """A max pool makes the ReLU that follows it (backends/cuda/compile.cpp)."""
-    return [layer for before, layer in zip([{"type": ""}, *layers], layers)
-            if (before["type"], layer["type"]) != ("max_pool", "relu")]
-
-
 def template(kernel, *arguments):
     """As scripts/kernel_instructions calls an instance for maps."""
     return f"{kernel}_kernel<{','.join([NUMBERS, *map(str, arguments)])}>"
@@ -111,12 +98,19 @@ class Network:
     def __init__(self, layers, images, element, multiprocessors):
         self.images, self.element, self.multiprocessors = images, element, multiprocessors
         self.operations = []
-        self.learns = False  # something that learns lies before the newest map
+        self.statistics = 0  # channels of all batch norms
+        self.learns = False  # something that learns lies before the map
         self.map = None
-        for layer in fold_relu_of_pool(pool_before_relu(layers)):
+        self.made = {"": (None, False)}  # map and learns by layer
+        self.walk = Walk(layers)
+        while not self.walk.ended():
+            layer = self.walk.layer
             if layer["type"] not in LAYERS:
                 raise ValueError(f"layer {layer['name']}: {layer['type']} is not among the layers of --backend cuda")
-            getattr(self, layer["type"])(layer)
+            self.map, self.learns = self.made[layer["from"][0]]
+            getattr(self, "add_layers" if layer["type"] == "add" else layer["type"])(layer)
+            self.made[self.walk.layer["name"]] = self.map, self.learns
+            self.walk.advance()
 
     def add(self, layer, **directions):
         self.operations.append(Operation(layer["name"], **directions))
@@ -149,6 +143,9 @@ class Network:
         blocks = sum(pieces(count, THREADS * QUAD) for count in counts)
         launches.append(Launch("update", "", blocks, sum(counts) * FLOAT * (3 + 2 * state_arrays),
                                warps=blocks * THREADS // 32, round_trips=3))
+        if self.statistics:
+            launches.append(in_line("publish_statistics", "publish_statistics_kernel", self.statistics,
+                                    self.statistics * 40))
         return launches
 
     # Each layer. self.map is what it reads.
@@ -222,7 +219,73 @@ class Network:
         self.map = dst
 
     def max_pool(self, layer):
+        self.walk.takes_next("relu")
         self.pool(layer, "max_pool", 1)
+
+    def zero_pad(self, layer):
+        """What reads the zeros makes them, if it can."""
+        convolution, pool = self.walk.only_next_is("convolution"), self.walk.only_next_is("max_pool")
+        most = max(layer[side] for side in ("top", "bottom", "left", "right"))
+        if convolution and convolution["padding"] == "valid" and most < convolution["kernel"]:
+            self.walk.advance()
+            self.convolution(convolution)
+        elif pool and pool["padding"] == "valid":
+            self.walk.advance()
+            self.max_pool(pool)
+        else:
+            self.pool({**layer, "size": 1}, "max_pool", 1)
+
+    def batch_norm(self, layer):
+        """Statistics, factors, then one pass over the map, which adds and cuts as well."""
+        count, positions = self.images * self.map.count, self.images * self.map.positions
+        channels, learns = self.map.channels, self.learns
+        added = self.walk.only_next_adds() is not None
+        self.walk.at += added
+        relu = self.walk.takes_next("relu")
+        shares, of_channels = pieces(positions, 4), pieces(channels, 32)
+        finish = lambda name: Launch(name, f"{name}_kernel", of_channels, channels * 16 * self.parts(positions)[0],
+                                     warps=8 * of_channels)
+        backward = [self.by_parts("sum_slopes", positions, (2 + 2 * (added and relu)) * count * FLOAT, 4),
+                    finish("finish_slopes")]
+        if learns:
+            backward.append(by_quads("normalize_backward", template("normalize_backward"), shares, channels,
+                                     3 * count * FLOAT))
+        self.operations.append(Operation(layer["name"], bias=2 * channels, data=backward, forward=[
+            self.by_parts("measure_channels", positions, count * FLOAT, 8), finish("finish_statistics"),
+            by_quads("normalize", template("normalize"), shares, channels, (2 + added) * count * FLOAT)]))
+        self.statistics += layer["output"][2]
+        self.learns = True
+
+    def parts(self, positions):
+        """(parts, positions of one, tiles) of plan_channel_sums() of kernels/batch_norm.h."""
+        packs = self.map.channels // QUAD
+        tiles = pieces(packs, 32)
+        rows = THREADS // pieces(packs, tiles)
+        of_part = pieces(pieces(positions, pieces(2 * self.multiprocessors, tiles)), rows) * rows
+        return pieces(positions, of_part), of_part, tiles
+
+    def by_parts(self, name, positions, moved, at_once):
+        """Threads load so many positions at once."""
+        parts, of_part, tiles = self.parts(positions)
+        across = pieces(self.map.channels // QUAD, tiles)
+        blocks, rows = parts * tiles, THREADS // across
+        return Launch(f"{name}", template(name), blocks, moved, warps=blocks * pieces(across * rows, 32),
+                      round_trips=pieces(of_part, rows * at_once))
+
+    def add_layers(self, layer):
+        """Gradients of sums lie where those of their parts do: in networks that add a branch to what it began with."""
+        count, maps = self.images * self.map.count, len(layer["from"])
+        self.add(layer, forward=[in_line("add_maps", template("add_maps"), count // QUAD, (min(maps, MOST_MAPS) + 1) *
+                                         count * FLOAT)] * (1 + pieces(max(0, maps - MOST_MAPS), MOST_MAPS - 1)))
+        self.learns = any(self.made[name][1] for name in layer["from"])
+
+    def copy_of_shared(self, layer):
+        """What several read is copied for the one that changes it."""
+        if not self.walk.is_shared(layer["from"][0]):
+            return
+        count = self.images * self.map.count
+        copy = in_line("add_maps", template("add_maps"), count // QUAD, 2 * count * FLOAT)
+        self.add({"name": f"{layer['name']} (copy)"}, forward=[copy], data=self.back(copy))
 
     def average_pool(self, layer):
         self.pool(layer, "average_pool", 0)
@@ -239,11 +302,13 @@ class Network:
         self.map = dst
 
     def relu(self, layer):
+        self.copy_of_shared(layer)
         count = self.images * self.map.count
         self.add(layer, forward=[in_line("relu_forward", template("relu_forward"), count // QUAD, 2 * count * FLOAT)],
                  data=self.back(in_line("relu_backward", template("relu_backward"), count // QUAD, 3 * count * FLOAT)))
 
     def dropout(self, layer):
+        self.copy_of_shared(layer)
         if layer["rate"] == 0:
             return
         count = self.images * self.map.count

@@ -223,9 +223,7 @@ Graph read_input(const JsonReader& top, const std::string& where,
                input);
 }
 
-}  // namespace
-
-ordered_json layer_fields(const Layer& layer) {
+ordered_json fields_of(const Layer& layer) {
   return std::visit(
       Overloaded{
           [](const Convolution& l) {
@@ -255,16 +253,24 @@ ordered_json layer_fields(const Layer& layer) {
       layer);
 }
 
+}  // namespace
+
+ordered_json layer_fields(const Graph& graph, int index) {
+  const Graph::Node& node = graph.nodes()[index];
+  ordered_json fields = fields_of(node.layer);
+  if (index > 0 && node.src != std::vector<int>{index - 1}) {
+    for (const int src : node.src) fields["from"].push_back(graph.nodes()[src].name);
+  }
+  return fields;
+}
+
 ordered_json to_json(const Graph& graph) {
   const auto nodes = graph.nodes();
   const auto& input = std::get<Input>(nodes[0].layer);
   ordered_json layers = ordered_json::array();
   for (std::size_t i = 1; i < nodes.size(); ++i) {
     ordered_json layer{{"name", nodes[i].name}, {"type", type_name(nodes[i].layer)}};
-    layer.update(layer_fields(nodes[i].layer));
-    if (nodes[i].src != std::vector<int>{static_cast<int>(i) - 1}) {
-      for (const int src : nodes[i].src) layer["from"].push_back(nodes[src].name);
-    }
+    layer.update(layer_fields(graph, static_cast<int>(i)));
     layers.push_back(std::move(layer));
   }
   return {{"input",

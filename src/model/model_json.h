@@ -15,8 +15,8 @@ namespace cputrain::model {
 
 nlohmann::ordered_json to_json(const Graph&);
 
-/// What a layer's entry has besides its name and type: {"filters": 32, "kernel": 3, ...}.
-nlohmann::ordered_json layer_fields(const Layer&);
+/// What the entry of node `index` has besides its name and type: {"filters": 32, "kernel": 3, ...}.
+nlohmann::ordered_json layer_fields(const Graph&, int index);
 
 /// What a model file leaves open.
 struct ModelSize {

@@ -71,7 +71,8 @@ nlohmann::ordered_json summary_json(const Graph& graph) {
                       {"parameters", row.parameters},
                       {"macs", row.macs},
                       {"output_bytes", shape.size() * sizeof(float)}});
-    layers.back().update(layer_fields(row.node->layer));
+    const auto index = static_cast<int>(row.node - graph.nodes().data());
+    layers.back().update(layer_fields(graph, index));
   }
   return {{"parameters", graph.parameter_count()},
           {"macs_per_image", total_macs(graph)},

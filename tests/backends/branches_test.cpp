@@ -163,6 +163,25 @@ TEST_P(Branches, GraphsDrawnAtRandom) {
   }
 }
 
+/// A ReLU cuts the gradient of its part of a sum in place, before the producer of the other part
+/// has read it, on the way back.
+TEST_P(Branches, PartsOfASumKeepTheirOwnGradients) {
+  for (const bool norm : {false, true}) {
+    model::Graph graph(kImage);
+    const int trunk = graph.add(same(16));
+    const int earlier = graph.add(model::AveragePool{3, 1, model::Padding::same}, "", {trunk});
+    int later = graph.add(same(16), "", {trunk});
+    if (norm) {
+      graph.add(model::BatchNorm{});
+      later = graph.add(model::Add{}, "", {trunk, later + 1});
+    }
+    later = graph.add(model::Relu{});
+    graph.add(model::Add{}, "", {earlier, later});
+    add_head(graph);
+    expect_agreement(GetParam(), graph);
+  }
+}
+
 /// Kernels that read images themselves must not overlook what was made of them.
 TEST_P(Branches, ImagesAreChangedBeforeTheFirstConvolution) {
   for (const bool relu : {true, false}) {

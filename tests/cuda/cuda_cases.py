@@ -14,6 +14,25 @@ NET = {"format": "cputrain model 1", "name": "odd",
                   {"type": "relu"}, {"type": "dropout", "rate": 0.2}, {"type": "flatten"},
                   {"type": "dense", "units": 21}, {"type": "relu"}, {"type": "dense", "units": "classes"},
                   {"type": "softmax"}]}
+# Additions behind a batch norm and behind a convolution, shortcuts, and padding that no window can do.
+RESIDUAL = {"format": "cputrain model 1", "name": "residual",
+            "recipe": {"image_size": 33, "batch": 9, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.02,
+                       "momentum": 0.9},
+            "layers": [{"type": "zero_pad", "top": 3, "bottom": 3, "left": 3, "right": 3},
+                       {"type": "convolution", "filters": 12, "kernel": 7, "stride": 2},
+                       {"type": "zero_pad", "top": 1, "bottom": 1, "left": 1, "right": 1},
+                       {"type": "max_pool", "name": "stem", "size": 3},
+                       {"type": "convolution", "filters": 12, "kernel": 3, "padding": "same", "bias": False},
+                       {"type": "batch_norm"}, {"type": "relu"},
+                       {"type": "convolution", "filters": 12, "kernel": 3, "padding": "same", "bias": False},
+                       {"type": "batch_norm", "name": "first"}, {"type": "add", "from": ["stem", "first"]},
+                       {"type": "relu", "name": "trunk"}, {"type": "batch_norm"}, {"type": "relu"},
+                       {"type": "zero_pad", "top": 1, "bottom": 1, "left": 1, "right": 1},
+                       {"type": "convolution", "name": "branch", "filters": 12, "kernel": 3},
+                       {"type": "add", "name": "sum", "from": ["trunk", "branch"]},
+                       {"type": "zero_pad", "top": 1, "bottom": 0, "left": 0, "right": 2},
+                       {"type": "average_pool", "size": 2}, {"type": "global_average_pool"},
+                       {"type": "dense", "units": "classes"}, {"type": "softmax"}]}
 CUDA = ["--backend", "cuda", "--precision", "exact"]
 
 
@@ -64,6 +83,16 @@ class CudaCases:
         self.assert_near(here, plain, 1e-4)
         self.assertNotEqual(here, plain)  # another order of sums
 
+    def test_a_residual_network_goes_on_with_the_other_backend(self):
+        with open(self.path("residual.json"), "w") as file:
+            json.dump(RESIDUAL, file)
+        words = ["--model", "residual.json", "--image-size", "33", "--limit-val", "10"]
+        plain, _ = self.losses("cpu", *words, "--steps", "4", "--backend", "reference")
+        for run, first, then in (("to gpu", ["--backend", "reference"], CUDA), ("to cpu", CUDA, ["--backend", "reference"])):
+            self.losses(run, *words, "--steps", "2", *first)
+            losses, _ = self.losses(run, *words, "--steps", "4", *then, "--resume", "auto")
+            self.assert_near(losses, plain, 1e-4)
+
     def test_it_has_the_same_bits_every_time(self):
         for run in ("first", "second"):
             self.losses(run, "--steps", "3", "--limit-val", "0", *CUDA)
@@ -74,11 +103,12 @@ class CudaCases:
         self.expect_ranks_share(2, "1 x {} with 2 ranks;", CUDA_VISIBLE_DEVICES="0")
 
     def test_a_layer_that_it_lacks_is_refused_before_images_are_decoded(self):
-        lacking = {**NET, "layers": [NET["layers"][0], {"type": "batch_norm", "name": "norm"}, *NET["layers"][1:]]}
+        lacking = {**NET, "layers": [NET["layers"][0], {"type": "max_pool", "name": "wide", "size": 17, "stride": 1,
+                                                       "padding": "same"}, *NET["layers"][1:]]}
         with open(self.path("lacking.json"), "w") as file:
             json.dump(lacking, file)
         done = self.expect(2, *self.words, "--model", "lacking.json", "--out", "x", *CUDA,
-                           says=["layer norm: batch_norm is not among the layers that --backend cuda has"])
+                           says=["layer wide: a max pool of 17 x 17"])
         self.assertNotIn(" ready in ", done.stderr)
         self.assertFalse(os.path.exists(self.path("x", "weights.safetensors")))
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-from cuda_cases import NET
+from cuda_cases import NET, RESIDUAL
 from program import PROGRAM, ProgramTest
 
 ROOT = os.environ["CUDA_TESTS_ROOT"]
@@ -109,10 +109,12 @@ class Counts(ProgramTest):
         self.assert_step("h100", "dogcat", 256, 256)
 
     def test_other_networks_and_sizes(self):
-        with open(self.path("odd.json"), "w") as file:
-            json.dump(NET, file)
+        for name, network in (("odd", NET), ("residual", RESIDUAL)):
+            with open(self.path(f"{name}.json"), "w") as file:
+                json.dump(network, file)
         for case in (("a100", "dogcat", 64, 20, 7), ("h100", "nature7", 96, 9), ("h100", "chips", 90, 6),
-                     ("a100", "vgg16", 64, 5), ("h100", "odd.json", 21, 10, 4)):
+                     ("a100", "vgg16", 64, 5), ("h100", "odd.json", 21, 10, 4), ("h100", "residual.json", 33, 9),
+                     ("h100", "resnet50v2", 64, 6)):
             with self.subTest(case=case):
                 self.assert_step(*case)
 
@@ -204,7 +206,7 @@ class Script(unittest.TestCase):
 
     def test_what_it_cannot_predict_ends_with_2(self):
         for words, says in ((["--gpu", "H900"], "A100, H100, H200"), (["--precision", "bf16"], "exact"),
-                            (["--model", "resnet50v2"], "zero_pad"), (["--batch", "0"], "--batch"),
+                            (["--batch", "0"], "--batch"),
                             (["--model", "no"], "no"), (["--program", "/nowhere"], "scripts/build"),
                             (["--program", "/bin/true"], "/bin/true"), (["--image-size", "0"], "--image-size"),
                             (["--classes", "0"], "--classes"), (["--micro-batch", "0"], "--micro-batch"),

@@ -8,23 +8,9 @@
 
 namespace cputrain::cpu {
 
-AddOp::AddOp(const Planning& planning, int op, std::string name, std::vector<Part> parts,
-             const Activation& dst)
-    : Op(std::move(name), "own"), parts_(std::move(parts)), dst_(dst) {
-  for (const Part& part : parts_) {
-    planning.use_forward(op, part.src, dst);
-    planning.use_backward(op, part.src, dst);
-  }
-}
-
-void AddOp::bind(const Bindings& bindings) {
-  dst_data_ = bindings.value(dst_);
-  dst_diff_ = bindings.diff(dst_);
-  for (const Part& part : parts_) {
-    src_data_.push_back(bindings.value(part.src));
-    src_diff_.push_back(part.shares_diff ? nullptr : bindings.diff(part.src));
-  }
-}
+AddOp::AddOp(const Planning& planning, int op, std::string name,
+             std::vector<compute::SumPart> parts, const Activation& dst)
+    : SumOp(planning, op, std::move(parts), dst, std::move(name), "own") {}
 
 void AddOp::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);

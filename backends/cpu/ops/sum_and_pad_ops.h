@@ -1,33 +1,19 @@
 #pragma once
 
-#include <vector>
-
 #include "backends/cpu/ops/op.h"
 #include "compute/executor/activation_ops.h"
 
 /// Operators that only move or add up activations.
 namespace cputrain::cpu {
 
-/// dst = sum of the sources; of one source, a copy. A source whose gradient shares its memory with
-/// dst's has it already.
-class AddOp final : public Op {
+/// The sum of activations; of one, a copy.
+class AddOp final : public compute::SumOp<Op> {
  public:
-  struct Part {
-    Source src;
-    bool shares_diff = false;
-  };
-  AddOp(const Planning&, int op, std::string name, std::vector<Part>, const Activation& dst);
+  AddOp(const Planning&, int op, std::string name, std::vector<compute::SumPart>,
+        const Activation& dst);
 
-  void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
-
- private:
-  std::vector<Part> parts_;
-  Activation dst_;
-  std::vector<const float*> src_data_;
-  std::vector<float*> src_diff_;  ///< null where there is nothing to write
-  float *dst_data_ = nullptr, *dst_diff_ = nullptr;
 };
 
 /// Zeros around a map, for readers that cannot pad by themselves.

@@ -74,6 +74,22 @@ __global__ void __launch_bounds__(kThreads)
   diffs.store(diff + first);
 }
 
+template <class N>
+__global__ void __launch_bounds__(kThreads)
+    add_maps_kernel(std::size_t count, MapList maps, typename N::Stored* dst) {
+  const std::size_t first = thread_of_launch() * Pack<N>::kCount;
+  if (first >= count) return;
+  const auto load = [&](int i) {
+    return Pack<N>::load(static_cast<const typename N::Stored*>(maps.of[i]) + first);
+  };
+  Pack<N> sum = load(0);
+#pragma unroll
+  for (int i = 1; i < kMostMaps; ++i) {
+    if (i < maps.count) sum += load(i);
+  }
+  sum.store(dst + first);
+}
+
 /// The words of elements `element` .. `element` + 3 of a sample: those of one group, or of two.
 CPUTRAIN_DEVICE RandomWords words_of(const PassFacts& facts, std::uint32_t layer,
                                      std::uint32_t sample, std::uint64_t element) {
@@ -142,6 +158,14 @@ void relu_backward(Stream stream, Numbers numbers, std::size_t count, const void
   with_numbers(numbers, [&]<class N>(N) {
     launch(stream, "relu_backward", relu_backward_kernel<N>,
            dim3(blocks_for(count / Pack<N>::kCount)), dim3(kThreads), 0, count, map, diff);
+  });
+}
+
+void add_maps(Stream stream, Numbers numbers, std::size_t count, const MapList& maps, void* dst) {
+  if (count == 0) return;
+  with_numbers(numbers, [&]<class N>(N) {
+    launch(stream, "add_maps", add_maps_kernel<N>, dim3(blocks_for(count / Pack<N>::kCount)),
+           dim3(kThreads), 0, count, maps, dst);
   });
 }
 

@@ -26,6 +26,15 @@ void relu_forward(Stream, Numbers, std::size_t count, void* map);
 /// diff = 0 where the ReLU's output was not above zero, in place.
 void relu_backward(Stream, Numbers, std::size_t count, const void* map, void* diff);
 
+/// dst = the sum of the maps, in their order; of one, a copy. dst may be one of them. Every call
+/// adds at most kMostMaps.
+inline constexpr int kMostMaps = 8;
+struct MapList {
+  const void* of[kMostMaps];
+  int count;
+};
+void add_maps(Stream, Numbers, std::size_t count, const MapList&, void* dst);
+
 /// Which numbers of which images dropout keeps: f(seed, step, layer, sample), as DropoutMask of
 /// core/random.h says, of numbers in canonical order (rows, columns, channels without padding).
 struct DropoutCall {

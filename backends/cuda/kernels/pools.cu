@@ -53,9 +53,10 @@ CPUTRAIN_DEVICE Covering covering(int place, int before, int size, int stride, i
 }
 
 /// f(place in the window, offset in src) for what window (row, column) covers of src, in the order
-/// of rows. kSize is the window's size, known to the compiler, or 0 for any.
-template <int kSize, class F>
-CPUTRAIN_DEVICE void for_taps(const WindowShape& shape, const Place& window, F f) {
+/// of rows, and outside(place in the window) for the rest. kSize is the window's size, known to the
+/// compiler, or 0 for any.
+template <int kSize, class F, class Outside>
+CPUTRAIN_DEVICE void for_taps(const WindowShape& shape, const Place& window, F f, Outside outside) {
   const int size = kSize > 0 ? kSize : shape.size;
   const int top = window.row * shape.stride - shape.top;
   const int left = window.column * shape.stride - shape.left;
@@ -66,6 +67,8 @@ CPUTRAIN_DEVICE void for_taps(const WindowShape& shape, const Place& window, F f
       const int row = top + i, column = left + j;
       if (row >= 0 && row < shape.src.height && column >= 0 && column < shape.src.width) {
         f(i * size + j, offset_of(window.image, row, column, shape.src));
+      } else {
+        outside(i * size + j);
       }
     }
   }
@@ -118,11 +121,18 @@ __global__ void __launch_bounds__(kPackThreads)
   Largest largest[kCount];
 #pragma unroll
   for (Largest& number : largest) number = {-INFINITY, 0};
-  for_taps<kSize>(shape, place_of(place.position, shape.dst), [&](int tap, std::size_t offset) {
-    const Pack<N> values = Pack<N>::load(src + offset + place.channel);
+  for_taps<kSize>(
+      shape, place_of(place.position, shape.dst),
+      [&](int tap, std::size_t offset) {
+        const Pack<N> values = Pack<N>::load(src + offset + place.channel);
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) largest[i].meet(values.of[i], static_cast<unsigned>(tap));
-  });
+        for (int i = 0; i < kCount; ++i) largest[i].meet(values.of[i], static_cast<unsigned>(tap));
+      },
+      [&](int tap) {
+        if (!shape.sees_zeros) return;
+#pragma unroll
+        for (Largest& number : largest) number.meet(0, static_cast<unsigned>(tap));
+      });
   Pack<N> values;
   Winners<kCount> won;
 #pragma unroll
@@ -175,9 +185,10 @@ __global__ void __launch_bounds__(kPackThreads)
   if (!place.inside(shape.windows(), shape.dst.channels)) return;
   Pack<N> sum = Pack<N>::all(0);
   const Place window = place_of(place.position, shape.dst);
-  for_taps<kSize>(shape, window, [&](int, std::size_t offset) {
-    sum += Pack<N>::load(src + offset + place.channel);
-  });
+  for_taps<kSize>(
+      shape, window,
+      [&](int, std::size_t offset) { sum += Pack<N>::load(src + offset + place.channel); },
+      [](int) {});
   sum /= static_cast<float>(covered(shape, window.row, window.column));
   sum.store(dst + place.offset(shape.dst.channels));
 }

@@ -31,12 +31,13 @@ inline constexpr std::size_t kMostPositions = (std::size_t{1} << 31) - 256;
 
 /// A square window of `size` slides over src with `stride`, from `top` rows and `left` columns
 /// outside of it on: window (p, q) covers rows p * stride - top + 0 .. size - 1 of src. What lies
-/// outside of src is zero to a convolution and is left out by a pool. Dense layers are convolutions
-/// of size 1 of a 1 x 1 map.
+/// outside of src is zero to a convolution and is left out by a pool, unless a max pool sees zeros
+/// there. Dense layers are convolutions of size 1 of a 1 x 1 map.
 struct WindowShape {
   int images = 0;
   MapShape src, dst;
   int size = 1, stride = 1, top = 0, left = 0;
+  bool sees_zeros = false;
 
   /// Windows of all images.
   CPUTRAIN_HOST_DEVICE constexpr int windows() const { return images * dst.height * dst.width; }

@@ -5,12 +5,13 @@
 namespace cputrain::cuda {
 namespace {
 
-WindowShape window_of(const model::Convolution& layer, const Activation& src,
-                      const Activation& dst) {
-  return sliding_window(layer.padding, layer.kernel, layer.stride, src, dst);
+WindowShape window_of(const model::Convolution& layer, const model::ZeroPad* zeros,
+                      const Activation& src, const Activation& dst) {
+  return sliding_window(layer.padding, layer.kernel, layer.stride, zeros, src, dst);
 }
 
-WindowShape window_of(const model::Dense&, const Activation& src, const Activation& dst) {
+WindowShape window_of(const model::Dense&, const model::ZeroPad*, const Activation& src,
+                      const Activation& dst) {
   return {.src = {1, 1, static_cast<int>(src.layout.size())}, .dst = stored_shape(dst)};
 }
 
@@ -29,19 +30,22 @@ auto with_layer(const model::Graph::Node& node, const F& f) {
   return f(std::get<model::Convolution>(node.layer));
 }
 
-double macs_of(const model::Graph::Node& node, const Activation& src) {
-  const bool dense = std::holds_alternative<model::Dense>(node.layer);
-  const Shape flat{1, 1, static_cast<int>(src.layout.shape.size())};
-  return model::macs(node.layer, dense ? flat : src.layout.shape);
+double macs_of(const model::Graph::Node& node, const model::ZeroPad* zeros, const Activation& src) {
+  const Shape& read = src.layout.shape;
+  if (std::holds_alternative<model::Dense>(node.layer)) {
+    return model::macs(node.layer, {1, 1, static_cast<int>(read.size())});
+  }
+  return model::macs(node.layer, zeros ? model::output_shape(*zeros, read) : read);
 }
 
 }  // namespace
 
 ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Graph::Node& node,
-                             const Source& src, const Activation& dst, std::size_t parameter)
+                             const model::ZeroPad* zeros, const Source& src, const Activation& dst,
+                             std::size_t parameter)
     : UnaryOp(planning, op, src, dst, planning, node.name, "implicit GEMM of three TF32 products",
-              macs_of(node, src)),
-      window_(with_layer(node, [&](const auto& l) { return window_of(l, src, dst); })),
+              macs_of(node, zeros, src)),
+      window_(with_layer(node, [&](const auto& l) { return window_of(l, zeros, src, dst); })),
       bias_(node.parameters.size() > 1),
       parameter_(parameter) {
   const int positions = with_layer(node, [&](const auto& l) { return positions_of(l, src); });

@@ -12,8 +12,9 @@ namespace cputrain::cuda {
 /// same as a window of 1 on one position that has all the numbers as channels.
 class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
  public:
-  ConvolutionOp(const Planning&, int op, const model::Graph::Node&, const Source&,
-                const Activation& dst, std::size_t parameter);
+  /// `zeros`: of the node before, which has no operator.
+  ConvolutionOp(const Planning&, int op, const model::Graph::Node&, const model::ZeroPad* zeros,
+                const Source&, const Activation& dst, std::size_t parameter);
 
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;

@@ -21,7 +21,7 @@ LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node,
                const Activation& logits)
     : OnDevice(planning, node.name, "from logits, in double"),
       logits_(logits),
-      classes_(logits.layout.shape.channels),
+      classes_(static_cast<int>(logits.layout.shape.size())),
       smoothing_(smoothing_of(node.layer)),
       facts_(planning.facts) {
   const auto images = static_cast<std::size_t>(planning.largest());
@@ -44,7 +44,7 @@ void LossOp::bind(const Bindings& bindings) {
 LossCall LossOp::call(const Execution& execution) const {
   return {.images = execution.images,
           .classes = classes_,
-          .row = logits_.layout.block,
+          .row = static_cast<int>(logits_.layout.size()),
           .smoothing = execution.pass.phase == compute::Phase::train ? smoothing_ : 0,
           .facts = facts_};
 }

@@ -38,16 +38,20 @@ inline MapShape stored_shape(const Activation& activation) {
   return {layout.shape.height, layout.shape.width, layout.block};
 }
 
-/// The windows of a layer that slides one over an activation, but for the images.
+/// The windows of a layer that slides one over an activation, but for the images. `zeros`: those
+/// around the activation that the layer reads as well, where nobody wrote them; then it pads not
+/// itself.
 inline WindowShape sliding_window(model::Padding padding, int size, int stride,
-                                  const Activation& src, const Activation& dst) {
+                                  const model::ZeroPad* zeros, const Activation& src,
+                                  const Activation& dst) {
   const Shape& read = src.layout.shape;
   return {.src = stored_shape(src),
           .dst = stored_shape(dst),
           .size = size,
           .stride = stride,
-          .top = model::pad_amount(padding, read.height, size, stride).before,
-          .left = model::pad_amount(padding, read.width, size, stride).before};
+          .top = zeros ? zeros->top : model::pad_amount(padding, read.height, size, stride).before,
+          .left = zeros ? zeros->left : model::pad_amount(padding, read.width, size, stride).before,
+          .sees_zeros = zeros != nullptr};
 }
 
 inline WindowShape of_images(WindowShape windows, int images) {

@@ -8,12 +8,6 @@
 namespace cputrain::cuda {
 namespace {
 
-/// Of a MaxPool or an AveragePool.
-template <class Layer>
-WindowShape window_of(const Layer& layer, const Activation& src, const Activation& dst) {
-  return sliding_window(layer.padding, layer.size, layer.stride, src, dst);
-}
-
 void check_size(const model::Graph::Node& node, const model::MaxPool& pool) {
   if (pool.size <= kLargestMaxPool) return;
   fail(
@@ -25,21 +19,25 @@ void check_size(const model::Graph::Node& node, const model::MaxPool& pool) {
 
 }  // namespace
 
-PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node, bool relu,
-               const Source& src, const Activation& dst)
+PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node,
+               const model::ZeroPad* zeros, bool relu, const Source& src, const Activation& dst)
     : UnaryOp(planning, op, src, dst, planning, node.name,
               relu ? "gathered, with ReLU" : "gathered"),
       relu_(relu) {
   if (const auto* pool = std::get_if<model::MaxPool>(&node.layer)) {
     check_size(node, *pool);
     kind_ = Kind::max;
-    window_ = window_of(*pool, src, dst);
-    winners_ = planning.memory.add(dst.count(planning.largest()), planning.forward_time(op));
-    if (src.wants_diff) planning.memory.use(winners_, planning.backward_time(op));
+    window_ = sliding_window(pool->padding, pool->size, pool->stride, zeros, src, dst);
+  } else if (const auto* pad = std::get_if<model::ZeroPad>(&node.layer)) {
+    kind_ = Kind::max;
+    window_ = sliding_window(model::Padding::valid, 1, 1, pad, src, dst);
   } else if (const auto* average = std::get_if<model::AveragePool>(&node.layer)) {
     kind_ = Kind::average;
-    window_ = window_of(*average, src, dst);
+    window_ = sliding_window(average->padding, average->size, average->stride, nullptr, src, dst);
   }
+  if (kind_ != Kind::max) return;
+  winners_ = planning.memory.add(dst.count(planning.largest()), planning.forward_time(op));
+  if (src.wants_diff) planning.memory.use(winners_, planning.backward_time(op));
 }
 
 void PoolOp::bind(const Bindings& bindings) {

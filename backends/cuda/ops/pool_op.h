@@ -5,13 +5,15 @@
 
 namespace cputrain::cuda {
 
-/// Maximum or mean of windows, or the mean of the whole activation.
+/// Maximum or mean of windows, or the mean of the whole activation. Zero padding is the maximum of
+/// windows of one number, which sees zeros outside.
 class PoolOp final : public compute::UnaryOp<DeviceOp, void> {
  public:
   /// Error(usage) where a max pool's window is larger than kLargestMaxPool.
-  /// `relu`: of a max pool, whose ReLU it is as well.
-  PoolOp(const Planning&, int op, const model::Graph::Node&, bool relu, const Source&,
-         const Activation& dst);
+  /// `zeros`: of the node before, which has no operator. `relu`: of a max pool, whose ReLU it is as
+  /// well.
+  PoolOp(const Planning&, int op, const model::Graph::Node&, const model::ZeroPad* zeros, bool relu,
+         const Source&, const Activation& dst);
 
   void bind(const Bindings&) override;
   void forward(const Execution&) override;

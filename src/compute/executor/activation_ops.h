@@ -1,6 +1,7 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "compute/executor/op.h"
 
@@ -53,6 +54,38 @@ class InPlaceOp : public Base {
  protected:
   Activation activation_;
   Element *value_ = nullptr, *diff_ = nullptr;
+};
+
+/// An operator that adds activations up. A part whose gradient shares its memory with the sum's has
+/// it already.
+template <class Base, class Element = float>
+class SumOp : public Base {
+ public:
+  template <class... Arguments>
+  SumOp(const Planning& planning, int op, std::vector<SumPart> parts, const Activation& dst,
+        Arguments&&... of_base)
+      : Base(std::forward<Arguments>(of_base)...), parts_(std::move(parts)), dst_(dst) {
+    for (const SumPart& part : parts_) {
+      planning.use_forward(op, part.src, dst);
+      planning.use_backward(op, part.src, dst);
+    }
+  }
+
+  void bind(const Bindings& bindings) override {
+    dst_data_ = bindings.value<Element>(dst_);
+    dst_diff_ = bindings.diff<Element>(dst_);
+    for (const SumPart& part : parts_) {
+      src_data_.push_back(bindings.value<Element>(part.src));
+      src_diff_.push_back(part.shares_diff ? nullptr : bindings.diff<Element>(part.src));
+    }
+  }
+
+ protected:
+  std::vector<SumPart> parts_;
+  Activation dst_;
+  std::vector<Element*> src_data_;
+  std::vector<Element*> src_diff_;  ///< null where there is nothing to write
+  Element *dst_data_ = nullptr, *dst_diff_ = nullptr;
 };
 
 }  // namespace cputrain::compute

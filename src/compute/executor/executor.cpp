@@ -125,11 +125,11 @@ void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   run_waiting_forward();
   last_ = {.images = batch.size(), .pass = pass};
   target_->stage(batch, last_);
+  allocate();
   if (batch.size() == 0) {
     for (const auto& op : list_.ops) op->forward_of_nothing(last_);
     return;
   }
-  allocate();
   last_.size = size_index(batch.size());
   last_.most_images = pass.phase == Phase::train && is_most(batch.size());
   last_.pixels = batch.images;
@@ -225,6 +225,7 @@ void Executor::publish_statistics() {
   target_->enter([&] {
     run_waiting_forward();
     for (const auto& op : list_.ops) op->publish_statistics();
+    target_->end_call();
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -65,6 +66,17 @@ class GraphWalk {
     return std::get_if<L>(&next.layer);
   }
 
+  /// The other input of the next node, if that adds two and is the only one that reads this one.
+  std::optional<std::size_t> only_next_adds() const {
+    if (node_ + 1 == nodes_.size()) return {};
+    const model::Graph::Node& next = nodes_[node_ + 1];
+    const int self = static_cast<int>(node_);
+    if (!std::holds_alternative<model::Add>(next.layer) || next.src.size() != 2) return {};
+    if (graph_.readers(self) != 1) return {};
+    if (next.src[0] == self) return 1;
+    return next.src[1] == self ? std::optional<std::size_t>(0) : std::nullopt;
+  }
+
   /// The node's output lies in an activation of its own, which operator `producer` writes.
   void place(const Activation& activation, int producer) {
     TrackedActivation tracked{activation};
@@ -94,6 +106,33 @@ class GraphWalk {
     return tracked;
   }
 
+  /// The gradient of a sum, the newest activation, is that of every part, so they can share one
+  /// piece of memory: no copy is made, and along the shortcuts of a residual network it is one for
+  /// a whole stack. One part (the keeper) may have other readers, which add to the shared gradient,
+  /// or be changed in place; then every other part must have been read by its own producer before
+  /// that, on the way back. `inputs`: the parts' activations.
+  void share_gradient(MemoryPlan& memory, const std::vector<std::size_t>& inputs,
+                      std::vector<SumPart>& parts) {
+    const auto changes = [&](std::size_t i) {
+      return activation(inputs[i]).shared || activation(inputs[i]).diff_changes;
+    };
+    const auto may = [&](std::size_t i) {
+      return parts[i].src.wants_diff && !parts[i].src.adds &&
+             std::ranges::count(inputs, inputs[i]) == 1;
+    };
+    std::size_t keeper = 0;
+    while (keeper < parts.size() && !(may(keeper) && changes(keeper))) ++keeper;
+    const int touched = keeper < parts.size() ? last_change(activation(inputs[keeper])) : -1;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const bool quiet = !changes(i) && activation(inputs[i]).producer > touched;
+      parts[i].shares_diff = may(i) && (i == keeper || quiet);
+      if (!parts[i].shares_diff) continue;
+      memory.merge(newest().diff, parts[i].src.diff);
+      newest().diff_changes |= changes(i);
+      newest().last_touch = std::max(newest().last_touch, last_change(activation(inputs[i])));
+    }
+  }
+
   /// The node flattens: its output is what it reads.
   void flatten() {
     const Shape read = src_shape();
@@ -102,6 +141,12 @@ class GraphWalk {
   }
 
  private:
+  /// The operator behind which, on the way back, the activation's gradient stays as it is. Its
+  /// producer may be the one that changes it in place.
+  static int last_change(const TrackedActivation& tracked) {
+    return tracked.diff_changes ? std::max(tracked.last_touch, tracked.producer)
+                                : tracked.last_touch;
+  }
   /// Operators that will read the node's output.
   void count_readers(TrackedActivation& tracked) const {
     tracked.unread = readers_of(static_cast<int>(node_));

@@ -40,6 +40,12 @@ struct Source : Activation {
   bool adds = false;
 };
 
+/// One of the activations that a sum adds up.
+struct SumPart {
+  Source src;
+  bool shares_diff = false;  ///< its gradient lies where the sum's does
+};
+
 /// What an operator's constructor reads and fills. Backends add to it what theirs must know.
 struct Planning {
   MemoryPlan& memory;

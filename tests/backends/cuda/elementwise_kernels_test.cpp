@@ -4,6 +4,7 @@
 
 #include "backends/cuda/selftest/plain_dropout.h"
 #include "tests/backends/cuda/device_arrays.h"
+#include "tests/backends/cuda/stored_numbers.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -70,6 +71,35 @@ TEST(ReluKernels, CutBelowZeroAndKeepWhatIsNoNumber) {
   }
 }
 
+/// In their order, and into one of them; of one a copy.
+template <class N>
+void expect_sum(int maps, std::size_t size) {
+  std::vector<DeviceArray<typename N::Stored>> arrays;
+  MapList list{};
+  std::vector<float> expected;
+  for (int m = 0; m < maps; ++m) {
+    const auto values = rounded<N>(random_floats(size, 3 + static_cast<unsigned>(m)));
+    arrays.emplace_back(stored<N>(values));
+    list.of[list.count++] = arrays.back().data();
+    if (m == 0) expected = values;
+    for (std::size_t i = 0; m > 0 && i < size; ++i) expected[i] += values[i];
+  }
+  const auto dst = DeviceArray<typename N::Stored>::poisoned(size);
+  add_maps(test_stream().get(), N::kNumbers, size, list, dst.data());
+  expect_same_values(loaded<N>(dst.read()), rounded<N>(expected));
+  add_maps(test_stream().get(), N::kNumbers, size, list, arrays.back().data());
+  expect_same_values(loaded<N>(arrays.back().read()), rounded<N>(expected));
+}
+
+TEST(AddMapsKernel, AddsInOrderAndRoundsOnce) {
+  for (const int maps : {1, 2, 3, kMostMaps}) {
+    for (const std::size_t size : {8, 1000, 4104}) {
+      expect_sum<ExactNumbers>(maps, size);
+      expect_sum<Bf16Numbers>(maps, size);
+    }
+  }
+}
+
 struct DropoutCase {
   int positions, channels;
   float rate;
@@ -113,6 +143,7 @@ TEST(ElementwiseKernels, LaunchNothingForNothing) {
   load_images(stream, Numbers::exact, {.images = 0, .height = 4, .width = 4}, nullptr);
   relu_forward(stream, Numbers::exact, 0, nullptr);
   relu_backward(stream, Numbers::exact, 0, nullptr, nullptr);
+  add_maps(stream, Numbers::exact, 0, {{nullptr}, 1}, nullptr);
   dropout(stream, Numbers::exact, DropoutCall{}, nullptr, nullptr);
   test_stream().synchronize();
 }

@@ -17,9 +17,12 @@ using emulated::Counts;
 constexpr int kAnswers = 7;
 constexpr Shape kPicture{6, 6, 3};
 
-model::Graph network_with_dropout() {
+/// With statistics that move, an addition, and dropout.
+model::Graph network_with_memory() {
   model::Graph graph(kPicture);
-  graph.add(model::Convolution{4, 3}, "conv");
+  const int conv = graph.add(model::Convolution{4, 3}, "conv");
+  graph.add(model::BatchNorm{}, "norm");
+  graph.add(model::Add{}, "sum", {conv, conv + 1});
   graph.add(model::Relu{}, "relu");
   graph.add(model::Flatten{});
   graph.add(model::Dropout{0.4f}, "dropout");
@@ -37,7 +40,7 @@ class Passes {
     options.times_layers = times_layers;
     compute::Memory& memory = backend_->memory();
     program_ = backend_->compile(
-        network_with_dropout(), options, [&](const compute::ParameterLayout& layout) {
+        network_with_memory(), options, [&](const compute::ParameterLayout& layout) {
           weights_ = compute::OwnedArray(memory, layout.arena_size, layout.dtype);
           gradients_ = compute::OwnedArray(memory, layout.gradient_size, layout.dtype);
           return compute::Arenas{weights_.array(), gradients_.array()};
@@ -47,6 +50,7 @@ class Passes {
       std::vector<double> values(parameters[p].count);
       for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] = std::sin(static_cast<double>(i + 7 * p));
+        if (parameters[p].name == "norm/moving_variance") values[i] = 1;
       }
       program_->parameters().from_canonical(p, values, weights_.array());
     }
@@ -64,6 +68,11 @@ class Passes {
   void backward(double scale, Accumulate accumulate) { program_->backward({scale, accumulate}); }
   std::vector<double> gradients() {
     return compute::read_numbers(backend_->memory(), gradients_.array());
+  }
+
+  std::vector<double> weights_with_statistics() {
+    program_->publish_statistics();
+    return compute::read_numbers(backend_->memory(), weights_.array());
   }
 
   compute::Program& program() { return *program_; }
@@ -86,6 +95,7 @@ std::vector<std::vector<double>> trained(bool captures) {
     passes.forward(2, step);
     passes.backward(scale, Accumulate::add);
     seen.push_back(passes.gradients());
+    seen.push_back(passes.weights_with_statistics());
     const compute::Tally tally = passes.program().tally().wait();
     seen.push_back({tally.loss, tally.correct, tally.images, tally.among_five});
     passes.forward(2, step, Phase::evaluate);
@@ -98,7 +108,8 @@ std::vector<std::vector<double>> trained(bool captures) {
 TEST(Graphs, GiveTheBitsOfPassesThatAreNotCaptured) {
   const auto captured = trained(true);
   EXPECT_EQ(captured, trained(false));
-  EXPECT_NE(captured[3], captured[0]);  // each step has its own gradients
+  EXPECT_NE(captured[4], captured[0]);  // each step has its own gradients
+  EXPECT_NE(captured[5], captured[1]);  // and statistics
 }
 
 /// What a pass after so many others takes.

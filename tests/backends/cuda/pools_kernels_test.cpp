@@ -127,6 +127,63 @@ TEST(MaxPoolKernels, AreTheReferenceOfWhatIsNoNumber) {
   }
 }
 
+struct Zeros {
+  int top, bottom, left, right;
+};
+
+/// The map with zeros around it, channels padded.
+std::vector<float> surrounded(const std::vector<float>& map, const MapShape& shape, int images,
+                              const Zeros& z) {
+  const int height = shape.height + z.top + z.bottom, width = shape.width + z.left + z.right;
+  const auto at = [&](int image, int rows, int columns, int row, int column) {
+    return static_cast<std::size_t>((image * rows + row) * columns + column) *
+           static_cast<std::size_t>(shape.channels);
+  };
+  std::vector<float> made(at(images, height, width, 0, 0));
+  for (int image = 0; image < images; ++image) {
+    for (int row = 0; row < shape.height; ++row) {
+      for (int column = 0; column < shape.width; ++column) {
+        std::copy_n(map.begin() + at(image, shape.height, shape.width, row, column), shape.channels,
+                    made.begin() + at(image, height, width, row + z.top, column + z.left));
+      }
+    }
+  }
+  return made;
+}
+
+/// Output and gradient of src.
+auto max_pooled(const WindowShape& shape, const std::vector<float>& src) {
+  const Stream stream = test_stream().get();
+  const auto images = static_cast<std::size_t>(shape.images);
+  const auto diffs = random_floats(images * shape.dst.size(), 2);
+  const DeviceArray<float> map(src), diff(diffs);
+  const auto out = DeviceArray<float>::poisoned(diffs.size());
+  const auto winners = DeviceArray<std::uint8_t>::poisoned(diffs.size());
+  const auto gradient = DeviceArray<float>::poisoned(src.size());
+  max_pool_forward(stream, Numbers::exact, shape, map.data(), out.data(), winners.data());
+  max_pool_backward(stream, Numbers::exact, shape, diff.data(), winners.data(), gradient.data(),
+                    false);
+  return std::pair(out.read(), gradient.read());
+}
+
+/// As if they were there. Windows of one number are zero padding itself.
+TEST(MaxPoolKernels, SeeZerosOutside) {
+  const MapShape map{5, 4, 24};
+  const Zeros zeros{1, 2, 2, 1};
+  for (const auto& [size, stride] : {std::pair{3, 2}, {2, 2}, {4, 3}, {1, 1}}) {
+    const MapShape whole{8, 7, 24}, dst{(8 - size) / stride + 1, (7 - size) / stride + 1, 24};
+    const auto src = tied_numbers(2 * map.size(), 1);
+    const auto [out, gradient] =
+        max_pooled({2, map, dst, size, stride, zeros.top, zeros.left, true}, src);
+    const auto [expected, around] =
+        max_pooled({2, whole, dst, size, stride}, surrounded(src, map, 2, zeros));
+    expect_same_values(out, expected);
+    auto inside = surrounded(std::vector<float>(src.size(), 1), map, 2, zeros);
+    for (std::size_t i = 0; i < inside.size(); ++i) inside[i] *= around[i];
+    expect_same_values(surrounded(gradient, map, 2, zeros), inside);
+  }
+}
+
 /// Output and gradient of a max pool and a ReLU behind it: as one kernel each way, or as two.
 auto pool_and_relu(const PoolCase& c, const std::vector<float>& src, bool as_one) {
   const Stream stream = test_stream().get();

@@ -1,0 +1,92 @@
+#include "backends/cuda/device/language.h"
+#include "backends/cuda/kernels/batch_norm_factors.h"
+
+namespace cputrain::cuda {
+namespace {
+
+/// A thread has so many positions, for which it loads the factors of its channels once.
+inline constexpr int kPositionsEach = 4;
+
+template <class N>
+PackLaunch launch_over(const BatchNormPass& pass) {
+  const std::size_t shares = pieces(static_cast<std::size_t>(pass.positions), kPositionsEach);
+  return PackLaunch::over<N>(static_cast<int>(shares), pass.factors.channels);
+}
+
+/// f(where the pack lies) for the positions of a thread.
+template <class F>
+CPUTRAIN_DEVICE void for_positions(const BatchNormPass& pass, int channel, F f) {
+  const unsigned first = blockIdx.x * blockDim.y * kPositionsEach + threadIdx.y;
+#pragma unroll
+  for (unsigned k = 0; k < kPositionsEach; ++k) {
+    const PackPlace place{first + k * blockDim.y, channel};
+    if (!place.inside(pass.positions, pass.factors.channels)) break;
+    f(place.offset(pass.factors.channels));
+  }
+}
+
+template <class N>
+__global__ void __launch_bounds__(kPackThreads)
+    normalize_kernel(BatchNormPass pass, const typename N::Stored* __restrict__ src,
+                     const typename N::Stored* __restrict__ other,
+                     typename N::Stored* __restrict__ dst) {
+  const int channel = PackPlace::of_thread<N>().channel;
+  if (channel >= pass.factors.channels) return;
+  const auto known = Normalization<N>::load(pass.factors, channel);
+  for_positions(pass, channel, [&](std::size_t offset) {
+    Pack<N> values = Pack<N>::load(src + offset);
+#pragma unroll
+    for (int i = 0; i < Pack<N>::kCount; ++i) values.of[i] = known.normalized(i, values.of[i]);
+    if (other) values += Pack<N>::load(other + offset);
+    if (pass.relu) {
+#pragma unroll
+      for (float& number : values.of) number = number < 0 ? 0 : number;
+    }
+    values.store(dst + offset);
+  });
+}
+
+template <class N>
+__global__ void __launch_bounds__(kPackThreads)
+    normalize_backward_kernel(BatchNormPass pass, const typename N::Stored* __restrict__ src,
+                              const typename N::Stored* diff_dst, typename N::Stored* diff_src,
+                              bool add) {
+  const int channel = PackPlace::of_thread<N>().channel;
+  if (channel >= pass.factors.channels) return;
+  const auto known = Normalization<N>::load(pass.factors, channel);
+  const auto slope = load_factors<N>(pass.factors, ChannelFactors::slope, channel);
+  const auto offsets = load_factors<N>(pass.factors, ChannelFactors::offset, channel);
+  for_positions(pass, channel, [&](std::size_t offset) {
+    const Pack<N> values = Pack<N>::load(src + offset);
+    Pack<N> diff = Pack<N>::load(diff_dst + offset);
+#pragma unroll
+    for (int i = 0; i < Pack<N>::kCount; ++i) {
+      const bool dead = pass.relu && !(known.normalized(i, values.of[i]) > 0);
+      diff.of[i] = known.scale.of[i] * (dead ? 0 : diff.of[i]) +
+                   slope.of[i] * (values.of[i] - known.mean.of[i]) + offsets.of[i];
+    }
+    if (add) diff += Pack<N>::load(diff_src + offset);
+    diff.store(diff_src + offset);
+  });
+}
+
+}  // namespace
+
+void normalize(Stream stream, Numbers numbers, const BatchNormPass& pass, const void* src,
+               const void* other, void* dst) {
+  with_numbers(numbers, [&]<class N>(N) {
+    const PackLaunch l = launch_over<N>(pass);
+    launch(stream, "normalize", normalize_kernel<N>, l.grid, l.block, 0, pass, src, other, dst);
+  });
+}
+
+void normalize_backward(Stream stream, Numbers numbers, const BatchNormPass& pass, const void* src,
+                        const void* diff_dst, void* diff_src, bool add) {
+  with_numbers(numbers, [&]<class N>(N) {
+    const PackLaunch l = launch_over<N>(pass);
+    launch(stream, "normalize_backward", normalize_backward_kernel<N>, l.grid, l.block, 0, pass,
+           src, diff_dst, diff_src, add);
+  });
+}
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,227 @@
+#include <algorithm>
+
+#include "backends/cuda/device/language.h"
+#include "backends/cuda/kernels/batch_norm_factors.h"
+
+namespace cputrain::cuda {
+namespace {
+
+/// A block has one part of the positions and a tile of packs; its rows of threads share the
+/// positions.
+struct SumLaunch {
+  int tiles, across, rows;
+
+  template <class N>
+  static SumLaunch over(int channels) {
+    constexpr std::size_t kWidest = 32;
+    const auto packs = static_cast<std::size_t>(channels / Pack<N>::kCount);
+    const std::size_t tiles = pieces(packs, kWidest), across = pieces(packs, tiles);
+    return {static_cast<int>(tiles), static_cast<int>(across),
+            kPackThreads / static_cast<int>(across)};
+  }
+  dim3 grid(const ChannelSums& sums) const {
+    return dim3(static_cast<unsigned>(sums.parts), static_cast<unsigned>(tiles));
+  }
+  dim3 block() const { return dim3(static_cast<unsigned>(across), static_cast<unsigned>(rows)); }
+};
+
+/// Positions that a thread loads before it adds them up.
+inline constexpr int kMeasuredAtOnce = 8, kSlopesAtOnce = 4;
+
+/// What a thread has of its part: positions first, first + step, ... before end. None where its
+/// channels lie behind the last.
+struct ThreadsPart {
+  int channel, first, end, step;
+
+  template <class N>
+  CPUTRAIN_DEVICE static ThreadsPart of_thread(const ChannelSums& sums) {
+    const int part = static_cast<int>(blockIdx.x), row = static_cast<int>(threadIdx.y);
+    const int channel = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x) * Pack<N>::kCount;
+    const int begin = part * static_cast<int>(sums.of_part);
+    const int own = channel < sums.channels ? static_cast<int>(sums.positions_of(part)) : 0;
+    return {channel, begin + row, begin + own, static_cast<int>(blockDim.y)};
+  }
+  CPUTRAIN_DEVICE std::size_t offset(int position, const ChannelSums& sums) const {
+    return static_cast<std::size_t>(position) * static_cast<std::size_t>(sums.channels) +
+           static_cast<std::size_t>(channel);
+  }
+};
+
+/// Of `count` positions; merged as Chan, Golub and LeVeque have it ("Updating formulae and a
+/// pairwise algorithm for computing sample variances", 1979).
+template <class N>
+struct Moments {
+  float count;
+  Pack<N> mean, squares;
+
+  CPUTRAIN_DEVICE static Moments none() { return {0, Pack<N>::all(0), Pack<N>::all(0)}; }
+  CPUTRAIN_DEVICE void merge(const Moments& other) {
+    if (other.count == 0) return;
+    const float all = count + other.count, part = other.count / all, weight = count * part;
+#pragma unroll
+    for (int i = 0; i < Pack<N>::kCount; ++i) {
+      const float apart = other.mean.of[i] - mean.of[i];
+      mean.of[i] += apart * part;
+      squares.of[i] += other.squares.of[i] + apart * apart * weight;
+    }
+    count = all;
+  }
+  CPUTRAIN_DEVICE const Pack<N>& first() const { return mean; }
+  CPUTRAIN_DEVICE const Pack<N>& second() const { return squares; }
+};
+
+template <class N>
+struct Slopes {
+  Pack<N> sum, product;
+
+  CPUTRAIN_DEVICE static Slopes none() { return {Pack<N>::all(0), Pack<N>::all(0)}; }
+  CPUTRAIN_DEVICE void merge(const Slopes& other) {
+    sum += other.sum;
+    product += other.product;
+  }
+  CPUTRAIN_DEVICE const Pack<N>& first() const { return sum; }
+  CPUTRAIN_DEVICE const Pack<N>& second() const { return product; }
+};
+
+/// One for each thread of a block.
+template <class T>
+struct OfThreads {
+  T of[kPackThreads];
+};
+
+/// The block's rows become one, in halves, which is written as what its part has.
+template <class N, class T>
+CPUTRAIN_DEVICE void write_part(T own, int channel, const ChannelSums& sums) {
+  auto& threads = shared<OfThreads<T>>();
+  const unsigned across = blockDim.x, x = threadIdx.x, y = threadIdx.y;
+  threads.of[y * across + x] = own;
+  for (unsigned left = blockDim.y; left > 1;) {
+    const unsigned half = (left + 1) / 2;
+    __syncthreads();
+    if (y + half < left) {
+      own.merge(threads.of[(y + half) * across + x]);
+      threads.of[y * across + x] = own;
+    }
+    left = half;
+  }
+  if (y > 0 || channel >= sums.channels) return;
+  double* const part = sums.of(static_cast<int>(blockIdx.x)) + channel;
+#pragma unroll
+  for (int i = 0; i < Pack<N>::kCount; ++i) {
+    part[i] = static_cast<double>(own.first().of[i]);
+    part[sums.channels + i] = static_cast<double>(own.second().of[i]);
+  }
+}
+
+/// Of up to kMeasuredAtOnce positions from `first` on, exactly as defined: they are in registers.
+template <class N>
+CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, int first, const ChannelSums& sums,
+                                      const typename N::Stored* __restrict__ map) {
+  Pack<N> values[kMeasuredAtOnce];
+  Moments<N> made = Moments<N>::none();
+#pragma unroll
+  for (int k = 0; k < kMeasuredAtOnce; ++k) {
+    const int position = first + k * t.step;
+    if (position >= t.end) break;
+    values[k] = Pack<N>::load(map + t.offset(position, sums));
+    made.mean += values[k];
+    made.count += 1;
+  }
+  made.mean /= made.count;
+#pragma unroll
+  for (int k = 0; k < kMeasuredAtOnce; ++k) {
+    if (first + k * t.step >= t.end) break;
+#pragma unroll
+    for (int i = 0; i < Pack<N>::kCount; ++i) {
+      const float apart = values[k].of[i] - made.mean.of[i];
+      made.squares.of[i] += apart * apart;
+    }
+  }
+  return made;
+}
+
+template <class N>
+__global__ void __launch_bounds__(kPackThreads)
+    measure_channels_kernel(ChannelSums sums, const typename N::Stored* __restrict__ map) {
+  const auto t = ThreadsPart::of_thread<N>(sums);
+  Moments<N> own = Moments<N>::none();
+  for (int first = t.first; first < t.end; first += kMeasuredAtOnce * t.step) {
+    own.merge(moments_of<N>(t, first, sums, map));
+  }
+  write_part<N>(own, t.channel, sums);
+}
+
+template <class N>
+__global__ void __launch_bounds__(kPackThreads)
+    sum_slopes_kernel(ChannelSums sums, BatchNormPass pass,
+                      const typename N::Stored* __restrict__ src,
+                      const typename N::Stored* __restrict__ output, typename N::Stored* diff_dst) {
+  const auto t = ThreadsPart::of_thread<N>(sums);
+  Slopes<N> own = Slopes<N>::none();
+  if (t.first < t.end) {
+    const auto known = Normalization<N>::load(pass.factors, t.channel);
+    for (int first = t.first; first < t.end; first += kSlopesAtOnce * t.step) {
+      Slopes<N> few = Slopes<N>::none();
+#pragma unroll
+      for (int k = 0; k < kSlopesAtOnce; ++k) {
+        const int position = first + k * t.step;
+        if (position >= t.end) break;
+        const std::size_t offset = t.offset(position, sums);
+        const Pack<N> values = Pack<N>::load(src + offset);
+        Pack<N> diff = Pack<N>::load(diff_dst + offset);
+        if (pass.relu) {
+          const Pack<N> made = output ? Pack<N>::load(output + offset) : values;
+#pragma unroll
+          for (int i = 0; i < Pack<N>::kCount; ++i) {
+            const float cut = output ? made.of[i] : known.normalized(i, values.of[i]);
+            diff.of[i] = cut > 0 ? diff.of[i] : 0;
+          }
+          if (output) diff.store(diff_dst + offset);
+        }
+#pragma unroll
+        for (int i = 0; i < Pack<N>::kCount; ++i) {
+          few.sum.of[i] += diff.of[i];
+          few.product.of[i] += diff.of[i] * (values.of[i] - known.mean.of[i]);
+        }
+      }
+      own.merge(few);
+    }
+  }
+  write_part<N>(own, t.channel, sums);
+}
+
+}  // namespace
+
+ChannelSums plan_channel_sums(Numbers numbers, int positions, int channels, int multiprocessors) {
+  return with_numbers(numbers, [&]<class N>(N) {
+    constexpr std::size_t kBlocksEach = 2;  // enough loads in flight to keep the memory busy
+    const SumLaunch l = SumLaunch::over<N>(channels);
+    const auto all = static_cast<std::size_t>(positions), rows = static_cast<std::size_t>(l.rows);
+    const std::size_t busy = pieces(kBlocksEach * static_cast<std::size_t>(multiprocessors),
+                                    static_cast<std::size_t>(l.tiles));
+    const std::size_t of_part = pieces(pieces(all, busy), rows) * rows;
+    return ChannelSums{.channels = channels,
+                       .parts = static_cast<int>(pieces(all, of_part)),
+                       .positions = static_cast<double>(positions),
+                       .of_part = static_cast<double>(of_part)};
+  });
+}
+
+void measure_channels(Stream stream, Numbers numbers, const ChannelSums& sums, const void* map) {
+  with_numbers(numbers, [&]<class N>(N) {
+    const SumLaunch l = SumLaunch::over<N>(sums.channels);
+    launch(stream, "measure_channels", measure_channels_kernel<N>, l.grid(sums), l.block(), 0, sums,
+           map);
+  });
+}
+
+void sum_slopes(Stream stream, Numbers numbers, const ChannelSums& sums, const BatchNormPass& pass,
+                const void* src, const void* output, void* diff_dst) {
+  with_numbers(numbers, [&]<class N>(N) {
+    const SumLaunch l = SumLaunch::over<N>(sums.channels);
+    launch(stream, "sum_slopes", sum_slopes_kernel<N>, l.grid(sums), l.block(), 0, sums, pass, src,
+           output, diff_dst);
+  });
+}
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,161 @@
+#include "backends/cuda/ops/batch_norm_op.h"
+
+#include <algorithm>
+
+#include "backends/cuda/kernels/elementwise.h"
+#include "backends/cuda/ops/add_op.h"
+
+namespace cputrain::cuda {
+namespace {
+
+std::string algorithm_of(const AfterBatchNorm& after) {
+  std::string text = "parts of the positions, merged in order";
+  if (after.added) text += ", with addition";
+  if (after.relu) text += ", with ReLU";
+  return text;
+}
+
+}  // namespace
+
+BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::Node& node,
+                         const AfterBatchNorm& after, const Source& src, const Activation& dst,
+                         std::size_t first_parameter, std::shared_ptr<MovedStatistics> moved)
+    : UnaryOp(planning, op, src, dst, planning, node.name, algorithm_of(after)),
+      after_(after),
+      frozen_(node.frozen),
+      multiprocessors_(planning.multiprocessors),
+      first_parameter_(first_parameter),
+      moved_(std::move(moved)) {
+  const auto& layer = std::get<model::BatchNorm>(node.layer);
+  layer_.channels = channels();
+  layer_.epsilon = static_cast<double>(layer.epsilon);
+  layer_.momentum = static_cast<double>(layer.momentum);
+  factors_.channels = src.layout.block;
+
+  const bool learns = planning.training() && !frozen_;
+  std::size_t sums = 0;
+  for (const int images : planning.sizes) sums = std::max(sums, plan_sums(images).count());
+  if (learns) first_moved_ = moved_->add(channels());
+  if (learns && planning.options.synchronise) {
+    ranks_.emplace(*planning.options.synchronise, factors_.channels);
+  }
+  const std::size_t factors = static_cast<std::size_t>(ChannelFactors::kRows * factors_.channels);
+  const int forward = planning.forward_time(op), backward = planning.backward_time(op);
+  factors_block_ = planning.memory.add(factors * sizeof(float), forward);
+  forward_sums_block_ = planning.memory.add(learns ? sums * sizeof(double) : 0, forward);
+  if (after_.added) {
+    planning.use_forward(op, after_.added->src, dst);
+    planning.use_backward(op, after_.added->src, dst);
+  }
+  if (!dst.wants_diff) return;
+  planning.memory.use(factors_block_, backward);
+  planning.memory.use(src.value, backward);
+  if (after_.added && after_.relu) planning.memory.use(dst.value, backward);
+  backward_sums_block_ = planning.memory.add(learns ? sums * sizeof(double) : 0, backward);
+}
+
+std::vector<std::unique_ptr<compute::ParameterFormat>> BatchNormOp::formats() const {
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
+  for (int i = 0; i < 4; ++i) {
+    formats.push_back(std::make_unique<OutputsFirst>(OutputsFirst::of_vector(channels())));
+  }
+  return formats;
+}
+
+void BatchNormOp::bind(const Bindings& bindings) {
+  UnaryOp::bind(bindings);
+  layer_.gamma = bindings.weights(first_parameter_);
+  layer_.beta = bindings.weights(first_parameter_ + 1);
+  layer_.moving_mean = bindings.weights(first_parameter_ + 2);
+  layer_.moving_variance = bindings.weights(first_parameter_ + 3);
+  factors_.values = bindings.at(factors_block_);
+  forward_sums_ = bindings.at<double>(forward_sums_block_);
+  if (after_.added) {
+    added_data_ = bindings.value<void>(after_.added->src);
+    if (!after_.added->shares_diff) added_diff_ = bindings.diff<void>(after_.added->src);
+  }
+  if (!dst_diff_) return;
+  backward_sums_ = bindings.at<double>(backward_sums_block_);
+  gradients_.gamma = bindings.gradients(first_parameter_);
+  gradients_.beta = bindings.gradients(first_parameter_ + 1);
+}
+
+int BatchNormOp::positions(int images) const {
+  return images * src_.layout.shape.height * src_.layout.shape.width;
+}
+
+ChannelSums BatchNormOp::plan_sums(int images) const {
+  return plan_channel_sums(numbers(), positions(images), src_.layout.block, multiprocessors_);
+}
+
+BatchNormPass BatchNormOp::pass(int images, bool relu) const {
+  return {.positions = positions(images), .factors = factors_, .relu = relu};
+}
+
+void BatchNormOp::learn(const ChannelSums& own) {
+  const ChannelSums sums = ranks_ ? ranks_->join_moments(stream(), own) : own;
+  count_ = sums.positions;
+  if (count_ == 0) return;
+  finish_statistics(stream(), sums, layer_, factors_, moved_->at(first_moved_, stream()));
+}
+
+void BatchNormOp::forward(const Execution& execution) {
+  timed(forward_time_, [&] {
+    if (learns(execution.pass)) {
+      ChannelSums sums = plan_sums(execution.images);
+      sums.values = forward_sums_;
+      measure_channels(stream(), numbers(), sums, src_data_);
+      learn(sums);
+    } else {
+      use_moving_statistics(stream(), layer_, factors_);
+    }
+    normalize(stream(), numbers(), pass(execution.images, after_.relu), src_data_, added_data_,
+              dst_data_);
+  });
+}
+
+void BatchNormOp::forward_of_nothing(const Execution& execution) {
+  if (ranks_ && learns(execution.pass)) learn({.channels = factors_.channels});
+}
+
+/// Of this rank's images are the gradients of the parameters, of all ranks' that of the map.
+void BatchNormOp::sum_slopes_of(const Execution& execution, bool masks) {
+  ChannelSums sums = plan_sums(execution.images);
+  sums.values = backward_sums_;
+  sum_slopes(stream(), numbers(), sums, pass(execution.images, after_.relu), src_data_,
+             masks ? dst_data_ : nullptr, dst_diff_);
+  BatchNormGradients own = gradients_;
+  own.add = execution.adds();
+  finish_slopes(stream(), sums, factors_, own);
+  if (ranks_) finish_slopes(stream(), ranks_->join_slopes(stream(), sums, count_), factors_, {});
+}
+
+/// Behind an addition the gradient of the sum is cut where it lies, before the other part has it.
+void BatchNormOp::backward(const Execution& execution) {
+  if (!dst_diff_) return;
+  const bool masks = after_.added && after_.relu;
+  const std::size_t count = dst_.count(execution.images);
+  timed(data_time_, [&] {
+    if (!frozen_) {
+      sum_slopes_of(execution, masks);
+    } else if (masks) {
+      relu_backward(stream(), numbers(), count, dst_data_, dst_diff_);
+    }
+    if (added_diff_)
+      pass_on(stream(), numbers(), count, dst_diff_, added_diff_, after_.added->src.adds);
+    if (!src_diff_) return;
+    normalize_backward(stream(), numbers(), pass(execution.images, after_.relu && !masks),
+                       src_data_, dst_diff_, src_diff_, src_.adds);
+  });
+}
+
+void BatchNormOp::backward_of_nothing(compute::Accumulate) {
+  if (ranks_ && dst_.wants_diff) ranks_->join_slopes(stream(), {.channels = factors_.channels}, 0);
+}
+
+/// One for all: kernels of the device do so for all layers of the program together.
+void BatchNormOp::publish_statistics() {
+  if (!frozen_ && first_moved_ == 0) moved_->publish(stream());
+}
+
+}  // namespace cputrain::cuda

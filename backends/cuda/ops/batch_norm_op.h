@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+
+#include "backends/cuda/ops/moved_statistics.h"
+#include "backends/cuda/ops/op.h"
+#include "backends/cuda/ops/rank_sums.h"
+#include "compute/executor/activation_ops.h"
+
+namespace cputrain::cuda {
+
+/// What follows a batch norm and is computed with it.
+struct AfterBatchNorm {
+  std::optional<compute::SumPart> added;  ///< another activation
+  bool relu = false;                      ///< behind the addition
+};
+
+/// Batch normalization, an addition and the ReLU behind them in one pass over memory.
+class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
+ public:
+  /// `moved`: of the program.
+  BatchNormOp(const Planning&, int op, const model::Graph::Node&, const AfterBatchNorm&,
+              const Source& src, const Activation& dst, std::size_t first_parameter,
+              std::shared_ptr<MovedStatistics> moved);
+
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
+  void bind(const Bindings&) override;
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+  void forward_of_nothing(const Execution&) override;
+  void backward_of_nothing(compute::Accumulate) override;
+  void publish_statistics() override;
+
+ private:
+  bool learns(const compute::Pass& pass) const {
+    return pass.phase == compute::Phase::train && !frozen_;
+  }
+  int channels() const { return src_.layout.shape.channels; }
+  int positions(int images) const;
+  ChannelSums plan_sums(int images) const;
+  BatchNormPass pass(int images, bool relu) const;
+  void learn(const ChannelSums&);
+  void sum_slopes_of(const Execution&, bool masks);
+
+  AfterBatchNorm after_;
+  bool frozen_;
+  int multiprocessors_;
+  std::size_t first_parameter_;
+  std::shared_ptr<MovedStatistics> moved_;
+  int first_moved_ = 0;
+  std::optional<RankSums> ranks_;  ///< CompileOptions::synchronise
+  double count_ = 0;               ///< with those: positions of all ranks in the last forward pass
+
+  compute::MemoryPlan::Block factors_block_, forward_sums_block_, backward_sums_block_{};
+  BatchNormLayer layer_;
+  ChannelFactors factors_;
+  BatchNormGradients gradients_;
+  double *forward_sums_ = nullptr, *backward_sums_ = nullptr;
+  void *added_data_ = nullptr, *added_diff_ = nullptr;
+};
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "backends/cuda/kernels/batch_norm.h"
+#include "backends/cuda/kernels/elementwise.h"
+#include "backends/cuda/selftest/guarded_array.h"
+#include "backends/cuda/selftest/kernel_cases.h"
+#include "backends/cuda/selftest/plain_batch_norm.h"
+#include "compute/case_numbers.h"
+
+namespace cputrain::cuda {
+namespace {
+
+using compute::CaseNumbers;
+using compute::CasePlan;
+using compute::RunOutputs;
+using FloatArray = GuardedArray<float>;
+
+constexpr double kEpsilonOfCases = 1e-3;
+/// How sums are cut does not depend on the device.
+constexpr int kMultiprocessorsOfCases = 8;
+
+/// One layer with what follows it, forward and backward.
+class BatchNormCase {
+ public:
+  BatchNormCase(CaseNumbers& numbers, int positions, int channels, bool relu, bool other, bool add)
+      : positions_(positions), channels_(channels), relu_(relu) {
+    const auto lanes = static_cast<std::size_t>(channels);
+    const std::size_t count = static_cast<std::size_t>(positions) * lanes;
+    numbers_ = {.gamma = numbers.reals(lanes, 0.5f, 1.5f),
+                .beta = numbers.reals(lanes),
+                .src = numbers.reals(count, 1, 3),
+                .diff_dst = numbers.reals(count)};
+    if (other) numbers_.other = numbers.reals(count);
+    if (add) numbers_.before = numbers.reals(count);
+  }
+
+  RunOutputs run(int run, const OwnedStream& owned) const {
+    const Stream stream = owned.get();
+    const int stored = padded_channels(channels_);
+    const auto lanes = static_cast<std::size_t>(stored);
+    const auto padded = [&](const char* name, const std::vector<float>& values) {
+      return FloatArray(name, owned, with_padding(values, channels_));
+    };
+    const auto empty = [&](const char* name, std::size_t size) {
+      return FloatArray(name, owned, std::vector<float>(size, poison_of(run)));
+    };
+    const std::size_t size = static_cast<std::size_t>(positions_) * lanes;
+    const FloatArray gamma = padded("gamma", numbers_.gamma), beta = padded("beta", numbers_.beta);
+    const FloatArray src = padded("src", numbers_.src), other = padded("other", numbers_.other);
+    const FloatArray diff_dst = padded("diff_dst", numbers_.diff_dst), dst = empty("dst", size);
+    const FloatArray diff_src =
+        numbers_.before.empty() ? empty("diff_src", size) : padded("diff_src", numbers_.before);
+    const FloatArray diff_gamma = empty("diff_gamma", lanes), diff_beta = empty("diff_beta", lanes);
+    const FloatArray mean = padded("moving mean", zeros()), variance = padded("moving", zeros());
+    const FloatArray factors = empty("factors", ChannelFactors::kRows * lanes);
+    const GuardedArray<MovedStatistic> moved(
+        "moved", owned, std::vector<MovedStatistic>(static_cast<std::size_t>(channels_)));
+    ChannelSums sums =
+        plan_channel_sums(Numbers::exact, positions_, stored, kMultiprocessorsOfCases);
+    const GuardedArray<double> values("sums", owned, std::vector<double>(sums.count(), run));
+    sums.values = values.data();
+
+    const bool adds = !numbers_.other.empty();
+    BatchNormPass pass{positions_, {factors.data(), stored}, relu_};
+    measure_channels(stream, Numbers::exact, sums, src.data());
+    finish_statistics(
+        stream, sums,
+        {channels_, kEpsilonOfCases, 0.5, gamma.data(), beta.data(), mean.data(), variance.data()},
+        pass.factors, moved.data());
+    publish_statistics(stream, channels_, moved.data());
+    normalize(stream, Numbers::exact, pass, src.data(), adds ? other.data() : nullptr, dst.data());
+    sum_slopes(stream, Numbers::exact, sums, pass, src.data(), adds ? dst.data() : nullptr,
+               diff_dst.data());
+    finish_slopes(stream, sums, pass.factors, {diff_gamma.data(), diff_beta.data()});
+    pass.relu = relu_ && !adds;
+    normalize_backward(stream, Numbers::exact, pass, src.data(), diff_dst.data(), diff_src.data(),
+                       !numbers_.before.empty());
+    RunOutputs outputs;
+    for (const FloatArray* array : {&dst, &diff_src, &diff_gamma, &diff_beta, &mean, &variance}) {
+      check_padding("a result", array->put_into(outputs), channels_, outputs);
+    }
+    values.read(outputs);
+    factors.read(outputs);
+    moved.read(outputs);
+    return outputs;
+  }
+
+  RunOutputs expected() const {
+    const PlainBatchNorm plain = plain_batch_norm(numbers_, kEpsilonOfCases, relu_);
+    std::vector<double> mean, variance;
+    const double unbiased = positions_ > 1 ? positions_ / (positions_ - 1.0) : 1;
+    for (const double m : plain.mean) mean.push_back(m / 2);
+    for (const double v : plain.variance) variance.push_back(v * unbiased / 2);
+    RunOutputs outputs;
+    outputs.add("dst", with_padding(plain.dst, channels_));
+    outputs.add("diff_src", with_padding(plain.diff_src, channels_));
+    outputs.add("diff_gamma", with_padding(plain.diff_gamma, channels_));
+    outputs.add("diff_beta", with_padding(plain.diff_beta, channels_));
+    outputs.add("moving mean", with_padding(mean, channels_));
+    outputs.add("moving", with_padding(variance, channels_));
+    return outputs;
+  }
+
+ private:
+  std::vector<float> zeros() const {
+    return std::vector<float>(static_cast<std::size_t>(channels_));
+  }
+
+  int positions_, channels_;
+  bool relu_;
+  BatchNormNumbers numbers_;
+};
+
+CasePlan sum_plan(std::uint64_t seed, int maps, const OwnedStream& stream) {
+  CaseNumbers numbers(seed, fmt::format("sum of {} maps", maps));
+  const auto size = static_cast<std::size_t>(numbers.between(1, 400)) * kChannelBlock;
+  std::vector<std::vector<float>> values;
+  for (int m = 0; m < maps; ++m) values.push_back(numbers.whole(size, -9, 9));
+  const auto compute = [=, &stream](int run) {
+    std::vector<FloatArray> arrays;
+    MapList list{};
+    for (const auto& map : values) {
+      arrays.emplace_back("map", stream, map);
+      list.of[list.count++] = arrays.back().data();
+    }
+    const FloatArray dst("sum", stream, std::vector<float>(size, poison_of(run)));
+    add_maps(stream.get(), Numbers::exact, size, list, dst.data());
+    RunOutputs outputs;
+    dst.put_into(outputs);
+    return outputs;
+  };
+  const auto expect = [=] {
+    std::vector<double> sum(size);
+    for (const auto& map : values) {
+      for (std::size_t i = 0; i < size; ++i) sum[i] += static_cast<double>(map[i]);
+    }
+    RunOutputs outputs;
+    outputs.add("sum", sum);
+    return outputs;
+  };
+  return {fmt::format("sum of {} maps of {} numbers", maps, size), 0, compute, expect};
+}
+
+}  // namespace
+
+std::vector<CasePlan> batch_norm_plans(std::uint64_t seed, const OwnedStream& stream) {
+  std::vector<CasePlan> plans;
+  constexpr double kLimit = 1e-5;
+  for (const auto& [most_positions, most_channels] :
+       {std::pair{40, 40}, {2000, 7}, {9, 600}, {700, 70}}) {
+    for (const bool relu : {false, true}) {
+      for (const bool other : {false, true}) {
+        CaseNumbers numbers(seed, fmt::format("batch norm {} {} {} {}", most_positions,
+                                              most_channels, relu, other));
+        const int positions = numbers.between(most_positions / 2, most_positions);
+        const int channels = numbers.between(most_channels / 2, most_channels);
+        const bool add = relu == other;
+        const auto made =
+            std::make_shared<BatchNormCase>(numbers, positions, channels, relu, other, add);
+        plans.push_back({fmt::format("batch norm{}{}{}: {} positions of {} channels",
+                                     other ? " with addition" : "", relu ? " with ReLU" : "",
+                                     add ? ", added" : "", positions, channels),
+                         kLimit, [made, &stream](int run) { return made->run(run, stream); },
+                         [made] { return made->expected(); }});
+      }
+    }
+  }
+  for (const int maps : {1, 2, 3, kMostMaps}) plans.push_back(sum_plan(seed, maps, stream));
+  return plans;
+}
+
+}  // namespace cputrain::cuda
