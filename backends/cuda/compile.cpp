@@ -84,7 +84,16 @@ class OpMaker {
                      node().name));
   }
 
+  /// The kernels of products are those of exact so far.
+  void check_products() const {
+    if (planning_.numbers == Numbers::exact) return;
+    fail(ExitCode::usage,
+         fmt::format("layer {}: --backend cuda has no {} yet; use --precision exact", node().name,
+                     products_of(planning_.numbers)));
+  }
+
   void convolution() {
+    check_products();
     const Source src = read_input();
     const Activation dst = new_activation(node().dst, src.wants_diff || !node().frozen);
     list_.ops.push_back(
