@@ -157,34 +157,34 @@ TEST(MaxPoolKernels, AreTheReferenceOfWhatIsNoNumber) {
 }
 
 /// Output and gradient of a max pool and a ReLU behind it: as one kernel each way, or as two.
-auto pool_and_relu(const PoolCase& c, const std::vector<float>& src, bool as_one) {
+auto pool_and_relu(Numbers numbers, const PoolCase& c, const std::vector<float>& src, bool as_one) {
   const Stream stream = test_stream().get();
-  const DeviceArray<float> map(with_padding(src, c.channels));
-  const DeviceArray<float> diff(with_padding(random_floats(c.dst_numbers(), 2), c.channels));
-  const std::size_t stored = static_cast<std::size_t>(c.images) * c.window().dst.size();
-  const auto out = DeviceArray<float>::poisoned(stored);
-  const auto winners = DeviceArray<std::uint8_t>::poisoned(stored);
-  const DeviceArray<float> gradient(with_padding(random_floats(c.src_numbers(), 3), c.channels));
-  max_pool_forward(stream, Numbers::exact, c.window(), map.data(), out.data(), winners.data(),
+  const auto diff_dst = rounded(numbers, random_floats(c.dst_numbers(), 2));
+  const auto before = rounded(numbers, random_floats(c.src_numbers(), 3));
+  const PoolMaps maps(numbers, c.images, c.window(), c.channels, {src, diff_dst, before}, true);
+  const auto winners = DeviceArray<std::uint8_t>::poisoned(maps.dst_size);
+  max_pool_forward(stream, numbers, c.window(), maps.src.data(), maps.dst.data(), winners.data(),
                    as_one);
   if (!as_one) {
-    relu_forward(stream, Numbers::exact, stored, out.data());
-    relu_backward(stream, Numbers::exact, stored, out.data(), diff.data());
+    relu_forward(stream, numbers, maps.dst_size, maps.dst.data());
+    relu_backward(stream, numbers, maps.dst_size, maps.dst.data(), maps.diff_dst.data());
   }
-  max_pool_backward(stream, Numbers::exact, c.window(), diff.data(), winners.data(),
-                    gradient.data(), true);
-  return std::tuple(out.read(), gradient.read());
+  max_pool_backward(stream, numbers, c.window(), maps.diff_dst.data(), winners.data(),
+                    maps.diff_src.data(), true);
+  return std::tuple(maps.dst.read(), maps.diff_src.read());
 }
 
 TEST(MaxPoolKernels, HaveTheirReluWithThem) {
   for (const PoolCase& c : {PoolCase{2, 7, 5, 21, 2, 2, model::Padding::valid},
                             PoolCase{2, 7, 5, 3, 3, 2, model::Padding::same}}) {
-    for (const auto& src :
-         {tied_numbers(c.src_numbers(), 1), strange_numbers(c.src_numbers(), 4)}) {
-      const auto [out, gradient] = pool_and_relu(c, src, true);
-      const auto [expected_out, expected_gradient] = pool_and_relu(c, src, false);
-      expect_same_values(out, expected_out);
-      expect_same_values(gradient, expected_gradient);
+    for (const Numbers numbers : kAllNumbers) {
+      for (const auto& src :
+           {tied_numbers(c.src_numbers(), 1), strange_numbers(c.src_numbers(), 4)}) {
+        const auto [out, gradient] = pool_and_relu(numbers, c, src, true);
+        const auto [expected_out, expected_gradient] = pool_and_relu(numbers, c, src, false);
+        expect_same_values(out, expected_out);
+        expect_same_values(gradient, expected_gradient);
+      }
     }
   }
 }
