@@ -43,12 +43,16 @@ class Selftest(ProgramTest):
         for stride in (1, 2, 3):
             for padding in ("same", "valid"):
                 self.assertRegex(here, rf"convolution forward.* \dx\d, stride {stride}, {padding}")
+        for numbers in ("tf32", "bf16"):
+            for what in ("max pool", "average pool", "relu of .*", "dropout", "cross-entropy, .*", "rounded numbers"):
+                self.assertRegex(here, f"{what} in {numbers}\\b")
         for word in ("without a bias", "max pool, added", "average pool, added", "global average pool, added",
                      "bytes to numbers", "relu", "dropout", "cross-entropy", "triad",
                      "products of tensor cores", "Adam", "norms", "copies"):
             self.assertIn(word, here)
         self.assertEqual([w["name"].split(",")[0].split(":")[0].split(" (")[0] for w in found["left_out"]],
-                         ["zero padding", "zero padding", "batch norm", "batch norm", "branches that are added"])
+                         ["float", "bf16", "zero padding", "zero padding", "batch norm", "batch norm",
+                          "branches that are added"])
 
     def expect_found(self, cases, failing, right):
         """Cases whose names match `failing` are among those that fail, none that matches `right`. Returns the bad."""
