@@ -23,13 +23,14 @@ constexpr int kKernelsVersion = 2;
 
 /// Multiprocessors decide where sums are cut: parts of a GPU, and variants of the same name, have
 /// other numbers of them.
-compute::BackendFacts facts_of(const DeviceProperties& properties) {
+compute::BackendFacts facts_of(const DeviceProperties& properties, Numbers numbers) {
   return {
       .name = "cuda",
-      .description = fmt::format("{}, {} multiprocessors, {}, exact: three TF32 products",
-                                 properties.name, properties.multiprocessors, properties.runtime),
-      .kernels = fmt::format("CUDA kernels {} in exact on {} of {} multiprocessors",
-                             kKernelsVersion, properties.name, properties.multiprocessors)};
+      .description = fmt::format("{}, {} multiprocessors, {}, {}: {}", properties.name,
+                                 properties.multiprocessors, properties.runtime, word_of(numbers),
+                                 products_of(numbers)),
+      .kernels = fmt::format("CUDA kernels {} in {} on {} of {} multiprocessors", kKernelsVersion,
+                             word_of(numbers), properties.name, properties.multiprocessors)};
 }
 
 class CudaBackend final : public compute::Backend, private compute::ImageFeeder {
@@ -39,7 +40,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
         numbers_(choice.numbers),
         captures_(choice.captures),
         properties_((use_device(device_), device_properties(device_))),
-        facts_(facts_of(properties_)),
+        facts_(facts_of(properties_, numbers_)),
         memory_(device_, choice.ranks_on_device, stream_) {}
 
   const compute::BackendFacts& facts() const override { return facts_; }
@@ -80,6 +81,10 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
   }
 
  private:
+  /// What was put into the stream writes to the array.
+  void wrote(const Array& array) {
+    memory_.weight_copies().written(array.data, array.bytes().size());
+  }
   std::unique_ptr<compute::ImageFeed> make_feed(const compute::FeedSize& size) override {
     return std::make_unique<DeviceFeed>(device_, memory_, size);
   }
@@ -131,6 +136,7 @@ void CudaBackend::sum(std::span<const Array> src, const Array& dst) {
     }
     sum_arrays(stream_.get(), summands, dst.size, total);
   }
+  wrote(dst);
   stream_.finish_call();
   if (kept.data()) stream_.synchronize();
 }

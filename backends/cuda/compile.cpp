@@ -86,8 +86,17 @@ class OpMaker {
                      node().name));
   }
 
+  /// The kernels of products are those of exact so far.
+  void check_products() const {
+    if (planning_.numbers == Numbers::exact) return;
+    fail(ExitCode::usage,
+         fmt::format("layer {}: --backend cuda has no {} yet; use --precision exact", node().name,
+                     products_of(planning_.numbers)));
+  }
+
   /// `zeros`: of the node before this one, which has no operator.
   void convolution(const model::Graph::Node* zeros) {
+    check_products();
     const Source src = read_behind(zeros);
     const Activation dst = new_activation(node().dst, src.wants_diff || !node().frozen);
     list_.ops.push_back(std::make_unique<ConvolutionOp>(planning_, next_op(), node(), pad_of(zeros),

@@ -125,8 +125,14 @@ void DeviceMemory::send(std::span<const std::byte> src, void* dst, When when) {
   const auto lock = begin_copy(when);
   if (is_staging(src)) {
     copy_async(dst, src.data(), src.size(), stream_.get());
-    return stream_.synchronize();
+  } else {
+    send_in_pieces(src, dst);
   }
+  stream_.synchronize();
+  copies_.written(dst, src.size());
+}
+
+void DeviceMemory::send_in_pieces(std::span<const std::byte> src, void* dst) {
   in_pieces(src.size(), [&](std::size_t i, std::size_t begin, std::size_t bytes) {
     Piece& piece = pieces_[i % 2];
     if (i >= 2) piece.arrived.synchronize();
@@ -134,7 +140,6 @@ void DeviceMemory::send(std::span<const std::byte> src, void* dst, When when) {
     copy_async(static_cast<std::byte*>(dst) + begin, piece.block.data(), bytes, stream_.get());
     piece.arrived.record(stream_.get());
   });
-  stream_.synchronize();
 }
 
 void DeviceMemory::copy(const void* src, void* dst, std::size_t bytes) {
@@ -142,6 +147,7 @@ void DeviceMemory::copy(const void* src, void* dst, std::size_t bytes) {
   const auto lock = begin_copy(When::behind_calls);
   copy_async(dst, src, bytes, stream_.get());
   stream_.synchronize();
+  copies_.written(dst, bytes);
 }
 
 std::optional<std::size_t> DeviceMemory::available() const {

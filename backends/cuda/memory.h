@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/weight_copies.h"
 #include "compute/event.h"
 #include "compute/memory.h"
 
@@ -68,6 +69,9 @@ class DeviceMemory final : public compute::Memory {
   bool is_host() const override { return false; }
   std::optional<std::size_t> available() const override;
 
+  /// Of weights that lie here.
+  WeightCopies& weight_copies() { return copies_; }
+
  private:
   /// Pinned memory that a large copy goes through piece by piece: while one piece travels, the next
   /// is copied on the host.
@@ -85,11 +89,13 @@ class DeviceMemory final : public compute::Memory {
   std::unique_lock<std::mutex> begin_copy(When);
   void fetch(const void* src, std::span<std::byte> dst, When);
   void send(std::span<const std::byte> src, void* dst, When);
+  void send_in_pieces(std::span<const std::byte> src, void* dst);
   bool is_staging(std::span<const std::byte> bytes) const;
 
   int device_;
   int sharers_;
   const ComputeStream& compute_;
+  WeightCopies copies_;
   std::mutex mutex_;                                 ///< of what follows
   std::map<const std::byte*, std::size_t> staging_;  ///< bytes of blocks that were given out
   OwnedStream stream_;

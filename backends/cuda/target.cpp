@@ -8,6 +8,7 @@
 #include "backends/cuda/image_feed.h"
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/update.h"
+#include "backends/cuda/weight_copies.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -32,14 +33,16 @@ struct KnownPass {
 
 class DeviceTarget final : public compute::Target {
  public:
-  explicit DeviceTarget(const ProgramDevice& device) : device_(device) {}
+  explicit DeviceTarget(const ProgramDevice& device)
+      : device_(device), copy_(device.memory.weight_copies(), device.numbers) {}
 
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
     // Timed events have no place in a graph, nor has a host that takes part.
     captures_ = device_.captures && !planning.options.times_layers && !planning.options.synchronise;
     facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
     compute::OpList list = cuda::make_ops(
-        graph, Planning{planning, {device_.multiprocessors, device_.numbers, stream(), facts()}});
+        graph,
+        Planning{planning, {device_.multiprocessors, device_.numbers, stream(), facts(), &copy_}});
     own_size_ = {.image = graph.image(), .images = static_cast<std::size_t>(planning.largest())};
     for (std::size_t i = 0; i < list.ops.size(); ++i) {
       places_.push_back(std::make_unique<StreamEvent>(device_.stream));
@@ -51,6 +54,10 @@ class DeviceTarget final : public compute::Target {
 
   std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
     return take_block(bytes, "activations");
+  }
+
+  std::size_t own_bytes(const compute::ParameterLayout& layout) const override {
+    return copy_.bytes(layout);
   }
 
   void enter(const std::function<void()>& work) override {
@@ -75,6 +82,7 @@ class DeviceTarget final : public compute::Target {
       ops();
       if (update) update->enqueue(&facts()->update);
     };
+    copy_.renew(stream());
     write_facts(stream(), facts_of(execution), facts());
     reads_batch_ = true;
     if (!captures_) return work();
@@ -133,6 +141,7 @@ class DeviceTarget final : public compute::Target {
   }
 
   ProgramDevice device_;
+  WeightCopy copy_;
   bool captures_ = false;
   DeviceBlock facts_;                                 ///< of the pass that runs
   std::vector<std::unique_ptr<StreamEvent>> places_;  ///< by operator

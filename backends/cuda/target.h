@@ -12,9 +12,9 @@ namespace cputrain::cuda {
 struct ProgramDevice {
   int device;
   int multiprocessors;
-  Numbers numbers;  ///< of activations
+  Numbers numbers;  ///< of activations and copies of weights
   ComputeStream& stream;
-  compute::Memory& memory;
+  DeviceMemory& memory;
   bool captures;  ///< passes become CUDA graphs
 };
 

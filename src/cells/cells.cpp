@@ -10,6 +10,7 @@
 #include "cells/cell_reader.h"
 #include "core/budget_json.h"
 #include "core/json_text.h"
+#include "core/precision.h"
 #include "system/files.h"
 
 namespace cputrain::cells {
@@ -51,6 +52,11 @@ bool is_device(const std::string& backend) {
   const auto named = [&](std::string_view word) { return backend.find(word) != std::string::npos; };
   constexpr std::array<std::string_view, 3> kOfOthers{"gpu", "nccl", "rocm"};  // in other tables
   return std::ranges::any_of(kDeviceColumns, named) || std::ranges::any_of(kOfOthers, named);
+}
+
+std::string precision_in_figures(const std::string& backend, const std::string& precision) {
+  if (precision != word_of(Precision::f32)) return precision;
+  return is_device(backend) ? "tf32" : "";
 }
 
 Json to_json(const Cell& c) {

@@ -69,7 +69,7 @@ bool differ_in_axes_alone(SeriesIdentity a, SeriesIdentity b) {
 
 namespace {
 
-/// Backend, machine, model, epoch and data, where others differ in them.
+/// Backend, a device's precision, and machine, model, epoch and data where others differ in them.
 std::string plain_name(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
   std::set<std::pair<std::string, bool>> machines;
   std::set<std::pair<std::string, int>> models;
@@ -82,6 +82,10 @@ std::string plain_name(const SeriesIdentity& own, const std::vector<SeriesIdenti
     data.insert(one.data);
   }
   std::string name = own.backend;
+  const std::string precision = value_in(own.options, "precision");
+  if (is_device(own.backend) && precision != kOwnDefault) {
+    name += " " + precision_in_figures(own.backend, precision);
+  }
   if (machines.size() > 1) name += ", " + own.machine + (own.simulated ? ", simulated" : "");
   if (models.size() > 1)
     name += fmt::format(", {} at {}x{}", own.model, own.image_size, own.image_size);

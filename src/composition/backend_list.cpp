@@ -55,12 +55,18 @@ std::unique_ptr<compute::Backend> make_reference(const job::BackendRequest& requ
   return reference::make_reference_backend(DType::f64, reference::Factors::bf16);
 }
 
+/// How a GPU stores numbers: `float` there is TF32.
+cuda::Numbers numbers_of(Precision precision) {
+  if (precision == Precision::bf16) return cuda::Numbers::bf16;
+  return precision == Precision::exact ? cuda::Numbers::exact : cuda::Numbers::tf32;
+}
+
 ListedBackend cuda_backend() {
   const bool built = cuda::cuda_plugin_built();
   std::string lack;
   if (!built) lack = compute::no_device_text("cuda", cuda::cuda_devices());
   return {.choice = {.name = "cuda",
-                     .precisions = {Precision::exact},
+                     .precisions = {Precision::exact, Precision::f32, Precision::bf16},
                      .built = built,
                      .lack = lack,
                      .options = {{kNoGraph,
@@ -70,6 +76,7 @@ ListedBackend cuda_backend() {
               [](const job::BackendRequest& request) {
                 return cuda::make_cuda_backend({.device = request.device,
                                                 .ranks_on_device = request.ranks_on_device,
+                                                .numbers = numbers_of(request.precision),
                                                 .captures = !request.options.contains(kNoGraph)});
               },
           .devices = cuda::cuda_devices,

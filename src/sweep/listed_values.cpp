@@ -60,31 +60,4 @@ std::string why_never(const job::TrainingFlags& flags, const cells::FlagTexts& a
   return "";
 }
 
-/// One that all backends have, where they have not the usual one; empty where they have it, or
-/// where every cell is asked for another.
-std::string common_precision(const cells::SweepGrid& grid, const Precisions& precisions) {
-  const auto asked = grid.listed.find("precision");
-  if (asked != grid.listed.end() &&
-      std::ranges::find(asked->second, cells::kOwnDefault) == asked->second.end()) {
-    return "";
-  }
-  std::vector<std::string> common;
-  bool first = true;
-  for (const std::string& backend : grid.backends) {
-    const auto here = precisions.find(backend);
-    if (here == precisions.end()) continue;  // a column of n/a
-    if (std::exchange(first, false)) common = here->second;
-    std::erase_if(common, [&](const std::string& precision) {
-      return std::ranges::find(here->second, precision) == here->second.end();
-    });
-  }
-  const std::string_view usual = word_of(job::TrainingFlags{}.precision);
-  if (first || std::ranges::find(common, usual) != common.end()) return "";
-  if (!common.empty()) return common.front();
-  fail(ExitCode::usage,
-       fmt::format("--backend {}: there is no precision that all of them have; name one or more "
-                   "with --precision, and what a backend cannot do is n/a",
-                   list_text(grid.backends)));
-}
-
 }  // namespace cputrain::sweep

@@ -21,9 +21,4 @@ job::TrainingSpec choose_any(const job::TrainingFlags& flags, const cells::Sweep
 /// Why no training could have these values together; empty where one could.
 std::string why_never(const job::TrainingFlags& flags, const cells::FlagTexts& axes);
 
-/// The precision of cells that are asked for none: one that all backends of the grid have, where
-/// they have not the usual one. Empty where they have it, and where every cell is asked for
-/// another. Error(usage) where there is none.
-std::string common_precision(const cells::SweepGrid&, const Precisions&);
-
 }  // namespace cputrain::sweep

@@ -183,9 +183,6 @@ std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int re
   for (const auto& [flag, value] : cells::without_usual(cell.axes)) {
     words.insert(words.end(), {"--" + flag, value});
   }
-  if (!precision.empty() && !cells::without_usual(cell.axes).contains("precision")) {
-    add("--precision", precision);
-  }
   if (!full_epochs) {
     const cells::StepPlan plan = steps_of(cell);
     add("--steps", std::to_string(plan.warm_up + plan.measured));
@@ -241,14 +238,17 @@ void plan_cells(SweepPlan& plan, const cells::SweepGrid& grid,
   plan.images.merge(images_of(plan.cells, plan));
 }
 
-/// What holds for all cells of the table.
-cells::FlagTexts options_of(const SweepRequest& request, const cells::SweepGrid& grid,
-                            const std::string& precision) {
+/// What holds for all cells of the table. The usual precision is said where GPUs are: there it is
+/// TF32, and tables have it in their names.
+cells::FlagTexts options_of(const SweepRequest& request, const cells::SweepGrid& grid) {
   cells::FlagTexts options = request.options;
   for (const auto& [flag, values] : grid.listed) {
     if (values.size() == 1) options[flag] = values.front();
   }
-  if (!precision.empty()) options["precision"] = precision;
+  const bool devices = std::ranges::any_of(grid.backends, cells::is_device);
+  if (devices && !grid.listed.contains("precision")) {
+    options["precision"] = word_of(job::TrainingFlags{}.precision);
+  }
   return options;
 }
 
@@ -299,13 +299,12 @@ SweepPlan plan_sweep(const job::TrainingFlags& flags, const SweepRequest& reques
   }
   check_limits(plan.cells, grid);
   find_impossible(plan, flags);
-  plan.precision = common_precision(grid, request.precisions);
   plan.flops_per_image = graph.training_flops();
   plan.launching = launching_of(request, services, machine);
   plan.program = program_path();
   plan.passed_on = request.passed_on;
   plan.table = table_of(services, spec, graph, machine);
-  plan.table.options = options_of(request, grid, plan.precision);
+  plan.table.options = options_of(request, grid);
   plan.table.images_per_epoch = plan.epoch.images;
   if (plan.full_epochs) plan.table.validation_images = source.validation.size();
   nlohmann::ordered_json given = flags_of(flags, grid, plan.repeats, plan.folder.string());

@@ -30,8 +30,6 @@ struct SweepPlan {
   cells::Launching launching;
   std::string program;                 ///< as one would type it here
   std::vector<std::string> passed_on;  ///< flags for every training
-  /// Chosen, where nobody asked for one and the backends' usual ones differ; else empty.
-  std::string precision;
   /// Why no training can have these values of listed flags together.
   std::map<cells::FlagTexts, std::string> never;
   std::optional<Kept> kept;      ///< where this is an extension: what stays

@@ -245,23 +245,6 @@ TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
             std::string::npos);
 }
 
-/// A backend that lacks the standard precision says so once, whoever asked for that precision.
-TEST(CommandLine, ABackendWithoutTheStandardPrecisionSaysWhichItHas) {
-  using enum Precision;
-  const CommandLineChoices choices{{{"cpu", {f32, exact}}, {"cuda", {exact}}}};
-  EXPECT_EQ(
-      std::get<Config>(parse({"--backend", "cuda", "--precision", "exact"}, {}, choices)).backend,
-      "cuda");
-  EXPECT_EQ(std::get<Config>(parse({"--precision", "exact"}, {}, choices)).backend, "cpu");
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"--backend", "cuda"}, {"--backend", "cuda", "--precision", "float"}}) {
-    EXPECT_EQ(refusal(words, {}, choices),
-              "--backend cuda: it computes in exact so far, not in float, which holds without "
-              "--precision (numbers would differ from what was asked for); add --precision exact, "
-              "or use --backend cpu");
-  }
-}
-
 TEST(CommandLine, ASweepTakesListsOfWhatATrainingTakesOneOf) {
   using enum Precision;
   const CommandLineChoices choices{

@@ -44,12 +44,9 @@ class NoGpu(ProgramTest):
         said = [line for line in done.stderr.splitlines() if line.startswith("cputrain:")]
         self.assertEqual(len(said), 1, done.stderr)
 
-    def test_the_standard_precision_is_none_of_it(self):
+    def test_it_has_no_doubles(self):
         if self.cuda(**HIDDEN)["reason"].startswith("this build"):
             self.skipTest("this build has no plugin")
-        for words in ([], ["--precision", "float"]):
-            self.expect(2, *TRAIN, "--backend", "cuda", *words, says=["--backend cuda", "exact"], **HIDDEN)
-        self.expect(2, *TRAIN, "--backend", "cuda", says=["add --precision exact, or use --backend "], **HIDDEN)
         self.expect(2, *TRAIN, "--backend", "cuda", "--precision", "double",
                     says=["--precision double needs --backend"])
 

@@ -43,11 +43,15 @@ class Selftest(ProgramTest):
         for stride in (1, 2, 3):
             for padding in ("same", "valid"):
                 self.assertRegex(here, rf"convolution forward.* \dx\d, stride {stride}, {padding}")
-        for word in ("batch norm: ", "batch norm with addition with ReLU", "sum of 3 maps", "without a bias", "max pool, added", "average pool, added", "global average pool, added",
-                     "bytes to numbers", "relu", "dropout", "cross-entropy", "triad",
-                     "products of tensor cores", "Adam", "norms", "copies"):
+        for numbers in ("tf32", "bf16"):
+            for what in ("max pool", "average pool", "relu of .*", "dropout", "cross-entropy, .*", "rounded numbers"):
+                self.assertRegex(here, f"{what} in {numbers}\\b")
+        for word in ("batch norm: ", "batch norm with addition with ReLU", "sum of 3 maps", "without a bias",
+                     "max pool, added", "average pool, added", "global average pool, added", "bytes to numbers",
+                     "relu", "dropout", "cross-entropy", "triad", "products of tensor cores", "Adam", "norms",
+                     "copies"):
             self.assertIn(word, here)
-        self.assertEqual(found["left_out"], [])
+        self.assertEqual([w["name"] for w in found["left_out"]], [])
 
     def expect_found(self, cases, failing, right):
         """Cases whose names match `failing` are among those that fail, none that matches `right`. Returns the bad."""

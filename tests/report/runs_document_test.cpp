@@ -153,6 +153,18 @@ TEST(RunsDocument, OneRunIsComparedToNothing) {
   EXPECT_THROW(table_of(document, "same-configuration"), std::runtime_error);
 }
 
+TEST(RunsDocument, FloatOnAGpuIsSaidAsTf32) {
+  const auto said = [](const char* backend, const char* precision) {
+    RunRecord of = run("a", {0.9});
+    of.backend = backend;
+    of.precision = precision;
+    return runs_document(list_of({of})).sections.at(0).paragraphs.at(0);
+  };
+  EXPECT_NE(said("cuda", "float").find("backend cuda tf32,"), std::string::npos);
+  EXPECT_NE(said("cuda", "exact").find("backend cuda exact,"), std::string::npos);
+  EXPECT_NE(said("cpu", "bf16").find("backend cpu bf16,"), std::string::npos);
+}
+
 TEST(RunsDocument, DataSetsAreNotComparedWithEachOther) {
   RunRecord other = run("c", {0.99});
   other.data = "/d/cats";

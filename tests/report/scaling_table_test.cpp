@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "report/grid_tables.h"
 #include "tests/support/scaling_cells.h"
@@ -186,6 +188,25 @@ std::vector<std::string> names_of(const std::vector<CellSource>& sources) {
   std::vector<std::string> names;
   for (const Series& s : make_scaling_table(sources, {}).series) names.push_back(s.name);
   return names;
+}
+
+TEST(ScalingTable, FloatOnAGpuIsSaidAsTf32) {
+  std::vector<CellSource> sources;
+  for (const char* precision : {"float", "exact", "bf16"}) {
+    for (const char* backend : {"cuda", "cpu"}) {
+      cells::Cell cell = testing::cell(1, 1, 128, 100);
+      cell.backend = backend;
+      sources.push_back(testing::source({cell}, std::string(backend) + precision));
+      sources.back().table.options = {{"precision", precision}};
+    }
+  }
+  const std::vector<std::string> names = names_of(sources);
+  for (const char* name : {"cuda tf32", "cuda exact", "cuda bf16", "cpu, --precision bf16"}) {
+    EXPECT_EQ(std::ranges::count(names, name), 1) << name;
+  }
+  cells::Cell others = testing::cell(1, 1, 128, 100);
+  others.backend = "cuda";
+  EXPECT_EQ(names_of({testing::source({others})}), std::vector<std::string>{"cuda"});
 }
 
 TEST(ScalingTable, PrecisionsAreNeverMixed) {

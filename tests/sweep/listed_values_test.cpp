@@ -7,28 +7,6 @@
 namespace cputrain::sweep {
 namespace {
 
-const Precisions kAll{
-    {"cpu", {"float", "exact", "bf16"}}, {"cuda", {"exact", "bf16"}}, {"slow", {"double"}}};
-
-std::string chosen(const std::vector<std::string>& backends,
-                   const std::vector<std::string>& asked = {}) {
-  cells::SweepGrid grid;
-  grid.backends = backends;
-  if (!asked.empty()) grid.listed["precision"] = asked;
-  return common_precision(grid, kAll);
-}
-
-TEST(CommonPrecisionTest, IsOneThatAllBackendsHave) {
-  EXPECT_EQ(chosen({"cpu"}), "");  // the usual one
-  EXPECT_EQ(chosen({"cpu", "cuda"}), "exact");
-  EXPECT_EQ(chosen({"cuda"}), "exact");
-  EXPECT_EQ(chosen({"cpu", "absent"}), "");  // a column of n/a
-  EXPECT_EQ(chosen({"absent"}), "");
-  EXPECT_THROW(chosen({"cpu", "slow"}), Error);
-  EXPECT_EQ(chosen({"cpu", "slow"}, {"float", "double"}), "");  // who asks decides
-  EXPECT_EQ(chosen({"cpu", "cuda"}, {"bf16", "default"}), "exact");
-}
-
 TEST(ListedValuesTest, EveryListedFlagIsOneOfATraining) {
   job::TrainingFlags flags;
   set_value(flags, "allreduce", "ring");

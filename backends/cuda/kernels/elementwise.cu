@@ -52,6 +52,23 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class N>
 __global__ void __launch_bounds__(kThreads)
+    round_numbers_kernel(std::size_t count, const float* __restrict__ src,
+                         typename N::Stored* __restrict__ dst) {
+  using Floats = Pack<ExactNumbers>;
+  const std::size_t first = thread_of_launch() * Pack<N>::kCount;
+  if (first >= count) return;
+  Pack<N> pack;
+#pragma unroll
+  for (int i = 0; i < Pack<N>::kCount; i += Floats::kCount) {
+    const Floats floats = Floats::load(src + first + i);
+#pragma unroll
+    for (int k = 0; k < Floats::kCount; ++k) pack.of[i + k] = floats.of[k];
+  }
+  pack.store(dst + first);
+}
+
+template <class N>
+__global__ void __launch_bounds__(kThreads)
     relu_forward_kernel(std::size_t count, typename N::Stored* map) {
   const std::size_t first = thread_of_launch() * Pack<N>::kCount;
   if (first >= count) return;
@@ -142,6 +159,14 @@ void load_images(Stream stream, Numbers numbers, const ImageLoad& load, void* ma
     if (packs == 0) return;
     launch(stream, "load_images", load_images_kernel<N>, dim3(blocks_for(packs)), dim3(kThreads), 0,
            packs, load, map);
+  });
+}
+
+void round_numbers(Stream stream, Numbers numbers, std::size_t count, const float* src, void* dst) {
+  if (count == 0) return;
+  with_numbers(numbers, [&]<class N>(N) {
+    launch(stream, "round_numbers", round_numbers_kernel<N>,
+           dim3(blocks_for(count / Pack<N>::kCount)), dim3(kThreads), 0, count, src, dst);
   });
 }
 

@@ -21,6 +21,9 @@ struct ImageLoad {
 /// product and sum are rounded once on a GPU.
 void load_images(Stream, Numbers, const ImageLoad&, void* map);
 
+/// dst = src, rounded: how the copies of weights are made that products read.
+void round_numbers(Stream, Numbers, std::size_t count, const float* src, void* dst);
+
 /// map = max(map, 0), in place. What is no number stays so.
 void relu_forward(Stream, Numbers, std::size_t count, void* map);
 /// diff = 0 where the ReLU's output was not above zero, in place.

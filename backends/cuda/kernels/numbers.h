@@ -49,6 +49,32 @@ auto with_numbers(Numbers numbers, const F& f) {
   return f(Bf16Numbers{});
 }
 
+/// As figures and names of kernels say it.
+constexpr const char* word_of(Numbers numbers) {
+  switch (numbers) {
+    case Numbers::exact:
+      return "exact";
+    case Numbers::tf32:
+      return "tf32";
+    case Numbers::bf16:
+      break;
+  }
+  return "bf16";
+}
+
+/// What multiplies them.
+constexpr const char* products_of(Numbers numbers) {
+  switch (numbers) {
+    case Numbers::exact:
+      return "three TF32 products";
+    case Numbers::tf32:
+      return "TF32 products";
+    case Numbers::bf16:
+      break;
+  }
+  return "bf16 products";
+}
+
 /// Bytes of a stored number.
 constexpr std::size_t stored_bytes(Numbers numbers) {
   return numbers == Numbers::bf16 ? sizeof(Bf16) : sizeof(float);

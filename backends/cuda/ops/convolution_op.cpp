@@ -43,11 +43,13 @@ double macs_of(const model::Graph::Node& node, const model::ZeroPad* zeros, cons
 ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Graph::Node& node,
                              const model::ZeroPad* zeros, const Source& src, const Activation& dst,
                              std::size_t parameter)
-    : UnaryOp(planning, op, src, dst, planning, node.name, "implicit GEMM of three TF32 products",
+    : UnaryOp(planning, op, src, dst, planning, node.name,
+              std::string("implicit GEMM of ") + products_of(planning.numbers),
               macs_of(node, zeros, src)),
       window_(with_layer(node, [&](const auto& l) { return window_of(l, zeros, src, dst); })),
       bias_(node.parameters.size() > 1),
-      parameter_(parameter) {
+      parameter_(parameter),
+      copy_(planning.copy) {
   const int positions = with_layer(node, [&](const auto& l) { return positions_of(l, src); });
   formats_.push_back(
       OutputsFirst::of_kernel(positions, src.layout.shape.channels, dst.layout.shape.channels));
@@ -75,7 +77,7 @@ std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() 
 
 void ConvolutionOp::bind(const Bindings& bindings) {
   UnaryOp::bind(bindings);
-  weights_ = bindings.weights(parameter_);
+  operand_ = copy_->of(bindings.parameters.weights, bindings.weights(parameter_));
   if (dst_diff_) diff_weights_ = bindings.gradients(parameter_);
   if (bias_) {
     bias_data_ = bindings.weights(parameter_ + 1);
@@ -88,7 +90,8 @@ void ConvolutionOp::bind(const Bindings& bindings) {
 void ConvolutionOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
     convolution_forward(stream(), call(execution, forward_space_), static_cast<float*>(src_data_),
-                        weights_, bias_data_, static_cast<float*>(dst_data_));
+                        static_cast<const float*>(operand_), bias_data_,
+                        static_cast<float*>(dst_data_));
   });
 }
 
@@ -104,8 +107,9 @@ void ConvolutionOp::backward(const Execution& execution) {
   }
   if (src_diff_) {
     timed(data_time_, [&] {
-      convolution_backward_data(stream(), backward_call, static_cast<float*>(dst_diff_), weights_,
-                                static_cast<float*>(src_diff_), src_.adds);
+      convolution_backward_data(stream(), backward_call, static_cast<float*>(dst_diff_),
+                                static_cast<const float*>(operand_), static_cast<float*>(src_diff_),
+                                src_.adds);
     });
   }
 }

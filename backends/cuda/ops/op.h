@@ -8,6 +8,7 @@
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/kernels/shapes.h"
 #include "backends/cuda/parameter_format.h"
+#include "backends/cuda/weight_copies.h"
 #include "compute/executor/op.h"
 
 /// Operators of this backend only put kernels into a stream.
@@ -24,6 +25,7 @@ struct DevicePlanning {
   Numbers numbers;  ///< of activations
   Stream stream;
   const PassFacts* facts;  ///< on the device: those of the pass that runs
+  WeightCopy* copy;        ///< of the program's weights, for products
 };
 struct Planning : compute::Planning, DevicePlanning {};
 

@@ -12,7 +12,6 @@ namespace {
 using compute::CaseNumbers;
 using compute::CasePlan;
 using compute::RunOutputs;
-using FloatArray = GuardedArray<float>;
 
 /// The images in the reverse order, each mirrored, with a row and a column of black.
 std::vector<compute::ImageMove> mirrored(int images, int height, int width) {
@@ -47,7 +46,8 @@ std::vector<std::uint8_t> mirrored_bytes(const std::vector<std::uint8_t>& bytes,
   return moved;
 }
 
-CasePlan load_plan(std::uint64_t seed, std::size_t shift, const OwnedStream& stream) {
+CasePlan load_plan(Numbers format, std::uint64_t seed, std::size_t shift,
+                   const OwnedStream& stream) {
   const std::string name = fmt::format("bytes to numbers, {} bytes behind a boundary", shift);
   CaseNumbers numbers(seed, name);
   const int images = numbers.between(1, 3), height = numbers.odd_between(3, 9);
@@ -56,11 +56,12 @@ CasePlan load_plan(std::uint64_t seed, std::size_t shift, const OwnedStream& str
   const float scale = 2.0f / 255, offset = -1;
   const auto compute = [=, &stream](int run) {
     const GuardedArray<std::uint8_t> src("bytes", stream, bytes, shift);
-    const FloatArray dst("map", stream, std::vector<float>(bytes.size() / 3 * 8, poison_of(run)));
+    const GuardedMap dst("map", stream, format,
+                         std::vector<float>(bytes.size() / 3 * 8, poison_of(run)));
     const GuardedArray<compute::ImageMove> moves("moves", stream, mirrored(images, height, width));
     const GuardedArray<PassFacts> facts("facts", stream,
                                         {{.bytes = src.data(), .moves = moves.data()}});
-    load_images(stream.get(), Numbers::exact, {images, height, width, scale, offset, facts.data()},
+    load_images(stream.get(), format, {images, height, width, scale, offset, facts.data()},
                 dst.data());
     RunOutputs outputs;
     check_padding("map", dst.put_into(outputs), 3, outputs);
@@ -78,17 +79,18 @@ CasePlan load_plan(std::uint64_t seed, std::size_t shift, const OwnedStream& str
     outputs.add("map", map);
     return outputs;
   };
-  return {fmt::format("{}: {} x {} x {}", name, images, height, width), 1e-6, compute, expect};
+  return {fmt::format("{}{}: {} x {} x {}", name, in_words(format), images, height, width),
+          1e-6 + limit_of_rounding(format), compute, expect};
 }
 
-CasePlan relu_plan(std::uint64_t seed, int most, const OwnedStream& stream) {
+CasePlan relu_plan(Numbers format, std::uint64_t seed, int most, const OwnedStream& stream) {
   CaseNumbers numbers(seed, fmt::format("relu {}", most));
   const auto size = static_cast<std::size_t>(numbers.between(1, most)) * kChannelBlock;
-  const auto map = numbers.whole(size, -3, 3), diff = numbers.reals(size);
+  const auto map = numbers.whole(size, -3, 3), diff = rounded(format, numbers.reals(size));
   const auto compute = [=, &stream](int) {
-    const FloatArray m("map", stream, map), d("diff", stream, diff);
-    relu_forward(stream.get(), Numbers::exact, size, m.data());
-    relu_backward(stream.get(), Numbers::exact, size, m.data(), d.data());
+    const GuardedMap m("map", stream, format, map), d("diff", stream, format, diff);
+    relu_forward(stream.get(), format, size, m.data());
+    relu_backward(stream.get(), format, size, m.data(), d.data());
     RunOutputs outputs;
     m.put_into(outputs);
     d.put_into(outputs);
@@ -105,7 +107,28 @@ CasePlan relu_plan(std::uint64_t seed, int most, const OwnedStream& stream) {
     outputs.add("diff", d);
     return outputs;
   };
-  return {fmt::format("relu of {} numbers", size), 0, compute, expect};
+  return {fmt::format("relu of {} numbers{}", size, in_words(format)), 0, compute, expect};
+}
+
+/// What products read of weights.
+CasePlan rounding_plan(Numbers format, std::uint64_t seed, const OwnedStream& stream) {
+  CaseNumbers numbers(seed, "rounded numbers");
+  const auto size = static_cast<std::size_t>(numbers.between(1, 90)) * kChannelBlock;
+  const auto floats = numbers.reals(size);
+  const auto compute = [=, &stream](int run) {
+    const GuardedArray<float> src("src", stream, floats);
+    const GuardedMap dst("dst", stream, format, std::vector<float>(size, poison_of(run)));
+    round_numbers(stream.get(), format, size, src.data(), dst.data());
+    RunOutputs outputs;
+    dst.put_into(outputs);
+    return outputs;
+  };
+  const auto expect = [=] {
+    RunOutputs outputs;
+    outputs.add("dst", rounded(format, floats));
+    return outputs;
+  };
+  return {fmt::format("{} rounded numbers{}", size, in_words(format)), 0, compute, expect};
 }
 
 std::vector<double> dropped(const DropoutCall& call, const PassFacts& facts,
@@ -120,7 +143,8 @@ std::vector<double> dropped(const DropoutCall& call, const PassFacts& facts,
   return values;
 }
 
-CasePlan dropout_plan(std::uint64_t seed, int most_channels, const OwnedStream& stream) {
+CasePlan dropout_plan(Numbers format, std::uint64_t seed, int most_channels,
+                      const OwnedStream& stream) {
   CaseNumbers numbers(seed, fmt::format("dropout {}", most_channels));
   const std::vector<std::uint32_t> samples{7, 0, 0xfffffff0u};
   DropoutCall call;
@@ -130,15 +154,16 @@ CasePlan dropout_plan(std::uint64_t seed, int most_channels, const OwnedStream& 
   call.positions = numbers.between(1, 35);
   call.channels = numbers.between(1, most_channels);
   const PassFacts facts{.seed = 0x123456789abcdefu ^ seed, .step = 0x700000003u};
-  const auto dense =
-      numbers.reals(samples.size() * static_cast<std::size_t>(call.positions * call.channels));
+  const auto dense = rounded(
+      format,
+      numbers.reals(samples.size() * static_cast<std::size_t>(call.positions * call.channels)));
   const auto compute = [=, &stream](int) {
     const GuardedArray<std::uint32_t> ids("samples", stream, samples);
-    const FloatArray map("map", stream, with_padding(dense, call.channels));
+    const GuardedMap map("map", stream, format, with_padding(dense, call.channels));
     PassFacts here = facts;
     here.samples = ids.data();
     const GuardedArray<PassFacts> on_device("facts", stream, {here});
-    dropout(stream.get(), Numbers::exact, call, on_device.data(), map.data());
+    dropout(stream.get(), format, call, on_device.data(), map.data());
     RunOutputs outputs;
     check_padding("map", map.put_into(outputs), call.channels, outputs);
     return outputs;
@@ -148,17 +173,21 @@ CasePlan dropout_plan(std::uint64_t seed, int most_channels, const OwnedStream& 
     outputs.add("map", with_padding(dropped(call, facts, samples, dense), call.channels));
     return outputs;
   };
-  return {fmt::format("dropout: {} positions of {} channels", call.positions, call.channels), 1e-6,
-          compute, expect};
+  return {fmt::format("dropout{}: {} positions of {} channels", in_words(format), call.positions,
+                      call.channels),
+          1e-6 + limit_of_rounding(format), compute, expect};
 }
 
 }  // namespace
 
-std::vector<CasePlan> elementwise_plans(std::uint64_t seed, const OwnedStream& stream) {
+std::vector<CasePlan> elementwise_plans(Numbers format, std::uint64_t seed,
+                                        const OwnedStream& stream) {
   std::vector<CasePlan> plans;
-  for (const std::size_t shift : {0, 1, 2, 3}) plans.push_back(load_plan(seed, shift, stream));
-  for (const int most : {2, 40, 700}) plans.push_back(relu_plan(seed, most, stream));
-  for (const int most : {3, 21, 270}) plans.push_back(dropout_plan(seed, most, stream));
+  for (const std::size_t shift : {0, 1, 2, 3})
+    plans.push_back(load_plan(format, seed, shift, stream));
+  for (const int most : {2, 40, 700}) plans.push_back(relu_plan(format, seed, most, stream));
+  for (const int most : {3, 21, 270}) plans.push_back(dropout_plan(format, seed, most, stream));
+  plans.push_back(rounding_plan(format, seed, stream));
   return plans;
 }
 

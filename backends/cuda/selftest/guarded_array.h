@@ -10,6 +10,7 @@
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/selftest/maps.h"
+#include "backends/cuda/selftest/stored_numbers.h"
 #include "compute/selftest_case.h"
 
 namespace cputrain::cuda {
@@ -82,6 +83,36 @@ class GuardedArray {
   std::size_t before_, size_;
   DeviceBlock block_;
 };
+
+/// The same of a map, whose numbers lie as `Numbers` say. They must be numbers that the format has,
+/// but for poison.
+class GuardedMap {
+ public:
+  GuardedMap(const std::string& name, const OwnedStream& stream, Numbers numbers,
+             const std::vector<float>& values)
+      : name_(name), numbers_(numbers), bytes_(name, stream, stored(numbers, values)) {}
+
+  void* data() const { return bytes_.data(); }
+  std::vector<float> put_into(compute::RunOutputs& outputs) const {
+    std::vector<float> values = loaded(numbers_, bytes_.read(outputs));
+    outputs.add(name_, values);
+    return values;
+  }
+
+ private:
+  std::string name_;
+  Numbers numbers_;
+  GuardedArray<std::byte> bytes_;
+};
+
+/// Behind the name of a case; exact is what is not said.
+inline std::string in_words(Numbers numbers) {
+  return numbers == Numbers::exact ? "" : std::string(" in ") + word_of(numbers);
+}
+/// What rounding a case's outputs once adds to its limit.
+inline double limit_of_rounding(Numbers numbers) {
+  return numbers == Numbers::exact ? 0 : unit_roundoff(numbers);
+}
 
 /// Padding must be zero, whatever the limit of the case.
 inline void check_padding(const std::string& name, const std::vector<float>& map, int channels,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/numbers.h"
 #include "compute/selftest_case.h"
 
 /// Cases of the kernels themselves for `selftest`: launches on maps with padding, beside loops in
@@ -16,10 +17,10 @@ void run_device_cases(int device, std::uint64_t seed, const compute::SelftestSin
 
 /// The parts; plans put their work into the stream, which they borrow.
 std::vector<compute::CasePlan> convolution_plans(std::uint64_t seed, const OwnedStream&);
-std::vector<compute::CasePlan> pool_plans(std::uint64_t seed, const OwnedStream&);
 std::vector<compute::CasePlan> batch_norm_plans(std::uint64_t seed, const OwnedStream&);
-std::vector<compute::CasePlan> elementwise_plans(std::uint64_t seed, const OwnedStream&);
-std::vector<compute::CasePlan> loss_plans(std::uint64_t seed, const OwnedStream&);
+std::vector<compute::CasePlan> pool_plans(Numbers, std::uint64_t seed, const OwnedStream&);
+std::vector<compute::CasePlan> elementwise_plans(Numbers, std::uint64_t seed, const OwnedStream&);
+std::vector<compute::CasePlan> loss_plans(Numbers, std::uint64_t seed, const OwnedStream&);
 std::vector<compute::CasePlan> limit_plans(std::uint64_t seed, const OwnedStream&);
 
 }  // namespace cputrain::cuda

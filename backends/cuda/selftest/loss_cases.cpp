@@ -22,6 +22,7 @@ constexpr double kScale = 1.0 / 3;
 
 /// Images with their logits, a column for each class but one of two.
 struct Logits {
+  Numbers format;
   std::size_t classes;
   double smoothing;
   std::vector<std::int32_t> labels;
@@ -69,22 +70,22 @@ RunOutputs run_loss(const Logits& l, Part part, int run, const OwnedStream& stre
   LossCall call = l.call();
   const auto row = static_cast<std::size_t>(call.row);
   const GuardedArray<std::int32_t> labels("labels", stream, l.labels);
-  const GuardedArray<float> logits("logits", stream,
-                                   with_padding(l.values, call.classes, poison_of(0)));
+  const GuardedMap logits("logits", stream, l.format,
+                          with_padding(l.values, call.classes, poison_of(0)));
   const GuardedArray<float> probabilities("probabilities", stream,
                                           std::vector<float>(l.values.size(), poison_of(run)));
   const GuardedArray<double> slopes("slopes", stream,
                                     std::vector<double>(l.values.size(), poison_of(run)));
   const GuardedArray<ImageLoss> losses(
       "losses", stream, std::vector<ImageLoss>(l.images(), {poison_of(run), -1, -1}));
-  const GuardedArray<float> diff("diff_logits", stream,
-                                 std::vector<float>(l.images() * row, poison_of(run)));
+  const GuardedMap diff("diff_logits", stream, l.format,
+                        std::vector<float>(l.images() * row, poison_of(run)));
   const GuardedArray<PassFacts> facts("facts", stream,
                                       {{.labels = labels.data(), .loss_scale = kScale}});
   call.facts = facts.data();
-  cross_entropy_forward(stream.get(), Numbers::exact, call, logits.data(), probabilities.data(),
+  cross_entropy_forward(stream.get(), l.format, call, logits.data(), probabilities.data(),
                         slopes.data(), losses.data());
-  cross_entropy_backward(stream.get(), Numbers::exact, call, slopes.data(), diff.data());
+  cross_entropy_backward(stream.get(), l.format, call, slopes.data(), diff.data());
   RunOutputs outputs;
   std::vector<double> loss, correct, among_five;
   for (const ImageLoss& image : losses.read(outputs)) {
@@ -121,7 +122,7 @@ RunOutputs expected_loss(const Logits& l, Part part) {
 
 }  // namespace
 
-std::vector<CasePlan> loss_plans(std::uint64_t seed, const OwnedStream& stream) {
+std::vector<CasePlan> loss_plans(Numbers format, std::uint64_t seed, const OwnedStream& stream) {
   struct Kind {
     int low, high, most_images;
     double smoothing;
@@ -132,20 +133,21 @@ std::vector<CasePlan> loss_plans(std::uint64_t seed, const OwnedStream& stream) 
         Kind{900, 1100, 5, 0}}) {
     CaseNumbers numbers(seed, fmt::format("loss {} {}", high, smoothing));
     const auto made = std::make_shared<Logits>();
+    made->format = format;
     made->classes = static_cast<std::size_t>(numbers.between(low, high));
     made->smoothing = smoothing;
     const int images = numbers.between(1, most_images);
     for (int i = 0; i < images; ++i) {
       made->labels.push_back(numbers.between(0, std::max(2, static_cast<int>(made->classes)) - 1));
     }
-    made->values = numbers.reals(made->images() * made->classes, -6, 6);
+    made->values = rounded(format, numbers.reals(made->images() * made->classes, -6, 6));
     for (const Part part : {Part::doubles, Part::floats}) {
       const bool doubles = part == Part::doubles;
       plans.push_back(
-          {fmt::format("cross-entropy, {}: {} images, {} class{}, smoothing {}",
-                       doubles ? "losses" : "probabilities", images, made->classes,
-                       made->classes == 1 ? "" : "es", smoothing),
-           doubles ? 1e-12 : 1e-6,
+          {fmt::format("cross-entropy, {}{}: {} images, {} class{}, smoothing {}",
+                       doubles ? "losses" : "probabilities", in_words(format), images,
+                       made->classes, made->classes == 1 ? "" : "es", smoothing),
+           doubles ? 1e-12 : 1e-6 + limit_of_rounding(format),
            [made, part, &stream](int run) { return run_loss(*made, part, run, stream); },
            [made, part] { return expected_loss(*made, part); }});
     }

@@ -15,25 +15,26 @@ namespace {
 using compute::CaseNumbers;
 using compute::CasePlan;
 using compute::RunOutputs;
-using FloatArray = GuardedArray<float>;
 
 /// The limit of means: numbers near 1, each rounded a few times.
 constexpr double kLimitOfMeans = 1e-6;
 
 /// What the kernels read, with padding. `before` is in diff_src where it is added to.
 struct PoolNumbers {
+  Numbers format;
   std::vector<float> src, diff_dst, before;
 };
 
 /// A gradient is written over NaN, or added to numbers.
-FloatArray gradient(const OwnedStream& stream, const PoolNumbers& n, int run, bool add) {
-  return {"diff_src", stream, add ? n.before : std::vector<float>(n.before.size(), poison_of(run))};
+GuardedMap gradient(const OwnedStream& stream, const PoolNumbers& n, int run, bool add) {
+  return {"diff_src", stream, n.format,
+          add ? n.before : std::vector<float>(n.before.size(), poison_of(run))};
 }
 std::vector<float> start_of(const PoolNumbers& n, bool add) {
   return add ? n.before : std::vector<float>(n.before.size());
 }
 
-void put(const FloatArray& array, const char* name, int channels, RunOutputs& outputs) {
+void put(const GuardedMap& array, const char* name, int channels, RunOutputs& outputs) {
   check_padding(name, array.put_into(outputs), channels, outputs);
 }
 
@@ -43,15 +44,16 @@ class Pool {
       : case_(c), shape_(c.window()), numbers_(std::move(numbers)), stream_(stream) {}
 
   RunOutputs maxima(int run, bool add) const {
-    const FloatArray src("src", stream_, numbers_.src),
-        diff("diff_dst", stream_, numbers_.diff_dst);
-    const FloatArray dst("dst", stream_, poisoned(run));
+    const GuardedMap src("src", stream_, numbers_.format, numbers_.src),
+        diff("diff_dst", stream_, numbers_.format, numbers_.diff_dst);
+    const GuardedMap dst("dst", stream_, numbers_.format, poisoned(run));
     const GuardedArray<std::uint8_t> winners(
         "winners", stream_,
         std::vector<std::uint8_t>(numbers_.diff_dst.size(), poison_of_bytes(run)));
-    const FloatArray diff_src = gradient(stream_, numbers_, run, add);
-    max_pool_forward(stream_.get(), Numbers::exact, shape_, src.data(), dst.data(), winners.data());
-    max_pool_backward(stream_.get(), Numbers::exact, shape_, diff.data(), winners.data(),
+    const GuardedMap diff_src = gradient(stream_, numbers_, run, add);
+    max_pool_forward(stream_.get(), numbers_.format, shape_, src.data(), dst.data(),
+                     winners.data());
+    max_pool_backward(stream_.get(), numbers_.format, shape_, diff.data(), winners.data(),
                       diff_src.data(), add);
     RunOutputs outputs;
     put(dst, "dst", case_.channels, outputs);
@@ -70,12 +72,13 @@ class Pool {
   }
 
   RunOutputs means(int run, bool add) const {
-    const FloatArray src("src", stream_, numbers_.src),
-        diff("diff_dst", stream_, numbers_.diff_dst);
-    const FloatArray dst("dst", stream_, poisoned(run));
-    const FloatArray diff_src = gradient(stream_, numbers_, run, add);
-    average_pool_forward(stream_.get(), Numbers::exact, shape_, src.data(), dst.data());
-    average_pool_backward(stream_.get(), Numbers::exact, shape_, diff.data(), diff_src.data(), add);
+    const GuardedMap src("src", stream_, numbers_.format, numbers_.src),
+        diff("diff_dst", stream_, numbers_.format, numbers_.diff_dst);
+    const GuardedMap dst("dst", stream_, numbers_.format, poisoned(run));
+    const GuardedMap diff_src = gradient(stream_, numbers_, run, add);
+    average_pool_forward(stream_.get(), numbers_.format, shape_, src.data(), dst.data());
+    average_pool_backward(stream_.get(), numbers_.format, shape_, diff.data(), diff_src.data(),
+                          add);
     RunOutputs outputs;
     put(dst, "dst", case_.channels, outputs);
     put(diff_src, "diff_src", case_.channels, outputs);
@@ -111,14 +114,14 @@ class GlobalPool {
         stream_(stream) {}
 
   RunOutputs run(int run, bool add) const {
-    const FloatArray src("src", stream_, numbers_.src),
-        diff("diff_dst", stream_, numbers_.diff_dst);
-    const FloatArray dst("dst", stream_,
+    const GuardedMap src("src", stream_, numbers_.format, numbers_.src),
+        diff("diff_dst", stream_, numbers_.format, numbers_.diff_dst);
+    const GuardedMap dst("dst", stream_, numbers_.format,
                          std::vector<float>(numbers_.diff_dst.size(), poison_of(run)));
-    const FloatArray diff_src = gradient(stream_, numbers_, run, add);
-    global_average_pool_forward(stream_.get(), Numbers::exact, shape_.images, shape_.src,
+    const GuardedMap diff_src = gradient(stream_, numbers_, run, add);
+    global_average_pool_forward(stream_.get(), numbers_.format, shape_.images, shape_.src,
                                 src.data(), dst.data());
-    global_average_pool_backward(stream_.get(), Numbers::exact, shape_.images, shape_.src,
+    global_average_pool_backward(stream_.get(), numbers_.format, shape_.images, shape_.src,
                                  diff.data(), diff_src.data(), add);
     RunOutputs outputs;
     put(dst, "dst", channels_, outputs);
@@ -145,14 +148,14 @@ class GlobalPool {
 enum class Draw { reals, whole };
 
 /// Whole numbers: many equals, and sums that are exact.
-PoolNumbers draw_numbers_of_pool(CaseNumbers& numbers, std::size_t positions, std::size_t windows,
-                                 int channels, Draw draw) {
+PoolNumbers draw_numbers_of_pool(Numbers format, CaseNumbers& numbers, std::size_t positions,
+                                 std::size_t windows, int channels, Draw draw) {
   const auto dense = [&](std::size_t count) {
     const std::size_t size = count * static_cast<std::size_t>(channels);
-    return with_padding(draw == Draw::whole ? numbers.whole(size, -3, 3) : numbers.reals(size),
-                        channels);
+    const auto drawn = draw == Draw::whole ? numbers.whole(size, -3, 3) : numbers.reals(size);
+    return with_padding(rounded(format, drawn), channels);
   };
-  PoolNumbers made;
+  PoolNumbers made{.format = format, .src = {}, .diff_dst = {}, .before = {}};
   made.src = dense(positions);
   made.diff_dst = dense(windows);
   made.before = dense(positions);
@@ -165,7 +168,8 @@ struct PoolKind {
   int most_channels;
 };
 
-void add_window_pools(std::vector<CasePlan>& plans, std::uint64_t seed, const OwnedStream& stream) {
+void add_window_pools(std::vector<CasePlan>& plans, Numbers format, std::uint64_t seed,
+                      const OwnedStream& stream) {
   using enum model::Padding;
   for (const auto& [size, stride, padding, most_channels] :
        {PoolKind{2, 2, valid, 24}, PoolKind{2, 2, same, 9}, PoolKind{3, 2, same, 24},
@@ -186,16 +190,17 @@ void add_window_pools(std::vector<CasePlan>& plans, std::uint64_t seed, const Ow
       const WindowShape shape = c.window();
       const auto made = std::make_shared<Pool>(
           c,
-          draw_numbers_of_pool(numbers, static_cast<std::size_t>(shape.positions()),
+          draw_numbers_of_pool(format, numbers, static_cast<std::size_t>(shape.positions()),
                                static_cast<std::size_t>(shape.windows()), channels, draw),
           stream);
       for (const bool add : {false, true}) {
-        const std::string name = fmt::format("{}{}: {}", what, add ? ", added" : "", text_of(c));
+        const std::string name =
+            fmt::format("{}{}{}: {}", what, in_words(format), add ? ", added" : "", text_of(c));
         if (draw == Draw::whole) {
           plans.push_back({name, 0, [made, add](int run) { return made->maxima(run, add); },
                            [made, add] { return made->expected_maxima(add); }});
         } else {
-          plans.push_back({name, kLimitOfMeans,
+          plans.push_back({name, kLimitOfMeans + limit_of_rounding(format),
                            [made, add](int run) { return made->means(run, add); },
                            [made, add] { return made->expected_means(add); }});
         }
@@ -204,7 +209,8 @@ void add_window_pools(std::vector<CasePlan>& plans, std::uint64_t seed, const Ow
   }
 }
 
-void add_global_pools(std::vector<CasePlan>& plans, std::uint64_t seed, const OwnedStream& stream) {
+void add_global_pools(std::vector<CasePlan>& plans, Numbers format, std::uint64_t seed,
+                      const OwnedStream& stream) {
   for (const int most_channels : {7, 40, 300}) {
     CaseNumbers numbers(seed, fmt::format("global average pool {}", most_channels));
     const int images = numbers.between(1, 3), channels = numbers.between(1, most_channels);
@@ -213,13 +219,14 @@ void add_global_pools(std::vector<CasePlan>& plans, std::uint64_t seed, const Ow
     const auto positions = static_cast<std::size_t>(images * map.height * map.width);
     const auto made = std::make_shared<GlobalPool>(
         images, map, channels,
-        draw_numbers_of_pool(numbers, positions, static_cast<std::size_t>(images), channels,
+        draw_numbers_of_pool(format, numbers, positions, static_cast<std::size_t>(images), channels,
                              Draw::reals),
         stream);
     for (const bool add : {false, true}) {
-      plans.push_back({fmt::format("global average pool{}: {} x {} x {} x {}", add ? ", added" : "",
-                                   images, map.height, map.width, channels),
-                       kLimitOfMeans, [made, add](int run) { return made->run(run, add); },
+      plans.push_back({fmt::format("global average pool{}{}: {} x {} x {} x {}", in_words(format),
+                                   add ? ", added" : "", images, map.height, map.width, channels),
+                       kLimitOfMeans + limit_of_rounding(format),
+                       [made, add](int run) { return made->run(run, add); },
                        [made, add] { return made->expected(add); }});
     }
   }
@@ -227,10 +234,10 @@ void add_global_pools(std::vector<CasePlan>& plans, std::uint64_t seed, const Ow
 
 }  // namespace
 
-std::vector<CasePlan> pool_plans(std::uint64_t seed, const OwnedStream& stream) {
+std::vector<CasePlan> pool_plans(Numbers format, std::uint64_t seed, const OwnedStream& stream) {
   std::vector<CasePlan> plans;
-  add_window_pools(plans, seed, stream);
-  add_global_pools(plans, seed, stream);
+  add_window_pools(plans, format, seed, stream);
+  add_global_pools(plans, format, seed, stream);
   return plans;
 }
 

@@ -179,12 +179,6 @@ void say_plan(const sweep::SweepPlan& plan) {
                            plan.repeats == 1 ? "" : "s", with_commas(plan.epoch.images),
                            plan.folder.string()));
   if (plan.kept) system::tell(fmt::format("New: {}", counted_cells(added(plan))));
-  if (!plan.precision.empty()) {
-    system::tell(
-        fmt::format("Precision: {}, which every backend of this sweep has (--precision "
-                    "asks for others)",
-                    plan.precision));
-  }
 }
 
 /// The table on standard output, and the report in the folder, unless it is there already.

@@ -91,21 +91,6 @@ void check_export(const Config& config) {
   }
 }
 
-/// A backend that lacks the precision that others have where nobody asks for one.
-void check_usual_precision(const Config& config, const CommandLineChoices& choices,
-                           const std::string& name) {
-  if (config.precision != job::TrainingFlags{}.precision) return;
-  for (const job::BackendChoice& backend : choices.backends) {
-    if (backend.name != name) continue;
-    fail(ExitCode::usage,
-         fmt::format("--backend {0}: it computes in {1} so far, not in {2}, which holds without "
-                     "--precision (numbers would differ from what was asked for); add --precision "
-                     "{1}, or use --backend {3}",
-                     backend.name, join(words_of(backend.precisions), " or "),
-                     word_of(config.precision), choices.backend_names().front()));
-  }
-}
-
 void check_results(const Config& config) {
   const auto results = result_files(config);
   for (auto one = results.begin(); one != results.end(); ++one) {
@@ -136,7 +121,6 @@ void check_precision(Config& config, const CommandLineChoices& choices) {
   if (config.command == "sweep") return settle_precisions(config, choices);
   const auto able = choices.backends_with(config.precision), here = choices.backend_names();
   if (std::ranges::find(able, config.backend) != able.end()) return;
-  check_usual_precision(config, choices, config.backend);
   const bool built = std::ranges::any_of(
       able, [&](const auto& name) { return std::ranges::find(here, name) != here.end(); });
   fail(ExitCode::usage,

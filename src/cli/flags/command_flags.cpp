@@ -185,9 +185,9 @@ void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices,
   add_listed_flag(
       f, c,
       {"precision", join(names, "|"),
-       "number format of products. bf16: 16-bit brain floats in convolutions where that is "
-       "faster (CPUs with AVX512-BF16). exact: 32-bit floats on GPUs, too, the only one of them "
-       "so far. double: " +
+       "number format of products. float: 32-bit floats, on GPUs TF32. exact: 32-bit floats on "
+       "GPUs, too. bf16: 16-bit brain floats; on CPUs with AVX512-BF16 in convolutions where that "
+       "is faster. double: " +
            fmt::format("{} backend only [{}]", join(choices.backends_with(Precision::f64), " or "),
                        usual),
        [names](const std::string& name) {
@@ -224,7 +224,7 @@ void add_input_flags(Flags& f, Config& c) {
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (c.command == "sweep") {  // whose grid has the rest of them
     f.group("Machine");
-    add_precision_flag(f, c, choices, "one that all of --backend have: float, else exact");
+    add_precision_flag(f, c, choices);
     add_bind_flag(f, c);
   } else {
     add_processor_flags(f, c, choices);

@@ -236,7 +236,7 @@ std::vector<LayerTime> Executor::layer_times() const {
 }
 
 std::size_t Executor::workspace_bytes() const {
-  std::size_t bytes = memory_.peak();
+  std::size_t bytes = memory_.peak() + target_->own_bytes(layout());
   for (const auto& op : list_.ops) bytes += op->shared_bytes();
   return bytes;
 }

@@ -30,6 +30,8 @@ class Target {
   virtual Memory& memory() { return host_memory(); }
   /// Memory for activations and all that operators planned. Its contents are undefined.
   virtual std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) = 0;
+  /// Bytes of that which it takes beside what operators planned.
+  virtual std::size_t own_bytes(const ParameterLayout&) const { return 0; }
   /// Calls work() as operators are to be called: with their threads, on their device.
   virtual void enter(const std::function<void()>& work) = 0;
   /// Whether forward of a training pass is enqueued with its backward, as one piece of work.

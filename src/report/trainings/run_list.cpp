@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "core/precision.h"
+#include "cells/cells.h"
 #include "core/text.h"
 
 namespace cputrain::report {
@@ -171,8 +171,8 @@ std::vector<Choice> choices_of(const std::vector<RunRecord>& runs) {
     return static_cast<double>(*r.ranks) * *r.threads;
   };
   const auto backend = [](const RunRecord& r) {
-    const bool plain = r.precision.empty() || r.precision == word_of(Precision::f32);
-    return plain ? r.backend : r.backend + (r.backend.empty() ? "" : " ") + r.precision;
+    const std::string precision = cells::precision_in_figures(r.backend, r.precision);
+    return r.backend + (r.backend.empty() || precision.empty() ? "" : " ") + precision;
   };
   const auto batch = [](const RunRecord& r) { return number_text(r.batch); };
   const auto batch_value = [](const RunRecord& r) {

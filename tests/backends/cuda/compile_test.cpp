@@ -25,7 +25,11 @@ std::string refusal_of(int images) {
                               .options = options,
                               .sizes = {&images, 1},
                               .most_ops = static_cast<int>(graph.nodes().size())},
-                             {.multiprocessors = 132, .stream = nullptr, .facts = nullptr}});
+                             {.multiprocessors = 132,
+                              .numbers = Numbers::exact,
+                              .stream = nullptr,
+                              .facts = nullptr,
+                              .copy = nullptr}});
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ExitCode::usage);
     return e.what();

@@ -12,6 +12,7 @@
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/selftest/maps.h"
+#include "backends/cuda/selftest/stored_numbers.h"
 
 /// What the tests of kernels share: arrays on the device, maps with and without padding.
 namespace cputrain::cuda {
@@ -56,6 +57,28 @@ class DeviceArray {
   DeviceBlock block_;
   std::size_t shift_, size_;
 };
+
+/// A map whose numbers lie as `Numbers` say; they must be numbers that the format has.
+class DeviceMap {
+ public:
+  DeviceMap(Numbers numbers, const std::vector<float>& values)
+      : DeviceMap(numbers, DeviceArray<std::byte>(stored(numbers, values))) {}
+  static DeviceMap poisoned(Numbers numbers, std::size_t size) {
+    return {numbers, DeviceArray<std::byte>::poisoned(size * stored_bytes(numbers))};
+  }
+
+  void* data() const { return bytes_.data(); }
+  std::vector<float> read() const { return loaded(numbers_, bytes_.read()); }
+
+ private:
+  DeviceMap(Numbers numbers, DeviceArray<std::byte> bytes)
+      : numbers_(numbers), bytes_(std::move(bytes)) {}
+
+  Numbers numbers_;
+  DeviceArray<std::byte> bytes_;
+};
+
+inline constexpr Numbers kAllNumbers[] = {Numbers::exact, Numbers::tf32, Numbers::bf16};
 
 template <class T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {

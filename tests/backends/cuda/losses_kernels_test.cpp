@@ -17,7 +17,8 @@ struct Batch {
   int classes;
   double smoothing;
   std::vector<std::int32_t> labels;
-  std::vector<float> logits;  ///< labels.size() x classes
+  std::vector<float> logits;  ///< labels.size() x classes, of numbers that the format has
+  Numbers numbers = Numbers::exact;
 
   std::size_t images() const { return labels.size(); }
   std::size_t columns() const { return static_cast<std::size_t>(classes); }
@@ -36,18 +37,18 @@ constexpr double kScale = 1.0 / 3;
 Outcome run_once(const Batch& b) {
   const Stream stream = test_stream().get();
   const DeviceArray<std::int32_t> labels(b.labels);
-  const DeviceArray<float> logits(with_padding(b.logits, b.classes, kNan));
+  const DeviceMap logits(b.numbers, with_padding(b.logits, b.classes, kNan));
   const auto probabilities = DeviceArray<float>::poisoned(b.logits.size());
   const auto slopes = DeviceArray<double>::poisoned(b.logits.size());
   const auto losses = DeviceArray<ImageLoss>::poisoned(b.images());
   const int row = padded_channels(b.classes);
-  const auto diff = DeviceArray<float>::poisoned(b.images() * static_cast<std::size_t>(row));
+  const auto diff = DeviceMap::poisoned(b.numbers, b.images() * static_cast<std::size_t>(row));
   const DeviceArray<PassFacts> facts(
       std::vector{PassFacts{.labels = labels.data(), .loss_scale = kScale}});
   const LossCall call{static_cast<int>(b.images()), b.classes, row, b.smoothing, facts.data()};
-  cross_entropy_forward(stream, Numbers::exact, call, logits.data(), probabilities.data(),
-                        slopes.data(), losses.data());
-  cross_entropy_backward(stream, Numbers::exact, call, slopes.data(), diff.data());
+  cross_entropy_forward(stream, b.numbers, call, logits.data(), probabilities.data(), slopes.data(),
+                        losses.data());
+  cross_entropy_backward(stream, b.numbers, call, slopes.data(), diff.data());
   Outcome outcome{probabilities.read(), slopes.read(), {}, {}, {}, diff.read()};
   for (const ImageLoss& loss : losses.read()) {
     outcome.losses.push_back(loss.loss);
@@ -93,12 +94,13 @@ void expect_image(const Batch& b, const Outcome& outcome, std::size_t image) {
 }
 
 void expect_batch(const Batch& b) {
-  SCOPED_TRACE(std::to_string(b.classes) + " classes, smoothing " + std::to_string(b.smoothing));
+  SCOPED_TRACE(std::string(word_of(b.numbers)) + ", " + std::to_string(b.classes) +
+               " classes, smoothing " + std::to_string(b.smoothing));
   const Outcome outcome = run(b);
   for (std::size_t image = 0; image < b.images(); ++image) expect_image(b, outcome, image);
   const auto diff = without_padding(outcome.diff, b.classes);
   for (std::size_t i = 0; i < diff.size(); ++i) {
-    ASSERT_EQ(diff[i], static_cast<float>(kScale * outcome.slopes[i]));
+    ASSERT_EQ(diff[i], rounded(b.numbers, static_cast<float>(kScale * outcome.slopes[i])));
   }
 }
 
@@ -119,6 +121,17 @@ TEST(CrossEntropyKernels, AreTheirDefinition) {
     }
     expect_batch(random_batch(1000, smoothing, 5, 4));
     expect_batch(random_batch(21841, smoothing, 1, 4));
+  }
+}
+
+TEST(CrossEntropyKernels, ReadAndWriteRoundedNumbers) {
+  for (const Numbers numbers : {Numbers::tf32, Numbers::bf16}) {
+    for (const int classes : {1, 2, 33}) {
+      Batch b = random_batch(classes, 0.1, 35, 4);
+      b.logits = rounded(numbers, b.logits);
+      b.numbers = numbers;
+      expect_batch(b);
+    }
   }
 }
 

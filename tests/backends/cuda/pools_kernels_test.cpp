@@ -40,7 +40,14 @@ struct PoolCase {
   std::size_t dst_numbers() const { return static_cast<std::size_t>(images) * dst().size(); }
 };
 
-std::vector<PoolCase> pool_cases() {
+/// All of them in exact. Precisions differ in how packs are read and written alone.
+std::vector<PoolCase> pool_cases(Numbers numbers) {
+  if (numbers != Numbers::exact) {
+    return {{2, 7, 5, 3, 2, 2, model::Padding::valid},
+            {2, 7, 5, 21, 3, 2, model::Padding::same},
+            {1, 15, 17, 5, 15, 2, model::Padding::same},
+            {1, 4, 4, 520, 2, 2, model::Padding::valid}};  // more packs than a block has columns
+  }
   std::vector<PoolCase> cases;
   for (const auto padding : {model::Padding::valid, model::Padding::same}) {
     for (const int size : {1, 2, 3, 4}) {
@@ -51,7 +58,7 @@ std::vector<PoolCase> pool_cases() {
       }
     }
     cases.push_back({1, 15, 17, 5, 15, 2, padding});
-    cases.push_back({3, 4, 4, 264, 2, 2, padding});  // more quads than a block has columns
+    cases.push_back({3, 4, 4, 264, 2, 2, padding});  // more packs than a block has columns
   }
   return cases;
 }
@@ -73,6 +80,27 @@ std::tuple<std::vector<T>, std::vector<T>> reference_pool(const PoolCase& c,
   return {dst, diff_src};
 }
 
+/// What a pool reads, without padding.
+struct PoolNumbers {
+  const std::vector<float>&src, &diff_dst, &before;
+};
+
+/// Maps on the device, with padding. Gradients are added to `before`, or written over poison.
+struct PoolMaps {
+  PoolMaps(Numbers numbers, int images, const WindowShape& shape, int channels,
+           const PoolNumbers& dense, bool add)
+      : dst_size(static_cast<std::size_t>(images) * shape.dst.size()),
+        src(numbers, with_padding(dense.src, channels)),
+        dst(DeviceMap::poisoned(numbers, dst_size)),
+        diff_dst(numbers, with_padding(dense.diff_dst, channels)),
+        diff_src(add ? DeviceMap(numbers, with_padding(dense.before, channels))
+                     : DeviceMap::poisoned(numbers,
+                                           static_cast<std::size_t>(images) * shape.src.size())) {}
+
+  std::size_t dst_size;
+  DeviceMap src, dst, diff_dst, diff_src;
+};
+
 /// Few different numbers, so that most windows have several largest ones.
 std::vector<float> tied_numbers(std::size_t count, unsigned seed) {
   std::mt19937 generator(seed);
@@ -90,40 +118,41 @@ std::vector<float> strange_numbers(std::size_t count, unsigned seed) {
   return values;
 }
 
-void expect_max_pool(const PoolCase& c, const std::vector<float>& src) {
-  SCOPED_TRACE(c.name());
-  const auto diff_dst = random_floats(c.dst_numbers(), 2);
-  const auto before = random_floats(c.src_numbers(), 3);
+/// `src` has numbers of the format. Gradients are added up in float and rounded once.
+void expect_max_pool(Numbers numbers, const PoolCase& c, const std::vector<float>& src) {
+  SCOPED_TRACE(word_of(numbers) + (", " + c.name()));
+  const auto diff_dst = rounded(numbers, random_floats(c.dst_numbers(), 2));
+  const auto before = rounded(numbers, random_floats(c.src_numbers(), 3));
   for (const bool add : {false, true}) {
     const auto [dst, diff_src] = twice([&] {
-      const DeviceArray<float> map(with_padding(src, c.channels));
-      const DeviceArray<float> diff(with_padding(diff_dst, c.channels));
-      const std::size_t stored = static_cast<std::size_t>(c.images) * c.window().dst.size();
-      const auto out = DeviceArray<float>::poisoned(stored);
-      const auto winners = DeviceArray<std::uint8_t>::poisoned(stored);
-      const auto gradient = add ? DeviceArray<float>(with_padding(before, c.channels))
-                                : DeviceArray<float>::poisoned(static_cast<std::size_t>(c.images) *
-                                                               c.window().src.size());
-      max_pool_forward(test_stream().get(), Numbers::exact, c.window(), map.data(), out.data(),
+      const PoolMaps maps(numbers, c.images, c.window(), c.channels, {src, diff_dst, before}, add);
+      const auto winners = DeviceArray<std::uint8_t>::poisoned(maps.dst_size);
+      max_pool_forward(test_stream().get(), numbers, c.window(), maps.src.data(), maps.dst.data(),
                        winners.data());
-      max_pool_backward(test_stream().get(), Numbers::exact, c.window(), diff.data(),
-                        winners.data(), gradient.data(), add);
-      return std::tuple(out.read(), gradient.read());
+      max_pool_backward(test_stream().get(), numbers, c.window(), maps.diff_dst.data(),
+                        winners.data(), maps.diff_src.data(), add);
+      return std::tuple(maps.dst.read(), maps.diff_src.read());
     });
     const auto [expected_dst, expected_diff] = reference_pool<float, model::MaxPool>(
         c, src, diff_dst, add ? before : std::vector<float>(before.size()));
     expect_same_values(without_padding(dst, c.channels), expected_dst);
-    expect_same_values(without_padding(diff_src, c.channels), expected_diff);
+    expect_same_values(without_padding(diff_src, c.channels), rounded(numbers, expected_diff));
   }
 }
 
 TEST(MaxPoolKernels, AreTheReferenceWithTies) {
-  for (const PoolCase& c : pool_cases()) expect_max_pool(c, tied_numbers(c.src_numbers(), 1));
+  for (const Numbers numbers : kAllNumbers) {
+    for (const PoolCase& c : pool_cases(numbers)) {
+      expect_max_pool(numbers, c, tied_numbers(c.src_numbers(), 1));
+    }
+  }
 }
 
 TEST(MaxPoolKernels, AreTheReferenceOfWhatIsNoNumber) {
-  for (const PoolCase& c : pool_cases()) {
-    if (c.channels < 20) expect_max_pool(c, strange_numbers(c.src_numbers(), 4));
+  for (const Numbers numbers : kAllNumbers) {
+    for (const PoolCase& c : pool_cases(numbers)) {
+      if (c.channels < 20) expect_max_pool(numbers, c, strange_numbers(c.src_numbers(), 4));
+    }
   }
 }
 
@@ -185,34 +214,34 @@ TEST(MaxPoolKernels, SeeZerosOutside) {
 }
 
 /// Output and gradient of a max pool and a ReLU behind it: as one kernel each way, or as two.
-auto pool_and_relu(const PoolCase& c, const std::vector<float>& src, bool as_one) {
+auto pool_and_relu(Numbers numbers, const PoolCase& c, const std::vector<float>& src, bool as_one) {
   const Stream stream = test_stream().get();
-  const DeviceArray<float> map(with_padding(src, c.channels));
-  const DeviceArray<float> diff(with_padding(random_floats(c.dst_numbers(), 2), c.channels));
-  const std::size_t stored = static_cast<std::size_t>(c.images) * c.window().dst.size();
-  const auto out = DeviceArray<float>::poisoned(stored);
-  const auto winners = DeviceArray<std::uint8_t>::poisoned(stored);
-  const DeviceArray<float> gradient(with_padding(random_floats(c.src_numbers(), 3), c.channels));
-  max_pool_forward(stream, Numbers::exact, c.window(), map.data(), out.data(), winners.data(),
+  const auto diff_dst = rounded(numbers, random_floats(c.dst_numbers(), 2));
+  const auto before = rounded(numbers, random_floats(c.src_numbers(), 3));
+  const PoolMaps maps(numbers, c.images, c.window(), c.channels, {src, diff_dst, before}, true);
+  const auto winners = DeviceArray<std::uint8_t>::poisoned(maps.dst_size);
+  max_pool_forward(stream, numbers, c.window(), maps.src.data(), maps.dst.data(), winners.data(),
                    as_one);
   if (!as_one) {
-    relu_forward(stream, Numbers::exact, stored, out.data());
-    relu_backward(stream, Numbers::exact, stored, out.data(), diff.data());
+    relu_forward(stream, numbers, maps.dst_size, maps.dst.data());
+    relu_backward(stream, numbers, maps.dst_size, maps.dst.data(), maps.diff_dst.data());
   }
-  max_pool_backward(stream, Numbers::exact, c.window(), diff.data(), winners.data(),
-                    gradient.data(), true);
-  return std::tuple(out.read(), gradient.read());
+  max_pool_backward(stream, numbers, c.window(), maps.diff_dst.data(), winners.data(),
+                    maps.diff_src.data(), true);
+  return std::tuple(maps.dst.read(), maps.diff_src.read());
 }
 
 TEST(MaxPoolKernels, HaveTheirReluWithThem) {
   for (const PoolCase& c : {PoolCase{2, 7, 5, 21, 2, 2, model::Padding::valid},
                             PoolCase{2, 7, 5, 3, 3, 2, model::Padding::same}}) {
-    for (const auto& src :
-         {tied_numbers(c.src_numbers(), 1), strange_numbers(c.src_numbers(), 4)}) {
-      const auto [out, gradient] = pool_and_relu(c, src, true);
-      const auto [expected_out, expected_gradient] = pool_and_relu(c, src, false);
-      expect_same_values(out, expected_out);
-      expect_same_values(gradient, expected_gradient);
+    for (const Numbers numbers : kAllNumbers) {
+      for (const auto& src :
+           {tied_numbers(c.src_numbers(), 1), strange_numbers(c.src_numbers(), 4)}) {
+        const auto [out, gradient] = pool_and_relu(numbers, c, src, true);
+        const auto [expected_out, expected_gradient] = pool_and_relu(numbers, c, src, false);
+        expect_same_values(out, expected_out);
+        expect_same_values(gradient, expected_gradient);
+      }
     }
   }
 }
@@ -240,38 +269,40 @@ TEST(MaxPoolKernels, CountWinnersInTheirWindow) {
   }
 }
 
-void expect_near(const std::vector<float>& actual, const std::vector<double>& expected) {
+/// Sums are floats, and rounded once.
+void expect_near(Numbers numbers, const std::vector<float>& actual,
+                 const std::vector<double>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_NEAR(actual[i], expected[i], 1e-6) << "element " << i;
+    const double bound = 1e-6 + unit_roundoff(numbers) * std::abs(expected[i]);
+    ASSERT_NEAR(actual[i], expected[i], bound) << "element " << i;
+  }
+}
+
+void expect_average_pool(Numbers numbers, const PoolCase& c) {
+  SCOPED_TRACE(word_of(numbers) + (", " + c.name()));
+  const auto src = rounded(numbers, random_floats(c.src_numbers(), 1));
+  const auto diff_dst = rounded(numbers, random_floats(c.dst_numbers(), 2));
+  const auto before = rounded(numbers, random_floats(c.src_numbers(), 3));
+  for (const bool add : {false, true}) {
+    const auto [dst, diff_src] = twice([&] {
+      const WindowShape shape = c.window();
+      const PoolMaps maps(numbers, c.images, shape, c.channels, {src, diff_dst, before}, add);
+      average_pool_forward(test_stream().get(), numbers, shape, maps.src.data(), maps.dst.data());
+      average_pool_backward(test_stream().get(), numbers, shape, maps.diff_dst.data(),
+                            maps.diff_src.data(), add);
+      return std::tuple(maps.dst.read(), maps.diff_src.read());
+    });
+    const auto [expected_dst, expected_diff] = reference_pool<double, model::AveragePool>(
+        c, src, diff_dst, add ? before : std::vector<float>(before.size()));
+    expect_near(numbers, without_padding(dst, c.channels), expected_dst);
+    expect_near(numbers, without_padding(diff_src, c.channels), expected_diff);
   }
 }
 
 TEST(AveragePoolKernels, AreTheReference) {
-  for (const PoolCase& c : pool_cases()) {
-    SCOPED_TRACE(c.name());
-    const auto src = random_floats(c.src_numbers(), 1);
-    const auto diff_dst = random_floats(c.dst_numbers(), 2);
-    const auto before = random_floats(c.src_numbers(), 3);
-    for (const bool add : {false, true}) {
-      const auto [dst, diff_src] = twice([&] {
-        const DeviceArray<float> map(with_padding(src, c.channels));
-        const DeviceArray<float> diff(with_padding(diff_dst, c.channels));
-        const WindowShape shape = c.window();
-        const auto images = static_cast<std::size_t>(c.images);
-        const auto out = DeviceArray<float>::poisoned(images * shape.dst.size());
-        const auto gradient = add ? DeviceArray<float>(with_padding(before, c.channels))
-                                  : DeviceArray<float>::poisoned(images * shape.src.size());
-        average_pool_forward(test_stream().get(), Numbers::exact, shape, map.data(), out.data());
-        average_pool_backward(test_stream().get(), Numbers::exact, shape, diff.data(),
-                              gradient.data(), add);
-        return std::tuple(out.read(), gradient.read());
-      });
-      const auto [expected_dst, expected_diff] = reference_pool<double, model::AveragePool>(
-          c, src, diff_dst, add ? before : std::vector<float>(before.size()));
-      expect_near(without_padding(dst, c.channels), expected_dst);
-      expect_near(without_padding(diff_src, c.channels), expected_diff);
-    }
+  for (const Numbers numbers : kAllNumbers) {
+    for (const PoolCase& c : pool_cases(numbers)) expect_average_pool(numbers, c);
   }
 }
 
@@ -291,40 +322,50 @@ std::vector<double> means(const GlobalCase& c, const std::vector<float>& src) {
   return sums;
 }
 
+/// The gradient of each number, added to `before`.
+std::vector<double> gradients_of_means(const GlobalCase& c, const std::vector<float>& diff_dst,
+                                       const std::vector<float>& before) {
+  const auto channels = static_cast<std::size_t>(c.channels);
+  const auto positions = static_cast<std::size_t>(c.height * c.width);
+  std::vector<double> gradients(before.begin(), before.end());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const std::size_t at = i / (positions * channels) * channels + i % channels;
+    gradients[i] += static_cast<double>(diff_dst[at]) / static_cast<double>(positions);
+  }
+  return gradients;
+}
+
+void expect_global_pool(Numbers numbers, const GlobalCase& c) {
+  SCOPED_TRACE(std::string(word_of(numbers)) + ", " + std::to_string(c.height) + " x " +
+               std::to_string(c.width) + " x " + std::to_string(c.channels));
+  const auto positions = static_cast<std::size_t>(c.height * c.width);
+  const std::size_t pooled = static_cast<std::size_t>(c.images * c.channels);
+  const MapShape shape{c.height, c.width, padded_channels(c.channels)};
+  const WindowShape whole{c.images, shape, {1, 1, shape.channels}};
+  const auto src = rounded(numbers, random_floats(pooled * positions, 1));
+  const auto before = rounded(numbers, random_floats(src.size(), 3));
+  const auto diff_dst = rounded(numbers, random_floats(pooled, 2));
+  for (const bool add : {false, true}) {
+    const auto [dst, diff_src] = twice([&] {
+      const PoolMaps maps(numbers, c.images, whole, c.channels, {src, diff_dst, before}, add);
+      global_average_pool_forward(test_stream().get(), numbers, c.images, shape, maps.src.data(),
+                                  maps.dst.data());
+      global_average_pool_backward(test_stream().get(), numbers, c.images, shape,
+                                   maps.diff_dst.data(), maps.diff_src.data(), add);
+      return std::tuple(maps.dst.read(), maps.diff_src.read());
+    });
+    expect_near(numbers, without_padding(dst, c.channels), means(c, src));
+    expect_near(numbers, without_padding(diff_src, c.channels),
+                gradients_of_means(c, diff_dst, add ? before : std::vector<float>(before.size())));
+  }
+}
+
 TEST(GlobalAveragePoolKernels, AreMeans) {
-  for (const GlobalCase& c :
-       {GlobalCase{2, 1, 1, 5}, GlobalCase{3, 5, 7, 1}, GlobalCase{2, 5, 7, 21},
-        GlobalCase{1, 9, 40, 3}, GlobalCase{2, 4, 4, 264}}) {
-    SCOPED_TRACE(std::to_string(c.height) + " x " + std::to_string(c.width) + " x " +
-                 std::to_string(c.channels));
-    const auto positions = static_cast<std::size_t>(c.height * c.width);
-    const std::size_t pooled = static_cast<std::size_t>(c.images * c.channels);
-    const MapShape shape{c.height, c.width, padded_channels(c.channels)};
-    const auto src = random_floats(pooled * positions, 1), before = random_floats(src.size(), 3);
-    const auto diff_dst = random_floats(pooled, 2);
-    for (const bool add : {false, true}) {
-      const auto [dst, diff_src] = twice([&] {
-        const DeviceArray<float> map(with_padding(src, c.channels));
-        const DeviceArray<float> diff(with_padding(diff_dst, c.channels));
-        const std::size_t stored = static_cast<std::size_t>(c.images * shape.channels);
-        const auto out = DeviceArray<float>::poisoned(stored);
-        const auto gradient = add ? DeviceArray<float>(with_padding(before, c.channels))
-                                  : DeviceArray<float>::poisoned(stored * positions);
-        global_average_pool_forward(test_stream().get(), Numbers::exact, c.images, shape,
-                                    map.data(), out.data());
-        global_average_pool_backward(test_stream().get(), Numbers::exact, c.images, shape,
-                                     diff.data(), gradient.data(), add);
-        return std::tuple(out.read(), gradient.read());
-      });
-      expect_near(without_padding(dst, c.channels), means(c, src));
-      std::vector<double> expected(before.begin(), before.end());
-      const auto channels = static_cast<std::size_t>(c.channels);
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        const std::size_t at = i / (positions * channels) * channels + i % channels;
-        expected[i] = (add ? expected[i] : 0) +
-                      static_cast<double>(diff_dst[at]) / static_cast<double>(positions);
-      }
-      expect_near(without_padding(diff_src, c.channels), expected);
+  for (const Numbers numbers : kAllNumbers) {
+    for (const GlobalCase& c :
+         {GlobalCase{2, 1, 1, 5}, GlobalCase{3, 5, 7, 1}, GlobalCase{2, 5, 7, 21},
+          GlobalCase{1, 9, 40, 3}, GlobalCase{2, 4, 4, 264}}) {
+      expect_global_pool(numbers, c);
     }
   }
 }

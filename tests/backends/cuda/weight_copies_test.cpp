@@ -1,0 +1,121 @@
+// Copies of weights that products read: made when weights have changed, whoever changed them.
+#include "backends/cuda/weight_copies.h"
+
+#include "backends/cuda/backend.h"
+#include "backends/cuda/memory.h"
+#include "compute/memory.h"
+#include "emulated/counts.h"
+#include "tests/backends/cuda/device_arrays.h"
+
+namespace cputrain::cuda {
+namespace {
+
+constexpr std::size_t kWeights = 96;
+
+/// A backend with weights and their copy.
+class Copied : public ::testing::TestWithParam<Numbers> {
+ protected:
+  Copied()
+      : backend_(make_device_backend()),
+        memory_(dynamic_cast<DeviceMemory&>(backend_->memory())),
+        weights_(memory_, kWeights, DType::f32),
+        other_(memory_, kWeights, DType::f32),
+        copy_(memory_.weight_copies(), GetParam()) {
+    for (const auto& array : {weights_.array(), other_.array()}) {
+      write(random_floats(kWeights, 1), array);
+    }
+    static_cast<void>(copied());
+  }
+
+  void write(const std::vector<float>& values, const Array& array) {
+    memory_.write(std::as_bytes(std::span(values)), array.data);
+  }
+  std::vector<float> weights() {
+    std::vector<float> values(kWeights);
+    memory_.read(weights_.array().data, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+  /// What products of the next pass find.
+  std::vector<float> copied() {
+    const Array& arena = weights_.array();
+    const void* const copy = copy_.of(arena, arena.as<float>().data());
+    copy_.renew(test_stream().get());
+    std::vector<std::byte> bytes(kWeights * stored_bytes(GetParam()));
+    copy_async(bytes.data(), copy, bytes.size(), test_stream().get());
+    test_stream().synchronize();
+    return loaded(GetParam(), bytes);
+  }
+
+  /// How often the copy is made anew for the next pass.
+  std::uint64_t renewals() {
+    const emulated::Counts before = emulated::counts();
+    copy_.renew(test_stream().get());
+    test_stream().synchronize();
+    return difference(emulated::counts(), before).launches();
+  }
+
+  /// A change of weights is found in the copy, which is made once for it.
+  template <class Change>
+  void expect_follows(const char* what, const Change& change) {
+    SCOPED_TRACE(what);
+    const std::vector<float> before = weights();
+    change();
+    const std::vector<float> now = weights();
+    EXPECT_NE(now, before);
+    expect_same_values(copied(), rounded(GetParam(), now));
+    EXPECT_EQ(renewals(), 0u);
+  }
+
+  std::unique_ptr<compute::Backend> backend_;
+  DeviceMemory& memory_;
+  compute::OwnedArray weights_, other_;
+  WeightCopy copy_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Numbers, Copied, ::testing::Values(Numbers::tf32, Numbers::bf16),
+                         [](const auto& test) { return word_of(test.param); });
+
+TEST_P(Copied, FollowTheirWeights) {
+  const Array weights = weights_.array(), other = other_.array();
+  const std::vector<float> numbers = random_floats(kWeights, 2), few = random_floats(3, 3);
+  expect_follows("written", [&] { write(numbers, weights); });
+  expect_follows("written in part", [&] { write(few, weights.slice(90, 93)); });
+  expect_follows("written now", [&] {
+    memory_.write_now(std::as_bytes(std::span(few)), weights.slice(0, 3).data);
+  });
+  expect_follows("copied", [&] { memory_.copy(other.data, weights.data, weights.bytes().size()); });
+  expect_follows("updated", [&] {
+    backend_->update(optim::Sgd{}, {.weights = weights.slice(16, 32),
+                                    .gradients = other.slice(16, 32),
+                                    .state = {},
+                                    .learning_rate = 1});
+  });
+  const Array summands[] = {weights, other};
+  expect_follows("summed", [&] { backend_->sum(summands, weights); });
+}
+
+TEST_P(Copied, AreNotMadeAnewForOtherArrays) {
+  const Array weights = weights_.array(), other = other_.array();
+  write(random_floats(kWeights, 4), other);
+  memory_.copy(weights.data, other.data, weights.bytes().size());
+  const Array summands[] = {weights, other};
+  backend_->sum(summands, other);
+  EXPECT_EQ(renewals(), 0u);
+}
+
+TEST(WeightCopy, OfExactIsTheWeights) {
+  WeightCopies all;
+  WeightCopy copy(all, Numbers::exact);
+  std::vector<float> weights(kWeights);
+  const Array arena = Array::of(std::span(weights));
+  EXPECT_EQ(copy.of(arena, weights.data() + 5), weights.data() + 5);
+  compute::ParameterLayout layout;
+  layout.arena_size = kWeights;
+  EXPECT_EQ(copy.bytes(layout), 0u);
+  EXPECT_EQ(WeightCopy(all, Numbers::tf32).bytes(layout), kWeights * 4);
+  EXPECT_EQ(WeightCopy(all, Numbers::bf16).bytes(layout), kWeights * 2);
+}
+
+}  // namespace
+}  // namespace cputrain::cuda
