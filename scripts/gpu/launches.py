@@ -2,16 +2,16 @@
 layers are those of `cputrain info --json -`; a test compares launches and blocks with those of the emulated device."""
 from dataclasses import dataclass, field
 
-from plan import Extent, Plan, pieces, plan
+from plan import NUMBERS, Extent, Plan, pieces, plan
 
 FLOAT = 4
 QUAD = 4        # floats that a thread moves at a time
-NUMBERS = "ExactNumbers"  # how maps are stored (kernels/numbers.h)
+PACK = 16       # bytes of a map that a thread moves at a time
 THREADS = 256   # of a block of a kernel that is no matrix product
 NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
-LINES_OF_COLUMNS = 32
 FACTS = 80      # bytes of kernels/pass_facts.h
-READS = 8       # of a thread that sums slices or rows, on their way at a time (kernels/gemm_slices.cu)
+TURNED = 32     # input and output channels of a tap that a block of turn_weights takes
+READS = 8       # of a thread that sums slices, on their way at a time (kernels/gemm_slices.cu)
 LAYERS = ("input", "convolution", "dense", "max_pool", "average_pool", "global_average_pool", "relu", "dropout",
           "flatten", "sigmoid", "softmax")
 
@@ -77,11 +77,6 @@ def fold_relu_of_pool(layers):
             if (before["type"], layer["type"]) != ("max_pool", "relu")]
 
 
-def template(kernel, *arguments):
-    """As scripts/kernel_instructions calls an instance for maps."""
-    return f"{kernel}_kernel<{','.join([NUMBERS, *map(str, arguments)])}>"
-
-
 def in_line(name, kernel, threads, bytes_moved):
     blocks = pieces(threads, THREADS)
     return Launch(name, kernel, blocks, bytes_moved, warps=blocks * THREADS // 32)
@@ -95,21 +90,13 @@ def lines_of_sum(slices):
     return lines
 
 
-def by_quads(name, kernel, positions, channels, bytes_moved):
-    """As quad_launch() of kernels/quads.h."""
-    quads = channels // QUAD
-    tiles = pieces(quads, 64)
-    across = pieces(quads, tiles)
-    down = THREADS // across
-    blocks = pieces(positions, down) * tiles
-    return Launch(name, kernel, blocks, bytes_moved, warps=blocks * pieces(across * down, 32))
-
-
 class Network:
     """Operations of a model at one number of images."""
 
-    def __init__(self, layers, images, element, multiprocessors):
-        self.images, self.element, self.multiprocessors = images, element, multiprocessors
+    def __init__(self, layers, images, precision, multiprocessors):
+        self.images, self.precision, self.multiprocessors = images, precision, multiprocessors
+        self.element = NUMBERS[precision]
+        self.pack = PACK // self.element
         self.operations = []
         self.learns = False  # something that learns lies before the newest map
         self.map = None
@@ -117,6 +104,19 @@ class Network:
             if layer["type"] not in LAYERS:
                 raise ValueError(f"layer {layer['name']}: {layer['type']} is not among the layers of --backend cuda")
             getattr(self, layer["type"])(layer)
+
+    def template(self, kernel, *arguments):
+        """As scripts/kernel_instructions calls an instance for maps (kernels/numbers.h)."""
+        return f"{kernel}_kernel<{','.join([self.precision.capitalize() + 'Numbers', *map(str, arguments)])}>"
+
+    def by_packs(self, name, kernel, positions, channels, bytes_moved):
+        """As PackLaunch of kernels/packs.h."""
+        packs = channels // self.pack
+        tiles = pieces(packs, 64)
+        across = pieces(packs, tiles)
+        down = THREADS // across
+        blocks = pieces(positions, down) * tiles
+        return Launch(name, kernel, blocks, bytes_moved, warps=blocks * pieces(across * down, 32))
 
     def add(self, layer, **directions):
         self.operations.append(Operation(layer["name"], **directions))
@@ -156,10 +156,10 @@ class Network:
     def input(self, layer):
         self.map = stored(layer["output"])
         height, width, colours = layer["output"]
-        threads = self.images * self.map.positions * self.map.channels // QUAD
-        moved = self.images * (height * width * colours + self.map.count * FLOAT)
+        threads = self.images * self.map.count // self.pack
+        moved = self.images * (height * width * colours + self.map.count * self.element)
         self.add(layer, forward=[Launch("write_facts", "write_facts_kernel<PassFacts>", 1, FACTS, warps=1),
-                                 in_line("load_images", template("load_images"), threads, moved)])
+                                 in_line("load_images", self.template("load_images"), threads, moved)])
 
     def convolution(self, layer):
         self.product(layer, self.map, stored(layer["output"]), layer["kernel"], layer["stride"])
@@ -177,47 +177,49 @@ class Network:
         operation = Operation(
             layer["name"],
             forward=self.multiply("forward", "Forward", Extent(windows, dst.channels, taps), n * dst.count, moved),
-            data=self.multiply("backward_data", "Data", data, n * src.count, moved) if self.learns else [],
-            weights=self.multiply("backward_weights", "Weights", Extent(dst.channels, taps, windows), weights, moved),
             kernel=weights, penalised="l2" in layer)
+        if self.learns:
+            operation.data = [self.turn_weights(src.channels, dst.channels, size * size),
+                              *self.multiply("backward_data", "BackwardData", data, n * src.count, moved)]
+        of_weights = self.multiply("backward_weights", "BackwardWeights", Extent(dst.channels, taps, windows), weights,
+                                   moved, result_numbers="exact")
+        operation.weights = of_weights
         if layer["bias"]:
-            operation.weights += self.bias_gradient(windows, dst.channels)
+            made = of_weights[0].plan
+            operation.weights = [*of_weights, self.add_slices(dst.channels, made.slices * made.turns, "exact")]
             operation.bias = dst.channels
         self.operations.append(operation)
         self.map, self.learns = dst, True
 
-    def multiply(self, name, problem, extent, result, moved):
-        made = plan(extent, self.element, self.multiprocessors)
+    def turn_weights(self, inputs, outputs, taps):
+        blocks = taps * pieces(inputs, TURNED) * pieces(outputs, TURNED)
+        kernel = "turn_weights_kernel<Bf16>" if self.precision == "bf16" else "turn_weights_kernel<float>"
+        return Launch("turn_weights", kernel, blocks, 2 * inputs * outputs * taps * self.element,
+                      warps=blocks * THREADS // 32, round_trips=2)
+
+    def multiply(self, name, problem, extent, result, moved, result_numbers=None):
+        made = plan(extent, self.precision, self.multiprocessors)
         partials = made.slices * result * FLOAT if made.slices > 1 else 0
         launches = [Launch(f"convolution_{name}", problem, made.blocks, moved + partials, plan=made)]
         if partials:
-            launches.append(self.add_slices(result, made.slices))
+            launches.append(self.add_slices(result, made.slices, result_numbers or self.precision))
         return launches
 
-    def add_slices(self, result, slices):
+    def add_slices(self, result, slices, numbers):
         lines = lines_of_sum(slices)
-        blocks = pieces(result, THREADS // lines * QUAD)
-        return Launch("add_slices", "add_slices_kernel", blocks, (slices + 1) * result * FLOAT,
-                      warps=blocks * THREADS // 32, round_trips=pieces(pieces(slices, lines), READS))
-
-    def bias_gradient(self, windows, channels):
-        """parts_of_column() of kernels/convolution_plan.h."""
-        parts = max(1, min(windows // 256, 256))
-        blocks = pieces(channels, 32) * parts
-        moved = (windows + parts) * channels * FLOAT
-        rows = pieces(windows, parts)
-        return [Launch("sum_columns", "sum_columns_kernel", blocks, moved, warps=blocks * THREADS // 32,
-                       round_trips=pieces(rows, LINES_OF_COLUMNS * READS)),
-                self.add_slices(channels, parts)]
+        blocks = pieces(result, THREADS // lines * (PACK // NUMBERS[numbers]))
+        return Launch("add_slices", f"add_slices_kernel<{numbers.capitalize()}Numbers>", blocks,
+                      (slices * FLOAT + NUMBERS[numbers]) * result, warps=blocks * THREADS // 32,
+                      round_trips=pieces(pieces(slices, lines), READS))
 
     def pool(self, layer, kind, winner_bytes):
         src, dst = self.map, stored(layer["output"])
-        moved = self.images * (src.count * FLOAT + dst.count * (FLOAT + winner_bytes))
+        moved = self.images * ((src.count + dst.count) * self.element + dst.count * winner_bytes)
         size = layer["size"] if layer["size"] in (2, 3) else 0
         self.add(layer,
-                 forward=[by_quads(f"{kind}_forward", template(f"{kind}_forward", size), self.images * dst.positions,
+                 forward=[self.by_packs(f"{kind}_forward", self.template(f"{kind}_forward", size), self.images * dst.positions,
                                    dst.channels, moved)],
-                 data=self.back(by_quads(f"{kind}_backward", template(f"{kind}_backward"), self.images * src.positions,
+                 data=self.back(self.by_packs(f"{kind}_backward", self.template(f"{kind}_backward"), self.images * src.positions,
                                          src.channels, moved)))
         self.map = dst
 
@@ -229,26 +231,27 @@ class Network:
 
     def global_average_pool(self, layer):
         src, dst, name = self.map, stored(layer["output"]), "global_average_pool"
-        moved = self.images * (src.count + dst.count) * FLOAT
-        blocks = self.images * pieces(src.channels // QUAD, 8)
-        forward = Launch(f"{name}_forward", template(f"{name}_forward"), blocks, moved,
+        moved = self.images * (src.count + dst.count) * self.element
+        blocks = self.images * pieces(src.channels // self.pack, 8)
+        forward = Launch(f"{name}_forward", self.template(f"{name}_forward"), blocks, moved,
                          warps=blocks * THREADS // 32)
-        backward = by_quads(f"{name}_backward", template(f"{name}_backward"), self.images * src.positions, src.channels,
+        backward = self.by_packs(f"{name}_backward", self.template(f"{name}_backward"), self.images * src.positions, src.channels,
                             moved)
         self.add(layer, forward=[forward], data=self.back(backward))
         self.map = dst
 
     def relu(self, layer):
         count = self.images * self.map.count
-        self.add(layer, forward=[in_line("relu_forward", template("relu_forward"), count // QUAD, 2 * count * FLOAT)],
-                 data=self.back(in_line("relu_backward", template("relu_backward"), count // QUAD, 3 * count * FLOAT)))
+        packs, moved = count // self.pack, count * self.element
+        self.add(layer, forward=[in_line("relu_forward", self.template("relu_forward"), packs, 2 * moved)],
+                 data=self.back(in_line("relu_backward", self.template("relu_backward"), packs, 3 * moved)))
 
     def dropout(self, layer):
         if layer["rate"] == 0:
             return
         count = self.images * self.map.count
-        launch = by_quads("dropout", template("dropout"), self.images * self.map.positions, self.map.channels,
-                          2 * count * FLOAT)
+        launch = self.by_packs("dropout", self.template("dropout"), self.images * self.map.positions, self.map.channels,
+                          2 * count * self.element)
         self.add(layer, forward=[launch], data=self.back(launch))
 
     def flatten(self, _):
@@ -261,8 +264,8 @@ class Network:
         self.loss(layer, "softmax_forward", pieces(self.images, 4))
 
     def loss(self, layer, name, blocks):
-        moved = self.images * self.map.channels * (3 * FLOAT + 8)  # logits, probabilities, their gradient, slopes
+        moved = self.images * self.map.channels * (2 * self.element + FLOAT + 8)  # logits, probabilities, their gradient, slopes
         self.add(layer, forward=[Launch(name, f"{name}_kernel<float>", blocks, moved, warps=4 * blocks),
                                  Launch("add_losses", "add_losses_kernel", 1, self.images * 16, warps=4)],
-                 data=self.back(by_quads("cross_entropy_backward", template("cross_entropy_backward"), self.images,
+                 data=self.back(self.by_packs("cross_entropy_backward", self.template("cross_entropy_backward"), self.images,
                                          self.map.channels, moved)))

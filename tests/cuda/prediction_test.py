@@ -33,16 +33,17 @@ class Plans(unittest.TestCase):
     def test_they_are_those_of_the_backend(self):
         sides = (1, 8, 31, 32, 33, 64, 65, 127, 128, 129, 288, 512, 1152, 4608, 25088)
         rows = (*sides, 100352, 2000000, 8258048)
-        cases = [(r, c, d, parts, element, processors) for r in rows for c in sides for d in sides for parts in (1, 4)
-                 for element in (2, 4) for processors in (1, 108, 132)]
+        precisions = list(plan.NUMBERS)
+        cases = [(r, c, d, parts, numbers, processors) for r in rows for c in sides for d in sides for parts in (1, 4)
+                 for numbers in range(len(precisions)) for processors in (1, 108, 132)]
         done = subprocess.run([os.environ["GEMM_PLANS"]], text=True, capture_output=True, check=True,
                               input="".join(" ".join(map(str, case)) + "\n" for case in cases))
         tiles = list(plan.TILES)
         answers = done.stdout.splitlines()
         self.assertEqual(len(answers), len(cases))
         for case, answer in zip(cases, answers):
-            made = plan.plan(plan.Extent(*case[:4]), *case[4:])
-            self.assertEqual(f"{tiles.index(made.tile)} {made.tiles} {made.slices}", answer, case)
+            made = plan.plan(plan.Extent(*case[:4]), precisions[case[4]], case[5])
+            self.assertEqual(f"{tiles.index(made.tile)} {made.tiles} {made.slices} {made.turns}", answer, case)
 
 
 class Counts(ProgramTest):
@@ -64,7 +65,7 @@ class Counts(ProgramTest):
     def networks(self, gpu, model, size, batch, asked):
         done = self.expect(0, "info", "--model", model, "--image-size", str(size), "--classes", "2", "--json", "-")
         description = json.loads(done.stdout)["model"]
-        return description, [launches.Network(description["layers"], images, 4, MULTIPROCESSORS[gpu])
+        return description, [launches.Network(description["layers"], images, "exact", MULTIPROCESSORS[gpu])
                              for images in step.micro_batches(batch, asked)]
 
     def assert_step(self, gpu, model, size, batch, asked=None):
@@ -127,7 +128,7 @@ class Times(unittest.TestCase):
         self.gpu = speed.Gpu("X", {"gpus": {"X": {"architecture": "90a", **entry(figures)}}, "of_all": entry(of_all)},
                              speed.INSTRUCTIONS)
         self.gpu.instructions = {"copy_kernel": speed.Kernel(100), ("exact", "Forward", "large"):
-                                 speed.Kernel(1000, loop=900, tensor=192, warps=4)}
+                                 speed.Kernel(1000, loop=896, tensor=188, warps=4, turn=16, turn_tensor=16)}
 
     def launch(self, **changes):
         return launches.Launch("copy", "copy_kernel", **{"blocks": 10, "bytes": 0, **changes})
@@ -149,7 +150,7 @@ class Times(unittest.TestCase):
         self.assert_time(self.launch(), "launch", 1 + 2)
 
     def product(self, tiles, steps, slices=1):
-        made = plan.Plan("large", tiles, slices, steps)
+        made = plan.Plan("large", tiles, slices, steps, turns=4)
         return launches.Launch("convolution_forward", "Forward", made.blocks, 0, plan=made)
 
     def test_of_a_product(self):
