@@ -149,6 +149,9 @@ class Network:
         blocks = sum(pieces(count, THREADS * QUAD) for count in counts)
         launches.append(Launch("update", "", blocks, sum(counts) * FLOAT * (3 + 2 * state_arrays),
                                warps=blocks * THREADS // 32, round_trips=3))
+        if self.precision != "exact":  # the copies that products read
+            launches.append(in_line("round_numbers", self.template("round_numbers"), pieces(sum(counts), self.pack),
+                                    sum(counts) * (FLOAT + self.element)))
         return launches
 
     # Each layer. self.map is what it reads.
