@@ -44,12 +44,20 @@ class OpMaker {
   }
 
   void check_positions(const Shape& shape) const {
-    const double positions = static_cast<double>(shape.height) * shape.width * planning_.largest();
-    if (positions <= static_cast<double>(kMostPositions)) return;
+    if (std::max(shape.height, shape.width) > kLargestSide) {
+      fail(ExitCode::usage,
+           fmt::format("layer {}: a map of {} x {} (a side has at most {} positions in kernels of "
+                       "--backend cuda); use a smaller --image-size",
+                       node().name, shape.height, shape.width, kLargestSide));
+    }
+    const double numbers = static_cast<double>(shape.height) * shape.width *
+                           padded_channels(shape.channels) * planning_.largest();
+    const double bytes = numbers * static_cast<double>(stored_bytes(planning_.numbers));
+    if (bytes / 16 <= static_cast<double>(kMostPositions)) return;
     fail(ExitCode::usage,
-         fmt::format("layer {}: {} images of {} x {} at once (kernels of --backend cuda count a "
-                     "map's positions in 31 bits); use a smaller --micro-batch",
-                     node().name, planning_.largest(), shape.height, shape.width));
+         fmt::format("layer {}: {} images of {} x {} x {} at once (kernels of --backend cuda count "
+                     "16 bytes of a map in 31 bits); use a smaller --micro-batch",
+                     node().name, planning_.largest(), shape.height, shape.width, shape.channels));
   }
 
   void make_op() {
@@ -86,17 +94,8 @@ class OpMaker {
                      node().name));
   }
 
-  /// The kernels of products are those of exact so far.
-  void check_products() const {
-    if (planning_.numbers == Numbers::exact) return;
-    fail(ExitCode::usage,
-         fmt::format("layer {}: --backend cuda has no {} yet; use --precision exact", node().name,
-                     products_of(planning_.numbers)));
-  }
-
   /// `zeros`: of the node before this one, which has no operator.
   void convolution(const model::Graph::Node* zeros) {
-    check_products();
     const Source src = read_behind(zeros);
     const Activation dst = new_activation(node().dst, src.wants_diff || !node().frozen);
     list_.ops.push_back(std::make_unique<ConvolutionOp>(planning_, next_op(), node(), pad_of(zeros),

@@ -2,17 +2,17 @@
 layers are those of `cputrain info --json -`; a test compares launches and blocks with those of the emulated device."""
 from dataclasses import dataclass, field
 
-from plan import Extent, Plan, pieces, plan
+from plan import NUMBERS, Extent, Plan, pieces, plan
 from walk import Walk
 
 FLOAT = 4
 QUAD = 4        # floats that a thread moves at a time
-NUMBERS = "ExactNumbers"  # how maps are stored (kernels/numbers.h)
+PACK = 16       # bytes of a map that a thread moves at a time
 THREADS = 256   # of a block of a kernel that is no matrix product
 NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
-LINES_OF_COLUMNS = 32
 FACTS = 80      # bytes of kernels/pass_facts.h
-READS = 8       # of a thread that sums slices or rows, on their way at a time (kernels/gemm_slices.cu)
+TURNED = 32     # input and output channels of a tap that a block of turn_weights takes
+READS = 8       # of a thread that sums slices, on their way at a time (kernels/gemm_slices.cu)
 MOST_MAPS = 8   # that a call adds (kernels/elementwise.h)
 LAYERS = ("input", "convolution", "dense", "zero_pad", "max_pool", "average_pool", "global_average_pool", "batch_norm",
           "add", "relu", "dropout", "flatten", "sigmoid", "softmax")
@@ -64,9 +64,6 @@ def stored(output):
     return Map(height, width, pieces(channels, 8) * 8)
 
 
-def template(kernel, *arguments):
-    """As scripts/kernel_instructions calls an instance for maps."""
-    return f"{kernel}_kernel<{','.join([NUMBERS, *map(str, arguments)])}>"
 
 
 def in_line(name, kernel, threads, bytes_moved):
@@ -82,21 +79,13 @@ def lines_of_sum(slices):
     return lines
 
 
-def by_quads(name, kernel, positions, channels, bytes_moved):
-    """As quad_launch() of kernels/quads.h."""
-    quads = channels // QUAD
-    tiles = pieces(quads, 64)
-    across = pieces(quads, tiles)
-    down = THREADS // across
-    blocks = pieces(positions, down) * tiles
-    return Launch(name, kernel, blocks, bytes_moved, warps=blocks * pieces(across * down, 32))
-
-
 class Network:
     """Operations of a model at one number of images."""
 
-    def __init__(self, layers, images, element, multiprocessors):
-        self.images, self.element, self.multiprocessors = images, element, multiprocessors
+    def __init__(self, layers, images, precision, multiprocessors):
+        self.images, self.precision, self.multiprocessors = images, precision, multiprocessors
+        self.element = NUMBERS[precision]
+        self.pack = PACK // self.element
         self.operations = []
         self.statistics = 0  # channels of all batch norms
         self.learns = False  # something that learns lies before the map
@@ -111,6 +100,23 @@ class Network:
             getattr(self, "add_layers" if layer["type"] == "add" else layer["type"])(layer)
             self.made[self.walk.layer["name"]] = self.map, self.learns
             self.walk.advance()
+
+    def template(self, kernel, *arguments):
+        """As scripts/kernel_instructions calls an instance for maps (kernels/numbers.h)."""
+        return f"{kernel}_kernel<{','.join([self.precision.capitalize() + 'Numbers', *map(str, arguments)])}>"
+
+    def stored(self):
+        """The type of a number of a map."""
+        return "Bf16" if self.precision == "bf16" else "float"
+
+    def by_packs(self, name, kernel, positions, channels, bytes_moved):
+        """As PackLaunch of kernels/packs.h."""
+        packs = channels // self.pack
+        tiles = pieces(packs, 64)
+        across = pieces(packs, tiles)
+        down = THREADS // across
+        blocks = pieces(positions, down) * tiles
+        return Launch(name, kernel, blocks, bytes_moved, warps=blocks * pieces(across * down, 32))
 
     def add(self, layer, **directions):
         self.operations.append(Operation(layer["name"], **directions))
@@ -146,6 +152,9 @@ class Network:
         if self.statistics:
             launches.append(in_line("publish_statistics", "publish_statistics_kernel", self.statistics,
                                     self.statistics * 40))
+        if self.precision != "exact":  # the copies that products read
+            launches.append(in_line("round_numbers", self.template("round_numbers"), pieces(sum(counts), self.pack),
+                                    sum(counts) * (FLOAT + self.element)))
         return launches
 
     # Each layer. self.map is what it reads.
@@ -153,10 +162,10 @@ class Network:
     def input(self, layer):
         self.map = stored(layer["output"])
         height, width, colours = layer["output"]
-        threads = self.images * self.map.positions * self.map.channels // QUAD
-        moved = self.images * (height * width * colours + self.map.count * FLOAT)
+        threads = self.images * self.map.count // self.pack
+        moved = self.images * (height * width * colours + self.map.count * self.element)
         self.add(layer, forward=[Launch("write_facts", "write_facts_kernel<PassFacts>", 1, FACTS, warps=1),
-                                 in_line("load_images", template("load_images"), threads, moved)])
+                                 in_line("load_images", self.template("load_images"), threads, moved)])
 
     def convolution(self, layer):
         self.product(layer, self.map, stored(layer["output"]), layer["kernel"], layer["stride"])
@@ -174,48 +183,49 @@ class Network:
         operation = Operation(
             layer["name"],
             forward=self.multiply("forward", "Forward", Extent(windows, dst.channels, taps), n * dst.count, moved),
-            data=self.multiply("backward_data", "Data", data, n * src.count, moved) if self.learns else [],
-            weights=self.multiply("backward_weights", "Weights", Extent(dst.channels, taps, windows), weights, moved),
             kernel=weights, penalised="l2" in layer)
+        if self.learns:
+            operation.data = [self.turn_weights(src.channels, dst.channels, size * size),
+                              *self.multiply("backward_data", "BackwardData", data, n * src.count, moved)]
+        of_weights = self.multiply("backward_weights", "BackwardWeights", Extent(dst.channels, taps, windows), weights,
+                                   moved, result_numbers="exact")
+        operation.weights = of_weights
         if layer["bias"]:
-            operation.weights += self.bias_gradient(windows, dst.channels)
+            made = of_weights[0].plan
+            operation.weights = [*of_weights, self.add_slices(dst.channels, made.slices * made.turns, "exact")]
             operation.bias = dst.channels
         self.operations.append(operation)
         self.map, self.learns = dst, True
 
-    def multiply(self, name, problem, extent, result, moved):
-        made = plan(extent, self.element, self.multiprocessors)
+    def turn_weights(self, inputs, outputs, taps):
+        blocks = taps * pieces(inputs, TURNED) * pieces(outputs, TURNED)
+        return Launch("turn_weights", f"turn_weights_kernel<{self.stored()}>", blocks,
+                      2 * inputs * outputs * taps * self.element, warps=blocks * THREADS // 32, round_trips=2)
+
+    def multiply(self, name, problem, extent, result, moved, result_numbers=None):
+        made = plan(extent, self.precision, self.multiprocessors)
         partials = made.slices * result * FLOAT if made.slices > 1 else 0
         launches = [Launch(f"convolution_{name}", problem, made.blocks, moved + partials, plan=made)]
         if partials:
-            launches.append(self.add_slices(result, made.slices))
+            launches.append(self.add_slices(result, made.slices, result_numbers or self.precision))
         return launches
 
-    def add_slices(self, result, slices):
+    def add_slices(self, result, slices, numbers):
         lines = lines_of_sum(slices)
-        blocks = pieces(result, THREADS // lines * QUAD)
-        return Launch("add_slices", "add_slices_kernel", blocks, (slices + 1) * result * FLOAT,
-                      warps=blocks * THREADS // 32, round_trips=pieces(pieces(slices, lines), READS))
-
-    def bias_gradient(self, windows, channels):
-        """parts_of_column() of kernels/convolution_plan.h."""
-        parts = max(1, min(windows // 256, 256))
-        blocks = pieces(channels, 32) * parts
-        moved = (windows + parts) * channels * FLOAT
-        rows = pieces(windows, parts)
-        return [Launch("sum_columns", "sum_columns_kernel", blocks, moved, warps=blocks * THREADS // 32,
-                       round_trips=pieces(rows, LINES_OF_COLUMNS * READS)),
-                self.add_slices(channels, parts)]
+        blocks = pieces(result, THREADS // lines * (PACK // NUMBERS[numbers]))
+        return Launch("add_slices", f"add_slices_kernel<{numbers.capitalize()}Numbers>", blocks,
+                      (slices * FLOAT + NUMBERS[numbers]) * result, warps=blocks * THREADS // 32,
+                      round_trips=pieces(pieces(slices, lines), READS))
 
     def pool(self, layer, kind, winner_bytes):
         src, dst = self.map, stored(layer["output"])
-        moved = self.images * (src.count * FLOAT + dst.count * (FLOAT + winner_bytes))
+        moved = self.images * ((src.count + dst.count) * self.element + dst.count * winner_bytes)
         size = layer["size"] if layer["size"] in (2, 3) else 0
         self.add(layer,
-                 forward=[by_quads(f"{kind}_forward", template(f"{kind}_forward", size), self.images * dst.positions,
-                                   dst.channels, moved)],
-                 data=self.back(by_quads(f"{kind}_backward", template(f"{kind}_backward"), self.images * src.positions,
-                                         src.channels, moved)))
+                 forward=[self.by_packs(f"{kind}_forward", self.template(f"{kind}_forward", size),
+                                        self.images * dst.positions, dst.channels, moved)],
+                 data=self.back(self.by_packs(f"{kind}_backward", self.template(f"{kind}_backward"),
+                                              self.images * src.positions, src.channels, moved)))
         self.map = dst
 
     def max_pool(self, layer):
@@ -245,20 +255,21 @@ class Network:
         shares, of_channels = pieces(positions, 4), pieces(channels, 32)
         finish = lambda name: Launch(name, f"{name}_kernel", of_channels, channels * 16 * self.parts(positions)[0],
                                      warps=8 * of_channels)
-        backward = [self.by_parts("sum_slopes", positions, (2 + 2 * (added and relu)) * count * FLOAT, 4),
+        backward = [self.by_parts("sum_slopes", positions, (2 + 2 * (added and relu)) * count * self.element, 4),
                     finish("finish_slopes")]
         if learns:
-            backward.append(by_quads("normalize_backward", template("normalize_backward"), shares, channels,
-                                     3 * count * FLOAT))
+            backward.append(self.by_packs("normalize_backward", self.template("normalize_backward"), shares, channels,
+                                     3 * count * self.element))
         self.operations.append(Operation(layer["name"], bias=2 * channels, data=backward, forward=[
-            self.by_parts("measure_channels", positions, count * FLOAT, 8), finish("finish_statistics"),
-            by_quads("normalize", template("normalize"), shares, channels, (2 + added) * count * FLOAT)]))
+            self.by_parts("measure_channels", positions, count * self.element, 8), finish("finish_statistics"),
+            self.by_packs("normalize", self.template("normalize"), shares, channels,
+                          (2 + added) * count * self.element)]))
         self.statistics += layer["output"][2]
         self.learns = True
 
     def parts(self, positions):
         """(parts, positions of one, tiles) of plan_channel_sums() of kernels/batch_norm.h."""
-        packs = self.map.channels // QUAD
+        packs = self.map.channels // self.pack
         tiles = pieces(packs, 32)
         rows = THREADS // pieces(packs, tiles)
         of_part = pieces(pieces(positions, pieces(2 * self.multiprocessors, tiles)), rows) * rows
@@ -267,16 +278,17 @@ class Network:
     def by_parts(self, name, positions, moved, at_once):
         """Threads load so many positions at once."""
         parts, of_part, tiles = self.parts(positions)
-        across = pieces(self.map.channels // QUAD, tiles)
+        across = pieces(self.map.channels // self.pack, tiles)
         blocks, rows = parts * tiles, THREADS // across
-        return Launch(f"{name}", template(name), blocks, moved, warps=blocks * pieces(across * rows, 32),
+        return Launch(f"{name}", self.template(name), blocks, moved, warps=blocks * pieces(across * rows, 32),
                       round_trips=pieces(of_part, rows * at_once))
 
     def add_layers(self, layer):
         """Gradients of sums lie where those of their parts do: in networks that add a branch to what it began with."""
         count, maps = self.images * self.map.count, len(layer["from"])
-        self.add(layer, forward=[in_line("add_maps", template("add_maps"), count // QUAD, (min(maps, MOST_MAPS) + 1) *
-                                         count * FLOAT)] * (1 + pieces(max(0, maps - MOST_MAPS), MOST_MAPS - 1)))
+        first = in_line("add_maps", self.template("add_maps"), count // self.pack,
+                        (min(maps, MOST_MAPS) + 1) * count * self.element)
+        self.add(layer, forward=[first] * (1 + pieces(max(0, maps - MOST_MAPS), MOST_MAPS - 1)))
         self.learns = any(self.made[name][1] for name in layer["from"])
 
     def copy_of_shared(self, layer):
@@ -284,7 +296,7 @@ class Network:
         if not self.walk.is_shared(layer["from"][0]):
             return
         count = self.images * self.map.count
-        copy = in_line("add_maps", template("add_maps"), count // QUAD, 2 * count * FLOAT)
+        copy = in_line("add_maps", self.template("add_maps"), count // self.pack, 2 * count * self.element)
         self.add({"name": f"{layer['name']} (copy)"}, forward=[copy], data=self.back(copy))
 
     def average_pool(self, layer):
@@ -292,28 +304,29 @@ class Network:
 
     def global_average_pool(self, layer):
         src, dst, name = self.map, stored(layer["output"]), "global_average_pool"
-        moved = self.images * (src.count + dst.count) * FLOAT
-        blocks = self.images * pieces(src.channels // QUAD, 8)
-        forward = Launch(f"{name}_forward", template(f"{name}_forward"), blocks, moved,
+        moved = self.images * (src.count + dst.count) * self.element
+        blocks = self.images * pieces(src.channels // self.pack, 8)
+        forward = Launch(f"{name}_forward", self.template(f"{name}_forward"), blocks, moved,
                          warps=blocks * THREADS // 32)
-        backward = by_quads(f"{name}_backward", template(f"{name}_backward"), self.images * src.positions, src.channels,
-                            moved)
+        backward = self.by_packs(f"{name}_backward", self.template(f"{name}_backward"), self.images * src.positions,
+                                 src.channels, moved)
         self.add(layer, forward=[forward], data=self.back(backward))
         self.map = dst
 
     def relu(self, layer):
         self.copy_of_shared(layer)
         count = self.images * self.map.count
-        self.add(layer, forward=[in_line("relu_forward", template("relu_forward"), count // QUAD, 2 * count * FLOAT)],
-                 data=self.back(in_line("relu_backward", template("relu_backward"), count // QUAD, 3 * count * FLOAT)))
+        packs, moved = count // self.pack, count * self.element
+        self.add(layer, forward=[in_line("relu_forward", self.template("relu_forward"), packs, 2 * moved)],
+                 data=self.back(in_line("relu_backward", self.template("relu_backward"), packs, 3 * moved)))
 
     def dropout(self, layer):
         self.copy_of_shared(layer)
         if layer["rate"] == 0:
             return
         count = self.images * self.map.count
-        launch = by_quads("dropout", template("dropout"), self.images * self.map.positions, self.map.channels,
-                          2 * count * FLOAT)
+        launch = self.by_packs("dropout", self.template("dropout"), self.images * self.map.positions,
+                               self.map.channels, 2 * count * self.element)
         self.add(layer, forward=[launch], data=self.back(launch))
 
     def flatten(self, _):
@@ -326,8 +339,9 @@ class Network:
         self.loss(layer, "softmax_forward", pieces(self.images, 4))
 
     def loss(self, layer, name, blocks):
-        moved = self.images * self.map.channels * (3 * FLOAT + 8)  # logits, probabilities, their gradient, slopes
-        self.add(layer, forward=[Launch(name, f"{name}_kernel<float>", blocks, moved, warps=4 * blocks),
+        # Logits and their gradient, probabilities, slopes.
+        moved = self.images * self.map.channels * (2 * self.element + FLOAT + 8)
+        self.add(layer, forward=[Launch(name, f"{name}_kernel<{self.stored()}>", blocks, moved, warps=4 * blocks),
                                  Launch("add_losses", "add_losses_kernel", 1, self.images * 16, warps=4)],
-                 data=self.back(by_quads("cross_entropy_backward", template("cross_entropy_backward"), self.images,
-                                         self.map.channels, moved)))
+                 data=self.back(self.by_packs("cross_entropy_backward", self.template("cross_entropy_backward"),
+                                              self.images, self.map.channels, moved)))

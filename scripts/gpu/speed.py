@@ -22,8 +22,7 @@ from kernels import KERNELS
 HERE = os.path.dirname(os.path.abspath(__file__))
 HARDWARE = os.path.join(HERE, "hardware.json")
 INSTRUCTIONS = os.path.join(KERNELS, "instructions.txt")
-ELEMENTS = {"exact": 4}  # bytes of an operand's number, by precision
-PRODUCT = re.compile(r"gemm<(\w+),GemmTile<\(GemmTileSize\)(\d),(\d+),(\d+)>,(\w+)Problem<\w+>>")
+PRODUCT = re.compile(r"gemm<(\w+)Numbers,GemmTile<\(GemmTileSize\)(\d),(\d+),(\d+)>,(\w+)>")
 TABLE_REMEDY = "give a table that scripts/kernel_instructions prints"
 HARDWARE_REMEDY = "give a file made like scripts/gpu/hardware.json"
 UNITS = {"ghz": 1e9, "gbs": 1e9, "us": 1e-6}  # at the end of a figure's name
@@ -31,10 +30,16 @@ BOUNDS = ("issue", "tensor", "l2", "dram", "latency")
 
 
 class Kernel:
-    """A line of the table: instructions outside of the main loop, in it, and its HMMA."""
+    """A line of the table: instructions outside of the main loop, in it, and its HMMA; of both those that warps do by
+    turns."""
 
-    def __init__(self, outside, loop=0, tensor=0, warps=0):
+    def __init__(self, outside, loop=0, tensor=0, warps=0, turn=0, turn_tensor=0):
         self.outside, self.loop, self.tensor, self.warps = outside, loop, tensor, warps
+        self.turn, self.turn_tensor = turn, turn_tensor
+
+    def of_step(self, turns):
+        """(instructions, HMMA) of a warp, on average."""
+        return self.loop + self.turn / turns, self.tensor + self.turn_tensor / turns
 
 
 def text_of(path, remedy):
@@ -77,7 +82,9 @@ def add_product(found, product, words):
     tile = list(plan.TILES)[int(tile)]
     rows, columns = plan.TILES[tile]
     warps = rows // int(rows_of_warp) * (columns // int(columns_of_warp))
-    found[precision.lower(), problem, tile] = Kernel(int(words[0]), int(words[1]), int(words[3]), warps)
+    outside, loop, turn, _, tensor, turn_tensor = words[:6]
+    found[precision.lower(), problem, tile] = Kernel(int(outside), int(loop), int(tensor), warps, int(turn),
+                                                     int(turn_tensor))
 
 
 def figures_of(name, figures):
@@ -108,11 +115,12 @@ class Gpu:
             issued, tensor, tiles, longer = launch.warps * each, 0, 0, 1
         else:
             made, kernel = launch.plan, self.instructions[precision, launch.kernel, launch.plan.tile]
-            turns = made.tiles * made.steps  # of blocks' main loops
-            tensor = kernel.warps * turns * kernel.tensor
-            issued = (kernel.warps * (turns * kernel.loop + made.blocks * kernel.outside) +
+            steps = made.tiles * made.steps  # of blocks' main loops
+            of_step, tensor_of_step = kernel.of_step(made.turns)
+            tensor = kernel.warps * steps * tensor_of_step
+            issued = (kernel.warps * (steps * of_step + made.blocks * kernel.outside) +
                       tensor * (of["tensor_issue"] - 1))
-            tiles = turns * sum(plan.TILES[made.tile]) * plan.STEP_BYTES
+            tiles = steps * sum(plan.TILES[made.tile]) * plan.STEP_BYTES
             longer = self.by_last_wave(made.blocks)
         return {"issue": longer * issued / (cycles * of["full"]),
                 "tensor": longer * tensor * of["tensor_cycles"] / (cycles * of["full"]),
@@ -128,7 +136,8 @@ class Gpu:
         rows, columns = plan.TILES[made.tile]
         return (f"{launch.name}, {made.tiles} tiles of {rows} x {columns} by {made.steps} steps, in {made.blocks} "
                 f"blocks of {kernel.warps} warps ({self.by_last_wave(made.blocks):.3f} for the last wave); a warp has "
-                f"{kernel.loop} instructions a step ({kernel.tensor} HMMA) and {kernel.outside} besides, "
+                f"{kernel.loop} instructions a step ({kernel.tensor} HMMA), {kernel.turn} ({kernel.turn_tensor}) in one of "
+                f"{made.turns}, and {kernel.outside} besides, "
                 f"{launch.bytes} bytes")
 
     def by_last_wave(self, blocks):

@@ -2,7 +2,6 @@
 from collections import Counter
 
 from launches import Network, pieces
-from speed import ELEMENTS
 
 
 MOST_AT_ONCE = 128  # images of a micro-batch on a device (src/job/session/session.cpp)
@@ -57,7 +56,7 @@ def host_of(gpu, networks, image_bytes, updates):
 
 
 def networks_of(gpu, model, precision, batch, micro_batch=None):
-    return [Network(model["layers"], images, ELEMENTS[precision], gpu.of["multiprocessors"])
+    return [Network(model["layers"], images, precision, gpu.of["multiprocessors"])
             for images in micro_batches(batch, micro_batch)]
 
 

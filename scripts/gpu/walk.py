@@ -4,7 +4,8 @@ from collections import Counter
 
 def linked(layers):
     """Each says which layers it reads, by name."""
-    return [{**layer, "from": layer.get("from", [before["name"]])} for before, layer in zip([{"name": ""}, *layers], layers)]
+    return [{**layer, "from": layer.get("from", [before["name"]])}
+            for before, layer in zip([{"name": ""}, *layers], layers)]
 
 
 def readers_of(layers):

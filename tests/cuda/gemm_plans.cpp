@@ -1,17 +1,19 @@
-// Plans of matrix products for prediction_test.py: reads lines "rows columns depth parts element
-// multiprocessors" and writes "tile tiles slices" for each.
-#include "backends/cuda/kernels/gemm_plan.h"
+// Plans of matrix products for prediction_test.py: reads lines "rows columns depth parts numbers
+// multiprocessors", the numbers as 0 (exact), 1 (tf32) or 2 (bf16), and writes "tile tiles slices
+// turns" for each.
+#include "backends/cuda/kernels/convolution_plan.h"
 
 #include <iostream>
 
 int main() {
   cputrain::cuda::GemmExtent extent;
-  std::size_t element = 0;
-  int multiprocessors = 0;
-  while (std::cin >> extent.rows >> extent.columns >> extent.depth >> extent.parts >> element >>
+  int numbers = 0, multiprocessors = 0;
+  while (std::cin >> extent.rows >> extent.columns >> extent.depth >> extent.parts >> numbers >>
          multiprocessors) {
-    const auto plan = cputrain::cuda::plan_gemm(extent, element, multiprocessors);
+    using namespace cputrain::cuda;
+    const GemmPlan plan = plan_gemm(extent, static_cast<Numbers>(numbers), multiprocessors);
     std::cout << static_cast<int>(plan.tile) << ' '
-              << plan.row_tiles * plan.column_tiles * extent.parts << ' ' << plan.slices << '\n';
+              << plan.row_tiles * plan.column_tiles * extent.parts << ' ' << plan.slices << ' '
+              << turns_of_bias(plan) << '\n';
   }
 }

@@ -45,9 +45,16 @@ class Reading(unittest.TestCase):
         kernel, = sass.kernels_in(CODE)
         self.assertEqual(kernel.name, "_Z6kernelv")
         self.assertEqual(len(kernel.instructions), 11)  # without what fills the section up
-        loop = kernel.main_loop()
+        loop, turn = kernel.main_loop()
         self.assertEqual(sass.counted(loop), {"HMMA": 3, "BRA": 2, "LDGSTS": 1, "FADD": 1})
+        self.assertEqual(turn, [])
         self.assertEqual(sass.runs_of("HMMA", loop), {2: 1, 1: 1})
+
+    def test_what_is_done_by_turns_is_counted_apart(self):
+        kernel, = sass.kernels_in(CODE.replace("LDGSTS.E.BYPASS.128 [R2], desc[UR4][R6.64], P3", "HMMA.1688.F32.TF32"))
+        loop, turn = kernel.main_loop()
+        self.assertEqual(sass.counted(loop), {"HMMA": 3, "BRA": 2, "FADD": 1})
+        self.assertEqual(sass.counted(turn), {"HMMA": 1})
 
     def test_a_kernel_without_such_a_loop_is_refused(self):
         for code in (CODE.replace("HMMA", "FFMA"), CODE.replace("BRA `(.L_x_1)", "BRA `(.L_x_3)")):
@@ -125,24 +132,34 @@ class Tables(unittest.TestCase):
         self.assertLessEqual(seen, files)
 
     def test_main_loops_have_the_products_of_their_tiles(self):
-        """A warp multiplies 16 rows by 8 columns, 8 deep, with an instruction; a step is 128 bytes deep, 32 floats, and
-        exact makes three products of one."""
-        lines = kept("instructions.txt").splitlines()
+        """A warp multiplies 16 rows by 8 columns with an instruction, of which a step has four; exact makes three
+        products of one. Loops of large tiles have few instructions besides."""
         seen = set()
-        for line in lines:
-            product = re.search(r"gemm<Exact,GemmTile<\(GemmTileSize\)\d,(\d+),(\d+)>,\w+Problem<float>>  (.*)", line)
+        for line in kept("instructions.txt").splitlines():
+            product = re.search(r"gemm<(\w+)Numbers,GemmTile<\(GemmTileSize\)(\d),(\d+),(\d+)>,(\w+)>  (.*)", line)
             if not product:
                 continue
-            outside, loop, per_tensor, *kinds = line.split()[:14]
-            rows, columns = int(product[1]), int(product[2])
-            self.assertEqual(int(kinds[0]), rows // 16 * (columns // 8) * (32 // 8) * 3, line)
-            self.assertEqual(sum(int(n) for n in kinds), int(loop), line)
-            self.assertEqual(float(per_tensor), round(int(loop) / int(kinds[0]), 1), line)
-            runs = [run.split("x") for run in product[3].split()]
-            self.assertEqual(sum(int(often) * int(length) for often, length in runs), int(kinds[0]), line)
+            numbers, tile, rows, columns, direction, runs = product.groups()
+            outside, loop, turn, per_tensor, tensor, turn_tensor, *others = line.split()[:16]
+            products = 3 if numbers == "Exact" else 1
+            self.assertEqual(int(tensor), int(rows) // 16 * (int(columns) // 8) * 4 * products, line)
+            self.assertEqual(int(tensor) + sum(int(n) for n in others), int(loop), line)
+            self.assertEqual(float(per_tensor), round(int(loop) / int(tensor), 2), line)
+            lengths = [run.split("x") for run in runs.split()]
+            self.assertEqual(sum(int(often) * int(length) for often, length in lengths), int(tensor), line)
             self.assertGreater(int(outside), 0)
+            self.assertEqual(int(turn_tensor) > 0, direction == "BackwardWeights", line)
+            self.assertEqual(int(turn) > 0, direction == "BackwardWeights", line)
+            if int(tile) >= 3:
+                self.assertLessEqual(float(per_tensor), self.most(numbers, direction, int(tile)), line)
             seen.add(line.split("gemm<")[1])
-        self.assertGreaterEqual(len(seen), 12)  # four tiles, three directions
+        self.assertGreaterEqual(len(seen), 3 * (4 + 5 + 5))  # directions; tiles of exact, tf32, bf16
+
+    def most(self, numbers, direction, tile):
+        """Loads of TF32 numbers that lie side by side take an instruction for one or two."""
+        if numbers == "Exact":
+            return 4.5
+        return 3.4 if (numbers, direction, tile) == ("Tf32", "BackwardWeights", 3) else 3.0
 
 
 if __name__ == "__main__":

@@ -33,16 +33,17 @@ class Plans(unittest.TestCase):
     def test_they_are_those_of_the_backend(self):
         sides = (1, 8, 31, 32, 33, 64, 65, 127, 128, 129, 288, 512, 1152, 4608, 25088)
         rows = (*sides, 100352, 2000000, 8258048)
-        cases = [(r, c, d, parts, element, processors) for r in rows for c in sides for d in sides for parts in (1, 4)
-                 for element in (2, 4) for processors in (1, 108, 132)]
+        precisions = list(plan.NUMBERS)
+        cases = [(r, c, d, parts, numbers, processors) for r in rows for c in sides for d in sides for parts in (1, 4)
+                 for numbers in range(len(precisions)) for processors in (1, 108, 132)]
         done = subprocess.run([os.environ["GEMM_PLANS"]], text=True, capture_output=True, check=True,
                               input="".join(" ".join(map(str, case)) + "\n" for case in cases))
         tiles = list(plan.TILES)
         answers = done.stdout.splitlines()
         self.assertEqual(len(answers), len(cases))
         for case, answer in zip(cases, answers):
-            made = plan.plan(plan.Extent(*case[:4]), *case[4:])
-            self.assertEqual(f"{tiles.index(made.tile)} {made.tiles} {made.slices}", answer, case)
+            made = plan.plan(plan.Extent(*case[:4]), precisions[case[4]], case[5])
+            self.assertEqual(f"{tiles.index(made.tile)} {made.tiles} {made.slices} {made.turns}", answer, case)
 
 
 class Counts(ProgramTest):
@@ -64,7 +65,7 @@ class Counts(ProgramTest):
     def networks(self, gpu, model, size, batch, asked):
         done = self.expect(0, "info", "--model", model, "--image-size", str(size), "--classes", "2", "--json", "-")
         description = json.loads(done.stdout)["model"]
-        return description, [launches.Network(description["layers"], images, 4, MULTIPROCESSORS[gpu])
+        return description, [launches.Network(description["layers"], images, "exact", MULTIPROCESSORS[gpu])
                              for images in step.micro_batches(batch, asked)]
 
     def assert_step(self, gpu, model, size, batch, asked=None):
@@ -129,7 +130,7 @@ class Times(unittest.TestCase):
         self.gpu = speed.Gpu("X", {"gpus": {"X": {"architecture": "90a", **entry(figures)}}, "of_all": entry(of_all)},
                              speed.INSTRUCTIONS)
         self.gpu.instructions = {"copy_kernel": speed.Kernel(100), ("exact", "Forward", "large"):
-                                 speed.Kernel(1000, loop=900, tensor=192, warps=4)}
+                                 speed.Kernel(1000, loop=896, tensor=188, warps=4, turn=16, turn_tensor=16)}
 
     def launch(self, **changes):
         return launches.Launch("copy", "copy_kernel", **{"blocks": 10, "bytes": 0, **changes})
@@ -151,7 +152,7 @@ class Times(unittest.TestCase):
         self.assert_time(self.launch(), "launch", 1 + 2)
 
     def product(self, tiles, steps, slices=1):
-        made = plan.Plan("large", tiles, slices, steps)
+        made = plan.Plan("large", tiles, slices, steps, turns=4)
         return launches.Launch("convolution_forward", "Forward", made.blocks, 0, plan=made)
 
     def test_of_a_product(self):
@@ -179,8 +180,8 @@ class Script(unittest.TestCase):
 
     def test_the_document_has_its_table(self):
         with open(DOCUMENT) as file:
-            fence = re.search(r"scripts/predict_gpu\n```\n.*?```text\n(.*?)```", file.read(), re.S)
-        done = predict()
+            fence = re.search(r"scripts/predict_gpu --gpu H100\n```\n.*?```text\n(.*?)```", file.read(), re.S)
+        done = predict("--gpu", "H100")
         self.assertEqual(done.stdout, fence[1], f"{DOCUMENT} has another table than scripts/predict_gpu prints")
 
     def test_layers_and_the_host_add_up_to_the_step(self):
@@ -190,7 +191,7 @@ class Script(unittest.TestCase):
             seconds += sum(p["host"]["seconds"].values())
             self.assertAlmostEqual(p["seconds"], seconds)
             self.assertAlmostEqual(p["images_per_second"], 200 / seconds)
-            self.assertEqual((p["batch"], p["micro_batch"], p["precision"], p["model"]), (200, 100, "exact", "dogcat"))
+            self.assertEqual((p["batch"], p["micro_batch"], p["model"]), (200, 100, "dogcat"))
             for layer in p["layers"]:
                 self.assertIn(layer["direction"], ("forward", "data", "weights"))
                 self.assertIn(layer["bound"], ("launch", *speed.BOUNDS))
@@ -205,7 +206,7 @@ class Script(unittest.TestCase):
                 self.assertTrue(entry["source"], name)
 
     def test_what_it_cannot_predict_ends_with_2(self):
-        for words, says in ((["--gpu", "H900"], "A100, H100, H200"), (["--precision", "bf16"], "exact"),
+        for words, says in ((["--gpu", "H900"], "A100, H100, H200"), (["--precision", "fp8"], "bf16, exact, tf32"),
                             (["--batch", "0"], "--batch"),
                             (["--model", "no"], "no"), (["--program", "/nowhere"], "scripts/build"),
                             (["--program", "/bin/true"], "/bin/true"), (["--image-size", "0"], "--image-size"),
@@ -260,7 +261,7 @@ class Script(unittest.TestCase):
         self.assertEqual(self.predictions("--gpu", "h100,a100"), self.predictions("--gpu", "H100,A100"))
 
     def test_a_layer_is_explained(self):
-        done = predict("--explain", "dense", "--gpu", "h200")
+        done = predict("--explain", "dense", "--gpu", "h200", "--precision", "exact")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"\AH200, exact, 128 images: [^\n]*\ndense forward: ")
 

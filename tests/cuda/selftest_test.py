@@ -9,7 +9,7 @@ from program import ProgramTest
 
 BUGS = os.path.join(os.environ["CUDA_TESTS_BUILD"], "tests", "cuda", "bugs")
 KERNEL_CASES = os.environ["CUDA_TESTS_KERNEL_CASES"]
-TILES = ("tall", "wide", "square", "large")
+TILES = ("tall", "wide", "square", "large")  # of exact
 
 
 def names(cases, passed):
@@ -36,6 +36,9 @@ class Selftest(ProgramTest):
             for tile in TILES:
                 for slices in (r"1 slice\b", r"[1-9]\d* slices"):
                     self.assertRegex(here, f"convolution {direction}, {tile} tiles, {slices}")
+            for numbers in ("tf32", "bf16"):
+                for tile in (*TILES, "huge"):
+                    self.assertRegex(here, rf"convolution {direction}, {tile} tiles, \d+ slices? in {numbers}\b")
         for what in ("data", "weights"):
             self.assertRegex(here, f"convolution {what}, .*, added")
         for size in range(1, 8):
@@ -90,6 +93,18 @@ class Selftest(ProgramTest):
                                 ["^convolution weights, .*1 slice: "], ["^convolution data"])
         self.assertTrue(any("nan instead of" in c["wrong"] for c in bad), bad)
         self.assertTrue(any(not c["repeats"] for c in bad), bad)
+
+    def test_a_tap_in_the_place_of_another(self):
+        self.expect_found(self.kernel_cases("wrong_tap"), ["^convolution forward, .*: .* 3x3", "in bf16: .* 3x3"],
+                          ["^convolution forward, .*: .* 1x1", "^convolution data", "^convolution weights"])
+
+    def test_a_mask_that_ends_too_late(self):
+        self.expect_found(self.kernel_cases("wrong_mask"), ["^convolution forward, .* 3x3, .* same"],
+                          ["^convolution forward, .* valid", "^convolution data", "^convolution weights"])
+
+    def test_a_stage_that_is_read_too_early(self):
+        self.expect_found(self.kernel_cases("stale_stage"), ["^convolution data, "],
+                          ["^convolution forward", "^convolution weights"])
 
     def test_the_rest_of_a_sum(self):
         self.expect_found(self.kernel_cases("lost_depth"), ["^convolution forward, "],

@@ -68,9 +68,12 @@ CPUTRAIN_DEVICE void load_matrices_transposed(unsigned (&r)[4], const void* row)
 /// Begins to copy 16 bytes from global to shared memory, or to fill them with zeros where `valid`
 /// is false (`src` is then an address that may be read all the same).
 CPUTRAIN_DEVICE void copy_to_shared(void* dst, const void* src, bool valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(dst)), "l"(src),
-               "r"(valid ? 16 : 0)
-               : "memory");
+  asm volatile(
+      "{.reg .pred ignored;\n"
+      "setp.eq.u32 ignored, %2, 0;\n"
+      "cp.async.cg.shared.global [%0], [%1], 16, ignored;}" ::"r"(shared_address(dst)),
+      "l"(src), "r"(unsigned{valid})
+      : "memory");
 }
 /// Ends a group of this thread's copies; a group may be empty.
 CPUTRAIN_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -80,6 +83,9 @@ template <int kLeft>
 CPUTRAIN_DEVICE void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
+
+/// Has a number stay in a register, where the compiler would rather compute it anew each time.
+CPUTRAIN_DEVICE void keep(int& number) { asm volatile("" : "+r"(number)); }
 
 /// A float's nearest TF32 number (8 bits of exponent, 10 of mantissa; ties away from zero).
 CPUTRAIN_DEVICE unsigned to_tf32(float f) {

@@ -3,35 +3,39 @@
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/kernels/convolution_plan.h"
 
-/// Convolutions, and dense layers, on tensor cores: implicit GEMMs of float maps (shapes.h) in
-/// precision `exact`, where each product is three of TF32 numbers (big * big + big * small + small
-/// * big) with sums in float.
+/// Convolutions, and dense layers, on tensor cores: implicit GEMMs of maps (shapes.h) and weights
+/// that are stored as `numbers` says. Sums are floats; those that go to a map are rounded when they
+/// are stored. `exact` makes three products of TF32 numbers of one product of floats
+/// (gemm_fragments.h).
 ///
 /// Weights lie as (output channel, row, column, input channel), both kinds of channels padded; what
-/// is padding is zero, in gradients too. Every sum has the same bits from run to run on devices
-/// with as many multiprocessors: a long one is cut into slices (split-K), whose sums lie in
-/// `workspace` until a second kernel adds them in order. Arrays begin on 16-byte boundaries.
+/// is padding is zero, in gradients too. Bias and all gradients of parameters are floats. Every sum
+/// has the same bits from run to run on devices with as many multiprocessors: a long one is cut
+/// into slices (split-K), whose sums lie in `workspace` until a second kernel adds them in order.
+/// Arrays begin on 16-byte boundaries; a map or weights have fewer than 2^31 pieces of 16 bytes,
+/// and a map's side together with the window's is less than 2^15.
 namespace cputrain::cuda {
 
 /// What all of them need to know besides the arrays.
 struct ConvolutionCall {
+  Numbers numbers = Numbers::exact;
   WindowShape shape;
   ConvolutionPlan plan;        ///< of this shape
   float* workspace = nullptr;  ///< as large as the plan says
 };
 
 /// dst = src * weights + bias. `bias` has dst.channels elements; null: there is none.
-void convolution_forward(Stream, const ConvolutionCall&, const float* src, const float* weights,
-                         const float* bias, float* dst);
+void convolution_forward(Stream, const ConvolutionCall&, const void* src, const void* weights,
+                         const float* bias, void* dst);
 
 /// diff_src = the gradient by src, of all positions, also those that no window covers.
 /// `add`: it is added to what is there.
-void convolution_backward_data(Stream, const ConvolutionCall&, const float* diff_dst,
-                               const float* weights, float* diff_src, bool add);
+void convolution_backward_data(Stream, const ConvolutionCall&, const void* diff_dst,
+                               const void* weights, void* diff_src, bool add);
 
 /// diff_weights (and, where it is not null, diff_bias) = the gradients, or are added to.
-void convolution_backward_weights(Stream, const ConvolutionCall&, const float* src,
-                                  const float* diff_dst, float* diff_weights, float* diff_bias,
+void convolution_backward_weights(Stream, const ConvolutionCall&, const void* src,
+                                  const void* diff_dst, float* diff_weights, float* diff_bias,
                                   bool add);
 
 }  // namespace cputrain::cuda

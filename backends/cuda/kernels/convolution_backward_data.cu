@@ -1,14 +1,144 @@
-#include "backends/cuda/kernels/convolution_gemm.h"
+#include "backends/cuda/kernels/convolution_windows.h"
+#include "backends/cuda/kernels/position_classes.h"
 
+/// diff_src[position][input channel] = sum over the taps that cover it, and output channels, of
+/// diff_dst * weights: a convolution of diff_dst with weights that are turned, input channels
+/// first. A part for each class of positions.
 namespace cputrain::cuda {
+namespace {
 
-void convolution_backward_data(Stream stream, const ConvolutionCall& call, const float* diff_dst,
-                               const float* weights, float* diff_src, bool add) {
-  const WindowShape& shape = call.shape;
-  const std::size_t size = static_cast<std::size_t>(shape.images) * shape.src.size();
-  multiply<Exact>(stream, "convolution_backward_data", DataProblem<float>{shape, diff_dst, weights},
-                  data_extent(shape), call.plan.data, call.workspace,
-                  {diff_src, nullptr, add, size});
+/// Classes differ by one in their positions, and in their taps.
+struct ClassDivisor {
+  Divisor most, less;
+
+  static ClassDivisor of(int all, int stride) {
+    const int count = pieces(all, stride);
+    return {Divisor(count), Divisor(count > 1 ? count - 1 : 1)};
+  }
+  CPUTRAIN_DEVICE const Divisor& by(int count) const {
+    return count == most.number() ? most : less;
+  }
+};
+
+struct BackwardData {
+  struct Part : WindowProduct {
+    PositionClass of_rows, of_columns;
+  };
+
+  template <class N>
+  struct Problem {
+    int images, channels;           ///< of src
+    PositionClasses rows, columns;  ///< of src
+    ClassDivisor high, wide, tap_columns;
+    ChunkMap dst;
+    Divisor dst_chunks;
+    const void* weights;  ///< [class][input channel][row][column][output channel]
+    GemmResult<N> result;
+
+    CPUTRAIN_DEVICE Part part(int number) const {
+      const int stride = rows.stride;
+      const PositionClass of_rows = rows.of(number / stride),
+                          of_columns = columns.of(number % stride);
+      const int before = of_rows.taps_before * columns.size + of_rows.taps * of_columns.taps_before;
+      const int count = images * of_rows.count * of_columns.count;
+      return {{count,
+               channels,
+               of_rows.taps * of_columns.taps * dst.chunks * kNumbersOfChunk<N>,
+               {dst, count, high.by(of_rows.count), wide.by(of_columns.count), of_rows.first_window,
+                of_columns.first_window, 1},
+               {of_rows.taps, tap_columns.by(of_columns.taps), dst_chunks, -1},
+               chunk_of(weights, before * channels * dst.chunks)},
+              of_rows,
+              of_columns};
+    }
+
+    CPUTRAIN_DEVICE std::int64_t place(const Part& part, int row) const {
+      if (rows.stride == 1) return row;
+      const Digits at = Digits::of(row, part.windows.wide, part.windows.high);
+      const int y = part.of_rows.first + at.middle * rows.stride;
+      const int x = part.of_columns.first + at.low * rows.stride;
+      return (std::int64_t{at.high} * rows.positions + y) * columns.positions + x;
+    }
+  };
+
+  template <class N, class Tile>
+  using Operands = WindowOperands<N, Tile>;
+  template <class N, class Tile>
+  using BesideSums = NothingBeside;
+};
+
+constexpr int kTurnedSide = 32, kTurnedRows = 8;
+
+/// A block turns kTurnedSide input by kTurnedSide output channels of a tap.
+template <class Stored>
+__global__ void __launch_bounds__(kTurnedSide* kTurnedRows)
+    turn_weights_kernel(int inputs, int outputs, PositionClasses classes, const Stored* weights,
+                        Stored* turned) {
+  struct Square {
+    Stored numbers[kTurnedSide][kTurnedSide + 1];
+  };
+  auto& square = shared<Square>();
+  const BlockNumber block = BlockNumber::of_thread();
+  const int across = static_cast<int>(threadIdx.x), down = static_cast<int>(threadIdx.y);
+  const int first_input = block.y * kTurnedSide, first_output = block.z * kTurnedSide;
+  const int size = classes.size, stride = classes.stride, tap = block.x;
+  for (int i = down; i < kTurnedSide; i += kTurnedRows) {
+    const int input = first_input + across, output = first_output + i;
+    if (input >= inputs || output >= outputs) continue;
+    const std::int64_t row = std::int64_t{output} * size * size + tap;
+    square.numbers[i][across] = weights[row * inputs + input];
+  }
+  __syncthreads();
+  const int tap_row = tap / size, tap_column = tap % size;
+  const PositionClass rows = classes.of(tap_row % stride),
+                      columns = classes.of(tap_column % stride);
+  const std::int64_t before = rows.taps_before * size + rows.taps * columns.taps_before;
+  for (int i = down; i < kTurnedSide; i += kTurnedRows) {
+    const int input = first_input + i, output = first_output + across;
+    if (input >= inputs || output >= outputs) continue;
+    const std::int64_t row = before * inputs +
+                             (std::int64_t{input} * rows.taps + tap_row / stride) * columns.taps +
+                             tap_column / stride;
+    turned[row * outputs + output] = square.numbers[across][i];
+  }
+}
+
+template <class N>
+void turn_weights(Stream stream, const WindowShape& s, const void* weights, void* turned) {
+  using Stored = typename N::Stored;
+  const int inputs = s.src.channels, outputs = s.dst.channels;
+  launch(stream, "turn_weights", turn_weights_kernel<Stored>,
+         grid_of(s.size * s.size, pieces(inputs, kTurnedSide), pieces(outputs, kTurnedSide)),
+         grid_of(kTurnedSide, kTurnedRows), 0, inputs, outputs,
+         PositionClasses{1, 0, s.size, s.stride}, static_cast<const Stored*>(weights),
+         static_cast<Stored*>(turned));
+}
+
+}  // namespace
+
+void convolution_backward_data(Stream stream, const ConvolutionCall& call, const void* diff_dst,
+                               const void* weights, void* diff_src, bool add) {
+  const WindowShape& s = call.shape;
+  float* const turned = call.workspace;
+  with_numbers(call.numbers, [&]<class N>(N) {
+    turn_weights<N>(stream, s, weights, turned);
+    const GemmResult<N> result{static_cast<typename N::Stored*>(diff_src), nullptr, add,
+                               turned + s.weights(), std::int64_t{s.positions()} * s.src.channels};
+    const ChunkMap dst = ChunkMap::of<N>(s.dst, diff_dst);
+    launch_product<BackwardData, N>(stream, "convolution_backward_data",
+                                    {s.images,
+                                     s.src.channels,
+                                     {s.src.height, s.top, s.size, s.stride},
+                                     {s.src.width, s.left, s.size, s.stride},
+                                     ClassDivisor::of(s.src.height, s.stride),
+                                     ClassDivisor::of(s.src.width, s.stride),
+                                     ClassDivisor::of(s.size, s.stride),
+                                     dst,
+                                     Divisor(dst.chunks),
+                                     turned,
+                                     result},
+                                    data_extent(s), call.plan.data);
+  });
 }
 
 }  // namespace cputrain::cuda

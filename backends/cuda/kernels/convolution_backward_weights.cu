@@ -1,32 +1,178 @@
-#include "backends/cuda/kernels/convolution_gemm.h"
+#include "backends/cuda/kernels/convolution_windows.h"
 
+/// diff_weights[output channel][tap] = sum over windows of diff_dst * src, and diff_bias[output
+/// channel] = sum over windows of diff_dst
 namespace cputrain::cuda {
-
 namespace {
 
-/// diff_bias = sums over all windows.
-void backward_bias(Stream stream, const ConvolutionCall& call, const float* diff_dst,
-                   float* diff_bias, bool add) {
-  const auto windows = static_cast<std::size_t>(call.shape.windows());
-  const int channels = call.shape.dst.channels, parts = call.plan.bias_parts;
-  sum_columns(stream, diff_dst, windows, channels, parts, call.workspace);
-  const GemmResult result{diff_bias, nullptr, add, static_cast<std::size_t>(channels)};
-  add_slices(stream, result, call.workspace, parts, channels);
-}
+struct BackwardWeights {
+  template <class N>
+  struct Problem {
+    int rows, columns, depth;
+    Windows windows;
+    Taps taps;
+    const void* diff_dst;
+    GemmResult<ExactNumbers> result;
+    float* bias_sums;  ///< [slice][turn][row]; null: nobody asks for them
+    int turns;
+
+    CPUTRAIN_DEVICE const Problem& part(int) const { return *this; }
+    CPUTRAIN_DEVICE std::int64_t place(const Problem&, int row) const { return row; }
+  };
+
+  /// A is diff_dst: side by side are output channels. B is src by windows: side by side are taps.
+  template <class N, class Tile>
+  class Operands {
+   public:
+    using A = RowsInside<N, Tile::kRows>;
+    using B = RowsInside<N, Tile::kColumns>;
+    static constexpr int kSteps = 16 * kNumbersOfChunk<ExactNumbers> / kNumbersOfChunk<N> * 2;
+    struct Table {
+      Place windows[kSteps * kDepthOfStep<N>];
+    };
+
+    CPUTRAIN_DEVICE Operands(const Problem<N>& problem, const TilePlace& tile)
+        : problem_(problem),
+          noted_(tile.begin * kDepthOfStep<N>),
+          row_chunks_(problem.rows / kNumbersOfChunk<N>),
+          chunks_of_step_(kDepthOfStep<N> * row_chunks_),
+          depths_left_(problem.depth - noted_ - of_a_.depth) {
+      keep(chunks_of_step_);
+      const int chunk = tile.row / kNumbersOfChunk<N> + of_a_.chunk;
+      diff_dst_ = (noted_ + of_a_.depth) * row_chunks_ + min(chunk, row_chunks_ - 1);
+      const int tap = tile.column / kNumbersOfChunk<N> + of_b_.chunk;
+      tap_ = problem.taps.place(tap, problem.windows.map);
+    }
+
+    CPUTRAIN_DEVICE void note(Table& table, int steps) {
+      const int depths = steps * kDepthOfStep<N>;
+      const Windows& windows = problem_.windows;
+#pragma unroll 1
+      for (int i = thread_number(); i < depths; i += Tile::kThreads) {
+        const int window = noted_ + i;
+        table.windows[i] = window < windows.count ? windows.corner(window) : Place::nowhere();
+      }
+      noted_ += depths;
+      next_ = table.windows + of_b_.depth;
+    }
+
+    CPUTRAIN_DEVICE void copy(typename Tile::Stage& stage) {
+      const ChunkMap& src = problem_.windows.map;
+      Place places[ShareOfB::kCopies];
+#pragma unroll
+      for (int i = 0; i < ShareOfB::kCopies; ++i) {
+        places[i] = next_[i * ShareOfB::kDepthsAtOnce] + tap_;
+      }
+#pragma unroll
+      for (int i = 0; i < ShareOfA::kCopies; ++i) {
+        const int at = i * ShareOfA::kDepthsAtOnce;
+        of_a_.copy(stage.a, i, chunk_of(problem_.diff_dst, diff_dst_ + at * row_chunks_),
+                   at < depths_left_);
+      }
+#pragma unroll
+      for (int i = 0; i < ShareOfB::kCopies; ++i) {
+        of_b_.copy(stage.b, i, chunk_of(src.begin, places[i].chunk), src.has(places[i]));
+      }
+      depths_left_ -= kDepthOfStep<N>;
+      diff_dst_ += chunks_of_step_;
+      next_ += kDepthOfStep<N>;
+    }
+
+   private:
+    using ShareOfA = typename A::template Share<Tile::kThreads>;
+    using ShareOfB = typename B::template Share<Tile::kThreads>;
+
+    const Problem<N>& problem_;
+    int noted_;  ///< windows
+    ShareOfA of_a_;
+    ShareOfB of_b_;
+    int row_chunks_, chunks_of_step_;
+    int depths_left_;  ///< from the thread's first window of a step on
+    int diff_dst_;     ///< its chunk of that
+    Place tap_;
+    const Place* next_;
+  };
+
+  /// Sums of A's rows, for the bias. Warps that work on the same rows take turns, so that each has
+  /// a step in so many: products with ones.
+  template <class N, class Tile>
+  class BesideSums {
+   public:
+    CPUTRAIN_DEVICE BesideSums(const Problem<N>& problem, const TilePlace& tile,
+                               const WarpPlace& warp)
+        : problem_(problem),
+          first_row_(tile.row + warp.row),
+          lane_(warp.lane),
+          fragments_(warp.row, warp.lane) {
+      const int turn = (tile.column + warp.column) / Tile::kWarpColumns;
+      takes_part_ = problem.bias_sums && turn < problem.turns;
+      steps_left_ = takes_part_ ? turn : 1 << 30;
+      sums_at_ = (tile.slice * problem.turns + turn) * problem.rows;
+    }
+
+    CPUTRAIN_DEVICE void add(const unsigned char* a) {
+      if (--steps_left_ >= 0) return;
+      steps_left_ = problem_.turns - 1;
+      Sums<kFragments, 1> of_step{};
+#pragma unroll 1
+      for (int instruction = 0; instruction < kInstructionsOfStep; ++instruction) {
+        RowFragments<kFragments> rows;
+        fragments_.read(rows, a, instruction);
+        Product<N>::add(of_step, rows, {{{Product<N>::kOne, Product<N>::kOne}}});
+      }
+#pragma unroll
+      for (int i = 0; i < kFragments; ++i) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) sums_[i][half] += of_step.of[i][0][2 * half];
+      }
+    }
+
+    /// All columns are the same: lanes of the first store theirs.
+    CPUTRAIN_DEVICE void store() const {
+      if (!takes_part_ || lane_ % 4 > 0) return;
+#pragma unroll
+      for (int i = 0; i < kFragments; ++i) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int row = first_row_ + RowsInside<N, Tile::kRows>::Order::row(i, half, lane_);
+          if (row < problem_.rows) problem_.bias_sums[sums_at_ + row] = sums_[i][half];
+        }
+      }
+    }
+
+   private:
+    static constexpr int kFragments = Tile::kWarpRows / 16;
+
+    const Problem<N>& problem_;
+    int first_row_, lane_;
+    typename RowsInside<N, Tile::kRows>::Rows fragments_;
+    bool takes_part_;
+    int steps_left_;
+    int sums_at_;
+    float sums_[kFragments][2] = {};
+  };
+};
 
 }  // namespace
 
-void convolution_backward_weights(Stream stream, const ConvolutionCall& call, const float* src,
-                                  const float* diff_dst, float* diff_weights, float* diff_bias,
+void convolution_backward_weights(Stream stream, const ConvolutionCall& call, const void* src,
+                                  const void* diff_dst, float* diff_weights, float* diff_bias,
                                   bool add) {
-  const WindowShape& shape = call.shape;
-  const std::size_t size =
-      static_cast<std::size_t>(shape.dst.channels) * static_cast<std::size_t>(shape.taps());
-  multiply<Exact>(stream, "convolution_backward_weights",
-                  WeightsProblem<float>{shape, src, diff_dst}, weights_extent(shape),
-                  call.plan.weights, call.workspace, {diff_weights, nullptr, add, size});
-  // Of the same workspace: the stream does one behind the other.
-  if (diff_bias) backward_bias(stream, call, diff_dst, diff_bias, add);
+  const WindowShape& s = call.shape;
+  const GemmPlan& plan = call.plan.weights;
+  const int turns = turns_of_bias(plan);
+  const GemmResult<ExactNumbers> result{diff_weights, nullptr, add, call.workspace, s.weights()};
+  float* const bias_sums = call.workspace + (plan.slices > 1 ? plan.slices * result.numbers : 0);
+  with_numbers(call.numbers, [&]<class N>(N) {
+    launch_product<BackwardWeights, N>(
+        stream, "convolution_backward_weights",
+        {s.dst.channels, s.taps(), s.windows(), windows_on_src<N>(s, src), taps_on_src<N>(s),
+         diff_dst, result, diff_bias ? bias_sums : nullptr, turns},
+        weights_extent(s), plan);
+  });
+  if (!diff_bias) return;
+  const GemmResult<ExactNumbers> bias{diff_bias, nullptr, add, bias_sums, s.dst.channels};
+  add_slices(stream, bias, plan.slices * turns, s.dst.channels);
 }
 
 }  // namespace cputrain::cuda

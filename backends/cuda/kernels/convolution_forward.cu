@@ -1,14 +1,39 @@
-#include "backends/cuda/kernels/convolution_gemm.h"
+#include "backends/cuda/kernels/convolution_windows.h"
 
+/// dst[window][output channel] = sum over taps of src * weights
 namespace cputrain::cuda {
+namespace {
 
-void convolution_forward(Stream stream, const ConvolutionCall& call, const float* src,
-                         const float* weights, const float* bias, float* dst) {
-  const WindowShape& shape = call.shape;
-  const std::size_t size = static_cast<std::size_t>(shape.images) * shape.dst.size();
-  multiply<Exact>(stream, "convolution_forward", ForwardProblem<float>{shape, src, weights},
-                  forward_extent(shape), call.plan.forward, call.workspace,
-                  {dst, bias, false, size});
+struct Forward {
+  template <class N>
+  struct Problem {
+    WindowProduct product;
+    GemmResult<N> result;
+
+    CPUTRAIN_DEVICE const WindowProduct& part(int) const { return product; }
+    CPUTRAIN_DEVICE std::int64_t place(const WindowProduct&, int row) const { return row; }
+  };
+
+  template <class N, class Tile>
+  using Operands = WindowOperands<N, Tile>;
+  template <class N, class Tile>
+  using BesideSums = NothingBeside;
+};
+
+}  // namespace
+
+void convolution_forward(Stream stream, const ConvolutionCall& call, const void* src,
+                         const void* weights, const float* bias, void* dst) {
+  const WindowShape& s = call.shape;
+  with_numbers(call.numbers, [&]<class N>(N) {
+    const GemmResult<N> result{static_cast<typename N::Stored*>(dst), bias, false, call.workspace,
+                               std::int64_t{s.windows()} * s.dst.channels};
+    launch_product<Forward, N>(stream, "convolution_forward",
+                               {{s.windows(), s.dst.channels, s.taps(), windows_on_src<N>(s, src),
+                                 taps_on_src<N>(s), weights},
+                                result},
+                               forward_extent(s), call.plan.forward);
+  });
 }
 
 }  // namespace cputrain::cuda

@@ -1,48 +1,65 @@
 #pragma once
 
 #include "backends/cuda/kernels/gemm_plan.h"
-#include "backends/cuda/kernels/shapes.h"
 
 /// How the matrix products of a convolution are cut: fixed by its size and the device.
 namespace cputrain::cuda {
 
 /// rows: windows; columns: channels of dst; depth: taps.
 constexpr GemmExtent forward_extent(const WindowShape& s) {
-  return {static_cast<std::size_t>(s.windows()), static_cast<std::size_t>(s.dst.channels),
-          static_cast<std::size_t>(s.taps())};
+  return {s.windows(), s.dst.channels, s.taps()};
 }
 
 /// rows: positions of src; columns: channels of src; depth: taps by channels of dst. A part for
-/// each class of positions (convolution_geometry.h); rows and depth are the largest class's.
+/// each class of positions (convolution_windows.h); rows and depth are the largest class's.
 constexpr GemmExtent data_extent(const WindowShape& s) {
-  const auto stride = static_cast<std::size_t>(s.stride);
-  const std::size_t rows = static_cast<std::size_t>(s.images) *
-                           pieces(static_cast<std::size_t>(s.src.height), stride) *
-                           pieces(static_cast<std::size_t>(s.src.width), stride);
-  const std::size_t taps = pieces(static_cast<std::size_t>(s.size), stride);
-  return {rows, static_cast<std::size_t>(s.src.channels),
-          taps * taps * static_cast<std::size_t>(s.dst.channels), s.stride * s.stride};
+  const std::int64_t taps = pieces(s.size, s.stride);
+  return {std::int64_t{s.images} * pieces(s.src.height, s.stride) * pieces(s.src.width, s.stride),
+          s.src.channels, taps * taps * s.dst.channels, s.stride * s.stride};
 }
 
 /// rows: channels of dst; columns: taps; depth: windows.
 constexpr GemmExtent weights_extent(const WindowShape& s) {
-  return {static_cast<std::size_t>(s.dst.channels), static_cast<std::size_t>(s.taps()),
-          static_cast<std::size_t>(s.windows())};
+  return {s.dst.channels, s.taps(), s.windows()};
 }
 
-/// Parts of a column of so many numbers (of the bias' gradient) that are summed each by itself.
-constexpr int parts_of_column(std::size_t rows) {
-  constexpr std::size_t kRowsOfPart = 256, kMostParts = 256;
-  const std::size_t parts = rows / kRowsOfPart;
-  return static_cast<int>(parts < 1 ? 1 : parts < kMostParts ? parts : kMostParts);
+/// Warps that share the rows of A, and take turns to sum them for the bias' gradient: a step each.
+constexpr int turns_of_bias(const GemmPlan& weights) {
+  constexpr int kMost = 8;
+  const std::int64_t warps =
+      std::int64_t{weights.column_tiles} * tile_extent(weights.tile).warps_beside;
+  return warps < kMost ? static_cast<int>(warps) : kMost;
 }
 
 struct ConvolutionPlan {
   GemmPlan forward, data, weights;
-  int bias_parts = 1;         ///< of the bias' gradient
-  std::size_t workspace = 0;  ///< bytes that the largest of them needs
+
+  /// In the workspace lie sums of slices, before them turned weights or behind them sums for the
+  /// bias.
+  constexpr std::int64_t bias_sums(const WindowShape& s) const {
+    return std::int64_t{weights.slices} * turns_of_bias(weights) * s.dst.channels;
+  }
+  constexpr std::size_t workspace_bytes(const WindowShape& s) const {
+    const auto partials = [](const GemmPlan& plan, std::int64_t result) {
+      return plan.slices > 1 ? plan.slices * result : 0;
+    };
+    const std::int64_t sizes[] = {
+        partials(forward, std::int64_t{s.windows()} * s.dst.channels),
+        partials(data, std::int64_t{s.positions()} * s.src.channels) + s.weights(),
+        partials(weights, s.weights()) + bias_sums(s)};
+    std::int64_t most = 0;
+    for (const std::int64_t size : sizes) most = size > most ? size : most;
+    return static_cast<std::size_t>(most) * sizeof(float);
+  }
 };
+
 /// For a device of so many multiprocessors.
-ConvolutionPlan plan_convolution(const WindowShape&, int multiprocessors);
+constexpr ConvolutionPlan plan_convolution(const WindowShape& s, Numbers numbers,
+                                           int multiprocessors) {
+  const auto product = [&](const GemmExtent& extent) {
+    return plan_gemm(extent, numbers, multiprocessors);
+  };
+  return {product(forward_extent(s)), product(data_extent(s)), product(weights_extent(s))};
+}
 
 }  // namespace cputrain::cuda

@@ -1,185 +1,254 @@
 #pragma once
 
-#include "backends/cuda/kernels/gemm_plan.h"
 #include "backends/cuda/kernels/gemm_slices.h"
 #include "backends/cuda/kernels/gemm_tiles.h"
+#include "backends/cuda/kernels/packs.h"
 
 /// The main loop of convolutions and dense layers: result[row][column] = sum over the depth of
 /// A[row][depth] * B[column][depth], where A and B are gathered from maps and weights on the way
 /// (implicit GEMM).
 ///
 /// A block owns a tile of the result, and a slice of the depth. In each step its threads begin to
-/// copy the chunks (16 bytes) of A and B that are needed two steps later to shared memory
-/// (cp.async, three stages), wait for those of this step, and multiply: each warp reads fragments
-/// of its part of the tile and has the tensor cores multiply them. What lies outside (windows
-/// beyond the map, rows beyond the matrix, depths beyond its end) is filled with zeros by the
-/// copies. The results of slices go to memory of their own; add_slices() (gemm_slices.h) adds them
-/// in order.
+/// copy the chunks of A and B that are needed two steps later (one in the largest tile) to shared
+/// memory, wait for those of this step, and multiply: each warp reads fragments of its part of the
+/// tile and has the tensor cores multiply them. What lies outside is filled with zeros by the
+/// copies. Sums go through shared memory to the result, in whole chunks.
 ///
-/// Four things are parameters:
-/// - the precision (gemm_exact.h): type of an element, elements of a chunk and of a step, reading
-///   of fragments where rows lie inside, products, whether sums are kept apart. A further one adds
-///   such a struct and nothing here: TF32 is Exact with one product, of rounded fragments; bf16 has
-///   16-bit elements, 8 a chunk, 64 a step, reads fragments where rows lie inside with
-///   load_matrices_transposed(), and multiplies with mma_bf16().
-/// - the tile (gemm_plan.h);
-/// - the problem: which operands (convolution_operands.h) gather A and B, and where rows of the
-///   result lie;
-/// - what becomes of the sums (GemmResult).
+/// A direction of a convolution is a struct with
+///   Problem<N>           what the host knows; part(z): what blocks whose z is this one compute;
+///                        place(part, row): where a row of it is among the result's
+///   Operands<N, Tile>    a thread's part of the copies: `A` and `B` are the layouts of its tiles,
+///                        note() writes what the copies of the next steps have to know into its
+///                        Table in shared memory, which holds kSteps; copy() begins those of one
+///   BesideSums<N, Tile>  what else warps do with a tile of A
 namespace cputrain::cuda {
 
-inline constexpr int kStages = 3;
-
-template <class A, class B>
-struct GemmStages {
-  alignas(128) typename A::Element a[kStages][A::Layout::kElements];
-  alignas(128) typename B::Element b[kStages][B::Layout::kElements];
+/// A tile of the result, and a slice of its depth.
+struct TilePlace {
+  int row, column;        ///< its first
+  int slice, begin, end;  ///< steps of the slice
 };
 
-/// Where a warp works.
-struct WarpPlace {
-  int row, column;  ///< in the block's tile
-  int lane;
+template <class Operands, class Tile>
+union GemmMemory {
+  struct {
+    typename Tile::Stage stages[Tile::kStages];
+    typename Operands::Table table;
+  } loop;
+  /// Sums of each warp, 8 numbers between rows.
+  alignas(128) float sums[Tile::kWarps][Tile::kWarpRows][Tile::kWarpColumns + 8];
 };
 
-template <class Tile>
-CPUTRAIN_DEVICE WarpPlace warp_place() {
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
-  return {warp / Tile::kWarpsBeside * Tile::kWarpRows,
-          warp % Tile::kWarpsBeside * Tile::kWarpColumns, thread % 32};
+/// f(where a slice's sums go)
+template <class N, class F>
+CPUTRAIN_DEVICE void with_slice(const GemmResult<N>& result, int slice, int slices, const F& f) {
+  float* const partials = result.partials + slice * result.numbers;
+  if constexpr (N::kNumbers == Numbers::exact) {
+    const bool whole = slices == 1;
+    f(GemmResult<N>{whole ? result.values : partials, whole ? result.bias : nullptr,
+                    whole && result.add});
+  } else if (slices > 1) {
+    f(GemmResult<ExactNumbers>{partials});
+  } else {
+    f(result);
+  }
 }
 
-template <int kRows, int kColumns>
-CPUTRAIN_DEVICE void add_sums(float (&sums)[kRows][kColumns][4],
-                              const float (&more)[kRows][kColumns][4]) {
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-    for (int j = 0; j < kColumns; ++j) {
-#pragma unroll
-      for (int r = 0; r < 4; ++r) sums[i][j][r] += more[i][j][r];
+/// Nothing.
+struct NothingBeside {
+  template <class Part>
+  CPUTRAIN_DEVICE NothingBeside(const Part&, const TilePlace&, const WarpPlace&) {}
+  CPUTRAIN_DEVICE void add(const unsigned char*) {}
+  CPUTRAIN_DEVICE void store() const {}
+};
+
+/// Sums of a warp's part of the tile.
+template <class N, class Tile, class Operands>
+class WarpProduct {
+ public:
+  typename Tile::WarpSums sums{};
+
+  CPUTRAIN_DEVICE explicit WarpProduct(const WarpPlace& warp)
+      : rows_(warp.row, warp.lane), columns_(warp.column, warp.lane) {}
+
+  CPUTRAIN_DEVICE void add(const typename Tile::Stage& stage) {
+    if constexpr (Product<N>::kSumsApart) {
+      typename Tile::WarpSums of_step{};
+      add_to(of_step, stage);
+      sums += of_step;
+    } else {
+      add_to(sums, stage);
     }
   }
-}
 
-/// sums += a warp's part of the product of two tiles.
-template <class Precision, class A, class B, int kRows, int kColumns>
-CPUTRAIN_DEVICE void multiply_tiles(const typename A::Element* a, const typename B::Element* b,
-                                    const WarpPlace& warp, float (&sums)[kRows][kColumns][4]) {
+ private:
+  CPUTRAIN_DEVICE void add_to(typename Tile::WarpSums& to, const typename Tile::Stage& stage) {
 #pragma unroll
-  for (int instruction = 0; instruction < kInstructionsOfStep; ++instruction) {
-    unsigned rows[kRows][4], columns[kColumns][2];
-    A::Layout::read_rows(rows, a, warp.row, instruction, warp.lane);
-    B::Layout::read_columns(columns, b, warp.column, instruction, warp.lane);
-    Precision::multiply(sums, rows, columns);
+    for (int instruction = 0; instruction < kInstructionsOfStep; ++instruction) {
+      RowFragments<Tile::kWarpRows / 16> a;
+      ColumnFragments<Tile::kWarpColumns / 8> b;
+      rows_.read(a, stage.a, instruction);
+      columns_.read(b, stage.b, instruction);
+      Product<N>::add(to, a, b);
+    }
   }
-}
 
-template <class Precision, class A, class B, int kRows, int kColumns>
-CPUTRAIN_DEVICE void add_step(const typename A::Element* a, const typename B::Element* b,
-                              const WarpPlace& warp, float (&sums)[kRows][kColumns][4]) {
-  if constexpr (Precision::kSumsApart) {
-    float of_step[kRows][kColumns][4] = {};
-    multiply_tiles<Precision, A, B>(a, b, warp, of_step);
-    add_sums(sums, of_step);
-  } else {
-    multiply_tiles<Precision, A, B>(a, b, warp, sums);
-  }
-}
+  typename Operands::A::Rows rows_;
+  typename Operands::B::Columns columns_;
+};
 
-template <class A, class B>
-CPUTRAIN_DEVICE void copy_step(GemmStages<A, B>& stages, int stage, A& a, B& b) {
-  a.copy(stages.a[stage]);
-  b.copy(stages.b[stage]);
-}
-
-/// sums = those of the warp's part of the tile over so many steps.
-template <class Precision, class A, class B, int kRows, int kColumns>
-CPUTRAIN_DEVICE void sum_steps(GemmStages<A, B>& stages, A& a, B& b, int steps,
-                               const WarpPlace& warp, float (&sums)[kRows][kColumns][4]) {
-#pragma unroll
-  for (int stage = 0; stage < kStages - 1; ++stage) {
-    if (stage < steps) copy_step(stages, stage, a, b);
-    commit_copies();
-  }
-  int stage = 0, free_stage = kStages - 1;
-  for (int step = 0; step < steps; ++step) {
-    wait_for_copies<kStages - 2>();
-    // Behind it the step's tiles are there for all, and all have left those of the step before.
+/// The main loop. Copies are ahead of products; the table is written anew when they have used it
+/// up, while those that were begun are on their way.
+template <class Tile, class Memory, class Operands, class Product, class Beside>
+CPUTRAIN_DEVICE void multiply(Memory& memory, Operands& operands, int steps, Product& product,
+                              Beside& beside) {
+  constexpr int kAhead = Tile::kStages - 1;
+  auto& stages = memory.loop.stages;
+  const auto note = [&](int first) {
+    operands.note(memory.loop.table, min(steps - first, Operands::kSteps));
     __syncthreads();
-    if (step + kStages - 1 < steps) copy_step(stages, free_stage, a, b);
+  };
+  note(0);
+#pragma unroll
+  for (int stage = 0; stage < kAhead; ++stage) {
+    if (stage < steps) operands.copy(stages[stage]);
     commit_copies();
-    add_step<Precision, A, B>(stages.a[stage], stages.b[stage], warp, sums);
-    free_stage = stage;
-    stage = stage + 1 < kStages ? stage + 1 : 0;
+  }
+  int step = 0, noted = Operands::kSteps, stage = 0, free_stage = kAhead;
+  while (true) {
+    const int end = noted < steps ? noted - kAhead : steps;
+#pragma unroll 1
+    for (; step < end; ++step) {
+      wait_for_copies<kAhead - 1>();
+      // Behind it the step's tiles are there for all, and all have left those of the step before.
+      __syncthreads();
+      if (step + kAhead < steps) operands.copy(stages[free_stage]);
+      commit_copies();
+      beside.add(stages[stage].a);
+      product.add(stages[stage]);
+      free_stage = stage;
+      stage = stage + 1 < Tile::kStages ? stage + 1 : 0;
+    }
+    if (step == steps) break;
+    __syncthreads();
+    note(noted);
+    noted += Operands::kSteps;
   }
   wait_for_copies<0>();
 }
 
-/// Two neighbours of a row; `at` is even.
-CPUTRAIN_DEVICE void store_pair(const GemmResult& result, std::size_t at, int column, float low,
-                                float high) {
-  if (result.bias) {
-    low += result.bias[column];
-    high += result.bias[column + 1];
+/// Writes a warp's tile of sums, which lies in shared memory, to the result: each lane some rows
+/// of one chunk.
+template <class Tile, class N, class Part, class Problem>
+CPUTRAIN_DEVICE void store_tile(const GemmResult<N>& result, const Part& part,
+                                const Problem& problem, int first_row, int first_column, int lane,
+                                const float (&sums)[Tile::kWarpRows][Tile::kWarpColumns + 8]) {
+  constexpr int kCount = Pack<N>::kCount, kChunks = Tile::kWarpColumns / kCount;
+  constexpr int kRowsAtOnce = 32 / kChunks;
+  const int in_tile = lane % kChunks * kCount, column = first_column + in_tile;
+  if (column >= part.columns) return;
+  const Pack<N> bias = result.bias ? Pack<N>::of_floats(result.bias + column) : Pack<N>::all(0);
+#pragma unroll 8
+  for (int i = 0; i < Tile::kWarpRows; i += kRowsAtOnce) {
+    const int row_in_tile = i + lane / kChunks, row = first_row + row_in_tile;
+    if (row >= part.rows) break;
+    Pack<N> pack = Pack<N>::of_floats(&sums[row_in_tile][in_tile]);
+    pack += bias;
+    auto* to = result.values + (problem.place(part, row) * part.columns + column);
+    if (result.add) pack += Pack<N>::load(to);
+    pack.store(to);
   }
-  auto* pair = reinterpret_cast<float2*>(result.values + at);
-  if (result.add) {
-    const float2 old = *pair;
-    low += old.x;
-    high += old.y;
-  }
-  *pair = make_float2(low, high);
 }
 
-/// The warp's sums, whose tile begins at (row, column) of the part of the result.
-template <class Part, int kRows, int kColumns>
-CPUTRAIN_DEVICE void store_sums(const GemmResult& result, const Part& part, int first_row,
-                                int first_column, int lane,
-                                const float (&sums)[kRows][kColumns][4]) {
+template <class Tile, class RowOrder, class ColumnOrder>
+CPUTRAIN_DEVICE void stage_sums(float (&to)[Tile::kWarpRows][Tile::kWarpColumns + 8],
+                                const typename Tile::WarpSums& sums, int lane) {
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
+  for (int i = 0; i < Tile::kWarpRows / 16; ++i) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = first_row + 16 * i + 8 * half + lane / 4;
-      if (row >= part.rows) continue;
-      const std::size_t begin = part.place(row) * static_cast<std::size_t>(part.columns);
-#pragma unroll
-      for (int j = 0; j < kColumns; ++j) {
-        const int column = first_column + 8 * j + 2 * (lane % 4);
-        if (column >= part.columns) continue;
-        store_pair(result, begin + static_cast<std::size_t>(column), column, sums[i][j][2 * half],
-                   sums[i][j][2 * half + 1]);
-      }
+      ColumnOrder::put(to[RowOrder::row(i, half, lane)], sums.of[i], half, lane);
     }
   }
 }
 
 /// Grid: tiles, those of the shorter side of the result in a row so that they share what they read
 /// of the longer one; slices; parts of the problem.
-template <class Precision, class Tile, class Problem>
+template <class N, class Tile, class Direction>
 __global__ void __launch_bounds__(Tile::kThreads)
-    gemm(Problem problem, GemmPlan plan, GemmResult result) {
-  using A = typename Problem::template A<Precision, Tile::kRows, Tile::kThreads>;
-  using B = typename Problem::template B<Precision, Tile::kColumns, Tile::kThreads>;
-  const auto part = problem.part(static_cast<int>(blockIdx.z));
-  const int tile = static_cast<int>(blockIdx.x), slice = static_cast<int>(blockIdx.y);
+    gemm(typename Direction::template Problem<N> problem, GemmPlan plan) {
+  using Operands = typename Direction::template Operands<N, Tile>;
+  using Beside = typename Direction::template BesideSums<N, Tile>;
+  const BlockNumber block = BlockNumber::of_thread();
+  const auto part = problem.part(block.z);
   const bool down = plan.row_tiles < plan.column_tiles;
-  const int first_row = (down ? tile % plan.row_tiles : tile / plan.column_tiles) * Tile::kRows;
-  const int first_column =
-      (down ? tile / plan.row_tiles : tile % plan.column_tiles) * Tile::kColumns;
-  if (first_row >= part.rows) return;  // a part that is smaller than others: the whole block
+  const int shorter = down ? plan.row_tiles : plan.column_tiles;
+  const int along = block.x / shorter, across = block.x % shorter;
+  const int steps = pieces(part.depth, kDepthOfStep<N>);
+  const TilePlace tile{
+      (down ? across : along) * Tile::kRows, (down ? along : across) * Tile::kColumns, block.y,
+      slice_begin(steps, block.y, plan.slices), slice_begin(steps, block.y + 1, plan.slices)};
+  if (tile.row >= part.rows) return;  // a part that is smaller than others: the whole block
 
-  const int steps = (part.depth + Precision::kDepth - 1) / Precision::kDepth;
-  const int begin = slice_begin(steps, slice, plan.slices);
-  const int end = slice_begin(steps, slice + 1, plan.slices);
-  A a(part.a, first_row, begin * Precision::kDepth);
-  B b(part.b, first_column, begin * Precision::kDepth);
-  const WarpPlace warp = warp_place<Tile>();
-  float sums[Tile::kRowFragments][Tile::kColumnFragments][4] = {};
-  sum_steps<Precision>(dynamic_shared<GemmStages<A, B>>(), a, b, end - begin, warp, sums);
-  result.values += static_cast<std::size_t>(slice) * result.slice;
-  store_sums(result, part, first_row + warp.row, first_column + warp.column, warp.lane, sums);
+  auto& memory = dynamic_shared<GemmMemory<Operands, Tile>>();
+  const WarpPlace warp = WarpPlace::of_thread<Tile>();
+  Operands operands(part, tile);
+  Beside beside(part, tile, warp);
+  WarpProduct<N, Tile, Operands> product(warp);
+  multiply<Tile>(memory, operands, tile.end - tile.begin, product, beside);
+  beside.store();
+
+  __syncthreads();  // the stages become the sums' memory
+  auto& sums = memory.sums[warp.number];
+  stage_sums<Tile, typename Operands::A::Order, typename Operands::B::Order>(sums, product.sums,
+                                                                             warp.lane);
+  __syncwarp();
+  const int row = tile.row + warp.row, column = tile.column + warp.column;
+  with_slice(problem.result, tile.slice, plan.slices, [&](const auto& result) {
+    store_tile<Tile>(result, part, problem, row, column, warp.lane, sums);
+  });
+}
+
+template <class N, class Tile, class Direction>
+void launch_gemm(Stream stream, const char* name,
+                 const typename Direction::template Problem<N>& problem, const GemmExtent& extent,
+                 const GemmPlan& plan) {
+  using Memory = GemmMemory<typename Direction::template Operands<N, Tile>, Tile>;
+  static_assert(sizeof(Memory) <= 99 << 10, "what a block may have on sm_86 and sm_89");
+  launch(stream, name, gemm<N, Tile, Direction>,
+         grid_of(plan.row_tiles * plan.column_tiles, plan.slices, extent.parts),
+         dim3(Tile::kThreads), sizeof(Memory), problem, plan);
+}
+
+/// Puts a product into a stream as its plan says: the slices and, where there are several, their
+/// sum.
+template <class Direction, class N>
+void launch_product(Stream stream, const char* name,
+                    const typename Direction::template Problem<N>& problem,
+                    const GemmExtent& extent, const GemmPlan& plan) {
+  const auto with = [&]<class Tile>(Tile) {
+    launch_gemm<N, Tile, Direction>(stream, name, problem, extent, plan);
+  };
+  switch (plan.tile) {
+    case GemmTileSize::tall:
+      with(TallTile{});
+      break;
+    case GemmTileSize::wide:
+      with(WideTile{});
+      break;
+    case GemmTileSize::square:
+      with(SquareTile{});
+      break;
+    case GemmTileSize::large:
+      with(LargeTile{});
+      break;
+    case GemmTileSize::huge:
+      if constexpr (N::kNumbers != Numbers::exact) with(HugeTile{});
+      break;
+  }
+  if (plan.slices > 1) {
+    add_slices(stream, problem.result, plan.slices, static_cast<int>(extent.columns));
+  }
 }
 
 }  // namespace cputrain::cuda

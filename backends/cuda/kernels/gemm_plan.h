@@ -1,8 +1,8 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
+#include "backends/cuda/kernels/numbers.h"
 #include "backends/cuda/kernels/shapes.h"
 
 /// How a matrix product is shared by the blocks of a launch: pure functions of its size and of the
@@ -14,31 +14,36 @@ enum class GemmTileSize {
   tall,    ///< 128 x 32: few columns (channels of a first layer, classes)
   wide,    ///< 32 x 128: few rows (a small batch of a dense layer, few output channels)
   square,  ///< 64 x 64
-  large    ///< 128 x 64: least traffic, where there are tiles enough
+  large,   ///< 128 x 64: less traffic, where there are tiles enough
+  huge     ///< 128 x 128: least traffic; not of `exact`, whose sums fill the registers
 };
 
 struct TileExtent {
   int rows, columns;
+  int warps_beside;  ///< warps along a row of the tile
+  int stages;        ///< of the main loop
 };
 constexpr TileExtent tile_extent(GemmTileSize size) {
   switch (size) {
     case GemmTileSize::tall:
-      return {128, 32};
+      return {128, 32, 1, 3};
     case GemmTileSize::wide:
-      return {32, 128};
+      return {32, 128, 4, 3};
     case GemmTileSize::square:
-      return {64, 64};
+      return {64, 64, 2, 3};
     case GemmTileSize::large:
+      return {128, 64, 2, 3};
+    case GemmTileSize::huge:
       break;
   }
-  return {128, 64};
+  return {128, 128, 2, 2};
 }
 
 /// What is to be multiplied.
 struct GemmExtent {
-  std::size_t rows = 1, columns = 1;  ///< of the result, or of its largest part
-  std::size_t depth = 1;              ///< length of its sums
-  int parts = 1;                      ///< results of this size at most that one launch makes
+  std::int64_t rows = 1, columns = 1;  ///< of the result, or of its largest part
+  std::int64_t depth = 1;              ///< length of its sums
+  int parts = 1;                       ///< results of this size at most that one launch makes
 };
 
 struct GemmPlan {
@@ -57,46 +62,52 @@ inline constexpr int kBlocksOfMultiprocessor = 2;
 
 /// The step with which a slice begins, where the depth has so many: slices differ by one step.
 CPUTRAIN_HOST_DEVICE constexpr int slice_begin(int steps, int slice, int slices) {
-  return static_cast<int>(static_cast<std::int64_t>(steps) * slice / slices);
+  return static_cast<int>(std::int64_t{steps} * slice / slices);
 }
 
-constexpr std::size_t tiles_of(const GemmExtent& e, GemmTileSize size) {
+constexpr std::int64_t tiles_of(const GemmExtent& e, GemmTileSize size) {
   const TileExtent tile = tile_extent(size);
-  return pieces(e.rows, static_cast<std::size_t>(tile.rows)) *
-         pieces(e.columns, static_cast<std::size_t>(tile.columns)) *
-         static_cast<std::size_t>(e.parts);
+  return pieces(e.rows, tile.rows) * pieces(e.columns, tile.columns) * e.parts;
 }
 
-constexpr std::size_t most_slices(std::size_t steps) {
+constexpr std::int64_t most_slices(std::int64_t steps) {
   return steps < 2 * kLeastStepsOfSlice ? 1 : steps / kLeastStepsOfSlice;
 }
 
-/// Large tiles read least, but not where they are filled up with more than an eighth of nothing, or
+/// Larger tiles read less, but not where they are filled up with more than an eighth of nothing, or
 /// where they leave multiprocessors without work.
-constexpr GemmTileSize choose_tile(const GemmExtent& e, std::size_t steps,
-                                   std::size_t multiprocessors) {
+constexpr GemmTileSize choose_tile(const GemmExtent& e, std::int64_t steps, Numbers numbers,
+                                   std::int64_t multiprocessors) {
   if (e.columns <= 32) return GemmTileSize::tall;
   if (e.rows <= 32) return GemmTileSize::wide;
-  const bool fits = pieces(e.rows, 128) * 128 * 8 <= pieces(e.rows, 64) * 64 * 9;
-  const bool busy = tiles_of(e, GemmTileSize::large) * most_slices(steps) >= multiprocessors;
-  return fits && busy ? GemmTileSize::large : GemmTileSize::square;
+  const auto fits = [](std::int64_t side) {
+    return pieces(side, 128) * 128 * 8 <= pieces(side, 64) * 64 * 9;
+  };
+  const auto busy = [&](GemmTileSize size) {
+    return tiles_of(e, size) * most_slices(steps) >= multiprocessors;
+  };
+  if (!fits(e.rows)) return GemmTileSize::square;
+  if (numbers != Numbers::exact && fits(e.columns) && busy(GemmTileSize::huge)) {
+    return GemmTileSize::huge;
+  }
+  return busy(GemmTileSize::large) ? GemmTileSize::large : GemmTileSize::square;
 }
 
-/// Slices for about one wave of blocks, as many as are resident at a time. `element`: bytes of an
-/// operand's number.
-constexpr GemmPlan plan_gemm(const GemmExtent& e, std::size_t element, int multiprocessors) {
-  const std::size_t steps = pieces(e.depth, kStepBytes / element);
-  const auto processors = static_cast<std::size_t>(multiprocessors < 1 ? 1 : multiprocessors);
-  GemmPlan plan;
-  plan.tile = choose_tile(e, steps, processors);
-  const TileExtent tile = tile_extent(plan.tile);
-  plan.row_tiles = static_cast<int>(pieces(e.rows, static_cast<std::size_t>(tile.rows)));
-  plan.column_tiles = static_cast<int>(pieces(e.columns, static_cast<std::size_t>(tile.columns)));
-  const std::size_t tiles = tiles_of(e, plan.tile), most = most_slices(steps);
-  const std::size_t wave = processors * kBlocksOfMultiprocessor;
-  const std::size_t wanted = tiles == 0 || wave < tiles ? 1 : wave / tiles;
-  plan.slices = static_cast<int>(wanted < most ? wanted : most);
-  return plan;
+constexpr std::int64_t steps_of(const GemmExtent& e, Numbers numbers) {
+  return pieces(e.depth, kStepBytes / static_cast<std::int64_t>(stored_bytes(numbers)));
+}
+
+/// Slices for about one wave of blocks, as many as are resident at a time.
+constexpr GemmPlan plan_gemm(const GemmExtent& e, Numbers numbers, int multiprocessors) {
+  const auto narrow = [](std::int64_t count) { return static_cast<int>(count); };
+  const std::int64_t steps = steps_of(e, numbers), most = most_slices(steps);
+  const std::int64_t processors = multiprocessors < 1 ? 1 : multiprocessors;
+  const GemmTileSize size = choose_tile(e, steps, numbers, processors);
+  const TileExtent tile = tile_extent(size);
+  const std::int64_t tiles = tiles_of(e, size), wave = processors * kBlocksOfMultiprocessor;
+  const std::int64_t wanted = tiles == 0 || wave < tiles ? 1 : wave / tiles;
+  return {size, narrow(pieces(e.rows, tile.rows)), narrow(pieces(e.columns, tile.columns)),
+          narrow(wanted < most ? wanted : most)};
 }
 
 }  // namespace cputrain::cuda

@@ -1,17 +1,23 @@
 #pragma once
 
+#include <cstdint>
+
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/numbers.h"
 
 /// Sums of what blocks have summed each in a part of its own, always in the same order.
 namespace cputrain::cuda {
 
 /// Where sums go: values[row][column] = sum + bias[column] (null: none), added to what is there
-/// where `add` says so. Slice s begins s * `slice` numbers further on.
+/// where `add` says so. Where they are cut into slices, those lie in `partials` as floats, one
+/// behind the other, and are added later.
+template <class N>
 struct GemmResult {
-  float* values = nullptr;
+  typename N::Stored* values = nullptr;
   const float* bias = nullptr;
   bool add = false;
-  std::size_t slice = 0;
+  float* partials = nullptr;
+  std::int64_t numbers = 0;  ///< of the result, and of a slice
 };
 
 /// Threads that share the sum of so many slices, each having some eight: a power of two.
@@ -22,13 +28,9 @@ constexpr int lines_of_sum(int slices) {
   return lines;
 }
 
-/// result.values[i] = the sum of all slices' partials[slice][i], in an order that their number
-/// fixes, then bias and what was there, as `result` says. result.slice is the number of values, in
-/// rows of `columns`.
-void add_slices(Stream, const GemmResult& result, const float* partials, int slices, int columns);
-
-/// sums[part][column] of a matrix whose rows are cut into parts of the same size, or one less.
-void sum_columns(Stream, const float* matrix, std::size_t rows, int columns, int parts,
-                 float* sums);
+/// result.values[i] = the sum of all slices' result.partials[slice][i], in an order that their
+/// number fixes, then bias and what was there, as `result` says. Values are rows of `columns`.
+template <class N>
+void add_slices(Stream, const GemmResult<N>& result, int slices, int columns);
 
 }  // namespace cputrain::cuda

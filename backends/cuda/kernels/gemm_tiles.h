@@ -1,85 +1,255 @@
 #pragma once
 
-#include "backends/cuda/device/tensor_core.h"
+#include "backends/cuda/kernels/gemm_fragments.h"
 #include "backends/cuda/kernels/gemm_plan.h"
+#include "backends/cuda/kernels/indices.h"
 
-/// Tiles of operands in shared memory: where their chunks of 16 bytes lie, and how a warp reads
-/// the fragments of its instructions from them. "Rows" of a tile are rows of A, or columns of B.
-/// Chunks lie so that 8 lanes (of ldmatrix) or 32 (of plain loads) meet every bank once.
+/// Tiles of operands in shared memory: where their chunks of 16 bytes lie, how threads share the
+/// copies of them, and how a warp reads fragments. "Rows" of a tile are rows of A, or columns of B.
+/// Chunks are turned within 128 bytes, so that 8 lanes that move a chunk each meet every bank once.
 namespace cputrain::cuda {
 
-inline constexpr int kChunkBytes = 16;
-/// Of every precision: a step of the main loop is 8 chunks deep, an instruction 2 chunks.
-inline constexpr int kChunksOfStep = kStepBytes / kChunkBytes, kChunksOfInstruction = 2;
-inline constexpr int kInstructionsOfStep = kChunksOfStep / kChunksOfInstruction;
+/// A step of the main loop is 8 chunks deep, an instruction 2 chunks.
+inline constexpr int kChunksOfStep = kStepBytes / kChunkBytes, kInstructionsOfStep = 4;
+template <class N>
+inline constexpr int kDepthOfStep = kChunksOfStep* kNumbersOfChunk<N>;
 
-/// A tile whose rows' numbers lie one behind the other along the depth: row by row, 128 bytes each,
-/// chunks turned by the row. ldmatrix reads fragments of every precision.
-template <class Precision, int kRowsOfTile>
-struct DepthInside {
-  static constexpr int kRows = kRowsOfTile;
-  static constexpr int kElements = kRows * Precision::kDepth;
-
-  CPUTRAIN_HOST_DEVICE static constexpr int place(int row, int chunk) {
-    return (row * kChunksOfStep + (chunk ^ row % 8)) * Precision::kChunk;
+/// How rows of a warp's tile are dealt to fragments, 16 or 8 at a time: one after the other.
+struct InOrder {
+  CPUTRAIN_DEVICE static int row(int fragment, int half, int lane) {
+    return 16 * fragment + 8 * half + lane / 4;
   }
-
-  /// Of A: 16 rows each, from row `first` on, of the step's instruction `instruction`.
-  template <int kCount>
-  CPUTRAIN_DEVICE static void read_rows(unsigned (&fragments)[kCount][4],
-                                        const typename Precision::Element* tile, int first,
-                                        int instruction, int lane) {
-    const int chunk = instruction * kChunksOfInstruction + lane / 16;
+  /// Writes a lane's sums of a row to where the warp's tile of that row begins.
+  template <int kColumns>
+  CPUTRAIN_DEVICE static void put(float* row, const float (&sums)[kColumns][4], int half,
+                                  int lane) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      load_matrices(fragments[i], tile + place(first + 16 * i + lane % 16, chunk));
-    }
-  }
-
-  /// Of B: 8 columns each.
-  template <int kCount>
-  CPUTRAIN_DEVICE static void read_columns(unsigned (&fragments)[kCount][2],
-                                           const typename Precision::Element* tile, int first,
-                                           int instruction, int lane) {
-    static_assert(kCount % 2 == 0);
-    const int chunk = instruction * kChunksOfInstruction + lane / 8 % 2;
-    const int column = first + lane / 16 * 8 + lane % 8;
-#pragma unroll
-    for (int j = 0; j < kCount; j += 2) {
-      unsigned both[4];
-      load_matrices(both, tile + place(column + 8 * j, chunk));
-      fragments[j][0] = both[0];
-      fragments[j][1] = both[1];
-      fragments[j + 1][0] = both[2];
-      fragments[j + 1][1] = both[3];
+    for (int j = 0; j < kColumns; ++j) {
+      auto* pair = reinterpret_cast<float2*>(row + 8 * j + 2 * (lane % 4));
+      *pair = make_float2(sums[j][2 * half], sums[j][2 * half + 1]);
     }
   }
 };
 
-/// A tile whose rows lie side by side, one depth behind the other and 8 numbers between. How
-/// fragments are read is the precision's: by plain loads, or by ldmatrix that transposes.
-template <class Precision, int kRowsOfTile>
-struct RowsInside {
-  static constexpr int kRows = kRowsOfTile;
-  static constexpr int kWidth = kRows + 8;
-  static constexpr int kElements = kWidth * Precision::kDepth;
+/// Rows that lie side by side go to both halves of a fragment: a lane reads them at once.
+struct InPairs : InOrder {
+  CPUTRAIN_DEVICE static int row(int fragment, int half, int lane) {
+    return 16 * fragment + 2 * (lane / 4) + half;
+  }
+};
 
-  CPUTRAIN_HOST_DEVICE static constexpr int place(int depth, int chunk) {
-    return depth * kWidth + chunk * Precision::kChunk;
+/// What ldmatrix gives of 16 columns.
+template <int kCount>
+CPUTRAIN_DEVICE void put_both(ColumnFragments<kCount>& fragments, int first,
+                              const unsigned (&both)[4]) {
+#pragma unroll
+  for (int r = 0; r < 4; ++r) fragments.of[first + r / 2][r % 2] = both[r];
+}
+
+/// A tile whose rows' numbers lie one behind the other along the depth: 128 bytes a row.
+template <int kRows>
+struct DepthInside {
+  using Order = InOrder;
+
+  CPUTRAIN_DEVICE static int place(int row, int chunk) {
+    return (row * kChunksOfStep + (chunk ^ row % kChunksOfStep)) * kChunkBytes;
   }
 
-  template <int kCount>
-  CPUTRAIN_DEVICE static void read_rows(unsigned (&fragments)[kCount][4],
-                                        const typename Precision::Element* tile, int first,
-                                        int instruction, int lane) {
-    Precision::template read_rows<RowsInside>(fragments, tile, first, instruction, lane);
+  /// A thread's part of the copies: one chunk of every kRowsAtOnce-th row.
+  template <int kThreads>
+  struct Share {
+    static constexpr int kRowsAtOnce = kThreads / kChunksOfStep, kCopies = kRows / kRowsAtOnce;
+    static_assert(kRows % kRowsAtOnce == 0 && kRowsAtOnce % kChunksOfStep == 0);
+
+    int row = thread_number() / kChunksOfStep, chunk = thread_number() % kChunksOfStep;
+
+    CPUTRAIN_DEVICE void copy(unsigned char* tile, int i, const void* from, bool inside) const {
+      copy_to_shared(tile + place(row, chunk) + i * kRowsAtOnce * kStepBytes, from, inside);
+    }
+  };
+
+  /// A lane's addresses; a warp reads rows from `first` on.
+  class Rows {
+   public:
+    CPUTRAIN_DEVICE Rows(int first, int lane) : place_(place(first + lane % 16, lane / 16)) {}
+
+    template <int kCount>
+    CPUTRAIN_DEVICE void read(RowFragments<kCount>& fragments, const unsigned char* tile,
+                              int instruction) const {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        load_matrices(fragments.of[i],
+                      tile + (place_ ^ instruction * 2 * kChunkBytes) + i * 16 * kStepBytes);
+      }
+    }
+
+   private:
+    int place_;
+  };
+
+  class Columns {
+   public:
+    CPUTRAIN_DEVICE Columns(int first, int lane)
+        : place_(place(first + lane / 16 * 8 + lane % 8, lane / 8 % 2)) {}
+
+    template <int kCount>
+    CPUTRAIN_DEVICE void read(ColumnFragments<kCount>& fragments, const unsigned char* tile,
+                              int instruction) const {
+#pragma unroll
+      for (int j = 0; j < kCount; j += 2) {
+        unsigned both[4];
+        load_matrices(both, tile + (place_ ^ instruction * 2 * kChunkBytes) + j * 8 * kStepBytes);
+        put_both(fragments, j, both);
+      }
+    }
+
+   private:
+    int place_;
+  };
+};
+
+/// What both kinds of numbers share of a tile whose rows lie side by side, one depth behind the
+/// other.
+template <class N, int kRows>
+struct RowsInsideBase {
+  static constexpr int kChunks = kRows / kNumbersOfChunk<N>, kPitch = kChunks * kChunkBytes;
+
+  /// A thread's part of the copies: one chunk of rows at every kDepthsAtOnce-th depth.
+  template <class Layout, int kThreads>
+  struct ShareOf {
+    static constexpr int kDepthsAtOnce = kThreads / kChunks;
+    static constexpr int kCopies = kDepthOfStep<N> / kDepthsAtOnce;
+    static_assert(kThreads % kChunks == 0 && kDepthsAtOnce % Layout::kTurns == 0);
+
+    int depth = thread_number() / kChunks, chunk = thread_number() % kChunks;
+
+    CPUTRAIN_DEVICE void copy(unsigned char* tile, int i, const void* from, bool inside) const {
+      copy_to_shared(tile + Layout::place(depth, chunk) + i * kDepthsAtOnce * kPitch, from, inside);
+    }
+  };
+};
+
+/// Floats: plain loads, of two rows at once, or of a column.
+template <class N, int kRows>
+struct RowsInside : RowsInsideBase<N, kRows> {
+  using Order = InPairs;
+  using Base = RowsInsideBase<N, kRows>;
+  static constexpr int kTurns = 4;  ///< depths until chunks are turned in the same way again
+
+  template <int kThreads>
+  using Share = typename Base::template ShareOf<RowsInside, kThreads>;
+
+  CPUTRAIN_DEVICE static int place(int depth, int chunk) {
+    return (depth * Base::kChunks + (chunk ^ depth % kTurns * 2)) * kChunkBytes;
   }
-  template <int kCount>
-  CPUTRAIN_DEVICE static void read_columns(unsigned (&fragments)[kCount][2],
-                                           const typename Precision::Element* tile, int first,
-                                           int instruction, int lane) {
-    Precision::template read_columns<RowsInside>(fragments, tile, first, instruction, lane);
+  CPUTRAIN_DEVICE static int place_of_row(int depth, int row) {
+    return place(depth, row / 4) + row % 4 * 4;
   }
+
+  class Rows {
+   public:
+    CPUTRAIN_DEVICE Rows(int first, int lane)
+        : place_(place_of_row(lane % 4, first + 2 * (lane / 4))) {}
+
+    template <int kCount>
+    CPUTRAIN_DEVICE void read(RowFragments<kCount>& fragments, const unsigned char* tile,
+                              int instruction) const {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        const unsigned char* at =
+            tile + (place_ ^ i % 2 * 64) + i / 2 * 128 + instruction * 8 * Base::kPitch;
+#pragma unroll
+        for (int r = 0; r < 4; r += 2) {
+          const uint2 pair = *reinterpret_cast<const uint2*>(at + r * 2 * Base::kPitch);
+          fragments.of[i][r] = pair.x;
+          fragments.of[i][r + 1] = pair.y;
+        }
+      }
+    }
+
+   private:
+    int place_;
+  };
+
+  class Columns {
+   public:
+    CPUTRAIN_DEVICE Columns(int first, int lane)
+        : place_(place_of_row(lane % 4, first + lane / 4)) {}
+
+    template <int kCount>
+    CPUTRAIN_DEVICE void read(ColumnFragments<kCount>& fragments, const unsigned char* tile,
+                              int instruction) const {
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        const unsigned char* at =
+            tile + (place_ ^ j % 4 * 32) + j / 4 * 128 + instruction * 8 * Base::kPitch;
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          fragments.of[j][r] = *reinterpret_cast<const unsigned*>(at + r * 4 * Base::kPitch);
+        }
+      }
+    }
+
+   private:
+    int place_;
+  };
+};
+
+/// bf16: ldmatrix transposes.
+template <int kRows>
+struct RowsInside<Bf16Numbers, kRows> : RowsInsideBase<Bf16Numbers, kRows> {
+  using Order = InOrder;
+  using Base = RowsInsideBase<Bf16Numbers, kRows>;
+  static constexpr int kTurns = 8;
+
+  template <int kThreads>
+  using Share = typename Base::template ShareOf<RowsInside, kThreads>;
+
+  /// 32 rows are 64 bytes: two depths share the 128 that chunks are turned in.
+  CPUTRAIN_DEVICE static int place(int depth, int chunk) {
+    const int turn = Base::kChunks < 8 ? depth / 2 % 4 : depth % 8;
+    return (depth * Base::kChunks + (chunk ^ turn)) * kChunkBytes;
+  }
+
+  class Rows {
+   public:
+    CPUTRAIN_DEVICE Rows(int first, int lane)
+        : place_(place(lane / 16 * 8 + lane % 8, first / 8 + lane / 8 % 2)) {}
+
+    template <int kCount>
+    CPUTRAIN_DEVICE void read(RowFragments<kCount>& fragments, const unsigned char* tile,
+                              int instruction) const {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        load_matrices_transposed(fragments.of[i], tile + (place_ ^ 2 * i * kChunkBytes) +
+                                                      instruction * 16 * Base::kPitch);
+      }
+    }
+
+   private:
+    int place_;
+  };
+
+  class Columns {
+   public:
+    CPUTRAIN_DEVICE Columns(int first, int lane)
+        : place_(place(lane / 8 % 2 * 8 + lane % 8, first / 8 + lane / 16)) {}
+
+    template <int kCount>
+    CPUTRAIN_DEVICE void read(ColumnFragments<kCount>& fragments, const unsigned char* tile,
+                              int instruction) const {
+#pragma unroll
+      for (int j = 0; j < kCount; j += 2) {
+        unsigned both[4];
+        load_matrices_transposed(
+            both, tile + (place_ ^ j * kChunkBytes) + instruction * 16 * Base::kPitch);
+        put_both(fragments, j, both);
+      }
+    }
+
+   private:
+    int place_;
+  };
 };
 
 /// A block's part of the result and how its warps share it.
@@ -87,16 +257,36 @@ template <GemmTileSize kTileSize, int kRowsOfWarp, int kColumnsOfWarp>
 struct GemmTile {
   static constexpr int kRows = tile_extent(kTileSize).rows;
   static constexpr int kColumns = tile_extent(kTileSize).columns;
+  static constexpr int kStages = tile_extent(kTileSize).stages;
   static constexpr int kWarpRows = kRowsOfWarp, kWarpColumns = kColumnsOfWarp;
   static constexpr int kWarpsBeside = kColumns / kWarpColumns;
-  static constexpr int kThreads = 32 * kWarpsBeside * (kRows / kWarpRows);
-  /// Instructions of a warp, 16 rows by 8 columns each.
-  static constexpr int kRowFragments = kWarpRows / 16, kColumnFragments = kWarpColumns / 8;
+  static constexpr int kWarps = kWarpsBeside * (kRows / kWarpRows), kThreads = 32 * kWarps;
+  static_assert(kWarpsBeside == tile_extent(kTileSize).warps_beside);
+  using WarpSums = Sums<kWarpRows / 16, kWarpColumns / 8>;
+
+  struct Stage {
+    alignas(128) unsigned char a[kRows * kStepBytes];
+    alignas(128) unsigned char b[kColumns * kStepBytes];
+  };
 };
 
 using TallTile = GemmTile<GemmTileSize::tall, 32, 32>;
 using WideTile = GemmTile<GemmTileSize::wide, 32, 32>;
 using SquareTile = GemmTile<GemmTileSize::square, 32, 32>;
 using LargeTile = GemmTile<GemmTileSize::large, 64, 32>;
+using HugeTile = GemmTile<GemmTileSize::huge, 64, 64>;
+
+/// Where a warp works.
+struct WarpPlace {
+  int number, lane;
+  int row, column;  ///< in the block's tile
+
+  template <class Tile>
+  CPUTRAIN_DEVICE static WarpPlace of_thread() {
+    const int warp = thread_number() / 32;
+    return {warp, thread_number() % 32, warp / Tile::kWarpsBeside * Tile::kWarpRows,
+            warp % Tile::kWarpsBeside * Tile::kWarpColumns};
+  }
+};
 
 }  // namespace cputrain::cuda

@@ -50,6 +50,20 @@ struct Pack {
     *reinterpret_cast<Words*>(p) = words;
   }
 
+  /// Of floats, on a 16-byte boundary.
+  CPUTRAIN_DEVICE static Pack of_floats(const float* p) {
+    Pack pack;
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const float4 quad = *reinterpret_cast<const float4*>(p + i);
+      pack.of[i] = quad.x;
+      pack.of[i + 1] = quad.y;
+      pack.of[i + 2] = quad.z;
+      pack.of[i + 3] = quad.w;
+    }
+    return pack;
+  }
+
   CPUTRAIN_DEVICE static Pack all(float value) {
     Pack pack;
 #pragma unroll

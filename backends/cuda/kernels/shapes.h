@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 #include "core/host_device.h"
 
@@ -25,9 +27,12 @@ struct MapShape {
   }
 };
 
-/// Positions of all images that a map may have: they are counted in 31 bits, and the last tile, or
-/// block, counts on behind them.
+/// Pieces of 16 bytes that a map of all images may have, and with them positions: they are counted
+/// in 31 bits, and the last tile, or block, counts on behind them.
 inline constexpr std::size_t kMostPositions = (std::size_t{1} << 31) - 256;
+
+/// Products take a row and a column as one number, 15 bits and a sign each.
+inline constexpr int kLargestSide = 1 << 14;
 
 /// A square window of `size` slides over src with `stride`, from `top` rows and `left` columns
 /// outside of it on: window (p, q) covers rows p * stride - top + 0 .. size - 1 of src. What lies
@@ -45,10 +50,12 @@ struct WindowShape {
   CPUTRAIN_HOST_DEVICE constexpr int positions() const { return images * src.height * src.width; }
   /// Numbers of src that a window covers: of a kernel's weights for one output channel, too.
   CPUTRAIN_HOST_DEVICE constexpr int taps() const { return size * size * src.channels; }
+  constexpr std::int64_t weights() const { return std::int64_t{dst.channels} * taps(); }
 };
 
 /// ceil(a / b)
-CPUTRAIN_HOST_DEVICE constexpr std::size_t pieces(std::size_t a, std::size_t b) {
+template <class T>
+CPUTRAIN_HOST_DEVICE constexpr T pieces(T a, std::type_identity_t<T> b) {
   return (a + b - 1) / b;
 }
 

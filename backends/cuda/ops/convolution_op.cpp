@@ -58,8 +58,9 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
   // Fewer images may need more: their sums are cut into more slices.
   std::size_t workspace = 0;
   for (const int images : planning.sizes) {
-    plans_.push_back(plan_convolution(of_images(window_, images), planning.multiprocessors));
-    workspace = std::max(workspace, plans_.back().workspace);
+    const WindowShape window = of_images(window_, images);
+    plans_.push_back(plan_convolution(window, planning.numbers, planning.multiprocessors));
+    workspace = std::max(workspace, plans_.back().workspace_bytes(window));
   }
   forward_workspace_ = planning.memory.add(workspace, planning.forward_time(op));
   if (!planning.training()) return;
@@ -89,9 +90,8 @@ void ConvolutionOp::bind(const Bindings& bindings) {
 
 void ConvolutionOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    convolution_forward(stream(), call(execution, forward_space_), static_cast<float*>(src_data_),
-                        static_cast<const float*>(operand_), bias_data_,
-                        static_cast<float*>(dst_data_));
+    convolution_forward(stream(), call(execution, forward_space_), src_data_, operand_, bias_data_,
+                        dst_data_);
   });
 }
 
@@ -100,22 +100,19 @@ void ConvolutionOp::backward(const Execution& execution) {
   const ConvolutionCall backward_call = call(execution, backward_space_);
   if (diff_weights_) {
     timed(weights_time_, [&] {
-      convolution_backward_weights(stream(), backward_call, static_cast<float*>(src_data_),
-                                   static_cast<float*>(dst_diff_), diff_weights_, diff_bias_,
-                                   execution.adds());
+      convolution_backward_weights(stream(), backward_call, src_data_, dst_diff_, diff_weights_,
+                                   diff_bias_, execution.adds());
     });
   }
   if (src_diff_) {
     timed(data_time_, [&] {
-      convolution_backward_data(stream(), backward_call, static_cast<float*>(dst_diff_),
-                                static_cast<const float*>(operand_), static_cast<float*>(src_diff_),
-                                src_.adds);
+      convolution_backward_data(stream(), backward_call, dst_diff_, operand_, src_diff_, src_.adds);
     });
   }
 }
 
 ConvolutionCall ConvolutionOp::call(const Execution& execution, float* workspace) const {
-  return {of_images(window_, execution.images), plans_[execution.size], workspace};
+  return {numbers(), of_images(window_, execution.images), plans_[execution.size], workspace};
 }
 
 }  // namespace cputrain::cuda

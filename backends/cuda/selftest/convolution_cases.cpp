@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 
 #include "backends/cuda/kernels/convolution.h"
@@ -17,24 +18,33 @@ using compute::RunOutputs;
 
 constexpr double kLimit = 1e-5;
 
+/// Of sums, as a part of them: tensor cores cut a sum off once per instruction, which exact makes
+/// up for.
+double limit_of_sums(Numbers numbers, int depth) {
+  return numbers == Numbers::exact ? kLimit : 1e-6 + depth / 8 * std::ldexp(1, -23);
+}
+
 /// A convolution, its numbers, and runs of its kernels on the device.
 class Convolution {
  public:
-  Convolution(const WindowCase& c, int multiprocessors, CaseNumbers& numbers,
+  Convolution(const WindowCase& c, Numbers format, int multiprocessors, CaseNumbers& numbers,
               const OwnedStream& stream)
       : case_(c),
+        format_(format),
         shape_(c.window()),
-        plan_(plan_convolution(shape_, multiprocessors)),
-        numbers_(convolution_numbers(c, [&](std::size_t count) { return numbers.reals(count); })),
+        plan_(plan_convolution(shape_, format, multiprocessors)),
+        numbers_(convolution_numbers(
+            c, [&](std::size_t count) { return rounded(format, numbers.reals(count)); })),
         stream_(stream) {}
 
+  const WindowShape& shape() const { return shape_; }
   const ConvolutionPlan& plan() const { return plan_; }
 
   RunOutputs forward(int run, bool with_bias) const {
     const Workspace workspace(*this, run);
-    const Array src = given("src", numbers_.src), weights = given("weights", numbers_.weights),
-                bias = given("bias", numbers_.bias);
-    const Array dst = poisoned("dst", dst_numbers(), run);
+    const GuardedMap src = map("src", numbers_.src), weights = map("weights", numbers_.weights);
+    const Array bias = given("bias", numbers_.bias);
+    const GuardedMap dst = map("dst", Floats(dst_numbers(), poison_of(run)));
     convolution_forward(stream_.get(), workspace.call, src.data(), weights.data(),
                         with_bias ? bias.data() : nullptr, dst.data());
     RunOutputs outputs;
@@ -52,9 +62,10 @@ class Convolution {
 
   RunOutputs data(int run, bool add) const {
     const Workspace workspace(*this, run);
-    const Array diff_dst = given("diff_dst", numbers_.diff_dst);
-    const Array weights = given("weights", numbers_.weights);
-    const Array diff_src = before("diff_src", numbers_.src, run, add);
+    const GuardedMap diff_dst = map("diff_dst", numbers_.diff_dst);
+    const GuardedMap weights = map("weights", numbers_.weights);
+    const GuardedMap diff_src =
+        map("diff_src", add ? numbers_.src : Floats(numbers_.src.size(), poison_of(run)));
     convolution_backward_data(stream_.get(), workspace.call, diff_dst.data(), weights.data(),
                               diff_src.data(), add);
     RunOutputs outputs;
@@ -71,7 +82,7 @@ class Convolution {
 
   RunOutputs gradients(int run, bool add) const {
     const Workspace workspace(*this, run);
-    const Array src = given("src", numbers_.src), diff_dst = given("diff_dst", numbers_.diff_dst);
+    const GuardedMap src = map("src", numbers_.src), diff_dst = map("diff_dst", numbers_.diff_dst);
     const Array weights = before("diff_weights", numbers_.weights, run, add);
     const Array bias = before("diff_bias", numbers_.bias, run, add);
     convolution_backward_weights(stream_.get(), workspace.call, src.data(), diff_dst.data(),
@@ -98,12 +109,16 @@ class Convolution {
 
   struct Workspace {
     Workspace(const Convolution& of, int run)
-        : array(of.poisoned("the workspace", of.plan_.workspace / sizeof(float), run)),
-          call{of.shape_, of.plan_, array.data()} {}
+        : array(of.poisoned("the workspace", of.plan_.workspace_bytes(of.shape_) / sizeof(float),
+                            run)),
+          call{of.format_, of.shape_, of.plan_, array.data()} {}
     Array array;
     ConvolutionCall call;
   };
 
+  GuardedMap map(const char* name, const Floats& values) const {
+    return {name, stream_, format_, values};
+  }
   Array given(const char* name, const Floats& values) const { return {name, stream_, values}; }
   Array poisoned(const char* name, std::size_t size, int run) const {
     return {name, stream_, Floats(size, poison_of(run))};
@@ -128,6 +143,7 @@ class Convolution {
   }
 
   WindowCase case_;
+  Numbers format_;
   WindowShape shape_;
   ConvolutionPlan plan_;
   ConvolutionNumbers numbers_;
@@ -182,6 +198,8 @@ const Kind kKinds[] = {
     {1, 1, valid, 1, {65, 100}, kOne, kOne, {257, 263}, {65, 72}},
     {1, 1, valid, 132, {40, 50}, kOne, kOne, {1, 5}, {65, 75}},
     {1, 1, valid, 1, {1, 5}, kOne, kOne, {129, 300}, {1, 1}},
+    {1, 1, valid, 1, {1, 1}, {49, 50}, {49, 50}, {1, 8}, {1, 8}},
+    {3, 1, same, 132, {3, 4}, {17, 18}, {17, 18}, {121, 128}, {121, 128}},
 };
 
 const char* tile_name(GemmTileSize size) {
@@ -193,9 +211,11 @@ const char* tile_name(GemmTileSize size) {
     case GemmTileSize::square:
       return "square";
     case GemmTileSize::large:
+      return "large";
+    case GemmTileSize::huge:
       break;
   }
-  return "large";
+  return "huge";
 }
 
 /// "convolution forward, tall tiles, 3 slices"
@@ -204,22 +224,25 @@ std::string name_of(const char* direction, const GemmPlan& plan) {
                      plan.slices, plan.slices == 1 ? "" : "s");
 }
 
-void add_plans(std::vector<CasePlan>& plans, const WindowCase& c, int multiprocessors,
-               CaseNumbers& numbers, const OwnedStream& stream) {
-  const auto made = std::make_shared<Convolution>(c, multiprocessors, numbers, stream);
+void add_plans(std::vector<CasePlan>& plans, const WindowCase& c, Numbers format,
+               int multiprocessors, CaseNumbers& numbers, const OwnedStream& stream) {
+  const auto made = std::make_shared<Convolution>(c, format, multiprocessors, numbers, stream);
   const ConvolutionPlan& plan = made->plan();
+  const WindowShape& shape = made->shape();
   const auto name = [&](const char* direction, const GemmPlan& part, const char* more = "") {
-    return fmt::format("{}{}: {}", name_of(direction, part), more, text_of(c));
+    return fmt::format("{}{}{}: {}", name_of(direction, part), in_words(format), more, text_of(c));
   };
-  plans.push_back({name("forward", plan.forward), kLimit,
+  const double rounding = limit_of_rounding(format);
+  plans.push_back({name("forward", plan.forward), limit_of_sums(format, shape.taps()) + rounding,
                    [made](int run) { return made->forward(run, true); },
                    [made] { return made->expected_forward(true); }});
+  const int depth_of_data = shape.size * shape.size * shape.dst.channels;
   for (const bool add : {false, true}) {
     const char* more = add ? ", added" : "";
-    plans.push_back({name("data", plan.data, more), kLimit,
+    plans.push_back({name("data", plan.data, more), limit_of_sums(format, depth_of_data) + rounding,
                      [made, add](int run) { return made->data(run, add); },
                      [made, add] { return made->expected_data(add); }});
-    plans.push_back({name("weights", plan.weights, more), kLimit,
+    plans.push_back({name("weights", plan.weights, more), limit_of_sums(format, shape.windows()),
                      [made, add](int run) { return made->gradients(run, add); },
                      [made, add] { return made->expected_gradients(add); }});
   }
@@ -227,7 +250,8 @@ void add_plans(std::vector<CasePlan>& plans, const WindowCase& c, int multiproce
 
 }  // namespace
 
-std::vector<CasePlan> convolution_plans(std::uint64_t seed, const OwnedStream& stream) {
+std::vector<CasePlan> convolution_plans(Numbers format, std::uint64_t seed,
+                                        const OwnedStream& stream) {
   std::vector<CasePlan> plans;
   for (std::size_t i = 0; i < std::size(kKinds); ++i) {
     const Kind& kind = kKinds[i];
@@ -235,14 +259,16 @@ std::vector<CasePlan> convolution_plans(std::uint64_t seed, const OwnedStream& s
     const auto draw = [&](const Range& range) { return numbers.between(range.low, range.high); };
     const WindowCase c{draw(kind.images),  draw(kind.height), draw(kind.width), draw(kind.channels),
                        draw(kind.outputs), kind.size,         kind.stride,      kind.padding};
-    add_plans(plans, c, kind.multiprocessors, numbers, stream);
+    add_plans(plans, c, format, kind.multiprocessors, numbers, stream);
   }
   CaseNumbers numbers(seed, "convolution without a bias");
   const WindowCase c{2, 5, 7, 20, numbers.between(9, 23), 3, 1, same};
-  const auto made = std::make_shared<Convolution>(c, 132, numbers, stream);
-  plans.push_back({fmt::format("convolution forward without a bias: {}", text_of(c)), kLimit,
-                   [made](int run) { return made->forward(run, false); },
-                   [made] { return made->expected_forward(false); }});
+  const auto made = std::make_shared<Convolution>(c, format, 132, numbers, stream);
+  const double limit = limit_of_sums(format, made->shape().taps()) + limit_of_rounding(format);
+  plans.push_back(
+      {fmt::format("convolution forward without a bias{}: {}", in_words(format), text_of(c)), limit,
+       [made](int run) { return made->forward(run, false); },
+       [made] { return made->expected_forward(false); }});
   return plans;
 }
 

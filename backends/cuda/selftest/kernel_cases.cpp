@@ -8,14 +8,12 @@ void run_device_cases(int device, std::uint64_t seed, const compute::SelftestSin
   const auto run_all = [&](const std::vector<compute::CasePlan>& plans) {
     for (const compute::CasePlan& plan : plans) run(plan);
   };
-  run_all(convolution_plans(seed, stream));
   for (const Numbers numbers : {Numbers::exact, Numbers::tf32, Numbers::bf16}) {
-    for (const auto plans : {pool_plans, elementwise_plans, loss_plans}) {
+    for (const auto plans : {convolution_plans, pool_plans, elementwise_plans, loss_plans}) {
       run_all(plans(numbers, seed, stream));
     }
   }
   run_all(batch_norm_plans(seed, stream));
-  }
   run_all(limit_plans(seed, stream));
 }
 

@@ -16,7 +16,7 @@ namespace cputrain::cuda {
 void run_device_cases(int device, std::uint64_t seed, const compute::SelftestSink& run);
 
 /// The parts; plans put their work into the stream, which they borrow.
-std::vector<compute::CasePlan> convolution_plans(std::uint64_t seed, const OwnedStream&);
+std::vector<compute::CasePlan> convolution_plans(Numbers, std::uint64_t seed, const OwnedStream&);
 std::vector<compute::CasePlan> batch_norm_plans(std::uint64_t seed, const OwnedStream&);
 std::vector<compute::CasePlan> pool_plans(Numbers, std::uint64_t seed, const OwnedStream&);
 std::vector<compute::CasePlan> elementwise_plans(Numbers, std::uint64_t seed, const OwnedStream&);

@@ -126,8 +126,8 @@ def kernels_of(text):
 def short_name(name):
     """`max_pool_forward_kernel`, `gemm Forward` of the whole signature."""
     plain = re.sub(r"<.*", "", name.replace("(anonymous namespace)::", "")).split("(")[0].split("::")[-1]
-    problem = re.search(r"(\w+)Problem", name)
-    return " ".join([plain.split()[-1] if plain.split() else name, *([problem[1]] if problem else [])])
+    direction = re.search(r"gemm<.*\b(\w+)>\(", name)
+    return " ".join([plain.split()[-1] if plain.split() else name, *([direction[1]] if direction else [])])
 
 
 def as_number(text):

@@ -15,8 +15,8 @@ constexpr Shape kPoint{1, 1, 3};
 constexpr int kMost = static_cast<int>(kMostPositions);
 
 /// What is wrong with a model of one layer for so many images; empty: nothing.
-std::string refusal_of(int images) {
-  model::Graph graph(kPoint);
+std::string refusal_of(int images, const Shape& image = kPoint) {
+  model::Graph graph(image);
   graph.add(model::Dense{.units = 1}, "last");
   compute::MemoryPlan memory;
   const compute::CompileOptions options;
@@ -38,15 +38,25 @@ std::string refusal_of(int images) {
 }
 
 TEST(Positions, MayBeAsManyAsKernelsCount) {
-  EXPECT_EQ(refusal_of(kMost), "");
-  EXPECT_NE(refusal_of(kMost + 1).find("31 bits"), std::string::npos) << refusal_of(kMost + 1);
+  // An image has 8 floats, twice 16 bytes.
+  EXPECT_EQ(refusal_of(kMost / 2), "");
+  const std::string refusal = refusal_of(kMost / 2 + 1);
+  EXPECT_NE(refusal.find("31 bits"), std::string::npos) << refusal;
+}
+
+TEST(Positions, AreNotTooManyOnASide) {
+  EXPECT_EQ(refusal_of(1, {kLargestSide, 1, 3}), "");
+  for (const Shape& image : {Shape{kLargestSide + 1, 1, 3}, Shape{1, kLargestSide + 1, 3}}) {
+    const std::string refusal = refusal_of(1, image);
+    EXPECT_NE(refusal.find("a side"), std::string::npos) << refusal;
+  }
 }
 
 /// Neither the last row of the last tile nor the last thread of the last block is beyond an int.
 TEST(Positions, LeaveRoomForTheLastTile) {
   constexpr auto kLargestInt = static_cast<std::size_t>(std::numeric_limits<int>::max());
-  for (const GemmTileSize size :
-       {GemmTileSize::tall, GemmTileSize::wide, GemmTileSize::square, GemmTileSize::large}) {
+  for (const GemmTileSize size : {GemmTileSize::tall, GemmTileSize::wide, GemmTileSize::square,
+                                  GemmTileSize::large, GemmTileSize::huge}) {
     const auto rows = static_cast<std::size_t>(tile_extent(size).rows);
     EXPECT_LE(pieces(kMostPositions, rows) * rows, kLargestInt);
   }

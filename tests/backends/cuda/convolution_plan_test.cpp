@@ -2,7 +2,8 @@
 
 #include <map>
 
-#include "backends/cuda/kernels/convolution_geometry.h"
+#include "backends/cuda/kernels/divisor.h"
+#include "backends/cuda/kernels/position_classes.h"
 #include "tests/backends/cuda/convolution_trial.h"
 
 namespace cputrain::cuda {
@@ -22,26 +23,29 @@ TEST(GemmPlan, SlicesCoverEveryStepOnceAndDifferByOne) {
   }
 }
 
+void expect_covers(const GemmExtent& e, Numbers numbers, int multiprocessors) {
+  const GemmPlan plan = plan_gemm(e, numbers, multiprocessors);
+  const TileExtent tile = tile_extent(plan.tile);
+  EXPECT_GE(std::int64_t{plan.row_tiles} * tile.rows, e.rows);
+  EXPECT_LT((std::int64_t{plan.row_tiles} - 1) * tile.rows, e.rows);
+  EXPECT_GE(std::int64_t{plan.column_tiles} * tile.columns, e.columns);
+  EXPECT_LT((std::int64_t{plan.column_tiles} - 1) * tile.columns, e.columns);
+  EXPECT_GE(plan.slices, 1);
+  EXPECT_FALSE(numbers == Numbers::exact && plan.tile == GemmTileSize::huge);
+  if (plan.slices == 1) return;
+  EXPECT_GE(steps_of(e, numbers) / plan.slices, 8);
+  EXPECT_LE(plan.slices * plan.row_tiles * plan.column_tiles * e.parts, 2 * multiprocessors);
+}
+
 TEST(GemmPlan, TilesCoverTheResultAndSlicesAreLongAndFew) {
-  for (const std::size_t rows : {1, 8, 32, 33, 64, 65, 128, 130, 1000, 100000}) {
-    for (const std::size_t columns : {8, 32, 40, 64, 136, 1152, 25088}) {
-      for (const std::size_t depth : {8, 72, 256, 2304, 25088}) {
+  for (const int rows : {1, 8, 32, 33, 64, 65, 128, 130, 1000, 100000}) {
+    for (const int columns : {8, 32, 40, 64, 136, 1152, 25088}) {
+      for (const int depth : {8, 72, 256, 2304, 25088}) {
         for (const int multiprocessors : {1, 7, 108, 132}) {
           for (const int parts : {1, 4}) {
-            const GemmPlan plan = plan_gemm({rows, columns, depth, parts}, 4, multiprocessors);
-            const auto [height, width] = tile_extent(plan.tile);
-            const auto covered = [](int tiles, int tile) {
-              return static_cast<std::size_t>(tiles) * static_cast<std::size_t>(tile);
-            };
-            EXPECT_GE(covered(plan.row_tiles, height), rows);
-            EXPECT_LT(covered(plan.row_tiles - 1, height), rows);
-            EXPECT_GE(covered(plan.column_tiles, width), columns);
-            EXPECT_LT(covered(plan.column_tiles - 1, width), columns);
-            EXPECT_GE(plan.slices, 1);
-            if (plan.slices == 1) continue;
-            EXPECT_GE(static_cast<int>((depth + 31) / 32) / plan.slices, 8);
-            EXPECT_LE(plan.slices * plan.row_tiles * plan.column_tiles * parts,
-                      2 * multiprocessors);
+            for (const Numbers numbers : kAllNumbers) {
+              expect_covers({rows, columns, depth, parts}, numbers, multiprocessors);
+            }
           }
         }
       }
@@ -50,50 +54,60 @@ TEST(GemmPlan, TilesCoverTheResultAndSlicesAreLongAndFew) {
 }
 
 TEST(GemmPlan, ChoosesTilesForTheLayersOfThePapersNetwork) {
-  const auto tile = [](std::size_t rows, std::size_t columns, std::size_t depth) {
-    return plan_gemm({rows, columns, depth}, 4, 132).tile;
+  using enum GemmTileSize;
+  const auto expect = [](int rows, int columns, int depth, GemmTileSize exact, GemmTileSize bf16) {
+    EXPECT_EQ(plan_gemm({rows, columns, depth}, Numbers::exact, 132).tile, exact);
+    EXPECT_EQ(plan_gemm({rows, columns, depth}, Numbers::bf16, 132).tile, bf16);
   };
-  EXPECT_EQ(tile(32 * 64516, 32, 72), GemmTileSize::tall);     // first convolution, forward
-  EXPECT_EQ(tile(32, 72, 32 * 64516), GemmTileSize::wide);     // its weights
-  EXPECT_EQ(tile(32 * 15625, 64, 288), GemmTileSize::large);   // second, forward
-  EXPECT_EQ(tile(32 * 15876, 32, 576), GemmTileSize::tall);    // its data
-  EXPECT_EQ(tile(64, 288, 32 * 15625), GemmTileSize::square);  // its weights
-  EXPECT_EQ(tile(128, 1152, 32 * 784), GemmTileSize::large);   // fourth, weights
-  EXPECT_EQ(tile(32, 512, 25088), GemmTileSize::wide);         // dense, 32 images
-  EXPECT_EQ(tile(256, 512, 25088), GemmTileSize::large);       // dense, 256 images
-  EXPECT_EQ(tile(256, 8, 256), GemmTileSize::tall);            // the last one
-  EXPECT_EQ(tile(256, 256, 512), GemmTileSize::square);        // too few for large ones
+  expect(32 * 64516, 32, 72, tall, tall);       // first convolution, forward
+  expect(32, 72, 32 * 64516, wide, wide);       // its weights
+  expect(32 * 15625, 64, 288, large, large);    // second, forward
+  expect(32 * 15876, 32, 576, tall, tall);      // its data
+  expect(64, 288, 32 * 15625, square, square);  // its weights
+  expect(32 * 3600, 128, 576, large, huge);     // third, forward
+  expect(128, 1152, 32 * 784, large, huge);     // fourth, weights
+  expect(32, 512, 25088, wide, wide);           // dense, 32 images
+  expect(256, 512, 25088, large, huge);         // dense, 256 images
+  expect(256, 8, 256, tall, tall);              // the last one
+  expect(256, 256, 512, square, square);        // too few for large ones
 }
 
 TEST(GemmPlan, SlicesFillAboutOneWave) {
+  const auto slices = [](const GemmExtent& e, Numbers numbers) {
+    return plan_gemm(e, numbers, 132).slices;
+  };
   // 1 x 4 wide tiles, 784 steps: 2 * 132 / 4 slices.
-  EXPECT_EQ(plan_gemm({32, 512, 25088}, 4, 132).slices, 66);
+  EXPECT_EQ(slices({32, 512, 25088}, Numbers::exact), 66);
   // 2 x 8 large tiles.
-  EXPECT_EQ(plan_gemm({256, 512, 25088}, 4, 132).slices, 16);
+  EXPECT_EQ(slices({256, 512, 25088}, Numbers::exact), 16);
   // 36 steps: no more than 4 slices of at least 8.
-  EXPECT_EQ(plan_gemm({64, 64, 1152}, 4, 132).slices, 4);
+  EXPECT_EQ(slices({64, 64, 1152}, Numbers::tf32), 4);
   // 16-bit numbers: half as many steps.
-  EXPECT_EQ(plan_gemm({64, 64, 1152}, 2, 132).slices, 2);
+  EXPECT_EQ(slices({64, 64, 1152}, Numbers::bf16), 2);
   // Tiles enough.
-  EXPECT_EQ(plan_gemm({32 * 15625, 64, 288}, 4, 132).slices, 1);
+  EXPECT_EQ(slices({32 * 15625, 64, 288}, Numbers::exact), 1);
 }
 
 TEST(ConvolutionPlan, HoldsTheSlicesOfTheLargestResult) {
-  // 256 images of 25088 -> 512: forward 16 slices of 256 x 512 numbers; the weights' gradient has
-  // 8 steps and one slice, that of data 16 steps and 2 x 392 tiles.
+  // 256 images of 25088 -> 512: forward 16 slices of 256 x 512 numbers. Data has one slice, and
+  // turned weights; these are more.
   const WindowShape dense{256, {1, 1, 25088}, {1, 1, 512}, 1, 1, 0, 0};
-  EXPECT_EQ(plan_convolution(dense, 132).workspace, 16u * 256 * 512 * sizeof(float));
-  // The bias' gradient alone: 16 * 18 * 19 rows are 21 parts of 256.
-  const WindowShape small{16, {18, 19, 8}, {18, 19, 40}, 1, 1, 0, 0};
-  EXPECT_GE(plan_convolution(small, 1).workspace, 21u * 40 * sizeof(float));
-  EXPECT_EQ(parts_of_column(16 * 18 * 19), 21);
-  EXPECT_EQ(parts_of_column(1), 1);
-  EXPECT_EQ(parts_of_column(100000000), 256);
+  const ConvolutionPlan plan = plan_convolution(dense, Numbers::exact, 132);
+  EXPECT_EQ(plan.forward.slices, 16);
+  EXPECT_EQ(plan.data.slices, 1);
+  EXPECT_EQ(plan.workspace_bytes(dense), 25088u * 512 * sizeof(float));
+  // 2 * 132 slices of the first convolution's 32 x 72 weights, and of its bias by four warps.
+  const WindowShape first{128, {256, 256, 8}, {254, 254, 32}, 3, 1, 0, 0};
+  const ConvolutionPlan sliced = plan_convolution(first, Numbers::exact, 132);
+  EXPECT_EQ(sliced.weights.slices, 264);
+  EXPECT_EQ(turns_of_bias(sliced.weights), 4);
+  EXPECT_EQ(sliced.workspace_bytes(first), 264u * 32 * (72 + 4) * sizeof(float));
 }
 
-TEST(ConvolutionPlan, NoImagesNeedNone) {
+TEST(ConvolutionPlan, NoImagesNeedTurnedWeightsAlone) {
   const WindowShape none{0, {5, 5, 8}, {5, 5, 8}, 3, 1, 1, 1};
-  EXPECT_LE(plan_convolution(none, 132).workspace, 8 * sizeof(float));
+  EXPECT_EQ(plan_convolution(none, Numbers::exact, 132).workspace_bytes(none),
+            8u * 72 * sizeof(float));
 }
 
 using Pair = std::pair<int, int>;
@@ -118,8 +132,11 @@ TEST(PositionClass, EveryPositionIsInOneAndItsTapsAreThoseThatCoverIt) {
         const auto expected = covering(positions, windows, size, stride, pad);
         std::map<Pair, int> actual;
         std::map<int, int> seen;
+        int taps = 0;
         for (int phase = 0; phase < stride; ++phase) {
-          const PositionClass c = PositionClass::of(phase, positions, pad, size, stride);
+          const PositionClass c = PositionClasses{positions, pad, size, stride}.of(phase);
+          EXPECT_EQ(c.taps_before, taps);
+          taps += c.taps;
           for (int n = 0; n < c.count; ++n) {
             const int position = c.first + n * stride;
             ++seen[position];
@@ -139,13 +156,14 @@ TEST(PositionClass, EveryPositionIsInOneAndItsTapsAreThoseThatCoverIt) {
 }
 
 TEST(Digits, CountAsDivisionsDo) {
-  for (const int by : {1, 4, 8, 32, 100}) {
-    Digits digits = Digits::of(5, 8, 3);
-    for (int number = 5; number < 1000; number += by) {
-      EXPECT_EQ((digits.high * 3 + digits.middle) * 8 + digits.low, number);
-      EXPECT_LT(digits.low, 8);
-      EXPECT_LT(digits.middle, 3);
-      digits.advance(by, 8, 3);
+  for (const int low : {1, 2, 3, 7, 8, 1000, 65536, 65537, 2147483647}) {
+    for (const int middle : {1, 5, 254}) {
+      for (const int number : {0, 1, 2, 7, 8, 4095, 65535, 1000000007, 2147483646, 2147483647}) {
+        const Digits digits = Digits::of(number, Divisor(low), Divisor(middle));
+        EXPECT_EQ(digits.low, number % low) << number << " / " << low;
+        EXPECT_EQ(digits.middle, number / low % middle) << number << " / " << low;
+        EXPECT_EQ(digits.high, number / low / middle) << number << " / " << low;
+      }
     }
   }
 }

@@ -23,20 +23,17 @@ inline double distance(const Floats& actual, const Doubles& expected) {
   return compute::relative_distance(Doubles(actual.begin(), actual.end()), expected);
 }
 
-/// As for DeviceArray, but nothing comes of what nobody wrote.
-inline DeviceArray<float> filled(std::size_t size, float value) {
-  return DeviceArray<float>(Floats(size, value));
-}
-
 class ConvolutionTrial {
  public:
-  /// Random numbers from `low` to 1.
-  explicit ConvolutionTrial(const ConvolutionCase& c, float low = -1)
-      : shape_(c.window()),
+  /// Random numbers of the format, from `low` to 1.
+  explicit ConvolutionTrial(const ConvolutionCase& c, float low = -1,
+                            Numbers format = Numbers::exact)
+      : format_(format),
+        shape_(c.window()),
         channels_(c.channels),
         outputs_(c.outputs),
-        numbers_(convolution_numbers(c, [seed = 0u, low](std::size_t count) mutable {
-          return random_floats(count, ++seed, low);
+        numbers_(convolution_numbers(c, [seed = 0u, low, format](std::size_t count) mutable {
+          return rounded(format, random_floats(count, ++seed, low));
         })) {}
 
   /// The same with another src.
@@ -63,12 +60,14 @@ class ConvolutionTrial {
 
   /// dst, where arrays held `before`.
   Floats forward(int multiprocessors, float before, bool with_bias = true) const {
-    return forward(plan_convolution(shape_, multiprocessors), before, with_bias);
+    return forward(plan_convolution(shape_, format_, multiprocessors), before, with_bias);
   }
   Floats forward(const ConvolutionPlan& plan, float before, bool with_bias = true) const {
-    const Workspace workspace(shape_, plan, before);
-    const DeviceArray<float> src(numbers_.src), weights(numbers_.weights), bias(numbers_.bias);
-    const auto dst = filled(static_cast<std::size_t>(shape_.images) * shape_.dst.size(), before);
+    const Workspace workspace(*this, plan, before);
+    const DeviceMap src = map(numbers_.src), weights = map(numbers_.weights);
+    const DeviceArray<float> bias(numbers_.bias);
+    const DeviceMap dst =
+        map(Floats(static_cast<std::size_t>(shape_.images) * shape_.dst.size(), before));
     convolution_forward(test_stream().get(), workspace.call, src.data(), weights.data(),
                         with_bias ? bias.data() : nullptr, dst.data());
     return dst.read();
@@ -76,9 +75,12 @@ class ConvolutionTrial {
 
   /// diff_src; `before` is what it held where it is added to, else NaN.
   Floats data(int multiprocessors, float poison, const Floats* before = nullptr) const {
-    const Workspace workspace(shape_, multiprocessors, poison);
-    const DeviceArray<float> diff_dst(numbers_.diff_dst), weights(numbers_.weights);
-    const DeviceArray<float> diff_src(before ? *before : Floats(numbers_.src.size(), poison));
+    return data(plan_convolution(shape_, format_, multiprocessors), poison, before);
+  }
+  Floats data(const ConvolutionPlan& plan, float poison, const Floats* before = nullptr) const {
+    const Workspace workspace(*this, plan, poison);
+    const DeviceMap diff_dst = map(numbers_.diff_dst), weights = map(numbers_.weights);
+    const DeviceMap diff_src = map(before ? *before : Floats(numbers_.src.size(), poison));
     convolution_backward_data(test_stream().get(), workspace.call, diff_dst.data(), weights.data(),
                               diff_src.data(), before != nullptr);
     return diff_src.read();
@@ -87,8 +89,12 @@ class ConvolutionTrial {
   /// diff_weights and diff_bias.
   using Gradients = std::tuple<Floats, Floats>;
   Gradients gradients(int multiprocessors, float poison, const Gradients* before = nullptr) const {
-    const Workspace workspace(shape_, multiprocessors, poison);
-    const DeviceArray<float> src(numbers_.src), diff_dst(numbers_.diff_dst);
+    return gradients(plan_convolution(shape_, format_, multiprocessors), poison, before);
+  }
+  Gradients gradients(const ConvolutionPlan& plan, float poison,
+                      const Gradients* before = nullptr) const {
+    const Workspace workspace(*this, plan, poison);
+    const DeviceMap src = map(numbers_.src), diff_dst = map(numbers_.diff_dst);
     const DeviceArray<float> diff_weights(before ? std::get<0>(*before)
                                                  : Floats(numbers_.weights.size(), poison));
     const DeviceArray<float> diff_bias(before ? std::get<1>(*before)
@@ -100,14 +106,16 @@ class ConvolutionTrial {
 
  private:
   struct Workspace {
-    Workspace(const WindowShape& shape, int multiprocessors, float value)
-        : Workspace(shape, plan_convolution(shape, multiprocessors), value) {}
-    Workspace(const WindowShape& shape, const ConvolutionPlan& plan, float value)
-        : array(filled(plan.workspace / sizeof(float), value)), call{shape, plan, array.data()} {}
+    Workspace(const ConvolutionTrial& of, const ConvolutionPlan& plan, float value)
+        : array(Floats(plan.workspace_bytes(of.shape_) / sizeof(float), value)),
+          call{of.format_, of.shape_, plan, array.data()} {}
     DeviceArray<float> array;
     ConvolutionCall call;
   };
 
+  DeviceMap map(const Floats& values) const { return {format_, values}; }
+
+  Numbers format_;
   WindowShape shape_;
   int channels_, outputs_;
   ConvolutionNumbers numbers_;
@@ -137,6 +145,8 @@ inline std::vector<ConvolutionCase> convolution_cases() {
           {40, 1, 1, 1, 72, 1, 1},
           {70, 2, 3, 40, 64, 1, 1},
           {1, 4, 3, 8, 8, 7, 1},
+          {1, 13, 12, 3, 16, 11, 2},
+          {1, 5, 4, 8, 8, 17, 1},
           {1, 9, 8, 40, 136, 3, 2},
           {1, 7, 5, 16, 520, 1, 2},
           {3, 12, 14, 72, 40, 3, 2}};

@@ -42,12 +42,15 @@ TEST(AddSlices, AddsAllOfThem) {
       auto expected = column_sums(partials, size, 0, count);
       const DeviceArray<float> from(partials), of_bias(bias);
       auto to = DeviceArray<float>::poisoned(size);
-      add_slices(test_stream().get(), {to.data(), nullptr, false, size}, from.data(), slices,
+      const auto numbers = static_cast<std::int64_t>(size);
+      add_slices(test_stream().get(),
+                 GemmResult<ExactNumbers>{to.data(), nullptr, false, from.data(), numbers}, slices,
                  kColumns);
       EXPECT_EQ(to.read(), expected) << slices << " slices of " << size;
 
       const DeviceArray<float> more(before);
-      add_slices(test_stream().get(), {more.data(), of_bias.data(), true, size}, from.data(),
+      add_slices(test_stream().get(),
+                 GemmResult<ExactNumbers>{more.data(), of_bias.data(), true, from.data(), numbers},
                  slices, kColumns);
       for (std::size_t i = 0; i < size; ++i) expected[i] += bias[i % kColumns] + before[i];
       EXPECT_EQ(more.read(), expected) << slices << " slices of " << size << ", with bias";
@@ -63,7 +66,8 @@ TEST(AddSlices, HaveTheSameBitsEveryTime) {
   const DeviceArray<float> from(partials);
   const auto sums = twice([&] {
     auto to = DeviceArray<float>::poisoned(kSize);
-    add_slices(test_stream().get(), {to.data(), nullptr, false, kSize}, from.data(), kSlices,
+    add_slices(test_stream().get(),
+               GemmResult<ExactNumbers>{to.data(), nullptr, false, from.data(), kSize}, kSlices,
                kColumns);
     return to.read();
   });
@@ -71,28 +75,6 @@ TEST(AddSlices, HaveTheSameBitsEveryTime) {
     double sum = 0;
     for (std::size_t s = 0; s < kSlices; ++s) sum += partials[s * kSize + i];
     EXPECT_NEAR(sums[i] / sum, 1, 1e-6) << i;
-  }
-}
-
-TEST(SumColumns, SumsEachPartOfTheRows) {
-  for (const std::size_t rows : {1u, 31u, 33u, 1000u}) {
-    for (const int columns : {8, 32, 40}) {
-      for (const int parts : {1, 3}) {
-        const auto width = static_cast<std::size_t>(columns),
-                   count = static_cast<std::size_t>(parts);
-        const auto matrix = integers(rows * width, 7);
-        const DeviceArray<float> from(matrix);
-        auto to = DeviceArray<float>::poisoned(count * width);
-        sum_columns(test_stream().get(), from.data(), rows, columns, parts, to.data());
-        std::vector<float> expected;
-        for (std::size_t part = 0; part < count; ++part) {
-          const auto sums =
-              column_sums(matrix, width, rows * part / count, rows * (part + 1) / count);
-          expected.insert(expected.end(), sums.begin(), sums.end());
-        }
-        EXPECT_EQ(to.read(), expected) << rows << " x " << columns << ", " << parts << " parts";
-      }
-    }
   }
 }
 

@@ -1,0 +1,170 @@
+#pragma once
+
+#include "backends/cuda/kernels/convolution.h"
+#include "backends/cuda/kernels/divisor.h"
+#include "backends/cuda/kernels/gemm.h"
+
+/// Where windows and their taps lie on a map, as the copies of convolutions see it.
+namespace cputrain::cuda {
+
+/// Of a window: the corner. Of a tap: the way from there. Their sum is where the tap of the window
+/// is.
+struct alignas(8) Place {
+  int chunk;  ///< 16 bytes each, from the map's begin on
+  int where;  ///< row * 2^16 + column, either may be negative
+
+  CPUTRAIN_HOST_DEVICE static Place at(int chunk, int row, int column) {
+    return {chunk, row * (1 << 16) + column};
+  }
+  /// Neither it nor a sum with it is on a map.
+  CPUTRAIN_DEVICE static Place nowhere() { return {0, -(1 << 30)}; }
+
+  CPUTRAIN_DEVICE bool exists() const { return where != nowhere().where; }
+  CPUTRAIN_DEVICE friend Place operator+(const Place& a, const Place& b) {
+    return {a.chunk + b.chunk, a.where + b.where};
+  }
+};
+
+/// A map of many images.
+struct ChunkMap {
+  const void* begin;
+  int height, width;
+  int chunks;  ///< of a position
+  int last;    ///< row and column, as Place has them
+
+  template <class N>
+  static ChunkMap of(const MapShape& shape, const void* begin) {
+    return {begin, shape.height, shape.width, shape.channels / kNumbersOfChunk<N>,
+            Place::at(0, shape.height - 1, shape.width - 1).where};
+  }
+
+  CPUTRAIN_DEVICE Place at(int image, int row, int column) const {
+    return Place::at(((image * height + row) * width + column) * chunks, row, column);
+  }
+  /// Neither row nor column is negative, nor is what is left to the last ones.
+  CPUTRAIN_DEVICE bool has(const Place& place) const {
+    const auto where = static_cast<unsigned>(place.where);
+    return ((where | (static_cast<unsigned>(last) - where)) & 0x80008000u) == 0;
+  }
+};
+
+/// Windows of a map: window (image, i, j) has its corner at (first_row + i * stride, first_column +
+/// j * stride).
+struct Windows {
+  ChunkMap map;
+  int count;           ///< of all images
+  Divisor high, wide;  ///< of an image
+  int first_row, first_column, stride;
+
+  CPUTRAIN_DEVICE Place corner(int number) const {
+    const Digits at = Digits::of(number, wide, high);
+    return map.at(at.high, first_row + at.middle * stride, first_column + at.low * stride);
+  }
+};
+
+/// Taps of a window, chunk by chunk: tap (r, s) is at the window's corner + direction * (r, s).
+struct Taps {
+  int rows;
+  Divisor columns, chunks;
+  int direction;
+
+  CPUTRAIN_DEVICE Place place(int number, const ChunkMap& map) const {
+    const Digits at = Digits::of(number, chunks, columns);
+    if (at.high >= rows) return Place::nowhere();
+    const int row = direction * at.high, column = direction * at.middle;
+    return Place::at((row * map.width + column) * map.chunks + at.low, row, column);
+  }
+};
+
+/// The windows of a convolution on src, and their taps.
+template <class N>
+Windows windows_on_src(const WindowShape& s, const void* src) {
+  return {ChunkMap::of<N>(s.src, src),
+          s.windows(),
+          Divisor(s.dst.height),
+          Divisor(s.dst.width),
+          -s.top,
+          -s.left,
+          s.stride};
+}
+template <class N>
+Taps taps_on_src(const WindowShape& s) {
+  return {s.size, Divisor(s.size), Divisor(s.src.channels / kNumbersOfChunk<N>), 1};
+}
+
+/// A product of windows, row by row, with weights that lie column by column: both by taps.
+struct WindowProduct {
+  int rows, columns, depth;
+  Windows windows;
+  Taps taps;
+  const void* weights;
+};
+
+/// Rows and columns behind the last are the last one's again; nobody stores their sums.
+template <class N, class Tile>
+class WindowOperands {
+ public:
+  using A = DepthInside<Tile::kRows>;
+  using B = DepthInside<Tile::kColumns>;
+  static constexpr int kSteps = 128;
+  struct Table {
+    Place taps[kSteps * kChunksOfStep];
+  };
+
+  CPUTRAIN_DEVICE WindowOperands(const WindowProduct& product, const TilePlace& tile)
+      : product_(product), noted_(tile.begin * kChunksOfStep) {
+#pragma unroll
+    for (int i = 0; i < ShareOfA::kCopies; ++i) {
+      const int row = tile.row + of_a_.row + i * ShareOfA::kRowsAtOnce;
+      corners_[i] = product.windows.corner(min(row, product.rows - 1));
+      keep(corners_[i].chunk);
+      keep(corners_[i].where);
+    }
+#pragma unroll
+    for (int i = 0; i < ShareOfB::kCopies; ++i) {
+      const int column = tile.column + of_b_.row + i * ShareOfB::kRowsAtOnce;
+      const int chunks = product.depth / kNumbersOfChunk<N>;
+      weights_[i] = min(column, product.columns - 1) * chunks + noted_ + of_b_.chunk;
+    }
+  }
+
+  CPUTRAIN_DEVICE void note(Table& table, int steps) {
+    const int chunks = steps * kChunksOfStep;
+#pragma unroll 1
+    for (int i = thread_number(); i < chunks; i += Tile::kThreads) {
+      table.taps[i] = product_.taps.place(noted_ + i, product_.windows.map);
+    }
+    noted_ += chunks;
+    next_ = table.taps + of_a_.chunk;
+  }
+
+  CPUTRAIN_DEVICE void copy(typename Tile::Stage& stage) {
+    const ChunkMap& map = product_.windows.map;
+    const Place tap = *next_;
+    next_ += kChunksOfStep;
+#pragma unroll
+    for (int i = 0; i < ShareOfA::kCopies; ++i) {
+      const Place place = corners_[i] + tap;
+      of_a_.copy(stage.a, i, chunk_of(map.begin, place.chunk), map.has(place));
+    }
+#pragma unroll
+    for (int i = 0; i < ShareOfB::kCopies; ++i) {
+      of_b_.copy(stage.b, i, chunk_of(product_.weights, weights_[i]), tap.exists());
+      weights_[i] += kChunksOfStep;
+    }
+  }
+
+ private:
+  using ShareOfA = typename A::template Share<Tile::kThreads>;
+  using ShareOfB = typename B::template Share<Tile::kThreads>;
+
+  const WindowProduct& product_;
+  int noted_;  ///< chunks of the depth
+  const Place* next_;
+  ShareOfA of_a_;
+  ShareOfB of_b_;
+  Place corners_[ShareOfA::kCopies];
+  int weights_[ShareOfB::kCopies];
+};
+
+}  // namespace cputrain::cuda
