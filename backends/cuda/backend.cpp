@@ -82,9 +82,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
 
  private:
   /// What was put into the stream writes to the array.
-  void wrote(const Array& array) {
-    memory_.weight_copies().written(array.data, array.bytes().size());
-  }
+  void wrote(const Array& array) { memory_.weight_copies().written(array.bytes()); }
   std::unique_ptr<compute::ImageFeed> make_feed(const compute::FeedSize& size) override {
     return std::make_unique<DeviceFeed>(device_, memory_, size);
   }

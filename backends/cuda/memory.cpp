@@ -129,7 +129,7 @@ void DeviceMemory::send(std::span<const std::byte> src, void* dst, When when) {
     send_in_pieces(src, dst);
   }
   stream_.synchronize();
-  copies_.written(dst, src.size());
+  copies_.written({static_cast<std::byte*>(dst), src.size()});
 }
 
 void DeviceMemory::send_in_pieces(std::span<const std::byte> src, void* dst) {
@@ -147,7 +147,7 @@ void DeviceMemory::copy(const void* src, void* dst, std::size_t bytes) {
   const auto lock = begin_copy(When::behind_calls);
   copy_async(dst, src, bytes, stream_.get());
   stream_.synchronize();
-  copies_.written(dst, bytes);
+  copies_.written({static_cast<std::byte*>(dst), bytes});
 }
 
 std::optional<std::size_t> DeviceMemory::available() const {

@@ -80,9 +80,10 @@ class DeviceTarget final : public compute::Target {
     const DeviceUpdate* const update = update_of(execution);
     const auto work = [&] {
       ops();
-      if (update) update->enqueue(&facts()->update);
+      if (update) update->enqueue(&facts()->update, &copy_);
     };
     copy_.renew(stream());
+    if (update) update->outdate_but(&copy_);
     write_facts(stream(), facts_of(execution), facts());
     reads_batch_ = true;
     if (!captures_) return work();

@@ -22,8 +22,12 @@ const T* first_of(const system::SharedBlock& block) {
 }  // namespace
 
 DeviceUpdate::DeviceUpdate(std::uint64_t number, int device, ComputeStream& stream,
-                           compute::Memory& memory, const optim::UpdatePlan& plan)
-    : number_(number), device_(device), stream_(stream), plan_(plan) {
+                           DeviceMemory& memory, const optim::UpdatePlan& plan)
+    : number_(number),
+      device_(device),
+      stream_(stream),
+      copies_(memory.weight_copies()),
+      plan_(plan) {
   const UpdateTable table = make_table(plan);
   blocks_ = static_cast<std::uint32_t>(table.segment_of_block.size());
   width_ = table.width;
@@ -33,7 +37,8 @@ DeviceUpdate::DeviceUpdate(std::uint64_t number, int device, ComputeStream& stre
   rates_ = DeviceBlock(table.segments.size() * sizeof(float), "rates of an update");
 }
 
-void DeviceUpdate::enqueue(const UpdateFacts* facts, const float* rates) const {
+void DeviceUpdate::enqueue(const UpdateFacts* facts, const float* rates,
+                           const WeightCopy* copy) const {
   update(stream_.get(), plan_.rule,
          {.segments = first_of<UpdateSegment>(*segments_),
           .segment_of_block = first_of<std::uint32_t>(*segment_of_block_),
@@ -41,7 +46,12 @@ void DeviceUpdate::enqueue(const UpdateFacts* facts, const float* rates) const {
           .width = width_,
           .limit = static_cast<float>(plan_.limit),
           .facts = facts,
-          .rates = rates});
+          .rates = rates,
+          .copied = copy ? copy->target() : CopiedWeights{}});
+}
+
+void DeviceUpdate::outdate_but(const WeightCopy* copy) const {
+  for (const optim::UpdateSlice& slice : plan_.slices) copies_.written(slice.weights.bytes(), copy);
 }
 
 void DeviceUpdate::apply(const optim::UpdateStep& step) {
@@ -53,7 +63,10 @@ void DeviceUpdate::apply(const optim::UpdateStep& step) {
     rates = static_cast<float*>(rates_.data());
     write_rates(stream_.get(), step, rates);
   }
-  enqueue(facts, rates);
+  const WeightCopy* const copy =
+      plan_.slices.empty() ? nullptr : copies_.beside(plan_.slices.front().weights);
+  enqueue(facts, rates, copy);
+  outdate_but(copy);
   stream_.finish_call();
 }
 

@@ -14,7 +14,7 @@ namespace cputrain::cuda {
 class DeviceUpdate final : public compute::Update {
  public:
   /// `number`: no other update of the backend has or had it. Borrows the stream and the memory.
-  DeviceUpdate(std::uint64_t number, int device, ComputeStream&, compute::Memory&,
+  DeviceUpdate(std::uint64_t number, int device, ComputeStream&, DeviceMemory&,
                const optim::UpdatePlan&);
 
   void apply(const optim::UpdateStep&) override;
@@ -26,15 +26,20 @@ class DeviceUpdate final : public compute::Update {
   UpdateFacts facts_of(const optim::UpdateStep& step) const {
     return update_facts(step, plan_.weight_decay);
   }
-  /// `facts` are on the device.
-  void enqueue(const UpdateFacts* facts) const { enqueue(facts, nullptr); }
+  /// `facts` are on the device. New weights are written to the copy as well.
+  void enqueue(const UpdateFacts* facts, const WeightCopy* copy) const {
+    enqueue(facts, nullptr, copy);
+  }
+  /// Other copies of the weights are stale once it was enqueued, or the graph that it is in.
+  void outdate_but(const WeightCopy* copy) const;
 
  private:
-  void enqueue(const UpdateFacts* facts, const float* rates) const;
+  void enqueue(const UpdateFacts* facts, const float* rates, const WeightCopy* copy) const;
 
   std::uint64_t number_;
   int device_;
   ComputeStream& stream_;
+  WeightCopies& copies_;
   optim::UpdatePlan plan_;
   std::uint32_t blocks_;
   int width_;

@@ -1,5 +1,7 @@
 #include "backends/cuda/weight_copies.h"
 
+#include <algorithm>
+
 #include "backends/cuda/kernels/elementwise.h"
 
 namespace cputrain::cuda {
@@ -32,16 +34,29 @@ void WeightCopy::renew(Stream stream) {
   round_numbers(stream, numbers_, weights_.size, weights_.as<float>().data(), copy_.data());
 }
 
-bool WeightCopy::lies_beside(const std::byte* begin, std::size_t bytes) const {
-  const auto* const weights = static_cast<const std::byte*>(weights_.data);
-  return begin < weights + weights_.bytes().size() && weights < begin + bytes;
+CopiedWeights WeightCopy::target() const {
+  if (!copy_.data()) return {};
+  return {.numbers = numbers_, .weights = weights_.as<float>().data(), .copy = copy_.data()};
 }
 
-void WeightCopies::written(const void* begin, std::size_t bytes) {
+bool WeightCopy::lies_beside(std::span<const std::byte> bytes) const {
+  const std::span<const std::byte> weights = weights_.bytes();
+  return bytes.data() < weights.data() + weights.size() &&
+         weights.data() < bytes.data() + bytes.size();
+}
+
+void WeightCopies::written(std::span<const std::byte> bytes, const WeightCopy* but) {
   const std::lock_guard lock(mutex_);
   for (WeightCopy* const copy : copies_) {
-    if (copy->lies_beside(static_cast<const std::byte*>(begin), bytes)) copy->stale_ = true;
+    if (copy != but && copy->lies_beside(bytes)) copy->stale_ = true;
   }
+}
+
+const WeightCopy* WeightCopies::beside(const Array& array) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(
+      copies_, [&](const WeightCopy* copy) { return copy->lies_beside(array.bytes()); });
+  return found == copies_.end() ? nullptr : *found;
 }
 
 }  // namespace cputrain::cuda

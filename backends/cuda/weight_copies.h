@@ -3,10 +3,12 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/kernels/numbers.h"
+#include "backends/cuda/kernels/updates.h"
 #include "compute/parameters.h"
 
 namespace cputrain::cuda {
@@ -28,12 +30,14 @@ class WeightCopy {
   /// Where products read the weights that begin at `weights` in the arena. The first call takes the
   /// memory. Error(internal) where there is none.
   const void* of(const Array& arena, const float* weights);
-  /// Rounds the weights again if they have changed: put into the stream before a pass reads them.
+  /// Rounds the weights again if the copy is stale: put into the stream before a pass reads it.
   void renew(Stream);
+  /// Where an update writes it.
+  CopiedWeights target() const;
 
  private:
   friend class WeightCopies;
-  bool lies_beside(const std::byte* begin, std::size_t bytes) const;
+  bool lies_beside(std::span<const std::byte> bytes) const;
 
   WeightCopies& all_;
   Numbers numbers_;
@@ -47,13 +51,15 @@ class WeightCopy {
 class WeightCopies {
  public:
   /// Numbers in these bytes of the device's memory were written, or will be by what was put into
-  /// the backend's stream.
-  void written(const void* begin, std::size_t bytes);
+  /// the backend's stream. `but`: a copy that was written with them.
+  void written(std::span<const std::byte> bytes, const WeightCopy* but = nullptr);
+  /// A copy of what lies there, or null.
+  const WeightCopy* beside(const Array&) const;
 
  private:
   friend class WeightCopy;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<WeightCopy*> copies_;  ///< of programs that have their memory
 };
 

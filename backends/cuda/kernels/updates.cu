@@ -5,7 +5,7 @@
 #include <cstring>
 #include <variant>
 
-#include "backends/cuda/device/language.h"
+#include "backends/cuda/device/tensor_core.h"
 #include "backends/cuda/kernels/shapes.h"
 #include "backends/cuda/kernels/warp_sums.h"
 #include "optim/update_elements.h"
@@ -65,8 +65,32 @@ struct UpdateElement {
   }
 };
 
+/// `place`: of the first of the weights.
+template <int kWidth>
+CPUTRAIN_DEVICE void store_copy(const CopiedWeights& copied, const float* place,
+                                const Pack<kWidth>& weights) {
+  const auto first = static_cast<std::size_t>(place - copied.weights);
+  if (copied.numbers == Numbers::tf32) {
+    Pack<kWidth> rounded;
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) rounded.of[k] = tf32_value(to_tf32(weights.of[k]));
+    store(static_cast<float*>(copied.copy) + first, rounded);
+  } else if (copied.numbers == Numbers::bf16) {
+    struct alignas(kWidth * sizeof(Bf16)) Halves {
+      Bf16 of[kWidth];
+    };
+    Halves rounded;
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      rounded.of[k] = {static_cast<std::uint16_t>(bf16_pair(weights.of[k], 0))};
+    }
+    *reinterpret_cast<Halves*>(static_cast<Bf16*>(copied.copy) + first) = rounded;
+  }
+}
+
 template <class Element, int kWidth, bool kUpdates>
-CPUTRAIN_DEVICE void work_on(const Element& element, const SliceArrays& a, std::size_t i) {
+CPUTRAIN_DEVICE void work_on(const Element& element, const SliceArrays& a,
+                             const CopiedWeights& copied, std::size_t i) {
   Pack<kWidth> weights = load<kWidth>(a.weights + i), gradients = load<kWidth>(a.gradients + i);
   Pack<kWidth> state0{}, state1{}, state2{};
   if constexpr (Element::kStates > 0) state0 = load<kWidth>(a.state0 + i);
@@ -77,6 +101,7 @@ CPUTRAIN_DEVICE void work_on(const Element& element, const SliceArrays& a, std::
     apply(element, weights.of[k], gradients.of[k], state0.of[k], state1.of[k], state2.of[k]);
   }
   store(kUpdates ? a.weights + i : a.gradients + i, kUpdates ? weights : gradients);
+  if constexpr (kUpdates) store_copy(copied, a.weights + i, weights);
   if constexpr (Element::kStates > 0) store(a.state0 + i, state0);
   if constexpr (Element::kStates > 1) store(a.state1 + i, state1);
   if constexpr (Element::kStates > 2) store(a.state2 + i, state2);
@@ -84,17 +109,20 @@ CPUTRAIN_DEVICE void work_on(const Element& element, const SliceArrays& a, std::
 
 /// Changes the weights or, where not kUpdates, the gradients, from `first` on what a thread takes.
 template <class Element, int kWidth, bool kUpdates>
-CPUTRAIN_DEVICE void work_from(const Element& element, const SliceArrays& a, std::size_t first) {
+CPUTRAIN_DEVICE void work_from(const Element& element, const SliceArrays& a,
+                               const CopiedWeights& copied, std::size_t first) {
   if (first + kWidth <= a.size) {
-    work_on<Element, kWidth, kUpdates>(element, a, first);
+    work_on<Element, kWidth, kUpdates>(element, a, copied, first);
   } else {
-    for (std::size_t i = first; i < a.size; ++i) work_on<Element, 1, kUpdates>(element, a, i);
+    for (std::size_t i = first; i < a.size; ++i) {
+      work_on<Element, 1, kUpdates>(element, a, copied, i);
+    }
   }
 }
 
 template <class Element, int kWidth>
 __global__ void __launch_bounds__(kThreads) change_kernel(Element element, SliceArrays a) {
-  work_from<Element, kWidth, false>(element, a, first_of_thread<kWidth>());
+  work_from<Element, kWidth, false>(element, a, {}, first_of_thread<kWidth>());
 }
 
 template <class Rule, int kWidth>
@@ -108,7 +136,8 @@ __global__ void __launch_bounds__(kThreads) update_kernel(UpdateCall call) {
   const UpdateElement<Rule> element{rule, segment.added_weights, call.limit,
                                     segment.decays ? call.facts->keep : 1};
   work_from<UpdateElement<Rule>, kWidth, true>(
-      element, segment.arrays, first_of_thread<kWidth>(blockIdx.x - segment.first_block));
+      element, segment.arrays, call.copied,
+      first_of_thread<kWidth>(blockIdx.x - segment.first_block));
 }
 
 constexpr int kRatesOfLaunch = 256;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/numbers.h"
 #include "backends/cuda/kernels/pass_facts.h"
 #include "optim/update_rule.h"
 
@@ -35,6 +36,13 @@ struct UpdateTable {
 };
 UpdateTable make_table(const optim::UpdatePlan&);
 
+/// Where new weights are written a second time, rounded. In exact they are not.
+struct CopiedWeights {
+  Numbers numbers = Numbers::exact;
+  const float* weights = nullptr;  ///< the first that has a copy
+  void* copy = nullptr;            ///< the copy of that
+};
+
 /// One launch for all slices.
 struct UpdateCall {
   const UpdateSegment* segments;          ///< on the device
@@ -44,6 +52,7 @@ struct UpdateCall {
   float limit;               ///< of gradients
   const UpdateFacts* facts;  ///< on the device
   const float* rates;        ///< there, by segment; null: the facts' own
+  CopiedWeights copied{};
 };
 /// Gradients plus weights, clipped; decoupled weight decay; then the rule, whose figures are in the
 /// facts: only what kind of rule it is counts here. Gradients stay as they are.

@@ -48,11 +48,12 @@ class Copied : public ::testing::TestWithParam<Numbers> {
   }
 
   /// How often the copy is made anew for the next pass.
-  std::uint64_t renewals() {
+  std::uint64_t renewals() { return renewals(copy_); }
+  static std::uint64_t renewals(WeightCopy& copy) {
     const emulated::Counts before = emulated::counts();
-    copy_.renew(test_stream().get());
+    copy.renew(test_stream().get());
     test_stream().synchronize();
-    return difference(emulated::counts(), before).launches();
+    return difference(emulated::counts(), before).kernels["round_numbers"].launches;
   }
 
   /// A change of weights is found in the copy, which is made once for it.
@@ -85,14 +86,27 @@ TEST_P(Copied, FollowTheirWeights) {
     memory_.write_now(std::as_bytes(std::span(few)), weights.slice(0, 3).data);
   });
   expect_follows("copied", [&] { memory_.copy(other.data, weights.data, weights.bytes().size()); });
-  expect_follows("updated", [&] {
-    backend_->update(optim::Sgd{}, {.weights = weights.slice(16, 32),
-                                    .gradients = other.slice(16, 32),
-                                    .state = {},
-                                    .learning_rate = 1});
-  });
   const Array summands[] = {weights, other};
   expect_follows("summed", [&] { backend_->sum(summands, weights); });
+}
+
+/// Of slices that begin on 16 bytes, and of one that does not.
+TEST_P(Copied, AreWrittenByUpdates) {
+  const Array weights = weights_.array(), gradients = other_.array();
+  WeightCopy another(memory_.weight_copies(), GetParam());
+  static_cast<void>(another.of(weights, weights.as<float>().data()));
+  for (const std::size_t first : {16u, 17u}) {
+    another.renew(test_stream().get());
+    const auto update = backend_->make_update(
+        {optim::Sgd{},
+         {{weights.slice(first, first + 20), gradients.slice(first, first + 20)},
+          {weights.slice(48, 90), gradients.slice(48, 90)}}});
+    expect_follows("updated", [&] {
+      update->apply({optim::Sgd{}, 1});
+      EXPECT_EQ(renewals(), 0u);
+    });
+    EXPECT_EQ(renewals(another), 1u) << "that of another program is stale";
+  }
 }
 
 TEST_P(Copied, AreNotMadeAnewForOtherArrays) {
