@@ -112,7 +112,7 @@ class Selftest(ProgramTest):
 
     def test_mistakes_in_batch_norm(self):
         for bug, failing, right in (("lost_part", ["^batch norm"], ["^sum of "]),
-                                    ("wrong_mask", ["^batch norm with addition with ReLU"],
+                                    ("wrong_relu_mask", ["^batch norm with addition with ReLU"],
                                      ["^batch norm with ReLU", "^batch norm with addition[:,]"]),
                                     ("lost_addition", ["^batch norm with addition with ReLU"],
                                      ["^batch norm with ReLU", "^batch norm with addition[:,]"]),
