@@ -1,4 +1,5 @@
 #include "backends/cuda/kernels/convolution_windows.h"
+#include "backends/cuda/kernels/warp_sums.h"
 
 /// diff_weights[output channel][tap] = sum over windows of diff_dst * src, and diff_bias[output
 /// channel] = sum over windows of diff_dst
@@ -26,9 +27,9 @@ struct BackwardWeights {
    public:
     using A = RowsInside<N, Tile::kRows>;
     using B = RowsInside<N, Tile::kColumns>;
-    static constexpr int kSteps = 16 * kNumbersOfChunk<ExactNumbers> / kNumbersOfChunk<N> * 2;
+    static constexpr int kNoted = 1024, kSteps = kNoted / kDepthOfStep<N>;
     struct Table {
-      Place windows[kSteps * kDepthOfStep<N>];
+      Place windows[kNoted];
     };
 
     CPUTRAIN_DEVICE Operands(const Problem<N>& problem, const TilePlace& tile)
@@ -111,7 +112,8 @@ struct BackwardWeights {
     }
 
     CPUTRAIN_DEVICE void add(const unsigned char* a) {
-      if (--steps_left_ >= 0) return;
+      // All lanes agree; that they vote tells the compiler so.
+      if (__any_sync(kAllLanes, --steps_left_ >= 0)) return;
       steps_left_ = problem_.turns - 1;
       Sums<kFragments, 1> of_step{};
 #pragma unroll 1
