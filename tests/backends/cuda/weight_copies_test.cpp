@@ -5,6 +5,7 @@
 #include "backends/cuda/memory.h"
 #include "compute/memory.h"
 #include "emulated/counts.h"
+#include "model/graph.h"
 #include "tests/backends/cuda/device_arrays.h"
 
 namespace cputrain::cuda {
@@ -129,6 +130,34 @@ TEST(WeightCopy, OfExactIsTheWeights) {
   EXPECT_EQ(copy.bytes(layout), 0u);
   EXPECT_EQ(WeightCopy(all, Numbers::tf32).bytes(layout), kWeights * 4);
   EXPECT_EQ(WeightCopy(all, Numbers::bf16).bytes(layout), kWeights * 2);
+}
+
+/// Bytes of a program of one large dense layer, which has hardly any activations.
+std::size_t program_bytes(Numbers numbers) {
+  model::Graph graph(Shape{16, 16, 3});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{512});
+  graph.add(model::SoftmaxCrossEntropy{});
+  const auto backend = make_device_backend({.numbers = numbers});
+  compute::OwnedArray weights, gradients;
+  const auto program =
+      backend->compile(graph, {.micro_batches = {1}}, [&](const compute::ParameterLayout& layout) {
+        weights = compute::OwnedArray(backend->memory(), layout.arena_size, layout.dtype);
+        gradients = compute::OwnedArray(backend->memory(), layout.gradient_size, layout.dtype);
+        return compute::Arenas{weights.array(), gradients.array()};
+      });
+  return program->workspace_bytes();
+}
+
+TEST(WeightCopy, CountsAsMemoryOfItsProgram) {
+  constexpr std::size_t kParameters = 16 * 16 * 3 * 512;
+  const std::size_t exact = program_bytes(Numbers::exact);
+  EXPECT_LT(exact, kParameters);
+  for (const Numbers numbers : {Numbers::tf32, Numbers::bf16}) {
+    const std::size_t copy = kParameters * stored_bytes(numbers);
+    EXPECT_GT(program_bytes(numbers), copy) << word_of(numbers);
+    EXPECT_LT(program_bytes(numbers), copy + 2 * exact) << word_of(numbers);
+  }
 }
 
 }  // namespace
