@@ -98,6 +98,33 @@ class CudaCases:
             self.losses(run, "--steps", "3", "--limit-val", "0", *CUDA)
         self.assertEqual(self.hash_of("first"), self.hash_of("second"))
 
+    def test_each_precision_learns_the_same_with_bits_of_its_own(self):
+        steps = ["--steps", "6", "--limit-val", "10"]
+        plain, _ = self.losses("cpu", *steps, "--backend", "reference")
+        curves = [plain]
+        for precision, word, bound in (("exact", "exact", 1e-4), ("float", "tf32", 5e-3), ("bf16", "bf16", 5e-2)):
+            with self.subTest(precision=precision):
+                said = [self.losses(run, *steps, "--backend", "cuda", "--precision", precision)
+                        for run in (precision, precision + "-again")]
+                self.assertIn(f" {word}: ", said[0][1])
+                self.assert_near(said[0][0], plain, bound)
+                self.assertEqual(self.hash_of(precision), self.hash_of(precision + "-again"))
+                self.assertNotIn(said[0][0], curves)
+                curves.append(said[0][0])
+        usual, _ = self.losses("usual", *steps, "--backend", "cuda")
+        self.assertEqual(self.hash_of("usual"), self.hash_of("float"))
+
+    def test_weights_travel_between_precisions(self):
+        self.losses("run", "--steps", "4", "--limit-val", "10", "--backend", "cuda", "--precision", "bf16",
+                    "--checkpoint-every", "4")
+        losses = [json.loads(self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "synthetic:60",
+                                         *words, "--json", "-").stdout)["loss"]
+                  for words in (["--backend", "reference"], CUDA, ["--backend", "cuda"])]
+        self.assert_near(losses[1:2], losses[:1], 1e-4)
+        self.assert_near(losses[2:], losses[:1], 5e-3)
+        self.losses("run", "--steps", "6", "--limit-val", "10", *CUDA, "--resume", "auto")
+        self.assertEqual([step["step"] for step in self.metrics("run", "step")], [1, 2, 3, 4, 5, 6])
+
     @needs_mpi
     def test_ranks_share_a_device(self):
         self.expect_ranks_share(2, "1 x {} with 2 ranks;", CUDA_VISIBLE_DEVICES="0")

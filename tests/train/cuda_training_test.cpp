@@ -2,6 +2,7 @@
 // arrays the host cannot touch and which does its work as late as it may, and on a GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backends/cuda/backend.h"
@@ -11,8 +12,8 @@
 namespace cputrain::train {
 namespace {
 
-MadeOptions on_cuda(MadeOptions options) {
-  options.backend = [] { return cuda::make_device_backend(); };
+MadeOptions on_cuda(MadeOptions options, cuda::Numbers numbers = cuda::Numbers::exact) {
+  options.backend = [numbers] { return cuda::make_device_backend({.numbers = numbers}); };
   return options;
 }
 
@@ -29,11 +30,14 @@ std::map<std::string, MadeOptions> recipes() {
 }
 
 /// Floats against doubles over ten steps: weights are a few units in the last place off by then.
-void expect_curve(const MadeResult& made, const MadeResult& expected, const std::string& name) {
+constexpr double kBoundOfFloats = 1e-4;
+
+void expect_curve(const MadeResult& made, const MadeResult& expected, const std::string& name,
+                  double bound = kBoundOfFloats) {
   const std::vector<double> here = losses(made), there = losses(expected);
   ASSERT_EQ(here.size(), there.size()) << name;
   for (std::size_t i = 0; i < here.size(); ++i) {
-    EXPECT_NEAR(here[i], there[i], 1e-4 * std::abs(there[i])) << name << ", value " << i;
+    EXPECT_NEAR(here[i], there[i], bound * std::abs(there[i])) << name << ", value " << i;
   }
 }
 
@@ -101,12 +105,42 @@ TEST_P(CudaTraining, LosesNothingToPowerSgdOfTheGradientsRank) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CudaTraining, ::testing::Values(1, 2, 3, 7));
 
+struct RoundedTraining {
+  cuda::Numbers numbers;
+  double bound;  ///< of losses: a few times what rounding moves them by here
+};
+class CudaPrecision : public ::testing::TestWithParam<RoundedTraining> {};
+
+INSTANTIATE_TEST_SUITE_P(Numbers, CudaPrecision,
+                         ::testing::Values(RoundedTraining{cuda::Numbers::tf32, 5e-3},
+                                           RoundedTraining{cuda::Numbers::bf16, 2e-2}),
+                         [](const auto& test) { return word_of(test.param.numbers); });
+
+/// With several ranks others write weights, which makes copies of them stale.
+TEST_P(CudaPrecision, HasTheCurveOfPlainLoops) {
+  MadeOptions options;
+  options.optimizer = {optim::Sgd{.momentum = 0.9}, 0.1, 0.01};
+  const MadeResult expected = train_made(*comm::make_solo(), options);
+  for (const int ranks : {1, 2, 3}) {
+    const auto made = train_ranks(ranks, on_cuda(options, GetParam().numbers));
+    for (const auto& [rank, of_rank] : made) {
+      expect_curve(of_rank, expected, std::to_string(ranks) + " ranks", GetParam().bound);
+      EXPECT_EQ(of_rank.weights_hash, made.at(0).weights_hash);
+    }
+  }
+}
+
 TEST(CudaTraining, HasTheSameBitsEveryTime) {
-  MadeOptions options = on_cuda({});
-  const MadeResult first = train_made(*comm::make_solo(), options);
-  EXPECT_EQ(train_made(*comm::make_solo(), options).weights, first.weights);
-  options.train.seed = 4;
-  EXPECT_NE(train_made(*comm::make_solo(), options).weights, first.weights);
+  std::vector<std::vector<double>> weights;
+  for (const auto numbers : {cuda::Numbers::exact, cuda::Numbers::tf32, cuda::Numbers::bf16}) {
+    MadeOptions options = on_cuda({}, numbers);
+    const MadeResult first = train_made(*comm::make_solo(), options);
+    EXPECT_EQ(train_made(*comm::make_solo(), options).weights, first.weights);
+    options.train.seed = 4;
+    EXPECT_NE(train_made(*comm::make_solo(), options).weights, first.weights);
+    EXPECT_EQ(std::ranges::count(weights, first.weights), 0) << word_of(numbers);
+    weights.push_back(first.weights);
+  }
 }
 
 }  // namespace

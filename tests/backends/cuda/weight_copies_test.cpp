@@ -5,6 +5,7 @@
 #include "backends/cuda/memory.h"
 #include "compute/memory.h"
 #include "emulated/counts.h"
+#include "model/graph.h"
 #include "tests/backends/cuda/device_arrays.h"
 
 namespace cputrain::cuda {
@@ -129,6 +130,29 @@ TEST(WeightCopy, OfExactIsTheWeights) {
   EXPECT_EQ(copy.bytes(layout), 0u);
   EXPECT_EQ(WeightCopy(all, Numbers::tf32).bytes(layout), kWeights * 4);
   EXPECT_EQ(WeightCopy(all, Numbers::bf16).bytes(layout), kWeights * 2);
+}
+
+/// Bytes of a program of one large dense layer, which has hardly any activations.
+std::size_t program_bytes(Numbers numbers) {
+  model::Graph graph(Shape{16, 16, 3});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{512});
+  graph.add(model::SoftmaxCrossEntropy{});
+  const auto backend = make_device_backend({.numbers = numbers});
+  compute::OwnedArray weights;
+  const auto program = backend->compile(
+      graph, {compute::Phase::evaluate, {1}}, [&](const compute::ParameterLayout& layout) {
+        weights = compute::OwnedArray(backend->memory(), layout.arena_size, layout.dtype);
+        return compute::Arenas{weights.array(), {}};
+      });
+  return program->workspace_bytes();
+}
+
+/// Numbers of exact and of tf32 are as large, so the copy is what is new.
+TEST(WeightCopy, CountsAsMemoryOfItsProgram) {
+  constexpr double kLayer = 16.0 * 16 * padded_channels(3) * 512;
+  const auto bytes = [](Numbers numbers) { return static_cast<double>(program_bytes(numbers)); };
+  EXPECT_NEAR(bytes(Numbers::tf32) - bytes(Numbers::exact), kLayer * 4, kLayer / 100);
 }
 
 }  // namespace
