@@ -117,7 +117,7 @@ CPUTRAIN_DEVICE void write_part(T own, int channel, const ChannelSums& sums) {
 template <class N>
 CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, int first, const ChannelSums& sums,
                                       const typename N::Stored* __restrict__ map) {
-  Pack<N> values[kMeasuredAtOnce];
+  Pack<N> values[kMeasuredAtOnce] = {};
   Moments<N> made = Moments<N>::none();
 #pragma unroll
   for (int k = 0; k < kMeasuredAtOnce; ++k) {
