@@ -26,22 +26,23 @@ struct SumLaunch {
 };
 
 /// Positions that a thread loads before it adds them up.
-inline constexpr int kMeasuredAtOnce = 8, kSlopesAtOnce = 4;
+inline constexpr unsigned kMeasuredAtOnce = 8, kSlopesAtOnce = 4;
 
 /// What a thread has of its part: positions first, first + step, ... before end. None where its
 /// channels lie behind the last.
 struct ThreadsPart {
-  int channel, first, end, step;
+  int channel;
+  unsigned first, end, step;
 
   template <class N>
   CPUTRAIN_DEVICE static ThreadsPart of_thread(const ChannelSums& sums) {
-    const int part = static_cast<int>(blockIdx.x), row = static_cast<int>(threadIdx.y);
     const int channel = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x) * Pack<N>::kCount;
-    const int begin = part * static_cast<int>(sums.of_part);
-    const int own = channel < sums.channels ? static_cast<int>(sums.positions_of(part)) : 0;
-    return {channel, begin + row, begin + own, static_cast<int>(blockDim.y)};
+    const unsigned begin = blockIdx.x * static_cast<unsigned>(sums.of_part);
+    const double own =
+        channel < sums.channels ? sums.positions_of(static_cast<int>(blockIdx.x)) : 0;
+    return {channel, begin + threadIdx.y, begin + static_cast<unsigned>(own), blockDim.y};
   }
-  CPUTRAIN_DEVICE std::size_t offset(int position, const ChannelSums& sums) const {
+  CPUTRAIN_DEVICE std::size_t offset(unsigned position, const ChannelSums& sums) const {
     return static_cast<std::size_t>(position) * static_cast<std::size_t>(sums.channels) +
            static_cast<std::size_t>(channel);
   }
@@ -115,13 +116,13 @@ CPUTRAIN_DEVICE void write_part(T own, int channel, const ChannelSums& sums) {
 
 /// Of up to kMeasuredAtOnce positions from `first` on, exactly as defined: they are in registers.
 template <class N>
-CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, int first, const ChannelSums& sums,
+CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, unsigned first, const ChannelSums& sums,
                                       const typename N::Stored* __restrict__ map) {
   Pack<N> values[kMeasuredAtOnce] = {};
   Moments<N> made = Moments<N>::none();
 #pragma unroll
-  for (int k = 0; k < kMeasuredAtOnce; ++k) {
-    const int position = first + k * t.step;
+  for (unsigned k = 0; k < kMeasuredAtOnce; ++k) {
+    const unsigned position = first + k * t.step;
     if (position >= t.end) break;
     values[k] = Pack<N>::load(map + t.offset(position, sums));
     made.mean += values[k];
@@ -129,7 +130,7 @@ CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, int first, const Cha
   }
   made.mean /= made.count;
 #pragma unroll
-  for (int k = 0; k < kMeasuredAtOnce; ++k) {
+  for (unsigned k = 0; k < kMeasuredAtOnce; ++k) {
     if (first + k * t.step >= t.end) break;
 #pragma unroll
     for (int i = 0; i < Pack<N>::kCount; ++i) {
@@ -145,7 +146,7 @@ __global__ void __launch_bounds__(kPackThreads)
     measure_channels_kernel(ChannelSums sums, const typename N::Stored* __restrict__ map) {
   const auto t = ThreadsPart::of_thread<N>(sums);
   Moments<N> own = Moments<N>::none();
-  for (int first = t.first; first < t.end; first += kMeasuredAtOnce * t.step) {
+  for (unsigned first = t.first; first < t.end; first += kMeasuredAtOnce * t.step) {
     own.merge(moments_of<N>(t, first, sums, map));
   }
   write_part<N>(own, t.channel, sums);
@@ -160,11 +161,11 @@ __global__ void __launch_bounds__(kPackThreads)
   Slopes<N> own = Slopes<N>::none();
   if (t.first < t.end) {
     const auto known = Normalization<N>::load(pass.factors, t.channel);
-    for (int first = t.first; first < t.end; first += kSlopesAtOnce * t.step) {
+    for (unsigned first = t.first; first < t.end; first += kSlopesAtOnce * t.step) {
       Slopes<N> few = Slopes<N>::none();
 #pragma unroll
-      for (int k = 0; k < kSlopesAtOnce; ++k) {
-        const int position = first + k * t.step;
+      for (unsigned k = 0; k < kSlopesAtOnce; ++k) {
+        const unsigned position = first + k * t.step;
         if (position >= t.end) break;
         const std::size_t offset = t.offset(position, sums);
         const Pack<N> values = Pack<N>::load(src + offset);

@@ -24,16 +24,20 @@ constexpr int kMultiprocessorsOfCases = 8;
 /// One layer with what follows it, forward and backward.
 class BatchNormCase {
  public:
-  BatchNormCase(CaseNumbers& numbers, int positions, int channels, bool relu, bool other, bool add)
-      : positions_(positions), channels_(channels), relu_(relu) {
+  BatchNormCase(Numbers format, CaseNumbers& numbers, int positions, int channels, bool relu,
+                bool other, bool add)
+      : format_(format), positions_(positions), channels_(channels), relu_(relu) {
+    const auto map = [&](float low, float high) {
+      return rounded(format,
+                     numbers.reals(static_cast<std::size_t>(positions * channels), low, high));
+    };
     const auto lanes = static_cast<std::size_t>(channels);
-    const std::size_t count = static_cast<std::size_t>(positions) * lanes;
     numbers_ = {.gamma = numbers.reals(lanes, 0.5f, 1.5f),
                 .beta = numbers.reals(lanes),
-                .src = numbers.reals(count, 1, 3),
-                .diff_dst = numbers.reals(count)};
-    if (other) numbers_.other = numbers.reals(count);
-    if (add) numbers_.before = numbers.reals(count);
+                .src = map(1, 3),
+                .diff_dst = map(-1, 1)};
+    if (other) numbers_.other = map(-1, 1);
+    if (add) numbers_.before = map(-1, 1);
   }
 
   RunOutputs run(int run, const OwnedStream& owned) const {
@@ -46,39 +50,48 @@ class BatchNormCase {
     const auto empty = [&](const char* name, std::size_t size) {
       return FloatArray(name, owned, std::vector<float>(size, poison_of(run)));
     };
-    const std::size_t size = static_cast<std::size_t>(positions_) * lanes;
+    const auto map = [&](const char* name, const std::vector<float>& values) {
+      return GuardedMap(name, owned, format_, with_padding(values, channels_));
+    };
+    const auto poison = [&](const char* name) {
+      return GuardedMap(
+          name, owned, format_,
+          std::vector<float>(static_cast<std::size_t>(positions_) * lanes, poison_of(run)));
+    };
     const FloatArray gamma = padded("gamma", numbers_.gamma), beta = padded("beta", numbers_.beta);
-    const FloatArray src = padded("src", numbers_.src), other = padded("other", numbers_.other);
-    const FloatArray diff_dst = padded("diff_dst", numbers_.diff_dst), dst = empty("dst", size);
-    const FloatArray diff_src =
-        numbers_.before.empty() ? empty("diff_src", size) : padded("diff_src", numbers_.before);
+    const GuardedMap src = map("src", numbers_.src), other = map("other", numbers_.other);
+    const GuardedMap diff_dst = map("diff_dst", numbers_.diff_dst), dst = poison("dst");
+    const GuardedMap diff_src =
+        numbers_.before.empty() ? poison("diff_src") : map("diff_src", numbers_.before);
     const FloatArray diff_gamma = empty("diff_gamma", lanes), diff_beta = empty("diff_beta", lanes);
     const FloatArray mean = padded("moving mean", zeros()), variance = padded("moving", zeros());
     const FloatArray factors = empty("factors", ChannelFactors::kRows * lanes);
     const GuardedArray<MovedStatistic> moved(
         "moved", owned, std::vector<MovedStatistic>(static_cast<std::size_t>(channels_)));
-    ChannelSums sums =
-        plan_channel_sums(Numbers::exact, positions_, stored, kMultiprocessorsOfCases);
+    ChannelSums sums = plan_channel_sums(format_, positions_, stored, kMultiprocessorsOfCases);
     const GuardedArray<double> values("sums", owned, std::vector<double>(sums.count(), run));
     sums.values = values.data();
 
     const bool adds = !numbers_.other.empty();
     BatchNormPass pass{positions_, {factors.data(), stored}, relu_};
-    measure_channels(stream, Numbers::exact, sums, src.data());
+    measure_channels(stream, format_, sums, src.data());
     finish_statistics(
         stream, sums,
         {channels_, kEpsilonOfCases, 0.5, gamma.data(), beta.data(), mean.data(), variance.data()},
         pass.factors, moved.data());
     publish_statistics(stream, channels_, moved.data());
-    normalize(stream, Numbers::exact, pass, src.data(), adds ? other.data() : nullptr, dst.data());
-    sum_slopes(stream, Numbers::exact, sums, pass, src.data(), adds ? dst.data() : nullptr,
+    normalize(stream, format_, pass, src.data(), adds ? other.data() : nullptr, dst.data());
+    sum_slopes(stream, format_, sums, pass, src.data(), adds ? dst.data() : nullptr,
                diff_dst.data());
     finish_slopes(stream, sums, pass.factors, {diff_gamma.data(), diff_beta.data()});
     pass.relu = relu_ && !adds;
-    normalize_backward(stream, Numbers::exact, pass, src.data(), diff_dst.data(), diff_src.data(),
+    normalize_backward(stream, format_, pass, src.data(), diff_dst.data(), diff_src.data(),
                        !numbers_.before.empty());
     RunOutputs outputs;
-    for (const FloatArray* array : {&dst, &diff_src, &diff_gamma, &diff_beta, &mean, &variance}) {
+    for (const GuardedMap* array : {&dst, &diff_src}) {
+      check_padding("a map", array->put_into(outputs), channels_, outputs);
+    }
+    for (const FloatArray* array : {&diff_gamma, &diff_beta, &mean, &variance}) {
       check_padding("a result", array->put_into(outputs), channels_, outputs);
     }
     values.read(outputs);
@@ -108,25 +121,26 @@ class BatchNormCase {
     return std::vector<float>(static_cast<std::size_t>(channels_));
   }
 
+  Numbers format_;
   int positions_, channels_;
   bool relu_;
   BatchNormNumbers numbers_;
 };
 
-CasePlan sum_plan(std::uint64_t seed, int maps, const OwnedStream& stream) {
+CasePlan sum_plan(Numbers format, std::uint64_t seed, int maps, const OwnedStream& stream) {
   CaseNumbers numbers(seed, fmt::format("sum of {} maps", maps));
   const auto size = static_cast<std::size_t>(numbers.between(1, 400)) * kChannelBlock;
   std::vector<std::vector<float>> values;
   for (int m = 0; m < maps; ++m) values.push_back(numbers.whole(size, -9, 9));
   const auto compute = [=, &stream](int run) {
-    std::vector<FloatArray> arrays;
+    std::vector<GuardedMap> arrays;
     MapList list{};
     for (const auto& map : values) {
-      arrays.emplace_back("map", stream, map);
+      arrays.emplace_back("map", stream, format, map);
       list.of[list.count++] = arrays.back().data();
     }
-    const FloatArray dst("sum", stream, std::vector<float>(size, poison_of(run)));
-    add_maps(stream.get(), Numbers::exact, size, list, dst.data());
+    const GuardedMap dst("sum", stream, format, std::vector<float>(size, poison_of(run)));
+    add_maps(stream.get(), format, size, list, dst.data());
     RunOutputs outputs;
     dst.put_into(outputs);
     return outputs;
@@ -140,14 +154,16 @@ CasePlan sum_plan(std::uint64_t seed, int maps, const OwnedStream& stream) {
     outputs.add("sum", sum);
     return outputs;
   };
-  return {fmt::format("sum of {} maps of {} numbers", maps, size), 0, compute, expect};
+  return {fmt::format("sum of {} maps of {} numbers{}", maps, size, in_words(format)), 0, compute,
+          expect};
 }
 
 }  // namespace
 
-std::vector<CasePlan> batch_norm_plans(std::uint64_t seed, const OwnedStream& stream) {
+std::vector<CasePlan> batch_norm_plans(Numbers format, std::uint64_t seed,
+                                       const OwnedStream& stream) {
   std::vector<CasePlan> plans;
-  constexpr double kLimit = 1e-5;
+  const double limit = 1e-5 + limit_of_rounding(format);
   for (const auto& [most_positions, most_channels] :
        {std::pair{40, 40}, {2000, 7}, {9, 600}, {700, 70}}) {
     for (const bool relu : {false, true}) {
@@ -158,16 +174,16 @@ std::vector<CasePlan> batch_norm_plans(std::uint64_t seed, const OwnedStream& st
         const int channels = numbers.between(most_channels / 2, most_channels);
         const bool add = relu == other;
         const auto made =
-            std::make_shared<BatchNormCase>(numbers, positions, channels, relu, other, add);
-        plans.push_back({fmt::format("batch norm{}{}{}: {} positions of {} channels",
+            std::make_shared<BatchNormCase>(format, numbers, positions, channels, relu, other, add);
+        plans.push_back({fmt::format("batch norm{}{}{}: {} positions of {} channels{}",
                                      other ? " with addition" : "", relu ? " with ReLU" : "",
-                                     add ? ", added" : "", positions, channels),
-                         kLimit, [made, &stream](int run) { return made->run(run, stream); },
+                                     add ? ", added" : "", positions, channels, in_words(format)),
+                         limit, [made, &stream](int run) { return made->run(run, stream); },
                          [made] { return made->expected(); }});
       }
     }
   }
-  for (const int maps : {1, 2, 3, kMostMaps}) plans.push_back(sum_plan(seed, maps, stream));
+  for (const int maps : {1, 2, 3, kMostMaps}) plans.push_back(sum_plan(format, seed, maps, stream));
   return plans;
 }
 

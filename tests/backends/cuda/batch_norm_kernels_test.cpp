@@ -5,7 +5,6 @@
 
 #include "backends/cuda/selftest/plain_batch_norm.h"
 #include "tests/backends/cuda/device_arrays.h"
-#include "tests/backends/cuda/stored_numbers.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -33,21 +32,19 @@ const NormCase kCases[] = {{1, 3, 4, true, true},         {1, 2048, 4},
                            {4099, 3, 132, true}};
 
 /// A layer on the device whose arrays have what nobody reads behind them.
-template <class N>
 class BatchNormTrial {
  public:
-  using Stored = typename N::Stored;
-
-  BatchNormTrial(const NormCase& c, const BatchNormNumbers& n)
-      : case_(c),
+  BatchNormTrial(Numbers numbers, const NormCase& c, const BatchNormNumbers& n)
+      : numbers_(numbers),
+        case_(c),
         padded_(padded_channels(c.channels)),
         gamma_(with_padding(n.gamma, c.channels)),
         beta_(with_padding(n.beta, c.channels)),
         src_(map_of(n.src)),
         other_(map_of(n.other)),
         diff_dst_(map_of(n.diff_dst)),
-        dst_(DeviceArray<Stored>::poisoned(stored_count())),
-        diff_src_(n.before.empty() ? DeviceArray<Stored>::poisoned(stored_count())
+        dst_(DeviceMap::poisoned(numbers, stored_count())),
+        diff_src_(n.before.empty() ? DeviceMap::poisoned(numbers, stored_count())
                                    : map_of(n.before)),
         diff_gamma_(DeviceArray<float>::poisoned(lanes())),
         diff_beta_(DeviceArray<float>::poisoned(lanes())),
@@ -55,7 +52,7 @@ class BatchNormTrial {
         moving_variance_(one_where_there_is_a_channel()),
         factors_(DeviceArray<float>::poisoned(ChannelFactors::kRows * lanes())),
         moved_(std::vector<MovedStatistic>(static_cast<std::size_t>(c.channels))),
-        sums_(plan_channel_sums(N::kNumbers, c.positions, padded_, c.multiprocessors)),
+        sums_(plan_channel_sums(numbers, c.positions, padded_, c.multiprocessors)),
         values_(DeviceArray<double>::poisoned(sums_.count())) {
     sums_.values = values_.data();
   }
@@ -70,20 +67,20 @@ class BatchNormTrial {
   Stream stream() const { return test_stream().get(); }
 
   void measure() {
-    measure_channels(stream(), N::kNumbers, sums_, src_.data());
+    measure_channels(stream(), numbers_, sums_, src_.data());
     finish_statistics(stream(), sums_, layer(), factors(), moved_.data());
   }
   void forward() {
-    normalize(stream(), N::kNumbers, pass(case_.relu), src_.data(),
+    normalize(stream(), numbers_, pass(case_.relu), src_.data(),
               case_.other ? other_.data() : nullptr, dst_.data());
   }
   void slopes(bool add = false) {
-    sum_slopes(stream(), N::kNumbers, sums_, pass(case_.relu), src_.data(),
+    sum_slopes(stream(), numbers_, sums_, pass(case_.relu), src_.data(),
                masks() ? dst_.data() : nullptr, diff_dst_.data());
     finish_slopes(stream(), sums_, factors(), {diff_gamma_.data(), diff_beta_.data(), add});
   }
   void backward() {
-    normalize_backward(stream(), N::kNumbers, pass(case_.relu && !masks()), src_.data(),
+    normalize_backward(stream(), numbers_, pass(case_.relu && !masks()), src_.data(),
                        diff_dst_.data(), diff_src_.data(), case_.add);
   }
   void publish() { publish_statistics(stream(), case_.channels, moved_.data()); }
@@ -108,11 +105,11 @@ class BatchNormTrial {
   bool masks() const { return case_.other && case_.relu; }
   std::size_t lanes() const { return static_cast<std::size_t>(padded_); }
   std::size_t stored_count() const { return static_cast<std::size_t>(case_.positions) * lanes(); }
-  DeviceArray<Stored> map_of(const std::vector<float>& values) const {
-    return DeviceArray<Stored>(stored<N>(with_padding(values, case_.channels)));
+  DeviceMap map_of(const std::vector<float>& values) const {
+    return {numbers_, with_padding(values, case_.channels)};
   }
-  std::vector<float> dense(const DeviceArray<Stored>& map) const {
-    return without_padding(loaded<N>(map.read()), case_.channels);
+  std::vector<float> dense(const DeviceMap& map) const {
+    return without_padding(map.read(), case_.channels);
   }
   std::vector<float> one_where_there_is_a_channel() const {
     return with_padding(std::vector<float>(static_cast<std::size_t>(case_.channels), 1),
@@ -120,10 +117,11 @@ class BatchNormTrial {
   }
   BatchNormPass pass(bool relu) const { return {case_.positions, factors(), relu}; }
 
+  Numbers numbers_;
   NormCase case_;
   int padded_;
   DeviceArray<float> gamma_, beta_;
-  DeviceArray<Stored> src_, other_, diff_dst_, dst_, diff_src_;
+  DeviceMap src_, other_, diff_dst_, dst_, diff_src_;
   DeviceArray<float> diff_gamma_, diff_beta_, moving_mean_, moving_variance_, factors_;
   DeviceArray<MovedStatistic> moved_;
   ChannelSums sums_;
@@ -131,41 +129,39 @@ class BatchNormTrial {
 };
 
 /// Numbers around `centre`, as they are stored.
-template <class N>
-BatchNormNumbers numbers_of(const NormCase& c, float centre = 0.5f) {
+BatchNormNumbers numbers_of(Numbers numbers, const NormCase& c, float centre = 0.5f) {
   const auto channels = static_cast<std::size_t>(c.channels);
   BatchNormNumbers n{.gamma = random_floats(channels, 1, 0.5f, 1.5f),
                      .beta = random_floats(channels, 2),
-                     .src = rounded<N>(random_floats(c.count(), 3, centre - 1, centre + 1)),
-                     .diff_dst = rounded<N>(random_floats(c.count(), 4))};
-  if (c.other) n.other = rounded<N>(random_floats(c.count(), 5));
-  if (c.add) n.before = rounded<N>(random_floats(c.count(), 6));
+                     .src = rounded(numbers, random_floats(c.count(), 3, centre - 1, centre + 1)),
+                     .diff_dst = rounded(numbers, random_floats(c.count(), 4))};
+  if (c.other) n.other = rounded(numbers, random_floats(c.count(), 5));
+  if (c.add) n.before = rounded(numbers, random_floats(c.count(), 6));
   return n;
 }
 
 /// Rounded when it is stored, and of sums in float; `size` is that of the terms.
-template <class N>
-void expect_near(const char* what, const std::vector<float>& actual,
+void expect_near(const char* what, Numbers numbers, const std::vector<float>& actual,
                  const std::vector<double>& expected, double size) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
+  const double rounding = numbers == Numbers::exact ? 0 : unit_roundoff(numbers);
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_NEAR(actual[i], expected[i], kRounding<N> * std::abs(expected[i]) + 3e-6 * size)
+    ASSERT_NEAR(actual[i], expected[i], rounding * std::abs(expected[i]) + 3e-6 * size)
         << what << " " << i;
   }
 }
 
-template <class N>
-class BatchNormKernels : public ::testing::Test {};
-using AllNumbers = ::testing::Types<ExactNumbers, Tf32Numbers, Bf16Numbers>;
-TYPED_TEST_SUITE(BatchNormKernels, AllNumbers);
+class BatchNormKernels : public ::testing::TestWithParam<Numbers> {};
+INSTANTIATE_TEST_SUITE_P(Numbers, BatchNormKernels, ::testing::ValuesIn(kAllNumbers),
+                         [](const auto& test) { return std::string(word_of(test.param)); });
 
-TYPED_TEST(BatchNormKernels, AreLoopsInDouble) {
+TEST_P(BatchNormKernels, AreLoopsInDouble) {
   for (const NormCase& c : kCases) {
     SCOPED_TRACE(c.name());
-    const auto n = numbers_of<TypeParam>(c);
+    const auto n = numbers_of(GetParam(), c);
     const PlainBatchNorm expected = plain_batch_norm(n, kEpsilon, c.relu);
     const auto [dst, diff_dst, diff_src, diff_gamma, diff_beta] = twice([&] {
-      BatchNormTrial<TypeParam> trial(c, n);
+      BatchNormTrial trial(GetParam(), c, n);
       trial.measure();
       trial.forward();
       trial.slopes();
@@ -173,24 +169,24 @@ TYPED_TEST(BatchNormKernels, AreLoopsInDouble) {
       return std::tuple(trial.dst(), trial.diff_dst(), trial.diff_src(), trial.diff_gamma(),
                         trial.diff_beta());
     });
-    expect_near<TypeParam>("dst", dst, expected.dst, 3);
-    if (c.other && c.relu) expect_near<ExactNumbers>("cut", diff_dst, expected.cut, 0);
+    expect_near("dst", GetParam(), dst, expected.dst, 3);
+    if (c.other && c.relu) expect_near("cut", Numbers::exact, diff_dst, expected.cut, 0);
     // One value alone is its own mean: what is centred by 1 / sqrt(epsilon) is rounding.
     const double slope = c.positions == 1 ? 60 : 20;
-    expect_near<TypeParam>("diff_src", diff_src, expected.diff_src, slope);
-    expect_near<ExactNumbers>("diff_gamma", diff_gamma, expected.diff_gamma, c.positions);
-    expect_near<ExactNumbers>("diff_beta", diff_beta, expected.diff_beta, c.positions);
+    expect_near("diff_src", GetParam(), diff_src, expected.diff_src, slope);
+    expect_near("diff_gamma", Numbers::exact, diff_gamma, expected.diff_gamma, c.positions);
+    expect_near("diff_beta", Numbers::exact, diff_beta, expected.diff_beta, c.positions);
   }
 }
 
-TYPED_TEST(BatchNormKernels, MeasureSmallSpreadsAroundLargeMeans) {
+TEST_P(BatchNormKernels, MeasureSmallSpreadsAroundLargeMeans) {
   const NormCase c{891, 3, 4};
-  auto n = numbers_of<ExactNumbers>(c);
+  auto n = numbers_of(Numbers::exact, c);
   for (float& value : n.src) value = 1000 + value * 8;
-  n.src = rounded<TypeParam>(n.src);
+  n.src = rounded(GetParam(), n.src);
   const PlainBatchNorm expected = plain_batch_norm(n, kEpsilon, false);
-  BatchNormTrial<TypeParam> trial(c, n);
-  ASSERT_EQ(trial.sums().parts, TypeParam::kNumbers == Numbers::bf16 ? 4 : 7);
+  BatchNormTrial trial(GetParam(), c, n);
+  ASSERT_EQ(trial.sums().parts, GetParam() == Numbers::bf16 ? 4 : 7);
   trial.measure();
   const auto merged = trial.merged();
   for (std::size_t i = 0; i < 3; ++i) {
@@ -202,9 +198,9 @@ TYPED_TEST(BatchNormKernels, MeasureSmallSpreadsAroundLargeMeans) {
 /// On the side, from what was published last; padding has none.
 TEST(BatchNormStatistics, MoveOnTheSideUntilTheyArePublished) {
   const NormCase c{35, 21, 1};
-  const auto n = numbers_of<ExactNumbers>(c);
+  const auto n = numbers_of(Numbers::exact, c);
   const PlainBatchNorm plain = plain_batch_norm(n, kEpsilon, false);
-  BatchNormTrial<ExactNumbers> trial(c, n);
+  BatchNormTrial trial(Numbers::exact, c, n);
   std::vector<double> mean(21, 0), variance(21, 1);
   const auto move = [&] {
     trial.measure();
@@ -214,8 +210,8 @@ TEST(BatchNormStatistics, MoveOnTheSideUntilTheyArePublished) {
     }
   };
   const auto expect_published = [&] {
-    expect_near<ExactNumbers>("mean", trial.moving_mean(), mean, 1);
-    expect_near<ExactNumbers>("variance", trial.moving_variance(), variance, 1);
+    expect_near("mean", Numbers::exact, trial.moving_mean(), mean, 1);
+    expect_near("variance", Numbers::exact, trial.moving_variance(), variance, 1);
   };
   expect_published();
   trial.publish();  // nothing was moved
@@ -233,40 +229,40 @@ TEST(BatchNormStatistics, MoveOnTheSideUntilTheyArePublished) {
 
 TEST(BatchNormStatistics, OfOneValueHaveNoUnbiasedVariance) {
   const NormCase c{1, 3, 4};
-  BatchNormTrial<ExactNumbers> trial(c, numbers_of<ExactNumbers>(c));
+  BatchNormTrial trial(Numbers::exact, c, numbers_of(Numbers::exact, c));
   trial.measure();
   trial.publish();
-  expect_near<ExactNumbers>("variance", trial.moving_variance(), std::vector<double>(3, 0.9), 1);
+  expect_near("variance", Numbers::exact, trial.moving_variance(), std::vector<double>(3, 0.9), 1);
 }
 
 /// Frozen, or in evaluation: what is normalised does not depend on the images.
-TYPED_TEST(BatchNormKernels, UseMovingStatistics) {
+TEST_P(BatchNormKernels, UseMovingStatistics) {
   for (const NormCase& c : {NormCase{35, 21, 1, true, false, true}, NormCase{9, 8, 4}}) {
-    const auto n = numbers_of<TypeParam>(c);
+    const auto n = numbers_of(GetParam(), c);
     const auto channels = static_cast<std::size_t>(c.channels);
     const PlainBatchNorm moving{.mean = std::vector<double>(channels, 0),
                                 .variance = std::vector<double>(channels, 1)};
     const PlainBatchNorm expected = plain_batch_norm(n, kEpsilon, c.relu, &moving);
-    BatchNormTrial<TypeParam> trial(c, n);
+    BatchNormTrial trial(GetParam(), c, n);
     use_moving_statistics(trial.stream(), trial.layer(), trial.factors());
     trial.forward();
     trial.backward();
-    expect_near<TypeParam>("dst", trial.dst(), expected.dst, 1);
-    expect_near<TypeParam>("diff_src", trial.diff_src(), expected.diff_src, 1);
+    expect_near("dst", GetParam(), trial.dst(), expected.dst, 1);
+    expect_near("diff_src", GetParam(), trial.diff_src(), expected.diff_src, 1);
   }
 }
 
 TEST(BatchNormGradients, AreAddedWhereTheyAreToBe) {
   const NormCase c{35, 21, 1};
-  const auto n = numbers_of<ExactNumbers>(c);
+  const auto n = numbers_of(Numbers::exact, c);
   const PlainBatchNorm plain = plain_batch_norm(n, kEpsilon, false);
-  BatchNormTrial<ExactNumbers> trial(c, n);
+  BatchNormTrial trial(Numbers::exact, c, n);
   trial.measure();
   trial.slopes();
   trial.slopes(true);
   std::vector<double> twofold(plain.diff_gamma);
   for (double& sum : twofold) sum *= 2;
-  expect_near<ExactNumbers>("diff_gamma", trial.diff_gamma(), twofold, 70);
+  expect_near("diff_gamma", Numbers::exact, trial.diff_gamma(), twofold, 70);
 }
 
 /// Parts cover all positions once, and no more blocks than keep the device busy.

@@ -5,7 +5,6 @@
 
 #include "backends/cuda/selftest/plain_dropout.h"
 #include "tests/backends/cuda/device_arrays.h"
-#include "tests/backends/cuda/stored_numbers.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -145,30 +144,28 @@ TEST(ReluKernels, CutBelowZeroAndKeepWhatIsNoNumber) {
 }
 
 /// In their order, and into one of them; of one a copy.
-template <class N>
-void expect_sum(int maps, std::size_t size) {
-  std::vector<DeviceArray<typename N::Stored>> arrays;
+void expect_sum(Numbers numbers, int maps, std::size_t size) {
+  std::vector<DeviceMap> arrays;
   MapList list{};
   std::vector<float> expected;
   for (int m = 0; m < maps; ++m) {
-    const auto values = rounded<N>(random_floats(size, 3 + static_cast<unsigned>(m)));
-    arrays.emplace_back(stored<N>(values));
+    const auto values = rounded(numbers, random_floats(size, 3 + static_cast<unsigned>(m)));
+    arrays.emplace_back(numbers, values);
     list.of[list.count++] = arrays.back().data();
     if (m == 0) expected = values;
     for (std::size_t i = 0; m > 0 && i < size; ++i) expected[i] += values[i];
   }
-  const auto dst = DeviceArray<typename N::Stored>::poisoned(size);
-  add_maps(test_stream().get(), N::kNumbers, size, list, dst.data());
-  expect_same_values(loaded<N>(dst.read()), rounded<N>(expected));
-  add_maps(test_stream().get(), N::kNumbers, size, list, arrays.back().data());
-  expect_same_values(loaded<N>(arrays.back().read()), rounded<N>(expected));
+  const auto dst = DeviceMap::poisoned(numbers, size);
+  add_maps(test_stream().get(), numbers, size, list, dst.data());
+  expect_same_values(dst.read(), rounded(numbers, expected));
+  add_maps(test_stream().get(), numbers, size, list, arrays.back().data());
+  expect_same_values(arrays.back().read(), rounded(numbers, expected));
 }
 
 TEST(AddMapsKernel, AddsInOrderAndRoundsOnce) {
   for (const int maps : {1, 2, 3, kMostMaps}) {
     for (const std::size_t size : {8, 1000, 4104}) {
-      expect_sum<ExactNumbers>(maps, size);
-      expect_sum<Bf16Numbers>(maps, size);
+      for (const Numbers numbers : kAllNumbers) expect_sum(numbers, maps, size);
     }
   }
 }
