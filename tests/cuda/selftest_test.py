@@ -37,7 +37,6 @@ class Selftest(ProgramTest):
                 for slices in (r"1 slice\b", r"[1-9]\d* slices"):
                     self.assertRegex(here, f"convolution {direction}, {tile} tiles, {slices}")
             for numbers in ("tf32", "bf16"):
-            self.assertIn(f"({numbers})", here)
                 for tile in (*TILES, "huge"):
                     self.assertRegex(here, rf"convolution {direction}, {tile} tiles, \d+ slices? in {numbers}\b")
         for what in ("data", "weights"):
@@ -48,6 +47,7 @@ class Selftest(ProgramTest):
             for padding in ("same", "valid"):
                 self.assertRegex(here, rf"convolution forward.* \dx\d, stride {stride}, {padding}")
         for numbers in ("tf32", "bf16"):
+            self.assertIn(f"({numbers})", here)
             for what in ("max pool", "average pool", "relu of .*", "dropout", "cross-entropy, .*", "rounded numbers"):
                 self.assertRegex(here, f"{what} in {numbers}\\b")
         for word in ("batch norm: ", "batch norm with addition with ReLU", "sum of 3 maps", "without a bias",
