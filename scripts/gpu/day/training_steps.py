@@ -8,8 +8,9 @@ import time
 from context import expect
 from results import Cut, Failed, Skipped
 
-# Of a loss, by the CPU's. What rounded numbers move grows from step to step, so fewer of those are compared.
-TOLERANCES = {"exact": 1e-4, "float": 5e-3, "bf16": 2e-2}
+# Of a loss, by the CPU's. What rounded numbers move grows from step to step, so fewer of those are compared. On the
+# emulated device they were off by 9e-6 and 6e-5.
+TOLERANCES = {"exact": 1e-4, "float": 1e-4, "bf16": 1e-3}
 ROUNDED_STEPS = 8
 LEARNED = 0.1     # the loss that the last step of `learns` is below: the CPU's is below 0.001
 PHOTOGRAPHS = "photographs.ctpack"
