@@ -65,22 +65,24 @@ ListedBackend cuda_backend() {
   const bool built = cuda::cuda_plugin_built();
   std::string lack;
   if (!built) lack = compute::no_device_text("cuda", cuda::cuda_devices());
-  return {.choice = {.name = "cuda",
-                     .precisions = {Precision::exact, Precision::f32, Precision::bf16},
-                     .built = built,
-                     .lack = lack,
-                     .options = {{kNoGraph,
-                                  "enqueue each kernel of a step by itself, not as a CUDA graph; "
-                                  "for finding mistakes. --profile and bench always do so"}}},
-          .make =
-              [](const job::BackendRequest& request) {
-                return cuda::make_cuda_backend({.device = request.device,
-                                                .ranks_on_device = request.ranks_on_device,
-                                                .numbers = numbers_of(request.precision),
-                                                .captures = !request.options.contains(kNoGraph)});
-              },
-          .devices = cuda::cuda_devices,
-          .own = {.cases = cuda::run_kernel_cases}};
+  return {
+      .choice = {.name = "cuda",
+                 .precisions = {Precision::exact, Precision::f32, Precision::bf16},
+                 .built = built,
+                 .lack = lack,
+                 .options = {{kNoGraph,
+                              "enqueue each kernel of a step by itself, not as a CUDA graph; "
+                              "for finding mistakes. --profile and bench always do so"}}},
+      .make =
+          [](const job::BackendRequest& request) {
+            return cuda::make_cuda_backend({.device = request.device,
+                                            .ranks_on_device = request.ranks_on_device,
+                                            .numbers = numbers_of(request.precision),
+                                            .captures = !request.options.contains(kNoGraph)});
+          },
+      .devices = cuda::cuda_devices,
+      .own = {.rounded = {{Precision::f32, {"tf32", 0x1p-11}}, {Precision::bf16, {"bf16", 0x1p-8}}},
+              .cases = cuda::run_kernel_cases}};
 }
 
 }  // namespace

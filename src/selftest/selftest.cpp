@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
@@ -22,20 +23,38 @@ constexpr double kRounding = 0x1p-9;
 /// falls on the other side of a tie, other numbers are rounded.
 constexpr double kOtherRoundings = 3;
 
-/// With names of their own.
-std::vector<Way> ways_in(Precision precision, std::vector<Way> ways) {
+/// What is rounded turns answers, and moves numbers by more than sums do.
+enum class Rounds {
+  nothing,
+  factors,     ///< of convolutions: what that moves is allowed
+  activations  ///< and their gradients
+};
+
+Rounds rounds_in(Precision precision, const Own& own) {
+  if (own.rounded.contains(precision)) return Rounds::activations;
+  return precision == Precision::bf16 ? Rounds::factors : Rounds::nothing;
+}
+
+/// With names of their own. Where activations are rounded, some fall on the other side of zero, or
+/// win in another window: a part of them as large as the roundoff. These have wholly other
+/// gradients, whose part of the norm is the root of that.
+std::vector<Way> ways_in(Precision precision, const Own& own) {
+  std::vector<Way> ways = own.ways;
+  const auto rounded = own.rounded.find(precision);
+  const bool rounds = rounded != own.rounded.end();
   if (precision == Precision::bf16 || precision == Precision::f64) ways.resize(1);
   if (precision == Precision::f64) ways.front().limit = 1e-12;
   for (Way& way : ways) {
-    way.name = fmt::format("{}{}{}", word_of(precision), way.name.empty() ? "" : ", ", way.name);
+    const std::string name = rounds ? rounded->second.name : std::string(word_of(precision));
+    way.name = fmt::format("{}{}{}", name, way.name.empty() ? "" : ", ", way.name);
+    if (rounds) way.limit = std::sqrt(rounded->second.roundoff);
   }
   return ways;
 }
 
 struct OpenWay {
   Way way;
-  /// Convolutions multiply rounded numbers: what that moves is allowed, and it turns answers.
-  bool rounds;
+  Rounds rounds;
   std::unique_ptr<compute::Backend> backend;
 };
 
@@ -51,7 +70,7 @@ class OpenWays {
   OpenWays(const Request& request, const LayerCase& trial, const Results& results)
       : request_(request), results_(results) {
     for (const Precision precision : request.precisions) {
-      for (const Way& way : ways_in(precision, request.own.ways)) open(precision, way, trial);
+      for (const Way& way : ways_in(precision, request.own)) open(precision, way, trial);
     }
   }
 
@@ -72,7 +91,9 @@ class OpenWays {
       results_.done(failed_case(name, error));
     }
     if (!refusal.empty()) return refuse(way, refusal);
-    if (backend) open_.push_back({way, precision == Precision::bf16, std::move(backend)});
+    if (backend) {
+      open_.push_back({way, rounds_in(precision, request_.own), std::move(backend)});
+    }
   }
 
   void refuse(const Way& way, const std::string& why) const {
@@ -116,16 +137,23 @@ double allowance_of_rounding(const compute::RunOutputs& rounded, const compute::
   return moved > 0 ? kOtherRoundings * std::max(moved, kRounding) : 0;
 }
 
+/// Answers are no numbers that rounding moves a little.
+compute::CasePlan with_other_answers(const compute::CasePlan& plan) {
+  return {.name = plan.name,
+          .limit = plan.limit,
+          .compute = [run = plan.compute](int number) { return without_answers(run(number)); },
+          .expect = [expect = plan.expect] { return without_answers(expect()); }};
+}
+
 /// The plan, for a way that rounds what convolutions multiply.
 compute::CasePlan with_rounded_factors(const compute::CasePlan& plan, const LayerCase& c,
                                        const Request& request) {
   const compute::RunOutputs exact = without_answers(plan.expect()),
                             rounded = without_answers(
                                 expected_of(c, request.seed, *request.rounding_reference));
-  return {.name = plan.name,
-          .limit = plan.limit + allowance_of_rounding(rounded, exact),
-          .compute = [run = plan.compute](int number) { return without_answers(run(number)); },
-          .expect = [exact] { return exact; }};
+  compute::CasePlan allowed = with_other_answers(plan);
+  allowed.limit += allowance_of_rounding(rounded, exact);
+  return allowed;
 }
 
 /// A layer that the backend lacks, or what became of the case.
@@ -139,7 +167,8 @@ std::variant<LeftOut, compute::SelftestCase> try_layer(const LayerCase& c, const
     compute::CasePlan plan = plan_of(c, request.seed, way.limit, *backend, *request.reference);
     plan.expect = [&expected] { return expected.get(); };
     plan.name = name;
-    if (rounds) plan = with_rounded_factors(plan, c, request);
+    if (rounds == Rounds::factors) plan = with_rounded_factors(plan, c, request);
+    if (rounds == Rounds::activations) plan = with_other_answers(plan);
     return compute::run_case(plan);
   } catch (const Error& error) {
     return failed_case(name, error);

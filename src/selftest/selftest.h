@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -25,9 +26,17 @@ struct Way {
   std::function<bool(const LayerCase&)> concerns = [](const LayerCase&) { return true; };
 };
 
+/// What a precision is called that stores activations and their gradients rounded, and which part
+/// of a number rounding moves it by at most.
+struct RoundedActivations {
+  std::string name;
+  double roundoff;
+};
+
 /// What a backend brings along.
 struct Own {
   std::vector<Way> ways = {Way{}};  ///< the plainest first: the only one in double and bf16
+  std::map<Precision, RoundedActivations> rounded{};
   /// Cases of its kernels.
   std::function<void(int device, std::uint64_t seed, const compute::SelftestSink&)> cases{};
 };

@@ -21,8 +21,8 @@ def plugin(bug):
 
 
 class Selftest(ProgramTest):
-    def result(self, code, **environment):
-        done = self.expect(code, "selftest", "--backend", "cuda", "--json", "-", timeout=280, **environment)
+    def result(self, code, *words, **environment):
+        done = self.expect(code, "selftest", "--backend", "cuda", *words, "--json", "-", timeout=280, **environment)
         self.assertIn("EMULATED device", done.stderr)
         return json.loads(done.stdout)
 
@@ -47,6 +47,7 @@ class Selftest(ProgramTest):
             for padding in ("same", "valid"):
                 self.assertRegex(here, rf"convolution forward.* \dx\d, stride {stride}, {padding}")
         for numbers in ("tf32", "bf16"):
+            self.assertIn(f"({numbers})", here)
             for what in ("max pool", "average pool", "relu of .*", "dropout", "cross-entropy, .*", "rounded numbers"):
                 self.assertRegex(here, f"{what} in {numbers}\\b")
         for word in ("batch norm: ", "batch norm with addition with ReLU", "sum of 3 maps", "without a bias",
@@ -74,7 +75,7 @@ class Selftest(ProgramTest):
         return json.loads(done.stdout)
 
     def test_a_swapped_fragment(self):
-        found = self.result(1, **plugin("swapped_fragment"))
+        found = self.result(1, "--precision", "exact", **plugin("swapped_fragment"))
         self.assertEqual(len(names(found["cases"], False)), found["failed"])
         bad = self.expect_found(found["cases"], [rf"^convolution forward, {t}" for t in TILES],
                                 ["^convolution data", "^convolution weights", "^max pool: ", "update"])

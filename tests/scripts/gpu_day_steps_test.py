@@ -221,7 +221,6 @@ class Tools(Folder):
     def test_only_some_refusals_of_a_benchmark_skip_it(self):
         day = self.day()
         for words, says, error in (
-                (["--precision", "bf16"], "--precision bf16 needs --backend cpu", results.Skipped),
                 (["--precision", "exact"], "--precision exact needs --backend cpu", results.Failed),
                 (["--precision", "exact"], "the device is emulated", results.Skipped)):
             done = processes.Done(2, f"cputrain: {says}\n", 1.0, False)

@@ -115,12 +115,13 @@ class Day(unittest.TestCase):
             self.assertIn(step["outcome"], ("ok", "skipped"), step)
         able = ["machine", "libraries", "info", "curve beside the CPU's", "same hash again", "ncu", "PyTorch", "1 CPU",
                 "PyTorch begins to compile", "PyTorch has compiled",
-                "selftest", "selftest again", "selftest beside emulated"]
+                "selftest", "selftest again", "selftest beside emulated", "curve in tf32", "curve in bf16"]
         able += ["2 ranks on one device", "a rank is killed", "CPU ranks"] if MPIRUN else []
         able += [f"compute-sanitizer {tool}" for tool in ("memcheck", "racecheck", "initcheck", "synccheck")]
         for name in able:
             self.assertEqual(steps[name]["outcome"], "ok", steps[name])
-        for name in ("device tests", "bench step exact", "bench kernels exact"):
+        measured = [f"bench {what} {name}" for what in ("step", "kernels") for name in ("exact", "tf32", "bf16")]
+        for name in ("device tests", *measured):
             self.assertEqual(steps[name]["outcome"], "skipped", steps[name])
             self.assertRegex(steps[name]["text"], "emulated|built where nvcc is")
 

@@ -24,12 +24,15 @@ def steps():
     yield Step("selftest", (40, 30), kernels.run_selftest)
     yield Step("selftest again", (40, 30), kernels.repeat_selftest)
     yield Step("selftest beside emulated", (5, 5), kernels.compare_with_emulated)
-    yield Step("curve beside the CPU's", (30, 25), training.compare_curve)
+    yield Step("curve beside the CPU's", (25, 25), training.compare_curve)
     yield Step("same hash again", (20, 20), training.repeat_curve)
-    yield Step("2 ranks on one device", (30, 25), training.share_device)
+    yield Step("2 ranks on one device", (25, 25), training.share_device)
     yield Step("a rank is killed", (45, 40), training.kill_rank)
     yield Step("photographs", (20, 15), training.train_on_photographs)
     yield Step("learns", (20, 15), training.learn)
+    for precision, name in benchmarks.PRECISIONS.items():
+        if precision != "exact":
+            yield Step(f"curve in {name}", (12, 12), training.compare_rounded(precision))
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
         yield Step(f"compute-sanitizer {tool}", (25, 20), tools.sanitizer(tool))
     yield Step("PyTorch has compiled", (60, 15), pytorch.end_compiling)
