@@ -82,34 +82,35 @@ class Selftest(ProgramTest):
         self.assertTrue(all(re.search(r"\[\d+\] is \S+ instead of ", c["wrong"]) for c in bad), bad)
 
     def test_a_wrong_padding(self):
-        self.expect_found(self.kernel_cases("wrong_padding"), ["^max pool: .* same"],
+        self.expect_found(self.kernel_cases("wrong_padding", "pool"), ["^max pool: .* same"],
                           ["^convolution forward", "pool.* valid", "^global average pool: "])
 
     def test_an_add_that_is_missing(self):
-        self.expect_found(self.kernel_cases("missing_add"), ["^convolution data.*1 slice, added"],
+        self.expect_found(self.kernel_cases("missing_add", "convolution"), ["^convolution data.*1 slice, added"],
                           ["^convolution data, [^,]* tiles, [^,]*: ", "^convolution weights"])
 
     def test_a_row_that_is_not_written(self):
-        bad = self.expect_found(self.kernel_cases("unwritten_row"),
+        bad = self.expect_found(self.kernel_cases("unwritten_row", "convolution"),
                                 ["^convolution weights, .*1 slice: "], ["^convolution data"])
         self.assertTrue(any("nan instead of" in c["wrong"] for c in bad), bad)
         self.assertTrue(any(not c["repeats"] for c in bad), bad)
 
     def test_a_tap_in_the_place_of_another(self):
-        self.expect_found(self.kernel_cases("wrong_tap"), ["^convolution forward, .* 3x3", "^convolution forward, .* bf16"],
+        self.expect_found(self.kernel_cases("wrong_tap", "convolution"),
+                          ["^convolution forward, .* 3x3", "^convolution forward, .* bf16"],
                           ["^convolution data", "^convolution weights"])
 
     def test_a_mask_that_ends_too_early(self):
-        self.expect_found(self.kernel_cases("wrong_mask"),
+        self.expect_found(self.kernel_cases("wrong_mask", "convolution"),
                           ["^convolution forward, .* 3x3, .* same", "^convolution forward, .* 2x2, .* valid"],
                           ["^convolution data", "^convolution weights"])
 
     def test_a_stage_that_is_read_too_early(self):
-        self.expect_found(self.kernel_cases("stale_stage"), ["^convolution data, "],
+        self.expect_found(self.kernel_cases("stale_stage", "convolution"), ["^convolution data, "],
                           ["^convolution forward", "^convolution weights"])
 
     def test_the_rest_of_a_sum(self):
-        self.expect_found(self.kernel_cases("lost_depth"), ["^convolution forward, "],
+        self.expect_found(self.kernel_cases("lost_depth", "convolution"), ["^convolution forward, "],
                           ["^convolution data", "^convolution weights"])
 
     def test_mistakes_in_batch_norm(self):

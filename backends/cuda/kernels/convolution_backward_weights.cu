@@ -27,7 +27,8 @@ struct BackwardWeights {
    public:
     using A = RowsInside<N, Tile::kRows>;
     using B = RowsInside<N, Tile::kColumns>;
-    static constexpr int kNoted = 1024, kSteps = kNoted / kDepthOfStep<N>;
+    static constexpr int kNoted = 1024;
+    [[maybe_unused]] static constexpr int kSteps = kNoted / kDepthOfStep<N>;
     struct Table {
       Place windows[kNoted];
     };

@@ -11,15 +11,15 @@ namespace cputrain::cuda {
 struct BatchNormNumbers {
   std::vector<float> gamma, beta;  ///< of each channel
   std::vector<float> src, diff_dst;
-  std::vector<float> other;   ///< that is added; empty: none
-  std::vector<float> before;  ///< in the gradient of src; empty: nothing
+  std::vector<float> other{};   ///< that is added; empty: none
+  std::vector<float> before{};  ///< in the gradient of src; empty: nothing
 };
 
 struct PlainBatchNorm {
   std::vector<double> mean, variance;  ///< the biased one
-  std::vector<double> dst;
-  std::vector<double> cut;  ///< diff_dst, zero where a ReLU made zero
-  std::vector<double> diff_gamma, diff_beta, diff_src;
+  std::vector<double> dst{};
+  std::vector<double> cut{};  ///< diff_dst, zero where a ReLU made zero
+  std::vector<double> diff_gamma{}, diff_beta{}, diff_src{};
 };
 
 /// Calls visit(number, channel) for each number of the map.
