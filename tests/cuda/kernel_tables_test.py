@@ -133,9 +133,10 @@ class Tables(unittest.TestCase):
 
     def test_main_loops_have_the_products_of_their_tiles(self):
         """A warp multiplies 16 rows by 8 columns with an instruction, of which a step has four; exact makes three
-        products of one. Loops of large tiles have few instructions besides."""
-        seen = set()
+        products of one. Loops of large tiles have few instructions besides, on an H100."""
+        seen, architecture = set(), None
         for line in kept("instructions.txt").splitlines():
+            architecture = line.split(":")[0] if line.startswith("sm_") else architecture
             product = re.search(r"gemm<(\w+)Numbers,GemmTile<\(GemmTileSize\)(\d),(\d+),(\d+)>,(\w+)>  (.*)", line)
             if not product:
                 continue
@@ -150,7 +151,7 @@ class Tables(unittest.TestCase):
             self.assertGreater(int(outside), 0)
             self.assertEqual(int(turn_tensor) > 0, direction == "BackwardWeights", line)
             self.assertEqual(int(turn) > 0, direction == "BackwardWeights", line)
-            if int(tile) >= 3:
+            if int(tile) >= 3 and architecture == "sm_90a":
                 self.assertLessEqual(float(per_tensor), self.most(numbers, direction, int(tile)), line)
             seen.add(line.split("gemm<")[1])
         self.assertGreaterEqual(len(seen), 3 * (4 + 5 + 5))  # directions; tiles of exact, tf32, bf16

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kTurnedSide* kTurnedRows)
   };
   auto& square = shared<Square>();
   const BlockNumber block = BlockNumber::of_thread();
-  const int across = static_cast<int>(threadIdx.x), down = static_cast<int>(threadIdx.y);
+  const auto [across, down] = ThreadNumber::of_thread();
   const int first_input = block.y * kTurnedSide, first_output = block.z * kTurnedSide;
   const int size = classes.size, stride = classes.stride, tap = block.x;
   for (int i = down; i < kTurnedSide; i += kTurnedRows) {

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreadsOfSum, kBlocksOfSum)
     add_slices_kernel(GemmResult<N> result, int slices, int columns) {
   const std::int64_t at = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * Pack<N>::kCount;
   const bool inside = at < result.numbers;
-  const int line = static_cast<int>(threadIdx.y), lines = static_cast<int>(blockDim.y);
+  const int line = ThreadNumber::of_thread().y, lines = static_cast<int>(blockDim.y);
   Pack<N> sum = sum_of_lines(
       sum_of_slices<N>(result.partials + at, result.numbers, line, inside ? slices : 0, lines));
   if (!inside || line > 0) return;

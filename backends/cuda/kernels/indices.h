@@ -8,7 +8,14 @@
 /// compute with `int`, and with 64 bits where offsets begin at a whole array.
 namespace cputrain::cuda {
 
-CPUTRAIN_DEVICE int thread_number() { return static_cast<int>(threadIdx.x); }
+struct ThreadNumber {
+  int x, y;
+
+  CPUTRAIN_DEVICE static ThreadNumber of_thread() {
+    return {static_cast<int>(threadIdx.x), static_cast<int>(threadIdx.y)};
+  }
+};
+CPUTRAIN_DEVICE int thread_number() { return ThreadNumber::of_thread().x; }
 
 struct BlockNumber {
   int x, y, z;
@@ -19,9 +26,7 @@ struct BlockNumber {
   }
 };
 
-inline dim3 grid_of(int x, int y = 1, int z = 1) {
-  return dim3(static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z));
-}
+inline dim3 grid_of(int x, int y = 1, int z = 1) { return dim3(x, y, z); }
 
 /// Products copy 16 bytes at a time: four floats, or eight numbers of bf16.
 inline constexpr int kChunkBytes = 16;
