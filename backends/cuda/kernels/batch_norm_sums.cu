@@ -118,7 +118,7 @@ CPUTRAIN_DEVICE void write_part(T own, int channel, const ChannelSums& sums) {
 template <class N>
 CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, unsigned first, const ChannelSums& sums,
                                       const typename N::Stored* __restrict__ map) {
-  Pack<N> values[kMeasuredAtOnce] = {};
+  Pack<N> values[kMeasuredAtOnce];
   Moments<N> made = Moments<N>::none();
 #pragma unroll
   for (unsigned k = 0; k < kMeasuredAtOnce; ++k) {
