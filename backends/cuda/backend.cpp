@@ -81,8 +81,6 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
   }
 
  private:
-  /// What was put into the stream writes to the array.
-  void wrote(const Array& array) { memory_.weight_copies().written(array.bytes()); }
   std::unique_ptr<compute::ImageFeed> make_feed(const compute::FeedSize& size) override {
     return std::make_unique<DeviceFeed>(device_, memory_, size);
   }
@@ -134,7 +132,7 @@ void CudaBackend::sum(std::span<const Array> src, const Array& dst) {
     }
     sum_arrays(stream_.get(), summands, dst.size, total);
   }
-  wrote(dst);
+  memory_.weight_copies().written(dst.bytes());
   stream_.finish_call();
   if (kept.data()) stream_.synchronize();
 }

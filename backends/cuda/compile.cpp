@@ -35,7 +35,7 @@ class OpMaker {
   int next_op() const { return static_cast<int>(list_.ops.size()); }
   Source read_input() { return walk_.read(walk_.input(), next_op()); }
 
-  /// Of the node's output, which the operator made next will write.
+  /// The node's output, which the operator made next will write.
   Activation new_activation(const Shape& shape, bool wants_diff) {
     check_positions(shape);
     const std::size_t element = stored_bytes(planning_.numbers);

@@ -69,7 +69,7 @@ class DeviceMemory final : public compute::Memory {
   bool is_host() const override { return false; }
   std::optional<std::size_t> available() const override;
 
-  /// Of weights that lie here.
+  /// Those of weights that lie here.
   WeightCopies& weight_copies() { return copies_; }
 
  private:

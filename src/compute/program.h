@@ -57,7 +57,7 @@ struct Backward {
   double loss_scale = 1;                          ///< what the summed loss is multiplied by
   Accumulate accumulate = Accumulate::overwrite;  ///< of gradients
   ReadySink ready = [](std::size_t, Event*) {};
-  /// Of these gradients, where nothing comes between: a device then has it as part of the pass.
+  /// What these gradients go to, where nothing comes between: a device has it as part of the pass.
   const StepUpdate* update = nullptr;
 
   void apply_update() const {

@@ -66,7 +66,7 @@ CPUTRAIN_DEVICE void load_matrices_transposed(unsigned (&r)[4], const void* row)
 }
 
 /// Begins to copy 16 bytes from global to shared memory, or to fill them with zeros where `valid`
-/// is false (`src` is then an address that may be read all the same).
+/// is false: `src`, on a 16-byte boundary, is then any address and is not read.
 CPUTRAIN_DEVICE void copy_to_shared(void* dst, const void* src, bool valid) {
   asm volatile(
       "{.reg .pred ignored;\n"

@@ -48,7 +48,7 @@ struct ThreadsPart {
   }
 };
 
-/// Of `count` positions; merged as Chan, Golub and LeVeque have it ("Updating formulae and a
+/// Those of `count` positions, merged as Chan, Golub and LeVeque have it ("Updating formulae and a
 /// pairwise algorithm for computing sample variances", 1979).
 template <class N>
 struct Moments {
@@ -114,7 +114,7 @@ CPUTRAIN_DEVICE void write_part(T own, int channel, const ChannelSums& sums) {
   }
 }
 
-/// Of up to kMeasuredAtOnce positions from `first` on, exactly as defined: they are in registers.
+/// Up to kMeasuredAtOnce positions from `first` on, exactly as defined: they are in registers.
 template <class N>
 CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, unsigned first, const ChannelSums& sums,
                                       const typename N::Stored* __restrict__ map) {

@@ -69,7 +69,8 @@ struct BackwardData {
 
 constexpr int kTurnedSide = 32, kTurnedRows = 8;
 
-/// A block turns kTurnedSide input by kTurnedSide output channels of a tap.
+/// A block turns kTurnedSide input by kTurnedSide output channels of a tap. Inputs are along the
+/// side of the grid that has no limit of 65535: dense layers read whole maps as channels.
 template <class Stored>
 __global__ void __launch_bounds__(kTurnedSide* kTurnedRows)
     turn_weights_kernel(int inputs, int outputs, PositionClasses classes, const Stored* weights,
@@ -80,8 +81,8 @@ __global__ void __launch_bounds__(kTurnedSide* kTurnedRows)
   auto& square = shared<Square>();
   const BlockNumber block = BlockNumber::of_thread();
   const auto [across, down] = ThreadNumber::of_thread();
-  const int first_input = block.y * kTurnedSide, first_output = block.z * kTurnedSide;
-  const int size = classes.size, stride = classes.stride, tap = block.x;
+  const int first_input = block.x * kTurnedSide, first_output = block.z * kTurnedSide;
+  const int size = classes.size, stride = classes.stride, tap = block.y;
   for (int i = down; i < kTurnedSide; i += kTurnedRows) {
     const int input = first_input + across, output = first_output + i;
     if (input >= inputs || output >= outputs) continue;
@@ -108,7 +109,7 @@ void turn_weights(Stream stream, const WindowShape& s, const void* weights, void
   using Stored = typename N::Stored;
   const int inputs = s.src.channels, outputs = s.dst.channels;
   launch(stream, "turn_weights", turn_weights_kernel<Stored>,
-         grid_of(s.size * s.size, pieces(inputs, kTurnedSide), pieces(outputs, kTurnedSide)),
+         grid_of(pieces(inputs, kTurnedSide), s.size * s.size, pieces(outputs, kTurnedSide)),
          grid_of(kTurnedSide, kTurnedRows), 0, inputs, outputs,
          PositionClasses{1, 0, s.size, s.stride}, static_cast<const Stored*>(weights),
          static_cast<Stored*>(turned));

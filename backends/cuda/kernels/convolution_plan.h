@@ -11,7 +11,7 @@ constexpr GemmExtent forward_extent(const WindowShape& s) {
 }
 
 /// rows: positions of src; columns: channels of src; depth: taps by channels of dst. A part for
-/// each class of positions (convolution_windows.h); rows and depth are the largest class's.
+/// each class of positions (position_classes.h); rows and depth are the largest class's.
 constexpr GemmExtent data_extent(const WindowShape& s) {
   const std::int64_t taps = pieces(s.size, s.stride);
   return {std::int64_t{s.images} * pieces(s.src.height, s.stride) * pieces(s.src.width, s.stride),

@@ -7,8 +7,7 @@
 /// Where windows and their taps lie on a map, as the copies of convolutions see it.
 namespace cputrain::cuda {
 
-/// Of a window: the corner. Of a tap: the way from there. Their sum is where the tap of the window
-/// is.
+/// A window's corner, or a tap's way from there. Their sum is where the tap of the window is.
 struct alignas(8) Place {
   int chunk;  ///< 16 bytes each, from the map's begin on
   int where;  ///< row * 2^16 + column, either may be negative

@@ -54,17 +54,8 @@ template <class N>
 __global__ void __launch_bounds__(kThreads)
     round_numbers_kernel(std::size_t count, const float* __restrict__ src,
                          typename N::Stored* __restrict__ dst) {
-  using Floats = Pack<ExactNumbers>;
   const std::size_t first = thread_of_launch() * Pack<N>::kCount;
-  if (first >= count) return;
-  Pack<N> pack;
-#pragma unroll
-  for (int i = 0; i < Pack<N>::kCount; i += Floats::kCount) {
-    const Floats floats = Floats::load(src + first + i);
-#pragma unroll
-    for (int k = 0; k < Floats::kCount; ++k) pack.of[i + k] = floats.of[k];
-  }
-  pack.store(dst + first);
+  if (first < count) Pack<N>::of_floats(src + first).store(dst + first);
 }
 
 template <class N>

@@ -9,19 +9,19 @@
 /// where they are bf16. tensor_core.h says which lane has what.
 namespace cputrain::cuda {
 
-/// Of A: kCount times 16 rows.
+/// kCount times 16 rows of A.
 template <int kCount>
 struct RowFragments {
   unsigned of[kCount][4];
 };
 
-/// Of B: kCount times 8 columns.
+/// kCount times 8 columns of B.
 template <int kCount>
 struct ColumnFragments {
   unsigned of[kCount][2];
 };
 
-/// Of the result.
+/// Parts of the result.
 template <int kRows, int kColumns>
 struct Sums {
   float of[kRows][kColumns][4];

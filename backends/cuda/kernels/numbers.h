@@ -25,19 +25,22 @@ struct Bf16 {
 struct ExactNumbers {
   using Stored = float;
   static constexpr Numbers kNumbers = Numbers::exact;
+  static constexpr const char *kWord = "exact", *kProducts = "three TF32 products";
 };
 struct Tf32Numbers {
   using Stored = float;
   static constexpr Numbers kNumbers = Numbers::tf32;
+  static constexpr const char *kWord = "tf32", *kProducts = "TF32 products";
 };
 struct Bf16Numbers {
   using Stored = Bf16;
   static constexpr Numbers kNumbers = Numbers::bf16;
+  static constexpr const char *kWord = "bf16", *kProducts = "bf16 products";
 };
 
 /// Calls f with one of the three types.
 template <class F>
-auto with_numbers(Numbers numbers, const F& f) {
+constexpr auto with_numbers(Numbers numbers, const F& f) {
   switch (numbers) {
     case Numbers::exact:
       return f(ExactNumbers{});
@@ -51,28 +54,12 @@ auto with_numbers(Numbers numbers, const F& f) {
 
 /// As figures and names of kernels say it.
 constexpr const char* word_of(Numbers numbers) {
-  switch (numbers) {
-    case Numbers::exact:
-      return "exact";
-    case Numbers::tf32:
-      return "tf32";
-    case Numbers::bf16:
-      break;
-  }
-  return "bf16";
+  return with_numbers(numbers, []<class N>(N) { return N::kWord; });
 }
 
 /// What multiplies them.
 constexpr const char* products_of(Numbers numbers) {
-  switch (numbers) {
-    case Numbers::exact:
-      return "three TF32 products";
-    case Numbers::tf32:
-      return "TF32 products";
-    case Numbers::bf16:
-      break;
-  }
-  return "bf16 products";
+  return with_numbers(numbers, []<class N>(N) { return N::kProducts; });
 }
 
 /// Bytes of a stored number.

@@ -50,7 +50,7 @@ struct Pack {
     *reinterpret_cast<Words*>(p) = words;
   }
 
-  /// Of floats, on a 16-byte boundary.
+  /// As many floats, on a 16-byte boundary.
   CPUTRAIN_DEVICE static Pack of_floats(const float* p) {
     Pack pack;
 #pragma unroll

@@ -25,7 +25,7 @@ void AddOp::forward(const Execution& execution) {
 void AddOp::backward(const Execution& execution) {
   if (!dst_diff_) return;
   timed(data_time_, [&] {
-    // Of one activation that is added twice the last part writes first.
+    // Where one activation is added twice, the last part writes first.
     for (std::size_t i = parts_.size(); i-- > 0;) {
       if (!src_diff_[i]) continue;
       pass_on(stream(), numbers(), dst_.count(execution.images), dst_diff_, src_diff_[i],

@@ -118,7 +118,7 @@ void BatchNormOp::forward_of_nothing(const Execution& execution) {
   if (ranks_ && learns(execution.pass)) learn({.channels = factors_.channels});
 }
 
-/// Of this rank's images are the gradients of the parameters, of all ranks' that of the map.
+/// Gradients of the parameters are of this rank's images, that of the map is of all ranks'.
 void BatchNormOp::sum_slopes_of(const Execution& execution, bool masks) {
   ChannelSums sums = plan_sums(execution.images);
   sums.values = backward_sums_;

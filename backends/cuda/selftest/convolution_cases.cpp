@@ -18,8 +18,8 @@ using compute::RunOutputs;
 
 constexpr double kLimit = 1e-5;
 
-/// Of sums, as a part of them: tensor cores cut a sum off once per instruction, which exact makes
-/// up for.
+/// The part of a sum that its error may be: tensor cores cut sums off once per instruction, which
+/// exact makes up for.
 double limit_of_sums(Numbers numbers, int depth) {
   return numbers == Numbers::exact ? kLimit : 1e-6 + depth / 8 * std::ldexp(1, -23);
 }
