@@ -60,7 +60,7 @@ def cubin(nvcc, file, architecture):
     KERNELS_BUILT names, if any, so that scripts which look at the same sources, one after the other, compile them
     once."""
     folder = os.environ.get("KERNELS_BUILT") or of_this_process.name
-    path = os.path.join(folder, f"{os.path.basename(file)}.{architecture}.cubin")
+    path = os.path.join(folder, f"{os.path.relpath(file, KERNELS).replace(os.sep, '_')}.{architecture}.cubin")
     if not os.path.exists(path + ".txt"):
         text = compiled(nvcc, file, f"-arch=sm_{architecture}", "-Xptxas", "-v", "-cubin", "-o", path)
         with open(path + ".txt", "w") as said:
@@ -70,8 +70,9 @@ def cubin(nvcc, file, architecture):
 
 
 def of_each_file(work):
-    """[(file's name, work(path))] of all sources with kernels, several at once."""
-    names = sorted(name for name in os.listdir(KERNELS) if name.endswith(".cu"))
+    """[(path below the kernels' folder, work(path))] of all sources with kernels, several at once."""
+    names = sorted(os.path.relpath(os.path.join(folder, name), KERNELS)
+                   for folder, _, files in os.walk(KERNELS) for name in files if name.endswith(".cu"))
     with concurrent.futures.ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         return list(zip(names, pool.map(lambda name: work(os.path.join(KERNELS, name)), names)))
 

@@ -268,7 +268,7 @@ class Network:
         self.learns = True
 
     def parts(self, positions):
-        """(parts, positions of one, tiles) of plan_channel_sums() of kernels/batch_norm.h."""
+        """(parts, positions of one, tiles) of plan_channel_sums() of kernels/batch_norm/batch_norm.h."""
         packs = self.map.channels // self.pack
         tiles = pieces(packs, 32)
         rows = THREADS // pieces(packs, tiles)

@@ -141,7 +141,7 @@ class CudaCases:
 
     def test_more_images_than_the_device_holds_are_refused_with_what_would_do(self):
         words = ["train", "--dry-run", "--model", "vgg16", "--data", "synthetic:6000", "--threads", "1", *CUDA,
-                 "--batch", "5000", "--micro-batch", "5000"]
+                 "--batch", "2000", "--micro-batch", "2000"]
         done = self.expect(2, *words, says=["of the backend's memory", "--micro-batch "])
         fitting = re.search(r"--micro-batch (\d+)", done.stderr.split("use")[-1])[1]
         words[-1] = fitting

@@ -83,7 +83,7 @@ class Selftest(ProgramTest):
 
     def test_a_wrong_padding(self):
         self.expect_found(self.kernel_cases("wrong_padding", "pool"), ["^max pool: .* same"],
-                          ["^convolution forward", "pool.* valid", "^global average pool: "])
+                          ["pool.* valid", "^global average pool: "])
 
     def test_an_add_that_is_missing(self):
         self.expect_found(self.kernel_cases("missing_add", "convolution"), ["^convolution data.*1 slice, added"],

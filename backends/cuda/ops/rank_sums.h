@@ -3,7 +3,7 @@
 #include <span>
 
 #include "backends/cuda/device/device.h"
-#include "backends/cuda/kernels/batch_norm.h"
+#include "backends/cuda/kernels/batch_norm/batch_norm.h"
 
 namespace cputrain::comm {
 class Communicator;

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cuda/kernels/batch_norm.h"
+#include "backends/cuda/kernels/batch_norm/batch_norm.h"
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/selftest/guarded_array.h"
 #include "backends/cuda/selftest/kernel_cases.h"

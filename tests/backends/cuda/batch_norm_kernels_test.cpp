@@ -1,4 +1,4 @@
-#include "backends/cuda/kernels/batch_norm.h"
+#include "backends/cuda/kernels/batch_norm/batch_norm.h"
 
 #include <algorithm>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cuda/kernels/batch_norm.h"
+#include "backends/cuda/kernels/batch_norm/batch_norm.h"
 #include "backends/cuda/kernels/packs.h"
 
 namespace cputrain::cuda {

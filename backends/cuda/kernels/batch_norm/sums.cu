@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "backends/cuda/device/language.h"
-#include "backends/cuda/kernels/batch_norm_factors.h"
+#include "backends/cuda/kernels/batch_norm/factors.h"
 
 namespace cputrain::cuda {
 namespace {

@@ -1,5 +1,5 @@
 #include "backends/cuda/device/language.h"
-#include "backends/cuda/kernels/batch_norm.h"
+#include "backends/cuda/kernels/batch_norm/batch_norm.h"
 
 /// What there is one of for each channel. All of it is in double: it is little.
 namespace cputrain::cuda {
