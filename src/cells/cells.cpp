@@ -59,6 +59,11 @@ std::string precision_in_figures(const std::string& backend, const std::string& 
   return is_device(backend) ? "tf32" : "";
 }
 
+std::string backend_in_figures(const std::string& backend, const std::string& precision) {
+  const std::string word = precision_in_figures(backend, precision);
+  return backend + (backend.empty() || word.empty() ? "" : " ") + word;
+}
+
 Json to_json(const Cell& c) {
   Json json{{"cpus", c.cpus},
             {"batch", c.batch},

@@ -79,7 +79,7 @@ class BenchKernels(ProgramTest):
     def test_the_table_is_for_people(self):
         done = self.expect(0, *QUICK, "--micro-batch", "1,2", "--batch", "2", "--no-skip-zeros", "--json", "r.json",
                            says=["micro-batch 1 ", "micro-batch 2 ", "conv2d_3", "bwd data", "no zeros", "all layers",
-                                 "of mem.", "initial weights"])
+                                 "of mem.", "initial weights", "dogcat at 64x64, cpu, 1 thread;"])
         self.assertNotIn("skips zeros", done.stdout.replace("skips zeros where it pays", ""))
         with open(self.path("r.json")) as f:
             self.assertEqual(len(json.load(f)["micro_batches"]), 2)

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/kernel_table.h"
+#include "cells/cells.h"
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/json_text.h"
@@ -159,13 +160,15 @@ class KernelBench {
 void print_head(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
                 const compute::Limits& limits, const Rounds& rounds) {
   system::print(
-      "{} at {}x{}, {} thread{}; images of {}, {}; medians of {} round{} of at least {} "
+      "{} at {}x{}, {}, {} thread{}; images of {}, {}; medians of {} round{} of at least {} "
       "images\nlimits measured in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s "
       "of triad (mem.)\nGFLOP/s count direct convolution; of mem.: source, destination and weights "
       "once each; map, grad.: parts of\nwhat is read and of the gradient that comes back that are "
       "not zero, where that is known\n",
-      spec.model->name, spec.image.height, spec.image.width, session.threads,
-      session.threads == 1 ? "" : "s", config.data_or_synthetic(),
+      spec.model->name, spec.image.height, spec.image.width,
+      cells::backend_in_figures(session.backend->name(),
+                                std::string(word_of(spec.flags.precision))),
+      session.threads, session.threads == 1 ? "" : "s", config.data_or_synthetic(),
       config.weights.empty() ? "initial weights (--weights: others)" : "weights " + config.weights,
       config.repeats(), config.repeats() == 1 ? "" : "s", rounds.least, limits.fma_gflops,
       limits.triad_gbs);

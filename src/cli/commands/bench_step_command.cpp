@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/step_trials.h"
+#include "cells/cells.h"
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/json_text.h"
@@ -86,11 +87,14 @@ void print_measurement(const job::Session& session, const job::TrainingSpec& spe
   const int ranks = session.communicator->size();
   const Spread& rate = m.images_per_second;
   system::print(
-      "{} at {}x{}, batch {}, {} rank{} x {} thread{}, micro-batch {}: {:.1f} images/s "
+      "{} at {}x{}, batch {}, {} rank{} x {} thread{}, micro-batch {}, {}: {:.1f} images/s "
       "(median of {}; {:.1f} to {:.1f})\n",
       spec.model->name, spec.image.height, spec.image.width, trial.plan().images(0), ranks,
       ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s",
-      trial.plan().micro_batch(), rate.median, steps, rate.min, rate.max);
+      trial.plan().micro_batch(),
+      cells::backend_in_figures(session.backend->name(),
+                                std::string(word_of(spec.flags.precision))),
+      rate.median, steps, rate.min, rate.max);
   system::print(
       "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
       "measured in this run; triad {:.1f} GB/s; workspace {}\n",

@@ -171,8 +171,7 @@ std::vector<Choice> choices_of(const std::vector<RunRecord>& runs) {
     return static_cast<double>(*r.ranks) * *r.threads;
   };
   const auto backend = [](const RunRecord& r) {
-    const std::string precision = cells::precision_in_figures(r.backend, r.precision);
-    return r.backend + (r.backend.empty() || precision.empty() ? "" : " ") + precision;
+    return cells::backend_in_figures(r.backend, r.precision);
   };
   const auto batch = [](const RunRecord& r) { return number_text(r.batch); };
   const auto batch_value = [](const RunRecord& r) {

@@ -38,7 +38,8 @@ Entry epochs_entry(const RunRecord& run, DocumentTable& table) {
 Entry rate_entry(const RunRecord& run, DocumentTable& table) {
   Entry entry = figure_entry(run.images_per_second());
   if (run.includes_trials())
-    entry.note = table.note("Of epochs in which algorithms were tried, which takes time.");
+    entry.note =
+        table.note("Of epochs that take longer: the first, and those that tried algorithms.");
   return entry;
 }
 
