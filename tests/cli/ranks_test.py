@@ -137,7 +137,7 @@ class Ranks(ProgramTest):
     def test_reproducible_losses_and_what_goes_by_them(self):
         """Early stopping, best weights and a plateau do the same at any number of ranks, to the last bit."""
         words = ["--data", "synthetic:40", "--validation-split", "0.33", "--reproducible", "--batch", "5", "--micro-batch", "2",
-                 "--optimizer", "sgd", "--lr", "0.1", "--epochs", "15", "--early-stopping", "3:0.02",
+                 "--optimizer", "sgd", "--lr", "0.3", "--epochs", "100", "--early-stopping", "3:0.02",
                  "--schedule", "plateau:1:0.5"]
         curves = []
         for ranks, threads in ((1, 2), (3, 1), (7, 1)):
@@ -147,8 +147,8 @@ class Ranks(ProgramTest):
                            *(summary[name] for name in ("epochs", "best_epoch", "best_loss", "weights_hash"))])
         for curve in curves[1:]:
             self.assertEqual(curve, curves[0])
-        self.assertLess(curves[0][1], 15)  # it stopped early
-        self.assertLess(curves[0][0][-1][3], 0.1)  # and the rate had fallen
+        self.assertLess(curves[0][1], 100)  # it stopped early
+        self.assertLess(curves[0][0][-1][3], 0.3)  # and the rate had fallen
 
     def test_the_size_of_a_leaf_counts(self):
         base = ["--reproducible", "--batch", "20", "--steps", "3", "--limit-val", "4"]
