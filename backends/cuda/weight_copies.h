@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -44,6 +45,7 @@ class WeightCopy {
 class WeightCopies {
  public:
   explicit WeightCopies(Numbers numbers) : numbers_(numbers) {}
+  ~WeightCopies() { assert(copies_.empty() && "a block outlives its memory"); }
 
   /// Bytes that the copy of so many weights takes.
   std::size_t bytes(std::size_t weights) const {

@@ -284,6 +284,7 @@ TEST(WeightCopies, GoWithTheirBlocks) {
   EXPECT_EQ(copies.find(&small.front()), nullptr);
   copies.add(large);
   EXPECT_EQ(copies.find(&bytes[128]), copies.find(&large.front()));
+  copies.remove(large);
 }
 
 TEST(WeightCopy, OfExactIsTheWeights) {
