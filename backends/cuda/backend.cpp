@@ -41,7 +41,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
         captures_(choice.captures),
         properties_((use_device(device_), device_properties(device_))),
         facts_(facts_of(properties_, numbers_)),
-        memory_(device_, choice.ranks_on_device, stream_) {}
+        memory_(device_, choice.ranks_on_device, numbers_, stream_) {}
 
   const compute::BackendFacts& facts() const override { return facts_; }
   compute::Memory& memory() override { return memory_; }

@@ -8,12 +8,14 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
+std::span<std::byte> bytes_of(const DeviceBlock& block) {
+  return {static_cast<std::byte*>(block.data()), block.size()};
+}
+
 class Block final : public system::SharedBlock {
  public:
   Block(std::size_t bytes, const char* name) : block_(bytes, name) {}
-  std::span<std::byte> bytes() const override {
-    return {static_cast<std::byte*>(block_.data()), block_.size()};
-  }
+  std::span<std::byte> bytes() const override { return bytes_of(block_); }
 
  private:
   DeviceBlock block_;
@@ -43,15 +45,29 @@ void ComputeStream::hold_up(Stream other) const {
   finished_.hold_up(other);
 }
 
-DeviceMemory::DeviceMemory(int device, int sharers, const ComputeStream& compute)
-    : device_(device), sharers_(sharers), compute_(compute) {
+DeviceMemory::DeviceMemory(int device, int sharers, Numbers numbers, const ComputeStream& compute)
+    : device_(device), sharers_(sharers), compute_(compute), copies_(numbers) {
   for (Piece& piece : pieces_) piece.block = PinnedBlock(kPieceBytes);
 }
 
+/// With the copy of what lies there, should they be weights.
+class DeviceMemory::Arrays final : public system::SharedBlock {
+ public:
+  Arrays(WeightCopies& copies, std::size_t bytes) : copies_(copies), block_(bytes, "arrays") {
+    copies_.add(bytes_of(block_));
+  }
+  ~Arrays() override { copies_.remove(bytes_of(block_)); }
+  std::span<std::byte> bytes() const override { return bytes_of(block_); }
+
+ private:
+  WeightCopies& copies_;
+  DeviceBlock block_;
+};
+
 std::unique_ptr<system::SharedBlock> DeviceMemory::allocate(std::size_t bytes) {
   use_device(device_);
-  auto block = take_block(bytes, "arrays");
-  if (bytes == 0) return block;
+  if (bytes == 0) return take_block(bytes, "arrays");
+  auto block = std::make_unique<Arrays>(copies_, bytes);
   const std::lock_guard lock(mutex_);
   clear_async(block->bytes().data(), bytes, stream_.get());
   stream_.synchronize();

@@ -51,8 +51,9 @@ class StreamEvent final : public compute::Event {
 /// need not wait for the rest of a backward pass, which is a call that has not returned yet.
 class DeviceMemory final : public compute::Memory {
  public:
-  /// `sharers`: ranks that have the device. The stream is borrowed.
-  DeviceMemory(int device, int sharers, const ComputeStream& compute);
+  /// `sharers`: ranks that have the device; `numbers`: of copies of weights. The stream is
+  /// borrowed.
+  DeviceMemory(int device, int sharers, Numbers numbers, const ComputeStream& compute);
 
   std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override;
   void read(const void* src, std::span<std::byte> dst) override {
@@ -80,6 +81,7 @@ class DeviceMemory final : public compute::Memory {
     Event arrived;
   };
 
+  class Arrays;
   class Staging;
 
   enum class When { now, behind_calls };

@@ -9,6 +9,7 @@
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/update.h"
 #include "backends/cuda/weight_copies.h"
+#include "core/error.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -33,16 +34,15 @@ struct KnownPass {
 
 class DeviceTarget final : public compute::Target {
  public:
-  explicit DeviceTarget(const ProgramDevice& device)
-      : device_(device), copy_(device.memory.weight_copies(), device.numbers) {}
+  explicit DeviceTarget(const ProgramDevice& device) : device_(device) {}
 
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
     // Timed events have no place in a graph, nor has a host that takes part.
     captures_ = device_.captures && !planning.options.times_layers && !planning.options.synchronise;
     facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
     compute::OpList list = cuda::make_ops(
-        graph,
-        Planning{planning, {device_.multiprocessors, device_.numbers, stream(), facts(), &copy_}});
+        graph, Planning{planning,
+                        {device_.multiprocessors, device_.numbers, stream(), facts(), &copies()}});
     own_size_ = {.image = graph.image(), .images = static_cast<std::size_t>(planning.largest())};
     for (std::size_t i = 0; i < list.ops.size(); ++i) {
       places_.push_back(std::make_unique<StreamEvent>(device_.stream));
@@ -56,9 +56,12 @@ class DeviceTarget final : public compute::Target {
     return take_block(bytes, "activations");
   }
 
+  /// The copy of weights, which other programs of the arena share.
   std::size_t own_bytes(const compute::ParameterLayout& layout) const override {
-    return copy_.bytes(layout);
+    return copies().bytes(layout.arena_size);
   }
+
+  void use(const compute::Arenas& arenas) override { copy_ = copies().find(arenas.weights.data); }
 
   void enter(const std::function<void()>& work) override {
     use_device(device_.device);
@@ -78,12 +81,14 @@ class DeviceTarget final : public compute::Target {
   void run(const compute::Execution& execution, compute::Directions directions,
            const std::function<void()>& ops) override {
     const DeviceUpdate* const update = update_of(execution);
+    if (update && update->copy() && update->copy() != copy_) {
+      fail(ExitCode::internal, "a pass with an update of other weights than its program's");
+    }
     const auto work = [&] {
       ops();
-      if (update) update->enqueue(&facts()->update, &copy_);
+      if (update) update->enqueue(&facts()->update);
     };
-    copy_.renew(stream());
-    if (update) update->outdate_but(&copy_);
+    if (copy_) copy_->renew(stream());
     write_facts(stream(), facts_of(execution), facts());
     reads_batch_ = true;
     if (!captures_) return work();
@@ -116,6 +121,8 @@ class DeviceTarget final : public compute::Target {
   Stream stream() const { return device_.stream.get(); }
 
   PassFacts* facts() const { return static_cast<PassFacts*>(facts_.data()); }
+  WeightCopies& copies() const { return device_.memory.weight_copies(); }
+
   static const DeviceUpdate* update_of(const compute::Execution& execution) {
     return execution.update ? static_cast<const DeviceUpdate*>(execution.update->update) : nullptr;
   }
@@ -142,7 +149,7 @@ class DeviceTarget final : public compute::Target {
   }
 
   ProgramDevice device_;
-  WeightCopy copy_;
+  WeightCopy* copy_ = nullptr;  ///< of the arena; null where it is empty
   bool captures_ = false;
   DeviceBlock facts_;                                 ///< of the pass that runs
   std::vector<std::unique_ptr<StreamEvent>> places_;  ///< by operator

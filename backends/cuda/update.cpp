@@ -1,6 +1,9 @@
 #include "backends/cuda/update.h"
 
+#include <algorithm>
 #include <span>
+
+#include "core/error.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -19,6 +22,19 @@ const T* first_of(const system::SharedBlock& block) {
   return reinterpret_cast<const T*>(block.bytes().data());
 }
 
+/// Of the arena that all slices lie in.
+const WeightCopy* copy_of(WeightCopies& copies, const optim::UpdatePlan& plan) {
+  if (plan.slices.empty()) return nullptr;
+  const auto copy_of_slice = [&](const optim::UpdateSlice& slice) {
+    return copies.find(slice.weights.data);
+  };
+  const WeightCopy* const copy = copy_of_slice(plan.slices.front());
+  if (std::ranges::count(plan.slices, copy, copy_of_slice) != std::ssize(plan.slices)) {
+    fail(ExitCode::internal, "an update of weights of several arenas");
+  }
+  return copy;
+}
+
 }  // namespace
 
 DeviceUpdate::DeviceUpdate(std::uint64_t number, int device, ComputeStream& stream,
@@ -26,8 +42,8 @@ DeviceUpdate::DeviceUpdate(std::uint64_t number, int device, ComputeStream& stre
     : number_(number),
       device_(device),
       stream_(stream),
-      copies_(memory.weight_copies()),
-      plan_(plan) {
+      plan_(plan),
+      copy_(copy_of(memory.weight_copies(), plan)) {
   const UpdateTable table = make_table(plan);
   blocks_ = static_cast<std::uint32_t>(table.segment_of_block.size());
   width_ = table.width;
@@ -37,8 +53,7 @@ DeviceUpdate::DeviceUpdate(std::uint64_t number, int device, ComputeStream& stre
   rates_ = DeviceBlock(table.segments.size() * sizeof(float), "rates of an update");
 }
 
-void DeviceUpdate::enqueue(const UpdateFacts* facts, const float* rates,
-                           const WeightCopy* copy) const {
+void DeviceUpdate::enqueue(const UpdateFacts* facts, const float* rates) const {
   update(stream_.get(), plan_.rule,
          {.segments = first_of<UpdateSegment>(*segments_),
           .segment_of_block = first_of<std::uint32_t>(*segment_of_block_),
@@ -47,11 +62,7 @@ void DeviceUpdate::enqueue(const UpdateFacts* facts, const float* rates,
           .limit = static_cast<float>(plan_.limit),
           .facts = facts,
           .rates = rates,
-          .copied = copy ? copy->target() : CopiedWeights{}});
-}
-
-void DeviceUpdate::outdate_but(const WeightCopy* copy) const {
-  for (const optim::UpdateSlice& slice : plan_.slices) copies_.written(slice.weights.bytes(), copy);
+          .copied = copy_ ? copy_->target() : CopiedWeights{}});
 }
 
 void DeviceUpdate::apply(const optim::UpdateStep& step) {
@@ -63,10 +74,7 @@ void DeviceUpdate::apply(const optim::UpdateStep& step) {
     rates = static_cast<float*>(rates_.data());
     write_rates(stream_.get(), step, rates);
   }
-  const WeightCopy* const copy =
-      plan_.slices.empty() ? nullptr : copies_.beside(plan_.slices.front().weights);
-  enqueue(facts, rates, copy);
-  outdate_but(copy);
+  enqueue(facts, rates);
   stream_.finish_call();
 }
 

@@ -14,6 +14,7 @@ namespace cputrain::cuda {
 class DeviceUpdate final : public compute::Update {
  public:
   /// `number`: no other update of the backend has or had it. Borrows the stream and the memory.
+  /// Error(internal) where its slices lie in several arenas.
   DeviceUpdate(std::uint64_t number, int device, ComputeStream&, DeviceMemory&,
                const optim::UpdatePlan&);
 
@@ -26,21 +27,17 @@ class DeviceUpdate final : public compute::Update {
   UpdateFacts facts_of(const optim::UpdateStep& step) const {
     return update_facts(step, plan_.weight_decay);
   }
-  /// `facts` are on the device. New weights are written to the copy as well.
-  void enqueue(const UpdateFacts* facts, const WeightCopy* copy) const {
-    enqueue(facts, nullptr, copy);
-  }
-  /// Other copies of the weights are stale once it was enqueued, or the graph that it is in.
-  void outdate_but(const WeightCopy* copy) const;
+  /// `facts` are on the device. New weights are written to their copy as well.
+  void enqueue(const UpdateFacts* facts, const float* rates = nullptr) const;
+  /// Of the arena that it updates; null where it updates nothing.
+  const WeightCopy* copy() const { return copy_; }
 
  private:
-  void enqueue(const UpdateFacts* facts, const float* rates, const WeightCopy* copy) const;
-
   std::uint64_t number_;
   int device_;
   ComputeStream& stream_;
-  WeightCopies& copies_;
   optim::UpdatePlan plan_;
+  const WeightCopy* copy_;
   std::uint32_t blocks_;
   int width_;
   // On the device:

@@ -1,35 +1,29 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
+#include <map>
 #include <mutex>
 #include <span>
-#include <vector>
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/kernels/numbers.h"
 #include "backends/cuda/kernels/updates.h"
-#include "compute/parameters.h"
 
 namespace cputrain::cuda {
 
-class WeightCopies;
-
-/// The weights of a program as its products read them: rounded once when they change, not by each
-/// product. The copy lies beside the arena, number for number. In exact there is none, and products
-/// read the weights themselves.
+/// The weights of an arena as products read them: rounded once when they change, not by each
+/// product. One copy for all programs of the arena, number for number. In exact there is none, and
+/// products read the weights themselves.
 class WeightCopy {
  public:
-  WeightCopy(WeightCopies& all, Numbers numbers);
-  ~WeightCopy();
-  WeightCopy(const WeightCopy&) = delete;
-  WeightCopy& operator=(const WeightCopy&) = delete;
+  WeightCopy(Numbers numbers, std::span<const std::byte> arena)
+      : numbers_(numbers), arena_(arena) {}
 
-  /// What it takes of the device's memory.
-  std::size_t bytes(const compute::ParameterLayout&) const;
   /// Where products read the weights that begin at `weights` in the arena. The first call takes the
   /// memory. Error(internal) where there is none.
-  const void* of(const Array& arena, const float* weights);
+  const void* of(const float* weights);
   /// Rounds the weights again if the copy is stale: put into the stream before a pass reads it.
   void renew(Stream);
   /// Where an update writes it.
@@ -37,30 +31,42 @@ class WeightCopy {
 
  private:
   friend class WeightCopies;
-  bool lies_beside(std::span<const std::byte> bytes) const;
+  const float* first() const { return reinterpret_cast<const float*>(arena_.data()); }
+  std::size_t count() const { return arena_.size() / sizeof(float); }
 
-  WeightCopies& all_;
   Numbers numbers_;
-  Array weights_{};
+  std::span<const std::byte> arena_;
   DeviceBlock copy_;
   std::atomic<bool> stale_ = true;
 };
 
-/// All copies of a backend's weights. Whoever writes to an array says so here: this alone decides
-/// which copies are stale. Any thread may ask.
+/// The copies of a backend's weights: one beside each block of its memory, as long as that lives.
+/// It takes no memory before products ask for it. Any thread may ask.
 class WeightCopies {
  public:
-  /// Numbers in these bytes of the device's memory were written, or will be by what was put into
-  /// the backend's stream. `but`: a copy that was written with them.
-  void written(std::span<const std::byte> bytes, const WeightCopy* but = nullptr);
-  /// A copy of what lies there, or null.
-  const WeightCopy* beside(const Array&) const;
+  explicit WeightCopies(Numbers numbers) : numbers_(numbers) {}
+  ~WeightCopies() { assert(copies_.empty() && "a block outlives its memory"); }
+
+  /// Bytes that the copy of so many weights takes.
+  std::size_t bytes(std::size_t weights) const {
+    return numbers_ == Numbers::exact ? 0 : weights * stored_bytes(numbers_);
+  }
+  /// The copy of what lies there; null where no block does.
+  WeightCopy* find(const void* weights);
+  /// Numbers in these bytes of a block were written, or will be by what was put into the backend's
+  /// stream: their copy is stale. Updates need not say so, since they write both.
+  void written(std::span<const std::byte> bytes);
+
+  // A block's own.
+  void add(std::span<const std::byte> block);
+  void remove(std::span<const std::byte> block);
 
  private:
-  friend class WeightCopy;
+  WeightCopy* copy_of(const void* weights);
 
-  mutable std::mutex mutex_;
-  std::vector<WeightCopy*> copies_;  ///< of programs that have their memory
+  Numbers numbers_;
+  std::mutex mutex_;
+  std::map<const std::byte*, WeightCopy> copies_;  ///< by where blocks begin
 };
 
 }  // namespace cputrain::cuda

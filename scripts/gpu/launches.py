@@ -138,7 +138,8 @@ class Network:
 
     def update(self, state_arrays):
         """Norms of what is penalised. Then weights and states are read and written, and gradients read, in one launch
-        for all ranges, whose blocks look up theirs. Its kernel depends on the rule."""
+        for all ranges, whose blocks look up theirs. Its kernel depends on the rule, and writes the copies that products
+        read, too."""
         launches = []
         for count, penalised in self.ranges():
             if penalised:
@@ -147,14 +148,12 @@ class Network:
                                        warps=blocks * THREADS // 32))
         counts = [count for count, _ in self.ranges()]
         blocks = sum(pieces(count, THREADS * QUAD) for count in counts)
-        launches.append(Launch("update", "", blocks, sum(counts) * FLOAT * (3 + 2 * state_arrays),
+        copied = 0 if self.precision == "exact" else self.element
+        launches.append(Launch("update", "", blocks, sum(counts) * (FLOAT * (3 + 2 * state_arrays) + copied),
                                warps=blocks * THREADS // 32, round_trips=3))
         if self.statistics:
             launches.append(in_line("publish_statistics", "publish_statistics_kernel", self.statistics,
                                     self.statistics * 40))
-        if self.precision != "exact":  # the copies that products read
-            launches.append(in_line("round_numbers", self.template("round_numbers"), pieces(sum(counts), self.pack),
-                                    sum(counts) * (FLOAT + self.element)))
         return launches
 
     # Each layer. self.map is what it reads.

@@ -21,8 +21,8 @@ class Memory {
  public:
   virtual ~Memory() = default;
 
-  /// Zeros, on a 64-byte boundary, which are freed with the block. Error(internal) where there is
-  /// no room.
+  /// Zeros, on a 64-byte boundary, which are freed with the block; this memory lasts longer.
+  /// Error(internal) where there is no room.
   virtual std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) = 0;
   /// To the host. `src` may be anywhere within a block, as may the other addresses.
   virtual void read(const void* src, std::span<std::byte> dst) = 0;

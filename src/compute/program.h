@@ -105,7 +105,7 @@ class Program {
   virtual Tuner& tuner() { return one_method_; }
 
   /// Bytes of activations, workspaces and scratchpads that the program allocated, with this rank's
-  /// part of what ranks share; in the backend's memory.
+  /// part of what ranks share, and all of what programs of an arena share; in the backend's memory.
   virtual std::size_t workspace_bytes() const = 0;
 
   /// Seconds that passes spent waiting for other ranks of the node since the program was made.

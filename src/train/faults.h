@@ -6,7 +6,9 @@
 
 namespace cputrain::train {
 
-/// Where in its work a rank is. Within a step they follow each other in this order.
+/// Where in its work a rank is. Within a step they follow each other in this order. A device may
+/// have been given the update with backward (compute::Backward::update): then exchange and update
+/// are places behind that, and what is done to weights there comes behind the new ones.
 enum class FaultPhase { input, forward, backward, exchange, update, checkpoint, validate };
 
 /// What may be broken there.

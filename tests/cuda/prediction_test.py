@@ -53,24 +53,25 @@ class Counts(ProgramTest):
         found = []
         for steps in (2, 3):
             file = self.path(f"{steps}.json")
-            self.expect(0, "train", "--backend", "cuda", "--precision", "exact", "--model", model, "--image-size",
-                        str(size), "--batch", str(batch), "--data", f"synthetic:{4 * batch}", "--limit-val", "0",
-                        "--steps", str(steps), "--prefetch", "0", "--checkpoint-every", "0", "--threads", "1", "--out",
+            self.expect(0, "train", "--backend", "cuda", "--model", model, "--image-size", str(size), "--batch",
+                        str(batch), "--data", f"synthetic:{4 * batch}", "--limit-val", "0", "--steps", str(steps),
+                        "--prefetch", "0", "--checkpoint-every", "0", "--threads", "1", "--overwrite", "--out",
                         self.path(f"{model}-{gpu}-{steps}"), *words, CPUTRAIN_EMULATED_GPU=gpu,
                         CPUTRAIN_EMULATED_KERNELS="skip", CPUTRAIN_EMULATED_COUNTS=file)
             with open(file) as of_steps:
                 found.append(json.load(of_steps))
         return found
 
-    def networks(self, gpu, model, size, batch, asked):
+    def networks(self, gpu, model, size, batch, asked, precision):
         done = self.expect(0, "info", "--model", model, "--image-size", str(size), "--classes", "2", "--json", "-")
         description = json.loads(done.stdout)["model"]
-        return description, [launches.Network(description["layers"], images, "exact", MULTIPROCESSORS[gpu])
+        return description, [launches.Network(description["layers"], images, precision, MULTIPROCESSORS[gpu])
                              for images in step.micro_batches(batch, asked)]
 
-    def assert_step(self, gpu, model, size, batch, asked=None):
-        two, three = self.counted(gpu, model, size, batch, *(["--micro-batch", str(asked)] if asked else []))
-        description, networks = self.networks(gpu, model, size, batch, asked)
+    def assert_step(self, gpu, model, size, batch, asked=None, precision="exact"):
+        two, three = self.counted(gpu, model, size, batch, "--precision", precision,
+                                  *(["--micro-batch", str(asked)] if asked else []))
+        description, networks = self.networks(gpu, model, size, batch, asked, precision)
         predicted = {}
         made = [launch for network in networks for operation in network.operations
                 for _, of_direction in operation.directions() for launch in of_direction]
@@ -115,7 +116,8 @@ class Counts(ProgramTest):
                 json.dump(network, file)
         for case in (("a100", "dogcat", 64, 20, 7), ("h100", "nature7", 96, 9), ("h100", "chips", 90, 6),
                      ("a100", "vgg16", 64, 5), ("h100", "odd.json", 21, 10, 4), ("h100", "residual.json", 33, 9),
-                     ("h100", "resnet50v2", 64, 6)):
+                     ("h100", "resnet50v2", 64, 6),
+                     ("h100", "odd.json", 21, 10, 4, "bf16")):
             with self.subTest(case=case):
                 self.assert_step(*case)
 

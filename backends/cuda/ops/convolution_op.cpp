@@ -49,7 +49,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
       window_(with_layer(node, [&](const auto& l) { return window_of(l, zeros, src, dst); })),
       bias_(node.parameters.size() > 1),
       parameter_(parameter),
-      copy_(planning.copy) {
+      copies_(planning.copies) {
   const int positions = with_layer(node, [&](const auto& l) { return positions_of(l, src); });
   formats_.push_back(
       OutputsFirst::of_kernel(positions, src.layout.shape.channels, dst.layout.shape.channels));
@@ -78,7 +78,8 @@ std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() 
 
 void ConvolutionOp::bind(const Bindings& bindings) {
   UnaryOp::bind(bindings);
-  operand_ = copy_->of(bindings.parameters.weights, bindings.weights(parameter_));
+  const float* const weights = bindings.weights(parameter_);
+  operand_ = copies_->find(weights)->of(weights);
   if (dst_diff_) diff_weights_ = bindings.gradients(parameter_);
   if (bias_) {
     bias_data_ = bindings.weights(parameter_ + 1);

@@ -31,7 +31,7 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   std::vector<OutputsFirst> formats_;
   compute::MemoryPlan::Block forward_workspace_{}, backward_workspace_{};
 
-  WeightCopy* copy_;               ///< of the program's weights
+  WeightCopies* copies_;
   const void* operand_ = nullptr;  ///< the kernel as products read it
   float *bias_data_ = nullptr, *diff_weights_ = nullptr, *diff_bias_ = nullptr;
   float *forward_space_ = nullptr, *backward_space_ = nullptr;

@@ -25,7 +25,7 @@ struct DevicePlanning {
   Numbers numbers;  ///< of activations
   Stream stream;
   const PassFacts* facts;  ///< on the device: those of the pass that runs
-  WeightCopy* copy;        ///< of the program's weights, for products
+  WeightCopies* copies;    ///< of weights, for products
 };
 struct Planning : compute::Planning, DevicePlanning {};
 

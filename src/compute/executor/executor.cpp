@@ -29,6 +29,7 @@ Executor::Executor(std::unique_ptr<Target> target, const model::Graph& graph,
   target_->enter([&] {
     compile(options);
     arenas_ = arenas(layout());
+    target_->use(arenas_);
     // On a device with the first pass, not before: whoever compiles a program may find that it
     // needs more memory than there is, and say how much would do. Pages of the host cost nothing
     // before they are touched.

@@ -28,6 +28,8 @@ class Target {
   virtual OpList make_ops(const model::Graph& graph, const Planning&) = 0;
   /// Where arenas of parameters lie.
   virtual Memory& memory() { return host_memory(); }
+  /// The arenas that the program computes with, which may be freed before it or after it.
+  virtual void use(const Arenas&) {}
   /// Memory for activations and all that operators planned. Its contents are undefined.
   virtual std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) = 0;
   /// Bytes of that which it takes beside what operators planned.

@@ -29,7 +29,7 @@ std::string refusal_of(int images, const Shape& image = kPoint) {
                               .numbers = Numbers::exact,
                               .stream = nullptr,
                               .facts = nullptr,
-                              .copy = nullptr}});
+                              .copies = nullptr}});
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ExitCode::usage);
     return e.what();

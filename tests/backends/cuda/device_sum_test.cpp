@@ -64,7 +64,7 @@ class DeviceSum : public ::testing::TestWithParam<exchange::Overlap> {
   /// Descends by the summed gradients; what weights differ in from that, at most.
   static float error_of_steps(exchange::Overlap overlap) {
     ComputeStream compute;
-    DeviceMemory memory(0, 1, compute);
+    DeviceMemory memory(0, 1, Numbers::exact, compute);
     const auto communicator = comm::make_solo();
     std::unique_ptr<exchange::GradientExchange> exchange;
     compute::Executor program(
