@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "backends/cuda/kernels/gemm_plan.h"
+#include "backends/cuda/kernels/products/gemm_plan.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {

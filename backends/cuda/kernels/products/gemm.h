@@ -1,8 +1,8 @@
 #pragma once
 
-#include "backends/cuda/kernels/gemm_slices.h"
-#include "backends/cuda/kernels/gemm_tiles.h"
 #include "backends/cuda/kernels/packs.h"
+#include "backends/cuda/kernels/products/gemm_slices.h"
+#include "backends/cuda/kernels/products/gemm_tiles.h"
 
 /// The main loop of convolutions and dense layers: result[row][column] = sum over the depth of
 /// A[row][depth] * B[column][depth], where A and B are gathered from maps and weights on the way

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "backends/cuda/kernels/convolution.h"
 #include "backends/cuda/kernels/divisor.h"
-#include "backends/cuda/kernels/gemm.h"
+#include "backends/cuda/kernels/products/convolution.h"
+#include "backends/cuda/kernels/products/gemm.h"
 
 /// Where windows and their taps lie on a map, as the copies of convolutions see it.
 namespace cputrain::cuda {

@@ -1,5 +1,5 @@
-#include "backends/cuda/kernels/convolution_windows.h"
-#include "backends/cuda/kernels/position_classes.h"
+#include "backends/cuda/kernels/products/convolution_windows.h"
+#include "backends/cuda/kernels/products/position_classes.h"
 
 /// diff_src[position][input channel] = sum over the taps that cover it, and output channels, of
 /// diff_dst * weights: a convolution of diff_dst with weights that are turned, input channels

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backends/cuda/device/device.h"
-#include "backends/cuda/kernels/convolution_plan.h"
+#include "backends/cuda/kernels/products/convolution_plan.h"
 
 /// Convolutions, and dense layers, on tensor cores: implicit GEMMs of maps (shapes.h) and weights
 /// that are stored as `numbers` says. Sums are floats; those that go to a map are rounded when they

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "backends/cuda/kernels/gemm_fragments.h"
-#include "backends/cuda/kernels/gemm_plan.h"
 #include "backends/cuda/kernels/indices.h"
+#include "backends/cuda/kernels/products/gemm_fragments.h"
+#include "backends/cuda/kernels/products/gemm_plan.h"
 
 /// Tiles of operands in shared memory: where their chunks of 16 bytes lie, how threads share the
 /// copies of them, and how a warp reads fragments. "Rows" of a tile are rows of A, or columns of B.

@@ -1,4 +1,4 @@
-#include "backends/cuda/kernels/gemm_slices.h"
+#include "backends/cuda/kernels/products/gemm_slices.h"
 
 #include "backends/cuda/kernels/indices.h"
 #include "backends/cuda/kernels/packs.h"

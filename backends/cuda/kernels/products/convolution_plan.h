@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cuda/kernels/gemm_plan.h"
+#include "backends/cuda/kernels/products/gemm_plan.h"
 
 /// How the matrix products of a convolution are cut: fixed by its size and the device.
 namespace cputrain::cuda {

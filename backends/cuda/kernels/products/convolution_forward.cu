@@ -1,4 +1,4 @@
-#include "backends/cuda/kernels/convolution_windows.h"
+#include "backends/cuda/kernels/products/convolution_windows.h"
 
 /// dst[window][output channel] = sum over taps of src * weights
 namespace cputrain::cuda {
