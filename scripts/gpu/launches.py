@@ -212,7 +212,7 @@ class Network:
 
     def add_slices(self, result, slices, numbers):
         lines = lines_of_sum(slices)
-        blocks = pieces(result, THREADS // lines * (PACK // NUMBERS[numbers]))
+        blocks = pieces(result, THREADS // lines * QUAD)
         return Launch("add_slices", f"add_slices_kernel<{numbers.capitalize()}Numbers>", blocks,
                       (slices * FLOAT + NUMBERS[numbers]) * result, warps=blocks * THREADS // 32,
                       round_trips=pieces(pieces(slices, lines), READS))
