@@ -13,7 +13,7 @@
 namespace cputrain::cuda {
 
 struct ImageLoad {
-  int images = 0, height = 0, width = 0;  ///< at most kMostPositions pixels in all
+  int images = 0, height = 0, width = 0;  ///< at most kMostChunks pixels in all
   float scale = 1, offset = 0;
   const PassFacts* facts = nullptr;  ///< on the device: bytes and moves
 };

@@ -32,9 +32,10 @@ struct MapShape {
   }
 };
 
-/// Pieces of 16 bytes that a map of all images may have, and with them positions: they are counted
-/// in 31 bits, and the last tile, or block, counts on behind them.
-inline constexpr std::size_t kMostPositions = (std::size_t{1} << 31) - 256;
+/// Chunks of 16 bytes that a map of all images, or weights, may have, and with them positions: 32
+/// GiB. Kernels count them with `int`, and threads of the last block, or tile, count on behind them
+/// by fewer than 4096.
+inline constexpr int kMostChunks = 0x7fffffff - 4095;
 
 /// Products take a row and a column as one number, 15 bits and a sign each.
 inline constexpr int kLargestSide = 1 << 14;

@@ -12,8 +12,8 @@
 /// is padding is zero, in gradients too. Bias and all gradients of parameters are floats. Every sum
 /// has the same bits from run to run on devices with as many multiprocessors: a long one is cut
 /// into slices (split-K), whose sums lie in `workspace` until a second kernel adds them in order.
-/// Arrays begin on 16-byte boundaries; a map or weights have fewer than 2^31 pieces of 16 bytes,
-/// and a map's side together with the window's is less than 2^15.
+/// Arrays begin on 16-byte boundaries; a map or weights have at most kMostChunks, counted_chunks()
+/// are fewer than 2^31, and a map's side together with the window's is less than 2^15.
 namespace cputrain::cuda {
 
 /// What all of them need to know besides the arrays.

@@ -23,6 +23,17 @@ constexpr GemmExtent weights_extent(const WindowShape& s) {
   return {s.dst.channels, s.taps(), s.windows()};
 }
 
+/// Chunks up to which copies count on the maps: windows, and the last step of a depth, reach over
+/// the end. What lies there is filled with zeros and not read.
+constexpr std::int64_t counted_chunks(const WindowShape& s, Numbers numbers) {
+  const auto counted = [&](const MapShape& map, std::int64_t positions) {
+    const std::int64_t behind = offset_of_row(s.size + 1, map.width + 1) + 256;
+    return offset_of_row(positions + behind, map.channels) / (kChunkBytes / stored_bytes(numbers));
+  };
+  const std::int64_t of_src = counted(s.src, s.positions()), of_dst = counted(s.dst, s.windows());
+  return of_src < of_dst ? of_dst : of_src;
+}
+
 /// Warps that share the rows of A, and take turns to sum them for the bias' gradient: a step each.
 constexpr int turns_of_bias(const GemmPlan& weights) {
   constexpr int kMost = 8;
