@@ -53,10 +53,11 @@ class OpMaker {
     const double numbers = static_cast<double>(shape.height) * shape.width *
                            padded_channels(shape.channels) * planning_.largest();
     const double bytes = numbers * static_cast<double>(stored_bytes(planning_.numbers));
-    if (bytes / 16 <= static_cast<double>(kMostPositions)) return;
+    if (bytes <= double{kMostChunks} * kChunkBytes) return;
     fail(ExitCode::usage,
-         fmt::format("layer {}: {} images of {} x {} x {} at once (kernels of --backend cuda count "
-                     "16 bytes of a map in 31 bits); use a smaller --micro-batch",
+         fmt::format("layer {}: {} images of {} x {} x {} at once (a map has at most 32 GiB, since "
+                     "kernels of --backend cuda count its pieces of 16 bytes in 31 bits); use a "
+                     "smaller --micro-batch",
                      node().name, planning_.largest(), shape.height, shape.width, shape.channels));
   }
 

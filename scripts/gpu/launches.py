@@ -12,7 +12,7 @@ THREADS = 256   # of a block of a kernel that is no matrix product
 NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
 FACTS = 80      # bytes of kernels/pass_facts.h
 TURNED = 32     # input and output channels of a tap that a block of turn_weights takes
-READS = 8       # of a thread that sums slices, on their way at a time (kernels/gemm_slices.cu)
+READS = 8       # of a thread that sums slices, on their way at a time (kernels/products/gemm_slices.cu)
 MOST_MAPS = 8   # that a call adds (kernels/elementwise.h)
 LAYERS = ("input", "convolution", "dense", "zero_pad", "max_pool", "average_pool", "global_average_pool", "batch_norm",
           "add", "relu", "dropout", "flatten", "sigmoid", "softmax")
@@ -72,7 +72,7 @@ def in_line(name, kernel, threads, bytes_moved):
 
 
 def lines_of_sum(slices):
-    """Threads that share a sum, as in kernels/gemm_slices.h."""
+    """Threads that share a sum, as in kernels/products/gemm_slices.h."""
     lines = 1
     while lines < 32 and lines * 8 < slices:
         lines *= 2
@@ -211,7 +211,7 @@ class Network:
 
     def add_slices(self, result, slices, numbers):
         lines = lines_of_sum(slices)
-        blocks = pieces(result, THREADS // lines * (PACK // NUMBERS[numbers]))
+        blocks = pieces(result, THREADS // lines * QUAD)
         return Launch("add_slices", f"add_slices_kernel<{numbers.capitalize()}Numbers>", blocks,
                       (slices * FLOAT + NUMBERS[numbers]) * result, warps=blocks * THREADS // 32,
                       round_trips=pieces(pieces(slices, lines), READS))

@@ -1,4 +1,5 @@
-"""How a matrix product is shared by blocks: backends/cuda/kernels/gemm_plan.h in Python. A test compares the two."""
+"""How a matrix product is shared by blocks: backends/cuda/kernels/products/gemm_plan.h in Python. A test compares
+them."""
 from dataclasses import dataclass
 
 TILES = {"tall": (128, 32), "wide": (32, 128), "square": (64, 64), "large": (128, 64),

@@ -1,7 +1,7 @@
 // Plans of matrix products for prediction_test.py: reads lines "rows columns depth parts numbers
 // multiprocessors", the numbers as 0 (exact), 1 (tf32) or 2 (bf16), and writes "tile tiles slices
 // turns" for each.
-#include "backends/cuda/kernels/convolution_plan.h"
+#include "backends/cuda/kernels/products/convolution_plan.h"
 
 #include <iostream>
 

@@ -20,7 +20,7 @@ class Divisor {
 
   CPUTRAIN_HOST_DEVICE constexpr int number() const { return number_; }
   CPUTRAIN_HOST_DEVICE constexpr int quotient(int dividend) const {
-    const auto twice = 2 * static_cast<std::uint32_t>(dividend);
+    const std::uint32_t twice = 2u * dividend;
     return static_cast<int>((std::uint64_t{factor_} * twice >> 32) >> bits_);
   }
 
@@ -29,8 +29,8 @@ class Divisor {
   std::uint32_t factor_ = 1u << 31;
 };
 
-/// A number written with three digits, of which the two lower ones have bases of their own: (row,
-/// column, chunk) of a tap, (image, row, column) of a window.
+/// A number written with three digits, of which the two lower ones have bases of their own, such as
+/// (row, column, chunk) of a tap.
 struct Digits {
   int low, middle, high;
 
@@ -38,6 +38,20 @@ struct Digits {
                                                   const Divisor& middle_base) {
     const int rest = low_base.quotient(number), high = middle_base.quotient(rest);
     return {number - rest * low_base.number(), rest - high * middle_base.number(), high};
+  }
+};
+
+struct Position {
+  int image, row, column;
+};
+
+/// Positions of a map, or windows on it, that are numbered through all images, row by row.
+struct PositionNumbers {
+  Divisor high, wide;  ///< of an image
+
+  CPUTRAIN_HOST_DEVICE constexpr Position position(int number) const {
+    const Digits at = Digits::of(number, wide, high);
+    return {at.high, at.middle, at.low};
   }
 };
 

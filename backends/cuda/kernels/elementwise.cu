@@ -1,67 +1,71 @@
 #include "backends/cuda/kernels/elementwise.h"
 
+#include <cassert>
+
 #include "backends/cuda/device/language.h"
+#include "backends/cuda/kernels/divisor.h"
 #include "backends/cuda/kernels/packs.h"
 #include "core/random_words.h"
 
 namespace cputrain::cuda {
 namespace {
 
-inline constexpr unsigned kThreads = 256;
+inline constexpr int kThreads = 256;
 
-CPUTRAIN_DEVICE std::size_t thread_of_launch() {
-  return static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x;
+/// The first of the numbers that a thread of a long row has.
+template <class N>
+CPUTRAIN_DEVICE std::int64_t first_of_thread() {
+  return offset_of_row(offset_of_row(block_number(), kThreads) + thread_number(),
+                       kNumbersOfChunk<N>);
 }
 
-unsigned blocks_for(std::size_t threads) {
-  return static_cast<unsigned>(pieces(threads, kThreads));
+template <class N>
+dim3 grid_for(std::int64_t count) {
+  return grid_of(pieces(count, kThreads * kNumbersOfChunk<N>));
 }
 
-/// The three bytes of a pixel of the images, numbered through all of them.
-CPUTRAIN_DEVICE uchar4 moved_pixel(const ImageLoad& load, unsigned pixel) {
-  const unsigned width = static_cast<unsigned>(load.width);
-  const unsigned positions = static_cast<unsigned>(load.height) * width;
-  const int y = static_cast<int>(pixel % positions / width);
-  const int x = static_cast<int>(pixel % width);
-  const compute::ImageMove move = load.facts->moves[pixel / positions];
+/// The three bytes of a pixel of the images.
+CPUTRAIN_DEVICE uchar4 moved_pixel(const ImageLoad& load, const Position& pixel) {
+  const compute::ImageMove move = load.facts->moves[pixel.image];
+  const int y = pixel.row, x = pixel.column;
   if (y < move.top || y >= move.bottom || x < move.left || x >= move.right) {
     return make_uchar4(0, 0, 0, 0);
   }
-  const auto place = static_cast<unsigned>(move.first + y * move.down + x * move.across);
-  const std::uint8_t* bytes =
-      load.facts->bytes + (static_cast<std::size_t>(move.source) * positions + place) * 3;
+  const std::int64_t place = offset_of_row(move.source, load.height * load.width) + move.first +
+                             y * move.down + x * move.across;
+  const std::uint8_t* bytes = load.facts->bytes + offset_of_row(place, 3);
   return make_uchar4(bytes[0], bytes[1], bytes[2], 0);
 }
 
 /// A thread for each pack of a pixel's channels: all but the first are padding.
 template <class N>
-__global__ void __launch_bounds__(kThreads)
-    load_images_kernel(std::size_t packs, ImageLoad load, typename N::Stored* __restrict__ map) {
-  constexpr int kCount = Pack<N>::kCount, kOfPixel = kChannelBlock / kCount;
-  const std::size_t pack = thread_of_launch();
-  if (pack >= packs) return;
+__global__ void __launch_bounds__(kPackThreads)
+    load_images_kernel(ImageLoad load, int pixels, PositionNumbers numbers,
+                       typename N::Stored* __restrict__ map) {
+  const auto place = PackPlace::of_thread<N>();
+  if (!place.inside(pixels, kChannelBlock)) return;
   Pack<N> values = Pack<N>::all(0);
-  if (pack % kOfPixel == 0) {
-    const uchar4 colours = moved_pixel(load, static_cast<unsigned>(pack / kOfPixel));
-    values.of[0] = static_cast<float>(colours.x) * load.scale + load.offset;
-    values.of[1] = static_cast<float>(colours.y) * load.scale + load.offset;
-    values.of[2] = static_cast<float>(colours.z) * load.scale + load.offset;
+  if (place.channel == 0) {
+    const uchar4 colours = moved_pixel(load, numbers.position(place.position));
+    values.of[0] = colours.x * load.scale + load.offset;
+    values.of[1] = colours.y * load.scale + load.offset;
+    values.of[2] = colours.z * load.scale + load.offset;
   }
-  values.store(map + pack * kCount);
+  values.store(map + place.offset(kChannelBlock));
 }
 
 template <class N>
 __global__ void __launch_bounds__(kThreads)
-    round_numbers_kernel(std::size_t count, const float* __restrict__ src,
+    round_numbers_kernel(std::int64_t count, const float* __restrict__ src,
                          typename N::Stored* __restrict__ dst) {
-  const std::size_t first = thread_of_launch() * Pack<N>::kCount;
+  const std::int64_t first = first_of_thread<N>();
   if (first < count) Pack<N>::of_floats(src + first).store(dst + first);
 }
 
 template <class N>
 __global__ void __launch_bounds__(kThreads)
-    relu_forward_kernel(std::size_t count, typename N::Stored* map) {
-  const std::size_t first = thread_of_launch() * Pack<N>::kCount;
+    relu_forward_kernel(std::int64_t count, typename N::Stored* map) {
+  const std::int64_t first = first_of_thread<N>();
   if (first >= count) return;
   Pack<N> pack = Pack<N>::load(map + first);
 #pragma unroll
@@ -71,9 +75,9 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class N>
 __global__ void __launch_bounds__(kThreads)
-    relu_backward_kernel(std::size_t count, const typename N::Stored* __restrict__ map,
+    relu_backward_kernel(std::int64_t count, const typename N::Stored* __restrict__ map,
                          typename N::Stored* __restrict__ diff) {
-  const std::size_t first = thread_of_launch() * Pack<N>::kCount;
+  const std::int64_t first = first_of_thread<N>();
   if (first >= count) return;
   const Pack<N> values = Pack<N>::load(map + first);
   Pack<N> diffs = Pack<N>::load(diff + first);
@@ -84,8 +88,8 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class N>
 __global__ void __launch_bounds__(kThreads)
-    add_maps_kernel(std::size_t count, MapList maps, typename N::Stored* dst) {
-  const std::size_t first = thread_of_launch() * Pack<N>::kCount;
+    add_maps_kernel(std::int64_t count, MapList maps, typename N::Stored* dst) {
+  const std::int64_t first = first_of_thread<N>();
   if (first >= count) return;
   const auto load = [&](int i) {
     return Pack<N>::load(static_cast<const typename N::Stored*>(maps.of[i]) + first);
@@ -100,38 +104,34 @@ __global__ void __launch_bounds__(kThreads)
 
 /// The words of elements `element` .. `element` + 3 of a sample: those of one group, or of two.
 CPUTRAIN_DEVICE RandomWords words_of(const PassFacts& facts, std::uint32_t layer,
-                                     std::uint32_t sample, std::uint64_t element) {
-  const std::uint32_t group = static_cast<std::uint32_t>(element / 4);
-  const unsigned shift = static_cast<unsigned>(element % 4);
+                                     std::uint32_t sample, std::int64_t element) {
+  const auto group = static_cast<std::uint32_t>(element / 4);
   RandomWords words = dropout_words(facts.seed, facts.step, layer, sample, group);
-  if (shift == 0) return words;
+  if (element % 4 == 0) return words;
   RandomWords next = dropout_words(facts.seed, facts.step, layer, sample, group + 1);
-  if (shift & 1) {
+  if (element & 1) {
     words = {words.y, words.z, words.w, next.x};
     next = {next.y, next.z, next.w, 0};
   }
-  if (shift & 2) words = {words.z, words.w, next.x, next.y};
+  if (element & 2) words = {words.z, words.w, next.x, next.y};
   return words;
 }
 
 template <class N>
 __global__ void __launch_bounds__(kPackThreads)
-    dropout_kernel(DropoutCall call, float scale, const PassFacts* __restrict__ facts,
-                   typename N::Stored* __restrict__ map) {
+    dropout_kernel(DropoutCall call, Divisor positions, float scale,
+                   const PassFacts* __restrict__ facts, typename N::Stored* __restrict__ map) {
   const auto place = PackPlace::of_thread<N>();
   // Padding is zero and stays so: packs of nothing else are left alone.
   if (!place.inside(call.images * call.positions, call.channels)) return;
-  const unsigned positions = static_cast<unsigned>(call.positions);
-  const std::uint32_t sample = facts->samples[place.position / positions];
-  const std::uint64_t position = place.position % positions;
-  const std::uint64_t element =
-      position * static_cast<unsigned>(call.channels) + static_cast<unsigned>(place.channel);
+  const int image = positions.quotient(place.position);
+  const std::int64_t element =
+      offset_of_row(place.position - image * call.positions, call.channels) + place.channel;
   typename N::Stored* const target = map + place.offset(padded_channels(call.channels));
   Pack<N> pack = Pack<N>::load(target);
 #pragma unroll
   for (int i = 0; i < Pack<N>::kCount; i += 4) {
-    const RandomWords words =
-        words_of(*facts, call.layer, sample, element + static_cast<unsigned>(i));
+    const RandomWords words = words_of(*facts, call.layer, facts->samples[image], element + i);
     pack.of[i] = dropout_keeps(words.x, call.rate) ? pack.of[i] * scale : 0;
     pack.of[i + 1] = dropout_keeps(words.y, call.rate) ? pack.of[i + 1] * scale : 0;
     pack.of[i + 2] = dropout_keeps(words.z, call.rate) ? pack.of[i + 2] * scale : 0;
@@ -143,45 +143,50 @@ __global__ void __launch_bounds__(kPackThreads)
 }  // namespace
 
 void load_images(Stream stream, Numbers numbers, const ImageLoad& load, void* map) {
+  const int pixels = load.images * load.height * load.width;
+  if (pixels == 0) return;
+  const PositionNumbers of_pixels{Divisor(load.height), Divisor(load.width)};
   with_numbers(numbers, [&]<class N>(N) {
-    const std::size_t packs =
-        static_cast<std::size_t>(load.images) * static_cast<std::size_t>(load.height) *
-        static_cast<std::size_t>(load.width) * (padded_channels(3) / Pack<N>::kCount);
-    if (packs == 0) return;
-    launch(stream, "load_images", load_images_kernel<N>, dim3(blocks_for(packs)), dim3(kThreads), 0,
-           packs, load, map);
+    const auto l = PackLaunch::over<N>(pixels, kChannelBlock);
+    launch(stream, "load_images", load_images_kernel<N>, l.grid, l.block, 0, load, pixels,
+           of_pixels, map);
   });
 }
 
-void round_numbers(Stream stream, Numbers numbers, std::size_t count, const float* src, void* dst) {
+void round_numbers(Stream stream, Numbers numbers, std::int64_t count, const float* src,
+                   void* dst) {
+  assert(numbers != Numbers::exact);
   if (count == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
-    launch(stream, "round_numbers", round_numbers_kernel<N>,
-           dim3(blocks_for(count / Pack<N>::kCount)), dim3(kThreads), 0, count, src, dst);
+    if constexpr (N::kNumbers != Numbers::exact) {
+      launch(stream, "round_numbers", round_numbers_kernel<N>, grid_for<N>(count), dim3(kThreads),
+             0, count, src, dst);
+    }
   });
 }
 
-void relu_forward(Stream stream, Numbers numbers, std::size_t count, void* map) {
+void relu_forward(Stream stream, Numbers numbers, std::int64_t count, void* map) {
   if (count == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
-    launch(stream, "relu_forward", relu_forward_kernel<N>,
-           dim3(blocks_for(count / Pack<N>::kCount)), dim3(kThreads), 0, count, map);
+    launch(stream, "relu_forward", relu_forward_kernel<N>, grid_for<N>(count), dim3(kThreads), 0,
+           count, map);
   });
 }
 
-void relu_backward(Stream stream, Numbers numbers, std::size_t count, const void* map, void* diff) {
+void relu_backward(Stream stream, Numbers numbers, std::int64_t count, const void* map,
+                   void* diff) {
   if (count == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
-    launch(stream, "relu_backward", relu_backward_kernel<N>,
-           dim3(blocks_for(count / Pack<N>::kCount)), dim3(kThreads), 0, count, map, diff);
+    launch(stream, "relu_backward", relu_backward_kernel<N>, grid_for<N>(count), dim3(kThreads), 0,
+           count, map, diff);
   });
 }
 
-void add_maps(Stream stream, Numbers numbers, std::size_t count, const MapList& maps, void* dst) {
+void add_maps(Stream stream, Numbers numbers, std::int64_t count, const MapList& maps, void* dst) {
   if (count == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
-    launch(stream, "add_maps", add_maps_kernel<N>, dim3(blocks_for(count / Pack<N>::kCount)),
-           dim3(kThreads), 0, count, maps, dst);
+    launch(stream, "add_maps", add_maps_kernel<N>, grid_for<N>(count), dim3(kThreads), 0, count,
+           maps, dst);
   });
 }
 
@@ -192,7 +197,8 @@ void dropout(Stream stream, Numbers numbers, const DropoutCall& call, const Pass
   const float scale = call.rate < 1 ? 1 / (1 - call.rate) : 0;
   with_numbers(numbers, [&]<class N>(N) {
     const auto l = PackLaunch::over<N>(positions, padded_channels(call.channels));
-    launch(stream, "dropout", dropout_kernel<N>, l.grid, l.block, 0, call, scale, facts, map);
+    launch(stream, "dropout", dropout_kernel<N>, l.grid, l.block, 0, call, Divisor(call.positions),
+           scale, facts, map);
   });
 }
 

@@ -13,7 +13,7 @@
 namespace cputrain::cuda {
 
 struct ImageLoad {
-  int images = 0, height = 0, width = 0;  ///< at most 2^31 pixels in all
+  int images = 0, height = 0, width = 0;  ///< at most kMostChunks pixels in all
   float scale = 1, offset = 0;
   const PassFacts* facts = nullptr;  ///< on the device: bytes and moves
 };
@@ -21,13 +21,13 @@ struct ImageLoad {
 /// product and sum are rounded once on a GPU.
 void load_images(Stream, Numbers, const ImageLoad&, void* map);
 
-/// dst = src, rounded: how the copies of weights are made that products read.
-void round_numbers(Stream, Numbers, std::size_t count, const float* src, void* dst);
+/// dst = src, rounded to tf32 or bf16: how the copies of weights are made that products read.
+void round_numbers(Stream, Numbers, std::int64_t count, const float* src, void* dst);
 
 /// map = max(map, 0), in place. What is no number stays so.
-void relu_forward(Stream, Numbers, std::size_t count, void* map);
+void relu_forward(Stream, Numbers, std::int64_t count, void* map);
 /// diff = 0 where the ReLU's output was not above zero, in place.
-void relu_backward(Stream, Numbers, std::size_t count, const void* map, void* diff);
+void relu_backward(Stream, Numbers, std::int64_t count, const void* map, void* diff);
 
 /// dst = the sum of the maps, in their order; of one, a copy. dst may be one of them. Every call
 /// adds at most kMostMaps.
@@ -36,7 +36,7 @@ struct MapList {
   const void* of[kMostMaps];
   int count;
 };
-void add_maps(Stream, Numbers, std::size_t count, const MapList&, void* dst);
+void add_maps(Stream, Numbers, std::int64_t count, const MapList&, void* dst);
 
 /// Which numbers of which images dropout keeps: f(seed, step, layer, sample), as DropoutMask of
 /// core/random.h says, of numbers in canonical order (rows, columns, channels without padding).

@@ -3,6 +3,8 @@
 #include <cstdint>
 
 #include "backends/cuda/device/language.h"
+#include "backends/cuda/kernels/numbers.h"
+#include "backends/cuda/kernels/shapes.h"
 
 /// Numbers of threads, blocks and chunks. CUDA counts threads and blocks without a sign; kernels
 /// compute with `int`, and with 64 bits where offsets begin at a whole array.
@@ -25,17 +27,22 @@ struct BlockNumber {
             static_cast<int>(blockIdx.z)};
   }
 };
+CPUTRAIN_DEVICE int block_number() { return BlockNumber::of_thread().x; }
 
-inline dim3 grid_of(int x, int y = 1, int z = 1) { return dim3(x, y, z); }
+/// Threads of a block.
+struct BlockSize {
+  int x, y;
 
-/// Products copy 16 bytes at a time: four floats, or eight numbers of bf16.
-inline constexpr int kChunkBytes = 16;
+  CPUTRAIN_DEVICE static BlockSize of_thread() {
+    return {static_cast<int>(blockDim.x), static_cast<int>(blockDim.y)};
+  }
+};
 
-template <class N>
-inline constexpr int kNumbersOfChunk = kChunkBytes / int{sizeof(typename N::Stored)};
+/// A grid or a block: fewer than 2^31 along x.
+inline dim3 grid_of(std::int64_t x, int y = 1, int z = 1) { return dim3(x, y, z); }
 
 CPUTRAIN_DEVICE const void* chunk_of(const void* array, int number) {
-  return static_cast<const char*>(array) + std::int64_t{number} * kChunkBytes;
+  return static_cast<const char*>(array) + offset_of_row(number, kChunkBytes);
 }
 
 }  // namespace cputrain::cuda

@@ -17,12 +17,6 @@ struct RowSums {
   double top, exponentials, logits;
 };
 
-/// One stored number.
-CPUTRAIN_DEVICE float number_of(float stored) { return stored; }
-CPUTRAIN_DEVICE float number_of(Bf16 stored) {
-  return __uint_as_float(static_cast<unsigned>(stored.bits) << 16);
-}
-
 /// Leaves exp(logit - top) in `slopes`, where the same lanes find their own again.
 template <class Stored>
 CPUTRAIN_DEVICE RowSums sum_row(int classes, int lane, const Stored* logits, double* slopes) {
@@ -31,11 +25,11 @@ CPUTRAIN_DEVICE RowSums sum_row(int classes, int lane, const Stored* logits, dou
     const float logit = number_of(logits[c]);
     largest = logit > largest ? logit : largest;
   }
-  const double top = static_cast<double>(warp_largest(largest));
+  const double top = warp_largest(largest);
   double exponentials = 0, sum = 0;
 #pragma unroll 2
   for (int c = lane; c < classes; c += kWarp) {
-    const double logit = static_cast<double>(number_of(logits[c]));
+    const double logit = number_of(logits[c]);
     const double exponential = exp(logit - top);
     slopes[c] = exponential;
     exponentials += exponential;
@@ -50,27 +44,26 @@ __global__ void __launch_bounds__(kThreads)
     softmax_forward_kernel(LossCall call, const Stored* __restrict__ logits,
                            float* __restrict__ probabilities, double* __restrict__ slopes,
                            ImageLoss* __restrict__ losses) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int image = static_cast<int>(blockIdx.x) * kRows + static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = thread_number() % kWarp;
+  const int image = block_number() * kRows + thread_number() / kWarp;
   if (image >= call.images) return;
-  const std::size_t first =
-      static_cast<std::size_t>(image) * static_cast<std::size_t>(call.classes);
-  const Stored* z = logits + static_cast<std::size_t>(image) * static_cast<std::size_t>(call.row);
-  double* slope = slopes + first;
+  const Stored* z = logits + offset_of_row(image, call.row);
+  float* of_image = probabilities + offset_of_row(image, call.classes);
+  double* slope = slopes + offset_of_row(image, call.classes);
   const RowSums sums = sum_row(call.classes, lane, z, slope);
   const std::int32_t label = call.facts->labels[image];
   const double everywhere = call.smoothing / call.classes;
   // One logit that is NaN makes all probabilities so, and none of them wins.
   Winner winner{-1, call.classes};
   // By the words of the loop below, so that it is the label's own to the last bit.
-  const double of_label = exp(static_cast<double>(number_of(z[label])) - sums.top);
+  const double of_label = exp(number_of(z[label]) - sums.top);
   const float truth = static_cast<float>(of_label / sums.exponentials);
   int before = 0;
 #pragma unroll 1
   for (int c = lane; c < call.classes; c += kWarp) {
     const double exact = slope[c] / sums.exponentials;
     const float probability = static_cast<float>(exact);
-    probabilities[first + static_cast<std::size_t>(c)] = probability;
+    of_image[c] = probability;
     slope[c] = exact - ((c == label ? 1 - call.smoothing : 0) + everywhere);
     winner.meet(probability, c);
     before += probability > truth || (probability == truth && c < label) ? 1 : 0;
@@ -80,8 +73,7 @@ __global__ void __launch_bounds__(kThreads)
   if (lane > 0) return;
   const double mean = sums.logits / call.classes;
   const double loss = log(sums.exponentials) + sums.top -
-                      (1 - call.smoothing) * static_cast<double>(number_of(z[label])) -
-                      call.smoothing * mean;
+                      (1 - call.smoothing) * number_of(z[label]) - call.smoothing * mean;
   losses[image] = {loss, winner.place == label, winner.place < call.classes && before < kFive};
 }
 
@@ -90,10 +82,9 @@ __global__ void __launch_bounds__(kThreads)
     sigmoid_forward_kernel(LossCall call, const Stored* __restrict__ logits,
                            float* __restrict__ probabilities, double* __restrict__ slopes,
                            ImageLoss* __restrict__ losses) {
-  const int image = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int image = block_number() * kThreads + thread_number();
   if (image >= call.images) return;
-  const std::size_t at = static_cast<std::size_t>(image) * static_cast<std::size_t>(call.row);
-  const double z = static_cast<double>(number_of(logits[at]));
+  const double z = number_of(logits[offset_of_row(image, call.row)]);
   const std::int32_t label = call.facts->labels[image];
   const double target = label * (1 - call.smoothing) + call.smoothing / 2;
   const double tail = exp(-fabs(z));
@@ -116,7 +107,7 @@ __global__ void __launch_bounds__(kThreads)
     add_losses_kernel(int images, const ImageLoss* __restrict__ losses,
                       LossSums* __restrict__ sums) {
   auto& read = shared<ReadLosses>();
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = thread_number();
   double loss = 0;
   int correct = 0, among_five = 0;
   for (int first = 0; first < images; first += kThreads) {
@@ -143,8 +134,7 @@ __global__ void __launch_bounds__(kPackThreads)
                                   typename N::Stored* __restrict__ diff_logits) {
   const auto place = PackPlace::of_thread<N>();
   if (!place.inside(call.images, call.row)) return;
-  const double* row =
-      slopes + static_cast<std::size_t>(place.position) * static_cast<std::size_t>(call.classes);
+  const double* row = slopes + offset_of_row(place.position, call.classes);
   const double scale = call.facts->loss_scale;
   Pack<N> diff = Pack<N>::all(0);
 #pragma unroll
@@ -153,11 +143,6 @@ __global__ void __launch_bounds__(kPackThreads)
     if (c < call.classes) diff.of[i] = static_cast<float>(scale * row[c]);
   }
   diff.store(diff_logits + place.offset(call.row));
-}
-
-unsigned blocks_for(int images, int of_a_block) {
-  return static_cast<unsigned>(
-      pieces(static_cast<std::size_t>(images), static_cast<std::size_t>(of_a_block)));
 }
 
 }  // namespace
@@ -169,11 +154,11 @@ void cross_entropy_forward(Stream stream, Numbers numbers, const LossCall& call,
     using Stored = typename N::Stored;
     if (call.classes == 1) {
       launch(stream, "sigmoid_forward", sigmoid_forward_kernel<Stored>,
-             dim3(blocks_for(call.images, kThreads)), dim3(kThreads), 0, call, logits,
-             probabilities, slopes, losses);
+             grid_of(pieces(call.images, kThreads)), dim3(kThreads), 0, call, logits, probabilities,
+             slopes, losses);
     } else {
       launch(stream, "softmax_forward", softmax_forward_kernel<Stored>,
-             dim3(blocks_for(call.images, kRows)), dim3(kThreads), 0, call, logits, probabilities,
+             grid_of(pieces(call.images, kRows)), dim3(kThreads), 0, call, logits, probabilities,
              slopes, losses);
     }
   });

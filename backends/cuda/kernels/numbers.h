@@ -38,6 +38,12 @@ struct Bf16Numbers {
   static constexpr const char *kWord = "bf16", *kProducts = "bf16 products";
 };
 
+/// Kernels move 16 bytes at a time: four floats, or eight numbers of bf16.
+inline constexpr int kChunkBytes = 16;
+
+template <class N>
+inline constexpr int kNumbersOfChunk = kChunkBytes / sizeof(typename N::Stored);
+
 /// Calls f with one of the three types.
 template <class F>
 constexpr auto with_numbers(Numbers numbers, const F& f) {

@@ -1,34 +1,53 @@
 #pragma once
 
+#include <type_traits>
+
 #include "backends/cuda/device/tensor_core.h"
-#include "backends/cuda/kernels/numbers.h"
-#include "backends/cuda/kernels/shapes.h"
+#include "backends/cuda/kernels/indices.h"
 
 /// How threads share a map: each has a pack, 16 bytes of the channels of one position, and
 /// neighbours have neighbours, so that a warp reads and writes whole lines of memory.
 namespace cputrain::cuda {
 
-inline constexpr int kPackThreads = 256, kPackBytes = 16;
+inline constexpr int kPackThreads = 256;
 
-/// As many numbers as fit 16 bytes: in memory as `N` says, in registers floats.
+/// A number that was stored.
+CPUTRAIN_DEVICE float number_of(float stored) { return stored; }
+CPUTRAIN_DEVICE float number_of(Bf16 stored) {
+  return __uint_as_float(unsigned{stored.bits} << 16);
+}
+
+/// A number to be stored.
 template <class N>
+CPUTRAIN_DEVICE typename N::Stored rounded(float number) {
+  if constexpr (N::kNumbers == Numbers::bf16) {
+    return {static_cast<std::uint16_t>(bf16_pair(number, 0))};
+  } else if constexpr (N::kNumbers == Numbers::tf32) {
+    return tf32_value(to_tf32(number));
+  } else {
+    return number;
+  }
+}
+
+/// Neighbours, as many as fit 16 bytes where nothing else is said: in memory as `N` says, in
+/// registers floats. All of them are loaded at once, so they lie on a boundary of their size.
+template <class N, int kSize = kNumbersOfChunk<N>>
 struct Pack {
   using Stored = typename N::Stored;
-  static constexpr int kCount = kPackBytes / static_cast<int>(sizeof(Stored));
+  static constexpr int kCount = kSize;
 
   float of[kCount];
 
-  /// `p` is on a 16-byte boundary.
   CPUTRAIN_DEVICE static Pack load(const Stored* p) {
-    const Words words = *reinterpret_cast<const Words*>(p);
+    const Memory memory = *reinterpret_cast<const Memory*>(p);
     Pack pack;
 #pragma unroll
-    for (int w = 0; w < kWords; ++w) {
-      if constexpr (N::kNumbers == Numbers::bf16) {
-        pack.of[2 * w] = __uint_as_float(words.of[w] << 16);
-        pack.of[2 * w + 1] = __uint_as_float(words.of[w] & 0xffff0000u);
+    for (int i = 0; i < kCount; ++i) {
+      if constexpr (kPairs) {
+        const unsigned pair = memory.of[i / 2];
+        pack.of[i] = __uint_as_float(i % 2 == 0 ? pair << 16 : pair & 0xffff0000u);
       } else {
-        pack.of[w] = __uint_as_float(words.of[w]);
+        pack.of[i] = number_of(memory.of[i]);
       }
     }
     return pack;
@@ -36,18 +55,16 @@ struct Pack {
 
   /// Rounds. What was loaded and not changed stays as it was.
   CPUTRAIN_DEVICE void store(Stored* p) const {
-    Words words;
+    Memory memory;
 #pragma unroll
     for (int w = 0; w < kWords; ++w) {
-      if constexpr (N::kNumbers == Numbers::bf16) {
-        words.of[w] = bf16_pair(of[2 * w], of[2 * w + 1]);
-      } else if constexpr (N::kNumbers == Numbers::tf32) {
-        words.of[w] = __float_as_uint(tf32_value(to_tf32(of[w])));
+      if constexpr (kPairs) {
+        memory.of[w] = bf16_pair(of[2 * w], of[2 * w + 1]);
       } else {
-        words.of[w] = __float_as_uint(of[w]);
+        memory.of[w] = rounded<N>(of[w]);
       }
     }
-    *reinterpret_cast<Words*>(p) = words;
+    *reinterpret_cast<Memory*>(p) = memory;
   }
 
   /// As many floats, on a 16-byte boundary.
@@ -61,6 +78,15 @@ struct Pack {
       pack.of[i + 2] = quad.z;
       pack.of[i + 3] = quad.w;
     }
+    return pack;
+  }
+
+  /// The same numbers, which are stored in another way.
+  template <class Other>
+  CPUTRAIN_DEVICE Pack<Other, kCount> as() const {
+    Pack<Other, kCount> pack;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) pack.of[i] = of[i];
     return pack;
   }
 
@@ -83,9 +109,11 @@ struct Pack {
   }
 
  private:
-  static constexpr int kWords = kPackBytes / 4;
-  struct alignas(kPackBytes) Words {
-    unsigned of[kWords];
+  /// An instruction rounds two numbers to bf16.
+  static constexpr bool kPairs = N::kNumbers == Numbers::bf16 && kCount % 2 == 0;
+  static constexpr int kWords = kPairs ? kCount / 2 : kCount;
+  struct alignas(kCount * sizeof(Stored)) Memory {
+    std::conditional_t<kPairs, unsigned, Stored> of[kWords];
   };
 };
 
@@ -96,32 +124,30 @@ struct PackLaunch {
 
   template <class N>
   static PackLaunch over(int positions, int channels) {
-    constexpr std::size_t kWidest = 64;
-    const auto packs = static_cast<std::size_t>(channels / Pack<N>::kCount);
-    const std::size_t tiles = pieces(packs, kWidest);
-    const std::size_t x = pieces(packs, tiles), y = kPackThreads / x;
-    const std::size_t blocks = pieces(static_cast<std::size_t>(positions), y);
-    return {dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(tiles)),
-            dim3(static_cast<unsigned>(x), static_cast<unsigned>(y))};
+    constexpr int kWidest = 64;
+    const int packs = channels / kNumbersOfChunk<N>, tiles = pieces(packs, kWidest);
+    const int x = pieces(packs, tiles), y = kPackThreads / x;
+    return {grid_of(pieces(positions, y), tiles), grid_of(x, y)};
   }
 };
 
 /// Where a thread's pack lies.
 struct PackPlace {
-  unsigned position;
+  int position;
   int channel;  ///< its first
 
   template <class N>
   CPUTRAIN_DEVICE static PackPlace of_thread() {
-    return {blockIdx.x * blockDim.y + threadIdx.y,
-            static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x) * Pack<N>::kCount};
+    const auto block = BlockNumber::of_thread();
+    const auto size = BlockSize::of_thread();
+    const auto thread = ThreadNumber::of_thread();
+    return {block.x * size.y + thread.y, (block.y * size.x + thread.x) * kNumbersOfChunk<N>};
   }
   CPUTRAIN_DEVICE bool inside(int positions, int channels) const {
-    return position < static_cast<unsigned>(positions) && channel < channels;
+    return position < positions && channel < channels;
   }
-  CPUTRAIN_DEVICE std::size_t offset(int channels) const {
-    return static_cast<std::size_t>(position) * static_cast<std::size_t>(channels) +
-           static_cast<std::size_t>(channel);
+  CPUTRAIN_DEVICE std::int64_t offset(int channels) const {
+    return offset_of_row(position, channels) + channel;
   }
 };
 

@@ -4,26 +4,18 @@
 #include <type_traits>
 
 #include "backends/cuda/device/language.h"
+#include "backends/cuda/kernels/divisor.h"
 #include "backends/cuda/kernels/packs.h"
 
 namespace cputrain::cuda {
 namespace {
 
-/// Where a position of a map, counted over all images, lies.
-struct Place {
-  int image, row, column;
-};
-CPUTRAIN_DEVICE Place place_of(unsigned position, const MapShape& map) {
-  const unsigned width = static_cast<unsigned>(map.width);
-  const unsigned height = static_cast<unsigned>(map.height);
-  const unsigned row = position / width;
-  return {static_cast<int>(row / height), static_cast<int>(row % height),
-          static_cast<int>(position % width)};
+PositionNumbers positions_of(const MapShape& map) {
+  return {Divisor(map.height), Divisor(map.width)};
 }
 
-CPUTRAIN_DEVICE std::size_t offset_of(int image, int row, int column, const MapShape& map) {
-  const unsigned position = static_cast<unsigned>((image * map.height + row) * map.width + column);
-  return static_cast<std::size_t>(position) * static_cast<std::size_t>(map.channels);
+CPUTRAIN_DEVICE std::int64_t offset_of(int image, int row, int column, const MapShape& map) {
+  return offset_of_row((image * map.height + row) * map.width + column, map.channels);
 }
 
 /// Rows or columns begin .. end - 1 of src that window `window` covers.
@@ -56,7 +48,8 @@ CPUTRAIN_DEVICE Covering covering(int place, int before, int size, int stride, i
 /// of rows, and outside(place in the window) for the rest. kSize is the window's size, known to the
 /// compiler, or 0 for any.
 template <int kSize, class F, class Outside>
-CPUTRAIN_DEVICE void for_taps(const WindowShape& shape, const Place& window, F f, Outside outside) {
+CPUTRAIN_DEVICE void for_taps(const WindowShape& shape, const Position& window, F f,
+                              Outside outside) {
   const int size = kSize > 0 ? kSize : shape.size;
   const int top = window.row * shape.stride - shape.top;
   const int left = window.column * shape.stride - shape.left;
@@ -77,7 +70,7 @@ CPUTRAIN_DEVICE void for_taps(const WindowShape& shape, const Place& window, F f
 /// f(window's row, its column, the place's number in the window) for the windows that cover the
 /// place of src, in their order.
 template <class F>
-CPUTRAIN_DEVICE void for_windows(const WindowShape& shape, const Place& place, F f) {
+CPUTRAIN_DEVICE void for_windows(const WindowShape& shape, const Position& place, F f) {
   const Covering rows = covering(place.row, shape.top, shape.size, shape.stride, shape.dst.height);
   const Covering columns =
       covering(place.column, shape.left, shape.size, shape.stride, shape.dst.width);
@@ -96,8 +89,8 @@ CPUTRAIN_DEVICE void for_windows(const WindowShape& shape, const Place& place, F
 /// taken whatever it is, and what is no number stays once it was taken.
 struct Largest {
   float value;
-  unsigned place;
-  CPUTRAIN_DEVICE void meet(float other, unsigned other_place) {
+  int place;
+  CPUTRAIN_DEVICE void meet(float other, int other_place) {
     const bool wins = other > value || value == -INFINITY;
     value = wins ? other : value;
     place = wins ? other_place : place;
@@ -112,7 +105,8 @@ struct alignas(kCount) Winners {
 
 template <class N, int kSize>
 __global__ void __launch_bounds__(kPackThreads)
-    max_pool_forward_kernel(WindowShape shape, const typename N::Stored* __restrict__ src,
+    max_pool_forward_kernel(WindowShape shape, PositionNumbers windows,
+                            const typename N::Stored* __restrict__ src,
                             typename N::Stored* __restrict__ dst,
                             std::uint8_t* __restrict__ winners, bool relu) {
   constexpr int kCount = Pack<N>::kCount;
@@ -122,16 +116,16 @@ __global__ void __launch_bounds__(kPackThreads)
 #pragma unroll
   for (Largest& number : largest) number = {-INFINITY, 0};
   for_taps<kSize>(
-      shape, place_of(place.position, shape.dst),
-      [&](int tap, std::size_t offset) {
+      shape, windows.position(place.position),
+      [&](int tap, std::int64_t offset) {
         const Pack<N> values = Pack<N>::load(src + offset + place.channel);
 #pragma unroll
-        for (int i = 0; i < kCount; ++i) largest[i].meet(values.of[i], static_cast<unsigned>(tap));
+        for (int i = 0; i < kCount; ++i) largest[i].meet(values.of[i], tap);
       },
       [&](int tap) {
         if (!shape.sees_zeros) return;
 #pragma unroll
-        for (Largest& number : largest) number.meet(0, static_cast<unsigned>(tap));
+        for (Largest& number : largest) number.meet(0, tap);
       });
   Pack<N> values;
   Winners<kCount> won;
@@ -142,7 +136,7 @@ __global__ void __launch_bounds__(kPackThreads)
     values.of[i] = relu && value < 0 ? 0 : value;
     won.of[i] = cut ? kNoWinner : static_cast<std::uint8_t>(largest[i].place);
   }
-  const std::size_t offset = place.offset(shape.dst.channels);
+  const std::int64_t offset = place.offset(shape.dst.channels);
   values.store(dst + offset);
   *reinterpret_cast<Winners<kCount>*>(winners + offset) = won;
 }
@@ -155,7 +149,8 @@ CPUTRAIN_DEVICE Pack<N> begin_sum(const typename N::Stored* target, bool add) {
 
 template <class N>
 __global__ void __launch_bounds__(kPackThreads)
-    max_pool_backward_kernel(WindowShape shape, const typename N::Stored* __restrict__ diff_dst,
+    max_pool_backward_kernel(WindowShape shape, PositionNumbers positions,
+                             const typename N::Stored* __restrict__ diff_dst,
                              const std::uint8_t* __restrict__ winners,
                              typename N::Stored* __restrict__ diff_src, bool add) {
   constexpr int kCount = Pack<N>::kCount;
@@ -163,10 +158,9 @@ __global__ void __launch_bounds__(kPackThreads)
   if (!place.inside(shape.positions(), shape.src.channels)) return;
   typename N::Stored* const target = diff_src + place.offset(shape.src.channels);
   Pack<N> sum = begin_sum<N>(target, add);
-  const Place at = place_of(place.position, shape.src);
+  const Position at = positions.position(place.position);
   for_windows(shape, at, [&](int row, int column, int number) {
-    const std::size_t offset =
-        offset_of(at.image, row, column, shape.dst) + static_cast<std::size_t>(place.channel);
+    const std::int64_t offset = offset_of(at.image, row, column, shape.dst) + place.channel;
     const auto won = *reinterpret_cast<const Winners<kCount>*>(winners + offset);
     const Pack<N> diff = Pack<N>::load(diff_dst + offset);
 #pragma unroll
@@ -179,33 +173,35 @@ __global__ void __launch_bounds__(kPackThreads)
 
 template <class N, int kSize>
 __global__ void __launch_bounds__(kPackThreads)
-    average_pool_forward_kernel(WindowShape shape, const typename N::Stored* __restrict__ src,
+    average_pool_forward_kernel(WindowShape shape, PositionNumbers windows,
+                                const typename N::Stored* __restrict__ src,
                                 typename N::Stored* __restrict__ dst) {
   const auto place = PackPlace::of_thread<N>();
   if (!place.inside(shape.windows(), shape.dst.channels)) return;
   Pack<N> sum = Pack<N>::all(0);
-  const Place window = place_of(place.position, shape.dst);
+  const Position window = windows.position(place.position);
   for_taps<kSize>(
       shape, window,
-      [&](int, std::size_t offset) { sum += Pack<N>::load(src + offset + place.channel); },
+      [&](int, std::int64_t offset) { sum += Pack<N>::load(src + offset + place.channel); },
       [](int) {});
-  sum /= static_cast<float>(covered(shape, window.row, window.column));
+  sum /= covered(shape, window.row, window.column);
   sum.store(dst + place.offset(shape.dst.channels));
 }
 
 template <class N>
 __global__ void __launch_bounds__(kPackThreads)
-    average_pool_backward_kernel(WindowShape shape, const typename N::Stored* __restrict__ diff_dst,
+    average_pool_backward_kernel(WindowShape shape, PositionNumbers positions,
+                                 const typename N::Stored* __restrict__ diff_dst,
                                  typename N::Stored* __restrict__ diff_src, bool add) {
   const auto place = PackPlace::of_thread<N>();
   if (!place.inside(shape.positions(), shape.src.channels)) return;
   typename N::Stored* const target = diff_src + place.offset(shape.src.channels);
   Pack<N> sum = begin_sum<N>(target, add);
-  const Place at = place_of(place.position, shape.src);
+  const Position at = positions.position(place.position);
   for_windows(shape, at, [&](int row, int column, int) {
     Pack<N> diff =
         Pack<N>::load(diff_dst + offset_of(at.image, row, column, shape.dst) + place.channel);
-    diff /= static_cast<float>(covered(shape, row, column));
+    diff /= covered(shape, row, column);
     sum += diff;
   });
   sum.store(target);
@@ -224,15 +220,15 @@ __global__ void __launch_bounds__(kAcross* kDown)
     global_average_pool_forward_kernel(MapShape shape, const typename N::Stored* __restrict__ map,
                                        typename N::Stored* __restrict__ dst) {
   auto& sums = shared<PositionSums<N>>();
-  const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
-  const int channel = (static_cast<int>(blockIdx.y) * kAcross + x) * Pack<N>::kCount;
+  const auto [x, y] = ThreadNumber::of_thread();
+  const auto block = BlockNumber::of_thread();
+  const int channel = (block.y * kAcross + x) * Pack<N>::kCount;
   const int positions = shape.height * shape.width;
-  const std::size_t image = blockIdx.x, channels = static_cast<std::size_t>(shape.channels);
   Pack<N> sum = Pack<N>::all(0);
   if (channel < shape.channels) {
-    const typename N::Stored* src = map + image * shape.size() + channel;
+    const typename N::Stored* src = map + block.x * shape.size() + channel;
     for (int p = y; p < positions; p += kDown) {
-      sum += Pack<N>::load(src + static_cast<std::size_t>(p) * channels);
+      sum += Pack<N>::load(src + offset_of_row(p, shape.channels));
     }
   }
   sums.of[y][x] = sum;
@@ -244,21 +240,20 @@ __global__ void __launch_bounds__(kAcross* kDown)
     }
   }
   if (y > 0 || channel >= shape.channels) return;
-  sum /= static_cast<float>(positions);
-  sum.store(dst + image * channels + channel);
+  sum /= positions;
+  sum.store(dst + offset_of_row(block.x, shape.channels) + channel);
 }
 
 template <class N>
 __global__ void __launch_bounds__(kPackThreads)
-    global_average_pool_backward_kernel(int images, MapShape shape,
+    global_average_pool_backward_kernel(int images, MapShape shape, Divisor positions,
                                         const typename N::Stored* __restrict__ diff_dst,
                                         typename N::Stored* __restrict__ diff_src, bool add) {
   const auto place = PackPlace::of_thread<N>();
-  const int positions = shape.height * shape.width;
-  if (!place.inside(images * positions, shape.channels)) return;
-  const PackPlace mean{place.position / static_cast<unsigned>(positions), place.channel};
+  if (!place.inside(images * positions.number(), shape.channels)) return;
+  const PackPlace mean{positions.quotient(place.position), place.channel};
   Pack<N> diff = Pack<N>::load(diff_dst + mean.offset(shape.channels));
-  diff /= static_cast<float>(positions);
+  diff /= positions.number();
   typename N::Stored* const target = diff_src + place.offset(shape.channels);
   Pack<N> sum = begin_sum<N>(target, add);
   sum += diff;
@@ -287,7 +282,7 @@ void max_pool_forward(Stream stream, Numbers numbers, const WindowShape& shape, 
     with_size(shape.size, [&](auto size) {
       const auto l = PackLaunch::over<N>(shape.windows(), shape.dst.channels);
       launch(stream, "max_pool_forward", max_pool_forward_kernel<N, size>, l.grid, l.block, 0,
-             shape, src, dst, winners, relu);
+             shape, positions_of(shape.dst), src, dst, winners, relu);
     });
   });
 }
@@ -299,7 +294,7 @@ void max_pool_backward(Stream stream, Numbers numbers, const WindowShape& shape,
   with_numbers(numbers, [&]<class N>(N) {
     const auto l = PackLaunch::over<N>(shape.positions(), shape.src.channels);
     launch(stream, "max_pool_backward", max_pool_backward_kernel<N>, l.grid, l.block, 0, shape,
-           diff_dst, winners, diff_src, add);
+           positions_of(shape.src), diff_dst, winners, diff_src, add);
   });
 }
 
@@ -310,7 +305,7 @@ void average_pool_forward(Stream stream, Numbers numbers, const WindowShape& sha
     with_size(shape.size, [&](auto size) {
       const auto l = PackLaunch::over<N>(shape.windows(), shape.dst.channels);
       launch(stream, "average_pool_forward", average_pool_forward_kernel<N, size>, l.grid, l.block,
-             0, shape, src, dst);
+             0, shape, positions_of(shape.dst), src, dst);
     });
   });
 }
@@ -321,7 +316,7 @@ void average_pool_backward(Stream stream, Numbers numbers, const WindowShape& sh
   with_numbers(numbers, [&]<class N>(N) {
     const auto l = PackLaunch::over<N>(shape.positions(), shape.src.channels);
     launch(stream, "average_pool_backward", average_pool_backward_kernel<N>, l.grid, l.block, 0,
-           shape, diff_dst, diff_src, add);
+           shape, positions_of(shape.src), diff_dst, diff_src, add);
   });
 }
 
@@ -329,9 +324,8 @@ void global_average_pool_forward(Stream stream, Numbers numbers, int images, con
                                  const void* map, void* dst) {
   if (images == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
-    const auto packs = static_cast<std::size_t>(src.channels / Pack<N>::kCount);
     launch(stream, "global_average_pool_forward", global_average_pool_forward_kernel<N>,
-           dim3(static_cast<unsigned>(images), static_cast<unsigned>(pieces(packs, kAcross))),
+           grid_of(images, pieces(src.channels, kAcross * kNumbersOfChunk<N>)),
            dim3(kAcross, kDown), 0, src, map, dst);
   });
 }
@@ -340,9 +334,10 @@ void global_average_pool_backward(Stream stream, Numbers numbers, int images, co
                                   const void* diff_dst, void* diff_src, bool add) {
   if (images == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
-    const auto l = PackLaunch::over<N>(images * src.height * src.width, src.channels);
+    const int positions = src.height * src.width;
+    const auto l = PackLaunch::over<N>(images * positions, src.channels);
     launch(stream, "global_average_pool_backward", global_average_pool_backward_kernel<N>, l.grid,
-           l.block, 0, images, src, diff_dst, diff_src, add);
+           l.block, 0, images, src, Divisor(positions), diff_dst, diff_src, add);
   });
 }
 

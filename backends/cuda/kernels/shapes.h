@@ -17,19 +17,25 @@ CPUTRAIN_HOST_DEVICE constexpr int padded_channels(int channels) {
   return (channels + kChannelBlock - 1) / kChannelBlock * kChannelBlock;
 }
 
+/// Where a row begins in an array whose rows have so many numbers. Rows and columns are counted
+/// with `int`, numbers of a whole array with 64 bits.
+CPUTRAIN_HOST_DEVICE constexpr std::int64_t offset_of_row(std::int64_t row, std::int64_t columns) {
+  return row * columns;
+}
+
 /// One image's map as it is stored: `channels` is a multiple of kChannelBlock.
 struct MapShape {
   int height = 1, width = 1, channels = kChannelBlock;
 
-  CPUTRAIN_HOST_DEVICE constexpr std::size_t size() const {
-    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *
-           static_cast<std::size_t>(channels);
+  CPUTRAIN_HOST_DEVICE constexpr std::int64_t size() const {
+    return offset_of_row(height * width, channels);
   }
 };
 
-/// Pieces of 16 bytes that a map of all images may have, and with them positions: they are counted
-/// in 31 bits, and the last tile, or block, counts on behind them.
-inline constexpr std::size_t kMostPositions = (std::size_t{1} << 31) - 256;
+/// Chunks of 16 bytes that a map of all images, or weights, may have, and with them positions: 32
+/// GiB. Kernels count them with `int`, and threads of the last block, or tile, count on behind them
+/// by fewer than 4096.
+inline constexpr int kMostChunks = 0x7fffffff - 4095;
 
 /// Products take a row and a column as one number, 15 bits and a sign each.
 inline constexpr int kLargestSide = 1 << 14;
@@ -50,7 +56,10 @@ struct WindowShape {
   CPUTRAIN_HOST_DEVICE constexpr int positions() const { return images * src.height * src.width; }
   /// Numbers of src that a window covers: of a kernel's weights for one output channel, too.
   CPUTRAIN_HOST_DEVICE constexpr int taps() const { return size * size * src.channels; }
-  constexpr std::int64_t weights() const { return std::int64_t{dst.channels} * taps(); }
+  /// Numbers of all images' src and dst, and of a convolution's weights.
+  constexpr std::int64_t inputs() const { return offset_of_row(positions(), src.channels); }
+  constexpr std::int64_t outputs() const { return offset_of_row(windows(), dst.channels); }
+  constexpr std::int64_t weights() const { return offset_of_row(dst.channels, taps()); }
 };
 
 /// ceil(a / b)

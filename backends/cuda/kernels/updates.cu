@@ -5,8 +5,7 @@
 #include <cstring>
 #include <variant>
 
-#include "backends/cuda/device/tensor_core.h"
-#include "backends/cuda/kernels/shapes.h"
+#include "backends/cuda/kernels/packs.h"
 #include "backends/cuda/kernels/warp_sums.h"
 #include "optim/update_elements.h"
 
@@ -17,22 +16,11 @@ inline constexpr int kThreads = 256;
 
 /// What a thread takes at a time: four numbers where all arrays begin on 16 bytes, else one.
 template <int kWidth>
-struct alignas(kWidth * sizeof(float)) Pack {
-  float of[kWidth];
-};
+using Floats = Pack<ExactNumbers, kWidth>;
 
 template <int kWidth>
-CPUTRAIN_DEVICE Pack<kWidth> load(const float* p) {
-  return *reinterpret_cast<const Pack<kWidth>*>(p);
-}
-template <int kWidth>
-CPUTRAIN_DEVICE void store(float* p, const Pack<kWidth>& pack) {
-  *reinterpret_cast<Pack<kWidth>*>(p) = pack;
-}
-
-template <int kWidth>
-CPUTRAIN_DEVICE std::size_t first_of_thread(std::uint32_t block = blockIdx.x) {
-  return (static_cast<std::size_t>(block) * kThreads + threadIdx.x) * kWidth;
+CPUTRAIN_DEVICE std::int64_t first_of_thread(std::int64_t block) {
+  return (block * kThreads + thread_number()) * kWidth;
 }
 
 template <class Element>
@@ -65,56 +53,52 @@ struct UpdateElement {
   }
 };
 
+template <class N, int kWidth>
+CPUTRAIN_DEVICE void store_as(void* copy, std::int64_t first, const Floats<kWidth>& weights) {
+  weights.template as<N>().store(static_cast<typename N::Stored*>(copy) + first);
+}
+
 /// `place`: of the first of the weights.
 template <int kWidth>
 CPUTRAIN_DEVICE void store_copy(const CopiedWeights& copied, const float* place,
-                                const Pack<kWidth>& weights) {
-  const auto first = static_cast<std::size_t>(place - copied.weights);
-  if (copied.numbers == Numbers::tf32) {
-    Pack<kWidth> rounded;
-#pragma unroll
-    for (int k = 0; k < kWidth; ++k) rounded.of[k] = tf32_value(to_tf32(weights.of[k]));
-    store(static_cast<float*>(copied.copy) + first, rounded);
-  } else if (copied.numbers == Numbers::bf16) {
-    struct alignas(kWidth * sizeof(Bf16)) Halves {
-      Bf16 of[kWidth];
-    };
-    Halves rounded;
-#pragma unroll
-    for (int k = 0; k < kWidth; ++k) {
-      rounded.of[k] = {static_cast<std::uint16_t>(bf16_pair(weights.of[k], 0))};
-    }
-    *reinterpret_cast<Halves*>(static_cast<Bf16*>(copied.copy) + first) = rounded;
-  }
+                                const Floats<kWidth>& weights) {
+  const std::int64_t first = place - copied.weights;
+  if (copied.numbers == Numbers::tf32) store_as<Tf32Numbers>(copied.copy, first, weights);
+  if (copied.numbers == Numbers::bf16) store_as<Bf16Numbers>(copied.copy, first, weights);
 }
 
 template <class Element, int kWidth, bool kUpdates>
 CPUTRAIN_DEVICE void work_on(const Element& element, const SliceArrays& a,
-                             const CopiedWeights& copied, std::size_t i) {
-  Pack<kWidth> weights = load<kWidth>(a.weights + i), gradients = load<kWidth>(a.gradients + i);
-  Pack<kWidth> state0{}, state1{}, state2{};
-  if constexpr (Element::kStates > 0) state0 = load<kWidth>(a.state0 + i);
-  if constexpr (Element::kStates > 1) state1 = load<kWidth>(a.state1 + i);
-  if constexpr (Element::kStates > 2) state2 = load<kWidth>(a.state2 + i);
+                             const CopiedWeights& copied, std::int64_t i) {
+  using Few = Floats<kWidth>;
+  Few weights = Few::load(a.weights + i), gradients = Few::load(a.gradients + i);
+  Few state0{}, state1{}, state2{};
+  if constexpr (Element::kStates > 0) state0 = Few::load(a.state0 + i);
+  if constexpr (Element::kStates > 1) state1 = Few::load(a.state1 + i);
+  if constexpr (Element::kStates > 2) state2 = Few::load(a.state2 + i);
 #pragma unroll
   for (int k = 0; k < kWidth; ++k) {
     apply(element, weights.of[k], gradients.of[k], state0.of[k], state1.of[k], state2.of[k]);
   }
-  store(kUpdates ? a.weights + i : a.gradients + i, kUpdates ? weights : gradients);
-  if constexpr (kUpdates) store_copy(copied, a.weights + i, weights);
-  if constexpr (Element::kStates > 0) store(a.state0 + i, state0);
-  if constexpr (Element::kStates > 1) store(a.state1 + i, state1);
-  if constexpr (Element::kStates > 2) store(a.state2 + i, state2);
+  if constexpr (kUpdates) {
+    weights.store(a.weights + i);
+    store_copy(copied, a.weights + i, weights);
+  } else {
+    gradients.store(a.gradients + i);
+  }
+  if constexpr (Element::kStates > 0) state0.store(a.state0 + i);
+  if constexpr (Element::kStates > 1) state1.store(a.state1 + i);
+  if constexpr (Element::kStates > 2) state2.store(a.state2 + i);
 }
 
 /// Changes the weights or, where not kUpdates, the gradients, from `first` on what a thread takes.
 template <class Element, int kWidth, bool kUpdates>
 CPUTRAIN_DEVICE void work_from(const Element& element, const SliceArrays& a,
-                               const CopiedWeights& copied, std::size_t first) {
+                               const CopiedWeights& copied, std::int64_t first) {
   if (first + kWidth <= a.size) {
     work_on<Element, kWidth, kUpdates>(element, a, copied, first);
   } else {
-    for (std::size_t i = first; i < a.size; ++i) {
+    for (std::int64_t i = first; i < a.size; ++i) {
       work_on<Element, 1, kUpdates>(element, a, copied, i);
     }
   }
@@ -122,7 +106,7 @@ CPUTRAIN_DEVICE void work_from(const Element& element, const SliceArrays& a,
 
 template <class Element, int kWidth>
 __global__ void __launch_bounds__(kThreads) change_kernel(Element element, SliceArrays a) {
-  work_from<Element, kWidth, false>(element, a, {}, first_of_thread<kWidth>());
+  work_from<Element, kWidth, false>(element, a, {}, first_of_thread<kWidth>(block_number()));
 }
 
 template <class Rule, int kWidth>
@@ -146,38 +130,38 @@ struct Rates {
 };
 
 __global__ void write_rates_kernel(Rates rates, int count, float* dst) {
-  const int i = static_cast<int>(threadIdx.x);
+  const int i = thread_number();
   if (i < count) dst[i] = rates.of[i];
 }
 
 template <int kWidth>
 __global__ void __launch_bounds__(kThreads)
-    sum_arrays_kernel(Summands summands, std::size_t size, float* dst) {
-  const std::size_t first = first_of_thread<kWidth>();
+    sum_arrays_kernel(Summands summands, std::int64_t size, float* dst) {
+  const std::int64_t first = first_of_thread<kWidth>(block_number());
   if (first >= size) return;
-  const std::size_t left = size - first;
-  Pack<kWidth> sum{};
+  const std::int64_t left = size - first;
+  Floats<kWidth> sum{};
 #pragma unroll
   for (int s = 0; s < kMostSummands; ++s) {
     if (s >= summands.count) break;
-    Pack<kWidth> next{};
+    Floats<kWidth> next{};
     if (left >= kWidth) {
-      next = load<kWidth>(summands.src[s] + first);
+      next = Floats<kWidth>::load(summands.src[s] + first);
     } else {
 #pragma unroll
       for (int k = 0; k < kWidth; ++k) {
-        if (static_cast<std::size_t>(k) < left) next.of[k] = summands.src[s][first + k];
+        if (k < left) next.of[k] = summands.src[s][first + k];
       }
     }
 #pragma unroll
     for (int k = 0; k < kWidth; ++k) sum.of[k] = s == 0 ? next.of[k] : sum.of[k] + next.of[k];
   }
   if (left >= kWidth) {
-    store(dst + first, sum);
+    sum.store(dst + first);
   } else {
 #pragma unroll
     for (int k = 0; k < kWidth; ++k) {
-      if (static_cast<std::size_t>(k) < left) dst[first + k] = sum.of[k];
+      if (k < left) dst[first + k] = sum.of[k];
     }
   }
 }
@@ -193,10 +177,10 @@ __global__ void __launch_bounds__(kThreads)
                        double* __restrict__ norms) {
   auto& sums = shared<WarpSums>();
   const optim::NormRange range = optim::norm_range(position, size, blockIdx.x);
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = thread_number();
   double sum = 0;
-  for (std::size_t i = range.begin + threadIdx.x; i < range.end; i += kThreads) {
-    const double value = static_cast<double>(values[i]);
+  for (std::size_t i = range.begin + thread; i < range.end; i += kThreads) {
+    const double value = values[i];
     sum += value * value;
   }
   sum = warp_sum(sum);
@@ -212,14 +196,15 @@ __global__ void __launch_bounds__(kThreads)
 bool begins_on_16_bytes(const float* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
 
 template <int kWidth>
-dim3 grid_for(std::size_t size) {
-  return dim3(static_cast<unsigned>(pieces(size, static_cast<std::size_t>(kThreads) * kWidth)));
+dim3 grid_for(std::int64_t size) {
+  return grid_of(pieces(size, kThreads * kWidth));
 }
 
 SliceArrays arrays_of(const optim::UpdateSlice& slice) {
   const auto floats = [](const Array& array) { return array.as<float>().data(); };
-  return {floats(slice.weights),  floats(slice.gradients), floats(slice.state[0]),
-          floats(slice.state[1]), floats(slice.state[2]),  slice.weights.size};
+  return {floats(slice.weights),  floats(slice.gradients),
+          floats(slice.state[0]), floats(slice.state[1]),
+          floats(slice.state[2]), static_cast<std::int64_t>(slice.weights.size)};
 }
 
 bool is_aligned(const SliceArrays& a) {
@@ -247,11 +232,11 @@ UpdateTable make_table(const optim::UpdatePlan& plan) {
     if (!is_aligned(arrays)) table.width = 1;
     table.segments.push_back({arrays, static_cast<float>(slice.added_weights), slice.decays, 0});
   }
-  const std::size_t of_block = static_cast<std::size_t>(kThreads) * table.width;
   for (std::uint32_t i = 0; i < table.segments.size(); ++i) {
     UpdateSegment& segment = table.segments[i];
-    segment.first_block = static_cast<std::uint32_t>(table.segment_of_block.size());
-    table.segment_of_block.resize(segment.first_block + pieces(segment.arrays.size, of_block), i);
+    const std::size_t blocks = table.segment_of_block.size();
+    segment.first_block = static_cast<std::uint32_t>(blocks);
+    table.segment_of_block.resize(blocks + pieces(segment.arrays.size, kThreads * table.width), i);
   }
   return table;
 }
@@ -269,7 +254,7 @@ void update(Stream stream, const optim::UpdateRule& rule, const UpdateCall& call
   if (call.blocks == 0) return;
   with_element({rule}, [&]<class Rule>(const Rule&) {
     launch(stream, "update", call.width == 4 ? update_kernel<Rule, 4> : update_kernel<Rule, 1>,
-           dim3(call.blocks), dim3(kThreads), 0, call);
+           grid_of(call.blocks), dim3(kThreads), 0, call);
   });
 }
 
@@ -282,7 +267,7 @@ void write_rates(Stream stream, const optim::UpdateStep& step, float* dst) {
       return static_cast<float>(step.learning_rate * factor);
     });
     launch(stream, "write_rates", write_rates_kernel, dim3(1), dim3(kRatesOfLaunch), 0, rates,
-           static_cast<int>(trust.size()), dst + begin);
+           trust.size(), dst + begin);
   }
 }
 
@@ -305,7 +290,7 @@ void change_gradients(Stream stream, const optim::GradientOperation& operation,
       operation);
 }
 
-void sum_arrays(Stream stream, const Summands& summands, std::size_t size, float* dst) {
+void sum_arrays(Stream stream, const Summands& summands, std::int64_t size, float* dst) {
   if (size == 0 || summands.count == 0) return;
   bool aligned = begins_on_16_bytes(dst);
   for (int s = 0; s < summands.count; ++s) {
@@ -324,8 +309,8 @@ void block_norms(Stream stream, const float* values, std::size_t size, std::size
                  double* sums) {
   const std::size_t blocks = optim::norm_blocks(position, size);
   if (blocks == 0) return;
-  launch(stream, "block_norms", block_norms_kernel, dim3(static_cast<unsigned>(blocks)),
-         dim3(kThreads), 0, values, size, position, sums);
+  launch(stream, "block_norms", block_norms_kernel, grid_of(blocks), dim3(kThreads), 0, values,
+         size, position, sums);
 }
 
 }  // namespace cputrain::cuda

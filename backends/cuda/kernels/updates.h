@@ -17,7 +17,7 @@ namespace cputrain::cuda {
 /// Equally long arrays of a slice. No two overlap.
 struct SliceArrays {
   float *weights, *gradients, *state0, *state1, *state2;
-  std::size_t size;
+  std::int64_t size;
 };
 
 /// A slice of an update, as the kernel reads it.
@@ -71,7 +71,7 @@ struct Summands {
   const float* src[kMostSummands];
   int count;
 };
-void sum_arrays(Stream, const Summands&, std::size_t size, float* dst);
+void sum_arrays(Stream, const Summands&, std::int64_t size, float* dst);
 
 /// Sums of x^2 in double of the blocks of optim::kNormBlock elements (of the arena, where the array
 /// begins at element `position`) that the array touches; `sums` is on the device and has

@@ -1,6 +1,11 @@
 #include "backends/cuda/ops/convolution_op.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
+
+#include "core/error.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -30,6 +35,25 @@ auto with_layer(const model::Graph::Node& node, const F& f) {
   return f(std::get<model::Convolution>(node.layer));
 }
 
+/// Weights and maps have places that products can count.
+void check_counts(const model::Graph::Node& node, const Planning& planning, double weights,
+                  const WindowShape& window) {
+  if (weights * static_cast<double>(stored_bytes(planning.numbers)) >
+      double{kMostChunks} * kChunkBytes) {
+    fail(ExitCode::usage,
+         fmt::format("layer {}: {} weights (at most 32 GiB, since kernels of --backend cuda count "
+                     "their pieces of 16 bytes in 31 bits); use --backend cpu",
+                     node.name, weights));
+  }
+  if (counted_chunks(of_images(window, planning.largest()), planning.numbers) >
+      std::numeric_limits<int>::max()) {
+    fail(ExitCode::usage,
+         fmt::format("layer {}: {} images at once (a map has at most 32 GiB, windows that reach "
+                     "over its end included, on --backend cuda); use a smaller --micro-batch",
+                     node.name, planning.largest()));
+  }
+}
+
 double macs_of(const model::Graph::Node& node, const model::ZeroPad* zeros, const Activation& src) {
   const Shape& read = src.layout.shape;
   if (std::holds_alternative<model::Dense>(node.layer)) {
@@ -51,6 +75,8 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
       parameter_(parameter),
       copies_(planning.copies) {
   const int positions = with_layer(node, [&](const auto& l) { return positions_of(l, src); });
+  check_counts(node, planning, static_cast<double>(positions) * src.layout.block * dst.layout.block,
+               window_);
   formats_.push_back(
       OutputsFirst::of_kernel(positions, src.layout.shape.channels, dst.layout.shape.channels));
   if (bias_) formats_.push_back(OutputsFirst::of_vector(dst.layout.shape.channels));

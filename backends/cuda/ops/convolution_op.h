@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "backends/cuda/kernels/convolution.h"
+#include "backends/cuda/kernels/products/convolution.h"
 #include "backends/cuda/ops/op.h"
 #include "compute/executor/activation_ops.h"
 

@@ -21,6 +21,57 @@ constexpr double kEpsilonOfCases = 1e-3;
 /// How sums are cut does not depend on the device.
 constexpr int kMultiprocessorsOfCases = 8;
 
+/// Makes the arrays of a run. Results hold poison, and so do maps without numbers.
+struct ArrayMaker {
+  Numbers format;
+  int positions, channels, run;
+  const OwnedStream& stream;
+
+  FloatArray of_channels(const char* name, const std::vector<float>& values) const {
+    return FloatArray(name, stream, with_padding(values, channels));
+  }
+  FloatArray results(const char* name, std::size_t rows = 1) const {
+    return FloatArray(name, stream, std::vector<float>(rows * lanes(), poison_of(run)));
+  }
+  GuardedMap map(const char* name, const std::vector<float>& numbers = {}) const {
+    const std::vector<float> poison(static_cast<std::size_t>(positions) * lanes(), poison_of(run));
+    return GuardedMap(name, stream, format,
+                      numbers.empty() ? poison : with_padding(numbers, channels));
+  }
+
+ private:
+  std::size_t lanes() const { return static_cast<std::size_t>(padded_channels(channels)); }
+};
+
+struct BatchNormArrays {
+  FloatArray gamma, beta, mean, variance, diff_gamma, diff_beta, factors;
+  GuardedMap src, other, dst, diff_dst, diff_src;
+
+  BatchNormArrays(const ArrayMaker& make, const BatchNormNumbers& n)
+      : gamma(make.of_channels("gamma", n.gamma)),
+        beta(make.of_channels("beta", n.beta)),
+        mean(make.of_channels("moving mean", std::vector<float>(n.gamma.size()))),
+        variance(make.of_channels("moving", std::vector<float>(n.gamma.size()))),
+        diff_gamma(make.results("diff_gamma")),
+        diff_beta(make.results("diff_beta")),
+        factors(make.results("factors", ChannelFactors::kRows)),
+        src(make.map("src", n.src)),
+        other(make.map("other", n.other)),
+        dst(make.map("dst")),
+        diff_dst(make.map("diff_dst", n.diff_dst)),
+        diff_src(make.map("diff_src", n.before)) {}
+
+  void put_into(RunOutputs& outputs, int channels) const {
+    for (const GuardedMap* array : {&dst, &diff_src}) {
+      check_padding("a map", array->put_into(outputs), channels, outputs);
+    }
+    for (const FloatArray* array : {&diff_gamma, &diff_beta, &mean, &variance}) {
+      check_padding("a result", array->put_into(outputs), channels, outputs);
+    }
+    factors.read(outputs);
+  }
+};
+
 /// One layer with what follows it, forward and backward.
 class BatchNormCase {
  public:
@@ -41,61 +92,18 @@ class BatchNormCase {
   }
 
   RunOutputs run(int run, const OwnedStream& owned) const {
-    const Stream stream = owned.get();
-    const int stored = padded_channels(channels_);
-    const auto lanes = static_cast<std::size_t>(stored);
-    const auto padded = [&](const char* name, const std::vector<float>& values) {
-      return FloatArray(name, owned, with_padding(values, channels_));
-    };
-    const auto empty = [&](const char* name, std::size_t size) {
-      return FloatArray(name, owned, std::vector<float>(size, poison_of(run)));
-    };
-    const auto map = [&](const char* name, const std::vector<float>& values) {
-      return GuardedMap(name, owned, format_, with_padding(values, channels_));
-    };
-    const auto poison = [&](const char* name) {
-      return GuardedMap(
-          name, owned, format_,
-          std::vector<float>(static_cast<std::size_t>(positions_) * lanes, poison_of(run)));
-    };
-    const FloatArray gamma = padded("gamma", numbers_.gamma), beta = padded("beta", numbers_.beta);
-    const GuardedMap src = map("src", numbers_.src), other = map("other", numbers_.other);
-    const GuardedMap diff_dst = map("diff_dst", numbers_.diff_dst), dst = poison("dst");
-    const GuardedMap diff_src =
-        numbers_.before.empty() ? poison("diff_src") : map("diff_src", numbers_.before);
-    const FloatArray diff_gamma = empty("diff_gamma", lanes), diff_beta = empty("diff_beta", lanes);
-    const FloatArray mean = padded("moving mean", zeros()), variance = padded("moving", zeros());
-    const FloatArray factors = empty("factors", ChannelFactors::kRows * lanes);
-    const GuardedArray<MovedStatistic> moved(
-        "moved", owned, std::vector<MovedStatistic>(static_cast<std::size_t>(channels_)));
-    ChannelSums sums = plan_channel_sums(format_, positions_, stored, kMultiprocessorsOfCases);
+    const BatchNormArrays arrays({format_, positions_, channels_, run, owned}, numbers_);
+    const GuardedArray<MovedStatistic> moved("moved", owned,
+                                             std::vector<MovedStatistic>(numbers_.gamma.size()));
+    ChannelSums sums =
+        plan_channel_sums(format_, positions_, padded_channels(channels_), kMultiprocessorsOfCases);
     const GuardedArray<double> values("sums", owned, std::vector<double>(sums.count(), run));
     sums.values = values.data();
-
-    const bool adds = !numbers_.other.empty();
-    BatchNormPass pass{positions_, {factors.data(), stored}, relu_};
-    measure_channels(stream, format_, sums, src.data());
-    finish_statistics(
-        stream, sums,
-        {channels_, kEpsilonOfCases, 0.5, gamma.data(), beta.data(), mean.data(), variance.data()},
-        pass.factors, moved.data());
-    publish_statistics(stream, channels_, moved.data());
-    normalize(stream, format_, pass, src.data(), adds ? other.data() : nullptr, dst.data());
-    sum_slopes(stream, format_, sums, pass, src.data(), adds ? dst.data() : nullptr,
-               diff_dst.data());
-    finish_slopes(stream, sums, pass.factors, {diff_gamma.data(), diff_beta.data()});
-    pass.relu = relu_ && !adds;
-    normalize_backward(stream, format_, pass, src.data(), diff_dst.data(), diff_src.data(),
-                       !numbers_.before.empty());
+    forward(owned.get(), arrays, sums, moved.data());
+    backward(owned.get(), arrays, sums);
     RunOutputs outputs;
-    for (const GuardedMap* array : {&dst, &diff_src}) {
-      check_padding("a map", array->put_into(outputs), channels_, outputs);
-    }
-    for (const FloatArray* array : {&diff_gamma, &diff_beta, &mean, &variance}) {
-      check_padding("a result", array->put_into(outputs), channels_, outputs);
-    }
+    arrays.put_into(outputs, channels_);
     values.read(outputs);
-    factors.read(outputs);
     moved.read(outputs);
     return outputs;
   }
@@ -117,8 +125,29 @@ class BatchNormCase {
   }
 
  private:
-  std::vector<float> zeros() const {
-    return std::vector<float>(static_cast<std::size_t>(channels_));
+  bool adds() const { return !numbers_.other.empty(); }
+  BatchNormPass pass(const BatchNormArrays& a, bool relu) const {
+    return {positions_, {a.factors.data(), padded_channels(channels_)}, relu};
+  }
+
+  void forward(Stream stream, const BatchNormArrays& a, const ChannelSums& sums,
+               MovedStatistic* moved) const {
+    const BatchNormLayer layer{channels_,     kEpsilonOfCases,  0.5, a.gamma.data(), a.beta.data(),
+                               a.mean.data(), a.variance.data()};
+    measure_channels(stream, format_, sums, a.src.data());
+    finish_statistics(stream, sums, layer, pass(a, relu_).factors, moved);
+    publish_statistics(stream, channels_, moved);
+    normalize(stream, format_, pass(a, relu_), a.src.data(), adds() ? a.other.data() : nullptr,
+              a.dst.data());
+  }
+
+  /// Behind an addition the slopes' sums have cut the gradient already.
+  void backward(Stream stream, const BatchNormArrays& a, const ChannelSums& sums) const {
+    sum_slopes(stream, format_, sums, pass(a, relu_), a.src.data(), adds() ? a.dst.data() : nullptr,
+               a.diff_dst.data());
+    finish_slopes(stream, sums, pass(a, relu_).factors, {a.diff_gamma.data(), a.diff_beta.data()});
+    normalize_backward(stream, format_, pass(a, relu_ && !adds()), a.src.data(), a.diff_dst.data(),
+                       a.diff_src.data(), !numbers_.before.empty());
   }
 
   Numbers format_;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <memory>
 
-#include "backends/cuda/kernels/convolution.h"
+#include "backends/cuda/kernels/products/convolution.h"
 #include "backends/cuda/selftest/convolution_numbers.h"
 #include "backends/cuda/selftest/guarded_array.h"
 #include "backends/cuda/selftest/kernel_cases.h"

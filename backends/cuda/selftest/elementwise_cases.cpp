@@ -187,7 +187,7 @@ std::vector<CasePlan> elementwise_plans(Numbers format, std::uint64_t seed,
     plans.push_back(load_plan(format, seed, shift, stream));
   for (const int most : {2, 40, 700}) plans.push_back(relu_plan(format, seed, most, stream));
   for (const int most : {3, 21, 270}) plans.push_back(dropout_plan(format, seed, most, stream));
-  plans.push_back(rounding_plan(format, seed, stream));
+  if (format != Numbers::exact) plans.push_back(rounding_plan(format, seed, stream));
   return plans;
 }
 

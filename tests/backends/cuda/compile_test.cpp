@@ -5,19 +5,19 @@
 #include <limits>
 #include <string>
 
-#include "backends/cuda/kernels/gemm_plan.h"
+#include "backends/cuda/kernels/products/gemm_plan.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {
 namespace {
 
 constexpr Shape kPoint{1, 1, 3};
-constexpr int kMost = static_cast<int>(kMostPositions);
 
 /// What is wrong with a model of one layer for so many images; empty: nothing.
-std::string refusal_of(int images, const Shape& image = kPoint) {
+std::string refusal_of(int images, const Shape& image = kPoint,
+                       const model::Layer& layer = model::Dense{.units = 1}) {
   model::Graph graph(image);
-  graph.add(model::Dense{.units = 1}, "last");
+  graph.add(layer, "last");
   compute::MemoryPlan memory;
   const compute::CompileOptions options;
   try {
@@ -39,8 +39,8 @@ std::string refusal_of(int images, const Shape& image = kPoint) {
 
 TEST(Positions, MayBeAsManyAsKernelsCount) {
   // An image has 8 floats, twice 16 bytes.
-  EXPECT_EQ(refusal_of(kMost / 2), "");
-  const std::string refusal = refusal_of(kMost / 2 + 1);
+  EXPECT_EQ(refusal_of(kMostChunks / 2), "");
+  const std::string refusal = refusal_of(kMostChunks / 2 + 1);
   EXPECT_NE(refusal.find("31 bits"), std::string::npos) << refusal;
 }
 
@@ -52,15 +52,34 @@ TEST(Positions, AreNotTooManyOnASide) {
   }
 }
 
+TEST(Positions, LeaveRoomForWindowsThatReachOverTheEnd) {
+  // Four images have 2^31 chunks less 2^17; a row of a window's has 2^15.
+  constexpr Shape kLarge{kLargestSide, kLargestSide - 1, 3};
+  EXPECT_EQ(refusal_of(4, kLarge, model::Convolution{.filters = 1, .kernel = 2}), "");
+  const std::string refusal = refusal_of(4, kLarge, model::Convolution{.filters = 1, .kernel = 4});
+  EXPECT_NE(refusal.find("reach over"), std::string::npos) << refusal;
+}
+
+TEST(Weights, MayBeAsManyAsKernelsCount) {
+  constexpr Shape kLarge{1024, 1024, 8};  // 2^21 chunks of weights for each output
+  EXPECT_EQ(refusal_of(1, kLarge, model::Dense{.units = 1016}), "");
+  const std::string refusal = refusal_of(1, kLarge, model::Dense{.units = 1024});
+  EXPECT_NE(refusal.find("weights"), std::string::npos) << refusal;
+  // With their padding inputs are more than an int counts.
+  EXPECT_NE(refusal_of(1, {kLargestSide, kLargestSide, 3}).find("weights"), std::string::npos);
+}
+
 /// Neither the last row of the last tile nor the last thread of the last block is beyond an int.
 TEST(Positions, LeaveRoomForTheLastTile) {
-  constexpr auto kLargestInt = static_cast<std::size_t>(std::numeric_limits<int>::max());
+  constexpr std::int64_t kLargestInt = std::numeric_limits<int>::max(), kMost = kMostChunks;
   for (const GemmTileSize size : {GemmTileSize::tall, GemmTileSize::wide, GemmTileSize::square,
                                   GemmTileSize::large, GemmTileSize::huge}) {
-    const auto rows = static_cast<std::size_t>(tile_extent(size).rows);
-    EXPECT_LE(pieces(kMostPositions, rows) * rows, kLargestInt);
+    const int rows = tile_extent(size).rows;
+    EXPECT_LE(pieces(kMost, rows) * rows, kLargestInt);
   }
-  EXPECT_LE(pieces(kMostPositions, 256) * 256, kLargestInt);
+  EXPECT_LE(pieces(kMost, 256) * 256, kLargestInt);
+  // A thread of the sums of batch norm goes on by eight times the rows of a block.
+  EXPECT_LE(kMost + 8 * 256, kLargestInt);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-#include "backends/cuda/kernels/convolution_plan.h"
+#include "backends/cuda/kernels/products/convolution_plan.h"
 
 #include <map>
 
 #include "backends/cuda/kernels/divisor.h"
-#include "backends/cuda/kernels/position_classes.h"
+#include "backends/cuda/kernels/products/position_classes.h"
 #include "tests/backends/cuda/convolution_trial.h"
 
 namespace cputrain::cuda {

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <string>
 
-#include "backends/cuda/kernels/convolution.h"
+#include "backends/cuda/kernels/products/convolution.h"
 #include "backends/cuda/selftest/convolution_numbers.h"
 #include "compute/selftest_case.h"
 #include "tests/backends/cuda/device_arrays.h"

@@ -87,7 +87,7 @@ void expect_rounded(Numbers numbers, const std::vector<float>& values,
 
 TEST(RoundNumbers, GivesTheNearestOfTheFormat) {
   const std::vector<float> values = numbers_to_round();
-  for (const Numbers numbers : kAllNumbers) {
+  for (const Numbers numbers : {Numbers::tf32, Numbers::bf16}) {
     expect_rounded(numbers, values, rounded(numbers, values));
   }
 }

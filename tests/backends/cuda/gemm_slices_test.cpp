@@ -1,4 +1,4 @@
-#include "backends/cuda/kernels/gemm_slices.h"
+#include "backends/cuda/kernels/products/gemm_slices.h"
 
 #include "tests/backends/cuda/device_arrays.h"
 

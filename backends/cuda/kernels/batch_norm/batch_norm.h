@@ -21,7 +21,7 @@ struct ChannelSums {
   double* values = nullptr;  ///< on the device: parts x 2 x channels
 
   CPUTRAIN_HOST_DEVICE constexpr std::size_t count() const {
-    return 2 * static_cast<std::size_t>(parts) * static_cast<std::size_t>(channels);
+    return offset_of_row(2 * parts, channels);
   }
   CPUTRAIN_HOST_DEVICE constexpr double positions_of(int part) const {
     const double left = positions - part * of_part;
@@ -29,7 +29,7 @@ struct ChannelSums {
   }
   /// Where the first numbers of a part lie; the second ones lie `channels` behind them.
   CPUTRAIN_HOST_DEVICE constexpr double* of(int part) const {
-    return values + 2 * static_cast<std::size_t>(part) * static_cast<std::size_t>(channels);
+    return values + offset_of_row(2 * part, channels);
   }
 };
 
@@ -52,6 +52,10 @@ struct ChannelFactors {
   int channels = kChannelBlock;
 
   CPUTRAIN_HOST_DEVICE constexpr float* of(Row row) const { return values + row * channels; }
+  /// Rounds.
+  CPUTRAIN_HOST_DEVICE constexpr void set(Row row, int channel, double value) const {
+    of(row)[channel] = static_cast<float>(value);
+  }
 };
 
 /// A channel's moving statistics that a training pass has moved and nobody has published.

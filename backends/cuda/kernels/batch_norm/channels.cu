@@ -1,5 +1,6 @@
 #include "backends/cuda/device/language.h"
 #include "backends/cuda/kernels/batch_norm/batch_norm.h"
+#include "backends/cuda/kernels/indices.h"
 
 /// What there is one of for each channel. All of it is in double: it is little.
 namespace cputrain::cuda {
@@ -15,10 +16,10 @@ struct OfLines {
 /// The sum over the lines, in halves, for all of them.
 CPUTRAIN_DEVICE double sum_of_lines(double value) {
   auto& lines = shared<OfLines>();
-  const unsigned x = threadIdx.x, y = threadIdx.y;
+  const auto [x, y] = ThreadNumber::of_thread();
   __syncthreads();  // what the last sum left there has been read
   lines.of[y][x] = value;
-  for (unsigned half = kLines / 2; half > 0; half /= 2) {
+  for (int half = kLines / 2; half > 0; half /= 2) {
     __syncthreads();
     if (y < half) lines.of[y][x] += lines.of[y + half][x];
   }
@@ -31,7 +32,7 @@ template <class F>
 CPUTRAIN_DEVICE double sum_of_parts(const ChannelSums& sums, int channel, F f) {
   double sum = 0;
   const int parts = channel < sums.channels ? sums.parts : 0;
-  for (int part = static_cast<int>(threadIdx.y); part < parts; part += kLines) sum += f(part);
+  for (int part = ThreadNumber::of_thread().y; part < parts; part += kLines) sum += f(part);
   return sum_of_lines(sum);
 }
 
@@ -62,7 +63,7 @@ struct SlopesRule {
 };
 
 CPUTRAIN_DEVICE int channel_of_thread() {
-  return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  return block_number() * BlockSize::of_thread().x + thread_number();
 }
 
 template <class Rule>
@@ -80,11 +81,10 @@ CPUTRAIN_DEVICE void write_factors(const BatchNormLayer& layer, const ChannelFac
                                    int channel, double mean, double variance) {
   const bool padding = channel >= layer.channels;
   const double inverse = padding ? 0 : 1 / sqrt(variance + layer.epsilon);
-  const double scale = padding ? 0 : static_cast<double>(layer.gamma[channel]) * inverse;
-  factors.of(ChannelFactors::mean)[channel] = padding ? 0 : static_cast<float>(mean);
-  factors.of(ChannelFactors::scale)[channel] = static_cast<float>(scale);
-  factors.of(ChannelFactors::shift)[channel] = padding ? 0 : layer.beta[channel];
-  factors.of(ChannelFactors::inverse)[channel] = static_cast<float>(inverse);
+  factors.set(ChannelFactors::mean, channel, padding ? 0 : mean);
+  factors.set(ChannelFactors::scale, channel, padding ? 0 : layer.gamma[channel] * inverse);
+  factors.set(ChannelFactors::shift, channel, padding ? 0 : layer.beta[channel]);
+  factors.set(ChannelFactors::inverse, channel, inverse);
 }
 
 /// What is moved goes on from what was moved before, the first time since it was published from
@@ -97,9 +97,9 @@ CPUTRAIN_DEVICE void move(const BatchNormLayer& layer, int channel, double mean,
   const float old_mean = old.to_mean ? old.mean : *to_mean;
   const float old_variance = old.to_mean ? old.variance : *to_variance;
   const double step = 1 - layer.momentum;
-  moved = {old_mean + static_cast<float>((mean - static_cast<double>(old_mean)) * step),
-           old_variance + static_cast<float>((variance - static_cast<double>(old_variance)) * step),
-           to_mean, to_variance};
+  moved = {old_mean + static_cast<float>((mean - old_mean) * step),
+           old_variance + static_cast<float>((variance - old_variance) * step), to_mean,
+           to_variance};
 }
 
 __global__ void __launch_bounds__(kAcross* kLines)
@@ -120,11 +120,10 @@ __global__ void __launch_bounds__(kThreads)
   const int channel = channel_of_thread();
   if (channel >= factors.channels) return;
   const bool padding = channel >= layer.channels;
-  write_factors(layer, factors, channel,
-                padding ? 0 : static_cast<double>(layer.moving_mean[channel]),
-                padding ? 0 : static_cast<double>(layer.moving_variance[channel]));
-  factors.of(ChannelFactors::slope)[channel] = 0;
-  factors.of(ChannelFactors::offset)[channel] = 0;
+  write_factors(layer, factors, channel, padding ? 0 : layer.moving_mean[channel],
+                padding ? 0 : layer.moving_variance[channel]);
+  factors.set(ChannelFactors::slope, channel, 0);
+  factors.set(ChannelFactors::offset, channel, 0);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -148,54 +147,50 @@ __global__ void __launch_bounds__(kAcross* kLines)
   const int channel = channel_of_thread();
   const Merged slopes = SlopesRule::merged(sums, channel);
   if (threadIdx.y > 0 || channel >= sums.channels) return;
-  const auto inverse = static_cast<double>(factors.of(ChannelFactors::inverse)[channel]);
-  const auto scale = static_cast<double>(factors.of(ChannelFactors::scale)[channel]);
+  const double inverse = factors.of(ChannelFactors::inverse)[channel];
+  const double scale = factors.of(ChannelFactors::scale)[channel];
   const double product = slopes.second * inverse, part = scale / sums.positions;
   if (gradients.gamma) {
     put(gradients.beta, channel, slopes.first, gradients.add);
     put(gradients.gamma, channel, product, gradients.add);
   }
-  factors.of(ChannelFactors::slope)[channel] = static_cast<float>(-part * product * inverse);
-  factors.of(ChannelFactors::offset)[channel] = static_cast<float>(-part * slopes.first);
-}
-
-dim3 blocks_of(int channels, int each) {
-  return dim3(static_cast<unsigned>(
-      pieces(static_cast<std::size_t>(channels), static_cast<std::size_t>(each))));
+  factors.set(ChannelFactors::slope, channel, -part * product * inverse);
+  factors.set(ChannelFactors::offset, channel, -part * slopes.first);
 }
 
 }  // namespace
 
 void merge_moments(Stream stream, const ChannelSums& sums, double* merged) {
   launch(stream, "merge_moments", merge_parts_kernel<MomentsRule>,
-         blocks_of(sums.channels, kAcross), dim3(kAcross, kLines), 0, sums, merged);
+         grid_of(pieces(sums.channels, kAcross)), dim3(kAcross, kLines), 0, sums, merged);
 }
 
 void merge_slopes(Stream stream, const ChannelSums& sums, double* merged) {
-  launch(stream, "merge_slopes", merge_parts_kernel<SlopesRule>, blocks_of(sums.channels, kAcross),
-         dim3(kAcross, kLines), 0, sums, merged);
+  launch(stream, "merge_slopes", merge_parts_kernel<SlopesRule>,
+         grid_of(pieces(sums.channels, kAcross)), dim3(kAcross, kLines), 0, sums, merged);
 }
 
 void finish_statistics(Stream stream, const ChannelSums& sums, const BatchNormLayer& layer,
                        const ChannelFactors& factors, MovedStatistic* moved) {
-  launch(stream, "finish_statistics", finish_statistics_kernel, blocks_of(sums.channels, kAcross),
-         dim3(kAcross, kLines), 0, sums, layer, factors, moved);
+  launch(stream, "finish_statistics", finish_statistics_kernel,
+         grid_of(pieces(sums.channels, kAcross)), dim3(kAcross, kLines), 0, sums, layer, factors,
+         moved);
 }
 
 void use_moving_statistics(Stream stream, const BatchNormLayer& layer,
                            const ChannelFactors& factors) {
   launch(stream, "use_moving_statistics", use_moving_statistics_kernel,
-         blocks_of(factors.channels, kThreads), dim3(kThreads), 0, layer, factors);
+         grid_of(pieces(factors.channels, kThreads)), dim3(kThreads), 0, layer, factors);
 }
 
 void publish_statistics(Stream stream, int count, MovedStatistic* moved) {
-  launch(stream, "publish_statistics", publish_statistics_kernel, blocks_of(count, kThreads),
+  launch(stream, "publish_statistics", publish_statistics_kernel, grid_of(pieces(count, kThreads)),
          dim3(kThreads), 0, count, moved);
 }
 
 void finish_slopes(Stream stream, const ChannelSums& sums, const ChannelFactors& factors,
                    const BatchNormGradients& gradients) {
-  launch(stream, "finish_slopes", finish_slopes_kernel, blocks_of(sums.channels, kAcross),
+  launch(stream, "finish_slopes", finish_slopes_kernel, grid_of(pieces(sums.channels, kAcross)),
          dim3(kAcross, kLines), 0, sums, factors, gradients);
 }
 

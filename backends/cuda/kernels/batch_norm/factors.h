@@ -9,10 +9,7 @@ namespace cputrain::cuda {
 template <class N>
 CPUTRAIN_DEVICE Pack<N> load_factors(const ChannelFactors& factors, ChannelFactors::Row row,
                                      int channel) {
-  Pack<N> pack;
-#pragma unroll
-  for (int i = 0; i < Pack<N>::kCount; ++i) pack.of[i] = factors.of(row)[channel + i];
-  return pack;
+  return Pack<N>::of_floats(factors.of(row) + channel);
 }
 
 /// What normalises the channels of a pack.

@@ -9,17 +9,17 @@ inline constexpr int kPositionsEach = 4;
 
 template <class N>
 PackLaunch launch_over(const BatchNormPass& pass) {
-  const std::size_t shares = pieces(static_cast<std::size_t>(pass.positions), kPositionsEach);
-  return PackLaunch::over<N>(static_cast<int>(shares), pass.factors.channels);
+  return PackLaunch::over<N>(pieces(pass.positions, kPositionsEach), pass.factors.channels);
 }
 
 /// f(where the pack lies) for the positions of a thread.
 template <class F>
 CPUTRAIN_DEVICE void for_positions(const BatchNormPass& pass, int channel, F f) {
-  const unsigned first = blockIdx.x * blockDim.y * kPositionsEach + threadIdx.y;
+  const int rows = BlockSize::of_thread().y;
+  const int first = block_number() * rows * kPositionsEach + ThreadNumber::of_thread().y;
 #pragma unroll
-  for (unsigned k = 0; k < kPositionsEach; ++k) {
-    const PackPlace place{first + k * blockDim.y, channel};
+  for (int k = 0; k < kPositionsEach; ++k) {
+    const PackPlace place{first + k * rows, channel};
     if (!place.inside(pass.positions, pass.factors.channels)) break;
     f(place.offset(pass.factors.channels));
   }
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kPackThreads)
   const int channel = PackPlace::of_thread<N>().channel;
   if (channel >= pass.factors.channels) return;
   const auto known = Normalization<N>::load(pass.factors, channel);
-  for_positions(pass, channel, [&](std::size_t offset) {
+  for_positions(pass, channel, [&](std::int64_t offset) {
     Pack<N> values = Pack<N>::load(src + offset);
 #pragma unroll
     for (int i = 0; i < Pack<N>::kCount; ++i) values.of[i] = known.normalized(i, values.of[i]);
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kPackThreads)
   const auto known = Normalization<N>::load(pass.factors, channel);
   const auto slope = load_factors<N>(pass.factors, ChannelFactors::slope, channel);
   const auto offsets = load_factors<N>(pass.factors, ChannelFactors::offset, channel);
-  for_positions(pass, channel, [&](std::size_t offset) {
+  for_positions(pass, channel, [&](std::int64_t offset) {
     const Pack<N> values = Pack<N>::load(src + offset);
     Pack<N> diff = Pack<N>::load(diff_dst + offset);
 #pragma unroll

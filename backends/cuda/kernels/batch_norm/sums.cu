@@ -13,38 +13,33 @@ struct SumLaunch {
 
   template <class N>
   static SumLaunch over(int channels) {
-    constexpr std::size_t kWidest = 32;
-    const auto packs = static_cast<std::size_t>(channels / Pack<N>::kCount);
-    const std::size_t tiles = pieces(packs, kWidest), across = pieces(packs, tiles);
-    return {static_cast<int>(tiles), static_cast<int>(across),
-            kPackThreads / static_cast<int>(across)};
+    constexpr int kWidest = 32;
+    const int packs = channels / Pack<N>::kCount, tiles = pieces(packs, kWidest);
+    const int across = pieces(packs, tiles);
+    return {tiles, across, kPackThreads / across};
   }
-  dim3 grid(const ChannelSums& sums) const {
-    return dim3(static_cast<unsigned>(sums.parts), static_cast<unsigned>(tiles));
-  }
-  dim3 block() const { return dim3(static_cast<unsigned>(across), static_cast<unsigned>(rows)); }
+  dim3 grid(const ChannelSums& sums) const { return grid_of(sums.parts, tiles); }
+  dim3 block() const { return grid_of(across, rows); }
 };
 
 /// Positions that a thread loads before it adds them up.
-inline constexpr unsigned kMeasuredAtOnce = 8, kSlopesAtOnce = 4;
+inline constexpr int kMeasuredAtOnce = 8, kSlopesAtOnce = 4;
 
 /// What a thread has of its part: positions first, first + step, ... before end. None where its
 /// channels lie behind the last.
 struct ThreadsPart {
-  int channel;
-  unsigned first, end, step;
+  int channel, first, end, step;
 
   template <class N>
   CPUTRAIN_DEVICE static ThreadsPart of_thread(const ChannelSums& sums) {
-    const int channel = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x) * Pack<N>::kCount;
-    const unsigned begin = blockIdx.x * static_cast<unsigned>(sums.of_part);
-    const double own =
-        channel < sums.channels ? sums.positions_of(static_cast<int>(blockIdx.x)) : 0;
-    return {channel, begin + threadIdx.y, begin + static_cast<unsigned>(own), blockDim.y};
+    const PackPlace own = PackPlace::of_thread<N>();
+    const int part = block_number(), row = ThreadNumber::of_thread().y;
+    const int begin = part * static_cast<int>(sums.of_part);
+    const double count = own.channel < sums.channels ? sums.positions_of(part) : 0;
+    return {own.channel, begin + row, begin + static_cast<int>(count), BlockSize::of_thread().y};
   }
-  CPUTRAIN_DEVICE std::size_t offset(unsigned position, const ChannelSums& sums) const {
-    return static_cast<std::size_t>(position) * static_cast<std::size_t>(sums.channels) +
-           static_cast<std::size_t>(channel);
+  CPUTRAIN_DEVICE std::int64_t offset(int position, const ChannelSums& sums) const {
+    return PackPlace{position, channel}.offset(sums.channels);
   }
 };
 
@@ -94,10 +89,11 @@ struct OfThreads {
 template <class N, class T>
 CPUTRAIN_DEVICE void write_part(T own, int channel, const ChannelSums& sums) {
   auto& threads = shared<OfThreads<T>>();
-  const unsigned across = blockDim.x, x = threadIdx.x, y = threadIdx.y;
+  const auto [across, down] = BlockSize::of_thread();
+  const auto [x, y] = ThreadNumber::of_thread();
   threads.of[y * across + x] = own;
-  for (unsigned left = blockDim.y; left > 1;) {
-    const unsigned half = (left + 1) / 2;
+  for (int left = down; left > 1;) {
+    const int half = (left + 1) / 2;
     __syncthreads();
     if (y + half < left) {
       own.merge(threads.of[(y + half) * across + x]);
@@ -106,23 +102,23 @@ CPUTRAIN_DEVICE void write_part(T own, int channel, const ChannelSums& sums) {
     left = half;
   }
   if (y > 0 || channel >= sums.channels) return;
-  double* const part = sums.of(static_cast<int>(blockIdx.x)) + channel;
+  double* const part = sums.of(block_number()) + channel;
 #pragma unroll
   for (int i = 0; i < Pack<N>::kCount; ++i) {
-    part[i] = static_cast<double>(own.first().of[i]);
-    part[sums.channels + i] = static_cast<double>(own.second().of[i]);
+    part[i] = own.first().of[i];
+    part[sums.channels + i] = own.second().of[i];
   }
 }
 
 /// Up to kMeasuredAtOnce positions from `first` on, exactly as defined: they are in registers.
 template <class N>
-CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, unsigned first, const ChannelSums& sums,
+CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, int first, const ChannelSums& sums,
                                       const typename N::Stored* __restrict__ map) {
   Pack<N> values[kMeasuredAtOnce];
   Moments<N> made = Moments<N>::none();
 #pragma unroll
-  for (unsigned k = 0; k < kMeasuredAtOnce; ++k) {
-    const unsigned position = first + k * t.step;
+  for (int k = 0; k < kMeasuredAtOnce; ++k) {
+    const int position = first + k * t.step;
     if (position >= t.end) break;
     values[k] = Pack<N>::load(map + t.offset(position, sums));
     made.mean += values[k];
@@ -130,7 +126,7 @@ CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, unsigned first, cons
   }
   made.mean /= made.count;
 #pragma unroll
-  for (unsigned k = 0; k < kMeasuredAtOnce; ++k) {
+  for (int k = 0; k < kMeasuredAtOnce; ++k) {
     if (first + k * t.step >= t.end) break;
 #pragma unroll
     for (int i = 0; i < Pack<N>::kCount; ++i) {
@@ -146,7 +142,7 @@ __global__ void __launch_bounds__(kPackThreads)
     measure_channels_kernel(ChannelSums sums, const typename N::Stored* __restrict__ map) {
   const auto t = ThreadsPart::of_thread<N>(sums);
   Moments<N> own = Moments<N>::none();
-  for (unsigned first = t.first; first < t.end; first += kMeasuredAtOnce * t.step) {
+  for (int first = t.first; first < t.end; first += kMeasuredAtOnce * t.step) {
     own.merge(moments_of<N>(t, first, sums, map));
   }
   write_part<N>(own, t.channel, sums);
@@ -161,13 +157,13 @@ __global__ void __launch_bounds__(kPackThreads)
   Slopes<N> own = Slopes<N>::none();
   if (t.first < t.end) {
     const auto known = Normalization<N>::load(pass.factors, t.channel);
-    for (unsigned first = t.first; first < t.end; first += kSlopesAtOnce * t.step) {
+    for (int first = t.first; first < t.end; first += kSlopesAtOnce * t.step) {
       Slopes<N> few = Slopes<N>::none();
 #pragma unroll
-      for (unsigned k = 0; k < kSlopesAtOnce; ++k) {
-        const unsigned position = first + k * t.step;
+      for (int k = 0; k < kSlopesAtOnce; ++k) {
+        const int position = first + k * t.step;
         if (position >= t.end) break;
-        const std::size_t offset = t.offset(position, sums);
+        const std::int64_t offset = t.offset(position, sums);
         const Pack<N> values = Pack<N>::load(src + offset);
         Pack<N> diff = Pack<N>::load(diff_dst + offset);
         if (pass.relu) {
@@ -195,16 +191,15 @@ __global__ void __launch_bounds__(kPackThreads)
 
 ChannelSums plan_channel_sums(Numbers numbers, int positions, int channels, int multiprocessors) {
   return with_numbers(numbers, [&]<class N>(N) {
-    constexpr std::size_t kBlocksEach = 2;  // enough loads in flight to keep the memory busy
+    constexpr int kBlocksEach = 2;  // enough loads in flight to keep the memory busy
     const SumLaunch l = SumLaunch::over<N>(channels);
-    const auto all = static_cast<std::size_t>(positions), rows = static_cast<std::size_t>(l.rows);
-    const std::size_t busy = pieces(kBlocksEach * static_cast<std::size_t>(multiprocessors),
-                                    static_cast<std::size_t>(l.tiles));
-    const std::size_t of_part = pieces(pieces(all, busy), rows) * rows;
-    return ChannelSums{.channels = channels,
-                       .parts = static_cast<int>(pieces(all, of_part)),
-                       .positions = static_cast<double>(positions),
-                       .of_part = static_cast<double>(of_part)};
+    const std::int64_t all = positions, busy = pieces(kBlocksEach * multiprocessors, l.tiles);
+    const std::int64_t of_part = pieces(pieces(all, busy), l.rows) * l.rows;
+    ChannelSums sums{.channels = channels};
+    sums.parts = static_cast<int>(pieces(all, of_part));
+    sums.positions = positions;
+    sums.of_part = of_part;
+    return sums;
   });
 }
 

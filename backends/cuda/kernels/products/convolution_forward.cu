@@ -1,4 +1,4 @@
-#include "backends/cuda/kernels/convolution_windows.h"
+#include "backends/cuda/kernels/products/convolution_windows.h"
 
 /// dst[window][output channel] = sum over taps of src * weights
 namespace cputrain::cuda {
@@ -27,7 +27,7 @@ void convolution_forward(Stream stream, const ConvolutionCall& call, const void*
   const WindowShape& s = call.shape;
   with_numbers(call.numbers, [&]<class N>(N) {
     const GemmResult<N> result{static_cast<typename N::Stored*>(dst), bias, false, call.workspace,
-                               std::int64_t{s.windows()} * s.dst.channels};
+                               s.outputs()};
     launch_product<Forward, N>(stream, "convolution_forward",
                                {{s.windows(), s.dst.channels, s.taps(), windows_on_src<N>(s, src),
                                  taps_on_src<N>(s), weights},

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cuda/kernels/gemm_plan.h"
+#include "backends/cuda/kernels/products/gemm_plan.h"
 
 /// How the matrix products of a convolution are cut: fixed by its size and the device.
 namespace cputrain::cuda {
@@ -14,8 +14,8 @@ constexpr GemmExtent forward_extent(const WindowShape& s) {
 /// each class of positions (position_classes.h); rows and depth are the largest class's.
 constexpr GemmExtent data_extent(const WindowShape& s) {
   const std::int64_t taps = pieces(s.size, s.stride);
-  return {std::int64_t{s.images} * pieces(s.src.height, s.stride) * pieces(s.src.width, s.stride),
-          s.src.channels, taps * taps * s.dst.channels, s.stride * s.stride};
+  const std::int64_t positions = pieces(s.src.height, s.stride) * pieces(s.src.width, s.stride);
+  return {s.images * positions, s.src.channels, taps * taps * s.dst.channels, s.stride * s.stride};
 }
 
 /// rows: channels of dst; columns: taps; depth: windows.
@@ -23,12 +23,22 @@ constexpr GemmExtent weights_extent(const WindowShape& s) {
   return {s.dst.channels, s.taps(), s.windows()};
 }
 
+/// Chunks up to which copies count on the maps: windows, and the last step of a depth, reach over
+/// the end. What lies there is filled with zeros and not read.
+constexpr std::int64_t counted_chunks(const WindowShape& s, Numbers numbers) {
+  const auto counted = [&](const MapShape& map, std::int64_t positions) {
+    const std::int64_t behind = offset_of_row(s.size + 1, map.width + 1) + 256;
+    return offset_of_row(positions + behind, map.channels) / (kChunkBytes / stored_bytes(numbers));
+  };
+  const std::int64_t of_src = counted(s.src, s.positions()), of_dst = counted(s.dst, s.windows());
+  return of_src < of_dst ? of_dst : of_src;
+}
+
 /// Warps that share the rows of A, and take turns to sum them for the bias' gradient: a step each.
 constexpr int turns_of_bias(const GemmPlan& weights) {
   constexpr int kMost = 8;
-  const std::int64_t warps =
-      std::int64_t{weights.column_tiles} * tile_extent(weights.tile).warps_beside;
-  return warps < kMost ? static_cast<int>(warps) : kMost;
+  const int warps = weights.column_tiles * tile_extent(weights.tile).warps_beside;
+  return warps < kMost ? warps : kMost;
 }
 
 struct ConvolutionPlan {
@@ -37,19 +47,18 @@ struct ConvolutionPlan {
   /// In the workspace lie sums of slices, before them turned weights or behind them sums for the
   /// bias.
   constexpr std::int64_t bias_sums(const WindowShape& s) const {
-    return std::int64_t{weights.slices} * turns_of_bias(weights) * s.dst.channels;
+    return offset_of_row(weights.slices * turns_of_bias(weights), s.dst.channels);
   }
   constexpr std::size_t workspace_bytes(const WindowShape& s) const {
     const auto partials = [](const GemmPlan& plan, std::int64_t result) {
       return plan.slices > 1 ? plan.slices * result : 0;
     };
-    const std::int64_t sizes[] = {
-        partials(forward, std::int64_t{s.windows()} * s.dst.channels),
-        partials(data, std::int64_t{s.positions()} * s.src.channels) + s.weights(),
-        partials(weights, s.weights()) + bias_sums(s)};
+    const std::int64_t sizes[] = {partials(forward, s.outputs()),
+                                  partials(data, s.inputs()) + s.weights(),
+                                  partials(weights, s.weights()) + bias_sums(s)};
     std::int64_t most = 0;
     for (const std::int64_t size : sizes) most = size > most ? size : most;
-    return static_cast<std::size_t>(most) * sizeof(float);
+    return most * sizeof(float);
   }
 };
 

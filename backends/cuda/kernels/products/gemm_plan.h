@@ -62,7 +62,7 @@ inline constexpr int kBlocksOfMultiprocessor = 2;
 
 /// The step with which a slice begins, where the depth has so many: slices differ by one step.
 CPUTRAIN_HOST_DEVICE constexpr int slice_begin(int steps, int slice, int slices) {
-  return static_cast<int>(std::int64_t{steps} * slice / slices);
+  return static_cast<int>(offset_of_row(steps, slice) / slices);
 }
 
 constexpr std::int64_t tiles_of(const GemmExtent& e, GemmTileSize size) {
@@ -94,7 +94,7 @@ constexpr GemmTileSize choose_tile(const GemmExtent& e, std::int64_t steps, Numb
 }
 
 constexpr std::int64_t steps_of(const GemmExtent& e, Numbers numbers) {
-  return pieces(e.depth, kStepBytes / static_cast<std::int64_t>(stored_bytes(numbers)));
+  return pieces(e.depth, kStepBytes / stored_bytes(numbers));
 }
 
 /// Slices for about one wave of blocks, as many as are resident at a time.

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "backends/cuda/kernels/gemm_slices.h"
-#include "backends/cuda/kernels/gemm_tiles.h"
 #include "backends/cuda/kernels/packs.h"
+#include "backends/cuda/kernels/products/gemm_slices.h"
+#include "backends/cuda/kernels/products/gemm_tiles.h"
 
 /// The main loop of convolutions and dense layers: result[row][column] = sum over the depth of
 /// A[row][depth] * B[column][depth], where A and B are gathered from maps and weights on the way
@@ -16,7 +16,7 @@
 ///
 /// A direction of a convolution is a struct with
 ///   Problem<N>           what the host knows; part(z): what blocks whose z is this one compute;
-///                        place(part, row): where a row of it is among the result's
+///                        place(part, row): which row of the result a row of it is
 ///   Operands<N, Tile>    a thread's part of the copies: `A` and `B` are the layouts of its tiles,
 ///                        note() writes what the copies of the next steps have to know into its
 ///                        Table in shared memory, which holds kSteps; copy() begins those of one
@@ -99,8 +99,8 @@ class WarpProduct {
 
 /// The main loop. Copies are ahead of products; the table is written anew when they have used it
 /// up, while those that were begun are on their way.
-template <class Tile, class Memory, class Operands, class Product, class Beside>
-CPUTRAIN_DEVICE void multiply(Memory& memory, Operands& operands, int steps, Product& product,
+template <class Tile, class Memory, class Operands, class WarpPart, class Beside>
+CPUTRAIN_DEVICE void multiply(Memory& memory, Operands& operands, int steps, WarpPart& product,
                               Beside& beside) {
   constexpr int kAhead = Tile::kStages - 1;
   auto& stages = memory.loop.stages;
@@ -154,7 +154,7 @@ CPUTRAIN_DEVICE void store_tile(const GemmResult<N>& result, const Part& part,
     if (row >= part.rows) break;
     Pack<N> pack = Pack<N>::of_floats(&sums[row_in_tile][in_tile]);
     pack += bias;
-    auto* to = result.values + (problem.place(part, row) * part.columns + column);
+    auto* to = result.values + (offset_of_row(problem.place(part, row), part.columns) + column);
     if (result.add) pack += Pack<N>::load(to);
     pack.store(to);
   }
@@ -247,7 +247,7 @@ void launch_product(Stream stream, const char* name,
       break;
   }
   if (plan.slices > 1) {
-    add_slices(stream, problem.result, plan.slices, static_cast<int>(extent.columns));
+    add_slices(stream, problem.result, plan.slices, extent.columns);
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backends/cuda/device/device.h"
-#include "backends/cuda/kernels/convolution_plan.h"
+#include "backends/cuda/kernels/products/convolution_plan.h"
 
 /// Convolutions, and dense layers, on tensor cores: implicit GEMMs of maps (shapes.h) and weights
 /// that are stored as `numbers` says. Sums are floats; those that go to a map are rounded when they
@@ -12,8 +12,8 @@
 /// is padding is zero, in gradients too. Bias and all gradients of parameters are floats. Every sum
 /// has the same bits from run to run on devices with as many multiprocessors: a long one is cut
 /// into slices (split-K), whose sums lie in `workspace` until a second kernel adds them in order.
-/// Arrays begin on 16-byte boundaries; a map or weights have fewer than 2^31 pieces of 16 bytes,
-/// and a map's side together with the window's is less than 2^15.
+/// Arrays begin on 16-byte boundaries; a map or weights have at most kMostChunks, counted_chunks()
+/// are fewer than 2^31, and a map's side together with the window's is less than 2^15.
 namespace cputrain::cuda {
 
 /// What all of them need to know besides the arrays.

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "backends/cuda/kernels/gemm_fragments.h"
-#include "backends/cuda/kernels/gemm_plan.h"
 #include "backends/cuda/kernels/indices.h"
+#include "backends/cuda/kernels/products/gemm_fragments.h"
+#include "backends/cuda/kernels/products/gemm_plan.h"
 
 /// Tiles of operands in shared memory: where their chunks of 16 bytes lie, how threads share the
 /// copies of them, and how a warp reads fragments. "Rows" of a tile are rows of A, or columns of B.
@@ -38,13 +38,42 @@ struct InPairs : InOrder {
   }
 };
 
-/// What ldmatrix gives of 16 columns.
-template <int kCount>
-CPUTRAIN_DEVICE void put_both(ColumnFragments<kCount>& fragments, int first,
-                              const unsigned (&both)[4]) {
+/// A lane's part of what ldmatrix reads at a time: four 8 x 8 matrices, two for 16 rows by two for
+/// the depth of an instruction. Of A those of all rows come first, of B those of the whole depth,
+/// as fragments have them.
+template <class Layout, bool kRowsFirst>
+class MatrixReader {
+ public:
+  /// A warp reads rows from `first` on.
+  CPUTRAIN_DEVICE MatrixReader(int first, int lane) {
+    const int fast = lane / 8 % 2, slow = lane / 16, line = lane % 8;
+    place_ = kRowsFirst ? Layout::place_of_matrix(first, fast, slow, line)
+                        : Layout::place_of_matrix(first, slow, fast, line);
+  }
+
+  template <int kCount>
+  CPUTRAIN_DEVICE void read(RowFragments<kCount>& fragments, const unsigned char* tile,
+                            int instruction) const {
 #pragma unroll
-  for (int r = 0; r < 4; ++r) fragments.of[first + r / 2][r % 2] = both[r];
-}
+    for (int i = 0; i < kCount; ++i) {
+      Layout::load(fragments.of[i], tile, place_, i, instruction);
+    }
+  }
+  template <int kCount>
+  CPUTRAIN_DEVICE void read(ColumnFragments<kCount>& fragments, const unsigned char* tile,
+                            int instruction) const {
+#pragma unroll
+    for (int j = 0; j < kCount; j += 2) {
+      unsigned both[4];
+      Layout::load(both, tile, place_, j / 2, instruction);
+#pragma unroll
+      for (int r = 0; r < 4; ++r) fragments.of[j + r / 2][r % 2] = both[r];
+    }
+  }
+
+ private:
+  int place_;
+};
 
 /// A tile whose rows' numbers lie one behind the other along the depth: 128 bytes a row.
 template <int kRows>
@@ -68,44 +97,18 @@ struct DepthInside {
     }
   };
 
-  /// A lane's addresses; a warp reads rows from `first` on.
-  class Rows {
-   public:
-    CPUTRAIN_DEVICE Rows(int first, int lane) : place_(place(first + lane % 16, lane / 16)) {}
-
-    template <int kCount>
-    CPUTRAIN_DEVICE void read(RowFragments<kCount>& fragments, const unsigned char* tile,
-                              int instruction) const {
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        load_matrices(fragments.of[i],
-                      tile + (place_ ^ instruction * 2 * kChunkBytes) + i * 16 * kStepBytes);
-      }
-    }
-
-   private:
-    int place_;
-  };
-
-  class Columns {
-   public:
-    CPUTRAIN_DEVICE Columns(int first, int lane)
-        : place_(place(first + lane / 16 * 8 + lane % 8, lane / 8 % 2)) {}
-
-    template <int kCount>
-    CPUTRAIN_DEVICE void read(ColumnFragments<kCount>& fragments, const unsigned char* tile,
-                              int instruction) const {
-#pragma unroll
-      for (int j = 0; j < kCount; j += 2) {
-        unsigned both[4];
-        load_matrices(both, tile + (place_ ^ instruction * 2 * kChunkBytes) + j * 8 * kStepBytes);
-        put_both(fragments, j, both);
-      }
-    }
-
-   private:
-    int place_;
-  };
+  /// Of line `line` of the matrix at eight rows `rows` and the chunk `chunk` of an instruction.
+  CPUTRAIN_DEVICE static int place_of_matrix(int first, int rows, int chunk, int line) {
+    return place(first + 8 * rows + line, chunk);
+  }
+  /// The 16 rows `number` of those that a warp reads.
+  CPUTRAIN_DEVICE static void load(unsigned (&registers)[4], const unsigned char* tile,
+                                   int place_of_lane, int number, int instruction) {
+    load_matrices(registers, tile + (place_of_lane ^ instruction * 2 * kChunkBytes) +
+                                 number * 16 * kStepBytes);
+  }
+  using Rows = MatrixReader<DepthInside, true>;
+  using Columns = MatrixReader<DepthInside, false>;
 };
 
 /// What both kinds of numbers share of a tile whose rows lie side by side, one depth behind the
@@ -211,45 +214,16 @@ struct RowsInside<Bf16Numbers, kRows> : RowsInsideBase<Bf16Numbers, kRows> {
     return (depth * Base::kChunks + (chunk ^ turn)) * kChunkBytes;
   }
 
-  class Rows {
-   public:
-    CPUTRAIN_DEVICE Rows(int first, int lane)
-        : place_(place(lane / 16 * 8 + lane % 8, first / 8 + lane / 8 % 2)) {}
-
-    template <int kCount>
-    CPUTRAIN_DEVICE void read(RowFragments<kCount>& fragments, const unsigned char* tile,
-                              int instruction) const {
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        load_matrices_transposed(fragments.of[i], tile + (place_ ^ 2 * i * kChunkBytes) +
-                                                      instruction * 16 * Base::kPitch);
-      }
-    }
-
-   private:
-    int place_;
-  };
-
-  class Columns {
-   public:
-    CPUTRAIN_DEVICE Columns(int first, int lane)
-        : place_(place(lane / 8 % 2 * 8 + lane % 8, first / 8 + lane / 16)) {}
-
-    template <int kCount>
-    CPUTRAIN_DEVICE void read(ColumnFragments<kCount>& fragments, const unsigned char* tile,
-                              int instruction) const {
-#pragma unroll
-      for (int j = 0; j < kCount; j += 2) {
-        unsigned both[4];
-        load_matrices_transposed(
-            both, tile + (place_ ^ j * kChunkBytes) + instruction * 16 * Base::kPitch);
-        put_both(fragments, j, both);
-      }
-    }
-
-   private:
-    int place_;
-  };
+  CPUTRAIN_DEVICE static int place_of_matrix(int first, int rows, int depths, int line) {
+    return place(8 * depths + line, first / 8 + rows);
+  }
+  CPUTRAIN_DEVICE static void load(unsigned (&registers)[4], const unsigned char* tile,
+                                   int place_of_lane, int number, int instruction) {
+    load_matrices_transposed(registers, tile + (place_of_lane ^ number * 2 * kChunkBytes) +
+                                            instruction * 16 * Base::kPitch);
+  }
+  using Rows = MatrixReader<RowsInside, true>;
+  using Columns = MatrixReader<RowsInside, false>;
 };
 
 /// A block's part of the result and how its warps share it.

@@ -1,4 +1,4 @@
-#include "backends/cuda/kernels/convolution_windows.h"
+#include "backends/cuda/kernels/products/convolution_windows.h"
 #include "backends/cuda/kernels/warp_sums.h"
 
 /// diff_weights[output channel][tap] = sum over windows of diff_dst * src, and diff_bias[output

@@ -1,5 +1,5 @@
-#include "backends/cuda/kernels/convolution_windows.h"
-#include "backends/cuda/kernels/position_classes.h"
+#include "backends/cuda/kernels/products/convolution_windows.h"
+#include "backends/cuda/kernels/products/position_classes.h"
 
 /// diff_src[position][input channel] = sum over the taps that cover it, and output channels, of
 /// diff_dst * weights: a convolution of diff_dst with weights that are turned, input channels
@@ -44,8 +44,12 @@ struct BackwardData {
       return {{count,
                channels,
                of_rows.taps * of_columns.taps * dst.chunks * kNumbersOfChunk<N>,
-               {dst, count, high.by(of_rows.count), wide.by(of_columns.count), of_rows.first_window,
-                of_columns.first_window, 1},
+               {dst,
+                count,
+                {high.by(of_rows.count), wide.by(of_columns.count)},
+                of_rows.first_window,
+                of_columns.first_window,
+                1},
                {of_rows.taps, tap_columns.by(of_columns.taps), dst_chunks, -1},
                chunk_of(weights, before * channels * dst.chunks)},
               of_rows,
@@ -54,10 +58,10 @@ struct BackwardData {
 
     CPUTRAIN_DEVICE std::int64_t place(const Part& part, int row) const {
       if (rows.stride == 1) return row;
-      const Digits at = Digits::of(row, part.windows.wide, part.windows.high);
-      const int y = part.of_rows.first + at.middle * rows.stride;
-      const int x = part.of_columns.first + at.low * rows.stride;
-      return (std::int64_t{at.high} * rows.positions + y) * columns.positions + x;
+      const Position at = part.windows.numbers.position(row);
+      const int y = part.of_rows.first + at.row * rows.stride;
+      const int x = part.of_columns.first + at.column * rows.stride;
+      return offset_of_row(offset_of_row(at.image, rows.positions) + y, columns.positions) + x;
     }
   };
 
@@ -124,7 +128,7 @@ void convolution_backward_data(Stream stream, const ConvolutionCall& call, const
   with_numbers(call.numbers, [&]<class N>(N) {
     turn_weights<N>(stream, s, weights, turned);
     const GemmResult<N> result{static_cast<typename N::Stored*>(diff_src), nullptr, add,
-                               turned + s.weights(), std::int64_t{s.positions()} * s.src.channels};
+                               turned + s.weights(), s.inputs()};
     const ChunkMap dst = ChunkMap::of<N>(s.dst, diff_dst);
     launch_product<BackwardData, N>(stream, "convolution_backward_data",
                                     {s.images,

@@ -2,7 +2,7 @@
 
 #include "backends/cuda/device/tensor_core.h"
 #include "backends/cuda/kernels/numbers.h"
-#include "backends/cuda/kernels/tf32_halves.h"
+#include "backends/cuda/kernels/products/tf32_halves.h"
 
 /// What the lanes of a warp hold in registers, and how tensor cores multiply it. An instruction
 /// (mma) takes 16 rows of A and 8 columns of B; it is 8 numbers deep where those are floats, 16

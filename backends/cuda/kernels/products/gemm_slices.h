@@ -31,6 +31,6 @@ constexpr int lines_of_sum(int slices) {
 /// result.values[i] = the sum of all slices' result.partials[slice][i], in an order that their
 /// number fixes, then bias and what was there, as `result` says. Values are rows of `columns`.
 template <class N>
-void add_slices(Stream, const GemmResult<N>& result, int slices, int columns);
+void add_slices(Stream, const GemmResult<N>& result, int slices, std::int64_t columns);
 
 }  // namespace cputrain::cuda

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "backends/cuda/kernels/convolution.h"
 #include "backends/cuda/kernels/divisor.h"
-#include "backends/cuda/kernels/gemm.h"
+#include "backends/cuda/kernels/products/convolution.h"
+#include "backends/cuda/kernels/products/gemm.h"
 
 /// Where windows and their taps lie on a map, as the copies of convolutions see it.
 namespace cputrain::cuda {
@@ -51,13 +51,13 @@ struct ChunkMap {
 /// j * stride).
 struct Windows {
   ChunkMap map;
-  int count;           ///< of all images
-  Divisor high, wide;  ///< of an image
+  int count;  ///< of all images
+  PositionNumbers numbers;
   int first_row, first_column, stride;
 
   CPUTRAIN_DEVICE Place corner(int number) const {
-    const Digits at = Digits::of(number, wide, high);
-    return map.at(at.high, first_row + at.middle * stride, first_column + at.low * stride);
+    const Position at = numbers.position(number);
+    return map.at(at.image, first_row + at.row * stride, first_column + at.column * stride);
   }
 };
 
@@ -80,8 +80,7 @@ template <class N>
 Windows windows_on_src(const WindowShape& s, const void* src) {
   return {ChunkMap::of<N>(s.src, src),
           s.windows(),
-          Divisor(s.dst.height),
-          Divisor(s.dst.width),
+          {Divisor(s.dst.height), Divisor(s.dst.width)},
           -s.top,
           -s.left,
           s.stride};
