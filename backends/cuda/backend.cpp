@@ -77,7 +77,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
 
   compute::Limits measure_limits(const compute::Together& together) override {
     use_device(device_);
-    return measure_device(stream_.get(), properties_, together);
+    return measure_device(stream_.get(), properties_, numbers_, together);
   }
 
  private:
