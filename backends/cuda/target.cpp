@@ -37,8 +37,7 @@ class DeviceTarget final : public compute::Target {
       : device_(device), copy_(device.memory.weight_copies(), device.numbers) {}
 
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
-    // Timed events have no place in a graph, nor has a host that takes part.
-    captures_ = device_.captures && !planning.options.times_layers && !planning.options.synchronise;
+    may_capture_ = device_.captures && !planning.options.synchronise;  // the host takes part there
     facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
     compute::OpList list = cuda::make_ops(
         graph,
@@ -73,7 +72,9 @@ class DeviceTarget final : public compute::Target {
     batch_->begin_use(stream());
   }
 
-  bool joins_directions() const override { return captures_; }
+  void time_layers(bool on) override { times_layers_ = on; }
+
+  bool joins_directions() const override { return captures(); }
 
   void run(const compute::Execution& execution, compute::Directions directions,
            const std::function<void()>& ops) override {
@@ -86,7 +87,7 @@ class DeviceTarget final : public compute::Target {
     if (update) update->outdate_but(&copy_);
     write_facts(stream(), facts_of(execution), facts());
     reads_batch_ = true;
-    if (!captures_) return work();
+    if (!captures()) return work();
     KnownPass& known =
         passes_[{directions, execution.size, execution.pass.phase, execution.pass.probabilities,
                  execution.accumulate, update ? update->number() : 0}];
@@ -114,6 +115,8 @@ class DeviceTarget final : public compute::Target {
 
  private:
   Stream stream() const { return device_.stream.get(); }
+  /// Timed events have no place in a graph.
+  bool captures() const { return may_capture_ && !times_layers_; }
 
   PassFacts* facts() const { return static_cast<PassFacts*>(facts_.data()); }
   static const DeviceUpdate* update_of(const compute::Execution& execution) {
@@ -143,7 +146,7 @@ class DeviceTarget final : public compute::Target {
 
   ProgramDevice device_;
   WeightCopy copy_;
-  bool captures_ = false;
+  bool may_capture_ = false, times_layers_ = false;
   DeviceBlock facts_;                                 ///< of the pass that runs
   std::vector<std::unique_ptr<StreamEvent>> places_;  ///< by operator
   std::map<PassKind, KnownPass> passes_;

@@ -37,9 +37,6 @@ struct CompileOptions {
   std::optional<int> usual_images{};
   /// Gradients may be left as factors (compute/factors.h): somebody adds up the products.
   bool leaves_factors = false;
-  /// Somebody will read the seconds of Program::layer_times(). On a device, taking them makes
-  /// passes slower.
-  bool times_layers = false;
 };
 
 /// Makes the arenas once the backend knows how many elements its layout takes.
