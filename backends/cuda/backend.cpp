@@ -30,7 +30,8 @@ compute::BackendFacts facts_of(const DeviceProperties& properties, Numbers numbe
                                  properties.multiprocessors, properties.runtime, word_of(numbers),
                                  products_of(numbers)),
       .kernels = fmt::format("CUDA kernels {} in {} on {} of {} multiprocessors", kKernelsVersion,
-                             word_of(numbers), properties.name, properties.multiprocessors)};
+                             word_of(numbers), properties.name, properties.multiprocessors),
+      .number_bytes = stored_bytes(numbers)};
 }
 
 class CudaBackend final : public compute::Backend, private compute::ImageFeeder {

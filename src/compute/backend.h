@@ -70,6 +70,8 @@ struct BackendFacts {
   /// Empty where there is one way only.
   std::string kernels{};
   DType dtype = DType::f32;  ///< of arenas
+  /// Bytes of a number as maps lie in memory, and weights where products read them.
+  std::size_t number_bytes = size_of(dtype);
 };
 
 /// What sums that are the same bits at any number of ranks and threads need besides
