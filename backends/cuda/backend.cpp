@@ -26,9 +26,10 @@ constexpr int kKernelsVersion = 3;
 compute::BackendFacts facts_of(const DeviceProperties& properties, Numbers numbers) {
   return {
       .name = "cuda",
-      .description = fmt::format("{}, {} multiprocessors, {}, {}: {}", properties.name,
-                                 properties.multiprocessors, properties.runtime, word_of(numbers),
-                                 products_of(numbers)),
+      .description =
+          fmt::format("{}, {} multiprocessors, {}, {}{}", properties.name,
+                      properties.multiprocessors, properties.runtime, word_of(numbers),
+                      numbers == Numbers::exact ? " (each product is three of TF32)" : ""),
       .kernels = fmt::format("CUDA kernels {} in {} on {} of {} multiprocessors", kKernelsVersion,
                              word_of(numbers), properties.name, properties.multiprocessors),
       .number_bytes = stored_bytes(numbers)};
