@@ -26,11 +26,13 @@ constexpr int kKernelsVersion = 3;
 compute::BackendFacts facts_of(const DeviceProperties& properties, Numbers numbers) {
   return {
       .name = "cuda",
-      .description = fmt::format("{}, {} multiprocessors, {}, {}: {}", properties.name,
-                                 properties.multiprocessors, properties.runtime, word_of(numbers),
-                                 products_of(numbers)),
+      .description =
+          fmt::format("{}, {} multiprocessors, {}, {}{}", properties.name,
+                      properties.multiprocessors, properties.runtime, word_of(numbers),
+                      numbers == Numbers::exact ? " (each product is three of TF32)" : ""),
       .kernels = fmt::format("CUDA kernels {} in {} on {} of {} multiprocessors", kKernelsVersion,
-                             word_of(numbers), properties.name, properties.multiprocessors)};
+                             word_of(numbers), properties.name, properties.multiprocessors),
+      .number_bytes = stored_bytes(numbers)};
 }
 
 class CudaBackend final : public compute::Backend, private compute::ImageFeeder {
@@ -77,7 +79,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
 
   compute::Limits measure_limits(const compute::Together& together) override {
     use_device(device_);
-    return measure_device(stream_.get(), properties_, together);
+    return measure_device(stream_.get(), properties_, numbers_, together);
   }
 
  private:

@@ -27,16 +27,15 @@ double best_time(Stream stream, const compute::Together& together, const Work& w
   return best;
 }
 
-double exact_rate(Stream stream, const DeviceProperties& device,
-                  const compute::Together& together) {
-  constexpr int kProducts = 3;
+double product_rate(Stream stream, const DeviceProperties& device, Numbers numbers,
+                    const compute::Together& together) {
   const int rounds = device.emulated ? 2 : 1 << 14;
   const int processors = device.emulated ? 1 : device.multiprocessors;
   const DeviceBlock sums(multiply_add_sums(processors) * sizeof(float), "sums of multiply-adds");
   const double seconds = best_time(stream, together, [&] {
-    launch_multiply_adds(stream, processors, rounds, static_cast<float*>(sums.data()));
+    launch_multiply_adds(stream, numbers, processors, rounds, static_cast<float*>(sums.data()));
   });
-  return 2 * multiply_adds(processors, rounds) / kProducts / std::max(seconds, 1e-9) / 1e9;
+  return 2 * multiply_adds(numbers, processors, rounds) / std::max(seconds, 1e-9) / 1e9;
 }
 
 double triad_rate(Stream stream, const DeviceProperties& device,
@@ -54,9 +53,9 @@ double triad_rate(Stream stream, const DeviceProperties& device,
 
 }  // namespace
 
-compute::Limits measure_device(Stream stream, const DeviceProperties& device,
+compute::Limits measure_device(Stream stream, const DeviceProperties& device, Numbers numbers,
                                const compute::Together& together) {
-  return {exact_rate(stream, device, together), triad_rate(stream, device, together)};
+  return {product_rate(stream, device, numbers, together), triad_rate(stream, device, together)};
 }
 
 }  // namespace cputrain::cuda

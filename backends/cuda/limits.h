@@ -1,13 +1,13 @@
 #pragma once
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/kernels/numbers.h"
 #include "compute/backend.h"
 
 namespace cputrain::cuda {
 
-/// Of the calling thread's device, whose stream is idle: multiply-adds in precision `exact`, each
-/// of which is three of TF32, and the triad. Of an emulated device, whose times mean nothing, a
-/// little.
-compute::Limits measure_device(Stream, const DeviceProperties&, const compute::Together&);
+/// Of the calling thread's device, whose stream is idle: multiply-adds of the program's numbers,
+/// and the triad. Of an emulated device, whose times mean nothing, a little.
+compute::Limits measure_device(Stream, const DeviceProperties&, Numbers, const compute::Together&);
 
 }  // namespace cputrain::cuda

@@ -37,8 +37,7 @@ class DeviceTarget final : public compute::Target {
   explicit DeviceTarget(const ProgramDevice& device) : device_(device) {}
 
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
-    // Timed events have no place in a graph, nor has a host that takes part.
-    captures_ = device_.captures && !planning.options.times_layers && !planning.options.synchronise;
+    may_capture_ = device_.captures && !planning.options.synchronise;  // the host takes part there
     facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
     compute::OpList list = cuda::make_ops(
         graph, Planning{planning,
@@ -76,7 +75,9 @@ class DeviceTarget final : public compute::Target {
     batch_->begin_use(stream());
   }
 
-  bool joins_directions() const override { return captures_; }
+  void time_layers(bool on) override { times_layers_ = on; }
+
+  bool joins_directions() const override { return captures(); }
 
   void run(const compute::Execution& execution, compute::Directions directions,
            const std::function<void()>& ops) override {
@@ -91,7 +92,7 @@ class DeviceTarget final : public compute::Target {
     if (copy_) copy_->renew(stream());
     write_facts(stream(), facts_of(execution), facts());
     reads_batch_ = true;
-    if (!captures_) return work();
+    if (!captures()) return work();
     KnownPass& known =
         passes_[{directions, execution.size, execution.pass.phase, execution.pass.probabilities,
                  execution.accumulate, update ? update->number() : 0}];
@@ -119,6 +120,8 @@ class DeviceTarget final : public compute::Target {
 
  private:
   Stream stream() const { return device_.stream.get(); }
+  /// Timed events have no place in a graph.
+  bool captures() const { return may_capture_ && !times_layers_; }
 
   PassFacts* facts() const { return static_cast<PassFacts*>(facts_.data()); }
   WeightCopies& copies() const { return device_.memory.weight_copies(); }
@@ -150,7 +153,7 @@ class DeviceTarget final : public compute::Target {
 
   ProgramDevice device_;
   WeightCopy* copy_ = nullptr;  ///< of the arena; null where it is empty
-  bool captures_ = false;
+  bool may_capture_ = false, times_layers_ = false;
   DeviceBlock facts_;                                 ///< of the pass that runs
   std::vector<std::unique_ptr<StreamEvent>> places_;  ///< by operator
   std::map<PassKind, KnownPass> passes_;

@@ -10,12 +10,12 @@ KernelTrial::KernelTrial(const job::Session& session, const model::Graph& graph,
     : seed_(seed), rounds_{micro_batch, passes} {
   compute::Memory& memory = session.backend->memory();
   compute::CompileOptions options{compute::Phase::train, {micro_batch}};
-  options.times_layers = true;
   program_ = session.backend->compile(graph, options, [&](const compute::ParameterLayout& layout) {
     weights_ = compute::OwnedArray(memory, layout.arena_size, layout.dtype);
     gradients_ = compute::OwnedArray(memory, layout.gradient_size, layout.dtype);
     return compute::Arenas{weights_.array(), gradients_.array()};
   });
+  program_->time_layers(true);
   if (weights.empty()) {
     train::initialise_weights(graph, *program_, seed, weights_.array());
   } else {

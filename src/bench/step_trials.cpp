@@ -11,53 +11,47 @@
 
 namespace cputrain::bench {
 
-namespace {
-
-job::TrainingPlan with_times_of_layers(job::TrainingPlan plan) {
-  plan.times_layers = true;
-  return plan;
-}
-
-}  // namespace
-
 StepTrial::StepTrial(const job::Session& session, job::TrainingPlan plan,
                      std::shared_ptr<const data::DataSource> source,
                      std::shared_ptr<const data::DecodedData> data)
-    : job_(session, with_times_of_layers(std::move(plan)), std::move(source)) {
+    : job_(session, std::move(plan), std::move(source)) {
   job_.load(std::move(data));
   job_.start();
 }
 
 double StepTrial::warm_up() {
   constexpr int kMostTrials = 16;
-  for (int i = 0; i < kMostTrials && step().trying;) ++i;
-  const double seconds = step().seconds;
-  before_ = program().layer_times();
-  return seconds;
+  step();
+  for (int i = 1; i < kMostTrials && last_.trying; ++i) step();
+  return step();
 }
 
 void StepTrial::measure() {
   const double before = system::cpu_seconds();
-  rates_.push_back(static_cast<double>(plan().images(0)) / step().seconds);
+  rates_.push_back(static_cast<double>(plan().images(0)) / step());
   cpu_seconds_.push_back(system::cpu_seconds() - before);
 }
 
-std::vector<compute::LayerTime> StepTrial::layer_times() const {
-  return compute::difference(program().layer_times(), before_);
+std::vector<compute::LayerTime> StepTrial::measure_layers(int steps) {
+  compute::Program& program = *job_.compiled().program;
+  program.time_layers(true);
+  const std::vector<compute::LayerTime> before = program.layer_times();
+  for (int i = 0; i < steps; ++i) step();
+  program.time_layers(false);
+  return compute::difference(program.layer_times(), before);
 }
 
-train::StepResult StepTrial::step() {
+double StepTrial::step() {
   constexpr double kRate = 0;
+  const system::Stopwatch watch;
   const train::TrainingParts parts = job_.training().parts(timeline_);
   parts.batches.seek(done_, 0);
-  parts.communicator.barrier();
   const auto number = static_cast<std::uint64_t>(done_++);
   const std::uint64_t seed = job_.plan().spec.seed;
-  train::StepResult result = train::run_step(parts, {plan(), 0, number, seed, kRate}, {},
-                                             [] { return train::StepWishes{}; });
-  if (!result.lost_input.empty()) fail(ExitCode::data, result.lost_input);
-  train::finish_step(parts.communicator, result);
-  return result;
+  last_ = train::run_step(parts, {plan(), 0, number, seed, kRate}, last_.tally,
+                          [] { return train::StepWishes{}; });
+  if (!last_.lost_input.empty()) fail(ExitCode::data, last_.lost_input);
+  return watch.seconds();
 }
 
 namespace {
@@ -119,7 +113,14 @@ StepFigures run_trials(const job::Session& session,
   for (const auto& trial : trials) {
     rates.push_back(spread_of(rounds.counted_of(trial->images_per_second())));
   }
-  return {compute::better(before, calm_limits(session)), std::move(rounds), each, std::move(rates),
+  const int layer_steps = (steps + 2) / 3;
+  auto layers = trials.front()->measure_layers(layer_steps);
+  return {compute::better(before, calm_limits(session)),
+          std::move(rounds),
+          each,
+          std::move(rates),
+          layer_steps,
+          std::move(layers),
           waited};
 }
 

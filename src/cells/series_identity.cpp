@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cells/axes.h"
+#include "core/precision.h"
 #include "core/text.h"
 
 namespace cputrain::cells {
@@ -49,6 +50,11 @@ std::string value_in(const FlagTexts& options, const std::string& name) {
 SeriesIdentity identity_of(const CellTable& t, const Cell& c) {
   FlagTexts options = t.options;
   for (const auto& [flag, value] : c.axes) options[flag] = value;
+  // Named by its own word, which stands for TF32 on a device.
+  const auto precision = options.find("precision");
+  if (is_device(c.backend) && precision != options.end() && precision->second == kOwnDefault) {
+    precision->second = word_of(Precision::f32);
+  }
   return {.backend = c.backend,
           .machine = machine_text(t.machine),
           .simulated = c.status == CellStatus::simulated || !t.machine.platform.empty(),

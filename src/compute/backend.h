@@ -37,9 +37,6 @@ struct CompileOptions {
   std::optional<int> usual_images{};
   /// Gradients may be left as factors (compute/factors.h): somebody adds up the products.
   bool leaves_factors = false;
-  /// Somebody will read the seconds of Program::layer_times(). On a device, taking them makes
-  /// passes slower.
-  bool times_layers = false;
 };
 
 /// Makes the arenas once the backend knows how many elements its layout takes.
@@ -73,6 +70,8 @@ struct BackendFacts {
   /// Empty where there is one way only.
   std::string kernels{};
   DType dtype = DType::f32;  ///< of arenas
+  /// Bytes of a number as maps lie in memory, and weights where products read them.
+  std::size_t number_bytes = size_of(dtype);
 };
 
 /// What sums that are the same bits at any number of ranks and threads need besides

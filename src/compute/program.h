@@ -97,9 +97,11 @@ class Program {
   /// of two. They lie in the host's memory, wherever arrays do.
   virtual std::span<const float> probabilities() = 0;
 
-  /// Every layer with what runs it. Seconds are those since the program was made where
-  /// CompileOptions::times_layers asked for them; else they may be 0, where taking them costs time.
+  /// Every layer with what runs it, and the seconds of all passes that were timed by layer.
   virtual std::vector<LayerTime> layer_times() const = 0;
+  /// Whether passes from now on are timed by layer, where that makes them slower: on a device,
+  /// which begins without. Elsewhere all are.
+  virtual void time_layers([[maybe_unused]] bool on) {}
 
   /// Which of several methods compute it, where there are several.
   virtual Tuner& tuner() { return one_method_; }

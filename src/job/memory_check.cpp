@@ -59,18 +59,17 @@ void check_arenas_here(const std::vector<NodeRoom>& rooms, const compute::Parame
 
 /// Bytes of activations with so many images at once, of which nothing is touched; nothing where the
 /// backend has no room to try.
-std::optional<std::size_t> workspace_with(const Session& session, const TrainingPlan& plan,
-                                          int images) {
+std::optional<std::size_t> workspace_with(const Session& session, compute::Backend& backend,
+                                          const TrainingPlan& plan, int images) {
   compute::OwnedArray weights, gradients;
   const auto arenas = [&](const compute::ParameterLayout& layout) {
-    weights = compute::OwnedArray(session.backend->memory(), layout.arena_size, layout.dtype);
-    gradients = compute::OwnedArray(session.backend->memory(), layout.gradient_size, layout.dtype);
+    weights = compute::OwnedArray(backend.memory(), layout.arena_size, layout.dtype);
+    gradients = compute::OwnedArray(backend.memory(), layout.gradient_size, layout.dtype);
     return compute::Arenas{weights.array(), gradients.array()};
   };
   comm::Communicator* synchronise = plan.spec.flags.sync_bn ? session.communicator.get() : nullptr;
   try {
-    return session.backend
-        ->compile(plan.graph, {compute::Phase::train, {images}, synchronise}, arenas)
+    return backend.compile(plan.graph, {compute::Phase::train, {images}, synchronise}, arenas)
         ->workspace_bytes();
   } catch (const Error& error) {
     if (error.code() != ExitCode::internal) throw;
@@ -113,7 +112,7 @@ int images_that_fit(const Session& session, const TrainingPlan& plan,
   const compute::Leaves leaves = plan.leaves.value_or(whole);
   const bool of_host = session.backend->memory().is_host();
   return largest_fitting(leaves.images, [&](int images) {
-    const auto workspace = workspace_with(session, plan, images);
+    const auto workspace = workspace_with(session, *session.backend, plan, images);
     if (!workspace) return false;
     const std::size_t in_flight =
         room->batches / static_cast<std::size_t>(leaves.images) * static_cast<std::size_t>(images);
@@ -121,6 +120,21 @@ int images_that_fit(const Session& session, const TrainingPlan& plan,
     return of_host ? activations + in_flight <= room->here
                    : activations <= room->elsewhere && in_flight <= room->here;
   });
+}
+
+/// Whether as many images fit on a device that stores maps in bf16.
+bool fits_in_bf16(const Session& session, const TrainingPlan& plan,
+                  const CompiledTraining& compiled, const NodeRoom& node) {
+  const auto room = activation_room(compiled.memory, node);
+  if (!room || !compiled.memory.too_small_elsewhere()) return false;
+  const auto narrow = session.services.make_backend({.name = session.backend->name(),
+                                                     .precision = Precision::bf16,
+                                                     .threads = session.threads,
+                                                     .device = session.device.device,
+                                                     .ranks_on_device = session.device.ranks});
+  if (narrow->facts().number_bytes >= session.backend->facts().number_bytes) return false;
+  const auto workspace = workspace_with(session, *narrow, plan, std::ranges::max(compiled.sizes));
+  return workspace && *workspace <= room->elsewhere;
 }
 
 /// Whether the copy that checkpoints are written from is what is too much.
@@ -153,18 +167,21 @@ std::string remedy(const Session& session, const TrainingPlan& plan,
   if (ranks > 0 && ranks < static_cast<int>(room.ranks.size()) && !plan.whole_share()) {
     fitting.push_back(fmt::format("{} rank{} per node", ranks, ranks == 1 ? "" : "s"));
   }
-  const std::string none = fits_without_checkpoints(compiled.memory)
-                               ? "--checkpoint-every 0 (a stop then keeps the weights alone)"
-                               : "";
+  std::vector<std::string> others;
+  if (fits_in_bf16(session, plan, compiled, room)) others.emplace_back("--precision bf16");
+  if (fits_without_checkpoints(compiled.memory)) {
+    others.emplace_back("--checkpoint-every 0 (a stop then keeps the weights alone)");
+  }
+  const std::string other = join(others, ", or ");
   const std::string packed = fits_without_images(compiled.memory)
                                  ? pack_advice(spec.flags, {spec.image, spec.resize})
                                  : "";
   if (!fitting.empty()) {
     return "the largest that fit: " + join(fitting, ", or ") +
-           (none.empty() ? "" : "; or " + none) + packed;
+           (other.empty() ? "" : "; or " + other) + packed;
   }
-  return (none.empty() ? "use a smaller --image-size, another --model or more nodes"
-                       : "use " + none) +
+  return (other.empty() ? "use a smaller --image-size, another --model or more nodes"
+                        : "use " + other) +
          packed;
 }
 

@@ -170,4 +170,10 @@ std::vector<std::string> identity_differences(const nlohmann::ordered_json& then
   return rows;
 }
 
+std::string program_text(const nlohmann::ordered_json& identity) {
+  if (!identity.contains(kBackend) || !identity.contains(kPrecision)) return "";
+  return fmt::format("--backend {} --precision {}", shown(identity, kBackend),
+                     shown(identity, kPrecision));
+}
+
 }  // namespace cputrain::job

@@ -32,4 +32,7 @@ enum class Compared { checkpoint, finished_run };
 std::vector<std::string> identity_differences(const nlohmann::ordered_json& then,
                                               const nlohmann::ordered_json& here, Compared);
 
+/// "--backend cuda --precision bf16", which a resume may change; empty where it is not known.
+std::string program_text(const nlohmann::ordered_json& identity);
+
 }  // namespace cputrain::job

@@ -99,9 +99,8 @@ TrainingPlan plan_training(const Session& session, TrainingSpec spec, int classe
   if (leaves) check_reproducible(spec, graph);
   const int usual_images = std::min(largest_share(spec.batch, ranks), micro_batch);
   auto sharded = layers_to_shard(spec, graph, session, usual_images);
-  const bool times_layers = spec.flags.profile;
-  return {std::move(spec), classes, std::move(graph),   micro_batch,
-          usual_images,    leaves,  std::move(sharded), times_layers};
+  return {std::move(spec), classes, std::move(graph),  micro_batch,
+          usual_images,    leaves,  std::move(sharded)};
 }
 
 }  // namespace cputrain::job

@@ -24,7 +24,6 @@ struct TrainingPlan {
   std::optional<compute::Leaves> leaves;
   /// Names of the dense layers that the ranks of a node compute together.
   std::vector<std::string> sharded;
-  bool times_layers = false;  ///< somebody will read how long each layer took
 
   /// Leaves that a rank computes at once: arrays of gradients that it needs.
   int lanes() const { return leaves ? leaves->lanes : 1; }

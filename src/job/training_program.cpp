@@ -95,7 +95,6 @@ compute::Arenas Compilation::make_arenas(const compute::ParameterLayout& layout)
 void Compilation::compile(const model::Graph& graph) {
   compute::CompileOptions options{compute::Phase::train, compiled_.sizes};
   options.usual_images = plan_.usual_images;
-  options.times_layers = plan_.times_layers;
   if (plan_.spec.flags.sync_bn) options.synchronise = session_.communicator.get();
   if (model::has_sharded_dense(graph)) options.node = session_.communicator.get();
   compute::Backend& backend = *session_.backend;
@@ -156,6 +155,7 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
   CompiledTraining compiled;
   compiled.sizes = std::move(sizes);
   Compilation(session, plan, before.rooms, compiled).run();
+  if (plan.spec.flags.profile) compiled.program->time_layers(true);
   const exchange::ExchangeMemory taken = compiled.exchange->memory();
   const auto owned = compiled.exchange->owned();
   const compute::ParameterLayout& layout = compiled.program->layout();

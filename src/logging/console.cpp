@@ -101,7 +101,7 @@ class Console final : public Reporter {
  private:
   void print_skipped(std::uint64_t step) {
     if (verbosity_ == Verbosity::silent) return;
-    notice(fmt::format("Warning: step {} was skipped: its gradients were no numbers\n", step));
+    notice(fmt::format("Warning: step {} was skipped: its gradients were NaN or infinite\n", step));
   }
 
   void print_straggler(const Straggler& s, double seconds) {

@@ -250,6 +250,19 @@ job::TrainingSpec with_choices_of(const Start& start, job::TrainingSpec spec) {
   return spec;
 }
 
+namespace {
+
+/// Another backend or precision may go on with a training; losses may show where.
+void say_other_program(const job::Session& session, const nlohmann::ordered_json& then,
+                       const nlohmann::ordered_json& here) {
+  const std::string before = job::program_text(then), now = job::program_text(here);
+  if (before.empty() || before == now) return;
+  job::say(session,
+           fmt::format("The checkpoint was written with {}; this goes on with {}", before, now));
+}
+
+}  // namespace
+
 void check_same_training(const job::Session& session, const std::filesystem::path& checkpoint,
                          const job::TrainingSpec& spec, const nlohmann::ordered_json& identity) {
   if (!session.leads()) return;
@@ -265,6 +278,7 @@ void check_same_training(const job::Session& session, const std::filesystem::pat
                      checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
                      train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
   }
+  say_other_program(session, facts.at("training"), identity);
   const train::TrainOptions end = job::end_of(spec);
   const train::Progress progress = job::read_progress(checkpoint);
   if (!job::asks_for_less(end, progress)) return;

@@ -203,7 +203,7 @@ std::filesystem::path RunControl::newest_to_go_back_to() {
   std::filesystem::path checkpoint = newest_whole(job_.session(), folder_);
   if (!checkpoint.empty()) return checkpoint;
   fail(ExitCode::output, fmt::format("no checkpoint in {} can be gone back to (the gradients are "
-                                     "no numbers, and the weights may be none); try a smaller --lr",
+                                     "NaN or infinite, and the weights may be); try a smaller --lr",
                                      folder_.string()));
 }
 

@@ -48,7 +48,6 @@ void TimedWorker::compile(const std::function<Array(const compute::ParameterLayo
   for (const int images : todo_.sizes) {
     compute::CompileOptions options{compute::Phase::train, {images}};
     options.usual_images = images;
-    options.times_layers = true;
     programs_.push_back(
         backend_->compile(todo_.graph, options, [&](const compute::ParameterLayout& layout) {
           if (!gradients_) {

@@ -42,11 +42,10 @@ std::optional<logging::Straggler> find_straggler(comm::Communicator& communicato
 
 void check_loss(const logging::StepRecord& record) {
   if (record.tally.is_number()) return;
-  fail(
-      ExitCode::failed,
-      fmt::format("Batch {}: Invalid loss, terminating training (it is no longer a number in epoch "
-                  "{}); try a smaller --lr",
-                  record.step_in_epoch - 1, record.epoch));
+  fail(ExitCode::failed,
+       fmt::format("Batch {}: Invalid loss, terminating training (it is NaN or infinite in epoch "
+                   "{}); try a smaller --lr",
+                   record.step_in_epoch - 1, record.epoch));
 }
 
 /// All ranks see the same steps as settled.
@@ -217,11 +216,12 @@ void Epoch::check() {
   const TrainOptions& options = course_.options;
   const std::uint64_t steps = course_.progress.steps;
   if (course_.skipped_in_a_row >= kMostSkipped) {
-    fail(ExitCode::failed,
-         fmt::format("Step {}: the gradients of {} steps in a row were no numbers, terminating "
-                     "training (all were skipped, so the weights that make them stay); try a "
-                     "smaller --lr, --clip-norm, or --on-nan rollback",
-                     steps, kMostSkipped));
+    fail(
+        ExitCode::failed,
+        fmt::format("Step {}: the gradients of {} steps in a row were NaN or infinite, terminating "
+                    "training (all were skipped, so the weights that make them stay); try a "
+                    "smaller --lr, --clip-norm, or --on-nan rollback",
+                    steps, kMostSkipped));
   }
   if (!compares_replicas()) return;
   const compute::Arenas arenas = course_.parts.exchange.arenas();

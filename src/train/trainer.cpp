@@ -27,9 +27,10 @@ bool any_rank(comm::Communicator& communicator, bool mine) {
 void check_validation(const logging::EpochRecord& record) {
   if (!record.validation || record.validation->is_number()) return;
   fail(ExitCode::failed,
-       fmt::format("Epoch {}: Invalid validation loss, terminating training (it is no number, so "
-                   "what the weights answer means nothing); try a smaller --lr",
-                   record.epoch));
+       fmt::format(
+           "Epoch {}: Invalid validation loss, terminating training (it is NaN or infinite, so "
+           "what the weights answer means nothing); try a smaller --lr",
+           record.epoch));
 }
 
 /// False where it was not finished: some rank was asked to stop, or its images were lost.
@@ -196,7 +197,8 @@ void check_weights(comm::Communicator& communicator, compute::Memory& memory,
                    const Array& weights) {
   if (all_numbers(memory, weights, communicator)) return;
   fail(ExitCode::failed,
-       "Invalid weights, terminating training (some are no numbers after the last step, so their "
+       "Invalid weights, terminating training (some are NaN or infinite after the last step, so "
+       "their "
        "answers mean nothing); try a smaller --lr");
 }
 

@@ -76,6 +76,12 @@ class BenchKernels(ProgramTest):
             _, ways = self.directions(bench["micro_batches"][0][case]["layers"], "conv2d")
             self.assertEqual(set(ways), {FORWARD, WEIGHTS})
 
+    def test_doubles_move_twice_as_much(self):
+        bench = self.bench("--backend", "reference", "--precision", "double", "--micro-batch", "1", "--batch", "1")
+        second, _ = self.directions(bench["micro_batches"][0]["given"]["layers"], "conv2d_1")
+        numbers = 31 * 31 * 32 + 14 * 14 * 64 + 9 * 32 * 64 + 64
+        self.assertAlmostEqual(second["bytes_per_image"], 8 * numbers, places=3)
+
     def test_the_table_is_for_people(self):
         done = self.expect(0, *QUICK, "--micro-batch", "1,2", "--batch", "2", "--no-skip-zeros", "--json", "r.json",
                            says=["micro-batch 1 ", "micro-batch 2 ", "conv2d_3", "bwd data", "no zeros", "all layers",

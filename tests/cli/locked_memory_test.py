@@ -86,6 +86,7 @@ class LockedMemory(TinyTest):
     def test_weights_of_one_serve_the_other(self):
         self.curve("host", *HOST)
         results = [self.evaluate("data", *of, run="host") for of in (HOST, LOCKED)]
+        self.assertEqual([result.pop("backend") for result in results], ["reference", "locked"])
         self.assertEqual(*results)
         if MPIRUN:
             ranks = self.evaluate("data", *LOCKED, run="host", ranks=2)

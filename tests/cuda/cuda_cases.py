@@ -106,7 +106,7 @@ class CudaCases:
             with self.subTest(precision=precision):
                 said = [self.losses(run, *steps, "--backend", "cuda", "--precision", precision)
                         for run in (precision, precision + "-again")]
-                self.assertIn(f" {word}: ", said[0][1])
+                self.assertRegex(said[0][1], rf"Backend: .*, {word}[ ;]")
                 self.assert_near(said[0][0], plain, bound)
                 self.assertEqual(self.hash_of(precision), self.hash_of(precision + "-again"))
                 self.assertNotIn(said[0][0], curves)
@@ -117,12 +117,16 @@ class CudaCases:
     def test_weights_travel_between_precisions(self):
         self.losses("run", "--steps", "4", "--limit-val", "10", "--backend", "cuda", "--precision", "bf16",
                     "--checkpoint-every", "4")
-        losses = [json.loads(self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "synthetic:60",
-                                         *words, "--json", "-").stdout)["loss"]
-                  for words in (["--backend", "reference"], CUDA, ["--backend", "cuda"])]
+        losses = []
+        for words, said in ((["--backend", "reference"], " on reference: "), (CUDA, " on cuda exact: "),
+                            (["--backend", "cuda"], " on cuda tf32: ")):
+            done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "synthetic:60", *words,
+                               "--json", "-", says=[said])
+            losses.append(json.loads(done.stdout)["loss"])
         self.assert_near(losses[1:2], losses[:1], 1e-4)
         self.assert_near(losses[2:], losses[:1], 5e-3)
-        self.losses("run", "--steps", "6", "--limit-val", "10", *CUDA, "--resume", "auto")
+        _, said = self.losses("run", "--steps", "6", "--limit-val", "10", *CUDA, "--resume", "auto")
+        self.assertIn("written with --backend cuda --precision bf16; this goes on with --backend cuda --precision exact", said)
         self.assertEqual([step["step"] for step in self.metrics("run", "step")], [1, 2, 3, 4, 5, 6])
 
     @needs_mpi
@@ -146,5 +150,8 @@ class CudaCases:
         fitting = re.search(r"--micro-batch (\d+)", done.stderr.split("use")[-1])[1]
         words[-1] = fitting
         self.expect(0, *words)
+        words[-1] = str(3 * int(fitting) // 2)
+        self.expect(2, *words, says=["or --precision bf16"])
+        self.expect(0, *words, "--precision", "bf16")
         words[-1] = str(2 * int(fitting))
         self.expect(2, *words)

@@ -48,7 +48,8 @@ class Selftest(ProgramTest):
                 self.assertRegex(here, rf"convolution forward.* \dx\d, stride {stride}, {padding}")
         for numbers in ("tf32", "bf16"):
             self.assertIn(f"({numbers})", here)
-            for what in ("max pool", "average pool", "relu of .*", "dropout", "cross-entropy, .*", "rounded numbers"):
+            for what in ("max pool", "average pool", "relu of .*", "dropout", "cross-entropy, .*", "rounded numbers",
+                         "products of tensor cores"):
                 self.assertRegex(here, f"{what} in {numbers}\\b")
         for word in ("batch norm: ", "batch norm with addition with ReLU", "sum of 3 maps", "without a bias",
                      "max pool, added", "average pool, added", "global average pool, added", "bytes to numbers",

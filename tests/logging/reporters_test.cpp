@@ -174,7 +174,7 @@ TEST(Console, WarnsOfASkippedStep) {
     r.begin_epoch({1, 1, 196});
     r.step({.step = 7, .step_in_epoch = 7, .skipped = true});
   });
-  EXPECT_EQ(text, "Epoch 1/1\nWarning: step 7 was skipped: its gradients were no numbers\n");
+  EXPECT_EQ(text, "Epoch 1/1\nWarning: step 7 was skipped: its gradients were NaN or infinite\n");
 }
 
 TEST(Console, DrawsKerasBar) {

@@ -206,6 +206,13 @@ TEST(ScalingTable, FloatOnAGpuIsSaidAsTf32) {
   }
   cells::Cell others = testing::cell(1, 1, 128, 100);
   others.backend = "cuda";
+  for (const bool of_cell : {true, false}) {  // "default" among several, or alone
+    cells::Cell usual = others;
+    if (of_cell) usual.axes = {{"precision", "default"}};
+    std::vector<CellSource> both{testing::source({usual}), sources[0]};
+    if (!of_cell) both[0].table.options = {{"precision", "default"}};
+    EXPECT_EQ(names_of(both), std::vector<std::string>{"cuda tf32"});
+  }
   EXPECT_EQ(names_of({testing::source({others})}), std::vector<std::string>{"cuda"});
 }
 

@@ -1,6 +1,6 @@
 #include "backends/cuda/kernels/limits.h"
 
-#include "backends/cuda/device/tensor_core.h"
+#include "backends/cuda/kernels/gemm_fragments.h"
 #include "backends/cuda/kernels/shapes.h"
 
 namespace cputrain::cuda {
@@ -9,29 +9,41 @@ namespace {
 constexpr int kThreads = 256, kWarps = kThreads / 32, kBlocksEach = 2;
 constexpr int kRows = 4, kColumns = 4;  // instructions of a warp that do not wait for each other
 
+/// A register of a fragment: the nearest number of the format, twice where it holds a pair.
+template <class N>
+CPUTRAIN_DEVICE unsigned filled(float value) {
+  if constexpr (N::kNumbers == Numbers::bf16) {
+    return bf16_pair(value, value);
+  } else {
+    return to_tf32(value);
+  }
+}
+
+template <class N>
 __global__ void __launch_bounds__(kThreads) multiply_adds_kernel(int rounds, float* sums) {
-  float acc[kRows][kColumns][4] = {};
-  unsigned a[kRows][4], b[kColumns][2];
+  Sums<kRows, kColumns> acc{};
+  RowFragments<kRows> a;
+  ColumnFragments<kColumns> b;
   const unsigned thread = threadIdx.x;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      a[i][k] = to_tf32(1.0f + static_cast<float>(thread + static_cast<unsigned>(4 * i + k)));
+      a.of[i][k] = filled<N>(1.0f + static_cast<float>(thread + static_cast<unsigned>(4 * i + k)));
     }
   }
 #pragma unroll
   for (int j = 0; j < kColumns; ++j) {
-    b[j][0] = to_tf32(0.5f / static_cast<float>(thread + 1 + static_cast<unsigned>(j)));
-    b[j][1] = to_tf32(0.25f);
+    b.of[j][0] = filled<N>(0.5f / static_cast<float>(thread + 1 + static_cast<unsigned>(j)));
+    b.of[j][1] = filled<N>(0.25f);
   }
-  for (int round = 0; round < rounds; ++round) mma_tf32(acc, a, b);
+  for (int round = 0; round < rounds; ++round) Product<N>::add(acc, a, b);
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
-      sum += acc[i][j][0] + acc[i][j][1] + acc[i][j][2] + acc[i][j][3];
+      sum += acc.of[i][j][0] + acc.of[i][j][1] + acc.of[i][j][2] + acc.of[i][j][3];
     }
   }
   sums[blockIdx.x * kThreads + thread] = sum;
@@ -46,17 +58,23 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-double multiply_adds(int multiprocessors, int rounds) {
-  constexpr double kOfAnInstruction = 16 * 8 * 8;
-  return kOfAnInstruction * kRows * kColumns * kWarps * kBlocksEach * multiprocessors * rounds;
+double multiply_adds(Numbers numbers, int multiprocessors, int rounds) {
+  const double instructions =
+      static_cast<double>(kRows * kColumns * kWarps * kBlocksEach) * multiprocessors * rounds;
+  const double depth = numbers == Numbers::bf16 ? 16 : 8;
+  const double products = numbers == Numbers::exact ? 3 : 1;  // that make one of exact numbers
+  return instructions * 16 * 8 * depth / products;
 }
 
 std::size_t multiply_add_sums(int multiprocessors) {
   return static_cast<std::size_t>(kThreads * kBlocksEach * multiprocessors);
 }
 
-void launch_multiply_adds(Stream stream, int multiprocessors, int rounds, float* sums) {
-  launch(stream, "multiply_adds", multiply_adds_kernel,
+void launch_multiply_adds(Stream stream, Numbers numbers, int multiprocessors, int rounds,
+                          float* sums) {
+  const auto kernel = numbers == Numbers::bf16 ? multiply_adds_kernel<Bf16Numbers>
+                                               : multiply_adds_kernel<Tf32Numbers>;
+  launch(stream, "multiply_adds", kernel,
          dim3(static_cast<unsigned>(kBlocksEach * multiprocessors)), dim3(kThreads), 0, rounds,
          sums);
 }

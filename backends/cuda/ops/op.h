@@ -62,10 +62,10 @@ inline WindowShape of_images(WindowShape windows, int images) {
 }
 
 /// Device seconds of what was put into a stream between two places, asked for once it was done.
-/// Nothing unless take() was called: events take time on the device and on the host.
+/// Nothing unless take(true) was called: events take time on the device and on the host.
 class DeviceTime {
  public:
-  void take() { events_ = std::make_unique<Events>(); }
+  void take(bool on) { events_ = on ? std::make_unique<Events>() : nullptr; }
   void begin(Stream stream) {
     if (events_) events_->begin.record(stream);
   }
@@ -88,17 +88,17 @@ class DeviceTime {
   bool pending_ = false;
 };
 
-/// An operator, or the loss, with the stream that it computes in. Without
-/// CompileOptions::times_layers its times have no seconds.
+/// An operator, or the loss, with the stream that it computes in.
 template <class Base>
 class OnDevice : public Base {
  public:
   OnDevice(const Planning& planning, std::string name, std::string algorithm, double macs = 0)
       : Base(std::move(name), std::move(algorithm), macs),
         stream_(planning.stream),
-        numbers_(planning.numbers) {
-    if (!planning.options.times_layers) return;
-    for (DeviceTime* time : {&forward_time_, &data_time_, &weights_time_}) time->take();
+        numbers_(planning.numbers) {}
+
+  void time(bool on) override {
+    for (DeviceTime* time : {&forward_time_, &data_time_, &weights_time_}) time->take(on);
   }
 
   void collect_times() override {

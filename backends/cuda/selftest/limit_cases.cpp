@@ -38,13 +38,13 @@ CasePlan triad_plan(std::uint64_t seed, const OwnedStream& stream) {
 }
 
 /// All numbers are above zero, so nothing cancels.
-CasePlan products_plan(std::uint64_t seed, const OwnedStream& stream) {
+CasePlan products_plan(Numbers format, std::uint64_t seed, const OwnedStream& stream) {
   CaseNumbers numbers(seed, "products of tensor cores");
   const int multiprocessors = numbers.between(1, 3), rounds = numbers.between(1, 5);
   const std::size_t size = multiply_add_sums(multiprocessors);
   const auto compute = [=, &stream](int run) {
     const GuardedArray<float> sums("sums", stream, std::vector<float>(size, poison_of(run)));
-    launch_multiply_adds(stream.get(), multiprocessors, rounds, sums.data());
+    launch_multiply_adds(stream.get(), format, multiprocessors, rounds, sums.data());
     RunOutputs outputs;
     sums.put_into(outputs);
     return outputs;
@@ -53,19 +53,21 @@ CasePlan products_plan(std::uint64_t seed, const OwnedStream& stream) {
     constexpr std::size_t kThreadsOfBlock = 256;
     std::vector<double> sums;
     for (std::size_t i = 0; i < size; ++i) {
-      sums.push_back(rounds * sum_of_thread(static_cast<int>(i % kThreadsOfBlock)));
+      sums.push_back(rounds * sum_of_thread(format, static_cast<int>(i % kThreadsOfBlock)));
     }
     RunOutputs outputs;
     outputs.add("sums", sums);
     return outputs;
   };
-  return {fmt::format("products of tensor cores, {} rounds", rounds), 1e-5, compute, expect};
+  return {fmt::format("products of tensor cores in {}, {} rounds", word_of(format), rounds), 1e-5,
+          compute, expect};
 }
 
 }  // namespace
 
 std::vector<CasePlan> limit_plans(std::uint64_t seed, const OwnedStream& stream) {
-  return {triad_plan(seed, stream), products_plan(seed, stream)};
+  return {triad_plan(seed, stream), products_plan(Numbers::exact, seed, stream),
+          products_plan(Numbers::tf32, seed, stream), products_plan(Numbers::bf16, seed, stream)};
 }
 
 }  // namespace cputrain::cuda

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <array>
-#include <cmath>
+
+#include "backends/cuda/selftest/stored_numbers.h"
 
 /// What the kernel that measures tensor cores (kernels/limits.h) multiplies, written down once more
 /// as the matrices that they see (device/tensor_core.h).
@@ -9,40 +10,38 @@ namespace cputrain::cuda {
 
 inline constexpr int kLanes = 32, kTilesEach = 4;
 
-/// The rows of A and the columns of B of the warp whose first thread is number `first`.
+/// The rows of A and the columns of B of the warp whose first thread is number `first`. A number
+/// stands for one of TF32, or for a pair of bf16.
 struct WarpMatrices {
   std::array<std::array<double, 8>, 16 * kTilesEach> a;
   std::array<std::array<double, 8>, 8 * kTilesEach> b;
 };
 
-/// The nearest number of 11 bits, which TF32 has.
-inline double nearest_tf32(float value) {
-  const double unit = std::ldexp(1.0, std::ilogb(value) - 10);
-  return std::round(static_cast<double>(value) / unit) * unit;
-}
-
-inline WarpMatrices warp_matrices(int first) {
+inline WarpMatrices warp_matrices(Numbers format, int first) {
   WarpMatrices made;
   for (int lane = 0; lane < kLanes; ++lane) {
     const int group = lane / 4, place = lane % 4, thread = first + lane;
     for (int i = 0; i < kTilesEach; ++i) {
       for (int k = 0; k < 4; ++k) {
         made.a[static_cast<std::size_t>(16 * i + group + k % 2 * 8)]
-              [static_cast<std::size_t>(place + k / 2 * 4)] = 1 + thread + 4 * i + k;
+              [static_cast<std::size_t>(place + k / 2 * 4)] =
+            rounded(format, static_cast<float>(1 + thread + 4 * i + k));
       }
       auto& column = made.b[static_cast<std::size_t>(8 * i + group)];
       column[static_cast<std::size_t>(place)] =
-          nearest_tf32(0.5f / static_cast<float>(thread + 1 + i));
+          rounded(format, 0.5f / static_cast<float>(thread + 1 + i));
       column[static_cast<std::size_t>(place + 4)] = 0.25;
     }
   }
   return made;
 }
 
-/// The sum of what a thread of a block holds of the products of one round.
-inline double sum_of_thread(int thread) {
+/// The sum of what a thread of a block holds of the products of one round. Those of exact numbers
+/// are of TF32.
+inline double sum_of_thread(Numbers numbers, int thread) {
+  const bool pairs = numbers == Numbers::bf16;
   const int lane = thread % kLanes;
-  const WarpMatrices of = warp_matrices(thread - lane);
+  const WarpMatrices of = warp_matrices(pairs ? numbers : Numbers::tf32, thread - lane);
   double sum = 0;
   for (int i = 0; i < kTilesEach; ++i) {
     for (int j = 0; j < kTilesEach; ++j) {
@@ -53,7 +52,7 @@ inline double sum_of_thread(int thread) {
       }
     }
   }
-  return sum;
+  return pairs ? 2 * sum : sum;
 }
 
 }  // namespace cputrain::cuda

@@ -214,7 +214,7 @@ int run_bench_kernels(const Config& config, const job::Services& services) {
 
   KernelBench bench(session, config, spec, graphs, data.train, rounds);
   bench.run();
-  const auto pairs = bench.figures(size_of(session.backend->dtype()));
+  const auto pairs = bench.figures(session.backend->facts().number_bytes);
   if (config.json != "-") {
     print_head(session, config, spec, bench.limits(), rounds);
     for (const bench::KernelPair& pair : pairs) bench::print_kernels(pair);

@@ -50,8 +50,8 @@ Json density_json(const std::vector<compute::LayerTime>& layers) {
 
 void print_layers(const std::vector<compute::LayerTime>& layers, double images, int steps) {
   system::print(
-      "\nms per step (of all {}) on rank 0, GFLOP/s of direct convolution, and what is not zero of "
-      "the map that is read and of the gradient that comes back\n"
+      "\nms per step (of {} more) on rank 0, GFLOP/s of direct convolution, and what is not zero "
+      "of the map that is read and of the gradient that comes back\n"
       "{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
       steps, "layer", "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.", "algorithm");
   for (const compute::LayerTime& layer : layers) {
@@ -73,13 +73,12 @@ struct Measurement {
   Spread images_per_second;
   compute::Limits limits;
   double achieved;  ///< GFLOP/s, counting direct convolution
-  std::vector<compute::LayerTime> layers;
   double fraction() const { return achieved / limits.fma_gflops; }
 };
 
-Measurement measurement_of(const bench::StepTrial& trial, const Spread& rate,
-                           const compute::Limits& limits, const model::Graph& graph) {
-  return {rate, limits, rate.median * graph.training_flops() / 1e9, trial.layer_times()};
+Measurement measurement_of(const bench::StepFigures& figures, const model::Graph& graph) {
+  const Spread& rate = figures.images_per_second.front();
+  return {rate, figures.limits, rate.median * graph.training_flops() / 1e9};
 }
 
 void print_measurement(const job::Session& session, const job::TrainingSpec& spec,
@@ -103,7 +102,8 @@ void print_measurement(const job::Session& session, const job::TrainingSpec& spe
 }
 
 Json measurement_json(const job::Session& session, const job::TrainingSpec& spec,
-                      const bench::StepTrial& trial, const Measurement& m) {
+                      const bench::StepTrial& trial, const Measurement& m,
+                      const std::vector<compute::LayerTime>& layers) {
   return {{"bench", "step"},
           {"model", spec.model->name},
           {"image_size", spec.image.height},
@@ -111,7 +111,7 @@ Json measurement_json(const job::Session& session, const job::TrainingSpec& spec
           {"micro_batch", trial.plan().micro_batch()},
           {"ranks", session.communicator->size()},
           {"threads", session.threads},
-          {"density", density_json(m.layers)},
+          {"density", density_json(layers)},
           {"images_per_second", json_of(m.images_per_second)},
           {"gflops", m.achieved},
           {"limit", {{"fma_gflops", m.limits.fma_gflops}, {"triad_gbs", m.limits.triad_gbs}}},
@@ -210,10 +210,10 @@ int run_bench_step(const Config& config, const job::Services& services) {
     trials.push_back(std::make_unique<bench::StepTrial>(
         session, job::plan_training(session, other, classes), source, data));
   }
-  const auto [limits, rounds, each, rates, waited] =
-      bench::run_trials(session, trials, config.repeat);
+  const bench::StepFigures figures = bench::run_trials(session, trials, config.repeat);
+  const auto& [limits, rounds, each, rates, layer_steps, layers, waited] = figures;
   const bench::StepTrial& trial = *trials[0];
-  const Measurement measured = measurement_of(trial, rates[0], limits, plan.graph);
+  const Measurement measured = measurement_of(figures, plan.graph);
 
   // Times of layers are rank 0's.
   const double own_images =
@@ -227,17 +227,18 @@ int run_bench_step(const Config& config, const job::Services& services) {
       system::print("threads of a rank waited {:.0f} % of their time for a CPU ({})\n",
                     100 * *waited, system::cpu_wait_reason(session.plan.crowding > 1));
     }
-    print_layers(measured.layers, own_images, steps);
+    print_layers(layers, own_images, layer_steps);
     if (config.reproducible) print_price(trials, rates);
   }
-  Json result = measurement_json(session, spec, trial, measured);
+  Json result = measurement_json(session, spec, trial, measured, layers);
   result["every_step"] = json_of(spread_of(trial.images_per_second()));
   result["cpu_seconds_per_image"] = json_of(spread_of(per_image(trial.cpu_seconds(), own_images)));
   result["repeats"] = counted;
   result["left_out"] = steps - counted;
   result["stolen"] = known(rounds.stolen_of_counted());
   result["cpu_wait"] = known(waited);
-  result["layers"] = layers_json(measured.layers, own_images, steps);
+  result["layer_steps"] = layer_steps;
+  result["layers"] = layers_json(layers, own_images, layer_steps);
   if (config.reproducible) result["reproducible"] = price_json(trials, rates);
   job::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);

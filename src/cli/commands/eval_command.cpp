@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "cells/cells.h"
 #include "cli/commands.h"
 #include "cli/commands/answers_text.h"
 #include "cli/commands/data_question.h"
@@ -36,6 +37,11 @@ void check_confusion(const Config& config, const train::ModelDescription& model)
                    config.confusion, model.classes.size(), train::AnswerCounts::kMostInMatrix));
 }
 
+/// "cuda tf32", as beside figures of training.
+std::string computed_on(const Config& config, const job::Session& session) {
+  return cells::backend_in_figures(session.backend->name(), std::string(word_of(config.precision)));
+}
+
 /// What is looked at, and why, in one line.
 job::EvaluationPart open_part(const Config& config, const job::Session& session,
                               const train::ModelDescription& model) {
@@ -43,9 +49,10 @@ job::EvaluationPart open_part(const Config& config, const job::Session& session,
   const std::string images = with_commas(part.source.validation.size());
   job::say_data(session, part.source);
   const std::string line = fmt::format(
-      "Evaluating {} image{} of {}{}: {} ({})", images, images == "1" ? "" : "s",
+      "Evaluating {} image{} of {}{} on {}: {} ({})", images, images == "1" ? "" : "s",
       config.data_or_synthetic(), config.data_of_run ? ", the data of the run " + config.run : "",
-      part.name == "all" ? "all of them" : part.name + " part", part.why);
+      computed_on(config, session), part.name == "all" ? "all of them" : part.name + " part",
+      part.why);
   part.doubtful ? job::warn(session, line) : job::say(session, line);
   return part;
 }
@@ -129,7 +136,8 @@ void log_in_run(const Config& config, const job::Session& session,
   }
 }
 
-nlohmann::ordered_json evaluation_json(const Config& config, const train::ModelDescription& model,
+nlohmann::ordered_json evaluation_json(const Config& config, const job::Session& session,
+                                       const train::ModelDescription& model,
                                        const std::string& part, const Evaluation& evaluation) {
   const compute::Tally& tally = evaluation.tally;
   nlohmann::ordered_json result{{"loss", tally.mean_loss()},
@@ -140,7 +148,9 @@ nlohmann::ordered_json evaluation_json(const Config& config, const train::ModelD
                                 {"skipped", evaluation.skipped},
                                 {"model", model.model},
                                 {"weights", config.weights},
-                                {"data", config.data}};
+                                {"data", config.data},
+                                {"backend", session.backend->name()},
+                                {"precision", word_of(config.precision)}};
   result.update(answers_json(evaluation.counts, model.classes));
   return result;
 }
@@ -160,6 +170,7 @@ void write_facts(const Config& config, const job::Session& session,
   report::EvaluationFacts facts =
       evaluation_facts(config, session, model, evaluation.tally, evaluation.counts);
   facts.part = part.name;
+  facts.backend = computed_on(config, session);
   if (part.doubtful) facts.doubt = part.why;
   facts.surest_errors = evaluation.surest_errors;
   if (!config.page.empty()) job::write_result(session, config.page, report::evaluation_page(facts));
@@ -178,7 +189,7 @@ int run_eval(const Config& config, const job::Services& services) {
   const Evaluation evaluation = evaluate_images(config, session, model, part.source);
   const bool says = config.json != "-" && config.page != "-";
   if (session.leads() && says) print_evaluation(evaluation, model.classes);
-  const auto result = evaluation_json(config, model, part.name, evaluation);
+  const auto result = evaluation_json(config, session, model, part.name, evaluation);
   job::write_result(session, config.json, json_text(result) + "\n");
   write_confusion(config, session, evaluation.counts, model.classes);
   if (session.leads()) write_facts(config, session, model, part, evaluation);

@@ -104,9 +104,10 @@ class Run {
       if (std::exchange(place, progress_.steps) < progress_.steps) rollbacks = 0;
       if (++rollbacks > kMostRollbacks) {
         fail(ExitCode::failed,
-             fmt::format("the gradients of step {} are no numbers, after {} rollbacks to step {} "
-                         "(others would follow); try a smaller --lr, or --clip-norm",
-                         *result.roll_back, kMostRollbacks, place));
+             fmt::format(
+                 "the gradients of step {} are NaN or infinite, after {} rollbacks to step {} "
+                 "(others would follow); try a smaller --lr, or --clip-norm",
+                 *result.roll_back, kMostRollbacks, place));
       }
       progress_.left_out.push_back(*result.roll_back);
     }
@@ -149,9 +150,10 @@ class Run {
   void go_back(std::uint64_t step, run::RunControl& control) {
     const std::filesystem::path checkpoint = control.newest_to_go_back_to();
     auto left_out = progress_.left_out;
-    job::warn(session_, fmt::format("the gradients of step {} are no numbers: back to {}, and on "
-                                    "without that step",
-                                    step, checkpoint.string()));
+    job::warn(session_,
+              fmt::format("the gradients of step {} are NaN or infinite: back to {}, and on "
+                          "without that step",
+                          step, checkpoint.string()));
     go_on_from(checkpoint);
     progress_.left_out = std::move(left_out);
   }

@@ -16,7 +16,7 @@ void add_train_output_flags(Flags& f, Config& c) {
           "write every Nth step to metrics.jsonl; 0: none [10]");
   f.yes("profile", c.profile,
         "measure every layer in each direction, show the times at the end and write them to "
-        "profile.json");
+        "profile.json; steps on a GPU then take longer");
   f.yes("measure-limits", c.measure_limits,
         "measure FMA peak and memory bandwidth of all ranks together before the first step, and "
         "write them to limits.json");

@@ -1,4 +1,4 @@
-// Flags about work that must not be lost: checkpoints, resuming, numbers that are none.
+// Flags about work that must not be lost: checkpoints, resuming, NaN.
 
 #include <fmt/format.h>
 
@@ -99,14 +99,15 @@ void add_safety_flags(Flags& f, Config& c) {
       "weights.safetensors then has the best weights, else those of the last step. Keeps the best "
       "as --save-best does",
       [&safety](const std::string& text) { safety.early_stopping = parse_early_stopping(text); });
-  f.choice("on-nan", {"abort", "skip", "rollback"},
-           "if gradients are no numbers: end, skip the step, or go back to the last checkpoint and "
-           "leave the step out [abort]",
-           [&safety](const std::string& name) {
-             safety.on_nan = name == "skip"       ? train::NanPolicy::skip
-                             : name == "rollback" ? train::NanPolicy::rollback
-                                                  : train::NanPolicy::abort;
-           });
+  f.choice(
+      "on-nan", {"abort", "skip", "rollback"},
+      "if gradients are NaN or infinite: end, skip the step, or go back to the last checkpoint and "
+      "leave the step out [abort]",
+      [&safety](const std::string& name) {
+        safety.on_nan = name == "skip"       ? train::NanPolicy::skip
+                        : name == "rollback" ? train::NanPolicy::rollback
+                                             : train::NanPolicy::abort;
+      });
   f.whole("check-replicas", safety.check_replicas, 0, 1'000'000'000'000,
           "compare the ranks' weights every N steps; end with exit code 64 where they differ [0: "
           "at the end alone]");

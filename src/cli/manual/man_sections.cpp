@@ -95,7 +95,7 @@ Model files to start from (models/) and a published table for
 Done.
 .TP
 .B 1
-The training failed: the loss or a weight is no longer a number. Of
+The training failed: the loss or a weight is NaN or infinite. Of
 .BR selftest :
 a case failed.
 .TP

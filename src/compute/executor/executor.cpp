@@ -24,7 +24,6 @@ Executor::Executor(std::unique_ptr<Target> target, const model::Graph& graph,
     : target_(std::move(target)),
       graph_(model::pool_before_relu(graph)),
       phase_(options.phase),
-      times_layers_(options.times_layers),
       sizes_(distinct_descending(options.micro_batches)) {
   target_->enter([&] {
     compile(options);
@@ -234,6 +233,15 @@ std::vector<LayerTime> Executor::layer_times() const {
   std::vector<LayerTime> times;
   for (const auto& op : list_.ops) op->append_times(times);
   return times;
+}
+
+void Executor::time_layers(bool on) {
+  target_->enter([&] {
+    run_waiting_forward();
+    times_layers_ = on;
+    target_->time_layers(on);
+    for (const auto& op : list_.ops) op->time(on);
+  });
 }
 
 std::size_t Executor::workspace_bytes() const {

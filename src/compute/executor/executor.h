@@ -26,6 +26,7 @@ class Executor final : public Program {
   void publish_statistics() override;
   std::span<const float> probabilities() override;
   std::vector<LayerTime> layer_times() const override;
+  void time_layers(bool on) override;
   std::size_t workspace_bytes() const override;
   double waited() const override;
   Tuner& tuner() override { return tuner_; }
@@ -50,7 +51,6 @@ class Executor final : public Program {
   std::unique_ptr<Target> target_;
   model::Graph graph_;  ///< rewritten; operators refer to its nodes
   Phase phase_;
-  bool times_layers_;
   std::vector<int> sizes_;  ///< descending
   MemoryPlan memory_;
   std::unique_ptr<system::SharedBlock> arena_;  ///< of activations
@@ -62,7 +62,8 @@ class Executor final : public Program {
   Tuner tuner_;
   Execution last_{};            ///< of the last forward pass
   bool forward_waits_ = false;  ///< its operators have not been called
-  int most_trained_ = 0;        ///< images of a training pass
+  bool times_layers_ = false;
+  int most_trained_ = 0;  ///< images of a training pass
 };
 
 }  // namespace cputrain::compute

@@ -165,6 +165,8 @@ class Op {
   /// Seconds that this rank has waited for others of its node, and memory that it shares with them.
   virtual double waited() const { return 0; }
   virtual std::size_t shared_bytes() const { return 0; }
+  /// As Program::time_layers().
+  virtual void time([[maybe_unused]] bool on) {}
   /// Adds up the times of passes that the device is done with, where it keeps them itself.
   virtual void collect_times() {}
   virtual void append_times(std::vector<LayerTime>& times) const { times.push_back(time_); }

@@ -36,6 +36,8 @@ class Target {
   virtual std::size_t own_bytes(const ParameterLayout&) const { return 0; }
   /// Calls work() as operators are to be called: with their threads, on their device.
   virtual void enter(const std::function<void()>& work) = 0;
+  /// As Program::time_layers().
+  virtual void time_layers([[maybe_unused]] bool on) {}
   /// Whether forward of a training pass is enqueued with its backward, as one piece of work.
   virtual bool joins_directions() const { return false; }
   /// Runs the operators of a pass: ops() calls them; then the update. What they enqueue may depend

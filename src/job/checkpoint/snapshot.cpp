@@ -23,7 +23,7 @@ void require_numbers(compute::Memory& memory, const Array& weights) {
   });
   if (good) return;
   fail(ExitCode::failed,
-       "the weights are no numbers (nothing could go on from them); try a smaller --lr");
+       "some weights are NaN or infinite (nothing could go on from them); try a smaller --lr");
 }
 
 }  // namespace

@@ -199,6 +199,7 @@ Card card_of(const EvaluationFacts& facts) {
   add("classes", std::to_string(facts.classes.size()));
   add("weights", facts.weights);
   add("machine", facts.machine);
+  add("backend", facts.backend);
   add("date", facts.date);
   add("program", facts.build);
   card.command = facts.command;

@@ -26,7 +26,7 @@ struct WrongImage {
 
 /// What an evaluation came to. Names may be hostile.
 struct EvaluationFacts {
-  std::string model, weights, data, part, machine, date, build, command;
+  std::string model, weights, data, part, machine, backend, date, build, command;
   std::string doubt;  ///< why training may have learnt from these images; or empty
   double images = 0, correct = 0, loss = 0;
   double undecided = 0;  ///< images whose answers were not numbers

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "backends/cuda/backend.h"
 #include "backends/cuda/kernels/products/gemm_plan.h"
 #include "core/error.h"
 
@@ -80,6 +81,29 @@ TEST(Positions, LeaveRoomForTheLastTile) {
   EXPECT_LE(pieces(kMost, 256) * 256, kLargestInt);
   // A thread of the sums of batch norm goes on by eight times the rows of a block.
   EXPECT_LE(kMost + 8 * 256, kLargestInt);
+}
+
+/// Bytes of a program that is nothing but maps, to speak of.
+double bytes_of_maps(compute::Backend& backend) {
+  model::Graph graph({64, 64, 3});
+  for (int i = 0; i < 3; ++i) graph.add(model::Convolution{8, 1, 1, model::Padding::valid});
+  graph.add(model::GlobalAveragePool{});
+  graph.add(model::Dense{2});
+  graph.add(model::SoftmaxCrossEntropy{});
+  const compute::CompileOptions options{compute::Phase::evaluate, {4}};
+  const auto program = backend.compile(
+      graph, options, [](const compute::ParameterLayout&) { return compute::Arenas{}; });
+  return static_cast<double>(program->workspace_bytes());
+}
+
+TEST(NumberBytes, AreThoseOfMaps) {
+  const auto exact = make_device_backend({.numbers = Numbers::exact});
+  EXPECT_EQ(exact->facts().number_bytes, 4u);
+  for (const Numbers numbers : {Numbers::tf32, Numbers::bf16}) {
+    const auto backend = make_device_backend({.numbers = numbers});
+    const auto bytes = static_cast<double>(backend->facts().number_bytes);
+    EXPECT_NEAR(bytes_of_maps(*backend) / bytes_of_maps(*exact), bytes / 4, 0.01);
+  }
 }
 
 }  // namespace

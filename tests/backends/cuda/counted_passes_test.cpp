@@ -29,9 +29,8 @@ model::Graph network() {
 
 class CountedPasses : public ::testing::Test {
  protected:
-  void compile(bool times_layers) {
-    compute::CompileOptions options{compute::Phase::train, {kImages}};
-    options.times_layers = times_layers;
+  CountedPasses() {
+    const compute::CompileOptions options{compute::Phase::train, {kImages}};
     compute::Memory& memory = backend_->memory();
     program_ = backend_->compile(network(), options, [&](const compute::ParameterLayout& layout) {
       weights_ = compute::OwnedArray(memory, layout.arena_size, layout.dtype);
@@ -69,7 +68,6 @@ double seconds_of(const std::vector<compute::LayerTime>& layers) {
 }
 
 TEST_F(CountedPasses, TakeNoTimesWhereNobodyReadsThem) {
-  compile(false);
   EXPECT_EQ(pass().timed_events, 0u);
   const std::vector<compute::LayerTime> layers = program_->layer_times();
   ASSERT_EQ(layers.size(), 5u);
@@ -81,7 +79,7 @@ TEST_F(CountedPasses, TakeNoTimesWhereNobodyReadsThem) {
 
 /// Two events around each of five ways forward and five back: the images' gradient is left out.
 TEST_F(CountedPasses, TakeTimesOfEveryLayerWhereSomebodyAsked) {
-  compile(true);
+  program_->time_layers(true);
   const std::vector<compute::LayerTime> before = program_->layer_times();
   EXPECT_EQ(pass().timed_events, 2u * (5 + 5));
   const auto layers = compute::difference(program_->layer_times(), before);
@@ -94,7 +92,6 @@ TEST_F(CountedPasses, TakeTimesOfEveryLayerWhereSomebodyAsked) {
 /// Backward notes the places behind the later of two layers that learn and at the end, and waits
 /// for neither. Two events at the end of the pass: arrays and images are free again.
 TEST_F(CountedPasses, TheHostWaitsForMemoryAlone) {
-  compile(false);
   const Counts c = pass();
   EXPECT_EQ(c.waits(), 1u);
   EXPECT_EQ(c.event_waits, 1u);
@@ -102,7 +99,6 @@ TEST_F(CountedPasses, TheHostWaitsForMemoryAlone) {
 }
 
 TEST_F(CountedPasses, TheHostWaitsForNoImagesThatWereSentAhead) {
-  compile(false);
   const auto feed = backend_->feeder()->make_feed({.image = kImage, .images = kImages});
   program_->tally();
   const Counts c = pass(false, feed.get());
@@ -113,7 +109,6 @@ TEST_F(CountedPasses, TheHostWaitsForNoImagesThatWereSentAhead) {
 /// Those of the later layer, without the rest of the pass, where the device does last what came
 /// first.
 TEST_F(CountedPasses, FinalGradientsAreReadWhileTheDeviceGoesOn) {
-  compile(false);
   program_->tally();
   const emulated::Settings settings = emulated::settings();
   emulated::Settings reverse = settings;
@@ -133,7 +128,6 @@ TEST_F(CountedPasses, FinalGradientsAreReadWhileTheDeviceGoesOn) {
 }
 
 TEST_F(CountedPasses, SendWhatTheHostNeedsAndNoMore) {
-  compile(false);
   const auto until_sums_come = [&](bool probabilities) {
     program_->tally().wait();
     const Counts before = emulated::counts();
@@ -163,7 +157,6 @@ TEST_F(CountedPasses, SendWhatTheHostNeedsAndNoMore) {
 
 /// Sums of all passes since the last time: one copy, and one wait.
 TEST_F(CountedPasses, SumsComeOnceWhenTheyAreAskedFor) {
-  compile(false);
   program_->tally().wait();
   pass();
   pass();
@@ -179,7 +172,6 @@ TEST_F(CountedPasses, SumsComeOnceWhenTheyAreAskedFor) {
 /// Those of a step are still there when the next step's are on their way, and no call but wait()
 /// waits for them.
 TEST_F(CountedPasses, SumsOfTwoStepsAreKeptApart) {
-  compile(false);
   program_->tally();
   pass();
   Counts before = emulated::counts();
@@ -225,7 +217,6 @@ TEST_F(CountedPasses, StagingMemoryTakesOneCopyEachWay) {
 
 /// Those of an earlier pass would be taken for its own.
 TEST_F(CountedPasses, HaveNoProbabilitiesUnlessTheySaidSo) {
-  compile(false);
   pass(true);
   pass();
   try {

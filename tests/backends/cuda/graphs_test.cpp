@@ -34,10 +34,8 @@ model::Graph network_with_memory() {
 /// A program with its arenas, and what it says of passes.
 class Passes {
  public:
-  explicit Passes(bool captures, bool times_layers = false)
-      : backend_(make_device_backend({.captures = captures})) {
-    compute::CompileOptions options{Phase::train, {3, 2}};
-    options.times_layers = times_layers;
+  explicit Passes(bool captures) : backend_(make_device_backend({.captures = captures})) {
+    const compute::CompileOptions options{Phase::train, {3, 2}};
     compute::Memory& memory = backend_->memory();
     program_ = backend_->compile(
         network_with_memory(), options, [&](const compute::ParameterLayout& layout) {
@@ -112,16 +110,20 @@ TEST(Graphs, GiveTheBitsOfPassesThatAreNotCaptured) {
   EXPECT_NE(captured[5], captured[1]);  // and statistics
 }
 
+Counts counts_of_pass(Passes& passes, std::uint64_t step) {
+  const Counts before = emulated::counts();
+  passes.forward(3, step);
+  passes.backward(1, Accumulate::overwrite);
+  passes.program().tally().wait();
+  return difference(emulated::counts(), before);
+}
+
 /// What a pass after so many others takes.
-Counts counts_of_pass(int before, bool captures, bool times_layers = false) {
-  Passes passes(captures, times_layers);
+Counts counts_of_pass(int before, bool captures) {
+  Passes passes(captures);
   Counts counts;
   for (int pass = 0; pass <= before; ++pass) {
-    const Counts earlier = emulated::counts();
-    passes.forward(3, static_cast<std::uint64_t>(pass));
-    passes.backward(1, Accumulate::overwrite);
-    passes.program().tally().wait();
-    counts = difference(emulated::counts(), earlier);
+    counts = counts_of_pass(passes, static_cast<std::uint64_t>(pass));
   }
   return counts;
 }
@@ -136,7 +138,29 @@ TEST(Graphs, AreMadeOfTheSecondPassAndRepeated) {
   EXPECT_EQ(captured.waits(), plain.waits());
 }
 
-TEST(Graphs, AreNotMadeWhereLayersAreTimed) { EXPECT_EQ(counts_of_pass(2, true, true).graphs, 0u); }
+double seconds_of(const compute::Program& program) {
+  double sum = 0;
+  for (const compute::LayerTime& layer : program.layer_times()) sum += layer.seconds();
+  return sum;
+}
+
+TEST(Graphs, MakeWayForTimesOfLayersAndComeBack) {
+  Passes passes(true);
+  std::uint64_t step = 0;
+  while (step < 2) counts_of_pass(passes, step++);
+  EXPECT_EQ(seconds_of(passes.program()), 0);
+  passes.program().time_layers(true);
+  const Counts timed = counts_of_pass(passes, step++);
+  EXPECT_EQ(timed.graphs, 0u);
+  EXPECT_GT(timed.timed_events, 0u);
+  const double seconds = seconds_of(passes.program());
+  EXPECT_GT(seconds, 0);
+  passes.program().time_layers(false);
+  const Counts after = counts_of_pass(passes, step++);
+  EXPECT_EQ(after.graphs, 1u);
+  EXPECT_EQ(after.timed_events, 0u);
+  EXPECT_EQ(seconds_of(passes.program()), seconds);
+}
 
 /// Somebody asks for the losses of a pass that no backward follows.
 TEST(Graphs, ForwardAloneIsDoneWhenItIsAskedFor) {

@@ -6,19 +6,32 @@
 namespace cputrain::cuda {
 namespace {
 
-TEST(LimitsKernels, MultiplyWhatTheyCount) {
+class ProductKernels : public testing::TestWithParam<Numbers> {};
+
+TEST_P(ProductKernels, MultiplyWhatTheyCount) {
   constexpr int kProcessors = 2, kRounds = 3;
   const std::size_t size = multiply_add_sums(kProcessors);
   const auto sums = DeviceArray<float>::poisoned(size);
-  launch_multiply_adds(test_stream().get(), kProcessors, kRounds, sums.data());
+  launch_multiply_adds(test_stream().get(), GetParam(), kProcessors, kRounds, sums.data());
   const std::vector<float> found = sums.read();
   for (std::size_t i = 0; i < size; ++i) {
-    const double expected = kRounds * sum_of_thread(static_cast<int>(i) % 256);
+    const double expected = kRounds * sum_of_thread(GetParam(), static_cast<int>(i) % 256);
     ASSERT_NEAR(found[i], expected, 1e-5 * expected) << "thread " << i;
   }
-  // Each warp multiplies 64 x 8 by 8 x 32 in a round.
-  EXPECT_EQ(multiply_adds(kProcessors, kRounds),
-            64.0 * 8 * 32 * static_cast<double>(size) / 32 * kRounds);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ProductKernels,
+                         testing::Values(Numbers::exact, Numbers::tf32, Numbers::bf16),
+                         [](const auto& test) { return word_of(test.param); });
+
+/// In a round each warp multiplies 64 x 8 numbers by 8 x 32, or 64 x 16 by 16 x 32 of bf16; three
+/// such products are one of exact numbers.
+TEST(LimitsKernels, CountTheProgramsNumbers) {
+  constexpr int kProcessors = 2, kRounds = 3, kWarpsOfAProcessor = 16;
+  constexpr double kTimes = kProcessors * kWarpsOfAProcessor * kRounds;
+  EXPECT_EQ(multiply_adds(Numbers::exact, kProcessors, kRounds), kTimes * 64 * 8 * 32 / 3);
+  EXPECT_EQ(multiply_adds(Numbers::tf32, kProcessors, kRounds), kTimes * 64 * 8 * 32);
+  EXPECT_EQ(multiply_adds(Numbers::bf16, kProcessors, kRounds), kTimes * 64 * 16 * 32);
 }
 
 TEST(LimitsKernels, AddAsTheTriadDoes) {
