@@ -1,6 +1,6 @@
 #include "backends/cuda/kernels/limits.h"
 
-#include "backends/cuda/kernels/gemm_fragments.h"
+#include "backends/cuda/kernels/products/gemm_fragments.h"
 #include "backends/cuda/kernels/shapes.h"
 
 namespace cputrain::cuda {
