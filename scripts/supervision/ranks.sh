@@ -9,6 +9,7 @@ shrinks=false
 # read_ranks  lets the program know that somebody goes on without a rank that is lost.
 read_ranks() {
   all_ranks=$(value_of -np --np -n -c) && [[ $all_ranks =~ ^[1-9][0-9]{0,8}$ ]] || all_ranks=''
+  [[ " ${command[*]} " != *" : "* ]] || return 0  # several programs, or parts of a job, have a number each
   [[ -n $all_ranks ]] || is_mpirun "${command[0]}" || return 0
   local asked_for
   if ! asked_for=$(value_of --on-failure); then

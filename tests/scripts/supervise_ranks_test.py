@@ -33,7 +33,8 @@ class Ranks(SupervisedTest):
         self.assertIn("ranks lost: 2; 2 of 4 ranks go on", said)
 
     def test_all_are_started_again_where_fewer_would_be_too_few_or_not_asked_for(self):
-        for flags, words in ((["--min-ranks", "4"], []), ([], ["--on-failure", "stop"]), ([], ["--on-failure=stop"])):
+        for flags, words in ((["--min-ranks", "4"], []), ([], ["--on-failure", "stop"]), ([], ["--on-failure=stop"]),
+                             ([], [":", "-np", "1", "y"])):
             self.again()
             code, said = self.supervise([KILLED, DONE], *flags, words=["mpirun", "-np", "4", "x", "--out=run", *words])
             self.assertEqual((code, self.ranks()), (0, ["4", "4"]), said)
