@@ -1,20 +1,33 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2154  # job, grace: of scripts/supervise, which sources this
+# shellcheck disable=SC2154,SC2034  # job, grace: of scripts/supervise, which sources this
 # What hangs on when a training has ended: a launcher waits for ever for a daemon of its own that is out of reach, and so
 # does the daemon.
 
 is_mpirun() { [[ ${1##*/} =~ ^(mpirun|mpiexec|orterun|prterun) ]]; }
 
-# end_lingering  a launcher whose processes on this machine, its ranks, have been gone for the seconds of --grace.
-hung_on=false ranks_seen=''
-end_lingering() {
-  local name file children
-  { IFS= read -r name <"/proc/$job/comm"; } 2>/dev/null && is_mpirun "$name" || return 0
-  for file in "/proc/$job/task/"*/children; do
-    { read -r children <"$file"; } 2>/dev/null || true
-    [[ -z ${children-} ]] || ranks_seen=$SECONDS
+# children_of PROCESS  sets `children` to their folders in /proc, whichever of its threads started them.
+children=()
+children_of() {
+  local file more=()
+  children=()
+  for file in "/proc/$1/task/"*/children; do
+    { read -ra more <"$file"; } 2>/dev/null || [[ ${#more[@]} -gt 0 ]] || continue
+    children+=("${more[@]/#//proc/}")
   done
-  [[ -n $ranks_seen && $((SECONDS - ranks_seen)) -ge $grace ]] || return 0
+}
+
+# end_lingering  a launcher whose ranks on this machine have been gone for the seconds of --grace. It starts other
+# processes than ranks first, and has none here where all ranks are elsewhere.
+hung_on=false had_ranks=false last_rank=0
+end_lingering() {
+  local name
+  { IFS= read -r name <"/proc/$job/comm"; } 2>/dev/null && is_mpirun "$name" || return 0
+  children_of "$job"
+  if [[ ${#children[@]} -gt 0 ]]; then
+    last_rank=$SECONDS
+    $had_ranks || ! grep -qsz '^PMIX\?_RANK=' "${children[@]/%//environ}" || had_ranks=true
+  fi
+  $had_ranks && [[ $((SECONDS - last_rank)) -ge $grace ]] || return 0
   say "the ranks on this machine have ended, and their launcher, process $job, has not: it is killed"
   hung_on=true
   kill -KILL "$job" 2>/dev/null || true

@@ -32,7 +32,7 @@ count_stalls() { [[ -r $out/stalls.jsonl ]] && wc -l <"$out/stalls.jsonl" || ech
 unanswered_ranks() {
   [[ -r $out/stalls.jsonl ]] || { echo 0; return; }
   tail -n "+$((stalls + 1))" "$out/stalls.jsonl" |
-    sed -n '/"event":"end"/s/.*"ranks":\[\([0-9,]*\)\].*"by":\([0-9]*\).*/\2 \1/p' | sort -n |
+    sed -n '/"event": *"end"/s/.*"ranks": *\[\([0-9, ]*\)\].*"by": *\([0-9]*\).*/\2 \1/p' | sort -n |
     awk 'NR == 1 { lost = split($2, list, ",") } END { print lost + 0 }'
 }
 
