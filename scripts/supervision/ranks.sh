@@ -19,9 +19,11 @@ read_ranks() {
   [[ $asked_for != shrink ]] || shrinks=true
 }
 
-# use_ranks  gives `start` as many ranks as the hosts that answer take (`ranks`), and no more than wanted.
+# use_ranks  gives `start` as many ranks as the hosts that answer take (`ranks`), and no more than wanted. Where those
+# hosts take no more, the ranks that were lost are those of hosts that do not answer.
 use_ranks() {
-  [[ -z $wanted || ( -n $ranks && $ranks -le $wanted ) ]] || ranks=$wanted
+  if [[ -n $ranks && -n $wanted && $ranks -le $wanted ]]; then wanted=''; fi
+  ranks=${wanted:-$ranks}
   [[ $ranks == "$all_ranks" ]] || replace "-np --np -n -c" "$ranks"
 }
 
