@@ -120,8 +120,8 @@ use_answering() {
 }
 
 # ask_the_lost  once in a cool-down, while the training runs without them: the hosts that answer by now get into the
-# file `back`, and so do lost ranks, which nobody can ask. The next cool-down is twice as long, up to an hour: a host may
-# come and go.
+# file `back`, and so do lost ranks, which nobody can ask. The next cool-down is twice as long, up to an hour: a host
+# may come and go.
 asked_lost=0
 ask_the_lost() {
   [[ ${#lost[@]} -gt 0 || -n $wanted ]] || return 0

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154,SC2034  # job, grace: of scripts/supervise, which sources this
-# What hangs on when a training has ended: a launcher waits for ever for a daemon of its own that is out of reach, and so
-# does the daemon.
+# What hangs on when a training has ended: a launcher waits for ever for a daemon of its own that is out of reach, and
+# so does the daemon.
 
 is_mpirun() { [[ ${1##*/} =~ ^(mpirun|mpiexec|orterun|prterun) ]]; }
 

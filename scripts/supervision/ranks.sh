@@ -34,16 +34,17 @@ count_stalls() { [[ -r $out/stalls.jsonl ]] && wc -l <"$out/stalls.jsonl" || ech
 unanswered_ranks() {
   [[ -r $out/stalls.jsonl ]] || { echo 0; return; }
   tail -n "+$((stalls + 1))" "$out/stalls.jsonl" |
-    sed -n '/"event": *"end"/s/.*"ranks": *\[\([0-9, ]*\)\].*"by": *\([0-9]*\).*/\2 \1/p' | sort -n |
+    sed -n '/"event":"end"/s/.*"ranks":\[\([0-9,]*\)\].*"by":\([0-9]*\).*/\2 \1/p' | sort -n |
     awk 'NR == 1 { lost = split($2, list, ",") } END { print lost + 0 }'
 }
 
 # lost_ranks  how many did not live to the end of the training: 76 has their list, and a launcher passes on the signal
 # that killed one. One that was killed itself leaves its folder behind, and lost no rank.
 lost_ranks() {
+  local folders=${OMPI_MCA_orte_tmpdir_base-$session}
   if [[ $code -eq 76 ]]; then
     unanswered_ranks
-  elif [[ $code -gt 128 && $code -ne 143 ]] && ! compgen -G "${OMPI_MCA_orte_tmpdir_base-$session}/*/*.$last_job" >/dev/null; then
+  elif [[ $code -gt 128 && $code -ne 143 ]] && ! compgen -G "$folders/*/*.$last_job" >/dev/null; then
     echo 1
   else
     echo 0
@@ -52,14 +53,14 @@ lost_ranks() {
 
 # shrink  after a failure: without the ranks that were lost, where enough are left; with all of them else.
 shrink() {
-  local lost left all=$all_ranks
+  local lost left all
   $shrinks || return 0
   lost=$(lost_ranks)
   [[ $lost -gt 0 ]] || return 0
-  # The launcher decided how many there are.
-  [[ -n $ranks ]] || ranks=$(sed -n 's/^ *"ranks": *\([0-9]*\),*$/\1/p' "$out/environment.json" 2>/dev/null | head -n 1)
+  # Where the launcher decided how many there are, the training wrote it down.
+  [[ -n $ranks ]] || ranks=$(sed -n '/^ *"ranks": *[0-9]/{s/[^0-9]//gp;q}' "$out/environment.json" 2>/dev/null) || true
   [[ -n $ranks ]] || return 0
-  left=$((ranks - lost)) all=${all:-$ranks}
+  left=$((ranks - lost)) all=${all_ranks:-$ranks}
   if [[ $left -ge $min_ranks ]]; then
     wanted=$left
     say "ranks lost: $lost; $left of $all ranks go on"

@@ -65,6 +65,10 @@ class Ranks(SupervisedTest):
         wrote = """save(5); open('run/environment.json', 'w').write('{\\n  "ranks": 4\\n}\\n'); os._exit(137)"""
         code, said = self.supervise([wrote, DONE], words=["mpirun", "./cputrain", "--out", "run"])
         self.assertEqual([call[0][:2] for call in self.calls()], [["./cputrain", "--out"], ["-np", "3"]], said)
+        self.again()
+        os.remove(self.path("run", "environment.json"))
+        code, said = self.supervise([KILLED, DONE], words=["mpirun", "./cputrain", "--out", "run"])
+        self.assertEqual([call[0][0] for call in self.calls()], ["./cputrain", "./cputrain"], said)
 
     def test_ranks_of_hosts_that_are_left_out_are_not_counted_twice(self):
         with open(self.path("hosts"), "w") as f:
