@@ -196,6 +196,8 @@ class RealTraining(ProgramTest):
             self.assertIn(says, said)
             self.assertEqual("ranks lost" in said, killed == "rank", said)
             self.assertEqual([step["step"] for step in self.metrics(killed, "step")], list(range(1, 49)))
+            for resumed in self.metrics(killed, "resume"):
+                self.assertGreater(resumed["lost_seconds"], 0)
             self.assertEqual(self.metrics(killed, "summary")[-1]["weights_hash"],
                              self.metrics("whole", "summary")[-1]["weights_hash"])
 

@@ -131,7 +131,7 @@ class Run {
     control.finish();
     const bool kept = take_best(result, control);
     if (session_.leads() && !control.line().empty()) job::say(session_, control.line());
-    results.finish(result, kept, *reporter);
+    results.finish(result, {.best = kept, .checkpoint_seconds = control.seconds()}, *reporter);
     run::write_timeline(session_, spec_, timeline_);
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes nobody knows.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
@@ -176,7 +176,8 @@ class Run {
             .ranks = session_.communicator->size(),
             .checkpoint = checkpoint_,
             .kernels = progress_.findings,
-            .left_out = progress_.left_out};
+            .left_out = progress_.left_out,
+            .lost_seconds = place_.lost_seconds};
   }
 
   /// 75 promises that a resume goes on from here.
