@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/commands/data_question.h"
 #include "cli/commands/dry_run.h"
 #include "cli/flags/idle_flags.h"
 #include "core/error.h"
+#include "job/session/lost_ranks.h"
 #include "job/training_identity.h"
 #include "run/best_weights.h"
 #include "run/finished_run.h"
@@ -121,6 +123,8 @@ class Run {
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
     results.begin_training(progress_);
+    std::optional<job::LostRanks> lost_ranks;
+    if (spec_.flags.safety.shrink_on_failure) lost_ranks.emplace(session_);
     const train::TrainResult result = job_.run(progress_, *reporter, timeline_, control);
     if (result.roll_back) {
       const auto held = signals.hold();  // what SIGTERM would save is being replaced
@@ -133,6 +137,7 @@ class Run {
     if (session_.leads() && !control.line().empty()) job::say(session_, control.line());
     results.finish(result, {.best = kept, .checkpoint_seconds = control.seconds()}, *reporter);
     run::write_timeline(session_, spec_, timeline_);
+    if (lost_ranks) lost_ranks->all_is_done();
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes nobody knows.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
     return result;
