@@ -46,16 +46,15 @@ read_hosts() {
 
 is_here() { [[ $1 == localhost || $1 == 127.* || $1 == ::1 || $1 == "$(hostname)" || $1 == "$(hostname -s)" ]]; }
 ssh_flags=(-n -o BatchMode=yes -o ConnectTimeout=5)
-ask_host() { ssh "${ssh_flags[@]}" -- "$1" "$2" >/dev/null 2>&1; }
+ask_host() { timeout 20 ssh "${ssh_flags[@]}" -- "$1" "$2" >/dev/null 2>&1; }
 
 # which_answer  sets `answers` to those hosts that do, `lost` to the others. What launchers left of the last start is
-# removed there, and what an earlier supervise of this run folder left.
+# ended and removed there, and what an earlier supervise of this run folder left.
 answers=() lost=()
 which_answer() {
   local i pids=() clean
-  clean="rm -rf $(quoted "$session")"
-  [[ -z $left_folder ]] ||
-    clean+=" $(quoted "$left_folder/session"); rmdir $(quoted "$left_folder") 2>/dev/null || true"
+  clean=$(removal_of "$work")
+  [[ -z $left_folder ]] || clean+="; $(removal_of "$left_folder")"
   for i in "${!hosts[@]}"; do
     is_here "${hosts[i]}" && { pids+=(''); continue; }
     ask_host "${hosts[i]}" "$clean" &
@@ -94,14 +93,17 @@ ranks_left() {
   fi
 }
 
-# prepare_start  sets `start`, the command for the hosts that answer; fails where none does.
+# prepare_start  sets `start`, the command for the hosts that answer, and its `ranks`; fails where no host does.
 start=()
 prepare_start() {
-  local i ranks fewer=''
-  start=("${command[@]}")
+  start=("${command[@]}") ranks=$all_ranks
   [[ $hosts_by != file ]] || replace "--hostfile -hostfile --machinefile -machinefile" "$hostfile"
   which_answer
-  [[ ${#lost[@]} -gt 0 ]] || return 0
+  [[ ${#lost[@]} -eq 0 ]] || use_answering || return 1
+  use_ranks
+}
+use_answering() {
+  local i
   [[ ${#answers[@]} -gt 0 ]] || { say "no host answers: ${hosts[*]}"; return 1; }
   : >"$work/hosts"
   for i in "${answers[@]}"; do
@@ -112,23 +114,24 @@ prepare_start() {
   else
     replace "--host -host -H" "$(sed 's/ slots=/:/' "$work/hosts" | paste -sd,)"
   fi
-  if ranks=$(value_of -np --np -n -c) && [[ $ranks =~ ^[1-9][0-9]*$ ]]; then
-    fewer=$(ranks_left "$ranks")
-    replace "-np --np -n -c" "$fewer"
-  fi
-  say "without ${lost[*]}, which did not answer: ${#answers[@]} of ${#hosts[@]} hosts${fewer:+, $fewer of $ranks ranks}"
+  [[ -z $ranks ]] || ranks=$(ranks_left "$ranks")
+  say "without ${lost[*]}, which did not answer: ${#answers[@]} of ${#hosts[@]}" \
+    "hosts${ranks:+, $ranks of $all_ranks ranks}"
 }
 
 # ask_the_lost  once in a cool-down, while the training runs without them: the hosts that answer by now get into the
-# file `back`. The next cool-down is twice as long, up to an hour: a host may come and go.
+# file `back`, and so do lost ranks, which nobody can ask. The next cool-down is twice as long, up to an hour: a host
+# may come and go.
 asked_lost=0
 ask_the_lost() {
-  [[ ${#lost[@]} -gt 0 && $cool_down -gt 0 && $((SECONDS - asked_lost)) -ge $cool_down ]] || return 0
+  [[ ${#lost[@]} -gt 0 || -n $wanted ]] || return 0
+  [[ $cool_down -gt 0 && $((SECONDS - asked_lost)) -ge $cool_down ]] || return 0
   asked_lost=$SECONDS
   [[ $cool_down -ge 3600 ]] || cool_down=$((2 * cool_down < 3600 ? 2 * cool_down : 3600))
   local host
+  [[ -z $wanted ]] || echo "all ranks are tried again" >>"$work/back"
   for host in "${lost[@]}"; do
-    { ! ask_host "$host" true || echo "$host" >>"$work/back"; } &
+    { ! ask_host "$host" true || echo "$host answers again" >>"$work/back"; } &
   done
 }
 

@@ -79,6 +79,7 @@ class JsonLines final : public Reporter {
               {"made", r.made},   {"ranks", r.ranks}, {"checkpoint", r.checkpoint}};
     if (!r.kernels.empty()) line["kernels"] = r.kernels;
     if (!r.left_out.empty()) line["left_out"] = r.left_out;
+    if (r.lost_seconds) line["lost_seconds"] = *r.lost_seconds;
     file_.write_line(json_text(line));
   }
 
@@ -143,6 +144,7 @@ class JsonLines final : public Reporter {
                        {"training", r.program.training},
                        {"evaluation", r.program.evaluation},
                        {"other", r.program.other()}};
+    line["checkpoint_seconds"] = r.checkpoint_seconds;
     if (!r.training.empty()) line["training"] = Json::parse(r.training);
     file_.write_line(json_text(line));
   }

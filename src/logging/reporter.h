@@ -28,6 +28,8 @@ struct ResumeRecord {
   std::string checkpoint{};               ///< the name of its folder
   std::string kernels{};                  ///< how it computes, where that was measured
   std::vector<std::uint64_t> left_out{};  ///< steps that it goes without
+  /// Since that checkpoint, where the training did not end by itself: all of it was in vain.
+  std::optional<double> lost_seconds{};
 };
 
 struct StepRecord {
@@ -125,7 +127,8 @@ struct SummaryRecord {
   std::string weights_hash{};
   std::string weights_file{};
   ProgramSeconds program{};
-  std::string training{};  ///< what it was, as the text of a JSON object; empty: not known
+  double checkpoint_seconds = 0;  ///< that steps waited for checkpoints, in this process
+  std::string training{};         ///< what it was, as the text of a JSON object; empty: not known
 };
 
 /// Hears what happens. The loop emits records; who prints what is decided where it is built.

@@ -21,6 +21,7 @@ struct LogPlace {
   std::uint64_t images = 0;  ///< seen in these
   double seconds = 0;        ///< of training and validation
   double training_seconds = 0;
+  std::optional<double> lost_seconds{};  ///< ResumeRecord::lost_seconds
 
   bool goes_on() const { return steps > 0; }
   /// How its files are opened.

@@ -70,6 +70,11 @@ bool is_launcher(std::string_view name) {
 
 }  // namespace
 
+std::optional<ProcessIdentity> identity_of(pid_t id, const std::filesystem::path& proc) {
+  const auto status = read_status(id, proc);
+  return status ? std::optional(status->identity) : std::nullopt;
+}
+
 bool is_gone(const ProcessIdentity& process, const std::filesystem::path& proc) {
   std::string line;
   const int error = read_small(status_file(process.id, proc), line);

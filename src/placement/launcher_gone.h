@@ -17,6 +17,9 @@ struct ProcessIdentity {
   bool operator==(const ProcessIdentity&) const = default;
 };
 
+/// Nothing where there is no such process, or `proc` tells nothing.
+std::optional<ProcessIdentity> identity_of(pid_t, const std::filesystem::path& proc = "/proc");
+
 /// Whether that process has ended; a zombie has. False where it cannot be found out.
 bool is_gone(const ProcessIdentity&, const std::filesystem::path& proc = "/proc");
 

@@ -68,6 +68,7 @@ std::vector<std::string> end_lines(const RunEnd& end) {
   if (end.keeps_best && (end.kept_best || none)) lines.push_back(best_weights_line(end));
   if (end.memory) lines.push_back(memory_line(*end.memory));
   lines.push_back(fmt::format("Run folder: {}", end.folder.string()));
+  if (!end.lost.empty()) lines.push_back("Lost: " + end.lost);
   const logging::ProgramSeconds& s = end.program;
   lines.push_back(fmt::format(
       "Program: {:.1f} s (start-up {:.1f}, training {:.1f}, evaluation {:.1f}, other {:.1f})",

@@ -131,6 +131,8 @@ bool is_finished(const std::filesystem::path& folder) {
   return summary.is_object() && summary.contains("outcome") && summary["outcome"] == "finished";
 }
 
+bool has_ended(const std::filesystem::path& folder) { return read_summary(folder).is_object(); }
+
 bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::path& checkpoint,
                    const job::TrainingSpec& spec) {
   const nlohmann::json summary = read_summary(folder);

@@ -11,6 +11,9 @@ namespace cputrain::run {
 /// Whether the last line of metrics.jsonl says that the training ended by itself.
 bool is_finished(const std::filesystem::path& folder);
 
+/// Whether its last line is that of an end: nobody killed the training.
+bool has_ended(const std::filesystem::path& folder);
+
 /// Whether such a run is at the end, too, that is asked for now. `checkpoint` is its last one, or
 /// empty where it has left none.
 bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::path& checkpoint,

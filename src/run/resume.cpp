@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/folder.h"
 #include "checkpoint/names.h"
 #include "core/error.h"
 #include "core/shell_words.h"
@@ -301,10 +303,27 @@ void keep_first_weights(const job::Session& session, const std::filesystem::path
   }
 }
 
+namespace {
+
+/// Since a checkpoint of the run was whole; nothing where it ended by itself, or where the clock of
+/// its file system is another one. Before its logs are cut.
+std::optional<double> lost_since(const std::filesystem::path& checkpoint, const RunFolder& folder) {
+  std::error_code error;
+  const auto whole =
+      std::filesystem::last_write_time(checkpoint / checkpoint::kManifestName, error);
+  if (error || has_ended(folder.path)) return std::nullopt;
+  const std::chrono::duration<double> since = std::filesystem::file_time_type::clock::now() - whole;
+  return since.count() > 0 ? std::optional(since.count()) : std::nullopt;
+}
+
+}  // namespace
+
 logging::LogPlace cut_to(const job::Session& session, const RunFolder& folder,
                          const std::filesystem::path& checkpoint) {
   if (!session.leads()) return {};
+  std::optional<double> lost;
   if (is_within(checkpoint, folder)) {
+    lost = lost_since(checkpoint, folder);
     const nlohmann::ordered_json facts = job::read_facts(checkpoint);
     for (const std::string& warning : cut_logs(folder.path, facts.at("logs"))) {
       job::warn(session, warning);
@@ -315,7 +334,8 @@ logging::LogPlace cut_to(const job::Session& session, const RunFolder& folder,
           .epochs = progress.epochs,
           .images = progress.images,
           .seconds = progress.seconds,
-          .training_seconds = progress.training_seconds};
+          .training_seconds = progress.training_seconds,
+          .lost_seconds = lost};
 }
 
 }  // namespace cputrain::run

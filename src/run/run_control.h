@@ -46,6 +46,8 @@ class RunControl final : public train::Control {
   const std::optional<std::string>& failure() const { return failure_; }
   /// "Checkpoints: 12 written, 0.3 % of the time", for the log; empty of none. Of rank 0.
   std::string line() const;
+  /// That checkpoints kept the training.
+  double seconds() const { return blocked_; }
 
  private:
   void settle();

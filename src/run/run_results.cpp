@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cells/lost_seconds.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "job/peak_memory.h"
@@ -84,7 +85,7 @@ logging::ProgramSeconds RunResults::program_seconds(const train::TrainResult& re
           .evaluation = both - training};
 }
 
-void RunResults::finish(const train::TrainResult& result, bool kept_best,
+void RunResults::finish(const train::TrainResult& result, const Kept& kept,
                         logging::Reporter& reporter) {
   const job::Session& session = job_.session();
   const auto memory = job::measure_peaks(job_);
@@ -94,14 +95,14 @@ void RunResults::finish(const train::TrainResult& result, bool kept_best,
   saved_ = true;
   has_earlier_ = false;
   const job::TrainingFlags& flags = job_.plan().spec.flags;
-  const RunEnd end{.result = result,
-                   .folder = folder_,
-                   .target = flags.target_accuracy,
-                   .best_accuracy = validation_accuracy(folder_, result.best.epoch),
-                   .keeps_best = flags.safety.keeps_best(),
-                   .kept_best = kept_best,
-                   .memory = memory,
-                   .program = program_seconds(result)};
+  RunEnd end{.result = result,
+             .folder = folder_,
+             .target = flags.target_accuracy,
+             .best_accuracy = validation_accuracy(folder_, result.best.epoch),
+             .keeps_best = flags.safety.keeps_best(),
+             .kept_best = kept.best,
+             .memory = memory,
+             .program = program_seconds(result)};
   reporter.summary({.outcome = result.stopped ? "interrupted" : "finished",
                     .steps = result.steps,
                     .epochs = result.epochs,
@@ -118,7 +119,9 @@ void RunResults::finish(const train::TrainResult& result, bool kept_best,
                     .weights_hash = train::weights_hash(*job_.compiled().program, job_.weights()),
                     .weights_file = weights_path().string(),
                     .program = end.program,
+                    .checkpoint_seconds = kept.checkpoint_seconds,
                     .training = identity_});
+  end.lost = cells::text_of(cells::lost_seconds(folder_));
   for (const std::string& line : end_lines(end)) job::say(session, line);
 }
 

@@ -26,9 +26,12 @@ class RunResults {
   void save_now();
   /// Steps are made from here on: what came before is start-up, unless this was called before.
   void begin_training(const train::Progress& from);
-  /// Saves, reports the summary, and says it to people. `kept_best`: best.safetensors has the
-  /// weights of the best epoch. On rank 0. Collective.
-  void finish(const train::TrainResult&, bool kept_best, logging::Reporter&);
+  struct Kept {
+    bool best = false;              ///< best.safetensors has the weights of the best epoch
+    double checkpoint_seconds = 0;  ///< that checkpoints kept the training
+  };
+  /// Saves, reports the summary, and says it to people. On rank 0. Collective.
+  void finish(const train::TrainResult&, const Kept&, logging::Reporter&);
   /// What happened to this run, and of which one the weights in the folder are, if not of this one.
   std::string with_earlier(const std::string& what) const;
 

@@ -118,6 +118,14 @@ class Launchers(JobTest):
             time.sleep(after)
             self.no_rank_outlives(job, f"{after} s")
 
+    def test_ranks_of_a_machine_end_without_their_launcher_where_one_dies(self):
+        # mpirun lets survivors go on, as srun does by default.
+        leaves = {"OMPI_MCA_orte_enable_recovery": "1", "OMPI_MCA_orte_abort_on_non_zero_status": "0"}
+        job = self.launch(["--on-failure", "shrink"], 3, **leaves)
+        self.assertTrue(self.wait_for(lambda: self.steps() >= 2))
+        self.kill([max(set(self.processes()) - {job.pid})])  # the last rank: rank 0 sees it, and others see rank 0
+        self.assertTrue(self.wait_for(lambda: not self.processes(), 2 * PATIENCE), self.processes())
+
     def test_a_dead_job_leaves_nothing_behind_the_next_start(self):
         job = self.launch([], 2)
         self.assertTrue(self.wait_for(lambda: self.steps() >= 2))

@@ -101,6 +101,7 @@ const std::vector<Words> kSame{
     {"--keep", "3"},
     {"--save-best"},
     {"--on-checkpoint-failure", "stop"},
+    {"--on-failure", "shrink"},
     {"--on-nan", "skip"},
     {"--check-replicas", "5"},
     {"--out", "run"},

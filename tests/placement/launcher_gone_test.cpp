@@ -42,6 +42,8 @@ TEST(LauncherGone, AnEndedProcessAZombieAndALaterOneWithItsNumberAreGone) {
   MadeUpProc proc;
   proc.add(40, 1, "mpirun");
   EXPECT_FALSE(is_gone(MadeUpProc::identity(40), proc.path()));
+  EXPECT_EQ(identity_of(40, proc.path()), MadeUpProc::identity(40));
+  EXPECT_FALSE(identity_of(41, proc.path()));
   EXPECT_TRUE(is_gone({40, MadeUpProc::start_of(40) - 1}, proc.path()));
   proc.add(40, 1, "mpirun", 'Z');
   EXPECT_TRUE(is_gone(MadeUpProc::identity(40), proc.path()));

@@ -210,6 +210,20 @@ TEST(RunsDocument, RunsWithoutValidationHaveNoColumnsOfIt) {
   EXPECT_TRUE(has(table, "loss"));
 }
 
+TEST(RunsDocument, SecondsThatWereLostAreThoseOfTrainingsThatLostAny) {
+  RunRecord hurt = run("hurt", {0.9}), whole = run("whole", {0.8});
+  for (RunRecord* r : {&hurt, &whole}) r->epochs[0].budget = Budget{.forward = 10};
+  hurt.lost.restarts = {.times = 2, .seconds = 31.26};
+  hurt.lost.stalls = {.times = 1, .seconds = 7};
+  const Document document = runs_document(list_of({hurt, whole}));
+  const auto time = std::ranges::find(document.sections, "time", &Section::id);
+  const DocumentTable& lost = time->tables.at(1);
+  EXPECT_EQ(labels(lost), std::vector<std::string>{"hurt"});
+  EXPECT_EQ(entry(lost, "hurt", "restarts").text, "2");
+  EXPECT_EQ(entry(lost, "hurt", "lost to them").text, "31.3");
+  EXPECT_EQ(entry(lost, "hurt", "stalls").text, "7.0");
+}
+
 TEST(RunsDocument, OutcomesSayWhatCanGoOn) {
   RunRecord r = run("a", {0.9});
   r.outcome = Outcome::interrupted;

@@ -28,6 +28,13 @@ TEST(EndLines, NameTheBestEpochAndWhatKeepsIt) {
              "Run folder: r", kProgram}));
 }
 
+TEST(EndLines, SayWhatWasLost) {
+  const train::TrainResult result = seven_epochs();
+  const Lines lines = end_lines(
+      {.result = result, .folder = "r", .program = kSeconds, .lost = "checkpoints 3.1 s"});
+  EXPECT_EQ(lines.at(lines.size() - 2), "Lost: checkpoints 3.1 s");
+}
+
 TEST(EndLines, SayWhichWeightsWereKept) {
   train::TrainResult result = seven_epochs();
   RunEnd end{

@@ -93,9 +93,10 @@ class Slurm(unittest.TestCase):
             done, said, calls = self.run_script("train.sbatch", "--model", "chips", "--out", "s", CODE=code, **job)
             self.assertEqual((done, len(calls)), (int(code), 1), said)
             self.assertTrue(calls[0].startswith("mpirun -np 4 "), calls)
-            self.assertTrue(calls[0].endswith(" ./cputrain train --model chips --out s --resume auto"), calls)
+            self.assertTrue(calls[0].endswith(" ./cputrain train --model chips --out s --resume auto --on-failure shrink"),
+                            calls)
         code, said, calls = self.run_script("train.sbatch", "--out", "s", CODE="0", SRUN_MPI="pmix", **job)
-        self.assertRegex(calls[0], "^srun --mpi=pmix .*-n 4 .* ./cputrain train --out s --resume auto$")
+        self.assertRegex(calls[0], "^srun --mpi=pmix .*-n 4 .* ./cputrain train --out s --resume auto --on-failure shrink$")
         code, said, calls = self.run_script("train.sbatch", "--model", "chips", CODE="0", **job)
         self.assertEqual((code, calls), (2, []), said)
 

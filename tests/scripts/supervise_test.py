@@ -14,9 +14,10 @@ from supervised import SCRIPT, WAIT, SupervisedTest
 
 class Supervised(SupervisedTest):
     def test_restarts_until_it_is_done_and_resumes(self):
-        code, said = self.supervise(["save(5); os.kill(os.getpid(), 9)", "save(10); os._exit(76)", "os._exit(0)"])
+        code, said = self.supervise(["save(5); launcher_killed()", "save(10); os._exit(76)", "os._exit(0)"])
         self.assertEqual(code, 0, said)
-        words = ["-np", "4", "./cputrain", "--out", "run", "--resume", "auto"]
+        words = ["-np", "4", "./cputrain", "--out", "run", "--resume", "auto",
+                 "--on-failure", "shrink"]
         self.assertEqual([call[0] for call in self.calls()], [words] * 3)
         self.assertIn("exit code 137; restart 1 of 10", said)
         self.assertEqual([line[:11] for line in said.splitlines()], ["supervise: "] * 2)
@@ -133,7 +134,7 @@ class Supervised(SupervisedTest):
         good = ["--", "mpirun", "--out", "run"]
         for words in ([], ["--"], ["--watch", "ibm", *good], ["--fast", *good], ["--max-restarts", "-1", *good],
                       ["--max-restarts=", *good], ["--max-restarts", "--watch", "none", *good], ["x", *good],
-                      ["--grace", "long", *good], ["--cool-down=x", *good], ["--", "./cputrain"],
+                      ["--grace", "long", *good], ["--cool-down=x", *good], ["--min-ranks=0", *good], ["--", "./cputrain"],
                       ["--", "no-such-program", "--out", "run"],
                       ["--hostfile", "nothing", *good], [*good, "--resume", "run/ckpt-5"]):
             done = subprocess.run([SCRIPT, *words], cwd=self.folder, capture_output=True, text=True, timeout=30,
@@ -145,19 +146,23 @@ class Supervised(SupervisedTest):
 
 @unittest.skipUnless(OPEN_MPI, "needs Open MPI's mpirun")
 class RealTraining(ProgramTest):
-    def kill_launcher_of(self, parent):
-        """How many were killed."""
-        killed = 0
+    def children(self, parent):
+        """By name, without what has ended."""
+        found = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/stat") as f:
                     name, _, rest = f.read().partition("(")[2].rpartition(")")
             except OSError:
                 continue
-            if name.startswith(("mpirun", "mpiexec", "orterun", "prterun")) and int(rest.split()[1]) == parent:
-                os.kill(int(pid), signal.SIGKILL)
-                killed += 1
-        return killed
+            if int(rest.split()[1]) == parent and rest.split()[0] != "Z":
+                found[int(pid)] = name
+        return found
+
+    def launcher_of(self, script):
+        [launcher] = [pid for pid, name in self.children(script.pid).items()
+                      if name.startswith(("mpirun", "mpiexec", "orterun", "prterun"))]
+        return launcher
 
     def supervise(self, words, out):
         script = subprocess.Popen([SCRIPT, "--watch", "none", "--", *MPIRUN, "-np", "2", PROGRAM, *words,
@@ -167,18 +172,21 @@ class RealTraining(ProgramTest):
         self.addCleanup(script.terminate)
         return script
 
-    def test_a_training_whose_launcher_or_supervise_is_killed_ends_as_if_nothing_had_happened(self):
+    def test_a_training_of_which_a_part_is_killed_ends_as_if_nothing_had_happened(self):
         words = ["--image-size", "64", "--data", "synthetic:120", "--batch", "20", "--threads", "1", "--epochs", "8",
                  "--limit-val", "0", "--log-every", "1", "--optimizer", "sgd", "--reproducible"]
         self.expect(0, *words, "--out", "whole", ranks=2)
-        for killed, says in (("launcher", "restart 1 of 10"), ("supervise", "it is taken over")):
+        for killed, says in (("launcher", "restart 1 of 10"), ("rank", "1 of 2 ranks go on"),
+                             ("supervise", "it is taken over")):
             script = self.supervise(words, killed)
             end = time.time() + 60
             while not glob.glob(self.path(killed, "ckpt-*", "MANIFEST")):
                 self.assertLess(time.time(), end)
                 time.sleep(0.02)
             if killed == "launcher":
-                self.assertEqual(self.kill_launcher_of(script.pid), 1)
+                os.kill(self.launcher_of(script), signal.SIGKILL)
+            elif killed == "rank":
+                os.kill(max(self.children(self.launcher_of(script))), signal.SIGKILL)
             else:
                 script.kill()
                 script.wait()
@@ -186,7 +194,10 @@ class RealTraining(ProgramTest):
             said = script.stderr.read()
             self.assertEqual(script.wait(120), 0, said)
             self.assertIn(says, said)
+            self.assertEqual("ranks lost" in said, killed == "rank", said)
             self.assertEqual([step["step"] for step in self.metrics(killed, "step")], list(range(1, 49)))
+            for resumed in self.metrics(killed, "resume"):
+                self.assertGreater(resumed["lost_seconds"], 0)
             self.assertEqual(self.metrics(killed, "summary")[-1]["weights_hash"],
                              self.metrics("whole", "summary")[-1]["weights_hash"])
 

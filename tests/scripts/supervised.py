@@ -27,6 +27,15 @@ os.makedirs(os.environ.get("OMPI_MCA_orte_tmpdir_base", ".") + "/ompi.host.0/pid
 def save(step):
     os.makedirs(f"run/ckpt-{step:08}", exist_ok=True)
     open(f"run/ckpt-{step:08}/MANIFEST", "w").close()
+def np():
+    return int(sys.argv[sys.argv.index("-np") + 1])
+def unanswered(ranks, by=0):
+    with open("run/stalls.jsonl", "a") as f:
+        f.write(json.dumps({"event": "end", "cause": "silent", "ranks": ranks, "hosts": ["vm"], "by": by},
+                           separators=(",", ":")) + "\n")
+def launcher_killed():  # its folder stays
+    os.makedirs(f"{os.environ['OMPI_MCA_orte_tmpdir_base']}/ompi.host.0/pid.{os.getpid()}")
+    os.kill(os.getpid(), 9)
 def on(number, code):
     def end(*_):
         with open("signals", "a") as f:
@@ -83,6 +92,10 @@ class SupervisedTest(ProgramTest):
         """Seconds between starts. Those of 2 are not told from the script's pulse."""
         with open(self.path("slept")) as f:
             return [int(line) for line in f if line != "2\n"]
+
+    def ranks(self):
+        """Of each start."""
+        return [call[0][call[0].index("-np") + 1] for call in self.calls()]
 
     def calls(self):
         with open(self.path("calls")) as f:

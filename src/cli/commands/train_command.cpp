@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/commands/data_question.h"
 #include "cli/commands/dry_run.h"
 #include "cli/flags/idle_flags.h"
 #include "core/error.h"
+#include "job/session/lost_ranks.h"
 #include "job/training_identity.h"
 #include "run/best_weights.h"
 #include "run/finished_run.h"
@@ -122,6 +124,8 @@ class Run {
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
     results.begin_training(progress_);
+    std::optional<job::LostRanks> lost_ranks;
+    if (spec_.flags.safety.shrink_on_failure) lost_ranks.emplace(session_);
     const train::TrainResult result = job_.run(progress_, *reporter, timeline_, control);
     if (result.roll_back) {
       const auto held = signals.hold();  // what SIGTERM would save is being replaced
@@ -132,8 +136,9 @@ class Run {
     control.finish();
     const bool kept = take_best(result, control);
     if (session_.leads() && !control.line().empty()) job::say(session_, control.line());
-    results.finish(result, kept, *reporter);
+    results.finish(result, {.best = kept, .checkpoint_seconds = control.seconds()}, *reporter);
     run::write_timeline(session_, spec_, timeline_);
+    if (lost_ranks) lost_ranks->all_is_done();
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes nobody knows.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
     return result;
@@ -178,7 +183,8 @@ class Run {
             .ranks = session_.communicator->size(),
             .checkpoint = checkpoint_,
             .kernels = progress_.findings,
-            .left_out = progress_.left_out};
+            .left_out = progress_.left_out,
+            .lost_seconds = place_.lost_seconds};
   }
 
   /// 75 promises that a resume goes on from here.

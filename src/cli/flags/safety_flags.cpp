@@ -93,6 +93,10 @@ void add_safety_flags(Flags& f, Config& c) {
       "on-checkpoint-failure", {"continue", "stop"},
       "if a checkpoint cannot be written: warn and train on, or end with exit code 74 [continue]",
       [&safety](const std::string& name) { safety.stop_on_checkpoint_failure = name == "stop"; });
+  f.choice("on-failure", {"stop", "shrink"},
+           "if a rank dies: end as the launcher has it, or end all at once, so that "
+           "scripts/supervise goes on with the others, its default [stop]",
+           [&safety](const std::string& name) { safety.shrink_on_failure = name == "shrink"; });
   f.parsed(
       "early-stopping", "PATIENCE[:MIN_DELTA]",
       "end when the loss of validation has not fallen by more than MIN_DELTA for PATIENCE epochs; "

@@ -31,6 +31,7 @@ struct SafetyFlags {
   int keep = 2;  ///< checkpoints
   bool save_best = false;
   bool stop_on_checkpoint_failure = false;
+  bool shrink_on_failure = false;  ///< somebody goes on without ranks that die
   train::NanPolicy on_nan = train::NanPolicy::abort;
   std::uint64_t check_replicas = 0;  ///< every so many steps; 0: at the end alone
   std::optional<EarlyStopping> early_stopping{};

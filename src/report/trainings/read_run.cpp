@@ -286,6 +286,7 @@ RunRecord read_run(const fs::path& folder) {
   if (summary.is_object()) run.seconds = figure_of(summary, "seconds");
   run.outcome = outcome_of(summary, run, metrics.any());
   run.checkpoint = newest_checkpoint(folder);
+  run.lost = cells::lost_seconds(folder);
   run.evaluations = read_evaluations(folder / "evaluations.jsonl", run.troubles);
   return run;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cells/lost_seconds.h"
 #include "core/budget.h"
 
 namespace cputrain::report {
@@ -77,6 +78,7 @@ struct RunRecord {
   std::optional<std::uint64_t> checkpoint{};  ///< step of the newest one
   std::optional<double> seconds{};            ///< training and evaluation, as the summary says
   std::vector<RunEvaluation> evaluations;     ///< the newest first
+  cells::LostSeconds lost;                    ///< times that nobody computed in
   std::vector<std::string> troubles;          ///< what of its files could not be read, and why
 
   std::optional<BestAccuracy> best() const;

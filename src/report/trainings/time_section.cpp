@@ -21,6 +21,33 @@ std::string said_of(const RunList& list, const RunRecord& run, const cells::Lost
   return (list.runs.size() > 1 ? run.name + ": " : "") + lost.sentence;
 }
 
+Entry seconds_entry(const cells::LostSeconds::Loss& loss) {
+  return figure_entry(loss.seconds, [](double seconds) { return fmt::format("{:.1f}", seconds); });
+}
+
+/// Of trainings that lost anything.
+DocumentTable lost_table(const RunList& list) {
+  DocumentTable table{
+      "Seconds that were lost: from a checkpoint to the restart that goes on from it; steps that "
+      "waited for checkpoints since the last start; ranks that waited for the last one; stalls "
+      "that came to an end",
+      "run",
+      {},
+      {"restarts", "lost to them", "checkpoints", "stragglers", "stalls"},
+      {},
+      {}};
+  for (const RunRecord& run : list.runs) {
+    const cells::LostSeconds& lost = run.lost;
+    if (!lost.any()) continue;
+    const Entry restarts{.text = std::to_string(lost.restarts.times), .value = lost.restarts.times};
+    table.rows.push_back({run.name,
+                          {restarts, seconds_entry(lost.restarts), seconds_entry(lost.checkpoints),
+                           seconds_entry(lost.stragglers), seconds_entry(lost.stalls)}});
+  }
+  table.sortable = table.rows.size() > 1;
+  return table;
+}
+
 std::vector<cells::LostTime> lost_time_of(const RunRecord& run) {
   const RunRecord::Time time = run.time();
   return cells::lost_time(time.budget, time.seconds, time.stolen, time.cpu_wait);
@@ -70,6 +97,9 @@ std::optional<Section> time_section(const RunList& list) {
   if (table.rows.empty()) return std::nullopt;
   table.sortable = table.rows.size() > 1;
   section.tables.push_back(std::move(table));
+  if (DocumentTable lost = lost_table(list); !lost.rows.empty()) {
+    section.tables.push_back(std::move(lost));
+  }
   return section;
 }
 
