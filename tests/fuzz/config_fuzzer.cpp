@@ -1,0 +1,39 @@
+#include "cli/command_line.h"
+#include "tests/fuzz/fuzzer.h"
+
+namespace cputrain::testing {
+namespace {
+
+const cli::CommandLineChoices kChoices{
+    {{"cpu", {Precision::f32, Precision::bf16}}, {"reference", {Precision::f32, Precision::f64}}}};
+
+}  // namespace
+
+/// Settings of trainings, of a sweep and of a simulation.
+std::vector<std::string> fuzzer_seeds() {
+  return {
+      R"({"model": "dogcat", "batch": 32, "lr": "0.1", "schedule": "step:0.1,2,4", "warmup": 1,
+          "augment": "flip,crop:4,mixup:0.2", "reproducible": true, "compress": "none",
+          "checkpoint-every": "7", "data": "synthetic:100"})",
+      R"({"allreduce": "ring", "compress": "topk:0.1", "bucket-mb": 4, "precision": "bf16",
+          "optimizer": "lamb", "lr-scaling": "sqrt:256", "plateau": "0.5,3", "on-nan": "skip"})",
+      R"({"np": "1,2", "batch": "8,16", "threads": "1", "backend": "cpu", "steps": 3,
+          "allreduce": "auto,ring", "price": "cpu=0.05"})",
+      R"({"platform": "here", "np": "1,2,4", "batch-per-rank": "8", "costs": "costs.json"})"};
+}
+
+/// As the file of --config of three commands.
+bool fuzzer_takes(const std::string& text) {
+  const std::string path = own_file("config.json", text);
+  bool taken = false;
+  for (const char* command : {"train", "sweep", "simulate"}) {
+    taken |= is_taken(
+        [&] {
+          cli::parse_command_line({command, "--config", path}, {}, kChoices);
+        },
+        ExitCode::usage);
+  }
+  return taken;
+}
+
+}  // namespace cputrain::testing
