@@ -12,13 +12,13 @@ const cli::CommandLineChoices kChoices{
 /// Settings of trainings, of a sweep and of a simulation.
 std::vector<std::string> fuzzer_seeds() {
   return {
-      R"({"model": "dogcat", "batch": 32, "lr": "0.1", "schedule": "step:0.1,2,4", "warmup": 1,
-          "augment": "flip,crop:4,mixup:0.2", "reproducible": true, "compress": "none",
-          "checkpoint-every": "7", "data": "synthetic:100"})",
+      R"({"model": "dogcat", "batch": 32, "lr": "0.1", "schedule": "cosine", "warmup-epochs": 1,
+          "augment": "flip,crop:4", "reproducible": true, "checkpoint-every": "7",
+          "data": "synthetic:100"})",
       R"({"allreduce": "ring", "compress": "topk:0.1", "bucket-mb": 4, "precision": "bf16",
-          "optimizer": "lamb", "lr-scaling": "sqrt:256", "plateau": "0.5,3", "on-nan": "skip"})",
+          "optimizer": "lamb", "lr-scale": "sqrt", "base-batch": 256, "on-nan": "skip"})",
       R"({"np": "1,2", "batch": "8,16", "threads": "1", "backend": "cpu", "steps": 3,
-          "allreduce": "auto,ring", "price": "cpu=0.05"})",
+          "allreduce": "auto,ring"})",
       R"({"platform": "here", "np": "1,2,4", "batch-per-rank": "8", "costs": "costs.json"})"};
 }
 

@@ -46,7 +46,6 @@ std::vector<std::string> fuzzer_seeds() {
       seeds.push_back(text_of(datasets::jpeg_of(image, kind)));
     }
     seeds.push_back(text_of(datasets::with_orientation(datasets::jpeg_of(image), 6)));
-    seeds.push_back(text_of(datasets::jpeg_of_scans(20, 12, 3)));
   }
   return seeds;
 }

@@ -1,3 +1,4 @@
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "cells/run_figures.h"
@@ -37,16 +38,21 @@ constexpr const char* kEvaluations =
 )";
 constexpr const char* kLimits = R"({"fma_gflops": 100, "triad_gbs": 20})";
 
-/// Reads a run of which one file is hostile: nothing is refused as a whole.
-void read_run(const char* name, const std::string& text) {
-  const auto folder = own_folder() / "run";
-  for (const auto& [file, good] : {std::pair{"config.json", kSettings},
-                                   {"environment.json", kEnvironment},
-                                   {"metrics.jsonl", kMetrics},
-                                   {"evaluations.jsonl", kEvaluations},
-                                   {"limits.json", kLimits}}) {
-    own_file(std::filesystem::path("run") / file, std::string_view(file) == name ? text : good);
+constexpr std::array<std::pair<const char*, const char*>, 5> kFiles{
+    {{"config.json", kSettings},
+     {"environment.json", kEnvironment},
+     {"limits.json", kLimits},
+     {"metrics.jsonl", kMetrics},
+     {"evaluations.jsonl", kEvaluations}}};
+
+/// Reads a run of which these files are hostile: nothing is refused as a whole.
+void read_run(const std::string& name, std::initializer_list<const char*> hostile,
+              const std::string& text) {
+  const auto folder = own_folder() / name;
+  if (!std::filesystem::exists(folder)) {
+    for (const auto& [file, good] : kFiles) own_file(name + "/" + file, good);
   }
+  for (const char* file : hostile) own_file(name + "/" + file, text);
   const report::RunList list{{report::read_run(folder)}};
   report::markdown(report::runs_document(list));
   report::runs_csv(list);
@@ -70,12 +76,11 @@ std::vector<std::string> fuzzer_seeds() {
   return {kSettings, kEnvironment, kMetrics, kEvaluations, kLimits};
 }
 
-/// As each file of a run. JSON is taken, and a log of which a line is one of a run's.
+/// As files of settings and as logs of a run. JSON is taken, and a log of which a line is one of a
+/// run's.
 bool fuzzer_takes(const std::string& text) {
-  for (const char* name :
-       {"config.json", "environment.json", "metrics.jsonl", "evaluations.jsonl", "limits.json"}) {
-    read_run(name, text);
-  }
+  read_run("run", {"config.json", "environment.json", "limits.json"}, text);
+  read_run("logged", {"metrics.jsonl", "evaluations.jsonl"}, text);
   try {
     const nlohmann::json json = parse_strict_json(text);
     is_taken([&] { cells::machine_of_run(json, "environment.json"); });
