@@ -1,12 +1,12 @@
-"""A training that things happen to, for an hour: it ends with the bits of one that was left alone, and no person helps.
+"""A training that things happen to, for an hour: it ends with the bits of one that was left alone, and nobody helps.
 
-    python3 -B tests/fault/soak.py [--minutes 60] [--seed N]
+    python3 -B tests/fault/soak.py [--minutes 60] [--seed N] [--alone SECONDS]
 
-Trains a small network alone, then under scripts/supervise, and again until the time is over. Ranks and the launcher are
-killed, are stopped and go on, and are asked to end; the disk fills up for a while (as root). Every other training is one
-on two hosts (scripts/two_hosts), of which one may die, or its link be cut. A seed draws the same misfortunes again. What
-happens is printed when it does, a summary at the end. Ends with 1, and leaves the folder, where a training did not end
-by itself within its time, or with other bits.
+Trains a small network alone, then under scripts/supervise, and again until the time is over. Ranks and the launcher
+are killed, are stopped and go on, and are asked to end; the disk fills up for a while (as root). Every other training
+is one on two hosts (scripts/two_hosts), of which one may die, or its link be cut. A seed draws the same misfortunes
+again. What happens is printed when it does, a summary at the end. Ends with 1, and leaves the folder, where a training
+did not end by itself within its time, or with other bits.
 """
 import argparse
 import collections
@@ -31,7 +31,6 @@ from program import PROGRAM, mpirun  # noqa: E402
 from tiny import TINY  # noqa: E402
 
 RANKS = 4
-ALONE = float(os.environ.get("SOAK_ALONE", 30))  # seconds that a training takes that is left alone, about
 PATIENCE = 120  # seconds without a new line of metrics.jsonl after which a training stands still
 STALL = 6  # --stall-timeout, where the program has it
 DISK = "64m"  # of the file system that runs are on
@@ -189,9 +188,9 @@ def of_host(of):
 
 
 class Soak:
-    def __init__(self, minutes, seed, folder, small_disk):
-        self.folder, self.small_disk, self.draw = folder, small_disk, random.Random(seed)
-        self.began, self.minutes, self.until = time.time(), minutes, 0
+    def __init__(self, options, folder, small_disk):
+        self.folder, self.small_disk, self.draw = folder, small_disk, random.Random(options.seed)
+        self.began, self.options, self.until = time.time(), options, 0
         self.counts, self.restarts, self.job = collections.Counter(), 0, None
         said = subprocess.run([PROGRAM, "train", "--help-all"], capture_output=True, text=True).stdout
         self.words = [*WORDS, *(["--stall-timeout", str(STALL)] if "--stall-timeout" in said else [])]
@@ -219,27 +218,26 @@ class Soak:
             for i in range(200):
                 write_bmp(self.path("data", name, f"{i}.bmp"), made_pixels(1000 * label + i, 20))
 
-    def alone(self, epochs, run):
+    def alone(self, launch, words, epochs, run):
         began = time.time()
-        done = subprocess.run([*mpirun(RANKS), PROGRAM, *self.words, "--epochs", str(epochs), "--out", f"runs/{run}"], text=True,
+        done = subprocess.run([*launch, PROGRAM, *words, "--epochs", str(epochs), "--out", f"runs/{run}"], text=True,
                               cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
                               env={**os.environ, "OMP_NUM_THREADS": "1"})
         if done.returncode != 0:
             raise Failure(f"a training that was left alone ended with {done.returncode}: {done.stderr[-1000:]}")
         return time.time() - began
 
-    def leave_one_alone(self):
-        """Sets how long trainings are, and trains one that nothing happens to."""
-        self.prepare()
-        few = 20
-        self.alone(few, "short")
-        lines = self.lines("short", "epoch")
+    def leave_one_alone(self, name, launch):
+        """How long a training is on these hosts; then one that nothing happens to, on one host: the same bits."""
+        few, short, whole = 10, "short on " + name, "whole of " + name
+        self.alone(launch, self.words, few, short)
+        lines = self.lines(short, "epoch")
         each = statistics.median(line["seconds"] + line.get("val_seconds", 0) for line in lines)
-        self.words += ["--checkpoint-every", str(max(1, round(0.7 / each * lines[0]["steps"])))]
-        epochs = max(few, round(ALONE / each))
-        seconds = self.alone(epochs, "whole")
-        self.words += ["--epochs", str(epochs)]
-        self.say(f"left alone, {epochs} epochs take {seconds:.0f} s")
+        words = [*self.words, "--checkpoint-every", str(max(1, round(0.7 / each * lines[0]["steps"])))]
+        epochs = max(few, round(self.options.alone / each))
+        seconds = self.alone(mpirun(RANKS), words, epochs, whole)
+        self.say(f"left alone, the {epochs} epochs for {name} take {seconds:.0f} s on one")
+        return name, launch, [*words, "--epochs", str(epochs)], self.end_of(whole)
 
     def end_of(self, run):
         """What must be the same: weights, and the losses of all steps and epochs."""
@@ -253,38 +251,39 @@ class Soak:
 
     def watch(self, seconds):
         """Until all ranks were at work for so long; whether the training goes on then."""
-        worked, moved = 0, time.time()
+        worked, now = 0, time.time()
+        moved = now
         while worked < seconds and not self.job.has_ended():
             time.sleep(0.1)
+            before, now = now, time.time()  # to look for processes takes its time
             if len(self.job.ranks()) == RANKS:
-                worked += 0.1
+                worked += now - before
             moved = max(moved, self.newest())
-            if time.time() - moved > PATIENCE:
+            if now - moved > PATIENCE:
                 raise Failure(f"the training stands still since {PATIENCE} s")
         return not self.job.has_ended()
 
-    def train(self, number):
-        on_hosts = self.has_hosts and number % 2 == 0
+    def train(self, number, name, launch, words, end):
         shutil.rmtree(self.path(RUN), ignore_errors=True)
-        self.say(f"training {number}, " + ("two hosts" if on_hosts else "one host"))
-        self.job = Job(self.folder, TWO_HOSTS if on_hosts else mpirun(RANKS), self.words)
-        kinds = self.misfortunes.kinds(on_hosts)
+        self.say(f"training {number}, {name}")
+        self.job = Job(self.folder, launch, words)
+        kinds = self.misfortunes.kinds(launch is TWO_HOSTS)
         while self.watch(self.draw.uniform(0.3, 8) if time.time() < self.until else PATIENCE):
             if time.time() < self.until:
                 kind = self.draw.choice(kinds)
                 self.counts[kind.__name__.replace("_", " ")] += 1
                 step = (self.lines("run", "step") or [{"step": 0}])[-1]["step"]
                 self.say(f"  step {step}: {kind(self.job)}")
-        self.check()
+        self.check(end)
 
-    def check(self):
+    def check(self, end):
         code = self.job.supervise.returncode
         self.job.log.seek(0)
         said = self.job.log.read()
         self.restarts = said.count("supervise: exit code")
         if code != 0:
             raise Failure(f"supervise ended with {code}: {said[-2000:]}")
-        if self.end_of("run") != self.end_of("whole"):
+        if self.end_of("run") != end:
             raise Failure("other bits than those of the training that was left alone")
         left = [*self.job.ranks(), *(f for f in os.listdir(self.path(RUN)) if "tmp" in f)]
         if left:
@@ -295,12 +294,15 @@ class Soak:
         os.makedirs(self.path("runs"))
         if self.small_disk:
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", self.path("runs")], check=True)
-        self.leave_one_alone()
-        trainings, self.until = 0, time.time() + 60 * self.minutes
+        self.prepare()
+        places = [self.leave_one_alone("one host", mpirun(RANKS))]
+        if self.has_hosts:
+            places.append(self.leave_one_alone("two hosts", TWO_HOSTS))
+        trainings, self.until = 0, time.time() + 60 * self.options.minutes
         try:
             while trainings == 0 or time.time() < self.until:
                 trainings += 1
-                self.train(trainings)
+                self.train(trainings, *places[(trainings - 1) % len(places)])
         finally:
             if self.job:
                 self.job.end()
@@ -311,16 +313,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
+    parser.add_argument("--alone", type=float, default=30, help="about how long a training takes [30]")
     options = parser.parse_args()
     inside = "CPUTRAIN_SOAK_MOUNTS" in os.environ
     if not inside and succeeds("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"):
         os.environ["CPUTRAIN_SOAK_MOUNTS"] = "yes"
-        os.execvp("unshare", ["unshare", "-m", sys.executable, "-B", __file__, "--minutes", str(options.minutes),
-                              "--seed", str(options.seed)])
+        flags = [f"--{name}={value}" for name, value in vars(options).items()]
+        os.execvp("unshare", ["unshare", "-m", sys.executable, "-B", __file__, *flags])
     os.environ.pop("CPUTRAIN_SOAK_MOUNTS", None)
     folder = tempfile.mkdtemp(prefix="cputrain-soak-")
     os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
-    soak = Soak(options.minutes, options.seed, folder, small_disk=inside)
+    soak = Soak(options, folder, small_disk=inside)
     soak.say(f"seed {options.seed}, {options.minutes:g} minutes in {folder}" +
              ("" if inside else "; no disk fills up, since this user cannot mount") +
              ("" if soak.has_hosts else "; no links are cut, since namespaces cannot be made"))
