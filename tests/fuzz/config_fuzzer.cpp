@@ -1,4 +1,7 @@
+#include <nlohmann/json.hpp>
+
 #include "cli/command_line.h"
+#include "cli/flags/config_file.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace cputrain::testing {
@@ -25,6 +28,8 @@ std::vector<std::string> fuzzer_seeds() {
 /// As the file of --config of three commands.
 bool fuzzer_takes(const std::string& text) {
   const std::string path = own_file("config.json", text);
+  // The flags of a command take milliseconds to declare.
+  if (!is_taken([&] { cli::read_settings(path); }, ExitCode::usage)) return false;
   bool taken = false;
   for (const char* command : {"train", "sweep", "simulate"}) {
     taken |= is_taken(
