@@ -38,8 +38,8 @@ LayerFigures layer_figures(const KernelRounds& rounds, std::size_t index,
     const std::vector<double> seconds = seconds_of(rounds, index, way);
     const Spread spread = spread_of(seconds);
     if (spread.min <= 0) continue;
-    DirectionFigures& own = figures.directions.emplace_back(&way, way.algorithm(layer), spread,
-                                                            std::nullopt, std::nullopt);
+    DirectionFigures& own = figures.directions.emplace_back(
+        DirectionFigures{&way, way.algorithm(layer), spread, std::nullopt, std::nullopt});
     if (layer.macs > 0) {
       own.gflops = rates(2e-9 * layer.macs, seconds);
       own.of_peak = own.gflops->median / limits.fma_gflops;

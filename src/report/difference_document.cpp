@@ -94,12 +94,12 @@ std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
   differ("build", before.machine.build, after.machine.build);
   std::map<std::string, std::string> both = before.options;
   both.insert(after.options.begin(), after.options.end());
-  for (const auto& [name, value] : both) {
+  for (const auto& option : both) {
     const auto text = [&](const cells::CellTable& table) {
-      const auto found = table.options.find(name);
+      const auto found = table.options.find(option.first);
       return found == table.options.end() ? "" : found->second;
     };
-    differ(("--" + name).c_str(), text(before), text(after));
+    differ(("--" + option.first).c_str(), text(before), text(after));
   }
   return result;
 }

@@ -79,8 +79,8 @@ Document scaling_document(const ScalingFacts& facts) {
     if (section) document.sections.push_back(std::move(*section));
   }
   if (!table.has_strong()) {  // what comes first is what people see first
-    std::ranges::stable_partition(document.sections,
-                                  [](const Section& s) { return s.id == "weak"; });
+    std::stable_partition(document.sections.begin(), document.sections.end(),
+                          [](const Section& s) { return s.id == "weak"; });
   }
   return document;
 }

@@ -116,21 +116,20 @@ struct Window {
 
 void add_convolutions(Drawing& drawing) {
   using enum Padding;
-  for (const auto& [size, stride, padding] :
+  for (const Window& w :
        {Window{1, 1, same}, Window{1, 2, valid}, Window{2, 1, same}, Window{3, 1, valid},
         Window{3, 1, same}, Window{3, 2, same}, Window{3, 3, valid}, Window{5, 1, valid},
         Window{5, 2, same}, Window{7, 1, same}, Window{7, 2, valid}}) {
-    drawing.behind_pixels(window_name("convolution", size, stride, padding),
-                          [&](const Sizes& sizes) {
-                            return Layers{model::Convolution{sizes.filters, size, stride, padding}};
-                          });
+    drawing.behind_pixels(
+        window_name("convolution", w.size, w.stride, w.padding), [&](const Sizes& sizes) {
+          return Layers{model::Convolution{sizes.filters, w.size, w.stride, w.padding}};
+        });
   }
-  for (const auto& [size, stride, padding] :
-       {Window{3, 1, valid}, Window{5, 2, same}, Window{7, 2, same}}) {
-    drawing.of_pixels(window_name("convolution of pixels", size, stride, padding),
-                      [&](const Sizes& sizes) {
-                        return Layers{model::Convolution{sizes.filters, size, stride, padding}};
-                      });
+  for (const Window& w : {Window{3, 1, valid}, Window{5, 2, same}, Window{7, 2, same}}) {
+    drawing.of_pixels(
+        window_name("convolution of pixels", w.size, w.stride, w.padding), [&](const Sizes& sizes) {
+          return Layers{model::Convolution{sizes.filters, w.size, w.stride, w.padding}};
+        });
   }
   drawing.behind_pixels("convolution without a bias", [](const Sizes& sizes) {
     return Layers{model::Convolution{sizes.filters, 3, 1, same, false}};
@@ -142,14 +141,15 @@ void add_convolutions(Drawing& drawing) {
 
 void add_pools(Drawing& drawing) {
   using enum Padding;
-  for (const auto& [size, stride, padding] :
+  for (const Window& w :
        {Window{2, 2, valid}, Window{2, 2, same}, Window{3, 1, same}, Window{3, 2, same}}) {
-    drawing.behind_pixels(window_name("max pool", size, stride, padding), [&](const Sizes&) {
-      return Layers{model::MaxPool{size, stride, padding}};
+    drawing.behind_pixels(window_name("max pool", w.size, w.stride, w.padding), [&](const Sizes&) {
+      return Layers{model::MaxPool{w.size, w.stride, w.padding}};
     });
-    drawing.behind_pixels(window_name("average pool", size, stride, padding), [&](const Sizes&) {
-      return Layers{model::AveragePool{size, stride, padding}};
-    });
+    drawing.behind_pixels(window_name("average pool", w.size, w.stride, w.padding),
+                          [&](const Sizes&) {
+                            return Layers{model::AveragePool{w.size, w.stride, w.padding}};
+                          });
   }
   drawing.behind_pixels("global average pool",
                         [](const Sizes&) { return Layers{model::GlobalAveragePool{}}; });

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <stdexcept>
 
 #include "datasets/lists/annotation_tables.h"
 #include "datasets/lists/annotations.h"
@@ -7,10 +6,6 @@
 
 namespace cputrain::testing {
 namespace {
-
-void promise(bool kept, const char* what) {
-  if (!kept) throw std::logic_error(what);
-}
 
 bool parsed(const std::string& text, datasets::LabelBy by) {
   datasets::Annotations annotations;
@@ -47,8 +42,3 @@ bool fuzzer_takes(const std::string& text) {
 }
 
 }  // namespace cputrain::testing
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  cputrain::testing::fuzzer_takes({reinterpret_cast<const char*>(data), size});
-  return 0;
-}

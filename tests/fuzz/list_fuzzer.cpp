@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <stdexcept>
 
 #include "core/error.h"
 #include "datasets/lists/list_file.h"
@@ -8,10 +7,6 @@
 
 namespace cputrain::testing {
 namespace {
-
-void promise(bool kept, const char* what) {
-  if (!kept) throw std::logic_error(what);
-}
 
 /// By commas, or by tabs.
 bool parsed(const std::string& text, const std::string& name) {
@@ -50,8 +45,3 @@ bool fuzzer_takes(const std::string& text) {
 }
 
 }  // namespace cputrain::testing
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  cputrain::testing::fuzzer_takes({reinterpret_cast<const char*>(data), size});
-  return 0;
-}

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <set>
-#include <stdexcept>
 
 #include "checkpoint/manifest.h"
 #include "core/crc32c.h"
@@ -10,10 +9,6 @@
 
 namespace cputrain::testing {
 namespace {
-
-void promise(bool kept, const char* what) {
-  if (!kept) throw std::logic_error(what);
-}
 
 bool parsed(const std::string& text) {
   std::vector<checkpoint::ManifestFile> files;
@@ -55,8 +50,3 @@ bool fuzzer_takes(const std::string& text) {
 }
 
 }  // namespace cputrain::testing
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  cputrain::testing::fuzzer_takes({reinterpret_cast<const char*>(data), size});
-  return 0;
-}

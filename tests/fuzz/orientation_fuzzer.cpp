@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <stdexcept>
 
 #include "datasets/decode/orientation.h"
 #include "tests/fuzz/fuzzer.h"
@@ -41,8 +40,3 @@ bool fuzzer_takes(const std::string& text) {
 }
 
 }  // namespace cputrain::testing
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  cputrain::testing::fuzzer_takes({reinterpret_cast<const char*>(data), size});
-  return 0;
-}

@@ -1,7 +1,6 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "core/error.h"
 #include "core/json_text.h"
@@ -13,23 +12,6 @@ namespace cputrain::testing {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-void promise(bool kept, const char* what) {
-  if (!kept) throw std::logic_error(what);
-}
-
-/// Whether `read` refuses nothing.
-template <class Read>
-bool taken(Read read) {
-  try {
-    read();
-    return true;
-  } catch (const Error& error) {
-    promise(error.code() == ExitCode::data, "a text is data");
-    promise(*error.what() != '\0', "a refusal says why");
-    return false;
-  }
-}
 
 std::string state_text(int format, const train::Progress& progress) {
   return json_text(Json{{"format", format},
@@ -58,11 +40,11 @@ std::vector<std::string> fuzzer_seeds() {
 }
 
 bool fuzzer_takes(const std::string& text) {
-  return taken([&] {
+  return is_taken([&] {
     const Json state = job::parse_state(text);
     if (const auto logs = state.find("logs"); logs != state.end()) {
       // Where there are no logs nothing is cut: the names and numbers are looked at.
-      taken([&] { run::cut_logs("/nonexistent", *logs); });
+      is_taken([&] { run::cut_logs("/nonexistent", *logs); });
     }
     const train::Progress progress = job::progress_of_state(state);
     const std::string again = json_text(job::to_json(progress));
@@ -72,8 +54,3 @@ bool fuzzer_takes(const std::string& text) {
 }
 
 }  // namespace cputrain::testing
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  cputrain::testing::fuzzer_takes({reinterpret_cast<const char*>(data), size});
-  return 0;
-}

@@ -60,7 +60,7 @@ class Help(unittest.TestCase):
 
     def test_unknown_words_end_with_2(self):
         for words in (["build", "--fast"], ["check", "--stile"], ["check", "--style", "more"], ["sanitize", "msan"],
-                      ["sanitize", "asan", "tsan"], ["setup", "biuld"], ["check_mpich", "x"], ["check_onednn3", "x"],
+                      ["sanitize", "asan", "tsan"], ["fuzz", "x1"], ["fuzz", "--jobs", "0"], ["setup", "biuld"], ["check_mpich", "x"], ["check_onednn3", "x"],
                       ["check_slurm", "x"], ["clean_root", "--fast"], ["two_hosts", "--fast"], ["tables", "x"],
                       ["run", "-np", "0"], ["supervise", "--fast"], ["cloud/preemption", "ibm"],
                       ["cloud/gcp", "--fast"], ["cloud/aws", "--fast"], ["check_package", "--fast"],

@@ -220,7 +220,7 @@ std::optional<Section> repeats_section(const RunList& list) {
     std::vector<std::string> seeds;
     for (const RunRecord* run : runs) seeds.push_back(run->seed ? std::to_string(*run->seed) : "?");
     std::ranges::sort(seeds);
-    seeds.erase(std::ranges::unique(seeds).begin(), seeds.end());
+    seeds.erase(std::unique(seeds.begin(), seeds.end()), seeds.end());
     row.entries.push_back({first_few(seeds, 5)});
     table.rows.push_back(std::move(row));
   }

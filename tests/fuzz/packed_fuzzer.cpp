@@ -1,0 +1,27 @@
+#include "datasets/formats/packed.h"
+#include "tests/datasets/made_files.h"
+#include "tests/fuzz/datasets_seen.h"
+
+namespace cputrain::testing {
+
+std::vector<std::string> fuzzer_seeds() {
+  std::vector<std::string> seeds;
+  for (const int side : {1, 4}) {
+    const auto path = own_folder() / "seed.ctpack";
+    datasets::write_packed(datasets::open_data({.spec = "synthetic:6"}),
+                           {path, {side, side, 3}, data::Resize::bilinear, 1, {}});
+    seeds.push_back(text_of(path));
+  }
+  return seeds;
+}
+
+/// As it is, and with the checksum that its head should have: no mutation would hit that.
+bool fuzzer_takes(const std::string& text) {
+  const bool taken = is_data(own_file("p.ctpack", text));
+  if (taken) return true;
+  const datasets::Bytes mended = datasets::with_packed_checksum(datasets::bytes_of(text));
+  is_data(own_file("p.ctpack", {mended.begin(), mended.end()}));
+  return false;
+}
+
+}  // namespace cputrain::testing

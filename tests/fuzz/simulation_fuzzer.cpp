@@ -1,0 +1,46 @@
+#include <nlohmann/json.hpp>
+
+#include "core/json_text.h"
+#include "simulation/json_file.h"
+#include "tests/fuzz/fuzzer.h"
+#include "tests/simulation/made_machine.h"
+
+namespace cputrain::testing {
+namespace {
+
+using namespace simulation;
+
+void use(const Platform& platform) {
+  const std::string written = json_text(to_json(platform));
+  promise(json_text(to_json(platform_from_json(json::parse(written), "again"))) == written,
+          "a platform that is written is read again");
+  constexpr int kRanks = 3;
+  if (platform.most_ranks() < kRanks) return;
+  const Platform own = platform.of_cell(kRanks);
+  simgrid_platform(own, nodes_used(own, kRanks));
+  promise(slowdown(own, costs(), {kRanks - 1, kRanks}) > 0, "a rank takes its time");
+}
+
+void use(const CostTable& table) {
+  const std::string written = json_text(to_json(table));
+  promise(json_text(to_json(costs_from_json(json::parse(written), "again"))) == written,
+          "costs that are written are read again");
+  for (const int active : {1, 2, 1000}) table.with_threads(table.when(active), 2);
+  interpolate(table.sizes, table.workspace_bytes, 5);
+  promise(table.is_steady() == (table.drift() <= CostTable::kMostDrift), "drift is a number");
+}
+
+}  // namespace
+
+/// Platforms, and what a model costs.
+std::vector<std::string> fuzzer_seeds() {
+  return {json_text(platform()), json_text(growing()), json_text(to_json(costs()))};
+}
+
+bool fuzzer_takes(const std::string& text) {
+  const auto path = own_file("simulation.json", text);
+  const bool is_platform = is_taken([&] { use(platform_from_json(read_json_file(path), "it")); });
+  return is_taken([&] { use(read_costs(path)); }) || is_platform;
+}
+
+}  // namespace cputrain::testing
