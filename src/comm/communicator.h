@@ -13,6 +13,7 @@
 #include "comm/allreduce.h"
 #include "comm/node.h"
 #include "comm/peers.h"
+#include "comm/pulse.h"
 #include "core/array.h"
 
 namespace cputrain::comm {
@@ -49,6 +50,14 @@ class Communicator {
 
   /// Ends all ranks with this exit code, so that none waits for ever for one that failed.
   [[noreturn]] virtual void abort(int code) = 0;
+
+  /// Where this rank is in its work, as it says itself.
+  Pulse& pulse() { return *pulse_; }
+  /// For who looks at it until after the communicator's end.
+  std::shared_ptr<Pulse> share_pulse() const { return pulse_; }
+
+ private:
+  std::shared_ptr<Pulse> pulse_ = std::make_shared<Pulse>();
 };
 
 /// Everybody's value, by rank, on every rank, bit for bit. Collective.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -62,6 +63,12 @@ WriterState CheckpointWriter::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return tasks_.empty() && !working_; });
   return state_;
+}
+
+void CheckpointWriter::wait_for(double seconds) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                    [this] { return tasks_.empty() && !working_; });
 }
 
 bool CheckpointWriter::busy() {

@@ -30,6 +30,8 @@ class CheckpointWriter {
 
   /// Waits until nothing is being written any more; returns what became of it.
   WriterState wait();
+  /// The same for so many seconds at most.
+  void wait_for(double seconds);
   /// Whether something is being written now.
   bool busy();
   /// Calls `write` on the thread, once everything before it is done. It may throw Error, which is a

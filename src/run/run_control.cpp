@@ -53,6 +53,14 @@ bool RunControl::checkpoint_due(const train::Progress& progress) {
   return schedule_.due(progress, watch_.seconds());
 }
 
+void RunControl::at_checkpoint(const train::Progress& progress) {
+  job_.session().communicator->pulse().at(comm::Phase::checkpoint, progress.steps);
+}
+
+void RunControl::finish_writing(double seconds) {
+  if (writer_) writer_->wait_for(seconds);
+}
+
 /// Waits for what is being written, and looks what became of it.
 void RunControl::settle() {
   if (!writer_) return;
@@ -76,6 +84,7 @@ void RunControl::settle_or_stop() {
 
 void RunControl::take_checkpoint(const train::Progress& progress) {
   const system::Stopwatch watch;
+  at_checkpoint(progress);
   settle_or_stop();
   keep(progress);
   blocked_ += watch.seconds();
@@ -117,7 +126,7 @@ void RunControl::keep(const train::Progress& progress) {
 
 /// On the writer's thread.
 void RunControl::write(const train::Progress& progress, const nlohmann::ordered_json& facts) {
-  train::fault_point({.phase = train::FaultPhase::checkpoint, .step = progress.steps});
+  train::fault_point({.phase = comm::Phase::checkpoint, .step = progress.steps});
   // A killed process gives the run's lock back before that of what it was writing: at the start its
   // temporary folder may still have looked alive.
   checkpoint::remove_abandoned(folder_);
@@ -151,6 +160,7 @@ void RunControl::add_best(const std::filesystem::path& folder, int epoch) {
 
 void RunControl::stopping(const train::Progress& progress) {
   if (!safety_.takes_checkpoints()) return;
+  at_checkpoint(progress);
   settle();
   keep(progress);
   settle();
@@ -158,6 +168,7 @@ void RunControl::stopping(const train::Progress& progress) {
 
 void RunControl::best_weights(const train::Progress& progress) {
   const system::Stopwatch watch;
+  at_checkpoint(progress);
   settle_or_stop();
   job_.snapshot().take_weights();
   if (writer_) {
@@ -179,6 +190,7 @@ void RunControl::write_best(int epoch) {
 
 void RunControl::finished(const train::Progress& progress) {
   if (!safety_.takes_checkpoints()) return;
+  at_checkpoint(progress);
   settle();
   ended_ = true;
   if (kept_step_ != progress.steps) keep(progress);

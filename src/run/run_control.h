@@ -49,7 +49,11 @@ class RunControl final : public train::Control {
   /// That checkpoints kept the training.
   double seconds() const { return blocked_; }
 
+  /// Waits for what is being written, for so many seconds at most. From any thread.
+  void finish_writing(double seconds);
+
  private:
+  void at_checkpoint(const train::Progress&);
   void settle();
   void settle_or_stop();
   void compare_replicas(const train::Progress&);

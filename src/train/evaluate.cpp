@@ -23,6 +23,7 @@ std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::
                                            comm::Communicator& communicator) {
   const compute::Pass pass{.phase = compute::Phase::evaluate,
                            .probabilities = static_cast<bool>(listeners.answers)};
+  communicator.pulse().at(comm::Phase::validate);
   batches.seek(0, 0);
   for (std::size_t step = 0; step < plan.steps(); ++step) {
     if (listeners.goes_on && !listeners.goes_on()) {
@@ -32,6 +33,7 @@ std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::
     for (int k = 0; k < plan.micro_batches(step); ++k) {
       const compute::MicroBatch& batch = batches.next();
       program.forward(batch, pass);
+      communicator.pulse().moved();
       if (batch.size() == 0) continue;
       if (listeners.progress) listeners.progress(batch.size());
       if (listeners.answers) listeners.answers(batch.labels, program.probabilities());

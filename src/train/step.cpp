@@ -53,9 +53,17 @@ void agree(const TrainingParts& parts, const StepTally& before, StepResult& resu
   result.waited += watch.lap();
 }
 
-/// A place for faults, of which a step has each once.
-void at(const TrainingParts& parts, const StepToDo& todo, FaultPhase phase,
-        double* loss_scale = nullptr) {
+using comm::Phase;
+
+/// This rank has come to a phase of a step.
+void at(const TrainingParts& parts, const StepToDo& todo, Phase phase) {
+  parts.communicator.pulse().at(phase, todo.step + 1);
+}
+
+/// The same for the first time in this step: a place for faults.
+void first_at(const TrainingParts& parts, const StepToDo& todo, Phase phase,
+              double* loss_scale = nullptr) {
+  at(parts, todo, phase);
   const compute::Arenas arenas = parts.exchange.arenas();
   fault_point({phase, parts.communicator.rank(), todo.step + 1, &parts.backend.memory(),
                arenas.weights.slice(0, arenas.gradients.size), loss_scale});
@@ -108,22 +116,22 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     part += watch.lap() - waits;
     parts.timeline.ended(what);
   };
-  const auto begin = [&](int k, FaultPhase phase) {
-    if (k == 0) at(parts, todo, phase, &loss_scale);
+  const auto begin = [&](int k, Phase phase) {
+    k == 0 ? first_at(parts, todo, phase, &loss_scale) : at(parts, todo, phase);
   };
   for (int k = 0; k < micro_batches; ++k) {
-    begin(k, FaultPhase::input);
+    begin(k, Phase::input);
     const compute::MicroBatch& batch = parts.batches.next();
     result.budget.input_wait += watch.lap();
     parts.timeline.ended("wait for data");
     const bool last = k + 1 == micro_batches;
     if (last && is_input_lost(parts, result)) break;
     watch.lap();
-    begin(k, FaultPhase::forward);
+    begin(k, Phase::forward);
     result.own_images += batch.size();
     parts.program.forward(batch, pass);
     computed("forward", result.budget.forward);
-    begin(k, FaultPhase::backward);
+    begin(k, Phase::backward);
     if (last) change.emplace(parts, todo);
     parts.program.backward(
         {.loss_scale = loss_scale,
@@ -143,14 +151,14 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
 /// Sums over ranks, what must be known of all of them, and new weights.
 void exchange_and_update(const TrainingParts& parts, const StepToDo& todo, StepResult& result,
                          WeightsChange& change) {
-  at(parts, todo, FaultPhase::exchange);
+  first_at(parts, todo, Phase::exchange);
   UpdateGate& gate = change.gate;
   bool first = true;
   const exchange::ExchangeTimes times = parts.exchange.finish(gate.measures(), [&](Range owned) {
     if (!gate.open()) return;
     // Not while waiting for other ranks, which may be gone.
     if (!change.lock.owns_lock()) change.lock.lock();
-    if (std::exchange(first, false)) at(parts, todo, FaultPhase::update);
+    if (std::exchange(first, false)) first_at(parts, todo, Phase::update);
     if (!change.in_backward) parts.optimizer.update(owned);
   });
   if (!change.lock.owns_lock()) change.lock.lock();
@@ -207,6 +215,7 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo, const Step
   const StepWishes wanted = wishes();
   result.stop = wanted.stop;
   result.checkpoint = wanted.checkpoint;
+  first_at(parts, todo, Phase::agree);
   agree(parts, before, result);
   parts.timeline.ended("agree");
   result.seconds = whole.seconds();

@@ -37,7 +37,8 @@ void check_validation(const logging::EpochRecord& record) {
 bool validate(const Validation& validation, logging::EpochRecord& record, Course& course) {
   const TrainingParts& parts = course.parts;
   const system::Stopwatch watch;
-  fault_point({.phase = FaultPhase::validate,
+  parts.communicator.pulse().at(comm::Phase::validate, course.progress.steps);
+  fault_point({.phase = comm::Phase::validate,
                .rank = parts.communicator.rank(),
                .step = course.progress.steps});
   std::size_t done = 0;  // by all ranks, if they are as quick as this one

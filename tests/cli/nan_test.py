@@ -100,7 +100,7 @@ class Faults(ProgramTest):
         for fault in ("nan", "boil:0:1:forward", "nan:0:1:lunch", "nan:x:1:forward", "nan:0:1:update",
                       "bitflip:0:1:checkpoint", "kill:0:1:forward:2", "kill:-1:1:forward", "kill:0:1:forward,"):
             self.expect(2, *TRAINING, "--out", "run", "--overwrite", CPUTRAIN_FAULT=fault,
-                        says=["CPUTRAIN_FAULT", "kill|hang|nan|bitflip|slow:RANK:STEP:PHASE"])
+                        says=["CPUTRAIN_FAULT", "kill|hang|nan|bitflip|slow|busy:RANK:STEP:PHASE"])
 
     def test_a_kill_is_one(self):
         # Without algorithms to try, after which a step is told at once.

@@ -17,30 +17,30 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "system/clock.h"
 
 namespace cputrain::train {
 namespace {
 
-enum class Kind { kill, hang, nan, bitflip, slow };
-constexpr std::array<std::string_view, 5> kKinds{"kill", "hang", "nan", "bitflip", "slow"};
-constexpr std::array<std::string_view, 7> kPhases{"input",  "forward",    "backward", "exchange",
-                                                  "update", "checkpoint", "validate"};
+enum class Kind { kill, hang, nan, bitflip, slow, busy };
+constexpr std::array<std::string_view, 6> kKinds{"kill", "hang", "nan", "bitflip", "slow", "busy"};
+using comm::Phase;
 
 struct Fault {
   Kind kind;
   int rank;
   std::uint64_t step;
-  FaultPhase phase;
+  Phase phase;
   std::atomic<bool> done = false;  ///< each comes once
 };
 
 [[noreturn]] void wrong(const std::string& part) {
+  const std::vector<std::string> names(comm::kPhaseNames.begin(), comm::kPhaseNames.end());
   fail(ExitCode::usage,
-       fmt::format("CPUTRAIN_FAULT: '{}' is no fault; write kill|hang|nan|bitflip|slow:RANK:STEP:"
-                   "PHASE, several with commas between them, steps from 1, with a PHASE of input, "
-                   "forward, backward, exchange, update, checkpoint, validate (nan: one of the "
-                   "first three; bitflip: one of the first five)",
-                   part));
+       fmt::format("CPUTRAIN_FAULT: '{}' is no fault; write kill|hang|nan|bitflip|slow|busy:RANK:"
+                   "STEP:PHASE, several with commas between them, steps from 1, with a PHASE of {} "
+                   "(nan: input to backward; bitflip: input to update)",
+                   part, join(names, ", ")));
 }
 
 template <class T>
@@ -66,14 +66,15 @@ std::deque<Fault> faults_of(const char* text) {
   for (const std::string& part : split(text, ',')) {
     const std::vector<std::string> words = split(part, ':');
     if (words.size() != 4) wrong(part);
-    const auto kind = place_in(kKinds, words[0]), phase = place_in(kPhases, words[3]);
+    const auto kind = place_in(kKinds, words[0]);
+    const auto phase = comm::phase_of(words[3]);
     const auto rank = number_of<int>(words[1]);
     const auto step = number_of<std::uint64_t>(words[2]);
     if (!kind || !phase || !rank || !step) wrong(part);
-    Fault& fault = faults.emplace_back(static_cast<Kind>(*kind), *rank, *step,
-                                       static_cast<FaultPhase>(*phase));
-    if (fault.kind == Kind::nan && fault.phase > FaultPhase::backward) wrong(part);
-    if (fault.kind == Kind::bitflip && fault.phase > FaultPhase::update) wrong(part);
+    Fault& fault = faults.emplace_back(static_cast<Kind>(*kind), *rank, *step, *phase);
+    const auto is_in = [&](Phase last) { return *phase >= Phase::input && *phase <= last; };
+    if (fault.kind == Kind::nan && !is_in(Phase::backward)) wrong(part);
+    if (fault.kind == Kind::bitflip && !is_in(Phase::update)) wrong(part);
   }
   return faults;
 }
@@ -102,6 +103,10 @@ void let_happen(Kind kind, const FaultPlace& place) {
       return flip_a_bit(place);
     case Kind::slow:
       return std::this_thread::sleep_for(std::chrono::seconds(1));
+    case Kind::busy: {
+      const system::Stopwatch watch;
+      while (watch.seconds() < 3.5) continue;
+    }
   }
 }
 

@@ -125,7 +125,7 @@ TEST(CudaSteps, ThatAreSkippedChangeNothing) {
   options.train.on_nan = NanPolicy::skip;
   options.due = [](const Progress& progress) { return progress.steps == 3 || progress.steps == 4; };
   options.fault = [](const FaultPlace& place) {
-    if (place.phase != FaultPhase::backward || place.step != 4) return;
+    if (place.phase != comm::Phase::backward || place.step != 4) return;
     *place.loss_scale = std::numeric_limits<double>::quiet_NaN();
   };
   const MadeResult made = train_on_device(options);

@@ -165,7 +165,7 @@ TEST_F(LateSums, AreAwaitedByAComparisonOfReplicas) {
 TEST_F(LateSums, OfARollbackAreToldBeforeIt) {
   options_.train.on_nan = NanPolicy::rollback;
   options_.fault = [](const FaultPlace& place) {
-    if (place.phase != FaultPhase::backward || place.step != 4) return;
+    if (place.phase != comm::Phase::backward || place.step != 4) return;
     *place.loss_scale = std::numeric_limits<double>::quiet_NaN();
   };
   EXPECT_EQ(run().result.roll_back, 4u);
@@ -191,7 +191,7 @@ TEST_F(LateSums, ThatAreNoNumbersNameTheirStepAndGetIntoNoCheckpoint) {
     lines_ = {};
     options_.due = [=](const Progress& progress) { return progress.steps == due; };
     options_.fault = [](const FaultPlace& place) {
-      if (place.phase != FaultPhase::backward || place.step != 2) return;
+      if (place.phase != comm::Phase::backward || place.step != 2) return;
       *place.loss_scale = std::numeric_limits<double>::quiet_NaN();
     };
     try {

@@ -17,7 +17,7 @@ namespace {
 std::function<void(const FaultPlace&)> nan_in(int rank, std::uint64_t step, bool for_ever = false) {
   return [=](const FaultPlace& place) {
     const bool now = for_ever ? place.step >= step : place.step == step;
-    if (place.phase != FaultPhase::backward || place.rank != rank || !now) return;
+    if (place.phase != comm::Phase::backward || place.rank != rank || !now) return;
     *place.loss_scale = std::numeric_limits<double>::quiet_NaN();
   };
 }

@@ -29,7 +29,7 @@ TEST(Replicas, ThoseThatDifferAreNamed) {
 /// One bit of one weight of a rank flips while a step is made.
 std::function<void(const FaultPlace&)> bit_flip(int rank, std::uint64_t step) {
   return [=](const FaultPlace& place) {
-    if (place.phase != FaultPhase::update || place.rank != rank || place.step != step) return;
+    if (place.phase != comm::Phase::update || place.rank != rank || place.step != step) return;
     std::byte* const byte = place.weights.bytes().data() + 5;
     std::byte value{};
     place.memory->read(byte, {&value, 1});

@@ -145,7 +145,7 @@ TEST_P(Resume, AfterAStopAnywhereIsTheTrainingThatWasNotStopped) {
 /// When files change, and whose images: the loader has read some of what follows by then.
 struct Loss {
   const char* name;
-  FaultPhase phase;
+  comm::Phase phase;
   std::uint64_t step;
   bool of_validation;
   std::uint64_t least, most;  ///< steps that are whole
@@ -154,10 +154,10 @@ struct Loss {
 
 // A file that changes under a training: whatever was learnt until then is kept, and nothing of it.
 TEST_P(Resume, AfterLostInputIsTheTrainingThatLostNone) {
-  const std::vector<Loss> losses{{"before all", FaultPhase::input, 0, false, 0, 0, 0},
-                                 {"between epochs", FaultPhase::validate, 5, false, 5, 5, 1},
-                                 {"in an epoch", FaultPhase::update, 6, false, 6, 9, 2},
-                                 {"validation", FaultPhase::update, 6, true, 10, 10, 2}};
+  const std::vector<Loss> losses{{"before all", comm::Phase::input, 0, false, 0, 0, 0},
+                                 {"between epochs", comm::Phase::validate, 5, false, 5, 5, 1},
+                                 {"in an epoch", comm::Phase::update, 6, false, 6, 9, 2},
+                                 {"validation", comm::Phase::update, 6, true, 10, 10, 2}};
   for (const char* recipe :
        {"squares", "each rank's statistics", "unsent gradients", "L2 and a plateau"}) {
     const MadeOptions options = resumable().at(recipe);

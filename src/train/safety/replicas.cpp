@@ -61,6 +61,7 @@ std::string odd_ranks(std::span<const std::uint64_t> hashes,
 
 void check_replicas(comm::Communicator& communicator, compute::Memory& memory, const Array& learnt,
                     std::uint64_t step, const std::vector<std::string>& hosts) {
+  communicator.pulse().at(comm::Phase::compare, step);
   const auto hashes = comm::gather_values(communicator, compute::hash_of(memory, learnt));
   const std::string odd = odd_ranks(hashes, hosts);
   if (odd.empty()) return;
