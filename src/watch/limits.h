@@ -1,0 +1,24 @@
+#pragma once
+
+#include <algorithm>
+
+namespace cputrain::watch {
+
+/// How long, in seconds, others may be waited for.
+struct Limits {
+  double warning = 60;   ///< --stall-warning: from then on it is said
+  double timeout = 600;  ///< --stall-timeout: then the job ends; 0: never
+  double start = 120;    ///< --start-timeout: until all ranks have met; 0: for ever
+
+  /// A short time-out is told before it comes.
+  double warns_after() const { return timeout > 0 ? std::min(warning, timeout / 2) : warning; }
+  /// Between two words of a rank about itself.
+  double beat() const { return std::clamp(warns_after() / 10, 0.1, 1.0); }
+  /// Without a word for so long, a rank is silent.
+  double silent_after() const { return std::max(4 * beat(), 1.0); }
+};
+
+/// A stall is said again so much later, as long as it lasts.
+inline constexpr double kSayAgain = 60;
+
+}  // namespace cputrain::watch

@@ -1,0 +1,117 @@
+#include "watch/watched_communicator.h"
+
+#include <cstdlib>
+#include <utility>
+
+namespace cputrain::watch {
+namespace {
+
+using Meeting = comm::Pulse::Meeting;
+
+class WatchedPeers final : public comm::Peers {
+ public:
+  WatchedPeers(std::unique_ptr<comm::Peers> peers, comm::Pulse& pulse)
+      : peers_(std::move(peers)), pulse_(pulse) {}
+  int rank() const override { return peers_->rank(); }
+  int size() const override { return peers_->size(); }
+  void exchange(int to, std::span<const std::byte> out, int from,
+                std::span<std::byte> in) override {
+    const Meeting meeting(pulse_);
+    peers_->exchange(to, out, from, in);
+  }
+
+ private:
+  std::unique_ptr<comm::Peers> peers_;
+  comm::Pulse& pulse_;
+};
+
+class WatchedAllreduce final : public comm::Allreduce {
+ public:
+  WatchedAllreduce(std::unique_ptr<comm::Allreduce> allreduce, comm::Pulse& pulse)
+      : allreduce_(std::move(allreduce)), pulse_(pulse) {}
+  void sum(const Array& numbers) override {
+    const Meeting meeting(pulse_);
+    allreduce_->sum(numbers);
+  }
+
+ private:
+  std::unique_ptr<comm::Allreduce> allreduce_;
+  comm::Pulse& pulse_;
+};
+
+class WatchedBarrier final : public comm::NodeBarrier {
+ public:
+  WatchedBarrier(comm::NodeBarrier& barrier, comm::Pulse& pulse)
+      : barrier_(barrier), pulse_(pulse) {}
+  void wait() override {
+    const Meeting meeting(pulse_);
+    barrier_.wait();
+  }
+
+ private:
+  comm::NodeBarrier& barrier_;
+  comm::Pulse& pulse_;
+};
+
+class WatchedCommunicator final : public comm::Communicator {
+ public:
+  explicit WatchedCommunicator(std::unique_ptr<comm::Communicator> ranks)
+      : ranks_(std::move(ranks)), barrier_(ranks_->node_barrier(), pulse()) {}
+  ~WatchedCommunicator() override {
+    pulse().at(comm::Phase::end);
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    ranks_.reset();
+  }
+  WatchedCommunicator(const WatchedCommunicator&) = delete;
+  WatchedCommunicator& operator=(const WatchedCommunicator&) = delete;
+
+  int rank() const override { return ranks_->rank(); }
+  int size() const override { return ranks_->size(); }
+  std::string describe() const override { return ranks_->describe(); }
+
+  void sum(Array values) override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    ranks_->sum(values);
+  }
+  void broadcast(std::span<std::byte> data, int root) override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    ranks_->broadcast(data, root);
+  }
+  std::vector<std::string> gather(std::string_view text) override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    return ranks_->gather(text);
+  }
+  void barrier() override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    ranks_->barrier();
+  }
+
+  comm::NodeMemory& node_memory() override { return ranks_->node_memory(); }
+  comm::NodeBarrier& node_barrier() override { return barrier_; }
+
+  std::unique_ptr<comm::Peers> make_peers() override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    return std::make_unique<WatchedPeers>(ranks_->make_peers(), pulse());
+  }
+  std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    return std::make_unique<WatchedAllreduce>(ranks_->make_allreduce(group), pulse());
+  }
+  bool serves_threads() const override { return ranks_->serves_threads(); }
+  [[noreturn]] void abort(int code) override {
+    ranks_->abort(code);
+    std::abort();  // GCC 12 takes a virtual call for one that returns
+  }
+
+ private:
+  std::unique_ptr<comm::Communicator> ranks_;
+  WatchedBarrier barrier_;
+};
+
+}  // namespace
+
+std::unique_ptr<comm::Communicator> watched(std::unique_ptr<comm::Communicator> ranks) {
+  return std::make_unique<WatchedCommunicator>(std::move(ranks));
+}
+
+}  // namespace cputrain::watch
