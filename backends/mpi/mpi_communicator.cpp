@@ -20,8 +20,8 @@ namespace {
 
 class MpiCommunicator final : public comm::Communicator {
  public:
-  MpiCommunicator(const HoldSignals& hold, std::optional<int> ranks_a_node)
-      : session_(hold), node_(ranks_a_node), memory_(node_), barrier_(node_) {
+  MpiCommunicator(const HoldSignals& hold, std::optional<int> ranks_a_node, const StartLimit& limit)
+      : session_(hold, limit), node_(ranks_a_node), memory_(node_), barrier_(node_) {
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
   }
@@ -128,8 +128,9 @@ std::string mpi_library_version() {
 }
 
 std::unique_ptr<comm::Communicator> make_mpi_communicator(const HoldSignals& hold,
-                                                          std::optional<int> ranks_a_node) {
-  return std::make_unique<MpiCommunicator>(hold, ranks_a_node);
+                                                          std::optional<int> ranks_a_node,
+                                                          const StartLimit& limit) {
+  return std::make_unique<MpiCommunicator>(hold, ranks_a_node, limit);
 }
 
 }  // namespace cputrain::mpi

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "placement/launcher.h"
 
 namespace cputrain::mpi {
 
@@ -22,6 +23,12 @@ void remove_leftovers_of_dead_jobs();
 /// While what it returns lives, no signal ends this process (system/signals.h). May be empty.
 using HoldSignals = std::function<std::shared_ptr<void>()>;
 
+/// For how long MPI may wait for ranks that do not come; 0: for ever.
+struct StartLimit {
+  placement::Launcher launcher{};
+  double seconds = 0;
+};
+
 /// Starts MPI (MPI_THREAD_MULTIPLE where it can be had) and returns all ranks of MPI_COMM_WORLD.
 /// `ranks_a_node` makes several nodes of one machine, for tests. Once a process. Destroying it
 /// finalizes MPI; when that happens because of an exception, MPI is left alone, since other ranks
@@ -31,9 +38,13 @@ using HoldSignals = std::function<std::shared_ptr<void>()>;
 /// A process that ended inside MPI_Init or MPI_Finalize would leave Open MPI's mpirun, and so the
 /// other ranks, waiting for ever: there `hold` keeps signals away.
 ///
+/// Where it does not start within the limit, it says who is missing and ends the process with
+/// ExitCode::unanswered.
+///
 /// Everything made from the communicator must be destroyed before it. Throws Error(internal) with
 /// MPI's own words when a call fails, Error(usage) in a build without MPI.
 std::unique_ptr<comm::Communicator> make_mpi_communicator(const HoldSignals& hold = {},
-                                                          std::optional<int> ranks_a_node = {});
+                                                          std::optional<int> ranks_a_node = {},
+                                                          const StartLimit& = {});
 
 }  // namespace cputrain::mpi

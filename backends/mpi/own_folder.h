@@ -22,14 +22,20 @@ inline bool is_own_folder(const std::filesystem::path& path) {
   return ::lstat(path.c_str(), &status) == 0 && is_own_folder(status);
 }
 
-/// N of a name such as "pid.N"; nothing for other names.
-inline std::optional<pid_t> number_after(std::string_view prefix, std::string_view name) {
+/// N of a name such as "pid.N", from 0; nothing for other names.
+inline std::optional<pid_t> number_of(std::string_view prefix, std::string_view name) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
   pid_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size() || number <= 0) return std::nullopt;
+  if (error != std::errc() || end != name.data() + name.size() || number < 0) return std::nullopt;
   return number;
+}
+
+/// The same of processes, which count from 1.
+inline std::optional<pid_t> number_after(std::string_view prefix, std::string_view name) {
+  const auto number = number_of(prefix, name);
+  return number && *number > 0 ? number : std::nullopt;
 }
 
 }  // namespace cputrain::mpi

@@ -6,6 +6,7 @@
 #include "backends/mpi/check.h"
 #include "backends/mpi/launcher_session.h"
 #include "backends/mpi/shared_file.h"
+#include "backends/mpi/start_guard.h"
 
 namespace cputrain::mpi {
 
@@ -47,8 +48,12 @@ void remove_leftovers_of_dead_jobs() {
   for (const auto& base : session_bases(variable)) remove_dead_sessions(base);
 }
 
-MpiSession::MpiSession(HoldSignals hold) : hold_(std::move(hold)), job_folder_(join_job()) {
+MpiSession::MpiSession(HoldSignals hold, const StartLimit& limit)
+    : hold_(std::move(hold)), job_folder_(join_job()) {
   require_long_files();
+  const StartGuard guard(limit.launcher,
+                         job_folder_ ? std::optional(job_folder_->path()) : std::nullopt,
+                         limit.seconds);
   const std::shared_ptr<void> held = hold_ ? hold_() : nullptr;
   // Open MPI's waiting ranks spin, and give their core away only where mpirun itself counted more
   // ranks than cores: not in a container with less CPU time than cores, nor beside other jobs,

@@ -11,7 +11,7 @@ namespace cputrain::mpi {
 /// backends/sim's.
 class MpiSession final {
  public:
-  explicit MpiSession(HoldSignals hold);
+  MpiSession(HoldSignals hold, const StartLimit&);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;

@@ -5,7 +5,7 @@
 
 namespace cputrain::mpi {
 
-MpiSession::MpiSession(HoldSignals) {
+MpiSession::MpiSession(HoldSignals, const StartLimit&) {
   check(MPI_Init(nullptr, nullptr), "MPI_Init");
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }

@@ -39,7 +39,7 @@ job::Services simulated_services(const simulation::SimulationJob& job,
                                  comm::Communicator*& communicator) {
   job::Services services;
   services.backends = {kSimulated};
-  services.make_communicator = [&] {
+  services.make_communicator = [&](double) {
     // As without mpirun; SMPI's choice of algorithms has none for one rank.
     auto made = job.ranks > 1 ? mpi::make_mpi_communicator() : comm::make_solo();
     communicator = made.get();

@@ -64,28 +64,32 @@ std::vector<std::string> library_versions() {
 
 /// Where several processes were started that this build cannot join, commands of ranks say so.
 std::unique_ptr<comm::Communicator> make_communicator(const placement::Launcher& launcher,
-                                                      system::SignalWatch& signals) {
+                                                      system::SignalWatch& signals,
+                                                      double start_timeout) {
   mpi::remove_leftovers_of_dead_jobs();
   if (!launcher.present() || !mpi::mpi_available()) return comm::make_solo();
-  return mpi::make_mpi_communicator([&signals] { return signals.hold(); });
+  return mpi::make_mpi_communicator([&signals] { return signals.hold(); }, {},
+                                    {launcher, start_timeout});
 }
 
 }  // namespace
 
 job::Services make_services(const placement::Launcher& launcher, system::SignalWatch& signals) {
-  return {.backends = backend_names(),
-          .make_backend = make_backend,
-          .devices = devices_of,
-          .make_communicator = [&] { return make_communicator(launcher, signals); },
-          .data = datasets::make_data_pipeline(),
-          .write_onnx = onnx::write_onnx,
-          .machine = topology::read_machine,
-          .bind_this_thread = topology::bind_this_thread,
-          .mpi = mpi::mpi_available(),
-          .mpi_version = mpi::mpi_library_version(),
-          .launcher = launcher,
-          .libraries = library_versions(),
-          .signals = &signals};
+  return {
+      .backends = backend_names(),
+      .make_backend = make_backend,
+      .devices = devices_of,
+      .make_communicator =
+          [&](double start_timeout) { return make_communicator(launcher, signals, start_timeout); },
+      .data = datasets::make_data_pipeline(),
+      .write_onnx = onnx::write_onnx,
+      .machine = topology::read_machine,
+      .bind_this_thread = topology::bind_this_thread,
+      .mpi = mpi::mpi_available(),
+      .mpi_version = mpi::mpi_library_version(),
+      .launcher = launcher,
+      .libraries = library_versions(),
+      .signals = &signals};
 }
 
 selftest::Own own_of(const std::string& backend) {

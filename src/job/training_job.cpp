@@ -93,6 +93,7 @@ void TrainingJob::compile_for(MemoryBefore before) {
 }
 
 void TrainingJob::compile() {
+  reached(session_, comm::Phase::compile);
   batches_ = cut_batches(session_, plan_, source_->train.size(), source_->validation.size());
   std::vector<NodeRoom> rooms = measure_rooms(session_);
   const ImageForm form{plan_.spec.image, plan_.spec.resize};
@@ -123,6 +124,7 @@ void TrainingJob::load(std::shared_ptr<const data::DecodedData> data) {
 }
 
 void TrainingJob::make_training() {
+  reached(session_, comm::Phase::load);
   snapshot_.reset();
   training_.reset();  // its batches end before others begin
   training_ = std::make_unique<Training>(
@@ -252,6 +254,7 @@ void TrainingJob::check_replicas() const {
 }
 
 TrainingJob open_training(const Session& session, const TrainingSpec& spec) {
+  reached(session, comm::Phase::data);
   auto source = std::make_shared<const data::DataSource>(
       session.services.data.open(spec.flags.data_request(spec.seed)));
   say_data(session, *source);

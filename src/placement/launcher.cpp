@@ -65,10 +65,13 @@ Launcher read_launcher(const std::function<const char*(const char*)>& variable) 
   const auto number = [&](const char* name) { return as_number(variable(name)); };
   Launcher found;
   if (const auto world = number("WORLD_SIZE"); world && number("RANK")) found.world = *world;
+  const auto ompi_local = number("OMPI_COMM_WORLD_LOCAL_SIZE");
+  const auto local = ompi_local ? ompi_local : number("MPI_LOCALNRANKS");  // of Hydra
   const auto started = [&](Kind kind, std::optional<int> rank, int size) {
     found.kind = kind;
     found.rank = rank.value_or(0);
     found.size = size;
+    found.local_size = std::min(local.value_or(size), size);
     return found;
   };
   // Open MPI's own come first: its processes have PMIX_RANK, too, and under Slurm SLURM_*.

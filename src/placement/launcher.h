@@ -14,6 +14,7 @@ struct Launcher {
   int rank = 0;
   int size = 1;            ///< at least so many, where it is not known
   bool size_known = true;  ///< PMIx without Slurm does not tell
+  int local_size = 1;      ///< of those on this machine, as far as it tells, else of all
   int world = 1;  ///< of torchrun and its kin (WORLD_SIZE beside RANK), who know nothing of MPI
 
   /// Started as one rank of a job by something that an MPI may understand.

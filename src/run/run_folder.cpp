@@ -17,6 +17,7 @@
 #include "job/spec/effective_flags.h"
 #include "logging/event_file.h"
 #include "run/machine_json.h"
+#include "system/absolute_path.h"
 #include "system/bounded_file.h"
 #include "system/clock.h"
 #include "system/files.h"
@@ -201,10 +202,15 @@ void open_run_folder(const job::Session& session, const job::TrainingPlan& plan,
   }
 }
 
+void watch_folder(const job::Session& session, const std::filesystem::path& folder) {
+  const std::string mine = session.leads() ? system::absolute_path(folder.string()) : "";
+  session.watch.write_into(session.communicator->gather(mine).front());
+}
+
 void clear_run_folder(const std::filesystem::path& folder) {
   std::error_code ignored;  // what cannot be removed is written anew, or of no use
   for (const char* file : {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv",
-                           "dawnbench.json", kBestName, kEvaluationsName}) {
+                           "dawnbench.json", kBestName, kEvaluationsName, kStallsName}) {
     std::filesystem::remove(folder / file, ignored);
   }
   for (const char* part : kEventFolders) logging::remove_event_files(folder / part);

@@ -6,6 +6,7 @@
 #include "checkpoint/folder.h"
 #include "job/training_plan.h"
 #include "system/file_lock.h"
+#include "watch/watch.h"
 
 namespace cputrain::run {
 
@@ -16,11 +17,12 @@ inline constexpr const char* kLimitsName = "limits.json";
 inline constexpr const char* kMlperfName = "mlperf.log";
 inline constexpr const char* kEvaluationsName = "evaluations.jsonl";  ///< of `eval`
 inline constexpr const char* kBestName = checkpoint::kBestName;       ///< of --save-best
+using watch::kStallsName;
 /// What a run and its evaluations may write into its folder.
 inline constexpr const char* kRunFiles[] = {
-    kConfigName,      "environment.json", "metrics.jsonl", "training.csv", "history.json",
-    kWeightsName,     kProfileName,       kLimitsName,     kMlperfName,    "dawnbench.tsv",
-    "dawnbench.json", kBestName,          kEvaluationsName};
+    kConfigName,      "environment.json", "metrics.jsonl",  "training.csv", "history.json",
+    kWeightsName,     kProfileName,       kLimitsName,      kMlperfName,    "dawnbench.tsv",
+    "dawnbench.json", kBestName,          kEvaluationsName, kStallsName};
 inline constexpr const char* kEventFolders[] = {"train", "validation"};  ///< TensorBoard's
 
 /// Figures, weights or checkpoints; a run that failed before its first step left none of them.
@@ -42,6 +44,9 @@ RunFolder take_run_folder(const job::Session&, const job::TrainingFlags&);
 /// keeps until replace_run(). Error(usage) where --out holds a run already and neither --overwrite
 /// nor --resume was given; Error(output) where it cannot be written.
 void open_run_folder(const job::Session&, const job::TrainingPlan&, RunFolder&);
+
+/// From now on stalls of this job are told in its folder, too. Collective.
+void watch_folder(const job::Session&, const std::filesystem::path&);
 
 /// Takes the figures of the run that --overwrite replaces out of its folder: a new run's must not
 /// mix with them. Its weights stay until the new run's take their place and name.

@@ -40,6 +40,15 @@ TEST(Launcher, OpenMpi) {
       Kind::open_mpi, 3, 96);
 }
 
+TEST(Launcher, HowManyRanksAreOnThisMachine) {
+  std::map<std::string, std::string> variables{{"OMPI_COMM_WORLD_RANK", "3"},
+                                               {"OMPI_COMM_WORLD_SIZE", "8"}};
+  EXPECT_EQ(with(variables).local_size, 8);  // as far as anybody tells
+  variables["OMPI_COMM_WORLD_LOCAL_SIZE"] = "4";
+  EXPECT_EQ(with(variables).local_size, 4);
+  EXPECT_EQ(with({{"PMI_RANK", "0"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "2"}}).local_size, 2);
+}
+
 TEST(Launcher, OpenMpiInsideAnAllocation) {
   expect_rank(with({{"OMPI_COMM_WORLD_RANK", "1"},
                     {"OMPI_COMM_WORLD_SIZE", "2"},

@@ -78,6 +78,7 @@ Evaluation evaluate_images(const Config& config, const job::Session& session,
   const auto batches = session.services.data.batches(
       data.validation, plan, {.shuffle = false, .feeder = session.backend->feeder()});
 
+  job::reached(session, comm::Phase::validate);
   train::AnswerCounts counts(model.classes.size());
   train::SurestErrors errors(config.page.empty() ? 0 : report::kMostErrors);
   const std::vector<std::uint64_t> order = train::evaluation_order(plan);

@@ -159,7 +159,7 @@ void export_model(const Config& config) {
 }  // namespace
 
 int run_export(const Config& config, const job::Services& services) {
-  const auto communicator = services.make_communicator();
+  const auto communicator = services.make_communicator(config.stalls.start);
   if (communicator->rank() == 0) {
     config.weights.empty() ? export_model(config) : export_weights(config, services);
   }

@@ -175,6 +175,7 @@ std::size_t predict(const Config& config, const job::Services& services,
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
     Images images = read_images(some, services, model, config.exif.value_or(model.exif));
     run_images(images, at_once, *inference.program, model);
+    session.communicator->pulse().moved();
     for (Json& entry : images.answers) {
       if (prints || entry.contains("error")) print_answer(entry, top);
       errors += entry.contains("error");
@@ -194,6 +195,7 @@ int run_predict(const Config& config, const job::Services& services) {
   const train::ModelDescription model = train::read_description(config.weights);
   const job::Session session = job::start_session(config, services);
   // Images are few: rank 0 does them all, and the others wait for it.
+  session.communicator->pulse().at(comm::Phase::validate);
   const std::size_t errors = session.leads() ? predict(config, services, session, model) : 0;
   session.communicator->barrier();
   return static_cast<int>(errors ? ExitCode::data : ExitCode::ok);

@@ -126,6 +126,8 @@ class Run {
     results.begin_training(progress_);
     std::optional<job::LostRanks> lost_ranks;
     if (spec_.flags.safety.shrink_on_failure) lost_ranks.emplace(session_);
+    const auto finishing = session_.watch.finish_first(
+        [&control](double seconds) { control.finish_writing(seconds); });
     const train::TrainResult result = job_.run(progress_, *reporter, timeline_, control);
     if (result.roll_back) {
       const auto held = signals.hold();  // what SIGTERM would save is being replaced
@@ -133,6 +135,7 @@ class Run {
       return result;
     }
     job_.check_replicas();
+    job::reached(session_, comm::Phase::save);
     control.finish();
     const bool kept = take_best(result, control);
     if (session_.leads() && !control.line().empty()) job::say(session_, control.line());
@@ -269,6 +272,7 @@ int run_train(const Config& config, const job::Services& services) {
   warn_of_idle_flags(config, job);
   // The folder before the long work: a full disk or a wrong --out shows at once.
   run::open_run_folder(session, job.plan(), folder);
+  run::watch_folder(session, folder.path);
   Run run(job, folder, start, std::move(identity));
   job.load();
   return run.train();

@@ -17,6 +17,7 @@ void add_allreduce_flags(Flags& f, Config& c, const CommandLineChoices& choices)
           "bytes of each rank's gradient [52871940: the paper's network]");
   f.whole("repeat", c.repeat, 1, 1000, "measured sums of each algorithm [5]");
   add_processor_flags(f, c, choices);
+  add_stall_flags(f, c);
   f.group("Output");
   f.text("json", c.json, "FILE",
          "write the result as JSON (-: to standard output, and nothing else there)");

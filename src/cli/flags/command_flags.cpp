@@ -386,6 +386,7 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   }
   if (trains) add_training_flags(f, c);
   if (command == "train") add_safety_flags(f, c);
+  if (trains || reads_weights) add_stall_flags(f, c);
   if (reads_weights) {
     f.group("Machine");
     f.whole("micro-batch", c.micro_batch, 1, 65536,

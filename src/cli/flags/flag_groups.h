@@ -29,6 +29,8 @@ void add_backend_options(Flags&, Config&, const CommandLineChoices&);
 void add_exchange_flags(Flags&, Config&);
 /// Checkpoints, resuming, numbers that are none.
 void add_safety_flags(Flags&, Config&);
+/// How long ranks wait for each other.
+void add_stall_flags(Flags&, Config&);
 /// What a command writes, and where.
 void add_output_flags(Flags&, Config&);
 

@@ -1,4 +1,4 @@
-// Flags about work that must not be lost: checkpoints, resuming, NaN.
+// Flags about work that must not be lost: checkpoints, resuming, NaN, stalls.
 
 #include <fmt/format.h>
 
@@ -71,7 +71,20 @@ job::EarlyStopping parse_early_stopping(const std::string& text) {
   return {static_cast<int>(patience->number), least->number};
 }
 
+constexpr double kMostPatience = 1e7;  // seconds: four months
+
 }  // namespace
+
+void add_stall_flags(Flags& f, Config& c) {
+  f.group("Stalls");
+  f.real("stall-timeout", c.stalls.timeout, 0, kMostPatience,
+         "end with exit code 76 where no rank has got further for X seconds; 0: never [600]");
+  f.real("stall-warning", c.stalls.warning, 0.5, kMostPatience,
+         "say after X seconds, and then each minute, which rank the others wait for [60]");
+  f.real("start-timeout", c.stalls.start, 0, kMostPatience,
+         "end with exit code 76 where MPI has not started after X seconds, and say which ranks did "
+         "not come; 0: never [120]");
+}
 
 void add_safety_flags(Flags& f, Config& c) {
   job::SafetyFlags& safety = c.safety;

@@ -30,6 +30,26 @@ file, and that before the recipe of the model.
 shows the flags that most people need,
 .B \-\-help\-all
 all of them.
+.SH STALLS
+Whatever all others wait for is named by rank, host, step and phase within 65 s, by a rank that still can.
+It stands on standard error and in the run folder, and is said once more every minute.
+.PP
+After
+.B \-\-stall\-timeout
+every rank that can ends with 76. Rank 0 first finishes the checkpoint that it is writing, for three seconds at most.
+.PP
+A rank that comes back goes on as if nothing had been, and a line says how long it was away.
+Slow is not stalled: a rank that computes is named and ends nothing.
+.PP
+A rank that ends before or in MPI's start, or never comes, is named within
+.B \-\-start\-timeout
+by the ranks of its machine. Those of other machines are counted.
+Ranks of another build end with 64 before the first step, with a table.
+.PP
+A cut link between hosts is named by both sides, which end with 76;
+a link that comes back within the time\-out goes on.
+.PP
+It costs each rank one thread and one UDP socket.
 )";
 }
 
@@ -68,7 +88,8 @@ Where images lie that the ranks of a node share, if shared memory is too small.
 .I runs/DATE\-MODEL\-npN\-bBATCH/
 The folder of a run, unless
 .B \-\-out
-names another one: config.json, environment.json, metrics.jsonl, weights.safetensors, checkpoints and logs.
+names another one: config.json, environment.json, metrics.jsonl, weights.safetensors, checkpoints and logs;
+stalls.jsonl where ranks kept the others waiting.
 .TP
 .I ~/.cache/cputrain/
 Costs of layers that
@@ -120,7 +141,11 @@ Ended by SIGUSR1, SIGTERM or SIGHUP after saving. The same command with
 goes on.
 .TP
 .B 76
-The launcher of this rank is gone.
+No rank got further for
+.B \-\-stall\-timeout
+seconds, ranks did not come within
+.BR \-\-start\-timeout ,
+or the launcher of this rank is gone.
 .TP
 .B 130
 Interrupted by Ctrl\-C.

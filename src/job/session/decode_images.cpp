@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "core/hash.h"
@@ -59,6 +60,15 @@ void say_image_folders(const Session& session, const std::vector<std::string>& f
   }
 }
 
+/// Images that the node has decoded since the last look show that its ranks get further.
+data::Progress watched_progress(const Session& session, const std::string& verb) {
+  return [&pulse = session.communicator->pulse(), line = progress_line(session, verb),
+          before = std::size_t{0}](std::size_t done, std::size_t total) mutable {
+    if (std::exchange(before, done) != done) pulse.moved();
+    if (line) line(done, total);
+  };
+}
+
 }  // namespace
 
 std::vector<std::string> image_folders(const Session& session, std::size_t bytes,
@@ -76,12 +86,13 @@ std::vector<std::string> image_folders(const Session& session, std::size_t bytes
 
 data::DecodedData decode_images(const Session& session, const TrainingFlags& flags,
                                 const data::DataSource& source, const ImageForm& form) {
+  reached(session, comm::Phase::decode);
   check_agreement(session, "the data that they see",
                   fmt::format("{:016x}, {} + {} samples", source.dataset->fingerprint(),
                               source.train.size(), source.validation.size()));
   const data::DataPipeline& pipeline = session.services.data;
   const data::DecodeRequest request{form.shape, session.io_threads,
-                                    progress_line(session, "Decoding"), form.resize};
+                                    watched_progress(session, "Decoding"), form.resize};
   const data::CacheSize cache = pipeline.cache_size(source, form.shape, form.resize);
   check_images_fit(flags, form, source, cache, least_available(measure_rooms(session)));
   say_image_folders(session, image_folders(session, cache.bytes), cache.bytes);

@@ -53,8 +53,9 @@ struct Services {
   /// Those of a backend that computes on devices; nothing for one that computes on the CPUs, and
   /// where this is empty. Says why where there are none, and does not fail.
   std::function<std::optional<compute::DeviceList>(const std::string& backend)> devices{};
-  /// Starts communication; called once, after the command line proved right.
-  std::function<std::unique_ptr<comm::Communicator>()> make_communicator;
+  /// Starts communication; called once, after the command line proved right. Where the ranks have
+  /// not met after so many seconds, says who is missing and ends the process; 0: waits for ever.
+  std::function<std::unique_ptr<comm::Communicator>(double start_timeout)> make_communicator;
   data::DataPipeline data;
   /// Writes an ONNX file; Error(usage) in a build without it.
   std::function<void(const model::ExportedModel&, system::OutputFile&)> write_onnx;

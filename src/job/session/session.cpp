@@ -6,17 +6,21 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include "comm/agreement.h"
 #include "comm/contestants.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "core/version.h"
 #include "job/session/place_ranks.h"
 #include "system/clock.h"
 #include "system/files.h"
 #include "system/log_pace.h"
 #include "system/tell.h"
 #include "system/terminal/redrawn_line.h"
+#include "train/faults.h"
+#include "watch/watched_communicator.h"
 
 namespace cputrain::job {
 
@@ -37,6 +41,20 @@ void check_launcher(const Session& session, const TrainingFlags& flags) {
                           services.mpi ? std::optional(services.mpi_version) : std::nullopt);
   const std::string warning = placement::launch_warning(services.launcher, ranks);
   if (!warning.empty()) warn(session, warning);
+}
+
+/// Another build may make other calls, and then all wait for ever: so this is asked first.
+void check_program(const Session& session) {
+  check_agreement(session, "their program",
+                  fmt::format("cputrain {}, {}", kVersion, session.services.program_build));
+}
+
+/// Simulated ranks have no threads; others are watched before they bind themselves to cores, so
+/// that what watches finds one.
+void watch_ranks(Session& session, const watch::Limits& limits) {
+  if (session.services.signals == nullptr || session.communicator->size() == 1) return;
+  session.communicator = watch::watched(std::move(session.communicator));
+  session.watch = watch::Watch(*session.communicator, session.nodes, limits);
 }
 
 /// What computes may differ between ranks no more than what is computed.
@@ -82,6 +100,11 @@ BackendRequest backend_request(const Session& session, const TrainingFlags& flag
 
 }  // namespace
 
+void reached(const Session& session, comm::Phase phase) {
+  session.communicator->pulse().at(phase);
+  train::fault_point({.phase = phase, .rank = session.communicator->rank()});
+}
+
 int threads_beside(const Session& session) {
   constexpr int kOthers = 3;  // for communication, batches and checkpoints
   return session.io_threads + kOthers;
@@ -95,13 +118,15 @@ void require_threads(const Session& session, int count, const system::MemoryToCo
 
 Session start_session(const TrainingFlags& flags, const Services& services) {
   Session session{.services = services,
-                  .communicator = services.make_communicator(),
+                  .communicator = services.make_communicator(flags.stalls.start),
                   .quiet = flags.verbose == 0};
   check_launcher(session, flags);
+  check_program(session);
+  session.nodes = comm::read_node_map(*session.communicator);
+  watch_ranks(session, flags.stalls);
   check_agreement(session, "their command", flags.command + " " + flags.topic);
   const std::string backend = backend_for(flags, services);
   check_backend(session, backend, flags.precision);
-  session.nodes = comm::read_node_map(*session.communicator);
   session.device = choose_device(*session.communicator, session.nodes, services, backend);
   check_emulated(session, flags);
   if (session.device.chosen()) say(session, session.device.line);

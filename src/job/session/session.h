@@ -10,12 +10,14 @@
 #include "job/spec/training_flags.h"
 #include "system/clock.h"
 #include "system/process_limits.h"
+#include "watch/watch.h"
 
 namespace cputrain::job {
 
 /// What every command that computes works with: ranks, their threads and a backend.
 struct Session {
   const Services& services;  ///< borrowed
+  watch::Watch watch{};      ///< until all ranks have ended
   std::unique_ptr<comm::Communicator> communicator;
   comm::NodeMap nodes{};  ///< which ranks share which node
   placement::Machine machine{};
@@ -39,6 +41,10 @@ struct Session {
 /// session. Error(usage) where this process cannot have the threads or the device that it needs,
 /// and for measurements on a device that is none. Collective.
 Session start_session(const TrainingFlags&, const Services&);
+
+/// This rank has come so far in its work: for whoever watches it, and for tests that break it
+/// there.
+void reached(const Session&, comm::Phase);
 
 /// Threads of this process beside those that compute.
 int threads_beside(const Session&);

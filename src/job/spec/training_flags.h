@@ -14,6 +14,7 @@
 #include "job/spec/safety_flags.h"
 #include "logging/timeline.h"
 #include "optim/learning_rate.h"
+#include "watch/limits.h"
 
 namespace cputrain::job {
 
@@ -93,6 +94,7 @@ struct TrainingFlags {
   std::vector<std::string> log_formats;  ///< run/run_logs.h: kLogFormats
   bool measure_limits = false;
   SafetyFlags safety;
+  watch::Limits stalls;
 
   /// The flags as they were given, wherever that was: {"batch", "32"}. config.json repeats them,
   /// and ranks compare them; a program that sets members whose flags its ranks or its config.json
