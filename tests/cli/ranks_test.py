@@ -1,6 +1,7 @@
 """The same curve whatever the number of processes, through the program itself."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -245,6 +246,23 @@ class Launchers(ProgramTest):
         self.expect(0, *SMALL, "--steps", "1", "--out", "first", PMIX_RANK="0", says=["warning: a launcher that speaks PMIx"])
         done = self.expect(64, *SMALL, "--out", "third", PMIX_RANK="2", says=["at least 3 processes", "env -u PMIX_RANK"])
         self.assertNotIn("rank 0 says", done.stderr)
+
+    def test_ranks_of_another_build_do_not_begin(self):
+        commit = re.search(rb"commit (\w{7,})", self.expect(0, "--version").stdout.encode())
+        if not commit:
+            self.skipTest("this program does not know its commit")
+        with open(PROGRAM, "rb") as program, open(self.path("other"), "wb") as other:
+            other.write(program.read().replace(commit[1], b"0" * len(commit[1])))
+        os.chmod(self.path("other"), 0o755)
+        words = [*SMALL, "--steps", "1", "--out", "run"]
+        done = subprocess.run([*mpirun(1), PROGRAM, *words, ":", "-np", "1", self.path("other"), *words], text=True,
+                              cwd=self.folder, timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        if OPEN_MPI:
+            self.assertEqual(done.returncode, 64, done.stdout)
+        self.assertIn("their program", done.stdout)
+        self.assertIn(b"commit " + commit[1], done.stdout.encode())
+        self.assertIn("commit 0000000", done.stdout)
 
     def test_mpiexec_of_mpich(self):
         mpiexec = shutil.which("mpiexec.mpich")

@@ -30,9 +30,12 @@ class FaultTest(TinyTest):
         self.jobs = []
         self.addCleanup(self.end_all)
 
-    def start(self, *words, ranks=0, out="run", launch=(), **environment):
+    def start(self, *words, out="run", **options):
+        return self.start_program(*WORDS[:-1], out, *words, **options)
+
+    def start_program(self, *words, ranks=0, launch=(), **environment):
         log = open(self.path(f"log-{len(self.jobs)}"), "w+")
-        process = subprocess.Popen([*launch, *(mpirun(ranks) if ranks else ()), PROGRAM, *WORDS[:-1], out, *words],
+        process = subprocess.Popen([*launch, *(mpirun(ranks) if ranks else ()), PROGRAM, *words],
                                    cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                    env={**os.environ, **environment})
         process.log = log

@@ -1,0 +1,130 @@
+"""Ranks that do not answer are named, and the job ends with 76 or goes on."""
+import json
+import os
+import re
+import signal
+import time
+import unittest
+
+from program import OPEN_MPI, PROGRAM, mpirun, needs_mpi
+from trainings import LONG, FaultTest
+
+ENDED = 76
+EXCHANGES = [(2, "--reproducible"), (2, "--allreduce", "shm"), (3, "--allreduce", "ring"), (3, "--allreduce", "mpi"),
+             (3, "--allreduce", "ps"), (4, "--allreduce", "rabenseifner")]
+
+
+@needs_mpi
+@unittest.skipUnless(OPEN_MPI, "other launchers pass no exit code on")
+class Stalls(FaultTest):
+    def rank_of(self, rank):
+        """The process of a rank in this test's folder."""
+        for pid in self.programs():
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    if f"OMPI_COMM_WORLD_RANK={rank}".encode() in f.read().split(b"\0"):
+                        return pid
+            except OSError:
+                continue
+        return None
+
+    def begin(self, *words, ranks=2, out="run"):
+        """A training without end, in its first steps."""
+        process = self.start("--epochs", "100000", *words, ranks=ranks, out=out)
+        self.until(process, lambda: len(self.lines(out, "step")) >= 3)
+        return process
+
+    def stop(self, rank):
+        self.send(signal.SIGSTOP, self.rank_of(rank))
+
+    def assert_names(self, text, rank):
+        said = [line for line in text.splitlines() if "got further" in line]
+        self.assertTrue(said, text)
+        for line in said:
+            self.assertEqual(re.findall(r"\brank (\d+) on \S+", line), [str(rank)], line)
+
+    def stalls(self, run="run"):
+        with open(self.path(run, "stalls.jsonl")) as lines:
+            return [json.loads(line) for line in lines]
+
+    def assert_ends(self, process, run, rank, cause, seconds=15):
+        began = time.time()
+        text = self.wait(process, ENDED)
+        self.assertLess(time.time() - began, seconds, text)
+        self.assert_names(text, rank)
+        *told, last = self.stalls(run)
+        self.assertEqual({e["event"] for e in told} or {"stall"}, {"stall"})
+        self.assertEqual([last[k] for k in ("event", "cause", "ranks")], ["end", cause, [rank]])
+        return last
+
+    def stop_first_and_last(self, ranks, *words):
+        for rank in (0, ranks - 1):
+            with self.subTest(words=words, rank=rank):
+                run = "-".join(["stopped", str(rank), *(w.strip("-") for w in words)])
+                process = self.begin("--stall-timeout", "3", *words, ranks=ranks, out=run)
+                self.stop(rank)
+                last = self.assert_ends(process, run, rank, "silent")
+                self.assertEqual(last["by"], 1 if rank == 0 else 0)
+                self.assertGreaterEqual(last["step"], 3)
+
+    def test_a_stopped_rank_is_named_and_ends_the_job(self):
+        """The first, of which rank 1 speaks, and the last."""
+        self.stop_first_and_last(3)
+
+    @unittest.skipUnless(LONG, "twelve trainings")
+    def test_stopped_ranks_in_each_exchange(self):
+        for ranks, *words in EXCHANGES:
+            self.stop_first_and_last(ranks, *words)
+
+    def test_a_rank_that_hangs_is_named_with_its_phase(self):
+        """It answers, and so does its host."""
+        for phase, step in (("exchange", 5), ("decode", 0), ("validate", 7)):
+            with self.subTest(phase):
+                process = self.start("--stall-timeout", "3", ranks=2, out=phase,
+                                     CPUTRAIN_FAULT=f"hang:1:{step}:{phase}")
+                last = self.assert_ends(process, phase, 1, "hung", seconds=30)
+                self.assertEqual(last["phase"], phase)
+
+    def test_a_rank_that_comes_back_goes_on(self):
+        process = self.begin("--stall-warning", "1", "--stall-timeout", "30")
+        self.stop(1)
+        time.sleep(2.5)
+        before = len(self.lines("run", "step"))
+        self.send(signal.SIGCONT, self.rank_of(1))
+        self.until(process, lambda: len(self.lines("run", "step")) > before + 3)
+        self.until(process, lambda: "goes on again" in self.said(process))
+        self.send(signal.SIGUSR1, self.rank_of(0))
+        text = self.wait(process, 75)
+        self.assertRegex(text, r"rank 1 on \S+ goes on again after \d+\.\d s")
+        told, back = self.stalls()
+        self.assertEqual((told["event"], back["event"]), ("stall", "goes_on"))
+        self.assertGreater(back["seconds"], 1)
+
+    def test_a_slow_rank_is_named_and_ends_nothing(self):
+        process = self.start("--stall-warning", "1", "--stall-timeout", "2", ranks=2,
+                             CPUTRAIN_FAULT="busy:1:5:forward")
+        text = self.wait(process, 0)
+        self.assertRegex(text, r"rank 1 on \S+ still computes \(in forward of step 5\)")
+        self.assertEqual([e["cause"] for e in self.stalls()], ["slow", "slow"])
+
+    def test_evaluation_is_watched(self):
+        self.wait(self.start("--epochs", "1", ranks=2), 0)
+        process = self.start_program("eval", "--weights", "run/weights.safetensors", "--data", "data", "--threads",
+                                     "1", "--stall-timeout", "3", ranks=2, CPUTRAIN_FAULT="hang:1:0:validate")
+        self.assert_names(self.wait(process, ENDED), 1)
+
+    def test_a_rank_that_ends_before_mpi_begins_is_named(self):
+        script = self.path("late.sh")
+        with open(script, "w") as f:
+            f.write('#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 2 ] && exit 0\nexec "$@"\n')
+        os.chmod(script, 0o755)
+        began = time.time()
+        process = self.start("--start-timeout", "3", launch=[*mpirun(3), script])
+        text = self.wait(process)
+        self.assertNotEqual(process.returncode, 0, text)
+        self.assertLess(time.time() - began, 25)
+        self.assertIn("rank 2 never came", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
