@@ -315,12 +315,12 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
     parser.add_argument("--alone", type=float, default=30, help="about how long a training takes [30]")
     options = parser.parse_args()
-    inside = "CPUTRAIN_SOAK_MOUNTS" in os.environ
+    inside = "SOAK_HAS_MOUNTS" in os.environ
     if not inside and succeeds("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"):
-        os.environ["CPUTRAIN_SOAK_MOUNTS"] = "yes"
+        os.environ["SOAK_HAS_MOUNTS"] = "yes"
         flags = [f"--{name}={value}" for name, value in vars(options).items()]
         os.execvp("unshare", ["unshare", "-m", sys.executable, "-B", __file__, *flags])
-    os.environ.pop("CPUTRAIN_SOAK_MOUNTS", None)
+    os.environ.pop("SOAK_HAS_MOUNTS", None)
     folder = tempfile.mkdtemp(prefix="cputrain-soak-")
     os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
     soak = Soak(options, folder, small_disk=inside)
