@@ -140,7 +140,7 @@ class ManualPage(unittest.TestCase):
     def test_it_has_the_sections_that_readers_look_for(self):
         with open(self.PAGE) as page:
             sections = re.findall(r'^\.SH "?([^"\n]+)"?$', page.read(), re.M)
-        self.assertEqual(sections, ["NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "FLAGS OF TRAIN",
+        self.assertEqual(sections, ["NAME", "SYNOPSIS", "DESCRIPTION", "STALLS", "COMMANDS", "FLAGS OF TRAIN",
                                     "FLAGS OF OTHER COMMANDS",
                                     "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO"])
 
