@@ -8,7 +8,7 @@
 
 namespace cputrain::compute {
 
-/// Time that one node of the program took since the program was made.
+/// Time that one node of the program took in all passes that were timed by layer.
 struct LayerTime {
   std::string name;
   std::string algorithm;  ///< what runs it, in the library's own words; in training forward

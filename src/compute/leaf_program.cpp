@@ -63,6 +63,7 @@ class LeafProgram final : public Program {
   std::span<const float> probabilities() override { return probabilities_; }
 
   std::vector<LayerTime> layer_times() const override { return lanes_[0]->layer_times(); }
+  void time_layers(bool on) override { lanes_[0]->time_layers(on); }
 
   std::size_t workspace_bytes() const override {
     std::size_t bytes = 0;

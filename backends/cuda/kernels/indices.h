@@ -7,7 +7,7 @@
 #include "backends/cuda/kernels/shapes.h"
 
 /// Numbers of threads, blocks and chunks. CUDA counts threads and blocks without a sign; kernels
-/// compute with `int`, and with 64 bits where offsets begin at a whole array.
+/// compute with `int`, and with 64 bits where an offset reaches over a whole array.
 namespace cputrain::cuda {
 
 struct ThreadNumber {

@@ -1,7 +1,7 @@
 #include "backends/cuda/kernels/limits.h"
 
+#include "backends/cuda/kernels/indices.h"
 #include "backends/cuda/kernels/products/gemm_fragments.h"
-#include "backends/cuda/kernels/shapes.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -24,17 +24,17 @@ __global__ void __launch_bounds__(kThreads) multiply_adds_kernel(int rounds, flo
   Sums<kRows, kColumns> acc{};
   RowFragments<kRows> a;
   ColumnFragments<kColumns> b;
-  const unsigned thread = threadIdx.x;
+  const int thread = thread_number();
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      a.of[i][k] = filled<N>(1.0f + static_cast<float>(thread + static_cast<unsigned>(4 * i + k)));
+      a.of[i][k] = filled<N>(1 + thread + 4 * i + k);
     }
   }
 #pragma unroll
   for (int j = 0; j < kColumns; ++j) {
-    b.of[j][0] = filled<N>(0.5f / static_cast<float>(thread + 1 + static_cast<unsigned>(j)));
+    b.of[j][0] = filled<N>(0.5f / (thread + 1 + j));
     b.of[j][1] = filled<N>(0.25f);
   }
   for (int round = 0; round < rounds; ++round) Product<N>::add(acc, a, b);
@@ -46,43 +46,42 @@ __global__ void __launch_bounds__(kThreads) multiply_adds_kernel(int rounds, flo
       sum += acc.of[i][j][0] + acc.of[i][j][1] + acc.of[i][j][2] + acc.of[i][j][3];
     }
   }
-  sums[blockIdx.x * kThreads + thread] = sum;
+  sums[block_number() * kThreads + thread] = sum;
 }
 
 __global__ void __launch_bounds__(kThreads)
-    triad_kernel(std::size_t size, double factor, const double* __restrict__ b,
+    triad_kernel(std::int64_t size, double factor, const double* __restrict__ b,
                  const double* __restrict__ c, double* __restrict__ a) {
-  const std::size_t i = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const std::int64_t i = offset_of_row(block_number(), kThreads) + thread_number();
   if (i < size) a[i] = b[i] + factor * c[i];
 }
 
 }  // namespace
 
 double multiply_adds(Numbers numbers, int multiprocessors, int rounds) {
-  const double instructions =
-      static_cast<double>(kRows * kColumns * kWarps * kBlocksEach) * multiprocessors * rounds;
+  constexpr double kOfRound = kRows * kColumns * kWarps * kBlocksEach;
+  const double instructions = kOfRound * multiprocessors * rounds;
   const double depth = numbers == Numbers::bf16 ? 16 : 8;
   const double products = numbers == Numbers::exact ? 3 : 1;  // that make one of exact numbers
   return instructions * 16 * 8 * depth / products;
 }
 
 std::size_t multiply_add_sums(int multiprocessors) {
-  return static_cast<std::size_t>(kThreads * kBlocksEach * multiprocessors);
+  return offset_of_row(kThreads * kBlocksEach, multiprocessors);
 }
 
 void launch_multiply_adds(Stream stream, Numbers numbers, int multiprocessors, int rounds,
                           float* sums) {
   const auto kernel = numbers == Numbers::bf16 ? multiply_adds_kernel<Bf16Numbers>
                                                : multiply_adds_kernel<Tf32Numbers>;
-  launch(stream, "multiply_adds", kernel,
-         dim3(static_cast<unsigned>(kBlocksEach * multiprocessors)), dim3(kThreads), 0, rounds,
-         sums);
+  launch(stream, "multiply_adds", kernel, grid_of(kBlocksEach * multiprocessors), dim3(kThreads), 0,
+         rounds, sums);
 }
 
 void launch_triad(Stream stream, std::size_t size, double factor, const double* b, const double* c,
                   double* a) {
-  launch(stream, "triad", triad_kernel, dim3(static_cast<unsigned>(pieces(size, kThreads))),
-         dim3(kThreads), 0, size, factor, b, c, a);
+  launch(stream, "triad", triad_kernel, grid_of(pieces(size, kThreads)), dim3(kThreads), 0, size,
+         factor, b, c, a);
 }
 
 }  // namespace cputrain::cuda

@@ -22,7 +22,10 @@ struct SumLaunch {
   dim3 block() const { return grid_of(across, rows); }
 };
 
-/// Positions that a thread loads before it adds them up.
+/// Blocks for each multiprocessor, which has room for them.
+inline constexpr int kBlocksEach = 2;
+
+/// Positions that a thread adds up by themselves.
 inline constexpr int kMeasuredAtOnce = 8, kSlopesAtOnce = 4;
 
 /// What a thread has of its part: positions first, first + step, ... before end. None where its
@@ -110,7 +113,8 @@ CPUTRAIN_DEVICE void write_part(T own, int channel, const ChannelSums& sums) {
   }
 }
 
-/// Up to kMeasuredAtOnce positions from `first` on, exactly as defined: they are in registers.
+/// Up to kMeasuredAtOnce positions from `first` on, exactly as defined: they are in registers, and
+/// all of them are on their way before the first is added.
 template <class N>
 CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, int first, const ChannelSums& sums,
                                       const typename N::Stored* __restrict__ map) {
@@ -119,11 +123,12 @@ CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, int first, const Cha
 #pragma unroll
   for (int k = 0; k < kMeasuredAtOnce; ++k) {
     const int position = first + k * t.step;
-    if (position >= t.end) break;
-    values[k] = Pack<N>::load(map + t.offset(position, sums));
-    made.mean += values[k];
-    made.count += 1;
+    const bool inside = position < t.end;
+    values[k] = inside ? Pack<N>::load(map + t.offset(position, sums)) : Pack<N>::all(0);
+    made.count += inside ? 1 : 0;
   }
+#pragma unroll
+  for (const Pack<N>& value : values) made.mean += value;
   made.mean /= made.count;
 #pragma unroll
   for (int k = 0; k < kMeasuredAtOnce; ++k) {
@@ -138,7 +143,7 @@ CPUTRAIN_DEVICE Moments<N> moments_of(const ThreadsPart& t, int first, const Cha
 }
 
 template <class N>
-__global__ void __launch_bounds__(kPackThreads)
+__global__ void __launch_bounds__(kPackThreads, kBlocksEach)
     measure_channels_kernel(ChannelSums sums, const typename N::Stored* __restrict__ map) {
   const auto t = ThreadsPart::of_thread<N>(sums);
   Moments<N> own = Moments<N>::none();
@@ -148,38 +153,60 @@ __global__ void __launch_bounds__(kPackThreads)
   write_part<N>(own, t.channel, sums);
 }
 
+/// What slopes are sums of, with the factors of a thread's channels.
 template <class N>
-__global__ void __launch_bounds__(kPackThreads)
+struct SlopeMaps {
+  const BatchNormPass& pass;
+  const typename N::Stored *src, *output;
+  typename N::Stored* diff_dst;
+  Normalization<N> known;
+
+  /// Adds kLoads positions from `first` on. All are on their way before the first is added, which
+  /// keeps the memory busy. What lies behind the part's end adds zeros.
+  template <int kLoads>
+  CPUTRAIN_DEVICE void add_to(Slopes<N>& few, const ThreadsPart& t, int first,
+                              const ChannelSums& sums) const {
+    Pack<N> values[kLoads], diffs[kLoads], made[kLoads];
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) {
+      const int position = first + k * t.step;
+      const bool inside = position < t.end;
+      const std::int64_t offset = t.offset(position, sums);
+      values[k] = inside ? Pack<N>::load(src + offset) : Pack<N>::all(0);
+      diffs[k] = inside ? Pack<N>::load(diff_dst + offset) : Pack<N>::all(0);
+      made[k] = inside && output ? Pack<N>::load(output + offset) : Pack<N>::all(0);
+    }
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) {
+#pragma unroll
+      for (int i = 0; i < Pack<N>::kCount; ++i) {
+        const float cut = output ? made[k].of[i] : known.normalized(i, values[k].of[i]);
+        if (pass.relu && !(cut > 0)) diffs[k].of[i] = 0;
+        few.sum.of[i] += diffs[k].of[i];
+        few.product.of[i] += diffs[k].of[i] * (values[k].of[i] - known.mean.of[i]);
+      }
+      const int position = first + k * t.step;
+      if (output && position < t.end) diffs[k].store(diff_dst + t.offset(position, sums));
+    }
+  }
+};
+
+template <class N>
+__global__ void __launch_bounds__(kPackThreads, kBlocksEach)
     sum_slopes_kernel(ChannelSums sums, BatchNormPass pass,
                       const typename N::Stored* __restrict__ src,
                       const typename N::Stored* __restrict__ output, typename N::Stored* diff_dst) {
+  constexpr int kLoads = kSlopesAtOnce * 4 / Pack<N>::kCount;  // what registers have room for
   const auto t = ThreadsPart::of_thread<N>(sums);
   Slopes<N> own = Slopes<N>::none();
   if (t.first < t.end) {
-    const auto known = Normalization<N>::load(pass.factors, t.channel);
+    const SlopeMaps<N> maps{pass, src, output, diff_dst,
+                            Normalization<N>::load(pass.factors, t.channel)};
     for (int first = t.first; first < t.end; first += kSlopesAtOnce * t.step) {
       Slopes<N> few = Slopes<N>::none();
 #pragma unroll
-      for (int k = 0; k < kSlopesAtOnce; ++k) {
-        const int position = first + k * t.step;
-        if (position >= t.end) break;
-        const std::int64_t offset = t.offset(position, sums);
-        const Pack<N> values = Pack<N>::load(src + offset);
-        Pack<N> diff = Pack<N>::load(diff_dst + offset);
-        if (pass.relu) {
-          const Pack<N> made = output ? Pack<N>::load(output + offset) : values;
-#pragma unroll
-          for (int i = 0; i < Pack<N>::kCount; ++i) {
-            const float cut = output ? made.of[i] : known.normalized(i, values.of[i]);
-            diff.of[i] = cut > 0 ? diff.of[i] : 0;
-          }
-          if (output) diff.store(diff_dst + offset);
-        }
-#pragma unroll
-        for (int i = 0; i < Pack<N>::kCount; ++i) {
-          few.sum.of[i] += diff.of[i];
-          few.product.of[i] += diff.of[i] * (values.of[i] - known.mean.of[i]);
-        }
+      for (int k = 0; k < kSlopesAtOnce; k += kLoads) {
+        maps.template add_to<kLoads>(few, t, first + k * t.step, sums);
       }
       own.merge(few);
     }
@@ -191,7 +218,6 @@ __global__ void __launch_bounds__(kPackThreads)
 
 ChannelSums plan_channel_sums(Numbers numbers, int positions, int channels, int multiprocessors) {
   return with_numbers(numbers, [&]<class N>(N) {
-    constexpr int kBlocksEach = 2;  // enough loads in flight to keep the memory busy
     const SumLaunch l = SumLaunch::over<N>(channels);
     const std::int64_t all = positions, busy = pieces(kBlocksEach * multiprocessors, l.tiles);
     const std::int64_t of_part = pieces(pieces(all, busy), l.rows) * l.rows;
