@@ -19,6 +19,7 @@
 #include "system/clock.h"
 #include "system/tell.h"
 #include "system/usage/cpu_seconds.h"
+#include "watch/bounded_calls.h"
 #include "watch/lookout.h"
 #include "watch/narrator.h"
 #include "watch/own_clock.h"
@@ -26,8 +27,10 @@
 namespace cputrain::watch {
 namespace {
 
-/// So long others leave rank 0 to finish what it writes.
-constexpr double kGrace = 4;
+/// So long rank 0 finishes what it writes before it ends, and for a word of a stall to be said.
+constexpr double kFinish = 3, kSaying = 0.5;
+/// So long others leave rank 0 for all of that.
+constexpr double kGrace = kFinish + 4 * kSaying;
 
 void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
@@ -165,18 +168,24 @@ class Watch::Thread {
 
   void say(const std::optional<Word>& word) {
     if (!word) return;
-    system::tell(word->line);
+    telling_.make([line = word->line] { system::tell(line); }, kSaying);
+    const std::filesystem::path folder = this->folder();
+    if (folder.empty()) return;
     nlohmann::ordered_json entry{{"time", system::unix_seconds()}};
     entry.update(word->entry);
+    writing_.make([folder, line = json_text(entry)] { append_line(folder, line); }, kSaying);
+  }
+
+  std::filesystem::path folder() {
     const std::lock_guard lock(mutex_);
-    if (!folder_.empty()) append_line(folder_, json_text(entry));
+    return folder_;
   }
 
   /// Rank 0 ends last where it can, since the launcher then ends all.
   [[noreturn]] void end(double grace) {
     if (team_.rank == 0) {
       const std::lock_guard lock(mutex_);
-      if (finish_) finish_(kGrace - 1);
+      if (finish_) finish_(kFinish);
     } else {
       sleep_for(grace);
     }
@@ -189,6 +198,7 @@ class Watch::Thread {
   OwnAccount account_;
   OwnClock clock_;
   Team team_;
+  BoundedCalls telling_, writing_;  // the run's disk may be what hangs
   std::mutex mutex_;
   std::filesystem::path folder_;
   std::function<void(double)> finish_;
