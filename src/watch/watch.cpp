@@ -138,7 +138,8 @@ class Watch::Thread {
   void run(const std::stop_token& stop) {
     Lookout lookout(team_, socket_, limits_);
     Narrator narrator(team_, limits_);
-    double due = 0;
+    // Not all ranks at once, which have just met: an observer's socket holds some hundred words.
+    double due = clock_.look(system::steady_seconds()) + limits_.beat() * team_.rank / team_.size();
     while (!stop.stop_requested()) {
       const double now = clock_.look(system::steady_seconds());
       lookout.listen(now);
