@@ -60,30 +60,38 @@ void append_line(const std::filesystem::path& folder, std::string line) {
 /// What a rank reports of itself, from its pulse.
 class OwnAccount {
  public:
-  explicit OwnAccount(std::shared_ptr<comm::Pulse> pulse) : pulse_(std::move(pulse)) {}
+  OwnAccount(std::shared_ptr<comm::Pulse> pulse, const Limits& limits)
+      : pulse_(std::move(pulse)), sample_(limits.sample()) {}
 
   Report look(double now) {
     const std::uint64_t moves = pulse_->moves();
-    const double process = system::cpu_seconds();
-    const double working = thread_seconds(pulse_->working_thread());
-    if (moves != moves_) {
-      moves_ = moves;
-      since_ = now;
-      process_ = process;
-      working_ = working;
-    }
-    // A helper that waits for other ranks spins, which is no work.
-    const double cpu = pulse_->helper_waits() ? working - working_ : process - process_;
+    if (std::exchange(moves_, moves) != moves) since_ = now;
+    if (now - sampled_ >= sample_) look_at_cpu(now);
     return {.place = pulse_->place(),
             .waits = pulse_->waits(),
             .still = now - since_,
-            .cpu = std::max(0.0, cpu)};
+            .idle = now - std::max(since_, busy_)};
   }
 
  private:
+  void look_at_cpu(double now) {
+    // One that hangs uses next to nothing, for threads that wait for signals and the like.
+    constexpr double kBusy = 0.01;
+    // The watch itself has some thousand words a second to answer in a job of so many ranks.
+    const double process = system::cpu_seconds() - thread_seconds(::pthread_self());
+    const double working = thread_seconds(pulse_->working_thread());
+    // A helper that waits for other ranks spins, which is no work.
+    const double used = pulse_->helper_waits() ? working - working_ : process - process_;
+    if (used >= kBusy * (now - sampled_)) busy_ = now;
+    sampled_ = now;
+    process_ = process;
+    working_ = working;
+  }
+
   std::shared_ptr<comm::Pulse> pulse_;
+  const double sample_;
   std::uint64_t moves_ = 0;
-  double since_ = 0, process_ = 0, working_ = 0;
+  double since_ = 0, busy_ = 0, sampled_ = 0, process_ = 0, working_ = 0;
 };
 
 }  // namespace
@@ -93,7 +101,7 @@ class Watch::Thread {
   Thread(comm::Communicator& communicator, const comm::NodeMap& map, const Limits& limits)
       : limits_(limits),
         socket_(map.nodes() > 1),
-        account_(communicator.share_pulse()),
+        account_(communicator.share_pulse(), limits),
         clock_(system::steady_seconds(), 2 * limits.beat()) {
     std::promise<Team> made;
     std::shared_future<Team> team = made.get_future().share();

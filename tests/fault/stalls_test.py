@@ -85,6 +85,11 @@ class Stalls(FaultTest):
                 last = self.assert_ends(process, phase, 1, "hung", seconds=30)
                 self.assertEqual(last["phase"], phase)
 
+    def test_a_rank_that_hangs_after_it_computed_ends_the_job(self):
+        """However long it did, and on however many cores."""
+        process = self.start("--stall-timeout", "3", ranks=2, CPUTRAIN_FAULT="busy:1:5:forward,hang:1:5:forward")
+        self.assert_ends(process, "run", 1, "hung", seconds=30)
+
     def test_a_rank_that_comes_back_goes_on(self):
         process = self.begin("--stall-warning", "1", "--stall-timeout", "30")
         self.stop(1)
