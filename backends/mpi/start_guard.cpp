@@ -134,11 +134,10 @@ void StartGuard::end(double seconds) const {
   const Arrivals arrivals = folder_ ? read_arrivals(*folder_) : Arrivals{};
   std::set<int> moving = arrivals.here;
   for (const int rank : arrivals.stopped) moving.erase(rank);
-  if (moving.empty() ? launcher_.rank == 0 : *moving.begin() == launcher_.rank) {
-    system::tell("cputrain: " + missing_text(launcher_, arrivals, seconds));
-  } else {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
+  const bool speaks = moving.empty() ? launcher_.rank == 0 : *moving.begin() == launcher_.rank;
+  if (speaks) system::tell("cputrain: " + missing_text(launcher_, arrivals, seconds));
+  // MPICH's launcher drops what ranks have said and it has not read yet; others wait for the word.
+  std::this_thread::sleep_for(std::chrono::milliseconds(speaks ? 100 : 1000));
   ::_exit(static_cast<int>(ExitCode::unanswered));
 }
 

@@ -16,7 +16,7 @@ namespace cputrain::mpi {
 
 /// What is known of the ranks of a job that were started on this machine.
 struct Arrivals {
-  std::set<int> here{};     ///< that have come, by their local number where the launcher gives one
+  std::set<int> here{};     ///< that have come
   std::set<int> stopped{};  ///< of these, those that have not shown themselves lately
 };
 

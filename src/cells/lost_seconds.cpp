@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <utility>
 
 #include "cells/run_figures.h"
 #include "core/strict_json.h"
@@ -90,11 +91,14 @@ LostSeconds lost_seconds(const std::filesystem::path& run) {
     add(lost.stragglers, seconds_in(last, "seconds"),
         who(last.at("rank"), json::array({last.at("host")})));
   });
+  double until = 0;  // both sides of a cut link tell of one stall
   for_objects(run / "stalls.jsonl", [&](const json& line) {
     if (line.value("event", json()) != "goes_on") return;
     const json& ranks = line.at("ranks");
-    add(lost.stalls, seconds_in(line, "seconds"),
-        who(ranks.size() == 1 ? ranks.at(0) : json(), line.at("hosts")));
+    const double seconds = seconds_in(line, "seconds"), end = seconds_in(line, "time");
+    const double before = std::exchange(until, std::max(until, end));
+    if (end > 0 && end - seconds < before) return;
+    add(lost.stalls, seconds, who(ranks.size() == 1 ? ranks.at(0) : json(), line.at("hosts")));
   });
   return lost;
 }

@@ -11,7 +11,7 @@ struct Wire {
   std::uint32_t kind, way;
   std::int32_t rank;
   std::uint8_t phase, waits, deaf, unused;
-  double grace, still, cpu;
+  double grace, still, idle;
   std::uint64_t check;  ///< a word that begins alike and ends otherwise is none
 };
 static_assert(sizeof(Wire) == kBeatBytes);
@@ -36,7 +36,7 @@ std::array<std::byte, kBeatBytes> to_bytes(const Beat& beat, std::uint64_t token
                   .unused = 0,
                   .grace = beat.grace,
                   .still = report.still,
-                  .cpu = report.cpu,
+                  .idle = report.idle,
                   .check = kCheck ^ token};
   std::array<std::byte, kBeatBytes> bytes;
   std::memcpy(bytes.data(), &wire, sizeof wire);
@@ -51,7 +51,7 @@ std::optional<Beat> beat_of(std::span<const std::byte> bytes, std::uint64_t toke
   if (!is_ours || wire.rank < 0 || wire.rank >= ranks) return std::nullopt;
   if (wire.kind > static_cast<std::uint32_t>(Beat::Kind::verdict)) return std::nullopt;
   if (wire.phase >= comm::kPhaseNames.size()) return std::nullopt;
-  if (!is_duration(wire.grace) || !is_duration(wire.still) || !is_duration(wire.cpu)) {
+  if (!is_duration(wire.grace) || !is_duration(wire.still) || !is_duration(wire.idle)) {
     return std::nullopt;
   }
   return Beat{.kind = static_cast<Beat::Kind>(wire.kind),
@@ -62,7 +62,7 @@ std::optional<Beat> beat_of(std::span<const std::byte> bytes, std::uint64_t toke
                          .waits = wire.waits != 0,
                          .deaf = wire.deaf != 0,
                          .still = wire.still,
-                         .cpu = wire.cpu}};
+                         .idle = wire.idle}};
 }
 
 }  // namespace cputrain::watch

@@ -6,10 +6,6 @@
 namespace cputrain::watch {
 namespace {
 
-/// A rank that uses so much of a CPU works. One that hangs uses next to nothing for the threads
-/// that wait for signals and for words of others.
-constexpr double kBusy = 0.01;
-
 /// Ranks by what they do; those that are finished are left out.
 struct Sorted {
   std::vector<RankView> hidden, silent, hung, computing, waiting, deaf;
@@ -18,9 +14,8 @@ struct Sorted {
 std::vector<RankView>& group_of(Sorted& sorted, const RankView& view, const Limits& limits) {
   if (view.hidden) return sorted.hidden;
   if (!view.heard || view.silence >= limits.silent_after()) return sorted.silent;
-  if (!view.last.waits) {
-    return view.last.cpu >= kBusy * view.last.still ? sorted.computing : sorted.hung;
-  }
+  if (!view.last.waits)
+    return view.last.idle < limits.hangs_after() ? sorted.computing : sorted.hung;
   return view.last.deaf ? sorted.deaf : sorted.waiting;
 }
 
@@ -72,8 +67,10 @@ Finding find_stall(std::span<const RankView> views, const Limits& limits) {
   if (still < limits.warns_after() || still == std::numeric_limits<double>::infinity()) return {};
   Finding finding = cause_of(sorted);
   finding.seconds = still;
+  const auto was_busy = [&](const RankView& view) { return view.last.idle < limits.timeout; };
   finding.ends = finding.cause != Cause::none && limits.timeout > 0 && still >= limits.timeout &&
-                 sorted.computing.empty() && sorted.hidden.empty();
+                 sorted.computing.empty() && sorted.hidden.empty() &&
+                 std::ranges::none_of(sorted.hung, was_busy);
   return finding;
 }
 

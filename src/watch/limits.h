@@ -14,6 +14,10 @@ struct Limits {
   double warns_after() const { return timeout > 0 ? std::min(warning, timeout / 2) : warning; }
   /// Between two words of a rank about itself.
   double beat() const { return std::clamp(warns_after() / 10, 0.1, 1.0); }
+  /// Without a CPU for so long, a rank that others wait for hangs.
+  double hangs_after() const { return warns_after() / 2; }
+  /// Whether it uses one is looked at so often.
+  double sample() const { return hangs_after() / 3; }
   /// Without a word for so long, a rank is silent.
   double silent_after() const { return std::max(4 * beat(), 1.0); }
 };

@@ -94,8 +94,8 @@ std::string Narrator::why(const Finding& finding) const {
     case Cause::silent:
       return fmt::format("{} {} not answer (in {})", who(finding), one ? "does" : "do", place);
     case Cause::hung:
-      return fmt::format("{} {} and {} nothing (in {}; storage, or a lock?)", who(finding),
-                         one ? "answers" : "answer", one ? "does" : "do", place);
+      return fmt::format("{} {} and {} nothing (in {}; storage, a lock, or a device?)",
+                         who(finding), one ? "answers" : "answer", one ? "does" : "do", place);
     case Cause::slow:
       return fmt::format("{} still {} (in {}), so it is slow and no stall", who(finding),
                          one ? "computes" : "compute", place);
@@ -156,13 +156,14 @@ Word Narrator::end_of(const Told& told, double now) const {
 }
 
 std::optional<Word> Narrator::hear(const Finding& finding, double now) {
-  constexpr double kLeast = 5;  // between two words about others at fault
+  constexpr double kLeast = 5;  // between two words about others at fault, or of another cause
   if (finding.cause == Cause::none) {
     const auto told = std::exchange(told_, std::nullopt);
     return told ? std::optional(end_of(*told, now)) : std::nullopt;
   }
   if (told_ && !finding.ends) {
-    const bool changed = told_->finding.ranks != finding.ranks;
+    const Finding& before = told_->finding;
+    const bool changed = before.ranks != finding.ranks || before.cause != finding.cause;
     if (now - told_->last < (changed ? kLeast : kSayAgain)) return std::nullopt;
   }
   told_ = Told{finding, told_ ? told_->began : now - finding.seconds, now};

@@ -16,7 +16,7 @@ struct Word {
   nlohmann::ordered_json entry;
 };
 
-/// Says each stall once, once more each minute, when other ranks are at fault, and at its end.
+/// Says each stall once, once more each minute, when ranks or cause are others, and at its end.
 /// Borrows the team.
 class Narrator {
  public:

@@ -19,6 +19,7 @@
 #include "system/clock.h"
 #include "system/tell.h"
 #include "system/usage/cpu_seconds.h"
+#include "watch/bounded_calls.h"
 #include "watch/lookout.h"
 #include "watch/narrator.h"
 #include "watch/own_clock.h"
@@ -26,8 +27,10 @@
 namespace cputrain::watch {
 namespace {
 
-/// So long others leave rank 0 to finish what it writes.
-constexpr double kGrace = 4;
+/// So long rank 0 finishes what it writes before it ends, and for a word of a stall to be said.
+constexpr double kFinish = 3, kSaying = 0.5;
+/// So long others leave rank 0 for all of that.
+constexpr double kGrace = kFinish + 4 * kSaying;
 
 void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
@@ -57,30 +60,38 @@ void append_line(const std::filesystem::path& folder, std::string line) {
 /// What a rank reports of itself, from its pulse.
 class OwnAccount {
  public:
-  explicit OwnAccount(std::shared_ptr<comm::Pulse> pulse) : pulse_(std::move(pulse)) {}
+  OwnAccount(std::shared_ptr<comm::Pulse> pulse, const Limits& limits)
+      : pulse_(std::move(pulse)), sample_(limits.sample()) {}
 
   Report look(double now) {
     const std::uint64_t moves = pulse_->moves();
-    const double process = system::cpu_seconds();
-    const double working = thread_seconds(pulse_->working_thread());
-    if (moves != moves_) {
-      moves_ = moves;
-      since_ = now;
-      process_ = process;
-      working_ = working;
-    }
-    // A helper that waits for other ranks spins, which is no work.
-    const double cpu = pulse_->helper_waits() ? working - working_ : process - process_;
+    if (std::exchange(moves_, moves) != moves) since_ = now;
+    if (now - sampled_ >= sample_) look_at_cpu(now);
     return {.place = pulse_->place(),
             .waits = pulse_->waits(),
             .still = now - since_,
-            .cpu = std::max(0.0, cpu)};
+            .idle = now - std::max(since_, busy_)};
   }
 
  private:
+  void look_at_cpu(double now) {
+    // One that hangs uses next to nothing, for threads that wait for signals and the like.
+    constexpr double kBusy = 0.01;
+    // The watch itself has some thousand words a second to answer in a job of so many ranks.
+    const double process = system::cpu_seconds() - thread_seconds(::pthread_self());
+    const double working = thread_seconds(pulse_->working_thread());
+    // A helper that waits for other ranks spins, which is no work.
+    const double used = pulse_->helper_waits() ? working - working_ : process - process_;
+    if (used >= kBusy * (now - sampled_)) busy_ = now;
+    sampled_ = now;
+    process_ = process;
+    working_ = working;
+  }
+
   std::shared_ptr<comm::Pulse> pulse_;
+  const double sample_;
   std::uint64_t moves_ = 0;
-  double since_ = 0, process_ = 0, working_ = 0;
+  double since_ = 0, busy_ = 0, sampled_ = 0, process_ = 0, working_ = 0;
 };
 
 }  // namespace
@@ -90,7 +101,7 @@ class Watch::Thread {
   Thread(comm::Communicator& communicator, const comm::NodeMap& map, const Limits& limits)
       : limits_(limits),
         socket_(map.nodes() > 1),
-        account_(communicator.share_pulse()),
+        account_(communicator.share_pulse(), limits),
         clock_(system::steady_seconds(), 2 * limits.beat()) {
     std::promise<Team> made;
     std::shared_future<Team> team = made.get_future().share();
@@ -135,7 +146,8 @@ class Watch::Thread {
   void run(const std::stop_token& stop) {
     Lookout lookout(team_, socket_, limits_);
     Narrator narrator(team_, limits_);
-    double due = 0;
+    // Not all ranks at once, which have just met: an observer's socket holds some hundred words.
+    double due = clock_.look(system::steady_seconds()) + limits_.beat() * team_.rank / team_.size();
     while (!stop.stop_requested()) {
       const double now = clock_.look(system::steady_seconds());
       lookout.listen(now);
@@ -165,18 +177,24 @@ class Watch::Thread {
 
   void say(const std::optional<Word>& word) {
     if (!word) return;
-    system::tell(word->line);
+    telling_.make([line = word->line] { system::tell(line); }, kSaying);
+    const std::filesystem::path folder = this->folder();
+    if (folder.empty()) return;
     nlohmann::ordered_json entry{{"time", system::unix_seconds()}};
     entry.update(word->entry);
+    writing_.make([folder, line = json_text(entry)] { append_line(folder, line); }, kSaying);
+  }
+
+  std::filesystem::path folder() {
     const std::lock_guard lock(mutex_);
-    if (!folder_.empty()) append_line(folder_, json_text(entry));
+    return folder_;
   }
 
   /// Rank 0 ends last where it can, since the launcher then ends all.
   [[noreturn]] void end(double grace) {
     if (team_.rank == 0) {
       const std::lock_guard lock(mutex_);
-      if (finish_) finish_(kGrace - 1);
+      if (finish_) finish_(kFinish);
     } else {
       sleep_for(grace);
     }
@@ -189,6 +207,7 @@ class Watch::Thread {
   OwnAccount account_;
   OwnClock clock_;
   Team team_;
+  BoundedCalls telling_, writing_;  // the run's disk may be what hangs
   std::mutex mutex_;
   std::filesystem::path folder_;
   std::function<void(double)> finish_;

@@ -53,10 +53,58 @@ class WatchedBarrier final : public comm::NodeBarrier {
   comm::Pulse& pulse_;
 };
 
+/// The ranks of a machine give their memory back together. It may outlive the communicator where
+/// one rank has the machine.
+class WatchedBlock final : public system::SharedBlock {
+ public:
+  WatchedBlock(std::unique_ptr<system::SharedBlock> block, std::shared_ptr<comm::Pulse> pulse)
+      : block_(std::move(block)), pulse_(std::move(pulse)) {}
+  ~WatchedBlock() override {
+    const Meeting meeting(*pulse_);
+    block_.reset();
+  }
+  WatchedBlock(const WatchedBlock&) = delete;
+  WatchedBlock& operator=(const WatchedBlock&) = delete;
+  std::span<std::byte> bytes() const override { return block_->bytes(); }
+
+ private:
+  std::unique_ptr<system::SharedBlock> block_;
+  std::shared_ptr<comm::Pulse> pulse_;
+};
+
+class WatchedNodeMemory final : public comm::NodeMemory {
+ public:
+  WatchedNodeMemory(comm::NodeMemory& memory, std::shared_ptr<comm::Pulse> pulse)
+      : memory_(memory), pulse_(std::move(pulse)) {}
+  int local_rank() const override { return memory_.local_rank(); }
+  int local_size() const override { return memory_.local_size(); }
+  int first_rank() const override { return memory_.first_rank(); }
+
+  std::unique_ptr<system::SharedBlock> allocate_touched(std::size_t bytes,
+                                                        std::span<const Range> mine) override {
+    const Meeting meeting(*pulse_);
+    return std::make_unique<WatchedBlock>(memory_.allocate_touched(bytes, mine), pulse_);
+  }
+  /// A slow disk may take long for a file, which is no wait for other ranks.
+  std::unique_ptr<system::SharedBlock> allocate_large(std::size_t bytes) override {
+    return folder_of_large(bytes).empty() ? allocate(bytes) : memory_.allocate_large(bytes);
+  }
+  std::string folder_of_large(std::size_t bytes) override {
+    const Meeting meeting(*pulse_);
+    return memory_.folder_of_large(bytes);
+  }
+
+ private:
+  comm::NodeMemory& memory_;
+  std::shared_ptr<comm::Pulse> pulse_;
+};
+
 class WatchedCommunicator final : public comm::Communicator {
  public:
   explicit WatchedCommunicator(std::unique_ptr<comm::Communicator> ranks)
-      : ranks_(std::move(ranks)), barrier_(ranks_->node_barrier(), pulse()) {}
+      : ranks_(std::move(ranks)),
+        memory_(ranks_->node_memory(), share_pulse()),
+        barrier_(ranks_->node_barrier(), pulse()) {}
   ~WatchedCommunicator() override {
     pulse().at(comm::Phase::end);
     const Meeting meeting(pulse(), Meeting::Of::all);
@@ -86,7 +134,7 @@ class WatchedCommunicator final : public comm::Communicator {
     ranks_->barrier();
   }
 
-  comm::NodeMemory& node_memory() override { return ranks_->node_memory(); }
+  comm::NodeMemory& node_memory() override { return memory_; }
   comm::NodeBarrier& node_barrier() override { return barrier_; }
 
   std::unique_ptr<comm::Peers> make_peers() override {
@@ -105,6 +153,7 @@ class WatchedCommunicator final : public comm::Communicator {
 
  private:
   std::unique_ptr<comm::Communicator> ranks_;
+  WatchedNodeMemory memory_;
   WatchedBarrier barrier_;
 };
 

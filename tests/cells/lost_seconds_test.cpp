@@ -42,6 +42,15 @@ TEST_F(LostSecondsTest, IsTheSumOfTheLines) {
             "2 stalls 131.5 s (most: rank 2 on vm)");
 }
 
+TEST_F(LostSecondsTest, AStallThatTwoSidesTellOfIsOne) {
+  write("stalls.jsonl",
+        R"({"time":1170,"event":"goes_on","seconds":70,"ranks":[1],"hosts":["b"],"by":0}
+{"time":1170.4,"event":"goes_on","seconds":69.8,"ranks":[0],"hosts":["a"],"by":1}
+{"time":1300,"event":"goes_on","seconds":61,"ranks":[1],"hosts":["b"],"by":0}
+)");
+  EXPECT_EQ(text_of(lost()), "2 stalls 131.0 s (most: rank 1 on b)");
+}
+
 TEST_F(LostSecondsTest, LittleIsNotSaid) {
   EXPECT_FALSE(lost().any());
   write("metrics.jsonl", R"({"type":"summary","checkpoint_seconds":0.4})");

@@ -8,20 +8,13 @@ import subprocess
 import time
 import unittest
 
-from trainings import LONG, FaultTest
+from trainings import LONG, FaultTest, why_no_trace
 
 CALLS = ["openat", "write", "pwrite64", "fsync", "rename", "renameat2", "mkdir", "link", "linkat", "unlink", "unlinkat",
          "rmdir", "close", "ftruncate", "fcntl", "getdents64"]
 
 
-def can_trace():
-    if not shutil.which("strace"):
-        return "strace is missing"
-    done = subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, text=True)
-    return "" if done.returncode == 0 else "strace cannot trace here"
-
-
-@unittest.skipIf(can_trace(), can_trace())
+@unittest.skipIf(why_no_trace(), why_no_trace())
 class Calls(FaultTest):
     words = ("--reproducible", "--keep", "1")
 

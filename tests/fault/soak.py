@@ -114,9 +114,9 @@ class Misfortunes:
         return kinds + [self.fill_disk] * self.small_disk + [self.lose_host, self.cut_link, self.cut_link] * on_hosts
 
     def any_rank(self, job):
-        """Number and process; ranks may just have ended."""
+        """Number and process; ranks may just have ended, and supervise goes on without those that were lost."""
         ranks = job.ranks()
-        number = self.draw.randrange(RANKS)
+        number = self.draw.choice(sorted(ranks) or [0])
         return number, ranks.get(number)
 
     def kill_rank(self, job):
@@ -250,13 +250,14 @@ class Soak:
         return os.stat(metrics).st_mtime if os.path.exists(metrics) else self.began
 
     def watch(self, seconds):
-        """Until all ranks were at work for so long; whether the training goes on then."""
-        worked, now = 0, time.time()
+        """Until the same ranks were at work for so long; whether the training goes on then."""
+        worked, now, ranks = 0, time.time(), {}
         moved = now
         while worked < seconds and not self.job.has_ended():
             time.sleep(0.1)
             before, now = now, time.time()  # to look for processes takes its time
-            if len(self.job.ranks()) == RANKS:
+            seen, ranks = ranks, self.job.ranks()
+            if ranks and ranks == seen:
                 worked += now - before
             moved = max(moved, self.newest())
             if now - moved > PATIENCE:

@@ -7,7 +7,7 @@ import time
 import unittest
 
 from program import OPEN_MPI, PROGRAM, mpirun, needs_mpi
-from trainings import LONG, FaultTest
+from trainings import LONG, FaultTest, why_no_trace
 
 ENDED = 76
 EXCHANGES = [(2, "--reproducible"), (2, "--allreduce", "shm"), (3, "--allreduce", "ring"), (3, "--allreduce", "mpi"),
@@ -85,6 +85,11 @@ class Stalls(FaultTest):
                 last = self.assert_ends(process, phase, 1, "hung", seconds=30)
                 self.assertEqual(last["phase"], phase)
 
+    def test_a_rank_that_hangs_after_it_computed_ends_the_job(self):
+        """However long it did, and on however many cores."""
+        process = self.start("--stall-timeout", "3", ranks=2, CPUTRAIN_FAULT="busy:1:5:forward,hang:1:5:forward")
+        self.assert_ends(process, "run", 1, "hung", seconds=30)
+
     def test_a_rank_that_comes_back_goes_on(self):
         process = self.begin("--stall-warning", "1", "--stall-timeout", "30")
         self.stop(1)
@@ -106,6 +111,16 @@ class Stalls(FaultTest):
         text = self.wait(process, 0)
         self.assertRegex(text, r"rank 1 on \S+ still computes \(in forward of step 5\)")
         self.assertEqual([e["cause"] for e in self.stalls()], ["slow", "slow"])
+
+    @unittest.skipIf(why_no_trace(), why_no_trace())
+    def test_a_disk_that_hangs_keeps_no_job_from_its_end(self):
+        """Whoever wants to write the line of the stall waits for ever, too."""
+        trace = ["strace", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-P", self.path("run/stalls.jsonl"),
+                 "-e", "inject=openat:delay_enter=100s"]
+        process = self.start("--stall-timeout", "3", launch=[*mpirun(3), *trace], CPUTRAIN_FAULT="hang:1:5:exchange")
+        text = self.wait(process, ENDED)
+        self.assertIn("so the job ends: rank 1 on", text)
+        self.assertFalse(os.path.exists(self.path("run/stalls.jsonl")))
 
     def test_evaluation_is_watched(self):
         self.wait(self.start("--epochs", "1", ranks=2), 0)

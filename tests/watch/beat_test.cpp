@@ -19,7 +19,7 @@ Beat some_beat() {
                      .waits = true,
                      .deaf = true,
                      .still = 1.5,
-                     .cpu = 0.25}};
+                     .idle = 0.25}};
 }
 
 TEST(Beat, ArrivesAsItWasSent) {
@@ -33,7 +33,7 @@ TEST(Beat, ArrivesAsItWasSent) {
   EXPECT_TRUE(read->report.waits);
   EXPECT_TRUE(read->report.deaf);
   EXPECT_EQ(read->report.still, 1.5);
-  EXPECT_EQ(read->report.cpu, 0.25);
+  EXPECT_EQ(read->report.idle, 0.25);
 }
 
 TEST(Beat, OfAnotherJobIsNone) {

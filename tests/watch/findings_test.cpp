@@ -15,14 +15,14 @@ const Limits kUsual;
 /// A rank that waits for others in the exchange of step 5.
 RankView waiting(int rank, double still = 70) {
   return {.rank = rank,
-          .last = {.place = {10, 5, Phase::exchange}, .waits = true, .still = still, .cpu = still},
+          .last = {.place = {10, 5, Phase::exchange}, .waits = true, .still = still},
           .heard = true};
 }
 
 /// One that does not wait.
-RankView at_work(int rank, double cpu, double still = 70) {
+RankView at_work(int rank, double idle, double still = 70) {
   return {.rank = rank,
-          .last = {.place = {9, 5, Phase::backward}, .still = still, .cpu = cpu},
+          .last = {.place = {9, 5, Phase::backward}, .still = still, .idle = idle},
           .heard = true};
 }
 
@@ -53,7 +53,7 @@ void expect_found(const Finding& finding, Cause cause, const std::vector<int>& r
 }
 
 TEST(Findings, NothingWhileAnyRankGetsFurther) {
-  expect_found(find({waiting(0), waiting(1), at_work(2, 1, 1)}), Cause::none, {}, false);
+  expect_found(find({waiting(0), waiting(1), at_work(2, 0, 1)}), Cause::none, {}, false);
   expect_found(find({waiting(0, 59), waiting(1, 59)}), Cause::none, {}, false);
   expect_found(find({}), Cause::none, {}, false);
 }
@@ -71,25 +71,30 @@ TEST(Findings, AllSilentRanksAreNamed) {
 }
 
 TEST(Findings, ARankThatAnswersAndDoesNothingHangs) {
-  expect_found(find({waiting(0, 700), at_work(1, 0.01, 700)}), Cause::hung, {1}, true);
+  expect_found(find({waiting(0, 700), at_work(1, 690, 700)}), Cause::hung, {1}, true);
 }
 
 TEST(Findings, WhoIsBehindKeepsTheOthers) {
-  RankView ahead = at_work(1, 0);
+  RankView ahead = at_work(1, 70);
   ahead.last.place.calls = 10;
-  expect_found(find({waiting(0), ahead, at_work(2, 0)}), Cause::hung, {2}, false);
+  expect_found(find({waiting(0), ahead, at_work(2, 70)}), Cause::hung, {2}, false);
 }
 
 TEST(Findings, SlowIsNamedAndEndsNothing) {
-  expect_found(find({waiting(0, 5000), at_work(1, 3000, 5000)}), Cause::slow, {1}, false);
+  expect_found(find({waiting(0, 5000), at_work(1, 10, 5000)}), Cause::slow, {1}, false);
+}
+
+TEST(Findings, ARankThatComputedForLongHasItsTimeToHang) {
+  expect_found(find({waiting(0, 5000), at_work(1, 40, 5000)}), Cause::hung, {1}, false);
+  expect_found(find({waiting(0, 5000), at_work(1, 600, 5000)}), Cause::hung, {1}, true);
 }
 
 TEST(Findings, ASilentRankEndsNothingWhileAnotherComputes) {
-  expect_found(find({silent(0, 5000), at_work(1, 3000, 5000)}), Cause::silent, {0}, false);
+  expect_found(find({silent(0, 5000), at_work(1, 10, 5000)}), Cause::silent, {0}, false);
 }
 
 TEST(Findings, WhereAllComputeNobodyWaits) {
-  expect_found(find({at_work(0, 500, 700), at_work(1, 500, 700)}), Cause::none, {}, false);
+  expect_found(find({at_work(0, 10, 700), at_work(1, 0, 700)}), Cause::none, {}, false);
 }
 
 TEST(Findings, WhoHearsNobodyIsBehindACutLink) {

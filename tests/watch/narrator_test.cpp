@@ -54,6 +54,12 @@ TEST_F(NarratorTest, SaysItOnceAMinute) {
   EXPECT_NE(line(stall(Cause::silent, {2, 3}, 126), 166), "");
 }
 
+TEST_F(NarratorTest, SaysThatASlowRankHangs) {
+  EXPECT_NE(line(stall(Cause::slow, {3}, 60), 100), "");
+  EXPECT_EQ(line(stall(Cause::slow, {3}, 66), 106), "");
+  EXPECT_NE(line(stall(Cause::hung, {3}, 70), 110), "");
+}
+
 TEST_F(NarratorTest, SaysHowLongARankWasAway) {
   EXPECT_EQ(line({}, 90), "");
   line(stall(Cause::silent, {3}, 60), 100);

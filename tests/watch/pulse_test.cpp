@@ -69,6 +69,18 @@ TEST(WatchedCommunicator, CountsTheCallsOfAllRanks) {
   EXPECT_EQ(pulse->place().calls, 3u);
 }
 
+TEST(WatchedCommunicator, RanksOfAMachineMeetForItsMemory) {
+  const auto ranks = watch::watched(make_solo());
+  const Pulse& pulse = ranks->pulse();
+  auto block = ranks->node_memory().allocate(8);
+  EXPECT_EQ(pulse.moves(), 2u);
+  EXPECT_GE(block->bytes().size(), 8u);
+  block.reset();  // MPI gives it back when all have come
+  EXPECT_EQ(pulse.moves(), 4u);
+  EXPECT_EQ(ranks->node_memory().folder_of_large(8), "");
+  EXPECT_EQ(pulse.moves(), 6u);
+}
+
 TEST(WatchedCommunicator, ItsEndIsAPhase) {
   auto ranks = watch::watched(make_solo());
   const auto pulse = ranks->share_pulse();

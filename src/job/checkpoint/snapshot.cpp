@@ -112,6 +112,7 @@ void Snapshot::write(const std::filesystem::path& folder,
                      const train::ModelDescription& description,
                      const nlohmann::ordered_json& facts) const {
   const Copy& copy = *copy_;
+  comm::Pulse& pulse = copy.session.communicator->pulse();  // told of each file: disks may be slow
   require_numbers(copy.memory, copy.weights.array());
   const std::string step = std::to_string(copy.progress.steps);
   model::safetensors::Metadata metadata = train::weights_metadata(description);
@@ -120,6 +121,7 @@ void Snapshot::write(const std::filesystem::path& folder,
   add_tensors(tensors, copy.program(), copy.weights.array(), all_parameters,
               [](const std::string& parameter) { return parameter; });
   model::safetensors::write(folder / checkpoint::kModelName, metadata, std::move(tensors));
+  pulse.moved();
 
   tensors.clear();
   for (std::size_t slot = 0; slot < copy.state.size(); ++slot) {
@@ -130,6 +132,7 @@ void Snapshot::write(const std::filesystem::path& folder,
   }
   model::safetensors::write(folder / checkpoint::kOptimizerName,
                             {{"format", "cputrain"}, {"step", step}}, std::move(tensors));
+  pulse.moved();
   copy.own_parts.write(folder / checkpoint::kRanksName, copy.progress.steps);
   write_state(folder, copy.progress, findings_of(copy.session), facts);
 }

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+#include <future>
+
+namespace cputrain::watch {
+
+/// Makes calls that may never return, as a write into a pipe that nobody reads or to a file system
+/// that hangs: each on a thread of its own, for which nobody waits long.
+class BoundedCalls {
+ public:
+  /// Returns after so many seconds at most. A call is left out while one before it has not
+  /// returned. It must own what it uses.
+  void make(const std::function<void()>& call, double seconds);
+
+ private:
+  std::future<void> last_{};
+};
+
+}  // namespace cputrain::watch
