@@ -12,6 +12,7 @@ import sys
 import time
 import unittest
 
+import two_hosts
 from program import PROGRAM, ProgramTest, mpirun
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -164,11 +165,7 @@ def main():
     if sys.argv.pop(1) == "ssh":
         TWO_HOSTS.append("--ssh")
         del RUNS[2:]  # what travels is the same
-    tried = run([*TWO_HOSTS, "true"])
-    if tried.returncode == 77:
-        print(tried.stderr, end="")
-        return 77
-    return 0 if unittest.main(exit=False).result.wasSuccessful() else 1
+    return two_hosts.main(TWO_HOSTS)
 
 
 if __name__ == "__main__":
