@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cuda/device_sums.h"
 #include "backends/cuda/image_feed.h"
 #include "backends/cuda/kernels/updates.h"
 #include "backends/cuda/limits.h"
@@ -35,15 +36,25 @@ compute::BackendFacts facts_of(const DeviceProperties& properties, Numbers numbe
       .number_bytes = stored_bytes(numbers)};
 }
 
+/// NCCL has nothing to do with devices that are none.
+const nccl::Library& library_of(const DeviceGroups& groups, const DeviceProperties& properties) {
+  if (groups.library) return *groups.library;
+  static const nccl::Library none{.why_none = "emulated devices have no NCCL",
+                                  .remedy = "use a GPU"};
+  return properties.emulated ? none : nccl::library();
+}
+
 class CudaBackend final : public compute::Backend, private compute::ImageFeeder {
  public:
-  explicit CudaBackend(const DeviceChoice& choice)
+  CudaBackend(const DeviceChoice& choice, const DeviceGroups& groups)
       : device_(choice.device),
         numbers_(choice.numbers),
         captures_(choice.captures),
         properties_((use_device(device_), device_properties(device_))),
         facts_(facts_of(properties_, numbers_)),
-        memory_(device_, choice.ranks_on_device, numbers_, stream_) {}
+        memory_(device_, choice.ranks_on_device, numbers_, stream_),
+        sums_(device_, properties_.identity, stream_, library_of(groups, properties_),
+              groups.limits) {}
 
   const compute::BackendFacts& facts() const override { return facts_; }
   compute::Memory& memory() override { return memory_; }
@@ -71,6 +82,8 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
   void sum(std::span<const Array> src, const Array& dst) override;
 
   compute::ImageFeeder* feeder() override { return this; }
+
+  compute::DeviceSums* device_sums() override { return &sums_; }
 
   compute::ReproducibleCompute* reproducible() override { return nullptr; }
 
@@ -107,6 +120,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
   compute::BackendFacts facts_;
   ComputeStream stream_;
   DeviceMemory memory_;
+  NcclSums sums_;
   std::uint64_t updates_ = 0;                  ///< that were made
   std::vector<std::shared_ptr<Norms>> norms_;  ///< as many as were not waited for at once so far
 };
@@ -171,8 +185,9 @@ compute::Pending<std::vector<double>> CudaBackend::block_norms(
 
 }  // namespace
 
-std::unique_ptr<compute::Backend> make_device_backend(const DeviceChoice& choice) {
-  return std::make_unique<CudaBackend>(choice);
+std::unique_ptr<compute::Backend> make_device_backend(const DeviceChoice& choice,
+                                                      const DeviceGroups& groups) {
+  return std::make_unique<CudaBackend>(choice, groups);
 }
 
 }  // namespace cputrain::cuda

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/error.h"
+
 namespace cputrain::cuda {
 namespace {
 
@@ -43,6 +45,16 @@ void ComputeStream::finish_call() {
 void ComputeStream::hold_up(Stream other) const {
   const std::lock_guard lock(mutex_);
   finished_.hold_up(other);
+}
+
+void ComputeStream::spoil(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (spoilt_.empty()) spoilt_ = why;
+}
+
+void ComputeStream::check() const {
+  const std::lock_guard lock(mutex_);
+  if (!spoilt_.empty()) fail(ExitCode::internal, spoilt_);
 }
 
 DeviceMemory::DeviceMemory(int device, int sharers, Numbers numbers, const ComputeStream& compute)
@@ -115,7 +127,8 @@ void DeviceMemory::fetch(const void* src, std::span<std::byte> dst, When when) {
   const auto lock = begin_copy(when);
   if (is_staging(dst)) {
     copy_async(dst.data(), src, dst.size(), stream_.get());
-    return stream_.synchronize();
+    stream_.synchronize();
+    return compute_.check();
   }
   std::size_t last_begin = 0, last_bytes = 0;
   Piece* last = nullptr;
@@ -135,6 +148,7 @@ void DeviceMemory::fetch(const void* src, std::span<std::byte> dst, When when) {
     last_bytes = bytes;
   });
   deliver();
+  compute_.check();
 }
 
 void DeviceMemory::send(std::span<const std::byte> src, void* dst, When when) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/weight_copies.h"
@@ -18,7 +19,15 @@ std::unique_ptr<system::SharedBlock> take_block(std::size_t bytes, const char* n
 class ComputeStream {
  public:
   Stream get() const { return stream_.get(); }
-  void synchronize() const { stream_.synchronize(); }
+  void synchronize() const {
+    stream_.synchronize();
+    check();
+  }
+  /// What is in it computes nonsense from now on, with these words for why: a sum over ranks was
+  /// given up. Whoever reads what it computed is told. The first words count.
+  void spoil(const std::string& why);
+  /// Throws Error(internal) where it is spoilt. Behind a wait, it knows of all that came before.
+  void check() const;
   /// A call that computes returns: what it put into the stream counts from now on.
   void finish_call();
   /// What is put into `other` begins behind all finished calls.
@@ -28,6 +37,7 @@ class ComputeStream {
   OwnedStream stream_;
   mutable std::mutex mutex_;
   Event finished_;
+  std::string spoilt_;
 };
 
 /// A place in a stream of the backend that has `compute`.
@@ -39,8 +49,11 @@ class StreamEvent final : public compute::Event {
     is_capturing(stream) ? event_.record_in_graph(stream) : event_.record(stream);
   }
   void hold_up(Stream stream) const { event_.hold_up(stream); }
-  void wait() override { event_.synchronize(); }
-  void hold_up() override { hold_up(compute_.get()); }
+  bool was_reached() const { return event_.was_reached(); }
+  void wait() override {
+    event_.synchronize();
+    compute_.check();
+  }
 
  private:
   const ComputeStream& compute_;

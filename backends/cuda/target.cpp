@@ -21,6 +21,7 @@ struct PassKind {
   compute::Phase phase;
   bool probabilities;
   compute::Accumulate accumulate;
+  const compute::PassSums* sums;
   std::uint64_t update;  ///< DeviceUpdate::number(), or 0
 
   auto operator<=>(const PassKind&) const = default;
@@ -95,7 +96,7 @@ class DeviceTarget final : public compute::Target {
     if (!captures()) return work();
     KnownPass& known =
         passes_[{directions, execution.size, execution.pass.phase, execution.pass.probabilities,
-                 execution.accumulate, update ? update->number() : 0}];
+                 execution.accumulate, execution.sums, update ? update->number() : 0}];
     // The first time, kernels are brought to the device, which a capture may not do.
     if (!std::exchange(known.has_run, true)) return work();
     if (!known.graph) known.graph.emplace(stream(), work);

@@ -14,9 +14,22 @@
 #include "backends/mpi/pieces.h"
 #include "backends/mpi/session.h"
 
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>  // MPIX_CUDA_AWARE_SUPPORT
+#endif
+
 namespace cputrain::mpi {
 
 namespace {
+
+/// What Open MPI and its relatives say of themselves: whether this build can, and this run does.
+bool reads_devices() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT) && MPIX_CUDA_AWARE_SUPPORT
+  return MPIX_Query_cuda_support() == 1;
+#else
+  return false;
+#endif
+}
 
 class MpiCommunicator final : public comm::Communicator {
  public:
@@ -42,6 +55,7 @@ class MpiCommunicator final : public comm::Communicator {
   std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
     return make_mpi_allreduce(group);
   }
+  bool reads_devices() const override { return mpi::reads_devices(); }
   bool serves_threads() const override { return session_.serves_threads(); }
 
   [[noreturn]] void abort(int code) override {

@@ -17,7 +17,7 @@ ROOT = expected.ROOT
 MOST_BYTES = 40_000_000
 PRESET = 0  # of xz: the others save a tenth and take minutes
 TARGETS = ("cputrain", "cputrain_cuda_plugin", "cputrain_cuda_emulated", "cputrain_gpu_probes", "device_kernels",
-           "device_training", "device_backends", "sanitizer_control")
+           "device_nccl", "device_training", "device_backends", "sanitizer_control")
 EMULATED_PLUGIN, PLUGIN = "libcputrain_cuda_emulated.so", "libcputrain_cuda.so"
 
 

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kGrammar =
     "write auto, shm, hierarchical, hierarchical+ALGORITHM, ps, ALGORITHM, or by size "
     "ALGORITHM:FIRST-LAST;ALGORITHM:FIRST-max with ALGORITHM one of mpi, ring, "
-    "recursive-doubling, rabenseifner, tree";
+    "recursive-doubling, rabenseifner, tree; between GPUs nccl or staged";
 
 [[noreturn]] void wrong(const std::string& text, const std::string& why) {
   fail(ExitCode::usage, "--allreduce " + text + ": " + why + "; " + kGrammar);
@@ -74,8 +74,8 @@ const std::vector<std::string>& allreduce_algorithms() {
 
 const std::vector<std::string>& allreduce_names() {
   static const std::vector<std::string> names{
-      "auto",         "mpi",  "shm",          "ring", "recursive-doubling",
-      "rabenseifner", "tree", "hierarchical", "ps"};
+      "auto", "mpi",          "shm", "ring", "recursive-doubling", "rabenseifner",
+      "tree", "hierarchical", "ps",  "nccl", "staged"};
   return names;
 }
 
@@ -85,6 +85,8 @@ AllreduceChoice parse_allreduce(const std::string& text) {
   if (text == "ps") return {Scheme::server, {{"tree"}}, false};
   if (text == "shm") return {Scheme::slices, {{"tree"}}, true};
   if (text == "hierarchical") return {Scheme::slices, {}, false};
+  if (text == "nccl") return {Scheme::replicas, {}, false, AllreduceChoice::Devices::nccl};
+  if (text == "staged") return {Scheme::replicas, {}, false, AllreduceChoice::Devices::staged};
   const std::string within = "hierarchical+";
   if (text.starts_with(within)) {
     return {Scheme::slices, parse_ranges(text, text.substr(within.size())), false};
@@ -97,6 +99,8 @@ std::string to_text(const AllreduceChoice& choice) {
   if (choice.scheme == Scheme::automatic) return "auto";
   if (choice.scheme == Scheme::server) return "ps";
   if (choice.one_node) return "shm";
+  if (choice.devices == AllreduceChoice::Devices::nccl) return "nccl";
+  if (choice.devices == AllreduceChoice::Devices::staged && choice.ranges.empty()) return "staged";
   std::string text = choice.scheme == Scheme::slices ? "hierarchical" : "";
   const char* separator = choice.scheme == Scheme::slices ? "+" : "";
   for (const SizeRange& range : choice.ranges) {

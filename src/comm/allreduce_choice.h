@@ -28,6 +28,10 @@ struct AllreduceChoice {
   std::vector<SizeRange> ranges;
   /// `shm`, which sums within one node only.
   bool one_node = false;
+  /// How gradients of GPUs travel: as ranks can best, between devices, or by way of the host, which
+  /// alone asks for an algorithm.
+  enum class Devices { automatic, nccl, staged };
+  Devices devices = Devices::automatic;
 
   bool operator==(const AllreduceChoice&) const = default;
 };
@@ -37,8 +41,9 @@ const std::vector<std::string>& allreduce_algorithms();
 /// All names that --allreduce takes, `auto` first.
 const std::vector<std::string>& allreduce_names();
 
-/// auto | shm | hierarchical[+ALGORITHM] | ps | ALGORITHM | ALGORITHM:FIRST-LAST;... (bytes, `max`
-/// for no end; oneCCL's grammar). Ranges must cover every size once. Throws Error(usage).
+/// auto | shm | hierarchical[+ALGORITHM] | ps | nccl | staged | ALGORITHM |
+/// ALGORITHM:FIRST-LAST;... (bytes, `max` for no end; oneCCL's grammar). Ranges must cover every
+/// size once. Throws Error(usage).
 AllreduceChoice parse_allreduce(const std::string& text);
 /// The same words back.
 std::string to_text(const AllreduceChoice&);

@@ -44,6 +44,8 @@ class Communicator {
   /// The engine's own allreduce, whatever its algorithm, over the ranks that name the same group.
   /// Collective over all ranks.
   virtual std::unique_ptr<Allreduce> make_allreduce(int group) = 0;
+  /// Whether make_allreduce() of all ranks' own group takes addresses of GPUs.
+  virtual bool reads_devices() const { return false; }
   /// Whether another thread than the one that made the communicator may use what make_peers() and
   /// make_allreduce() returned, while that one makes calls of its own.
   virtual bool serves_threads() const = 0;

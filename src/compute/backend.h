@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/device_sums.h"
 #include "compute/factors.h"
 #include "compute/image_feed.h"
 #include "compute/memory.h"
@@ -127,6 +128,9 @@ class Backend {
   Pending<std::vector<double>> sums_of_squares(std::span<const Array> arrays);
   /// The same of one, which it waits for.
   double sum_of_squares(const Array&);
+
+  /// Null where arrays lie in the host's memory, which sums them.
+  virtual DeviceSums* device_sums() { return nullptr; }
 
   /// Null where programs read images in the host's memory. Those of a backend that has one read
   /// micro-batches that were not staged, too.

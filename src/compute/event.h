@@ -8,8 +8,6 @@ class Event {
   virtual ~Event() = default;
   /// Until the device has come there.
   virtual void wait() = 0;
-  /// What calls of its backend ask of the device from now on begins behind it. Nobody waits.
-  virtual void hold_up() = 0;
 };
 
 /// Null stands for a place that was reached already.

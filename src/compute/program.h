@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "compute/device_sums.h"
 #include "compute/event.h"
 #include "compute/layer_time.h"
 #include "compute/memory.h"
@@ -57,7 +58,9 @@ struct Backward {
   double loss_scale = 1;                          ///< what the summed loss is multiplied by
   Accumulate accumulate = Accumulate::overwrite;  ///< of gradients
   ReadySink ready = [](std::size_t, Event*) {};
-  /// What these gradients go to, where nothing comes between: a device has it as part of the pass.
+  /// Who sums these gradients over ranks where they lie; null: who is told by `ready` does.
+  PassSums* sums = nullptr;
+  /// What the gradients go to, where nothing comes between: a device has it as part of the pass.
   const StepUpdate* update = nullptr;
 
   void apply_update() const {

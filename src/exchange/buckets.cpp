@@ -61,11 +61,9 @@ void Buckets::ready(std::size_t n, compute::Event* after) {
   changed_.notify_all();
 }
 
-void Buckets::reduce(std::size_t i) {
-  if (compute::Event* const event = reduce_(bucket(i), after_[i])) reduced_ = event;
-}
+void Buckets::reduce(std::size_t i) { reduce_(bucket(i), after_[i]); }
 
-compute::Event* Buckets::finish() {
+void Buckets::finish() {
   if (overlap_ == Overlap::none) {
     for (; done_ < ready_; ++done_) reduce(done_);
   }
@@ -74,7 +72,6 @@ compute::Event* Buckets::finish() {
   changed_.wait(lock, [&] { return done_ == ready_ || failure_; });
   if (failure_) std::rethrow_exception(failure_);
   ready_ = done_ = 0;
-  return std::exchange(reduced_, nullptr);
 }
 
 void Buckets::serve(const std::stop_token& stop) {

@@ -22,8 +22,8 @@ enum class Overlap {
 /// Reduces buckets one after the other, in one order on all ranks.
 class Buckets {
  public:
-  /// As GradientSum::enqueue().
-  using Reduce = std::function<compute::Event*(Range, compute::Event* after)>;
+  /// Of gradients that are final behind `after`; null: already.
+  using Reduce = std::function<void(Range, compute::Event* after)>;
   /// `ends` as bucket_ends() gives them. `on_thread_start` runs first on the thread, if there is
   /// one.
   Buckets(std::vector<std::size_t> ends, Reduce reduce, Overlap overlap,
@@ -36,9 +36,8 @@ class Buckets {
   Range bucket(std::size_t i) const { return {i == 0 ? 0 : ends_[i - 1], ends_[i]}; }
   /// Gradients [0, n) are final behind `after`; null: already.
   void ready(std::size_t n, compute::Event* after);
-  /// Returns when all buckets are reduced, or on a device behind the event that comes back; ready()
-  /// may then begin anew. Throws what reducing threw.
-  compute::Event* finish();
+  /// Returns when all buckets are reduced; ready() may then begin anew. Throws what reducing threw.
+  void finish();
 
  private:
   void serve(const std::stop_token&);
@@ -52,7 +51,6 @@ class Buckets {
   std::size_t ready_ = 0;  ///< buckets that may be reduced
   std::size_t done_ = 0;
   std::vector<compute::Event*> after_;  ///< by bucket, where it is ready
-  compute::Event* reduced_ = nullptr;   ///< the last that reducing gave
   std::exception_ptr failure_;
   std::jthread thread_;  // last: it uses the others
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/sum_arrays.h"
+#include "compute/device_sums.h"
 #include "compute/event.h"
 #include "compute/parameters.h"
 
@@ -78,9 +79,12 @@ class GradientExchange {
                                const std::function<void(Range)>& update) = 0;
   ExchangeTimes finish(const std::function<void(Range)>& update) { return finish({}, update); }
 
-  /// Whether this rank's gradients are the sums, where they lie: then the update may come at once
-  /// behind backward, and finish() need not do it.
-  virtual bool sums_nothing() const { return false; }
+  /// Who sums gradients as part of the last micro-batch's backward pass (Backward::sums), beside
+  /// it. Null: whoever hears ready().
+  virtual compute::PassSums* pass_sums() { return nullptr; }
+  /// Whether behind that pass this rank's gradients are the sums, where they lie: then the update
+  /// may come there at once, and finish() need not do it.
+  virtual bool sums_in_backward() const { return false; }
 
   /// Gives the weights of rank 0 to all ranks. Collective.
   virtual void spread_weights() = 0;

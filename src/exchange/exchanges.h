@@ -4,6 +4,7 @@
 
 #include "comm/communicator.h"
 #include "comm/node_map.h"
+#include "compute/device_sums.h"
 #include "compute/factors.h"
 #include "compute/memory.h"
 #include "exchange/buckets.h"
@@ -29,6 +30,7 @@ struct ExchangeParts {
   compute::AddProducts add_products = compute::add_products_plainly;  ///< of leaves
   /// Where programs and updates want the arenas. What is not host_memory() suits replicas alone.
   compute::Memory& memory = compute::host_memory();
+  compute::DeviceSums* device_sums = nullptr;  ///< of that memory, where it is not the host's
 };
 
 /// Every rank keeps a replica of the weights and updates all of it: buckets of gradients are summed
@@ -36,6 +38,11 @@ struct ExchangeParts {
 /// Memory: two arenas per rank, in `parts.memory`, where the sum must find them, too.
 std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts&,
                                                         std::unique_ptr<GradientSum>);
+
+/// The same where `parts.memory` is that of devices, which sum by themselves: as part of each
+/// step's last backward pass.
+std::unique_ptr<GradientExchange> make_device_exchange(const ExchangeParts&, compute::DeviceSums&,
+                                                       compute::Travel);
 
 /// Slices over shared memory. Gradients of all ranks of a node lie in one shared block; each of the
 /// first `lanes` ranks of a node sums its slice over them in the order of ranks, then over nodes

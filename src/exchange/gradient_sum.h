@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "comm/channel.h"
-#include "compute/event.h"
 #include "compute/parameters.h"
 
 namespace cputrain::exchange {
@@ -21,14 +20,6 @@ class GradientSum {
   /// In place. `gradients` are the elements `range` of the arena; all ranks of the group name the
   /// same range and get the same bits. Ranges either come again in the next step or never.
   virtual void sum(Range range, const Array& gradients) = 0;
-  /// The same of gradients that are final behind `after` (null: already). The sums are final behind
-  /// the event that comes back (null: already), which holds until the range is summed again; those
-  /// of later calls come behind it. Sums on a device need not wait for anything.
-  virtual compute::Event* enqueue(Range range, const Array& gradients, compute::Event* after) {
-    compute::wait_for(after);
-    sum(range, gradients);
-    return nullptr;
-  }
   /// Whether the numbers are their own sums, and nobody touches them.
   virtual bool is_nothing() const { return false; }
   /// Bytes of an array whose plain sum would move as many as the sum of this range does: in a ring

@@ -10,6 +10,7 @@
 #include "comm/open_channel.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "exchange/device_path.h"
 #include "exchange/staged_sum.h"
 #include "system/pages.h"
 
@@ -95,24 +96,65 @@ void choose_algorithm(const ExchangeParts& parts, const comm::OpenChannel& open,
   made.lines.push_back(describe(bytes, times) + best->name);
 }
 
-/// The sum where it finds the gradients, wherever they lie.
-std::unique_ptr<GradientSum> within_reach(const ExchangeParts& parts,
-                                          std::unique_ptr<GradientSum> sum) {
-  if (parts.memory.is_host()) return sum;
-  // One rank's gradient is the sum: nothing need go to the host and back.
-  const bool changes = parts.communicator.size() > 1 || parts.compression != Compression{};
-  if (!changes) return make_sum_of_one(parts.layout.dtype);
-  return make_staged_sum(parts.memory, largest_bucket(parts), parts.layout.dtype, std::move(sum));
-}
-
-void make_replicas(const ExchangeParts& parts, MadeExchange& made) {
+std::unique_ptr<GradientSum> make_sum_between_ranks(const ExchangeParts& parts,
+                                                    MadeExchange& made) {
   const comm::OpenChannel open = [&](const std::vector<comm::SizeRange>& ranges) {
     return comm::open_world(parts.communicator, ranges);
   };
-  made.choice.scheme = Scheme::replicas;
   choose_algorithm(parts, open, 1, made);
-  auto sum = make_sum(parts, open(made.choice.ranges));
-  made.exchange = make_replica_exchange(parts, within_reach(parts, std::move(sum)));
+  return make_sum(parts, open(made.choice.ranges));
+}
+
+void make_replicas(const ExchangeParts& parts, MadeExchange& made) {
+  made.choice.scheme = Scheme::replicas;
+  made.exchange = make_replica_exchange(parts, make_sum_between_ranks(parts, made));
+}
+
+/// What keeps devices from summing by themselves though they could; "": nothing.
+std::string needs_host(const ExchangeParts& parts, const comm::AllreduceChoice& choice) {
+  const Compression::Method method = parts.compression.method;
+  if (method != Compression::Method::none && method != Compression::Method::bf16) {
+    return fmt::format("--compress {} is computed on the host", to_text(parts.compression));
+  }
+  if (choice.ranges.empty()) return "";
+  return fmt::format("--allreduce {} is an algorithm of the host", comm::to_text(choice));
+}
+
+DevicePathChoice choose_path(const ExchangeParts& parts, const comm::NodeMap& map,
+                             const comm::AllreduceChoice& choice) {
+  using Devices = comm::AllreduceChoice::Devices;
+  DevicePathWish wish{.but = needs_host(parts, choice)};
+  if (choice.devices == Devices::nccl) wish.path = DevicePath::nccl;
+  if (choice.devices == Devices::staged) wish.path = DevicePath::staged;
+  const auto facts = parts.device_sums ? parts.device_sums->facts() : compute::DeviceSumsFacts{};
+  return choose_device_path(gather_reports(parts.communicator, facts, map.node), wish);
+}
+
+/// Replicas whose arrays lie on devices.
+void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
+                          MadeExchange& made) {
+  const DevicePathChoice way = choose_path(parts, map, made.choice);
+  made.choice.scheme = Scheme::replicas;
+  made.lines.push_back(to_text(way));
+  if (way.path == DevicePath::nccl) {
+    made.choice.devices = comm::AllreduceChoice::Devices::nccl;
+    const bool narrow = parts.compression.method == Compression::Method::bf16;
+    made.exchange = make_device_exchange(
+        parts, *parts.device_sums, narrow ? compute::Travel::bf16 : compute::Travel::as_they_are);
+    return;
+  }
+  // One rank's gradient is the sum: nothing need go to the host and back.
+  if (way.path == DevicePath::alone && parts.compression == Compression{}) {
+    made.exchange = make_replica_exchange(parts, make_sum_of_one(parts.layout.dtype));
+    return;
+  }
+  if (way.path == DevicePath::direct) made.choice.ranges = {{"mpi"}};
+  auto sum = make_sum_between_ranks(parts, made);
+  if (way.path != DevicePath::direct) {
+    sum =
+        make_staged_sum(parts.memory, largest_bucket(parts), parts.layout.dtype, std::move(sum));
+  }
+  made.exchange = make_replica_exchange(parts, std::move(sum));
 }
 
 void make_slices(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {
@@ -157,7 +199,13 @@ bool prefers_messages(const ExchangeParts& parts, const comm::NodeMap& map, Made
 /// All exchanges but replicas form their sums in memory that the ranks of a node share, or send
 /// straight from the arenas.
 void check_memory(const ExchangeParts& parts, const comm::AllreduceChoice& choice) {
-  if (parts.memory.is_host()) return;
+  if (parts.memory.is_host()) {
+    if (choice.devices == comm::AllreduceChoice::Devices::automatic) return;
+    fail(ExitCode::usage,
+         fmt::format("--allreduce {}: this backend computes on the CPUs, whose sums need no such "
+                     "way; use auto, or --backend cuda",
+                     comm::to_text(choice)));
+  }
   constexpr const char* kWhy =
       "the backend's arrays do not lie in the host's memory, where it forms its sums";
   if (parts.lanes > 0) {
@@ -173,10 +221,6 @@ void check_memory(const ExchangeParts& parts, const comm::AllreduceChoice& choic
 }
 
 void make_automatic(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {
-  if (!parts.memory.is_host()) {
-    if (parts.communicator.size() == 1) made.choice.ranges = {{"tree"}};  // nothing to measure
-    return make_replicas(parts, made);
-  }
   const bool compresses = parts.compression != Compression{};
   if (compresses && map.nodes() == 1) {
     made.warnings.push_back(fmt::format(
@@ -209,6 +253,10 @@ MadeExchange make_exchange(const ExchangeParts& parts, const comm::AllreduceChoi
   check_compression(parts.compression, choice);
   check_memory(parts, choice);
   const comm::NodeMap map = comm::read_node_map(parts.communicator);
+  if (!parts.memory.is_host()) {
+    make_device_replicas(parts, map, made);
+    return made;
+  }
   if (parts.lanes > 0) {
     made.exchange = make_ordered_exchange(parts, map);
     return made;

@@ -23,10 +23,10 @@ struct MadeExchange {
 /// and of all algorithms the best at the size of a slice. Sharded parameters are for slices alone:
 /// then `automatic` throws where there is no room, and the graph must be compiled without. With
 /// compression, which needs something that is sent, it takes replicas on one node. Collective.
-/// Where the arenas do not lie in the host's memory, `automatic` takes replicas; their sums go by
-/// way of the host (staged_sum.h). Throws Error(usage) for `shm` on several nodes, where
-/// check_compression() does, and for slices, a server or lanes where arenas are not the host's;
-/// Error(internal) where shared memory was asked for and cannot be had.
+/// Where the arenas lie on devices, it takes replicas, and the first way of device_path.h.
+/// Throws Error(usage) for `shm` on several nodes, where check_compression() does, for slices, a
+/// server or lanes where arenas are not the host's, and for a way between devices that cannot be
+/// gone; Error(internal) where shared memory was asked for and cannot be had.
 MadeExchange make_exchange(const ExchangeParts&, const comm::AllreduceChoice& choice);
 
 }  // namespace cputrain::exchange

@@ -19,7 +19,9 @@ class ReplicaExchange final : public BasicExchange {
         buckets_(
             bucket_ends(parts.layout, parts.bucket_bytes),
             [this](Range r, compute::Event* after) {
-              return sum_->enqueue(r, gradients_.array().slice(r.begin, r.end), after);
+              if (sum_->is_nothing()) return;
+              compute::wait_for(after);
+              sum_->sum(r, gradients_.array().slice(r.begin, r.end));
             },
             parts.overlap, parts.on_thread_start) {
     owned_.push_back({0, parts.layout.gradient_size});
@@ -27,7 +29,7 @@ class ReplicaExchange final : public BasicExchange {
 
   compute::Arenas arenas() const override { return {weights_.array(), gradients_.array()}; }
 
-  bool sums_nothing() const override { return sum_->is_nothing(); }
+  bool sums_in_backward() const override { return sum_->is_nothing(); }
 
   void spread_weights() override { broadcast_array(communicator_, memory_, weights_.array(), 0); }
   std::uint64_t weights_version() const override { return 0; }  // nobody else changes them
@@ -45,7 +47,7 @@ class ReplicaExchange final : public BasicExchange {
  private:
   void finish_gradients(std::size_t n, compute::Event* after) override { buckets_.ready(n, after); }
   double reduce() override {
-    if (compute::Event* const sums = buckets_.finish()) sums->hold_up();
+    buckets_.finish();
     return 0;
   }
 

@@ -42,7 +42,8 @@ exchange::ExchangeParts exchange_parts(const Session& session, const TrainingPla
           .lanes = plan.leaves ? plan.leaves->lanes : 0,
           .compression = plan.spec.flags.compress,
           .add_products = add_products_of(*session.backend),
-          .memory = session.backend->memory()};
+          .memory = session.backend->memory(),
+          .device_sums = session.backend->device_sums()};
 }
 
 std::string exchange_line(const TrainingSpec& spec, const exchange::MadeExchange& made) {

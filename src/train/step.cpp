@@ -86,7 +86,7 @@ bool is_input_lost(const TrainingParts& parts, StepResult& result) {
 struct WeightsChange {
   WeightsChange(const TrainingParts& parts, const StepToDo& todo)
       : gate(parts, todo), lock(parts.weights_mutex, std::defer_lock) {
-    if (!gate.always_open() || !parts.exchange.sums_nothing()) return;
+    if (!gate.always_open() || !parts.exchange.sums_in_backward()) return;
     in_backward = parts.optimizer.whole_update();
     if (in_backward) lock.lock();
   }
@@ -142,6 +142,7 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
                parts.exchange.ready(n, after);
                parts.timeline.ended("exchange");
              },
+         .sums = last ? parts.exchange.pass_sums() : nullptr,
          .update = last && change->in_backward ? &*change->in_backward : nullptr});
     computed("backward", result.budget.backward);
   }

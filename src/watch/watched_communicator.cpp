@@ -134,6 +134,8 @@ class WatchedCommunicator final : public comm::Communicator {
     ranks_->barrier();
   }
 
+  bool reads_devices() const override { return ranks_->reads_devices(); }
+
   comm::NodeMemory& node_memory() override { return memory_; }
   comm::NodeBarrier& node_barrier() override { return barrier_; }
 

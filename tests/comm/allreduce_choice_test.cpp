@@ -31,7 +31,7 @@ TEST(AllreduceChoice, ReadsRangesInAnyOrder) {
 }
 
 TEST(AllreduceChoice, SaysTheSameWordsBack) {
-  for (const char* text : {"auto", "ps", "shm", "hierarchical", "ring", "hierarchical+mpi",
+  for (const char* text : {"auto", "ps", "shm", "hierarchical", "ring", "nccl", "staged", "hierarchical+mpi",
                            "tree:0-100;ring:101-max", "hierarchical+tree:0-7;mpi:8-max"}) {
     EXPECT_EQ(to_text(parse_allreduce(text)), text);
   }
@@ -41,7 +41,7 @@ TEST(AllreduceChoice, RefusesWhatLeavesSizesOutOrDoublesThem) {
   for (const char* text :
        {"", "rign", "ring:0-8", "ring:1-max", "ring:0-8;tree:8-max", "ring:0-8;tree:10-max",
         "ring:5-1;tree:2-max", "ring:0-x", "ring:0", "ring:-max", "hierarchical+", "shm:0-max",
-        "ring;tree", "ring:0-99999999999999999999999"}) {
+        "ring;tree", "nccl:0-max", "staged+ring", "ring:0-99999999999999999999999"}) {
     try {
       parse_allreduce(text);
       ADD_FAILURE() << text;

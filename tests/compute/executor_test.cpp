@@ -79,7 +79,6 @@ class NotedEvent final : public Event {
   explicit NotedEvent(std::size_t place) : place_(std::to_string(place)) {}
   const std::string& place() const { return place_; }
   void wait() override { ADD_FAILURE() << "an executor waits for no place"; }
-  void hold_up() override { ADD_FAILURE() << "an executor holds up nothing"; }
 
  private:
   std::string place_;

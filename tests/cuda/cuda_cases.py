@@ -67,7 +67,8 @@ class CudaTest(ProgramTest):
         alone, _ = self.losses("alone", *steps, *CUDA, "--overwrite")
         several, said = self.losses("several", *steps, *CUDA, "--overwrite", ranks=ranks, **environment)
         self.assert_near(several, alone, 1e-4)
-        self.assertIn(f"Devices: {line.format(self.device_name())} gradients are summed by way of the host", said)
+        self.assertIn(f"Devices: {line.format(self.device_name())}\n", said)
+        self.assertIn("Gradients of GPUs are summed by way of the host (no NCCL: ", said)
         return said
 
 
@@ -131,7 +132,7 @@ class CudaCases:
 
     @needs_mpi
     def test_ranks_share_a_device(self):
-        self.expect_ranks_share(2, "1 x {} with 2 ranks;", CUDA_VISIBLE_DEVICES="0")
+        self.expect_ranks_share(2, "1 x {} with 2 ranks", CUDA_VISIBLE_DEVICES="0")
 
     def test_a_layer_that_it_lacks_is_refused_before_images_are_decoded(self):
         lacking = {**NET, "layers": [NET["layers"][0], {"type": "max_pool", "name": "wide", "size": 17, "stride": 1,

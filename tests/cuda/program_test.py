@@ -159,8 +159,8 @@ class Emulated(CudaCases, CudaTest):
 
     @needs_mpi
     def test_ranks_take_devices_in_turn(self):
-        for ranks, devices, line in ((3, 2, "1 x {0} with 1 rank, 1 x {0} with 2 ranks;"),
-                                     (2, 2, "2 x {} with 1 rank each;")):
+        for ranks, devices, line in ((3, 2, "1 x {0} with 1 rank, 1 x {0} with 2 ranks"),
+                                     (2, 2, "2 x {} with 1 rank each")):
             with self.subTest(ranks=ranks, devices=devices):
                 said = self.expect_ranks_share(ranks, line, CPUTRAIN_EMULATED_DEVICES=str(devices))
                 self.assertEqual(said.count(EMULATED), 1)

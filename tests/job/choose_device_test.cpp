@@ -54,9 +54,7 @@ TEST(ChooseDevice, RanksOfANodeTakeItsDevicesInTurn) {
   EXPECT_EQ(devices_of(choices), (std::vector{0, 1, 0, 1, 0}));
   EXPECT_EQ(sharers_of(choices), (std::vector{3, 2, 3, 2, 3}));
   for (const DeviceChoice& choice : choices) {
-    EXPECT_EQ(choice.line,
-              "Devices: 1 x GPU with 2 ranks, 1 x GPU with 3 ranks; gradients are summed by way of "
-              "the host");
+    EXPECT_EQ(choice.line, "Devices: 1 x GPU with 2 ranks, 1 x GPU with 3 ranks");
   }
 }
 
@@ -67,8 +65,7 @@ TEST(ChooseDevice, ADeviceThatOneRankAloneIsShownIsItsOwn) {
   });
   EXPECT_EQ(devices_of(choices), (std::vector{0, 0, 0}));
   EXPECT_EQ(sharers_of(choices), (std::vector{1, 1, 1}));
-  EXPECT_EQ(choices[0].line,
-            "Devices: 3 x GPU with 1 rank each; gradients are summed by way of the host");
+  EXPECT_EQ(choices[0].line, "Devices: 3 x GPU with 1 rank each");
 }
 
 TEST(ChooseDevice, DevicesOfOtherNodesAreOtherDevices) {
@@ -81,8 +78,7 @@ TEST(ChooseDevice, DevicesOfOtherNodesAreOtherDevices) {
   EXPECT_EQ(devices_of(choices), (std::vector{0, 1, 0, 1}));
   EXPECT_EQ(sharers_of(choices), (std::vector{1, 1, 1, 1}));
   EXPECT_EQ(choices[3].line,
-            "Devices: 2 x Large with 1 rank each, 2 x Small with 1 rank each; gradients are summed "
-            "by way of the host");
+            "Devices: 2 x Large with 1 rank each, 2 x Small with 1 rank each");
 }
 
 // A list may leave out devices that kernels are not made for.

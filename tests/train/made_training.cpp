@@ -183,7 +183,8 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
                                             .bucket_bytes = options.bucket_bytes,
                                             .overlap = options.overlap,
                                             .compression = options.compression,
-                                            .memory = backend->memory()},
+                                            .memory = backend->memory(),
+                                            .device_sums = backend->device_sums()},
                                            options.allreduce)
                        .exchange;
         return exchange->arenas();

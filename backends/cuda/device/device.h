@@ -119,6 +119,8 @@ class Event {
   void hold_up(Stream) const;
   /// Until the place was reached.
   void synchronize() const;
+  /// Whether it was; one that was never recorded counts so.
+  bool was_reached() const;
   /// From the place of `earlier` to this one; both are timed, were recorded and have been reached.
   double seconds_since(const Event& earlier) const;
 

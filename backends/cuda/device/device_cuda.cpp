@@ -154,6 +154,13 @@ void Event::synchronize() const {
   check(cudaEventSynchronize(event_of(event_)), "what an event waits for");
 }
 
+bool Event::was_reached() const {
+  const cudaError_t status = cudaEventQuery(event_of(event_));
+  if (status == cudaErrorNotReady) return false;
+  check(status, "cudaEventQuery");
+  return true;
+}
+
 double Event::seconds_since(const Event& earlier) const {
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, event_of(earlier.event_), event_of(event_)),

@@ -134,6 +134,13 @@ __global__ void write_rates_kernel(Rates rates, int count, float* dst) {
   if (i < count) dst[i] = rates.of[i];
 }
 
+template <class From, class To>
+__global__ void __launch_bounds__(kThreads)
+    store_as_kernel(const typename From::Stored* src, std::int64_t size, typename To::Stored* dst) {
+  const std::int64_t i = first_of_thread<1>(block_number());
+  if (i < size) dst[i] = rounded<To>(number_of(src[i]));
+}
+
 template <int kWidth>
 __global__ void __launch_bounds__(kThreads)
     sum_arrays_kernel(Summands summands, std::int64_t size, float* dst) {
@@ -303,6 +310,18 @@ void sum_arrays(Stream stream, const Summands& summands, std::int64_t size, floa
     launch(stream, "sum_arrays", sum_arrays_kernel<1>, grid_for<1>(size), dim3(kThreads), 0,
            summands, size, dst);
   }
+}
+
+void narrow_gradients(Stream stream, const float* src, std::int64_t size, Bf16* dst) {
+  if (size == 0) return;
+  launch(stream, "narrow_gradients", store_as_kernel<ExactNumbers, Bf16Numbers>, grid_for<1>(size),
+         dim3(kThreads), 0, src, size, dst);
+}
+
+void widen_gradients(Stream stream, const Bf16* src, std::int64_t size, float* dst) {
+  if (size == 0) return;
+  launch(stream, "widen_gradients", store_as_kernel<Bf16Numbers, ExactNumbers>, grid_for<1>(size),
+         dim3(kThreads), 0, src, size, dst);
 }
 
 void block_norms(Stream stream, const float* values, std::size_t size, std::size_t position,

@@ -73,6 +73,11 @@ struct Summands {
 };
 void sum_arrays(Stream, const Summands&, std::int64_t size, float* dst);
 
+/// How gradients travel in half the bytes: dst = src, rounded, and as floats again. They may begin
+/// anywhere.
+void narrow_gradients(Stream, const float* src, std::int64_t size, Bf16* dst);
+void widen_gradients(Stream, const Bf16* src, std::int64_t size, float* dst);
+
 /// Sums of x^2 in double of the blocks of optim::kNormBlock elements (of the arena, where the array
 /// begins at element `position`) that the array touches; `sums` is on the device and has
 /// optim::norm_blocks(position, size) elements.

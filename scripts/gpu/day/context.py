@@ -44,8 +44,9 @@ class Day:
     def start(self, words):
         return self.commands.start(words, self.environment, self.work)
 
-    def cputrain(self, *words, ranks=0, seconds=None):
-        return self.run([*self.launcher(ranks), self.program(), *words], seconds)
+    def cputrain(self, *words, ranks=0, seconds=None, variables=None):
+        environment = {**self.environment, **variables} if variables else None
+        return self.run([*self.launcher(ranks), self.program(), *words], seconds, environment)
 
     def program(self):
         return self.bundle.path("bin", "cputrain")

@@ -27,6 +27,8 @@ def steps():
     yield Step("curve beside the CPU's", (25, 25), training.compare_curve)
     yield Step("same hash again", (20, 20), training.repeat_curve)
     yield Step("2 ranks on one device", (25, 25), training.share_device)
+    yield Step("NCCL of one rank", (25, 25), training.sum_alone)
+    yield Step("NCCL of 2 ranks on one device", (30, 25), training.sum_on_one_device)
     yield Step("a rank is killed", (45, 40), training.kill_rank)
     yield Step("photographs", (20, 15), training.train_on_photographs)
     yield Step("learns", (20, 15), training.learn)

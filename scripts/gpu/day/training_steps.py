@@ -3,6 +3,7 @@ import json
 import math
 import os
 import signal
+import sys
 import time
 
 from context import expect
@@ -105,6 +106,41 @@ def share_device(day):
     losses, _ = train(day, "ranks", expected, ranks=2)
     of_one_rank = facts(day).get("losses")
     return near(losses, of_one_rank or expected["losses"], "one rank's" if of_one_rank else "the CPU's")
+
+
+def train_with_nccl(day, folder, ranks=0):
+    """Done of the curve's training. Python's packages for GPUs bring a library where the system has none."""
+    names = [os.path.join(path, "nvidia", "nccl", "lib") for path in sys.path]
+    folders = [name for name in names if os.path.exists(os.path.join(name, "libnccl.so.2"))]
+    variables = {"NCCL_MULTI_RANK_GPU_ENABLE": "1",
+                 "LD_LIBRARY_PATH": os.pathsep.join([day.environment["LD_LIBRARY_PATH"], *folders])}
+    done = day.cputrain(*command(curve(day), folder), "--allreduce", "nccl", ranks=ranks, variables=variables)
+    if done.code == 2 and "NCCL is not there" in done.text:
+        raise Skipped("this machine has no libnccl.so.2")
+    if done.code == 2 and day.emulated and "emulated devices have no NCCL" in done.text:
+        raise Skipped("emulated devices have no NCCL")
+    return done
+
+
+def sum_alone(day):
+    """A communicator of one rank, whose sums are in the graph of each step: nothing changes."""
+    folder = day.file("nccl")
+    expect(train_with_nccl(day, folder), "the training")
+    weights, before = lines_of(folder)[-1]["weights_hash"], facts(day).get("weights_hash")
+    if before and weights != before:
+        raise Failed(f"the weights' hash is {weights}, and was {before} without NCCL")
+    return f"the weights have the hash {weights}" + (" again" if before else "")
+
+
+def sum_on_one_device(day):
+    """Versions before 2.30 refuse it, which is to be said before the training begins; others sum."""
+    folder = day.file("nccl-ranks")
+    done = train_with_nccl(day, folder, ranks=2)
+    if done.code == 2 and "share a GPU" in done.text:
+        return "refused before the training, with the remedy"
+    expect(done, "the training")
+    losses = [line["loss"] for line in lines_of(folder) if line["type"] == "step"]
+    return near(losses, facts(day).get("losses") or curve(day)["losses"], "one rank's")
 
 
 def learn(day):

@@ -10,10 +10,11 @@ void add_exchange_flags(Flags& f, Config& c) {
       f, c,
       {"allreduce", "NAME",
        "algorithm that sums gradients: auto, mpi, shm, ring, recursive-doubling, rabenseifner, "
-       "tree, hierarchical[+NAME] or ps; by bytes: NAME:0-8192;NAME:8193-max [auto]",
+       "tree, hierarchical[+NAME] or ps; by bytes: NAME:0-8192;NAME:8193-max; between GPUs: nccl, "
+       "or staged by way of the host [auto]",
        [](const std::string& text) { return comm::to_text(comm::parse_allreduce(text)); }});
   f.suggest("allreduce", {"auto", "mpi", "shm", "ring", "recursive-doubling", "rabenseifner",
-                          "tree", "hierarchical", "ps"});
+                          "tree", "hierarchical", "ps", "nccl", "staged"});
   f.yes("reproducible", c.reproducible,
         "compute the same bits at any number of ranks and threads on one kind of CPU. "
         "--micro-batch (8) is then the number of images whose gradient is formed at once");

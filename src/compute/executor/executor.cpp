@@ -170,11 +170,13 @@ void Executor::backward(const Backward& call) {
   target_->enter([&] {
     if (last_.images == 0) {
       run_backward_of_nothing(call.accumulate);
+      finish_sums(call.sums);
       call.apply_update();
     } else {
       Execution execution = last_;
       execution.loss_scale = call.loss_scale;
       execution.accumulate = call.accumulate;
+      execution.sums = call.sums;
       execution.update = call.update;
       run_backward(execution, call.ready);
     }
@@ -210,10 +212,18 @@ void Executor::run_backward(const Execution& execution, const ReadySink& ready) 
     for (std::size_t i = list_.ops.size(); i-- > 1;) {  // images have no gradient
       list_.ops[i]->backward(execution);
       if (final == final_after_.end() || final->op != i) continue;
+      if (execution.sums) execution.sums->enqueue(final->gradients);
       if (!target_->mark(i)) ready(final->gradients, nullptr);
       ++final;
     }
+    finish_sums(execution.sums);
   });
+}
+
+void Executor::finish_sums(PassSums* sums) const {
+  if (!sums) return;
+  sums->enqueue(layout().gradient_size);
+  sums->join();
 }
 
 void Executor::wait() {

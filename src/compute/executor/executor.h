@@ -45,6 +45,7 @@ class Executor final : public Program {
   void run_forward(const MicroBatch&, const Pass&);
   void run_waiting_forward();
   void run_backward(const Execution&, const ReadySink&);
+  void finish_sums(PassSums*) const;
   void run_backward_of_nothing(Accumulate);
   void wait();
 

@@ -127,7 +127,8 @@ struct Execution {
   Pass pass{};
   double loss_scale = 1;                          ///< backward
   Accumulate accumulate = Accumulate::overwrite;  ///< backward: of parameters' gradients
-  const StepUpdate* update = nullptr;             ///< behind backward: Backward::update
+  PassSums* sums = nullptr;                       ///< during backward: Backward::sums
+  const StepUpdate* update = nullptr;             ///< behind that: Backward::update
   bool most_images = false;                       ///< as many as any training pass has had so far
 
   // Forward alone, unless they lie on a device. One for each image:

@@ -41,8 +41,8 @@ class Target {
   /// Whether forward of a training pass is enqueued with its backward, as one piece of work.
   virtual bool joins_directions() const { return false; }
   /// Runs the operators of a pass: ops() calls them; then the update. What they enqueue may depend
-  /// on the directions and on the execution's size, phase, `probabilities` and `accumulate` alone,
-  /// so that a device can repeat it without calling them; all else they read on the device.
+  /// on the directions and on the execution's size, phase, `probabilities`, `accumulate` and `sums`
+  /// alone, so that a device can repeat it without calling them; all else they read on the device.
   virtual void run(const Execution& execution, Directions, const std::function<void()>& ops) {
     ops();
     if (execution.update) execution.update->apply();

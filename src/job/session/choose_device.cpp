@@ -57,8 +57,7 @@ std::string line_of(comm::Communicator& communicator, const std::string& name,
     parts.push_back(fmt::format("{} x {} with {}{}", count, device.first,
                                 plural(device.second, "rank"), count > 1 ? " each" : ""));
   }
-  return fmt::format("Devices: {}{}", join(parts, ", "),
-                     places.size() > 1 ? "; gradients are summed by way of the host" : "");
+  return "Devices: " + join(parts, ", ");
 }
 
 }  // namespace

@@ -37,13 +37,17 @@ void Devices::check_may_wait(const char* what) const {
 
 namespace {
 
+/// How long a rank waits for others of the same process before that counts as a mistake.
+constexpr auto kPatience = std::chrono::seconds(60);
+
 template <class Run>
-void run_unlocked(Devices& d, const Run& run_work) {
+auto run_unlocked(Devices& d, const Run& run_work) {
   const Unlocked unlocked;
   try {
-    run_work();
+    return run_work();
   } catch (const Error& e) {
     d.failed = e.what();
+    d.changed.notify_all();
     throw;
   }
 }
@@ -52,11 +56,19 @@ void run_unlocked(Devices& d, const Run& run_work) {
 
 void Devices::run_until(const WorkPointer& target) {
   if (!target || target->done) return;
-  run_unlocked(*this, [&] { queue.run_until(target); });
+  const auto run = [&] { return run_unlocked(*this, [&] { return queue.run_until(target); }); };
+  while (!run()) {
+    // Threads of other ranks have to come to a meeting.
+    if (changed.wait_for(mutex, kPatience) == std::cv_status::no_timeout) continue;
+    failed = "nobody comes to a sum over ranks that others wait for";
+    throw Fault(failed);
+  }
+  changed.notify_all();
 }
 
 void Devices::run_all() {
   run_unlocked(*this, [&] { queue.run_all(); });
+  changed.notify_all();
 }
 
 void Devices::put(cuda::Stream stream, std::function<void()> work) {
@@ -66,6 +78,16 @@ void Devices::put(cuda::Stream stream, std::function<void()> work) {
     stream->captured = {stream->capture->work.size() - 1};
   } else {
     stream->last = queue.put(std::move(work), {stream->last});
+  }
+}
+
+void Devices::put_together(cuda::Stream stream, PutTogether put) {
+  if (stream->capture) {
+    stream->capture->work.push_back({.after = stream->captured, .together = std::move(put)});
+    stream->captured = {stream->capture->work.size() - 1};
+  } else {
+    stream->last = put({stream->last});
+    changed.notify_all();
   }
 }
 
@@ -198,6 +220,14 @@ void Event::synchronize() const {
   d.run_until(event_->reached);
 }
 
+bool Event::was_reached() const {
+  auto& d = devices();
+  const std::lock_guard lock(d.mutex);
+  d.check();
+  if (event_->capture) fail(ExitCode::internal, "asking for an event of a capture");
+  return !event_->reached || event_->reached->done;
+}
+
 void Graph::begin_capture(Stream stream) {
   auto& d = devices();
   const std::lock_guard lock(d.mutex);
@@ -273,7 +303,7 @@ void Graph::launch(Stream stream) const {
     std::vector<emulated::WorkPointer> after;
     for (const std::size_t i : work.after) after.push_back(put[i]);
     if (after.empty()) after = {stream->last, graph_->last_launch};
-    put.push_back(d.queue.put(work.run, after));
+    put.push_back(work.together ? work.together(after) : d.queue.put(work.run, after));
     if (!work.recorded) continue;
     *work.recorded = {
         put.back(), nullptr, {}, std::chrono::steady_clock::now(), work.recorded->timed};
@@ -282,6 +312,7 @@ void Graph::launch(Stream stream) const {
   if (put.empty()) return;
   stream->last = d.queue.put({}, put);
   graph_->last_launch = stream->last;
+  d.changed.notify_all();
 }
 
 }  // namespace cputrain::cuda

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,11 +14,15 @@
 /// The state behind backends/cuda/device/device.h, for the files that implement it.
 namespace cputrain::emulated {
 
+/// Puts work that more than one stream has part in behind this, each time anew.
+using PutTogether = std::function<WorkPointer(const std::vector<WorkPointer>& after)>;
+
 /// A piece of captured work, with the numbers of those before it.
 struct CapturedWork {
   std::function<void()> run;
   std::vector<std::size_t> after;
   cuda::EventHandle* recorded = nullptr;  ///< anew by each launch, where this is the place of one
+  PutTogether together = {};              ///< instead of `run`
 };
 
 /// Work that is being captured. A stream that waits for an event of it takes part.
@@ -60,6 +65,7 @@ namespace cputrain::emulated {
 /// Everything of the process. Its mutex is held by whoever touches anything, and while work runs.
 struct Devices {
   std::mutex mutex;
+  std::condition_variable_any changed;  ///< somebody has put work, or has done some
   WorkQueue queue;
   std::string failed;  ///< with what
   std::vector<std::weak_ptr<Capture>> captures;
@@ -75,6 +81,7 @@ struct Devices {
   void run_all();
   /// Behind what the stream holds, or into its capture.
   void put(cuda::Stream, std::function<void()>);
+  void put_together(cuda::Stream, PutTogether);
   bool is_pinned(const void* p, std::size_t bytes) const;
 };
 Devices& devices();

@@ -25,8 +25,35 @@ WorkPointer WorkQueue::put(std::function<void()> run, const std::vector<WorkPoin
   return work;
 }
 
+WorkPointer WorkQueue::put_meeting(std::function<void()> run, int parties) {
+  auto work = std::make_shared<Work>();
+  work->run = std::move(run);
+  work->number = next_number_++;
+  work->missing = parties;
+  missing_parties_ += parties;
+  ++left_;
+  waiting_.push_back(work);
+  return work;
+}
+
+void WorkQueue::arrive(const WorkPointer& meeting, const std::vector<WorkPointer>& after) {
+  if (meeting->done) return;  // it was dropped
+  --missing_parties_;
+  for (const WorkPointer& before : after) {
+    if (!before || before->done) continue;
+    before->followers.push_back(meeting);
+    ++meeting->missing;
+  }
+  if (--meeting->missing == 0) ready_.push_back(meeting);
+}
+
+bool WorkQueue::can_go_on() const {
+  if (!ready_.empty()) return true;
+  if (missing_parties_ == 0) throw Fault("streams wait for each other for ever");
+  return false;
+}
+
 WorkPointer WorkQueue::take() {
-  if (ready_.empty()) throw Fault("streams wait for each other for ever");
   const auto earlier = [](const WorkPointer& a, const WorkPointer& b) {
     return a->number < b->number;
   };
@@ -60,24 +87,28 @@ void WorkQueue::run_one() {
   work->followers.clear();
 }
 
-void WorkQueue::run_until(const WorkPointer& target) {
+bool WorkQueue::run_until(const WorkPointer& target) {
   try {
-    while (target && !target->done) run_one();
+    while (target && !target->done) {
+      if (!can_go_on()) return false;
+      run_one();
+    }
   } catch (...) {
     drop_all();
     throw;
   }
   if (left_ == 0) waiting_.clear();
+  return true;
 }
 
 void WorkQueue::run_all() {
   try {
-    while (left_ > 0) run_one();
+    while (left_ > 0 && can_go_on()) run_one();
   } catch (...) {
     drop_all();
     throw;
   }
-  waiting_.clear();
+  if (left_ == 0) waiting_.clear();
 }
 
 void WorkQueue::drop_all() {
@@ -92,6 +123,7 @@ void WorkQueue::drop_all() {
   ready_.clear();
   waiting_.clear();
   left_ = 0;
+  missing_parties_ = 0;
 }
 
 }  // namespace cputrain::emulated

@@ -27,9 +27,15 @@ class WorkQueue {
  public:
   /// Of `after`, null and what is done hold nobody up.
   WorkPointer put(std::function<void()> run, const std::vector<WorkPointer>& after);
-  /// Until this is done, in the order of settings(). Throws what the work throws; then all that is
-  /// left is dropped. Throws Fault if none can begin.
-  void run_until(const WorkPointer& target);
+  /// Work that so many have to come to before it begins.
+  WorkPointer put_meeting(std::function<void()> run, int parties);
+  /// One of them comes, behind these.
+  void arrive(const WorkPointer& meeting, const std::vector<WorkPointer>& after);
+  /// Until this is done, in the order of settings(), or nothing can begin before somebody comes to
+  /// a meeting: then false. Throws what the work throws; then all that is left is dropped. Throws
+  /// Fault if none can begin.
+  bool run_until(const WorkPointer& target);
+  /// All that can be done.
   void run_all();
   void drop_all();
   void seed(unsigned seed) { random_.seed(seed); }
@@ -37,11 +43,14 @@ class WorkQueue {
  private:
   WorkPointer take();
   void run_one();
+  /// That nothing can begin is nobody's fault as long as somebody may come to a meeting.
+  bool can_go_on() const;
 
   std::vector<WorkPointer> ready_;
   std::vector<std::weak_ptr<Work>> waiting_;  ///< may hold some that are ready or done
   std::uint64_t next_number_ = 0;
   std::size_t left_ = 0;
+  int missing_parties_ = 0;  ///< who have not come to their meetings
   std::minstd_rand random_;
 };
 

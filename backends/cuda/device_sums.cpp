@@ -1,0 +1,164 @@
+#include "backends/cuda/device_sums.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <thread>
+
+#include "backends/cuda/kernels/updates.h"
+#include "comm/communicator.h"
+
+namespace cputrain::cuda {
+namespace {
+
+/// How often sums that are under way are looked at.
+constexpr auto kLook = std::chrono::milliseconds(20);
+
+/// Looks after sums that the host does not wait for in a call of its own: says that this rank waits
+/// for others (comm/pulse.h), and gives up what failed, since who waits for the device would wait
+/// for ever.
+class Overseer {
+ public:
+  Overseer(int device, ComputeStream& compute, nccl::Group& group,
+           std::shared_ptr<comm::Pulse> pulse)
+      : device_(device),
+        compute_(compute),
+        group_(group),
+        pulse_(std::move(pulse)),
+        thread_([this](const std::stop_token& stop) { serve(stop); }) {}
+
+  /// A pass with sums has begun.
+  void expect() {
+    const std::lock_guard lock(mutex_);
+    expected_ = true;
+    changed_.notify_all();
+  }
+  /// Those of a pass end here in the backend's stream: with each launch of its graph anew.
+  void mark_end() { last_.record(compute_.get()); }
+
+ private:
+  void serve(const std::stop_token& stop) {
+    use_device(device_);
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [&] { return expected_; })) {
+      expected_ = false;
+      lock.unlock();
+      if (!see_through(stop)) return;
+      lock.lock();
+    }
+  }
+
+  /// Until the last sum is there; false where it will never be.
+  bool see_through(const std::stop_token& stop) {
+    const comm::Pulse::Meeting meeting(*pulse_);
+    while (!stop.stop_requested()) {
+      const std::string failure = group_.failure();
+      if (!failure.empty()) {
+        compute_.spoil("the sum of gradients over GPUs failed (NCCL: " + failure +
+                       "), so this training cannot go on; resume it, and see NCCL_DEBUG=INFO");
+        group_.abort();
+        return false;
+      }
+      if (last_.was_reached()) break;
+      std::this_thread::sleep_for(kLook);
+    }
+    return true;
+  }
+
+  int device_;
+  ComputeStream& compute_;
+  nccl::Group& group_;
+  std::shared_ptr<comm::Pulse> pulse_;
+  StreamEvent last_{compute_};
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool expected_ = false;
+  std::jthread thread_;  // last: it uses the others
+};
+
+class NcclSum final : public compute::DeviceSum {
+ public:
+  NcclSum(int device, ComputeStream& compute, std::unique_ptr<nccl::Group> group,
+          std::shared_ptr<comm::Pulse> pulse, std::size_t narrowed)
+      : compute_(compute),
+        group_(std::move(group)),
+        narrowed_(narrowed * sizeof(Bf16), "gradients on their way"),
+        overseer_(device, compute, *group_, std::move(pulse)) {}
+
+  /// A captured stream takes others into its capture that wait for a place in it.
+  void enqueue(const Array& numbers) override {
+    begun_.record(compute_.get());
+    begun_.hold_up(stream_.get());
+    sum(numbers.as<float>());
+  }
+
+  void join() override {
+    done_.record(stream_.get());
+    done_.hold_up(compute_.get());
+    overseer_.mark_end();
+  }
+
+  void started() override { overseer_.expect(); }
+
+  std::size_t memory() const override { return narrowed_.size(); }
+
+ private:
+  nccl::Stream* stream() const { return reinterpret_cast<nccl::Stream*>(stream_.get()); }
+
+  void sum(std::span<float> numbers) {
+    if (narrowed_.size() == 0) {
+      return group_->all_reduce(numbers.data(), numbers.size(), nccl::DataType::float32, stream());
+    }
+    auto* const narrow = static_cast<Bf16*>(narrowed_.data());
+    const auto count = static_cast<std::int64_t>(numbers.size());
+    narrow_gradients(stream_.get(), numbers.data(), count, narrow);
+    group_->all_reduce(narrow, numbers.size(), nccl::DataType::bfloat16, stream());
+    widen_gradients(stream_.get(), narrow, count, numbers.data());
+  }
+
+  ComputeStream& compute_;
+  OwnedStream stream_;
+  Event begun_, done_;
+  std::unique_ptr<nccl::Group> group_;
+  DeviceBlock narrowed_;  ///< of nothing where numbers travel as they are
+  Overseer overseer_;     // last: it uses the group
+};
+
+compute::DeviceSumsFacts facts_of(const nccl::Library& library, const std::string& device) {
+  if (!library.calls) {
+    return {.lack = library.why_none, .remedy = library.remedy, .device = device};
+  }
+  const char* const shares = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  constexpr int kShares = 23000;
+  return {.library = "NCCL " + nccl::version_text(library.version),
+          .device = device,
+          .share_devices = library.version >= kShares && shares && std::string_view(shares) == "1"};
+}
+
+}  // namespace
+
+NcclSums::NcclSums(int device, const std::string& identity, ComputeStream& compute,
+                   const nccl::Library& library, const nccl::TimeLimits& limits)
+    : device_(device),
+      compute_(compute),
+      library_(library),
+      limits_(limits),
+      facts_(facts_of(library, identity)) {}
+
+std::unique_ptr<compute::DeviceSum> NcclSums::make(comm::Communicator& communicator,
+                                                   compute::Travel travel, std::size_t most) {
+  use_device(device_);
+  nccl::UniqueId id{};
+  if (communicator.rank() == 0) id = nccl::Group::make_id(library_);
+  communicator.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
+  const comm::Pulse::Meeting meeting(communicator.pulse());
+  auto group =
+      std::make_unique<nccl::Group>(library_, id, communicator.rank(), communicator.size(), limits_);
+  return std::make_unique<NcclSum>(device_, compute_, std::move(group), communicator.share_pulse(),
+                                   travel == compute::Travel::bf16 ? most : 0);
+}
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "core/array.h"
+
+namespace cputrain::comm {
+class Communicator;
+}
+
+namespace cputrain::compute {
+
+/// What a backend's devices can do by themselves, as one rank sees it.
+struct DeviceSumsFacts {
+  std::string library{};         ///< "NCCL 2.28.9"; empty: they can do nothing
+  std::string lack{}, remedy{};  ///< then why
+  std::string device{};          ///< of this rank: Device::identity
+  bool share_devices = false;    ///< two ranks of one device can sum
+};
+
+/// How numbers travel between devices.
+enum class Travel {
+  as_they_are,
+  bf16  ///< rounded, and so are sums of some of the ranks on their way
+};
+
+/// Sums over the devices of all ranks, in their queues of work. All ranks make the same calls in
+/// the same order. A sum that fails later, since a rank or the network between devices is gone,
+/// makes all that reads the backend's arrays throw Error(internal).
+class DeviceSum {
+ public:
+  virtual ~DeviceSum() = default;
+  /// Puts the sum over ranks of this array there, in place: behind what the backend's calls have
+  /// enqueued so far. What they enqueue later goes on beside it.
+  virtual void enqueue(const Array&) = 0;
+  /// What the backend's calls enqueue from now on comes behind the sums.
+  virtual void join() = 0;
+  /// A pass that has them was started: both calls above may be repeated by the device without being
+  /// made.
+  virtual void started() = 0;
+  /// Bytes on the device.
+  virtual std::size_t memory() const = 0;
+};
+
+/// What makes them. The backend has it, as long as it lives.
+class DeviceSums {
+ public:
+  virtual const DeviceSumsFacts& facts() const = 0;
+  /// Of arrays with at most `most` elements. Collective over the ranks of the communicator, which
+  /// is borrowed. Error(internal).
+  virtual std::unique_ptr<DeviceSum> make(comm::Communicator&, Travel, std::size_t most) = 0;
+
+ protected:
+  ~DeviceSums() = default;
+};
+
+/// Who takes gradients on as soon as they are final, as part of the pass that makes them.
+class PassSums {
+ public:
+  /// Gradients [0, n) are final behind what was enqueued so far. n only grows within a pass; the
+  /// last call of each has all of them.
+  virtual void enqueue(std::size_t n) = 0;
+  /// The pass ends: what comes now finds the sums.
+  virtual void join() = 0;
+
+ protected:
+  ~PassSums() = default;
+};
+
+}  // namespace cputrain::compute

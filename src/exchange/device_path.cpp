@@ -1,0 +1,130 @@
+#include "exchange/device_path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/json_text.h"
+
+namespace cputrain::exchange {
+namespace {
+
+/// The first two ranks that share a device, or nothing.
+std::optional<std::pair<std::size_t, std::size_t>> sharers(std::span<const DeviceReport> reports) {
+  std::map<std::pair<int, std::string>, std::size_t> owners;
+  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+    const auto [owner, is_new] =
+        owners.try_emplace({reports[rank].node, reports[rank].device}, rank);
+    if (!is_new) return std::pair{owner->second, rank};
+  }
+  return std::nullopt;
+}
+
+struct Obstacle {
+  std::string why{}, remedy{};
+};
+
+/// What keeps the devices from summing by themselves; nothing where they can.
+std::optional<Obstacle> obstacle(std::span<const DeviceReport> reports) {
+  const auto lacking = std::ranges::find(reports, "", &DeviceReport::library);
+  if (lacking != reports.end()) {
+    return Obstacle{fmt::format("rank {}: {}", lacking - reports.begin(), lacking->lack),
+                    lacking->remedy};
+  }
+  const std::string& library = reports.front().library;
+  const auto other = std::ranges::find_if(
+      reports, [&](const DeviceReport& report) { return report.library != library; });
+  if (other != reports.end()) {
+    return Obstacle{fmt::format("rank 0 has {}, and rank {} {}", library, other - reports.begin(),
+                                other->library),
+                    "install one version of NCCL on all hosts"};
+  }
+  const auto pair = sharers(reports);
+  const bool may_share = std::ranges::all_of(reports, &DeviceReport::share_devices);
+  if (pair && !may_share) {
+    return Obstacle{fmt::format("ranks {} and {} share a GPU, which {} refuses", pair->first,
+                                pair->second, library),
+                    "start one rank per GPU (with NCCL 2.30 and newer, "
+                    "NCCL_MULTI_RANK_GPU_ENABLE=1 may allow more)"};
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void refuse_nccl(const std::string& why, const std::string& remedy) {
+  fail(ExitCode::usage,
+       fmt::format("--allreduce nccl: {}; {}, or use --allreduce staged", why, remedy));
+}
+
+DevicePathChoice by_nccl(std::span<const DeviceReport> reports) {
+  return {DevicePath::nccl,
+          fmt::format("{}, {}", reports.front().library,
+                      sharers(reports) ? "whose ranks may share a GPU"
+                                       : "a GPU of its own for every rank")};
+}
+
+}  // namespace
+
+DevicePathChoice choose_device_path(std::span<const DeviceReport> reports,
+                                    const DevicePathWish& wish) {
+  const auto asked = [&](DevicePath path) { return wish.path == path; };
+  if (reports.size() == 1 && !wish.path) return {DevicePath::alone, "one rank"};
+  if (asked(DevicePath::staged)) return {DevicePath::staged, "as asked for"};
+  const auto found = obstacle(reports);
+  if (asked(DevicePath::nccl)) {
+    if (!wish.but.empty()) refuse_nccl(wish.but, "leave that out");
+    if (found) refuse_nccl(found->why, found->remedy);
+  }
+  if (!wish.but.empty()) return {DevicePath::staged, wish.but};
+  if (!found) return by_nccl(reports);
+  if (std::ranges::all_of(reports, &DeviceReport::mpi_reads)) {
+    return {DevicePath::direct, "MPI reads the memory of GPUs; no NCCL: " + found->why};
+  }
+  return {DevicePath::staged, "no NCCL: " + found->why};
+}
+
+std::string to_text(const DevicePathChoice& choice) {
+  const auto way = [&] {
+    switch (choice.path) {
+      case DevicePath::alone:
+        return "stay where they are";
+      case DevicePath::nccl:
+        return "are summed by NCCL";
+      case DevicePath::direct:
+        return "are summed by MPI where they lie";
+      case DevicePath::staged:
+        break;
+    }
+    return "are summed by way of the host";
+  };
+  return fmt::format("Gradients of GPUs {} ({})", way(), choice.reason);
+}
+
+std::vector<DeviceReport> gather_reports(comm::Communicator& communicator,
+                                         const compute::DeviceSumsFacts& facts, int node) {
+  const nlohmann::json mine{{"node", node},
+                            {"device", facts.device},
+                            {"library", facts.library},
+                            {"lack", facts.lack},
+                            {"remedy", facts.remedy},
+                            {"share_devices", facts.share_devices},
+                            {"mpi_reads", communicator.reads_devices()}};
+  std::vector<DeviceReport> reports;
+  for (const std::string& text : communicator.gather(json_text(mine))) {
+    const auto report = nlohmann::json::parse(text);
+    reports.push_back({.node = report.at("node"),
+                       .device = report.at("device"),
+                       .library = report.at("library"),
+                       .lack = report.at("lack"),
+                       .remedy = report.at("remedy"),
+                       .share_devices = report.at("share_devices"),
+                       .mpi_reads = report.at("mpi_reads")});
+  }
+  return reports;
+}
+
+}  // namespace cputrain::exchange

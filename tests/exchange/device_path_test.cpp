@@ -1,0 +1,103 @@
+// How gradients get from device to device, of tables that no machine here has.
+#include "exchange/device_path.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/error.h"
+
+namespace cputrain::exchange {
+namespace {
+
+/// So many ranks on each of two nodes, with a GPU each.
+std::vector<DeviceReport> two_nodes(int ranks) {
+  std::vector<DeviceReport> reports;
+  for (int rank = 0; rank < 2 * ranks; ++rank) {
+    reports.push_back({.node = rank / ranks,
+                       .device = "GPU-" + std::to_string(rank % ranks),
+                       .library = "NCCL 2.28.9"});
+  }
+  return reports;
+}
+
+std::string text_of(const std::vector<DeviceReport>& reports, const DevicePathWish& wish = {}) {
+  return to_text(choose_device_path(reports, wish));
+}
+
+std::string refusal(const std::vector<DeviceReport>& reports, const DevicePathWish& wish) {
+  try {
+    return text_of(reports, wish);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+}
+
+const DevicePathWish kNccl{.path = DevicePath::nccl}, kStaged{.path = DevicePath::staged};
+
+TEST(DevicePath, IsNoneForOneRank) {
+  const std::vector<DeviceReport> one{{.device = "GPU-0", .lack = "NCCL is not there"}};
+  EXPECT_EQ(text_of(one), "Gradients of GPUs stay where they are (one rank)");
+  EXPECT_EQ(choose_device_path(one, kStaged).path, DevicePath::staged);
+  EXPECT_EQ(choose_device_path(two_nodes(1), kNccl).path, DevicePath::nccl);
+  EXPECT_EQ(choose_device_path({{two_nodes(1)[0]}}, kNccl).path, DevicePath::nccl);
+}
+
+/// The same name on another node is another device.
+TEST(DevicePath, IsNcclWhereEveryRankHasADevice) {
+  EXPECT_EQ(text_of(two_nodes(4)),
+            "Gradients of GPUs are summed by NCCL (NCCL 2.28.9, a GPU of its own for every rank)");
+}
+
+TEST(DevicePath, IsStagedWhereRanksShareADevice) {
+  auto reports = two_nodes(2);
+  reports[3].device = reports[2].device;
+  EXPECT_EQ(text_of(reports),
+            "Gradients of GPUs are summed by way of the host (no NCCL: ranks 2 and 3 share a GPU, "
+            "which NCCL 2.28.9 refuses)");
+  const std::string text = refusal(reports, kNccl);
+  EXPECT_EQ(text.find("--allreduce nccl: ranks 2 and 3 share a GPU"), 0u) << text;
+  EXPECT_NE(text.find("start one rank per GPU"), std::string::npos) << text;
+  EXPECT_NE(text.find("--allreduce staged"), std::string::npos) << text;
+  for (DeviceReport& report : reports) report.share_devices = true;
+  EXPECT_EQ(choose_device_path(reports, {}).path, DevicePath::nccl);
+  reports[0].share_devices = false;
+  EXPECT_EQ(choose_device_path(reports, {}).path, DevicePath::staged);
+}
+
+TEST(DevicePath, NeedsOneVersionEverywhere) {
+  auto reports = two_nodes(2);
+  reports[2].library = "NCCL 2.18.5";
+  EXPECT_NE(text_of(reports).find("rank 0 has NCCL 2.28.9, and rank 2 NCCL 2.18.5"),
+            std::string::npos);
+  reports[1].library.clear();
+  reports[1].lack = "NCCL is not there (libnccl.so.2)";
+  reports[1].remedy = "install libnccl2";
+  EXPECT_EQ(refusal(reports, kNccl),
+            "--allreduce nccl: rank 1: NCCL is not there (libnccl.so.2); install libnccl2, or use "
+            "--allreduce staged");
+}
+
+/// MPI is asked where NCCL cannot, and only where all ranks' can.
+TEST(DevicePath, IsMpiWhereItReadsDevices) {
+  auto reports = two_nodes(1);
+  for (DeviceReport& report : reports) report = {.lack = "none", .mpi_reads = true};
+  EXPECT_EQ(choose_device_path(reports, {}).path, DevicePath::direct);
+  EXPECT_EQ(choose_device_path(reports, kStaged).path, DevicePath::staged);
+  reports[1].mpi_reads = false;
+  EXPECT_EQ(choose_device_path(reports, {}).path, DevicePath::staged);
+}
+
+TEST(DevicePath, GoesByTheHostForWhatIsComputedThere) {
+  const DevicePathWish topk{.but = "--compress topk:0.01 is computed on the host"};
+  EXPECT_EQ(text_of(two_nodes(1), topk),
+            "Gradients of GPUs are summed by way of the host (--compress topk:0.01 is computed on "
+            "the host)");
+  EXPECT_EQ(refusal(two_nodes(1), {.path = DevicePath::nccl, .but = topk.but}),
+            "--allreduce nccl: --compress topk:0.01 is computed on the host; leave that out, or "
+            "use --allreduce staged");
+}
+
+}  // namespace
+}  // namespace cputrain::exchange
