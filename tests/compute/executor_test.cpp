@@ -174,7 +174,7 @@ class ExecutorTest : public testing::TestWithParam<bool> {
     return "ready " + std::to_string(executor_.layout().gradient_size) +
            (GetParam() ? " behind 0" : "");
   }
-  void train(std::size_t images) {
+  void train(std::size_t images, PassSums* sums = nullptr) {
     const std::vector<const std::uint8_t*> pixels(images, nullptr);
     const std::vector<std::int32_t> labels(images);
     const std::vector<std::uint32_t> samples(images);
@@ -184,7 +184,7 @@ class ExecutorTest : public testing::TestWithParam<bool> {
       log_.push_back("ready " + std::to_string(n));
       if (after) log_.back() += " behind " + dynamic_cast<NotedEvent&>(*after).place();
     };
-    executor_.backward({.ready = ready});
+    executor_.backward({.ready = ready, .sums = sums});
     EXPECT_EQ(executor_.tally().wait().loss, 3);
   }
 
@@ -221,6 +221,41 @@ TEST_P(ExecutorTest, RunsOperatorsForwardAndBack) {
   expected.push_back(all_is_final());
   expected.emplace_back("tally of loss");
   EXPECT_EQ(log_, expected);
+}
+
+class NotedSums final : public PassSums {
+ public:
+  explicit NotedSums(Log& log) : log_(log) {}
+  void enqueue(std::size_t n) override { log_.push_back("sum " + std::to_string(n)); }
+  void join() override { log_.emplace_back("join"); }
+
+ private:
+  Log& log_;
+};
+
+/// Where gradients are final, and all of them before the pass ends.
+TEST_P(ExecutorTest, HasSumsAsPartOfItsPass) {
+  NotedSums sums(log_);
+  train(4, &sums);
+  const auto place = [&](const std::string& what) {
+    return std::ranges::find(log_, what) - log_.begin();
+  };
+  const std::string first = "sum " + std::to_string(executor_.layout().parameters[2].range.end),
+                    last = "sum " + std::to_string(executor_.layout().gradient_size);
+  EXPECT_LT(place("backward b"), place(first));
+  EXPECT_LT(place(first), place("backward a"));
+  EXPECT_LT(place("backward a"), place(last));
+  EXPECT_EQ(place(last) + 1, place("join"));
+  EXPECT_LT(place("join"), place(all_is_final()));
+  EXPECT_EQ(std::ranges::count(log_, "join"), 1);
+}
+
+TEST_P(ExecutorTest, SumsZerosWithoutImages) {
+  NotedSums sums(log_);
+  train(0, &sums);
+  const std::string all = "sum " + std::to_string(executor_.layout().gradient_size);
+  EXPECT_EQ(std::ranges::count(log_, all), 1);
+  EXPECT_EQ(std::ranges::count(log_, "join"), 1);
 }
 
 TEST_P(ExecutorTest, WithoutImagesGradientsAreZeroAndOthersAreNotKeptWaiting) {
