@@ -83,6 +83,8 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
 
   compute::ImageFeeder* feeder() override { return this; }
 
+  void name_work(const char* name) override { name_range(name); }
+
   compute::DeviceSums* device_sums() override { return &sums_; }
 
   compute::ReproducibleCompute* reproducible() override { return nullptr; }

@@ -6,6 +6,8 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/mpi/mpi_communicator.h"
+#include "backends/nccl/library.h"
+#include "backends/nvml/nvml.h"
 #include "backends/onnx/onnx_writer.h"
 #include "backends/topology/binding.h"
 #include "backends/topology/topology.h"
@@ -52,6 +54,17 @@ std::optional<compute::DeviceList> devices_of(const std::string& name) {
   return std::nullopt;
 }
 
+/// Emulated devices sum by way of the host.
+compute::DeviceSurvey survey(const compute::DeviceList& list) {
+  const auto is_emulated = [](const compute::Device& device) { return device.emulated; };
+  if (std::ranges::any_of(list.devices, is_emulated)) return {};
+  const nccl::Library& library = nccl::library();
+  return {.use = nvml::use_of(nvml::calls(), list.devices),
+          .sums = library.calls ? fmt::format("NCCL {} ({})", nccl::version_text(library.version),
+                                              library.file)
+                                : fmt::format("{}; {}", library.why_none, library.remedy)};
+}
+
 std::vector<std::string> library_versions() {
   std::vector<std::string> libraries;
   if (cpu::cpu_backend_available()) libraries.push_back(cpu::cpu_library_versions());
@@ -79,6 +92,7 @@ job::Services make_services(const placement::Launcher& launcher, system::SignalW
       .backends = backend_names(),
       .make_backend = make_backend,
       .devices = devices_of,
+      .survey = survey,
       .make_communicator =
           [&](double start_timeout) { return make_communicator(launcher, signals, start_timeout); },
       .data = datasets::make_data_pipeline(),

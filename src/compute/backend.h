@@ -132,6 +132,10 @@ class Backend {
   /// Null where arrays lie in the host's memory, which sums them.
   virtual DeviceSums* device_sums() { return nullptr; }
 
+  /// Names what the calling thread asks for from now on, for tools that watch a device. The text
+  /// lives for ever.
+  virtual void name_work([[maybe_unused]] const char* name) {}
+
   /// Null where programs read images in the host's memory. Those of a backend that has one read
   /// micro-batches that were not staged, too.
   virtual ImageFeeder* feeder() { return nullptr; }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,20 @@ struct Device {
   std::string identity;   ///< the same for two processes of a host that share it, no others
   std::string facts;      ///< for people: "compute capability 9.0, 132 multiprocessors, ..."
   bool emulated = false;  ///< computes on the CPU, for tests: no time of it means anything
+};
+
+/// What a device is at, as its driver says; what nobody says is empty.
+struct DeviceUse {
+  std::optional<int> busy_percent{};  ///< of the last second or so
+  std::optional<int> processes{};     ///< that compute there
+  std::optional<std::size_t> free_memory{};
+  std::vector<std::string> links{};  ///< "PCIe 5 x16", "NVLink to 1" (another one's index)
+};
+
+/// The same of all of a list, and how they sum.
+struct DeviceSurvey {
+  std::vector<DeviceUse> use{};
+  std::string sums{};  ///< "NCCL 2.28.9 (/usr/lib/libnccl.so.2)", or why they need the host
 };
 
 /// A backend's devices that this process may use, or why it has none.

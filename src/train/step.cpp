@@ -58,6 +58,7 @@ using comm::Phase;
 /// This rank has come to a phase of a step.
 void at(const TrainingParts& parts, const StepToDo& todo, Phase phase) {
   parts.communicator.pulse().at(phase, todo.step + 1);
+  if (parts.timeline.wanted()) parts.backend.name_work(name_of(phase).data());
 }
 
 /// The same for the first time in this step: a place for faults.

@@ -47,6 +47,12 @@ class Emulated(CudaCases, CudaTest):
         words = ("--prefetch", "0", *words)
         return less(self.counts(3, *words, **options), self.counts(2, *words, **options))
 
+    def test_a_timeline_names_phases_for_other_tools(self):
+        ranges = self.counts(2, "--timeline", self.path("timeline.json"))["ranges"]
+        for phase in ("input", "forward", "backward", "exchange", "agree"):
+            self.assertGreaterEqual(ranges.get(phase, 0), 2, ranges)
+        self.assertEqual(self.counts(2)["ranges"], {})
+
     def test_what_a_step_asks_of_the_device(self):
         pixels, label, sample, move, sums = 21 * 21 * 3, 4, 4, 32, 4 * 8
         for words, each in ((["--data-on-device", "off"], pixels), (["--data-on-device", "on"], 0)):

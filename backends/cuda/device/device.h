@@ -167,6 +167,9 @@ void clear_async(void* dst, std::size_t bytes, Stream);
 /// multiprocessors set apart as much shared memory as they can, so that several blocks fit. Every
 /// launch says it; the runtime is asked once per kernel and device.
 void reserve_shared_memory(const char* name, const void* kernel, std::size_t bytes);
+/// Begins a range of the calling thread and ends the one before, for tools that show what the host
+/// asked for beside what the device did (NVTX). The text lives for ever.
+void name_range(const char* name);
 /// Throws what kept the last kernel from starting: `kernel` is its name.
 void check_launch(const char* kernel);
 

@@ -2,8 +2,10 @@
 // so nothing is decided here but the words for what the runtime says.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <string_view>
+#include <utility>
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/device/shared_memory_grants.h"
@@ -225,6 +227,12 @@ void reserve_shared_memory(const char* name, const void* kernel, std::size_t byt
     set(cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared,
         "of a multiprocessor");
   });
+}
+
+void name_range(const char* name) {
+  static thread_local bool named = false;
+  if (std::exchange(named, true)) nvtxRangePop();
+  nvtxRangePushA(name);
 }
 
 void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }

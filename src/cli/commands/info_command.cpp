@@ -59,13 +59,20 @@ nlohmann::ordered_json launch_json(const std::vector<placement::LaunchLine>& lin
   return json;
 }
 
+struct DevicesHere {
+  compute::DeviceList list;
+  compute::DeviceSurvey survey;
+};
+
 /// Those that may compute a column of a table, whether this build has them or not.
-std::map<std::string, compute::DeviceList> devices_here(const job::Services& services) {
-  std::map<std::string, compute::DeviceList> found;
+std::map<std::string, DevicesHere> devices_here(const job::Services& services) {
+  std::map<std::string, DevicesHere> found;
   for (const std::string_view name : cells::kDeviceColumns) {
     const std::string backend(name);
     const auto list = services.devices ? services.devices(backend) : std::nullopt;
-    if (list) found.emplace(backend, *list);
+    if (!list) continue;
+    const bool surveyed = services.survey && !list->devices.empty();
+    found[backend] = {*list, surveyed ? services.survey(*list) : compute::DeviceSurvey{}};
   }
   return found;
 }
@@ -80,16 +87,56 @@ std::string device_text(const std::string& backend, const compute::DeviceList& l
   return fmt::format("{}: {}", backend, join(devices, ", "));
 }
 
-nlohmann::ordered_json device_json(const compute::DeviceList& list) {
+/// "12 % busy with 1 process, 71.2 GB free; PCIe 5 x16, NVLink to 1"; "" where nothing is known.
+std::string use_text(const compute::DeviceUse& use) {
+  std::vector<std::string> parts, own;
+  if (use.busy_percent) own.push_back(fmt::format("{} % busy", *use.busy_percent));
+  if (use.processes) {
+    own.push_back(
+        fmt::format("{} process{} there", *use.processes, *use.processes == 1 ? "" : "es"));
+  }
+  if (use.free_memory) {
+    own.push_back(fmt::format("{:.1f} GB free", static_cast<double>(*use.free_memory) / 1e9));
+  }
+  if (!own.empty()) parts.push_back(join(own, ", "));
+  if (!use.links.empty()) parts.push_back(join(use.links, ", "));
+  return join(parts, "; ");
+}
+
+void print_devices(const std::string& backend, const compute::DeviceList& list,
+                   const compute::DeviceSurvey& survey) {
+  system::print("GPUs for --backend {}\n", device_text(backend, list));
+  for (std::size_t i = 0; i < survey.use.size(); ++i) {
+    const std::string text = use_text(survey.use[i]);
+    if (!text.empty()) system::print("  GPU {}: {}\n", list.devices[i].index, text);
+  }
+  if (!survey.sums.empty()) system::print("  Sums over several: {}\n", survey.sums);
+}
+
+nlohmann::ordered_json use_json(const compute::DeviceUse& use) {
+  const auto free_bytes =
+      use.free_memory ? nlohmann::ordered_json(*use.free_memory) : nlohmann::ordered_json();
+  return {{"busy_percent", known(use.busy_percent)},
+          {"processes", known(use.processes)},
+          {"free_bytes", free_bytes},
+          {"links", use.links}};
+}
+
+nlohmann::ordered_json device_json(const compute::DeviceList& list,
+                                   const compute::DeviceSurvey& survey) {
   nlohmann::ordered_json json{{"available", !list.devices.empty()}};
   if (list.devices.empty()) {
     json["reason"] = list.why_none;
     json["remedy"] = list.remedy;
   }
-  for (const compute::Device& device : list.devices) {
-    json["devices"].push_back(
-        {{"name", device.name}, {"facts", device.facts}, {"emulated", device.emulated}});
+  for (std::size_t i = 0; i < list.devices.size(); ++i) {
+    const compute::Device& device = list.devices[i];
+    nlohmann::ordered_json of_device{
+        {"name", device.name}, {"facts", device.facts}, {"emulated", device.emulated}};
+    if (i < survey.use.size()) of_device["use"] = use_json(survey.use[i]);
+    json["devices"].push_back(std::move(of_device));
   }
+  if (!survey.sums.empty()) json["sums"] = survey.sums;
   return json;
 }
 
@@ -102,7 +149,7 @@ int run_info(const Config& config, const job::Services& services) {
   const job::Session session = job::start_session(config, services);
   const std::vector<placement::LaunchLine> launches =
       launch_lines_here(session, services, config.program);
-  const std::map<std::string, compute::DeviceList> devices = devices_here(services);
+  const std::map<std::string, DevicesHere> devices = devices_here(services);
   if (session.leads() && config.json != "-") {
     system::print("cputrain {}\n", kVersion);
     system::print_lines(machine_text(session.machine));
@@ -114,9 +161,7 @@ int run_info(const Config& config, const job::Services& services) {
     system::print_lines(launch_text(launches));
     system::print("Backend: {}\nRanks: {}\nLibraries: {}\n", session.backend->facts().description,
                   session.communicator->describe(), join(services.libraries, ", "));
-    for (const auto& [backend, list] : devices) {
-      system::print("GPUs for --backend {}\n", device_text(backend, list));
-    }
+    for (const auto& [backend, here] : devices) print_devices(backend, here.list, here.survey);
     system::print("\nModel {}: {}\n", spec.model->name, spec.model->description);
     system::print_lines(model::summary_text(graph));
     system::print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
@@ -139,7 +184,9 @@ int run_info(const Config& config, const job::Services& services) {
                                 {"ranks", session.communicator->size()},
                                 {"backend", session.backend->facts().description},
                                 {"libraries", services.libraries}};
-  for (const auto& [backend, list] : devices) result[backend] = device_json(list);
+  for (const auto& [backend, here] : devices) {
+    result[backend] = device_json(here.list, here.survey);
+  }
   job::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }

@@ -108,7 +108,8 @@ std::string json_of(const Counts& counts) {
       {"host_waits",
        {{"stream", counts.stream_waits},
         {"event", counts.event_waits},
-        {"copy", counts.copy_waits}}}};
+        {"copy", counts.copy_waits}}},
+      {"ranges", counts.ranges}};
   return json.dump(2);
 }
 

@@ -171,6 +171,12 @@ void clear_async(void* dst, std::size_t bytes, Stream stream) {
 /// How much there is is checked at the launch.
 void reserve_shared_memory(const char*, const void*, std::size_t) {}
 
+void name_range(const char* name) {
+  auto& d = devices();
+  const std::lock_guard lock(d.mutex);
+  ++d.counts.ranges[name];
+}
+
 void check_launch(const char*) {
   auto& d = devices();
   const std::lock_guard lock(d.mutex);
