@@ -50,6 +50,7 @@ struct Sum {
 
 struct Team {
   int ranks = 0;
+  int left = 0;
   std::set<int> joined, devices;
   bool shares_device = false;
   std::vector<std::shared_ptr<Sum>> sums;  ///< by number
@@ -233,8 +234,10 @@ Result finalize(Communicator* communicator) {
 }
 
 Result destroy(Communicator* communicator) {
-  const std::lock_guard lock(state().mutex);
-  ++state().seen.destroyed;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  ++s.seen.destroyed;
+  if (++s.team.left == s.team.ranks) s.team = {};  // another may come
   delete communicator;
   return Result::success;
 }
