@@ -21,6 +21,8 @@ struct ClassDivisor {
 };
 
 struct BackwardData {
+  static constexpr bool kDepthInside = true;
+
   struct Part : WindowProduct {
     PositionClass of_rows, of_columns;
   };
