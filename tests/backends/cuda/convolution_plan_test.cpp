@@ -174,6 +174,32 @@ TEST(PositionClass, EveryPositionIsInOneAndItsTapsAreThoseThatCoverIt) {
   }
 }
 
+/// Weights of a class lie side by side, and classes behind each other, row by row.
+TEST(TurnedTaps, LieInTheOrderOfClasses) {
+  for (const int size : {1, 2, 3, 5, 7}) {
+    for (const int stride : {1, 2, 3, 4, 8}) {
+      const TurnedTaps turned = TurnedTaps::of(size, stride);
+      int before = 0;
+      for (int phase = 0; phase < stride * stride; ++phase) {
+        std::vector<int> taps;
+        for (int row = phase / stride; row < size; row += stride) {
+          for (int column = phase % stride; column < size; column += stride) {
+            taps.push_back(row * size + column);
+          }
+        }
+        for (int i = 0; i < static_cast<int>(taps.size()); ++i) {
+          const TurnedTaps::Place place = turned.place(taps[i]);
+          EXPECT_EQ(place.before, before) << taps[i];
+          EXPECT_EQ(place.taps, static_cast<int>(taps.size())) << taps[i];
+          EXPECT_EQ(place.number, i) << taps[i];
+        }
+        before += static_cast<int>(taps.size());
+      }
+      EXPECT_EQ(before, size * size);
+    }
+  }
+}
+
 TEST(Digits, CountAsDivisionsDo) {
   for (const int low : {1, 2, 3, 7, 8, 1000, 65536, 65537, 2147483647}) {
     for (const int middle : {1, 5, 254}) {

@@ -1,8 +1,18 @@
 #pragma once
 
-#include "core/host_device.h"
+#include "backends/cuda/kernels/divisor.h"
 
 namespace cputrain::cuda {
+
+/// Taps of a window's side, dealt to classes: phase, phase + stride, ...
+struct TapClasses {
+  int whole, rest;  ///< size / stride, size % stride
+
+  CPUTRAIN_HOST_DEVICE constexpr int taps(int phase) const { return whole + (phase < rest); }
+  CPUTRAIN_HOST_DEVICE constexpr int taps_before(int phase) const {
+    return whole * phase + (phase < rest ? phase : rest);
+  }
+};
 
 /// Along one side of src, the positions that are covered by taps `phase`, phase + stride, ... of
 /// windows, and by no others: position + pad is phase modulo stride. Tap phase + i * stride covers
@@ -21,10 +31,37 @@ struct PositionClasses {
   CPUTRAIN_HOST_DEVICE constexpr PositionClass of(int phase) const {
     const int first = ((phase - pad) % stride + stride) % stride;
     const int count = first < positions ? (positions - 1 - first) / stride + 1 : 0;
-    const int taps = phase < size ? (size - 1 - phase) / stride + 1 : 0;
-    const int rest = size % stride;
-    return {first, count, taps, size / stride * phase + (phase < rest ? phase : rest),
+    const TapClasses taps{size / stride, size % stride};
+    return {first, count, taps.taps(phase), taps.taps_before(phase),
             (first + pad - phase) / stride};
+  }
+};
+
+/// Where taps lie in turned weights: [class][input channel][tap of the class].
+struct TurnedTaps {
+  Divisor size, stride;
+  TapClasses classes;
+
+  static TurnedTaps of(int size, int stride) {
+    return {Divisor(size), Divisor(stride), {size / stride, size % stride}};
+  }
+
+  struct Place {
+    int before;  ///< taps of classes before
+    int taps;    ///< of the class
+    int number;  ///< of the tap among them
+  };
+  CPUTRAIN_HOST_DEVICE constexpr Place place(int tap) const {
+    const int row = size.quotient(tap);
+    const Place rows = on_side(row), columns = on_side(tap - row * size.number());
+    return {rows.before * size.number() + rows.taps * columns.before, rows.taps * columns.taps,
+            rows.number * columns.taps + columns.number};
+  }
+
+ private:
+  CPUTRAIN_HOST_DEVICE constexpr Place on_side(int tap) const {
+    const int number = stride.quotient(tap), phase = tap - number * stride.number();
+    return {classes.taps_before(phase), classes.taps(phase), number};
   }
 };
 
