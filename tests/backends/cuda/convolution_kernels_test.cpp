@@ -137,31 +137,35 @@ class TilesOfOneSize {
   const WindowShape& shape_;
 };
 
+void expect_all_tiles_right(Numbers numbers, int stride) {
+  const ConvolutionTrial trial({1, 7, 5, 72, 40, 2, stride}, -1, numbers);
+  const WindowShape& s = trial.shape();
+  const double limit = tolerance(numbers, s.taps());
+  const double of_map = limit + unit_roundoff(numbers);
+  const TilesOfOneSize square(GemmTileSize::square, 2, trial);
+  const Floats dst = square.forward(), diff = square.data();
+  EXPECT_LE(distance(dst, reference_forward(s, trial.src(), trial.weights(), trial.bias())),
+            of_map);
+  EXPECT_LE(distance(diff, reference_data(s, trial.diff_dst(), trial.weights())), of_map);
+  for (const GemmTileSize size : TilesOfOneSize::of(numbers, true)) {
+    const TilesOfOneSize tiles(size, 2, trial);
+    EXPECT_TRUE(same_bits(dst, tiles.forward())) << static_cast<int>(size);
+    EXPECT_TRUE(same_bits(diff, tiles.data())) << static_cast<int>(size);
+  }
+  const Floats weights = std::get<0>(square.gradients());
+  EXPECT_LE(distance(weights, reference_weights(s, trial.src(), trial.diff_dst())), limit);
+  for (const GemmTileSize size : TilesOfOneSize::of(numbers, false)) {
+    const auto [others, bias] = TilesOfOneSize(size, 2, trial).gradients();
+    EXPECT_TRUE(same_bits(weights, others)) << static_cast<int>(size);
+    EXPECT_LE(distance(bias, reference_bias(s, trial.diff_dst())), limit);
+  }
+}
+
 /// Every tile of every precision in every direction, over rows and columns that end in the middle
-/// of it, and slices. Sums have the same order, and bits, in all of them.
+/// of it, slices, and several parts. Sums have the same order, and bits, in all of them.
 TEST(ConvolutionTiles, AllAreRight) {
   for (const Numbers numbers : kAllNumbers) {
-    const ConvolutionTrial trial({1, 7, 5, 72, 40, 2, 1}, -1, numbers);
-    const WindowShape& s = trial.shape();
-    const double limit = tolerance(numbers, s.taps());
-    const double of_map = limit + unit_roundoff(numbers);
-    const TilesOfOneSize square(GemmTileSize::square, 2, trial);
-    const Floats dst = square.forward(), diff = square.data();
-    EXPECT_LE(distance(dst, reference_forward(s, trial.src(), trial.weights(), trial.bias())),
-              of_map);
-    EXPECT_LE(distance(diff, reference_data(s, trial.diff_dst(), trial.weights())), of_map);
-    for (const GemmTileSize size : TilesOfOneSize::of(numbers, true)) {
-      const TilesOfOneSize tiles(size, 2, trial);
-      EXPECT_TRUE(same_bits(dst, tiles.forward())) << static_cast<int>(size);
-      EXPECT_TRUE(same_bits(diff, tiles.data())) << static_cast<int>(size);
-    }
-    const Floats weights = std::get<0>(square.gradients());
-    EXPECT_LE(distance(weights, reference_weights(s, trial.src(), trial.diff_dst())), limit);
-    for (const GemmTileSize size : TilesOfOneSize::of(numbers, false)) {
-      const auto [others, bias] = TilesOfOneSize(size, 2, trial).gradients();
-      EXPECT_TRUE(same_bits(weights, others)) << static_cast<int>(size);
-      EXPECT_LE(distance(bias, reference_bias(s, trial.diff_dst())), limit);
-    }
+    for (const int stride : {1, 2}) expect_all_tiles_right(numbers, stride);
   }
 }
 
