@@ -4,16 +4,6 @@
 
 namespace cputrain::cuda {
 
-/// Taps of a window's side, dealt to classes: phase, phase + stride, ...
-struct TapClasses {
-  int whole, rest;  ///< size / stride, size % stride
-
-  CPUTRAIN_HOST_DEVICE constexpr int taps(int phase) const { return whole + (phase < rest); }
-  CPUTRAIN_HOST_DEVICE constexpr int taps_before(int phase) const {
-    return whole * phase + (phase < rest ? phase : rest);
-  }
-};
-
 /// Along one side of src, the positions that are covered by taps `phase`, phase + stride, ... of
 /// windows, and by no others: position + pad is phase modulo stride. Tap phase + i * stride covers
 /// the class's position n where window first_window + n - i does. So windows that cover positions
@@ -31,8 +21,9 @@ struct PositionClasses {
   CPUTRAIN_HOST_DEVICE constexpr PositionClass of(int phase) const {
     const int first = ((phase - pad) % stride + stride) % stride;
     const int count = first < positions ? (positions - 1 - first) / stride + 1 : 0;
-    const TapClasses taps{size / stride, size % stride};
-    return {first, count, taps.taps(phase), taps.taps_before(phase),
+    const int taps = phase < size ? (size - 1 - phase) / stride + 1 : 0;
+    const int rest = size % stride;
+    return {first, count, taps, size / stride * phase + (phase < rest ? phase : rest),
             (first + pad - phase) / stride};
   }
 };
@@ -40,10 +31,10 @@ struct PositionClasses {
 /// Where taps lie in turned weights: [class][input channel][tap of the class].
 struct TurnedTaps {
   Divisor size, stride;
-  TapClasses classes;
+  int whole, rest;  ///< size / stride, size % stride
 
   static TurnedTaps of(int size, int stride) {
-    return {Divisor(size), Divisor(stride), {size / stride, size % stride}};
+    return {Divisor(size), Divisor(stride), size / stride, size % stride};
   }
 
   struct Place {
@@ -61,7 +52,8 @@ struct TurnedTaps {
  private:
   CPUTRAIN_HOST_DEVICE constexpr Place on_side(int tap) const {
     const int number = stride.quotient(tap), phase = tap - number * stride.number();
-    return {classes.taps_before(phase), classes.taps(phase), number};
+    const bool longer = phase < rest;
+    return {whole * phase + (longer ? phase : rest), whole + longer, number};
   }
 };
 
