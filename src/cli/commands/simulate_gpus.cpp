@@ -51,9 +51,9 @@ int simulate_gpus(const Config& config, const job::Services& services,
                   const job::TrainingSpec& spec, const model::Graph& graph,
                   const simulation::Platform& platform, cells::CellTable table) {
   const simulation::GpuCosts costs = costs_of(config, platform);
-  simulation::GpuStepCosts steps(
-      costs,
-      {platform.gpus->name, spec.model->name, spec.image.height, precision_of(config)}, graph);
+  const simulation::GpuTraining training{platform.gpus->name, spec.model->name, spec.image.height,
+                                         precision_of(config)};
+  simulation::GpuStepCosts steps(costs, training, graph);
   const simulation::GpuForecast forecast(
       platform, costs.kind, std::move(steps), graph,
       run_of(config, spec, platform, table.images_per_epoch));
@@ -66,7 +66,7 @@ int simulate_gpus(const Config& config, const job::Services& services,
   table.commit = services.program_build;
   table.costs = costs.origin();
   table.options = options_of(config, platform.gpus->name + ", " + to_text(costs.kind));
-  write_folder(config, table, simulation::to_json(costs), platform);
+  write_folder(config, table, simulation::to_json(costs_for(costs, training)), platform);
   say_result(config, table);
   return static_cast<int>(ExitCode::ok);
 }

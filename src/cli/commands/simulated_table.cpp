@@ -29,6 +29,11 @@ std::vector<std::string> words_of(const Config& config, const std::set<std::stri
   return words;
 }
 
+/// GPUs may need less than a hundredth of a second.
+std::string seconds_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.4f}", seconds) : fmt::format("{:.2f}", seconds);
+}
+
 std::string spread_text(const cells::Cell& cell) {
   if (!cell.spread) return std::string(cells::status_name(cell.status));
   return fmt::format("{:.2f} to {:.2f}", cell.spread->min, cell.spread->max);
@@ -59,8 +64,8 @@ void print_table(const cells::CellTable& table) {
                     cell.reason);
       continue;
     }
-    system::print("{:>6}{:>8}{:>8}{:>14.2f}{:>22}{:>12.1f}  {}: {}\n", cell.cpus, cell.threads,
-                  cell.batch, *cell.seconds_per_epoch, spread_text(cell),
+    system::print("{:>6}{:>8}{:>8}{:>14}{:>22}{:>12.1f}  {}: {}\n", cell.cpus, cell.threads,
+                  cell.batch, seconds_text(*cell.seconds_per_epoch), spread_text(cell),
                   cell.images_per_second.value_or(0), cell.limits.what, cell.limits.why);
   }
   system::print("{}\n", origin_text(table, gpus));

@@ -70,6 +70,9 @@ struct GpuTraining {
   std::string precision;
 };
 
+/// Those alone; nothing where there are none.
+GpuCosts costs_for(const GpuCosts&, const GpuTraining&);
+
 /// Those costs of a file, by images. Where only a step's seconds are known, layers have parts of
 /// them by their multiply-adds: one in forward, two in backward, one there for the first layer that
 /// has weights.

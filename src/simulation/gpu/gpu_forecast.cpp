@@ -40,16 +40,14 @@ GpuForecast::GpuForecast(Platform platform, GpuCostKind kind, GpuStepCosts costs
   std::size_t begin = 0;
   for (const std::size_t end :
        exchange::bucket_ends(layout, static_cast<std::size_t>(run.bucket_bytes))) {
-    Bucket bucket{static_cast<double>((end - begin) * size_of(layout.dtype)), nodes.size()};
-    std::size_t first_node = graph.nodes().size();
+    // Backward goes from the last node to the first.
+    std::size_t last_node = graph.nodes().size();
     for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
       const compute::Parameter& parameter = layout.parameters[i];
       const bool inside = parameter.range.begin >= begin && parameter.range.begin < end;
-      // Backward goes from the last node to the first.
-      if (parameter.learnt && inside) first_node = std::min(first_node, nodes[i]);
+      if (parameter.learnt && inside) last_node = std::min(last_node, nodes[i]);
     }
-    bucket.last_node = first_node;
-    buckets_.push_back(bucket);
+    buckets_.push_back({static_cast<double>((end - begin) * size_of(layout.dtype)), last_node});
     begin = end;
   }
 }
@@ -65,7 +63,7 @@ cells::CellMachine GpuForecast::machine() const {
 std::string GpuForecast::obstacle(const cells::Cell& cell) const {
   const int of_node = platform_.gpus->per_node;
   if (cell.ranks > platform_.most_ranks()) {
-    return fmt::format("{} has {} GPUs ({} nodes of {})", platform_.name, platform_.most_ranks(),
+    return fmt::format("{} has {} GPUs ({} x {})", platform_.name, platform_.most_ranks(),
                        platform_.nodes, of_node);
   }
   if (cell.ranks > of_node && cell.ranks % of_node != 0) {
@@ -97,14 +95,19 @@ std::vector<GpuBucket> GpuForecast::buckets_of(const GpuStep& step) const {
   return buckets;
 }
 
-/// Copied into pinned memory by a thread of each rank, which reads and writes every byte, and sent.
+double GpuForecast::copy_gbs(const GpuGroup& group) const {
+  return std::min(platform_.core_gbs, platform_.node_gbs / group.of_node) / 2;
+}
+
+double GpuForecast::send_gbs(const GpuGroup& group) const {
+  const GpuNode& node = *platform_.gpus;
+  return std::min(node.host_gbs, node.all_host_gbs / group.of_node);
+}
+
 double GpuForecast::input_seconds(int images, const GpuGroup& group) const {
   if (run_.images_on_device) return 0;
-  const GpuNode& node = *platform_.gpus;
-  const double bytes = images * run_.image_bytes;
-  const double memory = std::min(platform_.core_gbs, platform_.node_gbs / group.of_node);
-  const double copy = bytes / (1e9 * memory / 2);
-  const double send = bytes / (1e9 * std::min(node.host_gbs, node.all_host_gbs / group.of_node));
+  const double gb = images * run_.image_bytes / 1e9;
+  const double copy = gb / copy_gbs(group), send = gb / send_gbs(group);
   return run_.prefetch ? std::max(copy, send) : copy + send;
 }
 
@@ -139,10 +142,10 @@ cells::CellLimits GpuForecast::limits_of(int images, const GpuGroup& group,
   const bool input_first = step.input_wait > step.allreduce_exposed;
   if (input_first && step.input_wait >= cells::kWaitLimits * seconds) {
     return {"input",
-            fmt::format("GPUs wait {:.0f} % of a step of {:.3g} ms for images from the host, at {:g} "
-                        "GB/s for one GPU and {:g} for all of a node",
-                        percent(step.input_wait, seconds), 1e3 * seconds, node.host_gbs,
-                        node.all_host_gbs)};
+            fmt::format("GPUs wait {:.0f} % of a step of {:.3g} ms for images, which the host copies at "
+                        "{:.3g} GB/s for each and sends at {:.3g}{}",
+                        percent(step.input_wait, seconds), 1e3 * seconds, copy_gbs(group),
+                        send_gbs(group), run_.prefetch ? "" : ", when a step asks for them")};
   }
   if (!input_first && step.allreduce_exposed >= cells::kWaitLimits * seconds) {
     return {"communication",

@@ -43,6 +43,10 @@ class GpuForecast {
   std::string obstacle(const cells::Cell&) const;
   GpuGroup group_of(const cells::Cell&) const;
   std::vector<GpuBucket> buckets_of(const GpuStep&) const;
+  /// Of each GPU, while all of its node do the same: into pinned memory, by a thread of its rank
+  /// that reads and writes every byte; and from there.
+  double copy_gbs(const GpuGroup&) const;
+  double send_gbs(const GpuGroup&) const;
   double input_seconds(int images, const GpuGroup&) const;
   /// Of a step on the GPU that has most images; parts add up to its seconds.
   Budget step_budget(int images, const GpuGroup&) const;
@@ -53,10 +57,9 @@ class GpuForecast {
   GpuStepCosts costs_;
   GpuRun run_;
   double flops_per_image_, gradient_bytes_;
-  /// Bytes of each bucket, and the node of the graph whose gradient comes last in it.
   struct Bucket {
     double bytes;
-    std::size_t last_node;
+    std::size_t last_node;  ///< of the graph, whose gradient is the last in it to be final
   };
   std::vector<Bucket> buckets_;
 };

@@ -118,6 +118,12 @@ GpuStep step_of(const GpuStepCost& cost, const model::Graph& graph) {
 
 }  // namespace
 
+GpuCosts costs_for(const GpuCosts& costs, const GpuTraining& of) {
+  GpuCosts some = costs;
+  std::erase_if(some.steps, [&](const GpuStepCost& step) { return !is_of(step, of); });
+  return some;
+}
+
 GpuStepCosts::GpuStepCosts(const GpuCosts& costs, const GpuTraining& of, const model::Graph& graph)
     : of_(of) {
   std::map<int, const GpuStepCost*> found;  // by batch; the first of equal ones
