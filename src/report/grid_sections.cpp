@@ -74,8 +74,8 @@ std::string meaning_of(cells::CellStatus status) {
 /// below it.
 void explain_marks(Section& section, const ScalingTable& table) {
   const auto shared = shared_status(table);
-  for (const auto status : {cells::CellStatus::scaled, cells::CellStatus::simulated,
-                            cells::CellStatus::predicted}) {
+  for (const auto status :
+       {cells::CellStatus::scaled, cells::CellStatus::simulated, cells::CellStatus::predicted}) {
     if (shared == status) {
       section.paragraphs.push_back("All figures are " + meaning_of(status));
     } else if (any_has(table, status)) {

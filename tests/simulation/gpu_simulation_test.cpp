@@ -24,11 +24,11 @@ json gpus(double hop_us = 0, double sum_us = 0, double latency_us = 0) {
 
 Platform made(const json& file = gpus()) { return platform_from_json(file, "made"); }
 
-/// Two layers with 18 and 24 weights; backward of the second comes first.
+/// Two layers with 48 and 64 weights, which need no padding; backward of the second comes first.
 model::Graph graph() {
   model::Graph g({1, 1, 3});
   g.add(model::Flatten{});
-  g.add(model::Dense{.units = 6, .bias = false}, "one");
+  g.add(model::Dense{.units = 16, .bias = false}, "one");
   g.add(model::Dense{.units = 4, .bias = false}, "two");
   return g;
 }
@@ -41,7 +41,7 @@ json step(int batch, double unit) {
   return {{"gpu", "G"},
           {"model", "m"},
           {"image_size", 1},
-          {"parameters", 42},
+          {"parameters", 112},
           {"precision", "tf32"},
           {"batch", batch},
           {"micro_batch", batch},
@@ -83,9 +83,7 @@ void expect_error(ExitCode code, const std::string& says, const std::function<vo
   }
 }
 
-TEST(GpuSums, OneGpuTakesNoTime) {
-  EXPECT_EQ(sum_seconds(made(gpus(5, 7, 9)), {1, 1}, kBytes), 0);
-}
+TEST(GpuSums, OneGpuTakesNoTime) { EXPECT_EQ(sum_seconds(made(gpus(5, 7, 9)), {1, 1}, kBytes), 0); }
 
 // Each GPU of a ring sends every n-th part 2 (n - 1) times.
 TEST(GpuSums, ARingWithoutLatencyHasItsClosedForm) {
@@ -148,8 +146,8 @@ TEST(GpuStepCosts, SayWhatTheLastMicroBatchHas) {
   EXPECT_DOUBLE_EQ(costs_of(file).at(6).last, 3.0 / 6);
 }
 
-// 18 and 24 multiply-adds. Forward has each once; backward has the first layer once, which need not
-// make a gradient of images, and the second twice: 108 in all.
+// 48 and 64 multiply-adds. Forward has each once; backward has the first layer once, which need not
+// make a gradient of images, and the second twice: 288 in all.
 TEST(GpuStepCosts, GiveLayersTheirPartByMultiplyAdds) {
   json file = costs_file();
   file["kind"] = "published";
@@ -157,17 +155,18 @@ TEST(GpuStepCosts, GiveLayersTheirPartByMultiplyAdds) {
   for (const char* key : {"layers", "update", "seconds"}) file["steps"][0].erase(key);
   file["steps"][0]["images_per_second"] = 4;  // 2 s
   const GpuStep step = costs_of(file).at(8);
-  EXPECT_NEAR(step.forward, 2.0 * 42 / 108, 1e-12);
-  EXPECT_NEAR(step.backward[2], 2.0 * 18 / 108, 1e-12);
-  EXPECT_NEAR(step.backward[3], 2.0 * 48 / 108, 1e-12);
+  EXPECT_NEAR(step.forward, 2.0 * 112 / 288, 1e-12);
+  EXPECT_NEAR(step.backward[2], 2.0 * 48 / 288, 1e-12);
+  EXPECT_NEAR(step.backward[3], 2.0 * 128 / 288, 1e-12);
   EXPECT_NEAR(step.seconds(), 2, 1e-12);
 }
 
 TEST(GpuStepCosts, AreOfOneGpuNetworkAndPrecision) {
   const GpuCosts costs = gpu_costs_from_json(costs_file(), "made");
-  for (const GpuTraining& other :
-       {GpuTraining{"H", "m", 1, "tf32"}, {"G", "n", 1, "tf32"}, {"G", "m", 2, "tf32"},
-        {"G", "m", 1, "bf16"}}) {
+  for (const GpuTraining& other : {GpuTraining{"H", "m", 1, "tf32"},
+                                   {"G", "n", 1, "tf32"},
+                                   {"G", "m", 2, "tf32"},
+                                   {"G", "m", 1, "bf16"}}) {
     expect_error(ExitCode::usage, "G of m at 1x1 in tf32",
                  [&] { GpuStepCosts(costs, other, graph()); });
   }
@@ -175,7 +174,7 @@ TEST(GpuStepCosts, AreOfOneGpuNetworkAndPrecision) {
   EXPECT_TRUE(costs_for(costs, {"G", "m", 1, "bf16"}).steps.empty());
   json file = costs_file();
   file["steps"][0]["parameters"] = 41;
-  expect_error(ExitCode::data, "of 41 parameters, not of 42", [&] { costs_of(file); });
+  expect_error(ExitCode::data, "of 41 parameters, not of 112", [&] { costs_of(file); });
   file = costs_file();
   file["steps"][2]["layers"][0]["name"] = "three\n";
   expect_error(ExitCode::data, "layer 'three\\n'", [&] { costs_of(file); });
@@ -276,8 +275,8 @@ TEST(GpuForecast, BackwardHidesBucketsButTheLast) {
   EXPECT_NEAR(exposed(6000, 1), 2 * 12e-3 - 8e-3, 1e-6);
 }
 
-// A step has 0.8 GB of images, which the host copies at 4 GB/s and sends at 4 GB/s to one GPU, at 2.5
-// and 2 GB/s to each of four.
+// A step has 0.8 GB of images, which the host copies at 4 GB/s and sends at 4 GB/s to one GPU,
+// at 2.5 and 2 GB/s to each of four.
 TEST(GpuForecast, ImagesOfTheHostMayBeTheLimit) {
   GpuRun run{.image_bytes = 100e6, .images_on_device = false};
   const auto waited = [&](int ranks) {
