@@ -145,13 +145,17 @@ def main():
         seconds_table(nodes("dogcat-2"), 2),
         "Nodes of 4 GPUs on 50 Gbit/s, `a100-4x50g`: `dogcat`, TF32.\n",
         seconds_table(nodes("dogcat-4"), 4),
+        "The same nodes of 2 on 400 Gbit/s (`--network-gbps 400`).\n",
+        seconds_table(nodes("dogcat-2-fast"), 2),
+        "And nodes of 4.\n",
+        seconds_table(nodes("dogcat-4-fast"), 4),
         "Nodes of 8 GPUs on 3,200 Gbit/s, `h100-sxm-8`: `dogcat`, TF32.\n",
         seconds_table(nodes("dogcat-8"), 8),
         "ResNet50V2 of 128x128 on nodes of 2 GPUs, `a100-2x32g`, TF32.\n",
         seconds_table(nodes("cifar-2"), 2),
-        "And on nodes of 4, `a100-4x50g`.\n",
+        "On nodes of 4, `a100-4x50g`.\n",
         seconds_table(nodes("cifar-4"), 4),
-        "And on nodes of 4 V100, `v100-4x100g`, at the 1,190 images/s that a course prints for one GPU (42 s an epoch with "
+        "On nodes of 4 V100, `v100-4x100g`, at the 1,190 images/s that a course prints for one GPU (42 s an epoch with "
         "batch 256).\n",
         seconds_table(cells_of(os.path.join(out, "others", "v100-cifar")), 4)]))
 
