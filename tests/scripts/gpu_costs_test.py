@@ -61,6 +61,9 @@ class GpuCosts(unittest.TestCase):
             odd = os.path.join(folder, "odd.json")
             with open(odd, "w") as file:
                 file.write("[1")
+            of_cpus = os.path.join(folder, "cpus.json")
+            with open(DAY) as day, open(of_cpus, "w") as file:
+                json.dump(json.load(day)["cpu_1_CPU"], file)
             predicted = ["predicted", "-", "--program", PROGRAM, "--batch", "8"]
             measured = ["measured", "-", "--gpu", "H200", "--precision"]
             for words, code, says in [
@@ -69,6 +72,7 @@ class GpuCosts(unittest.TestCase):
                     ([*predicted, "--gpu", "H100", "--batch", "0"], 2, "whole numbers"),
                     ([*predicted, "--gpu", "H100", "--model", "none"], 2, "none"),
                     ([*measured, "bf16", DAY], 65, "no `bench step` in bf16"),
+                    ([*measured, "exact", of_cpus], 65, "oneDNN 2.6.3, AVX-512, 1 thread"),
                     ([*measured, "exact", odd], 65, "no JSON"),
                     ([*measured, "exact", os.path.join(folder, "none")], 2, "cannot be read"),
                     (["predicted", os.path.join(folder, "no", "file"), *predicted[2:], "--gpu", "H100"], 74, "lost")]:
