@@ -7,29 +7,17 @@ import time
 import unittest
 
 from program import OPEN_MPI, PROGRAM, mpirun, needs_mpi
-from trainings import LONG, FaultTest, why_no_trace
+from trainings import LONG, RANK, FaultTest, why_no_trace
 
 ENDED = 76
 # MPICH's launcher may tell the signal instead with which it ends the others.
 CODES = [ENDED] if OPEN_MPI else [ENDED, signal.SIGKILL]
-RANK = "OMPI_COMM_WORLD_RANK" if OPEN_MPI else "PMI_RANK"
 EXCHANGES = [(2, "--reproducible"), (2, "--allreduce", "shm"), (3, "--allreduce", "ring"), (3, "--allreduce", "mpi"),
              (3, "--allreduce", "ps"), (4, "--allreduce", "rabenseifner")]
 
 
 @needs_mpi
 class Stalls(FaultTest):
-    def rank_of(self, rank):
-        """The process of a rank in this test's folder."""
-        for pid in self.programs():
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as f:
-                    if f"{RANK}={rank}".encode() in f.read().split(b"\0"):
-                        return pid
-            except OSError:
-                continue
-        return None
-
     def begin(self, *words, ranks=2, out="run"):
         """A training without end, in its first steps."""
         process = self.start("--epochs", "100000", *words, ranks=ranks, out=out)

@@ -98,6 +98,15 @@ class Ranks(SupervisedTest):
         self.assertEqual((code, self.ranks()), (0, ["4", "3"]), said)
         self.assertEqual(said.count("has not: it is killed"), 1)
 
+    def test_a_launcher_that_hangs_on_without_ranks_here_is_ended(self):
+        with open(self.path("mpirun")) as f:
+            stand_in = f.read()
+        self.tool("mpirun", stand_in.replace("#!/usr/bin/env python3", "#!" + os.path.realpath(sys.executable)))
+        code, said = self.supervise(["save(5); unanswered([3]); time.sleep(60)", "time.sleep(3); os._exit(0)"],
+                                    "--grace=1")
+        self.assertEqual((code, self.ranks()), (0, ["4", "3"]), said)
+        self.assertEqual(said.count("has not: it is killed"), 1)
+
     def test_daemons_that_hang_on_on_a_host_are_ended_there(self):
         self.tool("ssh", '#!/bin/bash\nexec sh -c "${@: -1}"\n')
         self.tool("orted", "#!/bin/bash\necho $$ >daemon\nread -r <>never\n")
