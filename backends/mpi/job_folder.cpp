@@ -1,11 +1,13 @@
 #include "backends/mpi/job_folder.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <fstream>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -142,9 +144,23 @@ void remove_if_dead(const fs::path& path, const std::function<void(const Launche
   }
 }
 
+/// Hydra's variables are alike in all jobs: its process on this machine, which started the ranks
+/// here, is what tells one from another.
+std::optional<LaunchedJob> job_of_hydra(const std::function<const char*(const char*)>& variable) {
+  if (variable("PMI_RANK") == nullptr || variable("MPI_LOCALRANKID") == nullptr) return {};
+  LaunchedJob job{.id = {}, .session = {}, .launcher = placement::find_launcher(::getpid())};
+  if (!job.launcher) return {};
+  std::string name;
+  std::ifstream file(fmt::format("/proc/{}/comm", job.launcher->id));
+  if (!std::getline(file, name) || name != "hydra_pmi_proxy") return {};
+  job.id = fmt::format("hydra {} {}", job.launcher->id, job.launcher->start);
+  return job;
+}
+
 }  // namespace
 
 std::optional<LaunchedJob> launched_job(const std::function<const char*(const char*)>& variable) {
+  if (auto job = job_of_hydra(variable)) return job;
   const auto text = [&](const char* name) {
     const char* value = variable(name);
     return std::string(value ? value : "");

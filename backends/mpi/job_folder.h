@@ -22,8 +22,8 @@ struct LaunchedJob {
   std::optional<placement::ProcessIdentity> launcher;  ///< whose end makes that folder rubbish
 };
 
-/// What the environment says (PMIX_*); nothing where no launcher that speaks PMIx started this
-/// process. `variable` gives nullptr where one is not set.
+/// What the environment says (PMIX_*), and of MPICH's launcher who started this process; nothing
+/// where neither did. `variable` gives nullptr where one is not set.
 std::optional<LaunchedJob> launched_job(const std::function<const char*(const char*)>& variable);
 
 /// Removes folders of dead jobs below `base`, and their launchers' session folders. Says nothing of

@@ -186,8 +186,9 @@ class Network:
         if self.learns:
             operation.data = [self.turn_weights(src.channels, dst.channels, size * size),
                               *self.multiply("backward_data", "BackwardData", data, n * src.count, moved)]
-        of_weights = self.multiply("backward_weights", "BackwardWeights", Extent(dst.channels, taps, windows), weights,
-                                   moved, result_numbers="exact")
+        of_weights = self.multiply("backward_weights", "BackwardWeights",
+                                   Extent(dst.channels, taps, windows, depth_inside=False), weights, moved,
+                                   result_numbers="exact")
         operation.weights = of_weights
         if layer["bias"]:
             made = of_weights[0].plan

@@ -3,8 +3,8 @@ them."""
 from dataclasses import dataclass
 
 TILES = {"tall": (128, 32), "wide": (32, 128), "square": (64, 64), "large": (128, 64),
-         "huge": (128, 128)}  # in the order of GemmTileSize
-WARPS_BESIDE = {"tall": 1, "wide": 4, "square": 2, "large": 2, "huge": 2}
+         "huge": (128, 128), "tower": (256, 64)}  # in the order of GemmTileSize
+WARPS_BESIDE = {"tall": 1, "wide": 4, "square": 2, "large": 2, "huge": 2, "tower": 1}
 NUMBERS = {"exact": 4, "tf32": 4, "bf16": 2}  # bytes of an operand's number, by precision
 MOST_TURNS = 8
 STEP_BYTES = 128
@@ -22,6 +22,7 @@ class Extent:
     columns: int
     depth: int
     parts: int = 1
+    depth_inside: bool = True
 
     def tiles(self, tile):
         rows, columns = TILES[tile]
@@ -53,8 +54,12 @@ def choose_tile(extent, precision, most_slices, multiprocessors):
     if not fits(extent.rows):
         return "square"
     busy = [tile for tile in ("huge", "large") if extent.tiles(tile) * most_slices >= multiprocessors]
-    if "huge" in busy and precision != "exact" and fits(extent.columns):
-        return "huge"
+    waves = lambda tile: pieces(extent.tiles(tile), multiprocessors * BLOCKS_OF_MULTIPROCESSOR)
+    if precision != "exact":
+        if "huge" in busy and fits(extent.columns):
+            return "huge"
+        if extent.depth_inside and 2 * waves("tower") * 8 <= waves("large") * 9:
+            return "tower"
     return "large" if "large" in busy else "square"
 
 

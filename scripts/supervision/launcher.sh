@@ -16,19 +16,25 @@ children_of() {
   done
 }
 
-# end_lingering  a launcher whose ranks on this machine have been gone for the seconds of --grace. It starts other
-# processes than ranks first, and has none here where all ranks are elsewhere.
-hung_on=false had_ranks=false last_rank=0
+# end_lingering  a launcher whose ranks on this machine have been gone for the seconds of --grace, or whose ranks, all
+# elsewhere, have said as long ago that the training ends (76). It starts other processes than ranks first.
+hung_on=false had_ranks=false last_rank=0 said_end=''
 end_lingering() {
-  local name
+  local name why='the ranks on this machine have ended'
   { IFS= read -r name <"/proc/$job/comm"; } 2>/dev/null && is_mpirun "$name" || return 0
   children_of "$job"
   if [[ ${#children[@]} -gt 0 ]]; then
     last_rank=$SECONDS
     $had_ranks || ! grep -qsz '^PMIX\?_RANK=' "${children[@]/%//environ}" || had_ranks=true
   fi
-  $had_ranks && [[ $((SECONDS - last_rank)) -ge $grace ]] || return 0
-  say "the ranks on this machine have ended, and their launcher, process $job, has not: it is killed"
+  if $had_ranks; then
+    [[ $((SECONDS - last_rank)) -ge $grace ]] || return 0
+  else
+    ended_by_stall || return 0
+    said_end=${said_end:-$SECONDS} why='the ranks have said that the training ends'
+    [[ $((SECONDS - said_end)) -ge $grace ]] || return 0
+  fi
+  say "$why, and their launcher, process $job, has not: it is killed"
   hung_on=true
   kill -KILL "$job" 2>/dev/null || true
 }

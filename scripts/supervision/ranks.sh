@@ -38,6 +38,12 @@ unanswered_ranks() {
     awk 'NR == 1 { lost = split($2, list, ",") } END { print lost + 0 }'
 }
 
+# ended_by_stall  whether the training that ended said that it ends for ranks that do not answer. MPICH's launcher
+# passes on the signal with which it ended the others in the place of 76.
+ended_by_stall() {
+  [[ -r $out/stalls.jsonl ]] && tail -n "+$((stalls + 1))" "$out/stalls.jsonl" | grep -q '"event":"end"'
+}
+
 # lost_ranks  how many did not live to the end of the training: 76 has their list, and a launcher passes on the signal
 # that killed one. One that was killed itself leaves its folder behind, and lost no rank.
 lost_ranks() {

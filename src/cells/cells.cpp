@@ -42,10 +42,16 @@ std::string status_name(CellStatus status) {
       return "scaled";
     case CellStatus::simulated:
       return "simulated";
+    case CellStatus::predicted:
+      return "predicted";
     case CellStatus::absent:
       break;
   }
   return "n/a";
+}
+
+bool is_forecast(CellStatus status) {
+  return status == CellStatus::simulated || status == CellStatus::predicted;
 }
 
 bool is_device(const std::string& backend) {

@@ -18,10 +18,13 @@
 namespace cputrain::cells {
 
 /// Where the seconds of a cell come from: whole epochs; some steps times the steps of an epoch; a
-/// cost model; nowhere ("n/a", with a reason).
-enum class CellStatus { measured, scaled, simulated, absent };
-/// "measured", "scaled", "simulated", "n/a".
+/// simulation that computes with measured costs; one that computes with predicted ones, of which
+/// nothing was measured; nowhere ("n/a", with a reason).
+enum class CellStatus { measured, scaled, simulated, predicted, absent };
+/// "measured", "scaled", "simulated", "predicted", "n/a".
 std::string status_name(CellStatus);
+/// Simulated or predicted: no run of this program was timed.
+bool is_forecast(CellStatus);
 
 /// Flags by name without dashes, and their texts ("true" of a switch).
 using FlagTexts = std::map<std::string, std::string>;

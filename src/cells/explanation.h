@@ -25,6 +25,11 @@ inline constexpr const char* kSimulatedRange =
     "memory bandwidth and network of the platform, what two threads of a core share, and that its "
     "cores reach the same part of their peak as those whose costs were measured.";
 
+/// What a predicted figure is made of.
+inline constexpr const char* kPredicted =
+    "a model of a GPU's instructions and bytes says what it computes, formulas say what sums and "
+    "images cost, and nothing was measured.";
+
 /// From this efficiency on, tables print more than 100.0 %.
 inline constexpr double kAboveLinear = 1.0005;
 

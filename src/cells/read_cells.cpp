@@ -22,11 +22,11 @@ constexpr std::uintmax_t kMostBytes = 256 << 20;
 
 CellStatus status_of(const CellReader& reader) {
   const std::string text = reader.text("status");
-  for (const CellStatus status :
-       {CellStatus::measured, CellStatus::scaled, CellStatus::simulated, CellStatus::absent}) {
+  for (const CellStatus status : {CellStatus::measured, CellStatus::scaled, CellStatus::simulated,
+                                  CellStatus::predicted, CellStatus::absent}) {
     if (text == status_name(status)) return status;
   }
-  reader.wrong("status must be one of measured, scaled, simulated, n/a");
+  reader.wrong("status must be one of measured, scaled, simulated, predicted, n/a");
 }
 
 /// Names become columns, files and HTML: a short word.

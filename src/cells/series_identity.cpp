@@ -57,7 +57,7 @@ SeriesIdentity identity_of(const CellTable& t, const Cell& c) {
   }
   return {.backend = c.backend,
           .machine = machine_text(t.machine),
-          .simulated = c.status == CellStatus::simulated || !t.machine.platform.empty(),
+          .simulated = is_forecast(c.status) || !t.machine.platform.empty(),
           .model = t.model,
           .image_size = t.image_size,
           .images = t.images_per_epoch,

@@ -64,6 +64,9 @@ std::string meaning_of(cells::CellStatus status) {
     return std::string("simulated: a model of machine and network, no measurement. ") +
            cells::kSimulatedRange;
   }
+  if (status == cells::CellStatus::predicted) {
+    return std::string("predicted: ") + cells::kPredicted;
+  }
   return "";
 }
 
@@ -71,7 +74,8 @@ std::string meaning_of(cells::CellStatus status) {
 /// below it.
 void explain_marks(Section& section, const ScalingTable& table) {
   const auto shared = shared_status(table);
-  for (const auto status : {cells::CellStatus::scaled, cells::CellStatus::simulated}) {
+  for (const auto status :
+       {cells::CellStatus::scaled, cells::CellStatus::simulated, cells::CellStatus::predicted}) {
     if (shared == status) {
       section.paragraphs.push_back("All figures are " + meaning_of(status));
     } else if (any_has(table, status)) {

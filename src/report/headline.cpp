@@ -63,7 +63,7 @@ std::string speed_up_text(const Series& series, const Grid& grid, const FastestC
     return fmt::format(", {} times as fast as {} (too few repeats for an interval)",
                        figure_text(gain.of_means), base_text);
   }
-  const bool simulated = cell.status == cells::CellStatus::simulated;
+  const bool simulated = cells::is_forecast(cell.status);
   const std::string interval =
       fmt::format("(95 % interval{} {} to {})", simulated ? " of the model's repeats" : "",
                   figure_text(gain.interval->low), figure_text(gain.interval->high));

@@ -29,7 +29,7 @@ std::optional<Winner> winner_of(const ScalingTable& table) {
   std::optional<Winner> best;
   const auto key = [](const Winner& w) {
     const cells::Cell& cell = w.fastest.cell->cell;
-    return std::pair(cell.status == cells::CellStatus::simulated, *cell.seconds_per_epoch);
+    return std::pair(cells::is_forecast(cell.status), *cell.seconds_per_epoch);
   };
   for (const Series& series : table.series) {
     const auto fastest = fastest_of(grid_of(series));

@@ -56,7 +56,7 @@ struct FigureLine {
 
 bool is_simulated(const Series& series) {
   return std::ranges::any_of(series.strong.cells, [](const auto& place) {
-    return place.second.cell.status == cells::CellStatus::simulated;
+    return cells::is_forecast(place.second.cell.status);
   });
 }
 

@@ -170,6 +170,7 @@ Json to_json(const Platform& platform) {
   if (platform.grows_with_cell) json["grows_with_cell"] = true;
   if (platform.noise) json["noise"] = *platform.noise;
   if (platform.cpu) json["cpu"] = to_json(*platform.cpu);
+  if (platform.gpus) json["gpu"] = to_json(*platform.gpus);
   json["memory"] = {{"core_gbs", platform.core_gbs},
                     {"node_gbs", platform.node_gbs},
                     {"latency_us", platform.node_latency_us}};
@@ -185,7 +186,7 @@ Platform platform_from_json(const nlohmann::json& json, const std::string& where
   const JsonObject object(json, where);
   object.require_format(kFormat);
   object.allow_only({"format", "name", "description", "sources", "nodes", "grows_with_cell",
-                     "cores", "threads_per_core", "memory_gb", "noise", "cpu", "memory",
+                     "cores", "threads_per_core", "memory_gb", "noise", "cpu", "gpu", "memory",
                      "network"});
   Platform platform;
   platform.name = printable(object.text("name"));  // it is said on the terminal
@@ -208,6 +209,12 @@ Platform platform_from_json(const nlohmann::json& json, const std::string& where
   read_memory(object, platform);
   if (object.has("noise")) platform.noise = object.real("noise", 0, 1);
   if (object.has("cpu")) platform.cpu = cpu_from(object.object("cpu"));
+  if (object.has("gpu")) platform.gpus = gpu_node_from(object.object("gpu"));
+  if (platform.gpus && (platform.cpu || platform.noise || platform.grows_with_cell)) {
+    object.wrong(
+        "gpu must have no cpu, noise or grows_with_cell beside it: what GPUs compute is in their "
+        "costs");
+  }
   const JsonObject memory = object.object("memory");
   memory.allow_only({"core_gbs", "node_gbs", "latency_us"});
   platform.core_gbs = memory.real("core_gbs", 0.001, 1e6);

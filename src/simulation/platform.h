@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "simulation/cost_table.h"
+#include "simulation/gpu/gpu_node.h"
 
 namespace cputrain::simulation {
 
@@ -45,14 +46,18 @@ struct Platform {
   std::optional<double> noise;
   /// Nothing: as the machine whose costs were measured.
   std::optional<PlatformCpu> cpu;
+  std::optional<GpuNode> gpus;        ///< what ranks compute on, where it is no cores
   double core_gbs = 0, node_gbs = 0;  ///< bandwidth of memory: most of a core, most of a node
   double node_latency_us = 0;         ///< of a message between ranks of a node
   double network_gbps = 0, network_latency_us = 0;
   double network_efficiency = 1;  ///< part of the network's bits that carry data
 
   int hardware_threads() const { return cores * threads_per_core; }
-  /// With so many threads each, a hardware thread for each of them.
-  int most_ranks(int threads = 1) const { return nodes * (hardware_threads() / threads); }
+  /// With so many threads each, a hardware thread for each of them; or a GPU for each.
+  int ranks_of_node(int threads = 1) const {
+    return gpus ? gpus->per_node : hardware_threads() / threads;
+  }
+  int most_ranks(int threads = 1) const { return nodes * ranks_of_node(threads); }
   /// The same with so much memory, whatever a cell's CPUs.
   void set_memory(double gb);
   /// The machines of a cell with so many CPUs: this platform, or one that has grown to them. Its

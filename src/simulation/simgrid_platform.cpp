@@ -23,7 +23,7 @@ std::string routes_between(int nodes) {
 }  // namespace
 
 int nodes_used(const Platform& platform, int ranks, int threads) {
-  const int of_a_node = platform.hardware_threads() / threads;
+  const int of_a_node = platform.ranks_of_node(threads);
   return (ranks + of_a_node - 1) / of_a_node;
 }
 

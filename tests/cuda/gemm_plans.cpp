@@ -1,6 +1,6 @@
-// Plans of matrix products for prediction_test.py: reads lines "rows columns depth parts numbers
-// multiprocessors", the numbers as 0 (exact), 1 (tf32) or 2 (bf16), and writes "tile tiles slices
-// turns" for each.
+// Plans of matrix products for prediction_test.py: reads lines "rows columns depth parts inside
+// numbers multiprocessors", inside as 0 or 1, the numbers as 0 (exact), 1 (tf32) or 2 (bf16), and
+// writes "tile tiles slices turns" for each.
 #include "backends/cuda/kernels/products/convolution_plan.h"
 
 #include <iostream>
@@ -8,8 +8,8 @@
 int main() {
   cputrain::cuda::GemmExtent extent;
   int numbers = 0, multiprocessors = 0;
-  while (std::cin >> extent.rows >> extent.columns >> extent.depth >> extent.parts >> numbers >>
-         multiprocessors) {
+  while (std::cin >> extent.rows >> extent.columns >> extent.depth >> extent.parts >>
+         extent.depth_inside >> numbers >> multiprocessors) {
     using namespace cputrain::cuda;
     const GemmPlan plan = plan_gemm(extent, static_cast<Numbers>(numbers), multiprocessors);
     std::cout << static_cast<int>(plan.tile) << ' '

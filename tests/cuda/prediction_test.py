@@ -31,18 +31,19 @@ def predict(*words):
 
 class Plans(unittest.TestCase):
     def test_they_are_those_of_the_backend(self):
-        sides = (1, 8, 31, 32, 33, 64, 65, 127, 128, 129, 288, 512, 1152, 4608, 25088)
+        sides = (1, 8, 31, 32, 33, 64, 65, 127, 128, 129, 256, 288, 512, 1152, 4608, 25088)
         rows = (*sides, 100352, 2000000, 8258048)
         precisions = list(plan.NUMBERS)
-        cases = [(r, c, d, parts, numbers, processors) for r in rows for c in sides for d in sides for parts in (1, 4)
-                 for numbers in range(len(precisions)) for processors in (1, 108, 132)]
+        cases = [(r, c, d, parts, inside, numbers, processors) for r in rows for c in sides for d in sides
+                 for parts, inside in ((1, 0), (1, 1), (4, 1)) for numbers in range(len(precisions))
+                 for processors in (1, 108, 132)]
         done = subprocess.run([os.environ["GEMM_PLANS"]], text=True, capture_output=True, check=True,
                               input="".join(" ".join(map(str, case)) + "\n" for case in cases))
         tiles = list(plan.TILES)
         answers = done.stdout.splitlines()
         self.assertEqual(len(answers), len(cases))
         for case, answer in zip(cases, answers):
-            made = plan.plan(plan.Extent(*case[:4]), precisions[case[4]], case[5])
+            made = plan.plan(plan.Extent(*case[:5]), precisions[case[5]], case[6])
             self.assertEqual(f"{tiles.index(made.tile)} {made.tiles} {made.slices} {made.turns}", answer, case)
 
 

@@ -39,6 +39,8 @@ class Selftest(ProgramTest):
             for numbers in ("tf32", "bf16"):
                 for kind in (r"huge tiles, \d+ slices?", "tall tiles, .*"):
                     self.assertRegex(here, rf"convolution {direction}, {kind} in {numbers}\b")
+                if direction != "weights":
+                    self.assertRegex(here, rf"convolution {direction}, tower tiles, 1 slice in {numbers}\b")
         for what in ("data", "weights"):
             self.assertRegex(here, f"convolution {what}, .*, added")
         for size in range(1, 8):

@@ -18,7 +18,7 @@ WORDS = {  # that have a better one
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:root|home|work|Users|mnt|media)/\w")
 OTHER_PROGRAMS = """
     --allow-run-as-root --bind-to --display-map --host --hostfile --map-by --mca --oversubscribe --report-bindings
-    --use-hwthread-cpus
+    --use-hwthread-cpus --with-ft
     --array --cpus-per-task --dependency --exclusive --export --gpus-per-node --gres --mem --mpi --nodes --ntasks
     --ntasks-per-node --parsable --partition --requeue --signal --time --wait
     --branch --build --build-arg --depth --install --output-on-failure --prefix --preset --rerun-failed --target

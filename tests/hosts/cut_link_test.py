@@ -5,46 +5,21 @@ import os
 import subprocess
 import sys
 import time
-import unittest
 
 import two_hosts
-from program import PROGRAM, ProgramTest, wait_until
+from program import PROGRAM, wait_until
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TWO_HOSTS = [os.path.join(ROOT, "scripts", "two_hosts"), "--ranks", "1"]
+TWO_HOSTS = [two_hosts.SCRIPT, "--ranks", "1"]
 TRAIN = [PROGRAM, "--image-size", "64", "--data", "synthetic:40", "--limit-val", "0", "--batch", "10", "--epochs",
          "100000", "--log-every", "1", "--threads", "1", "--stall-warning", "2", "--stall-timeout", "12", "--out", "run"]
 
 
-class Links(ProgramTest):
-    def network_of(self, job):
-        """The process of scripts/two_hosts that holds the bridge between the hosts."""
-        mark = f"CPUTRAIN_TWO_HOSTS={job.pid}".encode()
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as variables, open(f"/proc/{pid}/cmdline", "rb") as words:
-                    if mark in variables.read().split(b"\0") and b"/two_hosts" in words.read().split(b"\0unshare")[0] \
-                            and os.readlink(f"/proc/{pid}/ns/net") != os.readlink("/proc/self/ns/net"):
-                        return pid
-            except OSError:
-                continue
-        self.fail("the hosts are gone")
-
-    def ip(self, job, *words):
-        subprocess.run(["nsenter", "--target", self.network_of(job), "--net", "--mount", "ip", *words], check=True)
-
-    def link(self, job, state):
-        """Of the second host, at the bridge: neither host sees that its own end is cut."""
-        self.ip(job, "link", "set", "v1", state)
-
+class Links(two_hosts.HostsTest):
     def one_way(self, job, host, cut):
         """What a host sends to the other one goes to nobody."""
         to = f"10.77.0.1{3 - host}"
         words = ("replace", to, "lladdr", "02:00:00:00:00:01", "nud", "permanent") if cut else ("del", to)
         self.ip(job, "-n", f"host{host}-{job.pid}", "neigh", *words, "dev", "eth0")
-
-    def steps(self):
-        return len(self.metrics("run", "step")) if os.path.exists(self.path("run/metrics.jsonl")) else 0
 
     def stalls(self):
         if not os.path.exists(self.path("run/stalls.jsonl")):

@@ -15,8 +15,7 @@ import unittest
 import two_hosts
 from program import PROGRAM, ProgramTest, mpirun
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TWO_HOSTS = [os.path.join(ROOT, "scripts", "two_hosts")]
+TWO_HOSTS = [two_hosts.SCRIPT]
 WORDS = ["train", "--model", "dogcat", "--image-size", "64", "--data", "synthetic:120", "--limit-val", "8",
          "--batch", "10", "--steps", "6", "--optimizer", "sgd", "--lr", "0.01", "--log-every", "1"]
 

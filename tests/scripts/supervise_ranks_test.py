@@ -32,6 +32,14 @@ class Ranks(SupervisedTest):
         self.assertEqual((code, self.ranks()), (0, ["4", "2"]), said)
         self.assertIn("ranks lost: 2; 2 of 4 ranks go on", said)
 
+    def test_a_launcher_that_tells_another_code_than_76(self):
+        """As MPICH's does, whose own signal ends the ranks that have not ended yet."""
+        for failure in ("os._exit(9)", "os._exit(137)"):
+            self.again()
+            code, said = self.supervise([f"unanswered([1, 2]); {failure}", "os._exit(1)", DONE])
+            self.assertEqual((code, self.ranks()), (0, ["4", "2", "2"]), said)
+            self.assertIn("exit code 76", said)
+
     def test_all_are_started_again_where_fewer_would_be_too_few_or_not_asked_for(self):
         for flags, words in ((["--min-ranks", "4"], []), ([], ["--on-failure", "stop"]), ([], ["--on-failure=stop"]),
                              ([], [":", "-np", "1", "y"])):
@@ -87,6 +95,15 @@ class Ranks(SupervisedTest):
         # One with all ranks elsewhere is not, though it had processes here for a while.
         waits = "os.system('/bin/sleep 0.7'); time.sleep(2); os._exit(0)"
         code, said = self.supervise([hangs, waits], "--grace=1")
+        self.assertEqual((code, self.ranks()), (0, ["4", "3"]), said)
+        self.assertEqual(said.count("has not: it is killed"), 1)
+
+    def test_a_launcher_that_hangs_on_without_ranks_here_is_ended(self):
+        with open(self.path("mpirun")) as f:
+            stand_in = f.read()
+        self.tool("mpirun", stand_in.replace("#!/usr/bin/env python3", "#!" + os.path.realpath(sys.executable)))
+        code, said = self.supervise(["save(5); unanswered([3]); time.sleep(60)", "time.sleep(3); os._exit(0)"],
+                                    "--grace=1")
         self.assertEqual((code, self.ranks()), (0, ["4", "3"]), said)
         self.assertEqual(said.count("has not: it is killed"), 1)
 

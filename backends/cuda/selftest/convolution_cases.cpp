@@ -201,6 +201,7 @@ const Kind kKinds[] = {
     {1, 1, valid, 1, {1, 1}, {49, 50}, {49, 50}, {1, 8}, {1, 8}},
     {1, 1, same, 1, {3, 3}, {7, 7}, {6, 6}, {121, 128}, {121, 128}},
     {1, 1, valid, 2, {121, 128}, kOne, kOne, {993, 1007}, {121, 128}},
+    {4, 1, same, 1, kOne, {21, 22}, {22, 23}, {33, 47}, {33, 47}},
 };
 
 const char* tile_name(GemmTileSize size) {
@@ -214,15 +215,17 @@ const char* tile_name(GemmTileSize size) {
     case GemmTileSize::large:
       return "large";
     case GemmTileSize::huge:
+      return "huge";
+    case GemmTileSize::tower:
       break;
   }
-  return "huge";
+  return "tower";
 }
 
 /// Where numbers are stored in other ways, some kinds tell what is different there; with the last
-/// two, which have the largest tiles.
+/// three, which have the largest tiles.
 bool takes_part(Numbers format, std::size_t kind) {
-  if (format == Numbers::exact || kind + 2 >= std::size(kKinds)) return true;
+  if (format == Numbers::exact || kind + 3 >= std::size(kKinds)) return true;
   return kind % 3 == (format == Numbers::bf16 ? 0 : 1);
 }
 

@@ -214,11 +214,7 @@ void add_input_flags(Flags& f, Config& c) {
   f.choice("data-on-device", {"auto", "on", "off"},
            "keep all training images on each GPU: auto where they fit into half of what is free "
            "beside the program and --augment only moves pixels (flip, vflip, six, crop) [auto]",
-           [&c](const std::string& name) {
-             c.data_on_device = name == "on"    ? job::DataOnDevice::on
-                                : name == "off" ? job::DataOnDevice::off
-                                                : job::DataOnDevice::automatic;
-           });
+           [&c](const std::string& name) { c.data_on_device = job::parse_data_on_device(name); });
 }
 
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {

@@ -13,7 +13,7 @@ namespace {
 void add_grid(Flags& f, Config& c) {
   f.group("Grid");
   f.wholes("np", c.simulation.cpus, 1, sweep::kMostColumn,
-           "CPUs of each column [1,2,4,... up to the platform's]");
+           "CPUs, or GPUs, of each column [1,2,4,... up to the platform's]");
   f.wholes("threads", c.simulation.threads, 1, 4096,
            "threads of each rank: --np 4 makes 4 / N ranks, with the speed-up that is measured "
            "here [1]");
@@ -37,8 +37,9 @@ void add_grid(Flags& f, Config& c) {
   f.real("network-gbps", c.simulation.network_gbps, 0.001, 1e6,
          "bandwidth of each node's network in each direction in Gbit/s [the platform's]");
   f.text("costs", c.simulation.costs, "FILE",
-         "costs of layers (costs.json) that another simulation measured [measured here; kept for "
-         "later simulations, but not for the platform here]");
+         "costs of layers (costs.json) that another simulation measured, or of steps on GPUs that "
+         "scripts/gpu_costs wrote [of CPUs: measured here; kept for later simulations, but not for "
+         "the platform here]");
   f.whole("measure-seconds", c.simulation.measure_seconds, 1, 86'400,
           "measure costs anew for at least N seconds; those of 60 seconds and more are kept [60; "
           "300 for the platform here]");
@@ -49,6 +50,11 @@ void add_grid(Flags& f, Config& c) {
 
 const std::vector<std::string> kOfTraining{"model",     "image-size", "classes",     "dropout",
                                            "optimizer", "allreduce",  "micro-batch", "precision"};
+
+const std::vector<std::string> kWithoutEffectOnGpus{
+    "threads",   "clock-ghz",   "platform-memory", "measure-seconds", "dropout", "optimizer",
+    "allreduce", "micro-batch", "steps",           "repeat",          "seed"};
+const std::vector<std::string> kWithoutEffectOnCpus{"prefetch", "data-on-device"};
 
 void add_simulate_flags(Flags& f, Config& c) {
   add_grid(f, c);
@@ -64,9 +70,15 @@ void add_simulate_flags(Flags& f, Config& c) {
            "algorithm that sums gradients, as in train [shm on one node, on several hierarchical "
            "with the quickest algorithm]",
            [&c](const std::string& text) { c.allreduce = comm::parse_allreduce(text); });
-  f.choice("precision", words_of({Precision::f32, Precision::bf16}),
-           "number format of products, as in train [float]",
+  f.choice("precision", words_of({Precision::f32, Precision::bf16, Precision::exact}),
+           "number format of products, as in train; exact: of GPUs [float]",
            [&c](const std::string& name) { c.precision = parse_precision(name); });
+  f.choice("prefetch", {"0", "1"}, "of GPUs: micro-batches that are made ahead, as in train [1]",
+           [&c](const std::string& text) { c.prefetch = text == "1"; });
+  f.choice("data-on-device", {"auto", "on", "off"},
+           "of GPUs: all training images stay on each, or come from the host in every step; auto: "
+           "they stay where they take at most half of its memory [auto]",
+           [&c](const std::string& name) { c.data_on_device = job::parse_data_on_device(name); });
   f.group("Measurement");
   f.whole("steps", c.steps, 1, 1'000'000, "simulated steps, scaled to an epoch [2]");
   f.whole("repeat", c.repeat, 1, 1000, "simulations of each cell with other disturbances [3]");

@@ -22,6 +22,11 @@ inline constexpr double kValidationSplit = 0.1;
 
 /// Whether the training images stay on the backend's device as a whole.
 enum class DataOnDevice { automatic, on, off };
+/// "auto", "on" or "off", as --data-on-device has them.
+inline DataOnDevice parse_data_on_device(const std::string& word) {
+  if (word == "auto") return DataOnDevice::automatic;
+  return word == "on" ? DataOnDevice::on : DataOnDevice::off;
+}
 
 /// What a person asked of a training, one member a flag. Nothing here means "not said": the model's
 /// recipe, the weight file or the machine decides then.

@@ -26,6 +26,8 @@
 
   // --- lines over the number of CPUs
 
+  const isForecast = cell => cell.status === 'simulated' || cell.status === 'predicted';
+
   // A line for every row of batches of every series; `y` makes a point of a cell, or nothing.
   function lines(cells, rows, y) {
     const sets = [];
@@ -33,13 +35,13 @@
       const data = cells.filter(c => c.series === series.name && batchOf(c) === batch && y(c) !== null)
         .map(c => ({ x: c.cpus, y: y(c), cell: c })).sort((a, b) => a.x - b.x);
       if (!data.length) return;
-      const colour = at(colours, i), simulated = data.filter(p => p.cell.status === 'simulated').length;
+      const colour = at(colours, i), forecast = data.filter(p => isForecast(p.cell));
       sets.push({
-        label: named(data[0].cell) + `batch ${batch}` + (simulated === data.length && !series.name.includes('simulated') ? ', simulated' : ''),
+        label: named(data[0].cell) + `batch ${batch}` + (forecast.length === data.length && !series.name.includes('simulated') ? `, ${data[0].cell.status}` : ''),
         data, borderColor: colour, backgroundColor: colour,
-        // Hollow: simulated.
-        pointBackgroundColor: data.map(p => p.cell.status === 'simulated' ? css('--paper') : colour),
-        borderDash: at(dashes, s), pointStyle: at(shapes, s), pointRadius: 4, borderWidth: simulated ? 1.5 : 2, clip: false,
+        // Hollow: simulated or predicted.
+        pointBackgroundColor: data.map(p => isForecast(p.cell) ? css('--paper') : colour),
+        borderDash: at(dashes, s), pointStyle: at(shapes, s), pointRadius: 4, borderWidth: forecast.length ? 1.5 : 2, clip: false,
       });
     }));
     return sets;
@@ -81,9 +83,9 @@
     const all = sets.flatMap(s => s.data.flatMap(p => p.range || [p.y]));
     const cpus = over(sets);
     sets.push(...idealSeconds(cpus));
-    const simulated = sets.some(s => s.data.some(p => p.cell && p.cell.status === 'simulated'));
+    const forecast = [...new Set(sets.flatMap(s => s.data.filter(p => p.cell && isForecast(p.cell)).map(p => p.cell.status)))];
     const note = 'Logarithmic axes. ' + (sets.some(s => s.data.some(p => p.range)) ? 'Bars: least and most of the repeats. ' : '')
-      + (simulated ? 'Hollow points are simulated. ' : '')
+      + (forecast.length ? `Hollow points are ${forecast.join(' or ')}. ` : '')
       + (sets.some(s => s.ideal) ? 'Ideal: the seconds of the fewest CPUs, divided among more.' : '');
     return draw(holder, 'Seconds per epoch', { type: 'line', data: { datasets: sets },
       options: lineOptions(logAxis(units, cpus, cpus), logAxis('time of an epoch (s)', all),

@@ -74,7 +74,7 @@ TEST(Weights, MayBeAsManyAsKernelsCount) {
 TEST(Positions, LeaveRoomForTheLastTile) {
   constexpr std::int64_t kLargestInt = std::numeric_limits<int>::max(), kMost = kMostChunks;
   for (const GemmTileSize size : {GemmTileSize::tall, GemmTileSize::wide, GemmTileSize::square,
-                                  GemmTileSize::large, GemmTileSize::huge}) {
+                                  GemmTileSize::large, GemmTileSize::huge, GemmTileSize::tower}) {
     const int rows = tile_extent(size).rows;
     EXPECT_LE(pieces(kMost, rows) * rows, kLargestInt);
   }

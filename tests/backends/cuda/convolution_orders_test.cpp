@@ -47,5 +47,19 @@ TEST(ConvolutionOrders, SumsHaveTheSameBitsWhateverBlockIsFirst) {
   }
 }
 
+/// Two of the tallest tiles, one of them in part; those of TF32 numbers write their tables anew.
+TEST(ConvolutionOrders, SumsOfTheTallestTilesDoSo) {
+  const Orders orders;
+  for (const Numbers numbers : {Numbers::tf32, Numbers::bf16}) {
+    const ConvolutionTrial trial({3, 13, 12, 64, 64, 3, 1}, -1, numbers);
+    const ConvolutionPlan plan = plan_convolution(trial.shape(), numbers, 1);
+    ASSERT_EQ(plan.forward.tile, GemmTileSize::tower);
+    ASSERT_EQ(plan.data.tile, GemmTileSize::tower);
+    orders.expect_same_bits([&] { return trial.forward(plan, kNoNumber); });
+    orders.expect_same_bits([&] { return trial.data(plan, kNoNumber); });
+    orders.expect_same_bits([&] { return trial.gradients(plan, kNoNumber); });
+  }
+}
+
 }  // namespace
 }  // namespace cputrain::cuda

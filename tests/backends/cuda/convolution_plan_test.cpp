@@ -32,20 +32,22 @@ void expect_covers(const GemmExtent& e, Numbers numbers, int multiprocessors) {
   EXPECT_LT((std::int64_t{plan.column_tiles} - 1) * tile.columns, e.columns);
   EXPECT_GE(plan.slices, 1);
   EXPECT_FALSE(numbers == Numbers::exact && plan.tile == GemmTileSize::huge);
+  EXPECT_FALSE((numbers == Numbers::exact || !e.depth_inside) && plan.tile == GemmTileSize::tower);
   if (plan.slices == 1) return;
   EXPECT_GE(steps_of(e, numbers) / plan.slices, 8);
   EXPECT_LE(plan.slices * plan.row_tiles * plan.column_tiles * e.parts, 2 * multiprocessors);
 }
 
 TEST(GemmPlan, TilesCoverTheResultAndSlicesAreLongAndFew) {
-  for (const int rows : {1, 8, 32, 33, 64, 65, 128, 130, 1000, 100000}) {
+  for (const int rows : {1, 8, 32, 33, 64, 65, 128, 130, 256, 1000, 100000}) {
     for (const int columns : {8, 32, 40, 64, 136, 1152, 25088}) {
       for (const int depth : {8, 72, 256, 2304, 25088}) {
         for (const int multiprocessors : {1, 7, 108, 132}) {
-          for (const int parts : {1, 4}) {
-            for (const Numbers numbers : kAllNumbers) {
+          for (const Numbers numbers : kAllNumbers) {
+            for (const int parts : {1, 4}) {
               expect_covers({rows, columns, depth, parts}, numbers, multiprocessors);
             }
+            expect_covers({rows, columns, depth, 1, false}, numbers, multiprocessors);
           }
         }
       }
@@ -61,15 +63,32 @@ TEST(GemmPlan, ChoosesTilesForTheLayersOfThePapersNetwork) {
   };
   expect(32 * 64516, 32, 72, tall, tall);       // first convolution, forward
   expect(32, 72, 32 * 64516, wide, wide);       // its weights
-  expect(32 * 15625, 64, 288, large, large);    // second, forward
+  expect(32 * 15625, 64, 288, large, tower);    // second, forward
   expect(32 * 15876, 32, 576, tall, tall);      // its data
   expect(64, 288, 32 * 15625, square, square);  // its weights
   expect(32 * 3600, 128, 576, large, huge);     // third, forward
+  expect(32 * 3844, 64, 1152, large, tower);    // its data
   expect(128, 1152, 32 * 784, large, huge);     // fourth, weights
   expect(32, 512, 25088, wide, wide);           // dense, 32 images
   expect(256, 512, 25088, large, huge);         // dense, 256 images
   expect(256, 8, 256, tall, tall);              // the last one
   expect(256, 256, 512, square, square);        // too few for large ones
+  expect(32 * 784, 64, 1152, large, large);     // too few for the tallest ones
+}
+
+/// Two tiles of 256 rows at a time, or two of 128.
+TEST(GemmPlan, TheTallestTilesFillTheirWavesAndHaveTheirDepthInside) {
+  const auto plan = [](std::int64_t rows, bool inside) {
+    return plan_gemm({rows, 64, 1152, 1, inside}, Numbers::tf32, 1);
+  };
+  for (const std::int64_t rows : {384, 512, 769, 1024, 8 * 512 + 1}) {
+    EXPECT_EQ(plan(rows, true).tile, GemmTileSize::tower) << rows;
+    EXPECT_EQ(plan(rows, true).slices, 1) << rows;
+    EXPECT_EQ(plan(rows, false).tile, GemmTileSize::large) << rows;
+  }
+  for (const std::int64_t rows : {128, 256, 640, 768, 1280}) {
+    EXPECT_EQ(plan(rows, true).tile, GemmTileSize::large) << rows;
+  }
 }
 
 TEST(GemmPlan, SlicesFillAboutOneWave) {
@@ -151,6 +170,32 @@ TEST(PositionClass, EveryPositionIsInOneAndItsTapsAreThoseThatCoverIt) {
         EXPECT_EQ(seen.size(), static_cast<std::size_t>(positions));
         for (const auto& [position, times] : seen) EXPECT_EQ(times, 1) << position;
       }
+    }
+  }
+}
+
+/// Weights of a class lie side by side, and classes behind each other, row by row.
+TEST(TurnedTaps, LieInTheOrderOfClasses) {
+  for (const int size : {1, 2, 3, 5, 7}) {
+    for (const int stride : {1, 2, 3, 4, 8}) {
+      const TurnedTaps turned = TurnedTaps::of(size, stride);
+      int before = 0;
+      for (int phase = 0; phase < stride * stride; ++phase) {
+        std::vector<int> taps;
+        for (int row = phase / stride; row < size; row += stride) {
+          for (int column = phase % stride; column < size; column += stride) {
+            taps.push_back(row * size + column);
+          }
+        }
+        for (int i = 0; i < static_cast<int>(taps.size()); ++i) {
+          const TurnedTaps::Place place = turned.place(taps[i]);
+          EXPECT_EQ(place.before, before) << taps[i];
+          EXPECT_EQ(place.taps, static_cast<int>(taps.size())) << taps[i];
+          EXPECT_EQ(place.number, i) << taps[i];
+        }
+        before += static_cast<int>(taps.size());
+      }
+      EXPECT_EQ(before, size * size);
     }
   }
 }

@@ -340,5 +340,27 @@ TEST(LaunchedJobs, AreKnownByWhatPmixAndOpenMpiSay) {
   }
 }
 
+/// Here this process has the name of the one that starts ranks, and a child asks.
+TEST(LaunchedJobs, OfMpichAreKnownByTheProcessThatStartedThem) {
+  const auto hydra = [](const char* name) -> const char* {
+    const std::string_view word = name;
+    return word == "PMI_RANK" || word == "MPI_LOCALRANKID" ? "1" : nullptr;
+  };
+  const auto ask = [&] {
+    const auto job = launched_job(hydra);
+    if (!job) return 1;
+    const auto parent = placement::identity_of(::getppid());
+    const std::string id =
+        "hydra " + std::to_string(parent->id) + ' ' + std::to_string(parent->start);
+    return job->launcher == parent && job->id == id ? 0 : 2;
+  };
+  EXPECT_EQ(testing::in_a_child(ask), 1);  // somebody else speaks PMI
+  char name[16] = {};
+  ::prctl(PR_GET_NAME, name);
+  ::prctl(PR_SET_NAME, "hydra_pmi_proxy");
+  EXPECT_EQ(testing::in_a_child(ask), 0);
+  ::prctl(PR_SET_NAME, name);
+}
+
 }  // namespace
 }  // namespace cputrain::mpi

@@ -21,6 +21,8 @@ struct ClassDivisor {
 };
 
 struct BackwardData {
+  static constexpr bool kDepthInside = true;
+
   struct Part : WindowProduct {
     PositionClass of_rows, of_columns;
   };
@@ -77,7 +79,7 @@ constexpr int kTurnedSide = 32, kTurnedRows = 8;
 /// side of the grid that has no limit of 65535: dense layers read whole maps as channels.
 template <class Stored>
 __global__ void __launch_bounds__(kTurnedSide* kTurnedRows)
-    turn_weights_kernel(int inputs, int outputs, PositionClasses classes, const Stored* weights,
+    turn_weights_kernel(int inputs, int outputs, TurnedTaps taps, const Stored* weights,
                         Stored* turned) {
   struct Square {
     Stored numbers[kTurnedSide][kTurnedSide + 1];
@@ -86,25 +88,25 @@ __global__ void __launch_bounds__(kTurnedSide* kTurnedRows)
   const BlockNumber block = BlockNumber::of_thread();
   const auto [across, down] = ThreadNumber::of_thread();
   const int first_input = block.x * kTurnedSide, first_output = block.z * kTurnedSide;
-  const int size = classes.size, stride = classes.stride, tap = block.y;
-  for (int i = down; i < kTurnedSide; i += kTurnedRows) {
-    const int input = first_input + across, output = first_output + i;
-    if (input >= inputs || output >= outputs) continue;
-    const std::int64_t row = std::int64_t{output} * size * size + tap;
-    square.numbers[i][across] = weights[row * inputs + input];
+  const int tap = block.y, size = taps.size.number();
+  {
+    const int input = first_input + across, output = first_output + down;
+    const std::int64_t pitch = offset_of_row(size * size, inputs);
+    const Stored* from = weights + (output * pitch + offset_of_row(tap, inputs) + input);
+#pragma unroll
+    for (int i = 0; i < kTurnedSide; i += kTurnedRows, from += kTurnedRows * pitch) {
+      if (input < inputs && output + i < outputs) square.numbers[down + i][across] = *from;
+    }
   }
   __syncthreads();
-  const int tap_row = tap / size, tap_column = tap % size;
-  const PositionClass rows = classes.of(tap_row % stride),
-                      columns = classes.of(tap_column % stride);
-  const std::int64_t before = rows.taps_before * size + rows.taps * columns.taps_before;
-  for (int i = down; i < kTurnedSide; i += kTurnedRows) {
-    const int input = first_input + i, output = first_output + across;
-    if (input >= inputs || output >= outputs) continue;
-    const std::int64_t row = before * inputs +
-                             (std::int64_t{input} * rows.taps + tap_row / stride) * columns.taps +
-                             tap_column / stride;
-    turned[row * outputs + output] = square.numbers[across][i];
+  const int input = first_input + down, output = first_output + across;
+  const TurnedTaps::Place place = taps.place(tap);
+  const std::int64_t pitch = offset_of_row(place.taps, outputs);
+  const std::int64_t first = offset_of_row(place.before, inputs) + place.number;
+  Stored* to = turned + (first * outputs + input * pitch + output);
+#pragma unroll
+  for (int i = 0; i < kTurnedSide; i += kTurnedRows, to += kTurnedRows * pitch) {
+    if (output < outputs && input + i < inputs) *to = square.numbers[across][down + i];
   }
 }
 
@@ -114,9 +116,8 @@ void turn_weights(Stream stream, const WindowShape& s, const void* weights, void
   const int inputs = s.src.channels, outputs = s.dst.channels;
   launch(stream, "turn_weights", turn_weights_kernel<Stored>,
          grid_of(pieces(inputs, kTurnedSide), s.size * s.size, pieces(outputs, kTurnedSide)),
-         grid_of(kTurnedSide, kTurnedRows), 0, inputs, outputs,
-         PositionClasses{1, 0, s.size, s.stride}, static_cast<const Stored*>(weights),
-         static_cast<Stored*>(turned));
+         grid_of(kTurnedSide, kTurnedRows), 0, inputs, outputs, TurnedTaps::of(s.size, s.stride),
+         static_cast<const Stored*>(weights), static_cast<Stored*>(turned));
 }
 
 }  // namespace

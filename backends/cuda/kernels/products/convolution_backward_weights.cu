@@ -7,6 +7,8 @@ namespace cputrain::cuda {
 namespace {
 
 struct BackwardWeights {
+  static constexpr bool kDepthInside = false;
+
   template <class N>
   struct Problem {
     int rows, columns, depth;

@@ -5,6 +5,8 @@ namespace cputrain::cuda {
 namespace {
 
 struct Forward {
+  static constexpr bool kDepthInside = true;
+
   template <class N>
   struct Problem {
     WindowProduct product;

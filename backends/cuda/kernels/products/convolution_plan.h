@@ -20,7 +20,7 @@ constexpr GemmExtent data_extent(const WindowShape& s) {
 
 /// rows: channels of dst; columns: taps; depth: windows.
 constexpr GemmExtent weights_extent(const WindowShape& s) {
-  return {s.dst.channels, s.taps(), s.windows()};
+  return {s.dst.channels, s.taps(), s.windows(), 1, false};
 }
 
 /// Chunks up to which copies count on the maps: windows, and the last step of a depth, reach over

@@ -104,7 +104,8 @@ class WindowOperands {
  public:
   using A = DepthInside<Tile::kRows>;
   using B = DepthInside<Tile::kColumns>;
-  static constexpr int kSteps = 128;
+  /// Less in the tallest tile, of which two blocks fill an A100's shared memory.
+  static constexpr int kSteps = Tile::kRows > 128 ? 16 : 128;
   struct Table {
     Place taps[kSteps * kChunksOfStep];
   };

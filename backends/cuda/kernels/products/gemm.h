@@ -9,7 +9,7 @@
 /// (implicit GEMM).
 ///
 /// A block owns a tile of the result, and a slice of the depth. In each step its threads begin to
-/// copy the chunks of A and B that are needed two steps later (one in the largest tile) to shared
+/// copy the chunks of A and B that are needed two steps later (one in the largest tiles) to shared
 /// memory, wait for those of this step, and multiply: each warp reads fragments of its part of the
 /// tile and has the tensor cores multiply them. What lies outside is filled with zeros by the
 /// copies. Sums go through shared memory to the result, in whole chunks.
@@ -21,6 +21,7 @@
 ///                        note() writes what the copies of the next steps have to know into its
 ///                        Table in shared memory, which holds kSteps; copy() begins those of one
 ///   BesideSums<N, Tile>  what else warps do with a tile of A
+///   kDepthInside         the tiles' layout is DepthInside
 namespace cputrain::cuda {
 
 /// A tile of the result, and a slice of its depth.
@@ -215,6 +216,8 @@ void launch_gemm(Stream stream, const char* name,
                  const GemmPlan& plan) {
   using Memory = GemmMemory<typename Direction::template Operands<N, Tile>, Tile>;
   static_assert(sizeof(Memory) <= 99 << 10, "what a block may have on sm_86 and sm_89");
+  static_assert(kBlocksOfMultiprocessor * (sizeof(Memory) + 1024) <= 164 << 10,
+                "what they may have on sm_80 together; a block has 1 KiB besides");
   launch(stream, name, gemm<N, Tile, Direction>,
          grid_of(plan.row_tiles * plan.column_tiles, plan.slices, extent.parts),
          dim3(Tile::kThreads), sizeof(Memory), problem, plan);
@@ -244,6 +247,9 @@ void launch_product(Stream stream, const char* name,
       break;
     case GemmTileSize::huge:
       if constexpr (N::kNumbers != Numbers::exact) with(HugeTile{});
+      break;
+    case GemmTileSize::tower:
+      if constexpr (N::kNumbers != Numbers::exact && Direction::kDepthInside) with(TowerTile{});
       break;
   }
   if (plan.slices > 1) {

@@ -15,7 +15,8 @@ enum class GemmTileSize {
   wide,    ///< 32 x 128: few rows (a small batch of a dense layer, few output channels)
   square,  ///< 64 x 64
   large,   ///< 128 x 64: less traffic, where there are tiles enough
-  huge     ///< 128 x 128: least traffic; not of `exact`, whose sums fill the registers
+  huge,    ///< 128 x 128: least traffic; not of `exact`, whose sums fill the registers
+  tower    ///< 256 x 64: as large, for fewer columns; A is one whose depth lies inside
 };
 
 struct TileExtent {
@@ -34,9 +35,11 @@ constexpr TileExtent tile_extent(GemmTileSize size) {
     case GemmTileSize::large:
       return {128, 64, 2, 3};
     case GemmTileSize::huge:
+      return {128, 128, 2, 2};
+    case GemmTileSize::tower:
       break;
   }
-  return {128, 128, 2, 2};
+  return {256, 64, 1, 2};
 }
 
 /// What is to be multiplied.
@@ -44,6 +47,7 @@ struct GemmExtent {
   std::int64_t rows = 1, columns = 1;  ///< of the result, or of its largest part
   std::int64_t depth = 1;              ///< length of its sums
   int parts = 1;                       ///< results of this size at most that one launch makes
+  bool depth_inside = true;            ///< numbers of a row of A lie one behind the other
 };
 
 struct GemmPlan {
@@ -75,7 +79,8 @@ constexpr std::int64_t most_slices(std::int64_t steps) {
 }
 
 /// Larger tiles read less, but not where they are filled up with more than an eighth of nothing, or
-/// where they leave multiprocessors without work.
+/// where they leave multiprocessors without work. The tallest are fewer, and their last wave is
+/// longer: it counts in the same way.
 constexpr GemmTileSize choose_tile(const GemmExtent& e, std::int64_t steps, Numbers numbers,
                                    std::int64_t multiprocessors) {
   if (e.columns <= 32) return GemmTileSize::tall;
@@ -86,9 +91,14 @@ constexpr GemmTileSize choose_tile(const GemmExtent& e, std::int64_t steps, Numb
   const auto busy = [&](GemmTileSize size) {
     return tiles_of(e, size) * most_slices(steps) >= multiprocessors;
   };
+  const auto waves = [&](GemmTileSize size) {
+    return pieces(tiles_of(e, size), multiprocessors * kBlocksOfMultiprocessor);
+  };
   if (!fits(e.rows)) return GemmTileSize::square;
-  if (numbers != Numbers::exact && fits(e.columns) && busy(GemmTileSize::huge)) {
-    return GemmTileSize::huge;
+  if (numbers != Numbers::exact) {
+    if (fits(e.columns) && busy(GemmTileSize::huge)) return GemmTileSize::huge;
+    const bool full = 2 * waves(GemmTileSize::tower) * 8 <= waves(GemmTileSize::large) * 9;
+    if (e.depth_inside && full) return GemmTileSize::tower;
   }
   return busy(GemmTileSize::large) ? GemmTileSize::large : GemmTileSize::square;
 }

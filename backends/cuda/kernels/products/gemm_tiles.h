@@ -249,6 +249,7 @@ using WideTile = GemmTile<GemmTileSize::wide, 32, 32>;
 using SquareTile = GemmTile<GemmTileSize::square, 32, 32>;
 using LargeTile = GemmTile<GemmTileSize::large, 64, 32>;
 using HugeTile = GemmTile<GemmTileSize::huge, 64, 64>;
+using TowerTile = GemmTile<GemmTileSize::tower, 64, 64>;
 
 /// Where a warp works.
 struct WarpPlace {

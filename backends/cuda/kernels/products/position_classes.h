@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/host_device.h"
+#include "backends/cuda/kernels/divisor.h"
 
 namespace cputrain::cuda {
 
@@ -25,6 +25,35 @@ struct PositionClasses {
     const int rest = size % stride;
     return {first, count, taps, size / stride * phase + (phase < rest ? phase : rest),
             (first + pad - phase) / stride};
+  }
+};
+
+/// Where taps lie in turned weights: [class][input channel][tap of the class].
+struct TurnedTaps {
+  Divisor size, stride;
+  int whole, rest;  ///< size / stride, size % stride
+
+  static TurnedTaps of(int size, int stride) {
+    return {Divisor(size), Divisor(stride), size / stride, size % stride};
+  }
+
+  struct Place {
+    int before;  ///< taps of classes before
+    int taps;    ///< of the class
+    int number;  ///< of the tap among them
+  };
+  CPUTRAIN_HOST_DEVICE constexpr Place place(int tap) const {
+    const int row = size.quotient(tap);
+    const Place rows = on_side(row), columns = on_side(tap - row * size.number());
+    return {rows.before * size.number() + rows.taps * columns.before, rows.taps * columns.taps,
+            rows.number * columns.taps + columns.number};
+  }
+
+ private:
+  CPUTRAIN_HOST_DEVICE constexpr Place on_side(int tap) const {
+    const int number = stride.quotient(tap), phase = tap - number * stride.number();
+    const bool longer = phase < rest;
+    return {whole * phase + (longer ? phase : rest), whole + longer, number};
   }
 };
 

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cells/cells.h"
+#include "cells/plan.h"
+#include "cli/config.h"
+#include "job/spec/training_spec.h"
+#include "model/graph.h"
+#include "simulation/platform.h"
+
+/// What `simulate` makes of cells of CPUs and of GPUs alike.
+namespace cputrain::cli {
+
+/// Error(usage) where the grid is too large or empty.
+cells::SweepCells planned_cells(const simulation::SimulationRequest&, const simulation::Platform&);
+/// The command that makes this cell alone.
+std::string command_of(const Config&, const cells::Cell&);
+/// What makes another experiment of a table with the same platform and model; `costs` says whose.
+cells::FlagTexts options_of(const Config&, const std::string& costs);
+/// Of that model and epoch, without cells.
+cells::CellTable empty_table(const Config&, const job::TrainingSpec&, const model::Graph&,
+                             std::size_t images, const std::string& platform);
+
+bool holds_a_table(const Config&);
+/// Error(usage) where --out holds a table that may not be replaced.
+void check_out_folder(const Config&);
+/// cells.json, costs.json and platform.json into --out, if there is one.
+void write_folder(const Config&, const cells::CellTable&, const nlohmann::ordered_json& costs,
+                  const simulation::Platform&);
+/// On the terminal and as --json asks for.
+void say_result(const Config&, const cells::CellTable&);
+
+}  // namespace cputrain::cli
