@@ -1,11 +1,13 @@
 #include "backends/cuda/kernels/updates.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
 
+#include "exchange/compression/sixteen_bits.h"
 #include "optim/update_elements.h"
 #include "tests/backends/cuda/device_arrays.h"
 
@@ -344,6 +346,34 @@ TEST(SumArrays, AddsInOrder) {
   }
 }
 
+// Beside the host's own bf16, from any place to any place; numbers behind the last stay.
+TEST(UpdateKernels, NarrowGradientsAsTheHostDoes) {
+  for (const std::size_t size : {1u, 255u, 256u, 1000u}) {
+    for (const std::size_t shift : {0u, 1u, 3u}) {
+      std::vector<float> values = random_floats(size, 7, -1e3f, 1e3f);
+      values[0] = -0.0f;
+      values[size / 2] = std::numeric_limits<float>::infinity();
+      values[size / 3] = std::bit_cast<float>(0x3f808000u);  // between two, so to the even one
+      std::vector<float> expected;
+      for (const float value : values) {
+        expected.push_back(exchange::from_bf16(exchange::to_bf16(value)));
+      }
+      const auto widened = twice([&] {
+        const DeviceArray<float> src(values, shift);
+        const DeviceArray<Bf16> narrow(std::vector<Bf16>(size + 1, Bf16{0x1234}), shift);
+        const DeviceArray<float> dst(std::vector<float>(size + 1, 5.0f), shift);
+        const auto count = static_cast<std::int64_t>(size);
+        narrow_gradients(test_stream().get(), src.data(), count, narrow.data());
+        widen_gradients(test_stream().get(), narrow.data(), count, dst.data());
+        EXPECT_EQ(narrow.read().back(), Bf16{0x1234});
+        return dst.read();
+      });
+      expected.push_back(5.0f);
+      ASSERT_TRUE(same_bits(widened, expected)) << size << " numbers, " << shift << " behind";
+    }
+  }
+}
+
 // Without memory: whatever was launched would be a fault.
 TEST(UpdateKernels, LaunchNothingForNoElements) {
   const Stream stream = test_stream().get();
@@ -351,6 +381,8 @@ TEST(UpdateKernels, LaunchNothingForNoElements) {
   change_gradients(stream, optim::ScaleGradients{2}, {});
   sum_arrays(stream, {{}, 2}, 0, nullptr);
   block_norms(stream, nullptr, 0, 5, nullptr);
+  narrow_gradients(stream, nullptr, 0, nullptr);
+  widen_gradients(stream, nullptr, 0, nullptr);
   test_stream().synchronize();
 }
 
