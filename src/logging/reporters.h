@@ -12,8 +12,8 @@
 #include "system/files.h"
 #include "system/write_queue.h"
 
-/// Reporters that write files open them when they are made. What comes later the queue writes, which
-/// outlives them; without one it is written at once.
+/// Reporters that write files open them when they are made. What comes later the queue writes,
+/// which outlives them; without one it is written at once.
 namespace cputrain::logging {
 
 /// Where a training's logs go on that was there before: their files are cut at this place already.

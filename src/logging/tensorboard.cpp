@@ -62,8 +62,7 @@ class TensorBoard final : public Reporter {
   void write_train(std::int64_t step, const std::vector<Scalar>& scalars) {
     std::string record = scalar_record(system::unix_seconds(), step, scalars);
     const std::size_t bytes = record.size();
-    write_by(queue_, bytes,
-             [file = train_, record = std::move(record)] { file->append(record); });
+    write_by(queue_, bytes, [file = train_, record = std::move(record)] { file->append(record); });
   }
 
   void validated(int epoch, const compute::Tally& tally) {

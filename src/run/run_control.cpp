@@ -61,10 +61,11 @@ bool RunControl::is_free(const train::Progress& progress) {
   blocked_ += watch.seconds();
   if (!writer_->busy()) return true;
   waits_ = true;
-  job::warn(job_.session(),
-            fmt::format("the checkpoint of step {} waits: that of step {} is not on disk after {:.0f} "
-                        "s (storage is slow or does not answer); the training goes on",
-                        progress.steps, kept_step_.value_or(0), since_kept_.seconds()));
+  job::warn(
+      job_.session(),
+      fmt::format("the checkpoint of step {} waits: that of step {} is not on disk after {:.0f} "
+                  "s (storage is slow or does not answer); the training goes on",
+                  progress.steps, kept_step_.value_or(0), since_kept_.seconds()));
   return false;
 }
 
@@ -142,11 +143,11 @@ void RunControl::keep(const train::Progress& progress) {
   if (!writer_) return;
   const job::Session& session = job_.session();
   nlohmann::ordered_json facts{{"cputrain", kVersion},
-                                     {"ranks", session.communicator->size()},
-                                     {"nodes", session.nodes.nodes()},
-                                     {"backend", session.backend->facts().description},
-                                     {"allreduce", job_.compiled().allreduce},
-                                     {"training", identity_}};
+                               {"ranks", session.communicator->size()},
+                               {"nodes", session.nodes.nodes()},
+                               {"backend", session.backend->facts().description},
+                               {"allreduce", job_.compiled().allreduce},
+                               {"training", identity_}};
   const auto marks = std::make_shared<std::future<nlohmann::ordered_json>>(mark_logs());
   writer_->start([this, progress, facts = std::move(facts), marks] {
     write(progress, facts, std::move(*marks));

@@ -92,8 +92,8 @@ class RunControl final : public train::Control {
   std::optional<std::uint64_t> kept_step_;
   system::Stopwatch since_kept_;
   std::optional<std::string> failure_;
-  bool ended_ = false;  ///< by itself
-  bool waits_ = false;  ///< the checkpoint that is due, for the one before it
+  bool ended_ = false;                      ///< by itself
+  bool waits_ = false;                      ///< the checkpoint that is due, for the one before it
   std::atomic<std::uint64_t> newest_step_;  ///< 0: none
   // Of the writer's thread, between two calls of its wait():
   int written_ = 0;

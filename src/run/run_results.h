@@ -49,9 +49,9 @@ class RunResults {
 
   job::TrainingJob& job_;
   std::filesystem::path folder_;
-  std::string identity_;              ///< as text
-  std::atomic<bool> has_earlier_;     ///< the weights in the folder are of a run before this one
-  std::mutex saving_;                 ///< held by who writes the weights
+  std::string identity_;           ///< as text
+  std::atomic<bool> has_earlier_;  ///< the weights in the folder are of a run before this one
+  std::mutex saving_;              ///< held by who writes the weights
   system::WorkMeter saving_now_, finishing_;
   bool saved_ = false;                ///< those of the end
   std::optional<double> start_up_{};  ///< seconds of the process until its first step

@@ -129,7 +129,7 @@ void SignalWatch::terminated(int signal) {
     std::thread([this, signal, call = on_terminate_] {
       ::pthread_setname_np(::pthread_self(), "saving");  // for ps and strace
       terminate(signal, call);
-    }).detach();  // who disarms waits for it
+    }).detach();                        // who disarms waits for it
   } catch (const std::system_error&) {  // no more threads
     on_terminate_();
     terminates_ = false;

@@ -115,7 +115,7 @@ class SignalWatch {
   StoppedTime stopped_;
   std::atomic<int> stop_signal_ = 0;  ///< the first that asked for it; 0: none
   std::atomic<int> came_ = 0;
-  std::jthread thread_;               // last: it uses the other members
+  std::jthread thread_;  // last: it uses the other members
 };
 
 }  // namespace cputrain::system

@@ -62,11 +62,11 @@ std::optional<Word> StorageNarrator::hear(const StorageSilence& silence, const c
   told_ = now;
   return word_of(
       "storage",
-      fmt::format("warning: storage has not answered for {:.0f} s: rank {} on {} writes {} in {}; {}",
-                  silence.seconds, rank_, host_, join(silence.what, ", "), folder_,
-                  silence.keeps_steps
-                      ? "steps wait for it, since memory for lines of logs is full"
-                      : "steps go on, and what is written later waits"),
+      fmt::format(
+          "warning: storage has not answered for {:.0f} s: rank {} on {} writes {} in {}; {}",
+          silence.seconds, rank_, host_, join(silence.what, ", "), folder_,
+          silence.keeps_steps ? "steps wait for it, since memory for lines of logs is full"
+                              : "steps go on, and what is written later waits"),
       silence.seconds, place);
 }
 

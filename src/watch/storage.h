@@ -25,9 +25,9 @@ struct Writing {
 struct StorageDuty {
   std::filesystem::path folder;
   std::vector<Writing> writings;
-  system::WriteQueue* logs;              ///< whose lines steps wait for where it is full
-  const system::SignalWatch* signals;    ///< null: nobody can tell it to end
-  std::function<std::string()> newest;   ///< the newest whole checkpoint; touches no storage
+  system::WriteQueue* logs;             ///< whose lines steps wait for where it is full
+  const system::SignalWatch* signals;   ///< null: nobody can tell it to end
+  std::function<std::string()> newest;  ///< the newest whole checkpoint; touches no storage
 };
 
 /// What waits for storage, and for how long.

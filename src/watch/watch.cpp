@@ -1,7 +1,7 @@
 #include "watch/watch.h"
 
-#include <pthread.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -163,18 +163,18 @@ class Watch::Thread {
     if (const auto word = storage_->narrator->hear(silence, place, now)) {
       tell(word->line);
       // Behind what waits for the same storage: it is there as soon as that is.
-      duty.logs->post([folder = duty.folder, line = stall_line(word->entry)] {
-        append_stall(folder, line);
-      });
+      duty.logs->post(
+          [folder = duty.folder, line = stall_line(word->entry)] { append_stall(folder, line); });
     }
     if (duty.signals == nullptr) return;
     switch (storage_->farewell.hear(silence, duty.signals->came(), now)) {
       case Farewell::none:
         return;
       case Farewell::announced:
-        return tell(fmt::format("cputrain: storage does not answer ({}); the job ends without its "
-                                "last state in {:g} s, and at once after another signal",
-                                join(silence.what, ", "), kStorageGrace));
+        return tell(
+            fmt::format("cputrain: storage does not answer ({}); the job ends without its "
+                        "last state in {:g} s, and at once after another signal",
+                        join(silence.what, ", "), kStorageGrace));
       case Farewell::now:
         end_without_storage(duty, silence);
     }
@@ -183,11 +183,12 @@ class Watch::Thread {
   /// What was made since the newest checkpoint is lost.
   [[noreturn]] void end_without_storage(const StorageDuty& duty, const StorageSilence& silence) {
     const std::string newest = duty.newest();
-    tell(fmt::format("cputrain: storage did not answer for {:.0f} s ({} in {}), so the job ends "
-                     "without its last state; {}",
-                     silence.seconds, join(silence.what, ", "), duty.folder.string(),
-                     newest.empty() ? "there is no whole checkpoint of it"
-                                    : "the newest whole checkpoint is " + newest));
+    tell(
+        fmt::format("cputrain: storage did not answer for {:.0f} s ({} in {}), so the job ends "
+                    "without its last state; {}",
+                    silence.seconds, join(silence.what, ", "), duty.folder.string(),
+                    newest.empty() ? "there is no whole checkpoint of it"
+                                   : "the newest whole checkpoint is " + newest));
     sleep_for(0.1);
     const int code = duty.signals->stop_code();
     ::_exit(code == static_cast<int>(ExitCode::interrupted) ? code

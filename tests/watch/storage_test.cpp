@@ -14,12 +14,8 @@ constexpr comm::Place kPlace{.calls = 0, .step = 120, .phase = comm::Phase::forw
 /// A thread that is at work and uses no CPU until it is let go.
 class Waiting {
  public:
-  Waiting() {
-    begun_.get_future().wait();
-  }
-  ~Waiting() {
-    end();
-  }
+  Waiting() { begun_.get_future().wait(); }
+  ~Waiting() { end(); }
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
   void end() {

@@ -106,7 +106,8 @@ void reached(const Session& session, comm::Phase phase) {
 }
 
 int threads_beside(const Session& session) {
-  constexpr int kOthers = 5;  // for communication, batches, checkpoints, logs and answers to signals
+  constexpr int kOthers =
+      5;  // for communication, batches, checkpoints, logs and answers to signals
   return session.io_threads + kOthers;
 }
 
