@@ -50,14 +50,17 @@ bool RunControl::checkpoint_due(const train::Progress& progress) {
 /// Steps wait a moment for the checkpoint before this one, so that marks of steps are kept. Storage
 /// that takes longer delays checkpoints: they wait until it was free once, and no step does.
 bool RunControl::is_free(const train::Progress& progress) {
-  constexpr double kPatience = 5;
+  constexpr double kPatience = 5, kPiece = 0.5;
   if (!writer_ || !writer_->busy()) {
     waits_ = false;
     return true;
   }
   if (waits_) return false;
   const system::Stopwatch watch;
-  writer_->wait_for(kPatience);
+  while (writer_->busy() && watch.seconds() < kPatience) {
+    job_.session().communicator->pulse().moved();  // it is no stall
+    writer_->wait_for(kPiece);
+  }
   blocked_ += watch.seconds();
   if (!writer_->busy()) return true;
   waits_ = true;

@@ -80,7 +80,7 @@ enum class Farewell {
 
 /// A job that was told to end leaves storage so many seconds to answer; after a second signal as
 /// many fewer.
-inline constexpr double kStorageGrace = 10, kStorageGraceAfterTwo = 2;
+inline constexpr double kStorageGrace = 20, kStorageGraceAfterTwo = 2;
 
 class StorageFarewell {
  public:

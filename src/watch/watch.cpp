@@ -122,7 +122,7 @@ class Watch::Thread {
   void look(Lookout& lookout, Narrator& narrator, double now) {
     constexpr double kAllAreHeard = 10;
     const Report own = account_.look(now);
-    look_at_storage(own.place, now);
+    look_at_storage(lookout, own.place, now);
     lookout.report(own, now);
     const std::vector<RankView> views = lookout.views(now);
     if (team_.rank == 0 && now > kAllAreHeard) say(narrator.hear_hidden(views));
@@ -140,8 +140,10 @@ class Watch::Thread {
     tell(word->line);
     const std::filesystem::path folder = this->folder();
     if (folder.empty()) return;
-    writing_.make([folder, line = stall_line(word->entry)] { append_stall(folder, line); },
-                  kSaying);
+    const auto write = [folder, line = stall_line(word->entry)] { append_stall(folder, line); };
+    const std::lock_guard lock(storage_mutex_);
+    if (storage_) return storage_->duty.logs->post(write);
+    writing_.make(write, kSaying);
   }
 
   std::filesystem::path folder() {
@@ -150,7 +152,7 @@ class Watch::Thread {
   }
 
   /// The mutex keeps what is looked at from being destroyed.
-  void look_at_storage(const comm::Place& place, double now) {
+  void look_at_storage(Lookout& lookout, const comm::Place& place, double now) {
     const std::lock_guard lock(storage_mutex_);
     if (!storage_) return;
     const StorageDuty& duty = storage_->duty;
@@ -176,6 +178,7 @@ class Watch::Thread {
                         "last state in {:g} s, and at once after another signal",
                         join(silence.what, ", "), kStorageGrace));
       case Farewell::now:
+        lookout.pass_verdict(kSaying);  // nobody may wait for this rank
         end_without_storage(duty, silence);
     }
   }

@@ -12,7 +12,7 @@ from program import OPEN_MPI, needs_mpi
 from trainings import FaultTest
 
 NAMES_ITSELF = 30  # seconds that a busy machine may take for what is due at once
-GRACE = 10         # seconds that a signal leaves storage
+GRACE = 20         # seconds that a signal leaves storage
 
 
 def why_no_freezing():
@@ -53,11 +53,10 @@ class Storage(FaultTest):
             subprocess.run(["fsfreeze", "-u", self.disk], check=True)
         self.frozen = False
 
-    def begin(self, *words, **options):
+    def begin(self, out="disk/run", **options):
         """A training without end on that disk, with a checkpoint behind it."""
-        process = self.start("--epochs", "100000", "--stall-warning", "1", "--verbose", "2", *words, out="disk/run",
-                             **options)
-        self.until(process, lambda: self.points("disk/run"))
+        process = self.start("--epochs", "100000", "--stall-warning", "1", "--verbose", "2", out=out, **options)
+        self.until(process, lambda: self.points(out))
         return process
 
     def epochs_told(self, process):
@@ -96,7 +95,6 @@ class Storage(FaultTest):
         before = self.epochs_told(process)
         self.until(process, lambda: self.epochs_told(process) >= before + 5)
         self.assertNotIn("answers again", self.said(process))
-        before = len(self.points("disk/run"))
         self.thaw()
         self.until(process, lambda: "storage answers again after" in self.said(process))
         newest = max(self.points("disk/run"))
@@ -125,7 +123,7 @@ class Storage(FaultTest):
         self.until_ended(process, GRACE + NAMES_ITSELF)
         self.thaw()
         text = self.wait(process, 74)
-        self.assertRegex(text, r"storage does not answer \(.*\); the job ends without its last state in 10 s")
+        self.assertRegex(text, r"storage does not answer \(.*\); the job ends without its last state in 20 s")
         self.assertRegex(text, r"so the job ends without its last state; the newest whole checkpoint is ckpt-\d{9}")
         self.assertIn(int(text.rpartition("checkpoint is ckpt-")[2][:9]), self.points("disk/run"))
         self.assert_goes_on_to_the_same_end()
@@ -133,7 +131,7 @@ class Storage(FaultTest):
     def test_another_signal_ends_it_at_once(self):
         for number, code in ((signal.SIGTERM, 74), (signal.SIGINT, 130)):
             with self.subTest(number):
-                process = self.begin("--overwrite")
+                process = self.begin(f"disk/{number}")
                 self.freeze()
                 self.send(number, process.pid)
                 self.until(process, lambda: "at once after another signal" in self.said(process))

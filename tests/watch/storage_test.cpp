@@ -100,7 +100,7 @@ TEST(StorageNarrator, SaysNothingOfWhatAnswersInTime) {
   EXPECT_TRUE(narrator.hear({{"logs"}, 50}, kPlace, 100));  // half of the time-out
 }
 
-TEST(StorageFarewell, ASignalLeavesStorageTenSeconds) {
+TEST(StorageFarewell, ASignalLeavesStorageTwentySeconds) {
   StorageFarewell farewell;
   const auto heard = [&](double silent, int signals, double now) {
     StorageSilence silence;
@@ -109,8 +109,8 @@ TEST(StorageFarewell, ASignalLeavesStorageTenSeconds) {
   };
   EXPECT_EQ(heard(500, 0, 1000), Farewell::none);
   EXPECT_EQ(heard(501, 1, 1001), Farewell::announced);
-  EXPECT_EQ(heard(510, 1, 1010), Farewell::none);
-  EXPECT_EQ(heard(511, 1, 1011), Farewell::now);
+  EXPECT_EQ(heard(520, 1, 1020), Farewell::none);
+  EXPECT_EQ(heard(521, 1, 1021), Farewell::now);
 }
 
 TEST(StorageFarewell, WhatAnswersIsWaitedFor) {
@@ -118,8 +118,8 @@ TEST(StorageFarewell, WhatAnswersIsWaitedFor) {
   EXPECT_EQ(farewell.hear({}, 1, 0), Farewell::none);
   EXPECT_EQ(farewell.hear({{"a checkpoint"}, 9}, 1, 100), Farewell::announced);
   EXPECT_EQ(farewell.hear({}, 1, 101), Farewell::none);
-  EXPECT_EQ(farewell.hear({{"a checkpoint"}, 9}, 1, 120), Farewell::none);
-  EXPECT_EQ(farewell.hear({{"a checkpoint"}, 10}, 1, 121), Farewell::now);
+  EXPECT_EQ(farewell.hear({{"a checkpoint"}, 19}, 1, 140), Farewell::none);
+  EXPECT_EQ(farewell.hear({{"a checkpoint"}, 20}, 1, 141), Farewell::now);
 }
 
 TEST(StorageFarewell, AnotherSignalLeavesItTwo) {
