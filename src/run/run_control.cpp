@@ -47,27 +47,28 @@ bool RunControl::checkpoint_due(const train::Progress& progress) {
   return schedule_.due(progress, watch_.seconds()) && is_free(progress);
 }
 
-/// Steps wait a moment for the checkpoint before this one, so that marks of steps are kept. Storage
-/// that takes longer delays checkpoints: they wait until it was free once, and no step does.
-bool RunControl::is_free(const train::Progress& progress) {
+/// Steps wait a moment for what is being written, so that marks of steps are kept. Storage that
+/// takes longer delays what is written, and no step, until it was free once.
+bool RunControl::comes_free() {
   constexpr double kPatience = 5, kPiece = 0.5;
-  if (!writer_ || !writer_->busy()) {
-    waits_ = false;
-    return true;
-  }
-  if (waits_) return false;
   const system::Stopwatch watch;
-  while (writer_->busy() && watch.seconds() < kPatience) {
+  while (writer_ && !waits_ && writer_->busy() && watch.seconds() < kPatience) {
     job_.session().communicator->pulse().moved();  // it is no stall
     writer_->wait_for(kPiece);
   }
+  waits_ = writer_ && writer_->busy();
+  return !waits_;
+}
+
+bool RunControl::is_free(const train::Progress& progress) {
+  const system::Stopwatch watch;
+  const bool free = comes_free();
   blocked_ += watch.seconds();
-  if (!writer_->busy()) return true;
-  waits_ = true;
+  if (std::exchange(told_wait_, !free) || free) return free;
   job::warn(
       job_.session(),
-      fmt::format("the checkpoint of step {} waits: that of step {} is not on disk after {:.0f} "
-                  "s (storage is slow or does not answer); the training goes on",
+      fmt::format("the checkpoint of step {} waits: that of step {} is not on disk after {:.0f} s "
+                  "(storage is slow or does not answer); the training goes on",
                   progress.steps, kept_step_.value_or(0), since_kept_.seconds()));
   return false;
 }
@@ -217,19 +218,36 @@ void RunControl::stopping(const train::Progress& progress) {
 void RunControl::best_weights(const train::Progress& progress) {
   const system::Stopwatch watch;
   at_checkpoint(progress);
-  settle_or_stop();
-  job_.snapshot().take_weights();
-  if (writer_) {
-    writer_->start([this, epoch = progress.best.epoch] { write_best(epoch); });
+  job::Snapshot& snapshot = job_.snapshot();
+  const auto elsewhere = comes_free() ? nullptr : snapshot.room_elsewhere();
+  if (!elsewhere) settle_or_stop();
+  snapshot.take_weights(elsewhere.get());
+  const int epoch = progress.best.epoch;
+  if (elsewhere) {
+    const std::lock_guard lock(aside_.mutex);
+    const bool some_wait = std::exchange(aside_.weights, elsewhere) != nullptr;
+    aside_.epoch = epoch;
+    if (!some_wait) writer_->start([this] { write_aside(); });
+  } else if (writer_) {
+    writer_->start([this, epoch] { write_best(epoch, nullptr); });
   }
   blocked_ += watch.seconds();
 }
 
-/// On the writer's thread. Its failure is not that of a checkpoint.
-void RunControl::write_best(int epoch) {
+/// On the writer's thread, as the next.
+void RunControl::write_aside() {
+  std::unique_lock lock(aside_.mutex);
+  const auto weights = std::exchange(aside_.weights, nullptr);
+  const int epoch = aside_.epoch;
+  lock.unlock();
+  write_best(epoch, weights.get());
+}
+
+/// Its failure is not that of a checkpoint.
+void RunControl::write_best(int epoch, const compute::OwnedArray* weights) {
   best_on_disk_ = 0;
   try {
-    job_.snapshot().write_weights(folder_ / kBestName, job_.description());
+    job_.snapshot().write_weights(folder_ / kBestName, job_.description(), weights);
     best_on_disk_ = epoch;
   } catch (const Error& error) {
     best_failure_ = error.what();

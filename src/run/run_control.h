@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -67,6 +69,7 @@ class RunControl final : public train::Control {
   void at_checkpoint(const train::Progress&);
   void settle();
   void settle_or_stop();
+  bool comes_free();
   bool is_free(const train::Progress&);
   void compare_replicas(const train::Progress&);
   void keep(const train::Progress&);
@@ -74,11 +77,19 @@ class RunControl final : public train::Control {
              std::future<nlohmann::ordered_json> marks);
   std::future<nlohmann::ordered_json> mark_logs();
   void add_best(const std::filesystem::path& folder, int epoch);
-  void write_best(int epoch);
+  void write_best(int epoch, const compute::OwnedArray* weights);
+  void write_aside();
 
   /// The last checkpoint with best weights.
   struct Best {
     std::filesystem::path checkpoint{};
+    int epoch = 0;
+  };
+
+  /// Best weights that wait while storage does: the newest ones.
+  struct Aside {
+    std::mutex mutex;
+    std::shared_ptr<compute::OwnedArray> weights{};  ///< null: none
     int epoch = 0;
   };
 
@@ -92,8 +103,10 @@ class RunControl final : public train::Control {
   std::optional<std::uint64_t> kept_step_;
   system::Stopwatch since_kept_;
   std::optional<std::string> failure_;
-  bool ended_ = false;                      ///< by itself
-  bool waits_ = false;                      ///< the checkpoint that is due, for the one before it
+  bool ended_ = false;  ///< by itself
+  bool waits_ = false;  ///< what is due waits for what is being written
+  bool told_wait_ = false;
+  Aside aside_;
   std::atomic<std::uint64_t> newest_step_;  ///< 0: none
   // Of the writer's thread, between two calls of its wait():
   int written_ = 0;

@@ -53,9 +53,9 @@ class Storage(FaultTest):
             subprocess.run(["fsfreeze", "-u", self.disk], check=True)
         self.frozen = False
 
-    def begin(self, out="disk/run", **options):
+    def begin(self, *words, out="disk/run", **options):
         """A training without end on that disk, with a checkpoint behind it."""
-        process = self.start("--epochs", "100000", "--stall-warning", "1", "--verbose", "2", out=out, **options)
+        process = self.start("--epochs", "100000", "--stall-warning", "1", "--verbose", "2", *words, out=out, **options)
         self.until(process, lambda: self.points(out))
         return process
 
@@ -81,14 +81,14 @@ class Storage(FaultTest):
         with open(self.path("disk/run/stalls.jsonl")) as lines:
             return [json.loads(line) for line in lines]
 
-    def assert_goes_on_to_the_same_end(self, run="disk/run"):
+    def assert_goes_on_to_the_same_end(self, *words, run="disk/run"):
         steps = str(max(self.points(run)) + 20)
-        self.wait(self.start("--steps", steps, out="whole"), 0)
-        self.wait(self.start("--steps", steps, "--resume", "auto", out=run), 0)
+        self.wait(self.start("--steps", steps, *words, out="whole"), 0)
+        self.wait(self.start("--steps", steps, "--resume", "auto", *words, out=run), 0)
         self.assert_same_end(run, "whole")
 
-    def assert_steps_go_on(self, **options):
-        process = self.begin(**options)
+    def assert_steps_go_on(self, *words, **options):
+        process = self.begin(*words, **options)
         self.freeze()
         self.until(process, lambda: "storage has not answered" in self.said(process))
         self.until(process, lambda: "; the training goes on" in self.said(process))
@@ -107,10 +107,19 @@ class Storage(FaultTest):
         self.assertEqual(steps, list(range(1, len(steps) + 1)))
         self.assertEqual([(e["event"], e["cause"], e["ranks"]) for e in self.stalls()[:2]],
                          [("storage", "storage", [0]), ("storage_answers", "storage", [0])])
-        self.assert_goes_on_to_the_same_end()
+        self.assert_goes_on_to_the_same_end(*words)
 
     def test_steps_go_on_and_no_line_is_lost(self):
         self.assert_steps_go_on()
+
+    def test_the_best_weights_keep_no_step_waiting(self):
+        """Nearly every epoch is better than those before it."""
+        self.assert_steps_go_on("--save-best", "--lr", "0.0001")
+        best = []
+        for run in ("disk/run", "whole"):
+            with open(self.path(run, "best.safetensors"), "rb") as f:
+                best.append(f.read())
+        self.assertEqual(*best)
 
     @needs_mpi
     def test_steps_of_several_ranks_go_on(self):
@@ -131,7 +140,7 @@ class Storage(FaultTest):
     def test_another_signal_ends_it_at_once(self):
         for number, code in ((signal.SIGTERM, 74), (signal.SIGINT, 130)):
             with self.subTest(number):
-                process = self.begin(f"disk/{number}")
+                process = self.begin(out=f"disk/{number}")
                 self.freeze()
                 self.send(number, process.pid)
                 self.until(process, lambda: "at once after another signal" in self.said(process))
