@@ -44,7 +44,7 @@ bool RunControl::stop_requested() { return job_.session().services.signals->stop
 
 bool RunControl::checkpoint_due(const train::Progress& progress) {
   if (writer_ && !writer_->busy()) schedule_.written(writer_->wait().cpu_seconds);
-  return schedule_.due(progress, watch_.seconds()) && is_free(progress);
+  return schedule_.due(progress, watch_.seconds()) && can_take(progress);
 }
 
 /// Steps wait a moment for what is being written, so that marks of steps are kept. Storage that
@@ -60,7 +60,7 @@ bool RunControl::comes_free() {
   return !waits_;
 }
 
-bool RunControl::is_free(const train::Progress& progress) {
+bool RunControl::can_take(const train::Progress& progress) {
   const system::Stopwatch watch;
   const bool free = comes_free();
   blocked_ += watch.seconds();

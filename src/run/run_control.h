@@ -34,6 +34,7 @@ class RunControl final : public train::Control {
 
   bool stop_requested() override;
   bool checkpoint_due(const train::Progress&) override;
+  bool can_take(const train::Progress&) override;
   void take_checkpoint(const train::Progress&) override;
   void stopping(const train::Progress&) override;
   void finished(const train::Progress&) override;
@@ -70,7 +71,6 @@ class RunControl final : public train::Control {
   void settle();
   void settle_or_stop();
   bool comes_free();
-  bool is_free(const train::Progress&);
   void compare_replicas(const train::Progress&);
   void keep(const train::Progress&);
   void write(const train::Progress&, nlohmann::ordered_json facts,
