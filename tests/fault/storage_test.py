@@ -123,7 +123,7 @@ class Storage(FaultTest):
 
     @needs_mpi
     def test_steps_of_several_ranks_go_on(self):
-        self.assert_steps_go_on(ranks=2)
+        self.assert_steps_go_on("--reproducible", ranks=2)
 
     def test_sigterm_ends_it_and_names_the_newest_checkpoint(self):
         process = self.begin()
