@@ -105,8 +105,9 @@ class Storage(FaultTest):
         self.assertRegex(text, r"the checkpoint of step \d+ waits: that of step \d+ is not on disk after \d+ s")
         steps = [line["step"] for line in self.lines("disk/run", "step")]
         self.assertEqual(steps, list(range(1, len(steps) + 1)))
-        self.assertEqual([(e["event"], e["cause"], e["ranks"]) for e in self.stalls()[:2]],
-                         [("storage", "storage", [0]), ("storage_answers", "storage", [0])])
+        # A busy machine may have had other stalls of a second.
+        told = [(e["event"], e["ranks"]) for e in self.stalls() if e["cause"] == "storage"]
+        self.assertEqual(told[:2], [("storage", [0]), ("storage_answers", [0])])
         self.assert_goes_on_to_the_same_end(*words)
 
     def test_steps_go_on_and_no_line_is_lost(self):
