@@ -96,7 +96,10 @@ StartGuard::StartGuard(const placement::Launcher& launcher, std::optional<fs::pa
     : launcher_(launcher), folder_(std::move(folder)) {
   if (seconds <= 0 || (launcher.size <= 1 && launcher.size_known)) return;
   show();
-  thread_ = std::jthread([this, seconds] { run(seconds); });
+  try {
+    thread_ = std::jthread([this, seconds] { run(seconds); });
+  } catch (const std::system_error&) {  // a start without a guard is better than none
+  }
 }
 
 StartGuard::~StartGuard() {

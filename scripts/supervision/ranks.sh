@@ -29,11 +29,17 @@ use_ranks() {
 
 count_stalls() { [[ -r $out/stalls.jsonl ]] && wc -l <"$out/stalls.jsonl" || echo 0; }
 
+# stall_line N  the Nth line, which has its time; empty where there is none
+stall_line() { [[ $1 -gt 0 && -r $out/stalls.jsonl ]] && sed -n "${1}p" "$out/stalls.jsonl" || true; }
+
 # unanswered_ranks  how many the training that ended had waited for. Where a link was cut both sides say so: the word of
 # the lowest rank counts.
 unanswered_ranks() {
+  local known=$stalls
   [[ -r $out/stalls.jsonl ]] || { echo 0; return; }
-  tail -n "+$((stalls + 1))" "$out/stalls.jsonl" |
+  # With --overwrite a training begins the file anew.
+  [[ $(stall_line "$known") == "$last_stall" ]] || known=0
+  tail -n "+$((known + 1))" "$out/stalls.jsonl" |
     sed -n '/"event":"end"/s/.*"ranks":\[\([0-9,]*\)\].*"by":\([0-9]*\).*/\2 \1/p' | sort -n |
     awk 'NR == 1 { lost = split($2, list, ",") } END { print lost + 0 }'
 }

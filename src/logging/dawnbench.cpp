@@ -9,6 +9,7 @@
 
 #include "core/json_text.h"
 #include "core/version.h"
+#include "logging/log_file.h"
 #include "logging/reporters.h"
 #include "system/files.h"
 
@@ -17,8 +18,9 @@ namespace {
 
 class DawnBench final : public Reporter {
  public:
-  DawnBench(const std::filesystem::path& folder, const RunFacts& facts, const LogPlace& place)
-      : file_(folder / "dawnbench.tsv", place.begin()),
+  DawnBench(const std::filesystem::path& folder, const RunFacts& facts, const LogPlace& place,
+            system::WriteQueue* queue)
+      : file_(folder / "dawnbench.tsv", place.begin(), queue),
         many_classes_(facts.classes > 5),
         seconds_(place.training_seconds) {
     if (has_lines(folder / "dawnbench.tsv")) return;
@@ -51,7 +53,7 @@ class DawnBench final : public Reporter {
   }
 
  private:
-  system::LineFile file_;
+  LogFile file_;
   bool many_classes_;
   double seconds_;  ///< of training
 };
@@ -59,8 +61,9 @@ class DawnBench final : public Reporter {
 }  // namespace
 
 std::unique_ptr<Reporter> dawnbench_reporter(const std::filesystem::path& folder,
-                                             const RunFacts& facts, const LogPlace& place) {
-  return std::make_unique<DawnBench>(folder, facts, place);
+                                             const RunFacts& facts, const LogPlace& place,
+                                             system::WriteQueue* queue) {
+  return std::make_unique<DawnBench>(folder, facts, place, queue);
 }
 
 }  // namespace cputrain::logging

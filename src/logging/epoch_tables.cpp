@@ -12,6 +12,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "logging/epoch_lines.h"
+#include "logging/log_file.h"
 #include "logging/reporters.h"
 #include "system/files.h"
 
@@ -45,9 +46,9 @@ class EpochReporter : public Reporter {
 /// Python's csv dialect "excel": commas, lines that end in CRLF. Epochs count from 0.
 class Csv final : public EpochReporter {
  public:
-  Csv(const std::filesystem::path& path, const LogPlace& place)
+  Csv(const std::filesystem::path& path, const LogPlace& place, system::WriteQueue* queue)
       : columns_(place.goes_on() ? columns_of(path) : std::vector<std::string>()),
-        file_(path, place.begin()) {}
+        file_(path, place.begin(), queue) {}
 
   void epoch(const EpochRecord& r) override {
     const auto logs = logs_of(r);
@@ -83,14 +84,15 @@ class Csv final : public EpochReporter {
   }
 
   std::vector<std::string> columns_;  ///< from the first epoch on
-  system::LineFile file_;
+  LogFile file_;
 };
 
 /// {"loss": [...], "accuracy": [...], ...}: a figure an epoch, the file written anew after each.
 class History final : public EpochReporter {
  public:
-  History(std::filesystem::path path, const std::filesystem::path& metrics)
-      : path_(std::move(path)) {
+  History(std::filesystem::path path, const std::filesystem::path& metrics,
+          system::WriteQueue* queue)
+      : path_(std::move(path)), queue_(queue) {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);  // an earlier run's, or later than the place
     if (metrics.empty()) return;
@@ -112,24 +114,31 @@ class History final : public EpochReporter {
 
  private:
   void save() const {
-    system::AtomicFile file(path_);
-    file.write(json_text(history_) + "\n");
-    file.commit(system::Durability::process);
+    std::string text = json_text(history_) + "\n";
+    const std::size_t bytes = text.size();
+    write_by(queue_, bytes, [path = path_, text = std::move(text)] {
+      system::AtomicFile file(path);
+      file.write(text);
+      file.commit(system::Durability::process);
+    });
   }
 
   std::filesystem::path path_;
+  system::WriteQueue* queue_;
   nlohmann::json history_ = nlohmann::json::object();
 };
 
 }  // namespace
 
-std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path& path, const LogPlace& place) {
-  return std::make_unique<Csv>(path, place);
+std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path& path, const LogPlace& place,
+                                       system::WriteQueue* queue) {
+  return std::make_unique<Csv>(path, place, queue);
 }
 
 std::unique_ptr<Reporter> history_reporter(const std::filesystem::path& path,
-                                           const std::filesystem::path& metrics) {
-  return std::make_unique<History>(path, metrics);
+                                           const std::filesystem::path& metrics,
+                                           system::WriteQueue* queue) {
+  return std::make_unique<History>(path, metrics, queue);
 }
 
 }  // namespace cputrain::logging

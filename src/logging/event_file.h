@@ -32,6 +32,8 @@ class EventFile {
   /// Makes `folder` and in it a new file events.out.tfevents.<seconds>.<host>.<process>.<number>.
   EventFile(const std::filesystem::path& folder, const std::string& host);
   void write(std::int64_t step, std::span<const Scalar>);
+  /// Records that were made before.
+  void append(std::string_view records) { file_.append(records); }
 
  private:
   system::GrowingFile file_;

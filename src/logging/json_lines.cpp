@@ -5,8 +5,8 @@
 #include "core/budget_json.h"
 #include "core/json_text.h"
 #include "logging/epoch_lines.h"
+#include "logging/log_file.h"
 #include "logging/reporters.h"
-#include "system/files.h"
 
 namespace cputrain::logging {
 namespace {
@@ -68,9 +68,10 @@ Json last_epoch_of(const std::filesystem::path& path) {
 
 class JsonLines final : public Reporter {
  public:
-  JsonLines(const std::filesystem::path& path, std::size_t log_every, const LogPlace& place)
+  JsonLines(const std::filesystem::path& path, std::size_t log_every, const LogPlace& place,
+            system::WriteQueue* queue)
       : last_epoch_(place.goes_on() ? last_epoch_of(path) : Json()),
-        file_(path, place.begin()),
+        file_(path, place.begin(), queue),
         log_every_(log_every),
         images_before_(place.images) {}
 
@@ -151,7 +152,7 @@ class JsonLines final : public Reporter {
 
  private:
   Json last_epoch_;  ///< the line of the last epoch that has ended, of an earlier part, too
-  system::LineFile file_;
+  LogFile file_;
   std::size_t log_every_;
   std::uint64_t images_before_;  ///< of epochs that have ended
 };
@@ -159,8 +160,9 @@ class JsonLines final : public Reporter {
 }  // namespace
 
 std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path& path,
-                                              std::size_t log_every, const LogPlace& place) {
-  return std::make_unique<JsonLines>(path, log_every, place);
+                                              std::size_t log_every, const LogPlace& place,
+                                              system::WriteQueue* queue) {
+  return std::make_unique<JsonLines>(path, log_every, place, queue);
 }
 
 }  // namespace cputrain::logging

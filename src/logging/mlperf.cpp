@@ -4,15 +4,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/json_text.h"
 #include "core/text.h"
+#include "logging/log_file.h"
 #include "logging/reporters.h"
 #include "system/clock.h"
-#include "system/files.h"
 
 namespace cputrain::logging {
 namespace {
@@ -31,8 +32,9 @@ std::string spaced(const Json& json) {
 
 class Mlperf final : public Reporter {
  public:
-  Mlperf(const std::filesystem::path& path, const RunFacts& facts, const LogPlace& place)
-      : file_(path, place.begin()), runs_(has_lines(path)) {
+  Mlperf(const std::filesystem::path& path, const RunFacts& facts, const LogPlace& place,
+         system::WriteQueue* queue)
+      : file_(path, place.begin(), queue), runs_(has_lines(path)) {
     if (runs_) return;  // it goes on
     point("submission_benchmark", facts.model, facts.seconds_of_start);
     point("submission_org", "unknown", facts.seconds_of_start);
@@ -52,7 +54,11 @@ class Mlperf final : public Reporter {
 
   /// An exception ends a training without a summary, at any moment of an epoch.
   ~Mlperf() override {
-    if (runs_ && !ended_) stop("aborted", 0);
+    if (!runs_ || ended_) return;
+    try {
+      stop("aborted", 0);
+    } catch (const std::exception&) {  // it may be a log that ends the training
+    }
   }
 
   void begin_epoch(const EpochStart& start) override {
@@ -113,7 +119,7 @@ class Mlperf final : public Reporter {
                                            {"metadata", std::move(place)}}));
   }
 
-  system::LineFile file_;
+  LogFile file_;
   std::int64_t last_ = 0;
   system::Stopwatch since_epoch_;  ///< saving weights behind the last one is no part of the run
   bool runs_, ended_ = false;
@@ -122,8 +128,8 @@ class Mlperf final : public Reporter {
 }  // namespace
 
 std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path& path, const RunFacts& facts,
-                                          const LogPlace& place) {
-  return std::make_unique<Mlperf>(path, facts, place);
+                                          const LogPlace& place, system::WriteQueue* queue) {
+  return std::make_unique<Mlperf>(path, facts, place, queue);
 }
 
 }  // namespace cputrain::logging

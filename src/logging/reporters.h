@@ -10,7 +10,10 @@
 #include "logging/reporter.h"
 #include "system/clock.h"
 #include "system/files.h"
+#include "system/write_queue.h"
 
+/// Reporters that write files open them when they are made. What comes later the queue writes,
+/// which outlives them; without one it is written at once.
 namespace cputrain::logging {
 
 /// Where a training's logs go on that was there before: their files are cut at this place already.
@@ -48,22 +51,24 @@ std::unique_ptr<Reporter> progress_reporter(std::FILE*,
 /// metrics.jsonl: one object a line; a step line every `log_every` steps (0: none). The summary has
 /// the figures of the last epoch in the file.
 std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path&, std::size_t log_every,
-                                              const LogPlace& = {});
+                                              const LogPlace& = {}, system::WriteQueue* = nullptr);
 
 /// TensorBoard's event files under `folder`: train/ and validation/ with Keras' tags by epoch (from
 /// 0), and batches' scalars every `log_every` steps (0: none). New files each time, since readers
 /// merge those of a folder.
 std::unique_ptr<Reporter> tensorboard_reporter(const std::filesystem::path& folder,
                                                const std::string& host, std::size_t log_every,
-                                               const LogPlace& = {});
+                                               const LogPlace& = {}, system::WriteQueue* = nullptr);
 
 /// Keras' CSVLogger: `epoch` (from 0) and the sorted names, a line an epoch.
-std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path&, const LogPlace& = {});
+std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path&, const LogPlace& = {},
+                                       system::WriteQueue* = nullptr);
 
 /// Keras' History as JSON: a list of figures a name; NaN is null. Whole after every epoch. Of a
 /// training that goes on it begins with the epochs of `metrics`, the run's metrics.jsonl.
 std::unique_ptr<Reporter> history_reporter(const std::filesystem::path&,
-                                           const std::filesystem::path& metrics = {});
+                                           const std::filesystem::path& metrics = {},
+                                           system::WriteQueue* = nullptr);
 
 /// What of a training its logs for others say once.
 struct RunFacts {
@@ -80,11 +85,11 @@ struct RunFacts {
 
 /// MLPerf's ":::MLLOG" lines.
 std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path&, const RunFacts&,
-                                          const LogPlace& = {});
+                                          const LogPlace& = {}, system::WriteQueue* = nullptr);
 
 /// DAWNBench's dawnbench.tsv, a line an evaluated epoch, and dawnbench.json in a folder.
 std::unique_ptr<Reporter> dawnbench_reporter(const std::filesystem::path& folder, const RunFacts&,
-                                             const LogPlace& = {});
+                                             const LogPlace& = {}, system::WriteQueue* = nullptr);
 
 /// tf_cnn_benchmarks' lines on a stream: the first step that counts and every so many.
 std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE*, const RunFacts&, std::size_t every);

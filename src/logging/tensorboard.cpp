@@ -1,11 +1,16 @@
 // What Keras' TensorBoard callback writes: run folders train/ and validation/, scalars by epoch
 // (from 0) and by batch (from 1).
 
+#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "logging/event_file.h"
+#include "logging/log_file.h"
 #include "logging/reporters.h"
+#include "system/clock.h"
 
 namespace cputrain::logging {
 namespace {
@@ -13,12 +18,14 @@ namespace {
 class TensorBoard final : public Reporter {
  public:
   TensorBoard(std::filesystem::path folder, std::string host, std::size_t log_every,
-              const LogPlace& place)
+              const LogPlace& place, system::WriteQueue* queue)
       : folder_(std::move(folder)),
         host_(std::move(host)),
         log_every_(log_every),
         steps_(place.steps),
-        train_(folder_ / "train", host_) {}
+        queue_(queue),
+        train_(std::make_shared<EventFile>(folder_ / "train", host_)),
+        validation_(std::make_shared<std::optional<EventFile>>()) {}
 
   void begin_epoch(const EpochStart&) override {}
 
@@ -28,13 +35,13 @@ class TensorBoard final : public Reporter {
     std::vector<Scalar> scalars{{"batch_loss", r.tally.mean_loss()}};
     add(scalars, "batch_accuracy", r.tally.accuracy());
     scalars.push_back({"batch_steps_per_second", r.seconds > 0 ? 1 / r.seconds : 0});
-    train_.write(static_cast<std::int64_t>(r.step), scalars);
+    write_train(static_cast<std::int64_t>(r.step), scalars);
   }
 
   void epoch(const EpochRecord& r) override {
     std::vector<Scalar> scalars = epoch_scalars(r.train);
     scalars.push_back({"epoch_learning_rate", r.learning_rate});
-    train_.write(r.epoch - 1, scalars);
+    write_train(r.epoch - 1, scalars);
     if (r.validation) validated(r.epoch - 1, *r.validation);
   }
 
@@ -52,28 +59,42 @@ class TensorBoard final : public Reporter {
     return scalars;
   }
 
+  void write_train(std::int64_t step, const std::vector<Scalar>& scalars) {
+    std::string record = scalar_record(system::unix_seconds(), step, scalars);
+    const std::size_t bytes = record.size();
+    write_by(queue_, bytes, [file = train_, record = std::move(record)] { file->append(record); });
+  }
+
   void validated(int epoch, const compute::Tally& tally) {
-    if (!validation_) validation_.emplace(folder_ / "validation", host_);
     std::vector<Scalar> by_step{{"evaluation_loss_vs_iterations", tally.mean_loss()}};
     add(by_step, "evaluation_accuracy_vs_iterations", tally.accuracy());
-    validation_->write(epoch, epoch_scalars(tally));
-    validation_->write(static_cast<std::int64_t>(steps_), by_step);
+    const double now = system::unix_seconds();
+    std::string records = scalar_record(now, epoch, epoch_scalars(tally)) +
+                          scalar_record(now, static_cast<std::int64_t>(steps_), by_step);
+    const std::size_t bytes = records.size();
+    write_by(queue_, bytes,
+             [file = validation_, folder = folder_ / "validation", host = host_,
+              records = std::move(records)] {
+               if (!*file) file->emplace(folder, host);
+               (*file)->append(records);
+             });
   }
 
   std::filesystem::path folder_;
   std::string host_;
   std::size_t log_every_;
   std::uint64_t steps_;  ///< made so far
-  EventFile train_;
-  std::optional<EventFile> validation_;  ///< from the first evaluation on
+  system::WriteQueue* queue_;
+  std::shared_ptr<EventFile> train_;
+  std::shared_ptr<std::optional<EventFile>> validation_;  ///< from the first evaluation on
 };
 
 }  // namespace
 
 std::unique_ptr<Reporter> tensorboard_reporter(const std::filesystem::path& folder,
                                                const std::string& host, std::size_t log_every,
-                                               const LogPlace& place) {
-  return std::make_unique<TensorBoard>(folder, host, log_every, place);
+                                               const LogPlace& place, system::WriteQueue* queue) {
+  return std::make_unique<TensorBoard>(folder, host, log_every, place, queue);
 }
 
 }  // namespace cputrain::logging

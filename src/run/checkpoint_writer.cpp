@@ -32,7 +32,9 @@ double thread_cpu_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-std::optional<std::string> failure_of(const std::function<void()>& write) {
+std::optional<std::string> failure_of(const std::function<void()>& write,
+                                      system::WorkMeter& meter) {
+  const system::WorkMeter::Busy busy(meter);
   try {
     write();
     return std::nullopt;
@@ -59,9 +61,13 @@ CheckpointWriter::~CheckpointWriter() {
   thread_.join();
 }
 
-WriterState CheckpointWriter::wait() {
+WriterState CheckpointWriter::wait(const std::function<void()>& gets_on) {
+  const auto done = [this] { return tasks_.empty() && !working_; };
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return tasks_.empty() && !working_; });
+  for (std::optional<double> before; !changed_.wait_for(lock, std::chrono::seconds(1), done);) {
+    const std::optional<double> now = meter_.cpu_seconds();
+    if (gets_on && now != std::exchange(before, now)) gets_on();
+  }
   return state_;
 }
 
@@ -93,7 +99,7 @@ void CheckpointWriter::run() {
     tasks_.pop_front();
     working_ = true;
     lock.unlock();
-    std::optional<std::string> failure = failure_of(write);
+    std::optional<std::string> failure = failure_of(write, meter_);
     lock.lock();
     working_ = false;
     state_.written += failure ? 0 : 1;

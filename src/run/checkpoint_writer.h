@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "system/usage/work_meter.h"
+
 namespace cputrain::run {
 
 /// What became of what was written.
@@ -28,12 +30,14 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Waits until nothing is being written any more; returns what became of it.
-  WriterState wait();
+  /// Waits until nothing is being written any more; returns what became of it. `gets_on` is called
+  /// each second in which the thread got further, however slowly.
+  WriterState wait(const std::function<void()>& gets_on = {});
   /// The same for so many seconds at most.
   void wait_for(double seconds);
   /// Whether something is being written now.
   bool busy();
+  const system::WorkMeter& meter() const { return meter_; }
   /// Calls `write` on the thread, once everything before it is done. It may throw Error, which is a
   /// failure of this one.
   void start(std::function<void()> write);
@@ -46,6 +50,7 @@ class CheckpointWriter {
   std::deque<std::function<void()>> tasks_;
   bool working_ = false, ends_ = false;
   WriterState state_;
+  system::WorkMeter meter_;
   std::thread thread_;
 };
 

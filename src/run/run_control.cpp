@@ -10,21 +10,12 @@
 #include "core/version.h"
 #include "run/log_marks.h"
 #include "run/resume.h"
+#include "run/run_logs.h"
 #include "train/faults.h"
 #include "train/safety/replicas.h"
 
 namespace cputrain::run {
 namespace {
-
-constexpr const char* kWhyItMatters = "if this job died now, all since the last one would be lost";
-
-/// The thread that writes has the core of communication where there is one, which waits most of the
-/// time; else any of this rank's.
-std::function<void()> bind_writer(const job::Session& session) {
-  return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
-    if (cpu) bind({*cpu});
-  };
-}
 
 /// The least that a checkpoint costs, as bytes: some fsyncs, each of some milliseconds.
 constexpr std::size_t kLeastBytes = 25'000'000;
@@ -32,14 +23,17 @@ constexpr std::size_t kLeastBytes = 25'000'000;
 }  // namespace
 
 RunControl::RunControl(job::TrainingJob& job, const RunFolder& folder,
-                       nlohmann::ordered_json identity, const train::Progress& start, bool has_best)
+                       nlohmann::ordered_json identity, const train::Progress& start, bool has_best,
+                       system::WriteQueue& logs)
     : job_(job),
       safety_(job.plan().spec.flags.safety),
       folder_(folder.path),
       identity_(std::move(identity)),
+      logs_(logs),
       schedule_(
           safety_.checkpoint_every, start,
           kLeastBytes + job::snapshot_bytes(job.session(), job.plan(), job.compiled()).arrays),
+      newest_step_(start.steps),
       best_on_disk_(has_best ? start.best.epoch : 0) {
   if (job.session().leads() && (safety_.takes_checkpoints() || safety_.keeps_best())) {
     writer_ = std::make_unique<CheckpointWriter>(bind_writer(job.session()));
@@ -50,7 +44,43 @@ bool RunControl::stop_requested() { return job_.session().services.signals->stop
 
 bool RunControl::checkpoint_due(const train::Progress& progress) {
   if (writer_ && !writer_->busy()) schedule_.written(writer_->wait().cpu_seconds);
-  return schedule_.due(progress, watch_.seconds());
+  return schedule_.due(progress, watch_.seconds()) && can_take(progress);
+}
+
+/// Steps wait a moment for what is being written, so that marks of steps are kept. Storage that
+/// takes longer delays what is written, and no step, until it was free once.
+bool RunControl::comes_free() {
+  constexpr double kPatience = 5, kPiece = 0.5;
+  const system::Stopwatch watch;
+  while (writer_ && !waits_ && writer_->busy() && watch.seconds() < kPatience) {
+    job_.session().communicator->pulse().moved();  // it is no stall
+    writer_->wait_for(kPiece);
+  }
+  waits_ = writer_ && writer_->busy();
+  return !waits_;
+}
+
+bool RunControl::can_take(const train::Progress& progress) {
+  const system::Stopwatch watch;
+  const bool free = comes_free();
+  blocked_ += watch.seconds();
+  if (std::exchange(told_wait_, !free) || free) return free;
+  job::warn(
+      job_.session(),
+      fmt::format("the checkpoint of step {} waits: that of step {} is not on disk after {:.0f} s "
+                  "(storage is slow or does not answer); the training goes on",
+                  progress.steps, kept_step_.value_or(0), since_kept_.seconds()));
+  return false;
+}
+
+std::vector<watch::Writing> RunControl::writings() const {
+  if (!writer_) return {};
+  return {{"a checkpoint", &writer_->meter()}};
+}
+
+std::string RunControl::newest() const {
+  const std::uint64_t step = newest_step_;
+  return step > 0 && safety_.takes_checkpoints() ? checkpoint::name_of(step) : "";
 }
 
 void RunControl::at_checkpoint(const train::Progress& progress) {
@@ -64,7 +94,8 @@ void RunControl::finish_writing(double seconds) {
 /// Waits for what is being written, and looks what became of it.
 void RunControl::settle() {
   if (!writer_) return;
-  const WriterState state = writer_->wait();
+  comm::Pulse& pulse = job_.session().communicator->pulse();
+  const WriterState state = writer_->wait([&pulse] { pulse.moved(); });
   schedule_.written(state.cpu_seconds);
   const bool told = failure_ == state.failure;
   failure_ = state.failure;
@@ -112,24 +143,41 @@ void RunControl::keep(const train::Progress& progress) {
   compare_replicas(progress);
   job_.snapshot().take(progress);
   kept_step_ = progress.steps;
+  since_kept_ = {};
   if (!writer_) return;
   const job::Session& session = job_.session();
-  const nlohmann::ordered_json facts{{"cputrain", kVersion},
-                                     {"ranks", session.communicator->size()},
-                                     {"nodes", session.nodes.nodes()},
-                                     {"backend", session.backend->facts().description},
-                                     {"allreduce", job_.compiled().allreduce},
-                                     {"training", identity_},
-                                     {"logs", log_marks(folder_)}};
-  writer_->start([this, progress, facts] { write(progress, facts); });
+  nlohmann::ordered_json facts{{"cputrain", kVersion},
+                               {"ranks", session.communicator->size()},
+                               {"nodes", session.nodes.nodes()},
+                               {"backend", session.backend->facts().description},
+                               {"allreduce", job_.compiled().allreduce},
+                               {"training", identity_}};
+  const auto marks = std::make_shared<std::future<nlohmann::ordered_json>>(mark_logs());
+  writer_->start([this, progress, facts = std::move(facts), marks] {
+    write(progress, facts, std::move(*marks));
+  });
+}
+
+/// How long the logs are once all lines up to now are written, and none after them.
+std::future<nlohmann::ordered_json> RunControl::mark_logs() {
+  const auto marks = std::make_shared<std::promise<nlohmann::ordered_json>>();
+  logs_.post([marks, folder = folder_] { marks->set_value(log_marks(folder)); });
+  return marks->get_future();
 }
 
 /// On the writer's thread.
-void RunControl::write(const train::Progress& progress, const nlohmann::ordered_json& facts) {
+void RunControl::write(const train::Progress& progress, nlohmann::ordered_json facts,
+                       std::future<nlohmann::ordered_json> marks) {
   train::fault_point({.phase = comm::Phase::checkpoint, .step = progress.steps});
   // A killed process gives the run's lock back before that of what it was writing: at the start its
   // temporary folder may still have looked alive.
   checkpoint::remove_abandoned(folder_);
+  try {
+    facts["logs"] = marks.get();
+  } catch (const std::future_error&) {
+    fail(ExitCode::output, "a log could not be written before the checkpoint of step " +
+                               std::to_string(progress.steps));
+  }
   checkpoint::Writer writer(folder_, progress.steps);
   job_.snapshot().write(writer.folder(), job_.description(), facts);
   if (progress.best.epoch > 0 && progress.best.epoch == best_on_disk_) {
@@ -138,6 +186,7 @@ void RunControl::write(const train::Progress& progress, const nlohmann::ordered_
   sync_logs(folder_);  // who finds the checkpoint finds the lines of its steps
   writer.commit();
   ++written_;
+  newest_step_ = progress.steps;
   best_ = {checkpoint::folder_of(folder_, progress.steps), progress.best.epoch};
   checkpoint::prune(folder_, progress.steps, safety_.keep);
 }
@@ -169,19 +218,36 @@ void RunControl::stopping(const train::Progress& progress) {
 void RunControl::best_weights(const train::Progress& progress) {
   const system::Stopwatch watch;
   at_checkpoint(progress);
-  settle_or_stop();
-  job_.snapshot().take_weights();
-  if (writer_) {
-    writer_->start([this, epoch = progress.best.epoch] { write_best(epoch); });
+  job::Snapshot& snapshot = job_.snapshot();
+  const auto elsewhere = comes_free() ? nullptr : snapshot.room_elsewhere();
+  if (!elsewhere) settle_or_stop();
+  snapshot.take_weights(elsewhere.get());
+  const int epoch = progress.best.epoch;
+  if (elsewhere) {
+    const std::lock_guard lock(aside_.mutex);
+    const bool some_wait = std::exchange(aside_.weights, elsewhere) != nullptr;
+    aside_.epoch = epoch;
+    if (!some_wait) writer_->start([this] { write_aside(); });
+  } else if (writer_) {
+    writer_->start([this, epoch] { write_best(epoch, nullptr); });
   }
   blocked_ += watch.seconds();
 }
 
-/// On the writer's thread. Its failure is not that of a checkpoint.
-void RunControl::write_best(int epoch) {
+/// On the writer's thread, as the next.
+void RunControl::write_aside() {
+  std::unique_lock lock(aside_.mutex);
+  const auto weights = std::exchange(aside_.weights, nullptr);
+  const int epoch = aside_.epoch;
+  lock.unlock();
+  write_best(epoch, weights.get());
+}
+
+/// Its failure is not that of a checkpoint.
+void RunControl::write_best(int epoch, const compute::OwnedArray* weights) {
   best_on_disk_ = 0;
   try {
-    job_.snapshot().write_weights(folder_ / kBestName, job_.description());
+    job_.snapshot().write_weights(folder_ / kBestName, job_.description(), weights);
     best_on_disk_ = epoch;
   } catch (const Error& error) {
     best_failure_ = error.what();
@@ -211,6 +277,7 @@ bool RunControl::has_best(const train::BestEpoch& best) {
 
 std::filesystem::path RunControl::newest_to_go_back_to() {
   settle();
+  logs_.finish();  // they are cut there
   if (!job_.session().leads()) return {};
   std::filesystem::path checkpoint = newest_whole(job_.session(), folder_);
   if (!checkpoint.empty()) return checkpoint;

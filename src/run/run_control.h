@@ -1,9 +1,15 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
+#include <future>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "job/training_job.h"
 #include "run/checkpoint_schedule.h"
@@ -11,6 +17,8 @@
 #include "run/run_folder.h"
 #include "system/clock.h"
 #include "system/signals.h"
+#include "system/write_queue.h"
+#include "watch/storage.h"
 
 namespace cputrain::run {
 
@@ -19,12 +27,14 @@ namespace cputrain::run {
 class RunControl final : public train::Control {
  public:
   /// `identity`: training_identity() of the job. `start`: where this process takes the training up.
-  /// `has_best`: best.safetensors has the weights of start.best.
+  /// `has_best`: best.safetensors has the weights of start.best. `logs`: who writes the logs, which
+  /// a checkpoint waits for.
   RunControl(job::TrainingJob&, const RunFolder&, nlohmann::ordered_json identity,
-             const train::Progress& start, bool has_best);
+             const train::Progress& start, bool has_best, system::WriteQueue& logs);
 
   bool stop_requested() override;
   bool checkpoint_due(const train::Progress&) override;
+  bool can_take(const train::Progress&) override;
   void take_checkpoint(const train::Progress&) override;
   void stopping(const train::Progress&) override;
   void finished(const train::Progress&) override;
@@ -51,16 +61,24 @@ class RunControl final : public train::Control {
 
   /// Waits for what is being written, for so many seconds at most. From any thread.
   void finish_writing(double seconds);
+  /// What it writes, for whoever looks after storage.
+  std::vector<watch::Writing> writings() const;
+  /// The newest checkpoint that it has written, or begun from; empty of none. From any thread.
+  std::string newest() const;
 
  private:
   void at_checkpoint(const train::Progress&);
   void settle();
   void settle_or_stop();
+  bool comes_free();
   void compare_replicas(const train::Progress&);
   void keep(const train::Progress&);
-  void write(const train::Progress&, const nlohmann::ordered_json& facts);
+  void write(const train::Progress&, nlohmann::ordered_json facts,
+             std::future<nlohmann::ordered_json> marks);
+  std::future<nlohmann::ordered_json> mark_logs();
   void add_best(const std::filesystem::path& folder, int epoch);
-  void write_best(int epoch);
+  void write_best(int epoch, const compute::OwnedArray* weights);
+  void write_aside();
 
   /// The last checkpoint with best weights.
   struct Best {
@@ -68,15 +86,28 @@ class RunControl final : public train::Control {
     int epoch = 0;
   };
 
+  /// Best weights that wait while storage does: the newest ones.
+  struct Aside {
+    std::mutex mutex;
+    std::shared_ptr<compute::OwnedArray> weights{};  ///< null: none
+    int epoch = 0;
+  };
+
   job::TrainingJob& job_;
   const job::SafetyFlags& safety_;
   std::filesystem::path folder_;  ///< empty on ranks other than 0
   nlohmann::ordered_json identity_;
+  system::WriteQueue& logs_;
   CheckpointSchedule schedule_;
   system::Stopwatch watch_;
   std::optional<std::uint64_t> kept_step_;
+  system::Stopwatch since_kept_;
   std::optional<std::string> failure_;
   bool ended_ = false;  ///< by itself
+  bool waits_ = false;  ///< what is due waits for what is being written
+  bool told_wait_ = false;
+  Aside aside_;
+  std::atomic<std::uint64_t> newest_step_;  ///< 0: none
   // Of the writer's thread, between two calls of its wait():
   int written_ = 0;
   Best best_;

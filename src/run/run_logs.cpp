@@ -78,7 +78,8 @@ void check_timeline(const job::TrainingSpec& spec, const std::filesystem::path& 
 
 std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob& job,
                                                  const std::filesystem::path& folder,
-                                                 const logging::LogPlace& place) {
+                                                 const logging::LogPlace& place,
+                                                 system::WriteQueue& logs) {
   const job::Session& session = job.session();
   const job::TrainingSpec& spec = job.plan().spec;
   const std::filesystem::path metrics = folder / "metrics.jsonl";
@@ -93,17 +94,17 @@ std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob& job,
   if (shown == logging::Verbosity::lines && !system::screen_columns(STDOUT_FILENO)) {
     reporters.push_back(logging::progress_reporter(stderr));
   }
-  reporters.push_back(logging::json_lines_reporter(metrics, spec.flags.log_every, place));
-  reporters.push_back(
-      logging::tensorboard_reporter(folder, session.machine.host, spec.flags.log_every, place));
-  reporters.push_back(logging::csv_reporter(folder / "training.csv", place));
+  reporters.push_back(logging::json_lines_reporter(metrics, spec.flags.log_every, place, &logs));
+  reporters.push_back(logging::tensorboard_reporter(folder, session.machine.host,
+                                                    spec.flags.log_every, place, &logs));
+  reporters.push_back(logging::csv_reporter(folder / "training.csv", place, &logs));
   reporters.push_back(logging::history_reporter(
-      folder / "history.json", place.goes_on() ? metrics : std::filesystem::path()));
+      folder / "history.json", place.goes_on() ? metrics : std::filesystem::path(), &logs));
   if (asks_for(spec, "mlperf")) {
-    reporters.push_back(logging::mlperf_reporter(folder / kMlperfName, facts, place));
+    reporters.push_back(logging::mlperf_reporter(folder / kMlperfName, facts, place, &logs));
   }
   if (asks_for(spec, "dawnbench")) {
-    reporters.push_back(logging::dawnbench_reporter(folder, facts, place));
+    reporters.push_back(logging::dawnbench_reporter(folder, facts, place, &logs));
   }
   if (for_programs) {
     reporters.push_back(logging::benchmark_lines_reporter(stdout, facts, spec.flags.log_every));
@@ -114,6 +115,12 @@ std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob& job,
         shown == logging::Verbosity::silent ? nullptr : stderr, folder / kProfileName));
   }
   return logging::all_of(std::move(reporters));
+}
+
+std::function<void()> bind_writer(const job::Session& session) {
+  return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
+    if (cpu) bind({*cpu});
+  };
 }
 
 logging::Timeline make_timeline(const job::Session& session, const job::TrainingSpec& spec,

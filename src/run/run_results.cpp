@@ -58,6 +58,7 @@ void RunResults::save_now() {
   if (!job_.session().leads()) return;
   const std::lock_guard lock(saving_);
   if (saved_) return;
+  const system::WorkMeter::Busy busy(saving_now_);
   try {
     job_.save_at_once(weights_path());
     has_earlier_ = false;
@@ -86,11 +87,13 @@ logging::ProgramSeconds RunResults::program_seconds(const train::TrainResult& re
 }
 
 void RunResults::finish(const train::TrainResult& result, const Kept& kept,
-                        logging::Reporter& reporter) {
+                        logging::Reporter& reporter, system::WriteQueue& logs) {
   const job::Session& session = job_.session();
   const auto memory = job::measure_peaks(job_);
   if (!session.leads()) return;
   const std::lock_guard lock(saving_);
+  const system::WorkMeter::Busy busy(finishing_);
+  logs.finish();
   job_.save(weights_path());
   saved_ = true;
   has_earlier_ = false;
@@ -121,6 +124,7 @@ void RunResults::finish(const train::TrainResult& result, const Kept& kept,
                     .program = end.program,
                     .checkpoint_seconds = kept.checkpoint_seconds,
                     .training = identity_});
+  logs.finish();
   end.lost = cells::text_of(cells::lost_seconds(folder_));
   for (const std::string& line : end_lines(end)) job::say(session, line);
 }

@@ -6,8 +6,11 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "job/training_job.h"
+#include "system/write_queue.h"
+#include "watch/storage.h"
 
 namespace cputrain::run {
 
@@ -30,8 +33,13 @@ class RunResults {
     bool best = false;              ///< best.safetensors has the weights of the best epoch
     double checkpoint_seconds = 0;  ///< that checkpoints kept the training
   };
-  /// Saves, reports the summary, and says it to people. On rank 0. Collective.
-  void finish(const train::TrainResult&, const Kept&, logging::Reporter&);
+  /// Saves, reports the summary, and says it to people; all logs are written then. On rank 0.
+  /// Collective.
+  void finish(const train::TrainResult&, const Kept&, logging::Reporter&, system::WriteQueue& logs);
+  /// What it writes, for whoever looks after storage.
+  std::vector<watch::Writing> writings() const {
+    return {{"the weights", &saving_now_}, {"results", &finishing_}};
+  }
   /// What happened to this run, and of which one the weights in the folder are, if not of this one.
   std::string with_earlier(const std::string& what) const;
 
@@ -41,9 +49,10 @@ class RunResults {
 
   job::TrainingJob& job_;
   std::filesystem::path folder_;
-  std::string identity_;              ///< as text
-  std::atomic<bool> has_earlier_;     ///< the weights in the folder are of a run before this one
-  std::mutex saving_;                 ///< held by who writes the weights
+  std::string identity_;           ///< as text
+  std::atomic<bool> has_earlier_;  ///< the weights in the folder are of a run before this one
+  std::mutex saving_;              ///< held by who writes the weights
+  system::WorkMeter saving_now_, finishing_;
   bool saved_ = false;                ///< those of the end
   std::optional<double> start_up_{};  ///< seconds of the process until its first step
   double seconds_before_ = 0, training_before_ = 0;  ///< of the steps that others made

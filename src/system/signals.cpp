@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -41,16 +42,19 @@ void block_signals() {
 SignalWatch::SignalWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 SignalWatch::Armed SignalWatch::arm(std::function<void()> on_terminate) {
-  set(true, std::move(on_terminate));
+  const std::lock_guard lock(mutex_);
+  armed_ = true;
+  on_terminate_ = std::move(on_terminate);
   return Armed(*this);
 }
 
 SignalWatch::Armed SignalWatch::arm() { return arm({}); }
 
-void SignalWatch::set(bool armed, std::function<void()> on_terminate) {
-  const std::lock_guard lock(mutex_);
-  armed_ = armed;
-  on_terminate_ = std::move(on_terminate);
+void SignalWatch::disarm() {
+  std::unique_lock lock(mutex_);
+  terminated_.wait(lock, [this] { return !terminates_; });
+  armed_ = false;
+  on_terminate_ = {};
 }
 
 int SignalWatch::stop_code() const {
@@ -69,6 +73,7 @@ void SignalWatch::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const int signal = sigtimedwait(&set, nullptr, &patience);
     stopped_.look();
+    if (signal > 0) ++came_;
     if (signal > 0) remember(signal);
     // One lock over question and answer: nobody may begin to hold in between.
     const std::lock_guard lock(mutex_);
@@ -103,6 +108,10 @@ void SignalWatch::answer(int signal) {
 void SignalWatch::ask_for_stop(int signal) {
   if (!armed_)
     _exit(static_cast<int>(signal == SIGINT ? ExitCode::interrupted : ExitCode::stopped));
+  if (terminates_ && signal == SIGINT) {
+    interrupted_ = true;
+    return;
+  }
   int none = 0;
   const bool first = stop_signal_.compare_exchange_strong(none, signal);
   if (!first && signal == SIGINT) _exit(static_cast<int>(ExitCode::interrupted));
@@ -111,11 +120,37 @@ void SignalWatch::ask_for_stop(int signal) {
 }
 
 void SignalWatch::terminated(int signal) {
-  if (armed_ && on_terminate_ && stop_signal_ == 0) on_terminate_();
-  ask_for_stop(signal);  // unarmed there is nothing to save yet: the process ends
+  if (terminates_) return;  // it came before
+  const bool has_work = armed_ && on_terminate_ && stop_signal_ == 0;
+  if (!has_work) return ask_for_stop(signal);  // unarmed there is nothing to save: the process ends
+  terminates_ = true;
+  since_terminate_ = {};
+  try {
+    std::thread([this, signal, call = on_terminate_] {
+      ::pthread_setname_np(::pthread_self(), "saving");  // for ps and strace
+      terminate(signal, call);
+    }).detach();                        // who disarms waits for it
+  } catch (const std::system_error&) {  // no more threads
+    on_terminate_();
+    terminates_ = false;
+    ask_for_stop(signal);
+  }
+}
+
+void SignalWatch::terminate(int signal, const std::function<void()>& on_terminate) {
+  on_terminate();
+  const std::lock_guard lock(mutex_);
+  terminates_ = false;
+  ask_for_stop(signal);
+  if (interrupted_) ask_for_stop(SIGINT);
+  // Under the lock: whoever waits may end this object.
+  terminated_.notify_all();
 }
 
 void SignalWatch::look_around() {
+  if (terminates_ && interrupted_ && since_terminate_.seconds() >= kMostSaving) {
+    _exit(static_cast<int>(ExitCode::interrupted));
+  }
   for (const Ending& ending : endings_) {
     if (ending.gone()) _exit(static_cast<int>(ending.code));
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -29,7 +30,8 @@ bool is_ignored(int signal);
 /// word that time is up) asks for a stop after the running step; a SIGINT after it ends the process
 /// with 130. SIGTERM and SIGHUP (a lost terminal) call the function given and then ask for a stop,
 /// too: under mpirun SIGTERM comes a second before SIGKILL, which a long step does not survive.
-/// Batch systems send it to mpirun and ranks alike, so it may come twice.
+/// Batch systems send it to mpirun and ranks alike, so it may come twice. The function has a thread
+/// of its own: while it waits for storage, other signals are answered.
 class SignalWatch {
  public:
   SignalWatch();
@@ -38,13 +40,15 @@ class SignalWatch {
   class Armed {
    public:
     explicit Armed(SignalWatch& watch) : watch_(watch) {}
-    ~Armed() { watch_.set(false, {}); }
+    ~Armed() { watch_.disarm(); }
     Armed(const Armed&) = delete;
     Armed& operator=(const Armed&) = delete;
 
    private:
     SignalWatch& watch_;
   };
+  /// SIGINT leaves the function of SIGTERM so many seconds.
+  static constexpr double kMostSaving = 2;
   [[nodiscard]] Armed arm(std::function<void()> on_terminate);
   /// For a program that has nothing to save but children to end: every signal only asks for a stop,
   /// but for a second SIGINT.
@@ -67,6 +71,8 @@ class SignalWatch {
   static constexpr double kMostHeld = 120;
 
   bool stop_requested() const { return stop_signal_ != 0; }
+  /// How many signals have come, those that are not answered yet among them.
+  int came() const { return came_; }
   /// What a stopped program returns: 130 after SIGINT, else 75.
   int stop_code() const;
 
@@ -83,7 +89,7 @@ class SignalWatch {
     ExitCode code;
   };
 
-  void set(bool armed, std::function<void()> on_terminate);
+  void disarm();
   void run(const std::stop_token&);
   void change_held(int by);
   void remember(int signal);
@@ -92,6 +98,7 @@ class SignalWatch {
   void answer(int signal);
   void ask_for_stop(int signal);
   void terminated(int signal);
+  void terminate(int signal, const std::function<void()>& on_terminate);
   void look_around();
 
   std::mutex mutex_;
@@ -100,10 +107,15 @@ class SignalWatch {
   int remembered_ = 0;        ///< of the thread: a signal that came while held; 0: none
   Stopwatch since_signal_{};  ///< since then
   std::function<void()> on_terminate_;
+  bool terminates_ = false;      ///< it is being called
+  bool interrupted_ = false;     ///< SIGINT came meanwhile
+  Stopwatch since_terminate_{};  ///< since then
+  std::condition_variable terminated_;
   std::vector<Ending> endings_;
   StoppedTime stopped_;
   std::atomic<int> stop_signal_ = 0;  ///< the first that asked for it; 0: none
-  std::jthread thread_;               // last: it uses the other members
+  std::atomic<int> came_ = 0;
+  std::jthread thread_;  // last: it uses the other members
 };
 
 }  // namespace cputrain::system

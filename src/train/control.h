@@ -18,6 +18,9 @@ class Control {
   /// not yet what ranks add up of it and of the step before, nor the parts' own: rate, plateau,
   /// findings.
   virtual bool checkpoint_due([[maybe_unused]] const Progress& progress) { return false; }
+  /// Whether one that was due after an epoch's last step can be taken now that the epoch has ended;
+  /// else it is due still. Of rank 0.
+  virtual bool can_take([[maybe_unused]] const Progress& progress) { return true; }
   /// Takes one. Collective; the arrays stay as they are until it returns.
   virtual void take_checkpoint([[maybe_unused]] const Progress& progress) {}
   /// The training stops here, by request; after it nobody asks for anything. Where that is in the

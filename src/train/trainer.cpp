@@ -182,7 +182,9 @@ class Trainer {
 
   void take_checkpoint(bool owed) {
     const bool leads = course_.parts.communicator.rank() == 0;
-    const bool due = leads && (owed || course_.control.checkpoint_due(course_.timed()));
+    Control& control = course_.control;
+    const bool due = leads && (owed ? control.can_take(course_.timed())
+                                    : control.checkpoint_due(course_.timed()));
     if (any_rank(course_.parts.communicator, due)) course_.control.take_checkpoint(course_.whole());
   }
 

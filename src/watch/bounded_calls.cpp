@@ -7,10 +7,9 @@
 namespace cputrain::watch {
 
 void BoundedCalls::make(const std::function<void()>& call, double seconds) {
-  const auto returned_within = [this](double time) {
-    return last_.wait_for(std::chrono::duration<double>(time)) == std::future_status::ready;
-  };
-  if (last_.valid() && !returned_within(0)) return;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  const auto returned = [&] { return last_.wait_until(end) == std::future_status::ready; };
+  if (last_.valid() && !returned()) return;
   std::packaged_task<void()> task(call);
   last_ = task.get_future();
   try {
@@ -18,7 +17,7 @@ void BoundedCalls::make(const std::function<void()>& call, double seconds) {
   } catch (const std::system_error&) {  // no more threads: better said late than never
     return call();
   }
-  returned_within(seconds);
+  returned();
 }
 
 }  // namespace cputrain::watch

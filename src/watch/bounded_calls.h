@@ -9,8 +9,8 @@ namespace cputrain::watch {
 /// that hangs: each on a thread of its own, for which nobody waits long.
 class BoundedCalls {
  public:
-  /// Returns after so many seconds at most. A call is left out while one before it has not
-  /// returned. It must own what it uses.
+  /// Returns after so many seconds at most. A call is left out where one before it has not
+  /// returned by then. It must own what it uses.
   void make(const std::function<void()>& call, double seconds);
 
  private:

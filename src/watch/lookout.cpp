@@ -13,13 +13,13 @@ Lookout::Lookout(const Team& team, Datagrams& socket, const Limits& limits)
 std::vector<int> Lookout::observers() const {
   std::vector<int> others;
   for (const int observer : {0, team_.deputy()}) {
-    if (observer != team_.rank) others.push_back(observer);
+    if (observer != team_.rank && observer < team_.size()) others.push_back(observer);
   }
   return others;
 }
 
 void Lookout::report(Report own, double now) {
-  own.deaf = !hears(team_.rank == 0 ? team_.deputy() : 0, now);
+  own.deaf = team_.size() > 1 && !hears(team_.rank == 0 ? team_.deputy() : 0, now);
   own_ = own;
   ranks_[static_cast<std::size_t>(team_.rank)].last = own;
   for (const int observer : observers()) send_report(observer, now, Beat::Kind::report);

@@ -1,27 +1,26 @@
 #include "watch/watch.h"
 
-#include <fcntl.h>
+#include <fmt/format.h>
 #include <pthread.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <future>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "core/error.h"
-#include "core/json_text.h"
+#include "core/text.h"
 #include "system/clock.h"
 #include "system/tell.h"
-#include "system/usage/cpu_seconds.h"
 #include "watch/bounded_calls.h"
 #include "watch/lookout.h"
 #include "watch/narrator.h"
+#include "watch/own_account.h"
 #include "watch/own_clock.h"
 
 namespace cputrain::watch {
@@ -35,64 +34,6 @@ constexpr double kGrace = kFinish + 4 * kSaying;
 void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
-
-double thread_seconds(pthread_t thread) {
-  clockid_t clock{};
-  timespec time{};
-  if (::pthread_getcpuclockid(thread, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-/// Whoever speaks adds whole lines, so that several ranks may. Nobody hears where it cannot.
-void append_line(const std::filesystem::path& folder, std::string line) {
-  const std::filesystem::path path = folder / kStallsName;
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  const int file = ::open(path.c_str(), kFlags, 0666);
-  if (file < 0) return;
-  struct stat status {};
-  line += '\n';
-  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
-    static_cast<void>(::write(file, line.data(), line.size()) < 0);
-  }
-  ::close(file);
-}
-
-/// What a rank reports of itself, from its pulse.
-class OwnAccount {
- public:
-  OwnAccount(std::shared_ptr<comm::Pulse> pulse, const Limits& limits)
-      : pulse_(std::move(pulse)), sample_(limits.sample()) {}
-
-  Report look(double now) {
-    const std::uint64_t moves = pulse_->moves();
-    if (std::exchange(moves_, moves) != moves) since_ = now;
-    if (now - sampled_ >= sample_) look_at_cpu(now);
-    return {.place = pulse_->place(),
-            .waits = pulse_->waits(),
-            .still = now - since_,
-            .idle = now - std::max(since_, busy_)};
-  }
-
- private:
-  void look_at_cpu(double now) {
-    // One that hangs uses next to nothing, for threads that wait for signals and the like.
-    constexpr double kBusy = 0.01;
-    // The watch itself has some thousand words a second to answer in a job of so many ranks.
-    const double process = system::cpu_seconds() - thread_seconds(::pthread_self());
-    const double working = thread_seconds(pulse_->working_thread());
-    // A helper that waits for other ranks spins, which is no work.
-    const double used = pulse_->helper_waits() ? working - working_ : process - process_;
-    if (used >= kBusy * (now - sampled_)) busy_ = now;
-    sampled_ = now;
-    process_ = process;
-    working_ = working;
-  }
-
-  std::shared_ptr<comm::Pulse> pulse_;
-  const double sample_;
-  std::uint64_t moves_ = 0;
-  double since_ = 0, busy_ = 0, sampled_ = 0, process_ = 0, working_ = 0;
-};
 
 }  // namespace
 
@@ -125,8 +66,25 @@ class Watch::Thread {
     const std::lock_guard lock(mutex_);
     finish_ = std::move(finish);
   }
+  void look_after(std::optional<StorageDuty> duty) {
+    const std::lock_guard lock(storage_mutex_);
+    if (duty) {
+      storage_.emplace(std::move(*duty));
+    } else {
+      storage_.reset();
+    }
+  }
 
  private:
+  /// Storage, while a training writes.
+  struct Storage {
+    explicit Storage(StorageDuty given) : duty(std::move(given)), account(duty.writings) {}
+    StorageDuty duty;
+    StorageAccount account;
+    std::optional<StorageNarrator> narrator{};  // made by the watch's thread, which has the team
+    StorageFarewell farewell{};
+  };
+
   void start(const std::shared_future<Team>& team) {
     try {
       thread_ = std::jthread([this, team](const std::stop_token& stop) {
@@ -163,7 +121,9 @@ class Watch::Thread {
 
   void look(Lookout& lookout, Narrator& narrator, double now) {
     constexpr double kAllAreHeard = 10;
-    lookout.report(account_.look(now), now);
+    const Report own = account_.look(now);
+    look_at_storage(lookout, own.place, now);
+    lookout.report(own, now);
     const std::vector<RankView> views = lookout.views(now);
     if (team_.rank == 0 && now > kAllAreHeard) say(narrator.hear_hidden(views));
     Finding finding = find_stall(views, limits_);
@@ -177,17 +137,69 @@ class Watch::Thread {
 
   void say(const std::optional<Word>& word) {
     if (!word) return;
-    telling_.make([line = word->line] { system::tell(line); }, kSaying);
+    tell(word->line);
     const std::filesystem::path folder = this->folder();
     if (folder.empty()) return;
-    nlohmann::ordered_json entry{{"time", system::unix_seconds()}};
-    entry.update(word->entry);
-    writing_.make([folder, line = json_text(entry)] { append_line(folder, line); }, kSaying);
+    const auto write = [folder, line = stall_line(word->entry)] { append_stall(folder, line); };
+    const std::lock_guard lock(storage_mutex_);
+    if (storage_) return storage_->duty.logs->post(write);
+    writing_.make(write, kSaying);
   }
 
   std::filesystem::path folder() {
     const std::lock_guard lock(mutex_);
     return folder_;
+  }
+
+  /// The mutex keeps what is looked at from being destroyed.
+  void look_at_storage(Lookout& lookout, const comm::Place& place, double now) {
+    const std::lock_guard lock(storage_mutex_);
+    if (!storage_) return;
+    const StorageDuty& duty = storage_->duty;
+    StorageSilence silence = storage_->account.look(now);
+    silence.keeps_steps = duty.logs->is_full();
+    if (!storage_->narrator) {
+      storage_->narrator.emplace(duty.folder, team_.rank,
+                                 team_.hosts[static_cast<std::size_t>(team_.rank)], limits_);
+    }
+    if (const auto word = storage_->narrator->hear(silence, place, now)) {
+      tell(word->line);
+      // Behind what waits for the same storage: it is there as soon as that is.
+      duty.logs->post(
+          [folder = duty.folder, line = stall_line(word->entry)] { append_stall(folder, line); });
+    }
+    if (duty.signals == nullptr) return;
+    switch (storage_->farewell.hear(silence, duty.signals->came(), now)) {
+      case Farewell::none:
+        return;
+      case Farewell::announced:
+        return tell(
+            fmt::format("cputrain: storage does not answer ({}); the job ends without its "
+                        "last state in {:g} s, and at once after another signal",
+                        join(silence.what, ", "), kStorageGrace));
+      case Farewell::now:
+        lookout.pass_verdict(kSaying);  // nobody may wait for this rank
+        end_without_storage(duty, silence);
+    }
+  }
+
+  /// What was made since the newest checkpoint is lost.
+  [[noreturn]] void end_without_storage(const StorageDuty& duty, const StorageSilence& silence) {
+    const std::string newest = duty.newest();
+    tell(
+        fmt::format("cputrain: storage did not answer for {:.0f} s ({} in {}), so the job ends "
+                    "without its last state; {}",
+                    silence.seconds, join(silence.what, ", "), duty.folder.string(),
+                    newest.empty() ? "there is no whole checkpoint of it"
+                                   : "the newest whole checkpoint is " + newest));
+    sleep_for(0.1);
+    const int code = duty.signals->stop_code();
+    ::_exit(code == static_cast<int>(ExitCode::interrupted) ? code
+                                                            : static_cast<int>(ExitCode::output));
+  }
+
+  void tell(const std::string& line) {
+    telling_.make([line] { system::tell(line); }, kSaying);
   }
 
   /// Rank 0 ends last where it can, since the launcher then ends all.
@@ -211,6 +223,8 @@ class Watch::Thread {
   std::mutex mutex_;
   std::filesystem::path folder_;
   std::function<void(double)> finish_;
+  std::mutex storage_mutex_;
+  std::optional<Storage> storage_;
   std::jthread thread_;  // last: it uses the others
 };
 
@@ -220,7 +234,7 @@ Watch::Watch(Watch&&) noexcept = default;
 Watch& Watch::operator=(Watch&&) noexcept = default;
 
 Watch::Watch(comm::Communicator& communicator, const comm::NodeMap& map, const Limits& limits) {
-  if (communicator.size() > 1) thread_ = std::make_unique<Thread>(communicator, map, limits);
+  thread_ = std::make_unique<Thread>(communicator, map, limits);
 }
 
 void Watch::write_into(const std::filesystem::path& folder) const {
@@ -231,6 +245,12 @@ std::shared_ptr<void> Watch::finish_first(std::function<void(double)> finish) co
   if (!thread_) return nullptr;
   thread_->finish_with(std::move(finish));
   return {thread_.get(), [](Thread* thread) { thread->finish_with({}); }};
+}
+
+std::shared_ptr<void> Watch::look_after(StorageDuty duty) const {
+  if (!thread_) return nullptr;
+  thread_->look_after(std::move(duty));
+  return {thread_.get(), [](Thread* thread) { thread->look_after(std::nullopt); }};
 }
 
 }  // namespace cputrain::watch

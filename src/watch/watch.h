@@ -7,6 +7,8 @@
 #include "comm/communicator.h"
 #include "comm/node_map.h"
 #include "watch/limits.h"
+#include "watch/stall_lines.h"
+#include "watch/storage.h"
 
 namespace cputrain::watch {
 
@@ -17,8 +19,7 @@ class Watch {
  public:
   /// Watches nothing.
   Watch();
-  /// Collective; it watches nothing where there is one rank. The ranks are `watched` ones and may
-  /// end before it.
+  /// Collective. The ranks are `watched` ones and may end before it.
   Watch(comm::Communicator&, const comm::NodeMap&, const Limits&);
   /// The others need not wait for this rank any more.
   ~Watch();
@@ -33,11 +34,13 @@ class Watch {
   [[nodiscard]] std::shared_ptr<void> finish_first(
       std::function<void(double seconds)> finish) const;
 
+  /// While what it returns lives, storage that does not answer is told of, and a job that was told
+  /// to end by a signal does not wait for it longer than kStorageGrace seconds.
+  [[nodiscard]] std::shared_ptr<void> look_after(StorageDuty) const;
+
  private:
   class Thread;
   std::unique_ptr<Thread> thread_;
 };
-
-inline constexpr const char* kStallsName = "stalls.jsonl";
 
 }  // namespace cputrain::watch

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <future>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -62,16 +63,17 @@ LogPlace place_after(std::size_t steps) {
 class ResumedLogs : public ::testing::TestWithParam<std::size_t> {
  protected:
   std::unique_ptr<Reporter> reporter(const std::filesystem::path& folder,
-                                     const LogPlace& place = {}) const {
+                                     const LogPlace& place = {},
+                                     system::WriteQueue* queue = nullptr) const {
     std::filesystem::create_directories(folder);
     const auto metrics = folder / "metrics.jsonl";
     std::vector<std::unique_ptr<Reporter>> list;
-    list.push_back(json_lines_reporter(metrics, 1, place));
-    list.push_back(csv_reporter(folder / "training.csv", place));
+    list.push_back(json_lines_reporter(metrics, 1, place, queue));
+    list.push_back(csv_reporter(folder / "training.csv", place, queue));
     list.push_back(history_reporter(folder / "history.json",
-                                    place.goes_on() ? metrics : std::filesystem::path()));
-    list.push_back(dawnbench_reporter(folder, {}, place));
-    list.push_back(mlperf_reporter(folder / "mlperf.log", {}, place));
+                                    place.goes_on() ? metrics : std::filesystem::path(), queue));
+    list.push_back(dawnbench_reporter(folder, {}, place, queue));
+    list.push_back(mlperf_reporter(folder / "mlperf.log", {}, place, queue));
     return all_of(std::move(list));
   }
 
@@ -108,6 +110,26 @@ TEST_P(ResumedLogs, AreThoseOfATrainingThatWasNotStopped) {
   for (const char* log : {"metrics.jsonl", "training.csv", "dawnbench.tsv", "mlperf.log",
                           "history.json", "dawnbench.json"}) {
     EXPECT_EQ(text_of(parts / log), text_of(whole / log)) << log;
+  }
+}
+
+TEST_P(ResumedLogs, AreTheSameBytesByAThreadThatStorageKeepsWaiting) {
+  const auto whole = folder_.path() / "whole", queued = folder_.path() / "queued";
+  const auto tell_all = [&](Reporter& all) {
+    tell(all, 0, kSteps);
+    all.summary(summary_);
+  };
+  tell_all(*reporter(whole));
+  std::promise<void> go;
+  system::WriteQueue queue;
+  queue.add(0, [&] { go.get_future().wait(); });
+  const auto all = reporter(queued, {}, &queue);
+  tell_all(*all);
+  go.set_value();
+  queue.finish();
+  for (const char* log : {"metrics.jsonl", "training.csv", "dawnbench.tsv", "mlperf.log",
+                          "history.json", "dawnbench.json"}) {
+    EXPECT_EQ(text_of(queued / log), text_of(whole / log)) << log;
   }
 }
 

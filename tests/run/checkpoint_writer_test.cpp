@@ -48,6 +48,17 @@ TEST(CheckpointWriter, IsBusyUntilItHasWritten) {
   EXPECT_EQ(writer.wait().written, 1);  // at once
 }
 
+TEST(CheckpointWriter, WhoWaitsLearnsThatItGetsOn) {
+  CheckpointWriter writer;
+  std::atomic<bool> told = false;
+  writer.start([&] {
+    volatile double work = 1;
+    while (!told) work = work * 1.0000001;
+  });
+  EXPECT_EQ(writer.wait([&] { told = true; }).written, 1);
+  EXPECT_TRUE(told);
+}
+
 TEST(CheckpointWriter, AFailureIsThatOfTheLast) {
   CheckpointWriter writer;
   writer.start([] { fail(ExitCode::output, "no space"); });

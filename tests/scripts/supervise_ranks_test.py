@@ -40,6 +40,12 @@ class Ranks(SupervisedTest):
             self.assertEqual((code, self.ranks()), (0, ["4", "2", "2"]), said)
             self.assertIn("exit code 76", said)
 
+    def test_a_training_that_begins_the_file_of_stalls_anew(self):
+        """As one with --overwrite does."""
+        anew = "save(2); os.remove('run/stalls.jsonl'); unanswered([0, 2]); os._exit(76)"
+        code, said = self.supervise(["save(1); unanswered([1]); os._exit(76)", anew, DONE])
+        self.assertEqual((code, self.ranks()), (0, ["4", "3", "1"]), said)
+
     def test_all_are_started_again_where_fewer_would_be_too_few_or_not_asked_for(self):
         for flags, words in ((["--min-ranks", "4"], []), ([], ["--on-failure", "stop"]), ([], ["--on-failure=stop"]),
                              ([], [":", "-np", "1", "y"])):

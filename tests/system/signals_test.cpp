@@ -147,5 +147,42 @@ TEST(SignalWatch, ArmedItAsksForAStopAndCallsTheFunctionOnSigtermBefore) {
   }
 }
 
+// What SIGTERM calls may wait for storage that does not answer.
+TEST(SignalWatch, SignalsAreAnsweredWhileTheFunctionHangs) {
+  const Watched process([](SignalWatch& watch, Watched::Shared& shared) {
+    const auto armed = watch.arm([&] {
+      shared.held = true;
+      std::this_thread::sleep_for(std::chrono::seconds(100));
+    });
+    shared.ready = true;
+    while (watch.came() < 2) std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::seconds(100));
+  });
+  process.wait_until_ready();
+  process.send(SIGTERM);
+  while (!process.held()) std::this_thread::sleep_for(milliseconds(1));
+  process.send(SIGINT);
+  EXPECT_EQ(process.end_within(std::chrono::seconds(60)), 130);
+}
+
+TEST(SignalWatch, WhoDisarmsWaitsForTheFunction) {
+  const Watched process([](SignalWatch& watch, Watched::Shared& shared) {
+    std::atomic<bool> begun = false;
+    {
+      const auto armed = watch.arm([&] {
+        begun = true;
+        std::this_thread::sleep_for(milliseconds(300));
+        shared.held = true;
+      });
+      shared.ready = true;
+      while (!begun) std::this_thread::sleep_for(milliseconds(1));
+    }
+    ::_exit(shared.held && watch.stop_requested() ? watch.stop_code() : 1);
+  });
+  process.wait_until_ready();
+  process.send(SIGTERM);
+  EXPECT_EQ(process.end_within(std::chrono::seconds(60)), 75);
+}
+
 }  // namespace
 }  // namespace cputrain::system

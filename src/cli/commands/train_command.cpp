@@ -1,7 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/commands/data_question.h"
@@ -23,6 +28,9 @@
 
 namespace cputrain::cli {
 namespace {
+
+/// Seconds that lines of logs have to be written where the watch ends the job.
+constexpr double kLogsAtLast = 0.5;
 
 /// One training in its folder, from its plan to its end.
 class Run {
@@ -118,16 +126,20 @@ class Run {
   /// Until the training ends, or goes back: `progress_` is then where to.
   train::TrainResult train_on(run::RunResults& results) {
     system::SignalWatch& signals = *session_.services.signals;
-    const auto reporter = run::make_reporter(job_, folder_.path, place_);
+    system::WriteQueue logs(run::bind_writer(session_));
+    const auto reporter = run::make_reporter(job_, folder_.path, place_, logs);
     if (place_.goes_on()) reporter->resumed(resume_record());
-    run::RunControl control(job_, folder_, identity_, progress_, has_best_);
+    run::RunControl control(job_, folder_, identity_, progress_, has_best_, logs);
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
     results.begin_training(progress_);
     std::optional<job::LostRanks> lost_ranks;
     if (spec_.flags.safety.shrink_on_failure) lost_ranks.emplace(session_);
-    const auto finishing = session_.watch.finish_first(
-        [&control](double seconds) { control.finish_writing(seconds); });
+    const auto finishing = session_.watch.finish_first([&control, &logs](double seconds) {
+      control.finish_writing(seconds);
+      logs.wait_for(kLogsAtLast);
+    });
+    const auto looked_after = look_after(results, control, logs);
     const train::TrainResult result = job_.run(progress_, *reporter, timeline_, control);
     if (result.roll_back) {
       const auto held = signals.hold();  // what SIGTERM would save is being replaced
@@ -139,12 +151,27 @@ class Run {
     control.finish();
     const bool kept = take_best(result, control);
     if (session_.leads() && !control.line().empty()) job::say(session_, control.line());
-    results.finish(result, {.best = kept, .checkpoint_seconds = control.seconds()}, *reporter);
+    results.finish(result, {.best = kept, .checkpoint_seconds = control.seconds()}, *reporter,
+                   logs);
     run::write_timeline(session_, spec_, timeline_);
     if (lost_ranks) lost_ranks->all_is_done();
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes nobody knows.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
     return result;
+  }
+
+  /// While what it returns lives, storage that does not answer is told of. On rank 0.
+  std::shared_ptr<void> look_after(const run::RunResults& results, const run::RunControl& control,
+                                   system::WriteQueue& logs) const {
+    if (!session_.leads()) return nullptr;
+    std::vector<watch::Writing> writings = control.writings();
+    writings.push_back({"logs", &logs.meter()});
+    std::ranges::move(results.writings(), std::back_inserter(writings));
+    return session_.watch.look_after({.folder = folder_.path,
+                                      .writings = std::move(writings),
+                                      .logs = &logs,
+                                      .signals = session_.services.signals,
+                                      .newest = [&control] { return control.newest(); }});
   }
 
   /// There is always one to go back to, and one in the folder that a resume looks into.

@@ -41,6 +41,9 @@ every rank that can ends with 76. Rank 0 first finishes the checkpoint that it i
 A rank that comes back goes on as if nothing had been, and a line says how long it was away.
 Slow is not stalled: a rank that computes is named and ends nothing.
 .PP
+Storage of the run folder that hangs or slows is named, too. It delays checkpoints and lines of logs, not steps.
+After a signal it is waited for twenty seconds; then the job ends with 74, or with 130 after Ctrl\-C.
+.PP
 A rank that ends before or in MPI's start, or never comes, is named within
 .B \-\-start\-timeout
 by the ranks of its machine. Those of other machines are counted.

@@ -1,5 +1,6 @@
 #include "job/checkpoint/snapshot.h"
 
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -102,10 +103,21 @@ void Snapshot::take(const train::Progress& progress) {
   copy.progress.own_images = copy.own_parts.all_images();
 }
 
-void Snapshot::take_weights() {
+void Snapshot::take_weights(const compute::OwnedArray* elsewhere) {
+  Copy& copy = *copy_;
   comm::attempt_together(
-      *copy_->session.communicator, [this] { copy_->allocate_weights(); }, [] {});
-  copy_->copy_weights();
+      *copy.session.communicator, [&] { copy.allocate_weights(); }, [] {});
+  if (elsewhere == nullptr) return copy.copy_weights();
+  copy.memory.copy(copy.arena().data, elsewhere->array().data, elsewhere->bytes());
+}
+
+std::shared_ptr<compute::OwnedArray> Snapshot::room_elsewhere() const {
+  try {
+    const Array arena = copy_->arena();
+    return std::make_shared<compute::OwnedArray>(copy_->memory, arena.size, arena.dtype);
+  } catch (const std::exception&) {  // Error of a device, too
+    return nullptr;
+  }
 }
 
 void Snapshot::write(const std::filesystem::path& folder,
@@ -138,9 +150,11 @@ void Snapshot::write(const std::filesystem::path& folder,
 }
 
 void Snapshot::write_weights(const std::filesystem::path& file,
-                             const train::ModelDescription& description) const {
-  require_numbers(copy_->memory, copy_->weights.array());
-  train::save_weights(file, description, copy_->program(), copy_->weights.array());
+                             const train::ModelDescription& description,
+                             const compute::OwnedArray* elsewhere) const {
+  const Array weights = elsewhere ? elsewhere->array() : copy_->weights.array();
+  require_numbers(copy_->memory, weights);
+  train::save_weights(file, description, copy_->program(), weights);
 }
 
 SnapshotBytes snapshot_bytes(const Session& session, const TrainingPlan& plan,

@@ -32,8 +32,11 @@ class Snapshot {
   /// Copies; what was copied before is overwritten. Collective, between two steps. Error(internal)
   /// on all ranks where rank 0 has no room.
   void take(const train::Progress&);
-  /// The weights alone, with statistics as they are, for the best ones. Collective.
-  void take_weights();
+  /// The weights alone, with statistics as they are, for the best ones. Collective. Rank 0 may have
+  /// them copied elsewhere, while somebody writes what is here.
+  void take_weights(const compute::OwnedArray* elsewhere = nullptr);
+  /// Room for that; null where there is no memory for it. Of rank 0.
+  std::shared_ptr<compute::OwnedArray> room_elsewhere() const;
 
   /// Writes the files of a checkpoint into a folder, each with fsync: weights with their
   /// description, optimizer state, what ranks have of their own, and state.json: the progress, with
@@ -41,8 +44,9 @@ class Snapshot {
   /// nobody takes. Error(output).
   void write(const std::filesystem::path& folder, const train::ModelDescription&,
              const nlohmann::ordered_json& facts) const;
-  /// The weights alone, as save_weights() does. From any thread.
-  void write_weights(const std::filesystem::path& file, const train::ModelDescription&) const;
+  /// The weights alone, as save_weights() does, or those that lie elsewhere. From any thread.
+  void write_weights(const std::filesystem::path& file, const train::ModelDescription&,
+                     const compute::OwnedArray* elsewhere = nullptr) const;
 
  private:
   struct Copy;

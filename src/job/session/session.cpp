@@ -52,7 +52,7 @@ void check_program(const Session& session) {
 /// Simulated ranks have no threads; others are watched before they bind themselves to cores, so
 /// that what watches finds one.
 void watch_ranks(Session& session, const watch::Limits& limits) {
-  if (session.services.signals == nullptr || session.communicator->size() == 1) return;
+  if (session.services.signals == nullptr) return;
   session.communicator = watch::watched(std::move(session.communicator));
   session.watch = watch::Watch(*session.communicator, session.nodes, limits);
 }
@@ -106,7 +106,8 @@ void reached(const Session& session, comm::Phase phase) {
 }
 
 int threads_beside(const Session& session) {
-  constexpr int kOthers = 3;  // for communication, batches and checkpoints
+  constexpr int kOthers =
+      5;  // for communication, batches, checkpoints, logs and answers to signals
   return session.io_threads + kOthers;
 }
 

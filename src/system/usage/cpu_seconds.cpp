@@ -3,11 +3,21 @@
 #include <ctime>
 
 namespace cputrain::system {
+namespace {
 
-double cpu_seconds() {
+double seconds_of(::clockid_t clock) {
   ::timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  if (::clock_gettime(clock, &time) != 0) return 0;
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
+double cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
+
+double cpu_seconds(pthread_t thread) {
+  ::clockid_t clock{};
+  return ::pthread_getcpuclockid(thread, &clock) == 0 ? seconds_of(clock) : 0;
 }
 
 }  // namespace cputrain::system

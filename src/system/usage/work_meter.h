@@ -1,0 +1,36 @@
+#pragma once
+
+#include <pthread.h>
+
+#include <mutex>
+#include <optional>
+
+namespace cputrain::system {
+
+/// Whether a thread is at work, and whether it gets on: who writes to storage uses some CPU time
+/// however slow that is, and none at all where it does not answer.
+class WorkMeter {
+ public:
+  /// While it lives, the calling thread is at work. One at a time.
+  class Busy {
+   public:
+    explicit Busy(WorkMeter& meter) : meter_(meter) { meter_.set(::pthread_self()); }
+    ~Busy() { meter_.set(std::nullopt); }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+
+   private:
+    WorkMeter& meter_;
+  };
+
+  /// CPU time of the thread that is at work, in all; nothing where none is. From any thread.
+  std::optional<double> cpu_seconds() const;
+
+ private:
+  void set(std::optional<pthread_t>);
+
+  mutable std::mutex mutex_;  // a thread that is at work does not end while it is looked at
+  std::optional<pthread_t> thread_;
+};
+
+}  // namespace cputrain::system
