@@ -151,8 +151,7 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
   if (way.path == DevicePath::direct) made.choice.ranges = {{"mpi"}};
   auto sum = make_sum_between_ranks(parts, made);
   if (way.path != DevicePath::direct) {
-    sum =
-        make_staged_sum(parts.memory, largest_bucket(parts), parts.layout.dtype, std::move(sum));
+    sum = make_staged_sum(parts.memory, largest_bucket(parts), parts.layout.dtype, std::move(sum));
   }
   made.exchange = make_replica_exchange(parts, std::move(sum));
 }
