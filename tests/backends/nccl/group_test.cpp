@@ -159,8 +159,7 @@ TEST_F(Groups, TellOfFailuresAndEndWithoutWaitingForTheOthers) {
   EXPECT_EQ(answers.calls, "free init 0/2 id 0; abort; ");
 }
 
-/// Graphs that still hold sums keep it waiting, which is a mistake of the program: it must not
-/// hang.
+/// Graphs that still hold sums keep it waiting, which is a mistake of the program.
 TEST_F(Groups, EndWithinTheirTime) {
   const Calls calls = new_calls();
   {
