@@ -74,8 +74,8 @@ std::string meaning_of(cells::CellStatus status) {
 /// below it.
 void explain_marks(Section& section, const ScalingTable& table) {
   const auto shared = shared_status(table);
-  for (const auto status : {cells::CellStatus::scaled, cells::CellStatus::simulated,
-                            cells::CellStatus::predicted}) {
+  for (const auto status :
+       {cells::CellStatus::scaled, cells::CellStatus::simulated, cells::CellStatus::predicted}) {
     if (shared == status) {
       section.paragraphs.push_back("All figures are " + meaning_of(status));
     } else if (any_has(table, status)) {
@@ -177,9 +177,11 @@ MaybeSection throughput_section(const ScalingTable& table) {
                   })));
 }
 
-MaybeSection arithmetic_section(const ScalingTable& table) {
-  auto tables = both_grids(table, own("GFLOP/s, counting direct convolution",
-                                      [](const ScalingCell& c) { return c.cell.gflops; }));
+MaybeSection arithmetic_section(const ScalingTable& all) {
+  auto tables = both_grids(all, own("GFLOP/s, counting direct convolution",
+                                    [](const ScalingCell& c) { return c.cell.gflops; }));
+  ScalingTable table = all;  // GPUs have shares of their own
+  std::erase_if(table.series, [](const Series& s) { return cells::is_device(s.backend); });
   GridFigure share =
       own("Share (%) of the multiply-adds that these CPUs can do, measured beside it",
           [](const ScalingCell& c) { return c.peak_share; });
@@ -260,6 +262,7 @@ MaybeSection cost_section(const ScalingTable& table, const cells::Prices& prices
   };
   say(prices.per_hour, "the whole machine, however many of its CPUs work");
   say(prices.per_cpu_hour, "each CPU that works");
+  say(prices.per_gpu_hour, "each GPU that works, with the CPUs beside it");
   return result;
 }
 

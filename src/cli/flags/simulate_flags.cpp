@@ -52,8 +52,8 @@ const std::vector<std::string> kOfTraining{"model",     "image-size", "classes",
                                            "optimizer", "allreduce",  "micro-batch", "precision"};
 
 const std::vector<std::string> kWithoutEffectOnGpus{
-    "threads",   "clock-ghz", "platform-memory", "measure-seconds", "dropout", "optimizer",
-    "allreduce", "micro-batch", "steps",         "repeat",          "seed"};
+    "threads",   "clock-ghz",   "platform-memory", "measure-seconds", "dropout", "optimizer",
+    "allreduce", "micro-batch", "steps",           "repeat",          "seed"};
 const std::vector<std::string> kWithoutEffectOnCpus{"prefetch", "data-on-device"};
 
 void add_simulate_flags(Flags& f, Config& c) {

@@ -1,0 +1,144 @@
+#include "report/gpus/beside_cpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "report/grid_tables.h"
+
+namespace cputrain::report {
+namespace {
+
+bool same_work(const Series& a, const Series& b) {
+  const cells::SeriesIdentity &x = a.identity, &y = b.identity;
+  return std::tie(x.model, x.image_size, x.images, x.data, x.simulated) ==
+         std::tie(y.model, y.image_size, y.images, y.data, y.simulated);
+}
+
+/// Flags that two series have alike.
+std::ptrdiff_t alike(const Series& a, const Series& b) {
+  return std::ranges::count_if(a.identity.options, [&](const auto& option) {
+    const auto found = b.identity.options.find(option.first);
+    return found != b.identity.options.end() && found->second == option.second;
+  });
+}
+
+/// Nullptr where there is none.
+const Series* cpus_beside(const Series& gpus, const std::vector<Series>& all) {
+  const Series* best = nullptr;
+  const auto fit = [&](const Series& cpus) {
+    return std::pair(cpus.identity.machine == gpus.identity.machine, alike(cpus, gpus));
+  };
+  for (const Series& series : all) {
+    if (cells::is_device(series.backend) || series.strong.bases.empty()) continue;
+    if (same_work(series, gpus) && (!best || fit(series) > fit(*best))) best = &series;
+  }
+  return best;
+}
+
+/// The cells of a row with a time, by CPUs.
+std::vector<const cells::Cell*> timed_row(const Grid& grid, const GridRow& row) {
+  std::vector<const cells::Cell*> cells;
+  for (const int cpus : grid.cpus) {
+    const ScalingCell* here = grid.at(row, cpus);
+    if (here && here->cell.seconds_per_epoch) cells.push_back(&here->cell);
+  }
+  return cells;
+}
+
+void set_row(Series& gpus, const Grid& cpus, const GridRow& row) {
+  const auto beside = timed_row(cpus, row);
+  if (beside.empty()) return;
+  for (const int count : gpus.strong.cpus) {
+    const auto found = gpus.strong.cells.find({row, count});
+    if (found == gpus.strong.cells.end() || !found->second.cell.seconds_per_epoch) continue;
+    ScalingCell& here = found->second;
+    here.against_cpus =
+        AgainstCpus{.cpus = beside.front()->cpus,
+                    .speed_up = *beside.front()->seconds_per_epoch / *here.cell.seconds_per_epoch,
+                    .speed_up_status = std::max(here.cell.status, beside.front()->status),
+                    .equal = cells::equal_cpus(here.cell, beside)};
+  }
+}
+
+/// "One NVIDIA H100", "4 x NVIDIA H100".
+std::string counted_devices(const Series& series, int count) {
+  return count == 1 ? "One " + device_text(series)
+                    : fmt::format("{} x {}", count, device_text(series));
+}
+
+std::string cpus_word(const cells::CpuCount& count) { return count.cpus == 1 ? "CPU" : "CPUs"; }
+
+/// The cell of the fewest GPUs at the largest batch that CPUs have, too; nullptr without one.
+const ScalingCell* sample_of(const Series& series) {
+  for (auto row = series.strong.rows.rbegin(); row != series.strong.rows.rend(); ++row) {
+    for (const int count : series.strong.cpus) {
+      const ScalingCell* here = series.strong.at(*row, count);
+      if (here && here->against_cpus) return here;
+    }
+  }
+  return nullptr;
+}
+
+std::string repeats_text(const cells::EqualCpus& equal) {
+  const std::string between = cpu_range_text(equal);
+  return between.empty() ? " (too few repeats for an interval)"
+                         : " (" + between + " by the repeats)";
+}
+
+std::string equal_sentence(const Series& series, const ScalingCell& cell) {
+  const cells::EqualCpus& equal = cell.against_cpus->equal;
+  const std::string mark = mark_of(equal.status);
+  return fmt::format("{}{} is as quick as {} {} of {} at batch {}{}{}.",
+                     counted_devices(series, cell.cell.gpus),
+                     series.name == device_text(series) ? "" : " (" + series.name + ")",
+                     cpu_count_text(equal.cpus), cpus_word(equal.cpus), series.beside,
+                     cell.cell.batch, repeats_text(equal), mark.empty() ? "" : ", " + mark);
+}
+
+}  // namespace
+
+void set_beside_cpus(std::vector<Series>& all) {
+  for (Series& series : all) {
+    if (!cells::is_device(series.backend)) continue;
+    const Series* cpus = cpus_beside(series, all);
+    if (!cpus) continue;
+    series.beside = cpus->name;
+    for (const GridRow& row : series.strong.rows) set_row(series, cpus->strong, row);
+  }
+}
+
+std::string device_text(const Series& series) {
+  return series.identity.device.empty() ? series.name : series.identity.device;
+}
+
+std::string cpu_count_text(const cells::CpuCount& count) {
+  const std::string text = figure_text(count.cpus);
+  switch (count.place) {
+    case cells::CpuCount::Place::fewer:
+      return "fewer than " + text;
+    case cells::CpuCount::Place::more:
+      return "more than " + text;
+    case cells::CpuCount::Place::within:
+      break;
+  }
+  return text;
+}
+
+std::string cpu_range_text(const cells::EqualCpus& equal) {
+  if (!equal.repeated) return "";
+  const std::string least = cpu_count_text(equal.least), most = cpu_count_text(equal.most);
+  return least == most ? least : least + " to " + most;
+}
+
+std::vector<std::string> equal_sentences(const ScalingTable& table) {
+  std::vector<std::string> texts;
+  for (const Series& series : table.series) {
+    if (const ScalingCell* cell = sample_of(series)) texts.push_back(equal_sentence(series, *cell));
+  }
+  return texts;
+}
+
+}  // namespace cputrain::report

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/scaling_table.h"
+
+/// GPUs beside CPUs that do the same work.
+namespace cputrain::report {
+
+/// Gives every series of devices the series of CPUs that it is compared with, and its cells what
+/// follows from both. Those have the same model, image size, images and data, and both are of runs
+/// or both are forecasts; of several the one of the same machine and with most flags alike.
+void set_beside_cpus(std::vector<Series>&);
+
+/// "NVIDIA H100 80GB HBM3"; what the backend is called where the name is not known.
+std::string device_text(const Series&);
+
+/// "63.1", "more than 96", "fewer than 1".
+std::string cpu_count_text(const cells::CpuCount&);
+/// "58.2 to 70.1"; empty where the repeats are too few.
+std::string cpu_range_text(const cells::EqualCpus&);
+
+/// For each series of devices that stands beside CPUs: "One NVIDIA H100 80GB HBM3 (cuda tf32) is as
+/// quick as 63.1 CPUs of cpu at batch 1024 (58.2 to 70.1 by the repeats).", of the fewest GPUs at
+/// the largest batch that both have.
+std::vector<std::string> equal_sentences(const ScalingTable&);
+
+}  // namespace cputrain::report
