@@ -180,7 +180,8 @@ Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable&
   const std::string beside = figure.beside ? figure.beside(*cell) : "";
   if (!value) {
     const std::string words = figure.words ? figure.words(*cell) : "";
-    if (!words.empty()) return {words, mark_of(figure.status(*cell)), 0};
+    const std::string sure = mark_of(figure.status(*cell));
+    if (!words.empty()) return {words, sure == table.shared_mark ? "" : sure, 0};
     return {beside.empty() ? kNotKnown : figure.missing, beside, 0};
   }
   const int note = figure.is_time ? note_on_time(cell->cell, table) : 0;

@@ -11,6 +11,11 @@
 namespace cputrain::report {
 namespace {
 
+using End = cells::CpuCount::Place;
+
+/// The end of a row: a number of CPUs that was tried.
+std::string end_text(double cpus) { return fmt::format("{:.0f}", cpus); }
+
 bool same_work(const Series& a, const Series& b) {
   const cells::SeriesIdentity &x = a.identity, &y = b.identity;
   return std::tie(x.model, x.image_size, x.images, x.data, x.simulated) ==
@@ -88,14 +93,31 @@ std::string repeats_text(const cells::EqualCpus& equal) {
                          : " (" + between + " by the repeats)";
 }
 
+/// "is as quick as 63.1 CPUs of cpu at batch 1024"; beyond the ends of a row, which end that is.
+std::string verdict(const Series& series, const ScalingCell& cell) {
+  const cells::CpuCount& count = cell.against_cpus->equal.cpus;
+  const auto on = [&](const char* than) {
+    return fmt::format("is {} {} {} of {} at batch {}", than, end_text(count.cpus),
+                       cpus_word(count), series.beside, cell.cell.batch);
+  };
+  switch (count.place) {
+    case End::fewer:
+      return on("slower than") + ", the fewest that have a time";
+    case End::more:
+      return on("quicker than") + ", the most that have a time";
+    case End::within:
+      break;
+  }
+  return fmt::format("is as quick as {} {} of {} at batch {}", cpu_count_text(count),
+                     cpus_word(count), series.beside, cell.cell.batch);
+}
+
 std::string equal_sentence(const Series& series, const ScalingCell& cell) {
   const cells::EqualCpus& equal = cell.against_cpus->equal;
   const std::string mark = mark_of(equal.status);
-  return fmt::format("{}{} is as quick as {} {} of {} at batch {}{}{}.",
-                     counted_devices(series, cell.cell.gpus),
+  return fmt::format("{}{} {}{}{}.", counted_devices(series, cell.cell.gpus),
                      series.name == device_text(series) ? "" : " (" + series.name + ")",
-                     cpu_count_text(equal.cpus), cpus_word(equal.cpus), series.beside,
-                     cell.cell.batch, repeats_text(equal), mark.empty() ? "" : ", " + mark);
+                     verdict(series, cell), repeats_text(equal), mark.empty() ? "" : ", " + mark);
 }
 
 }  // namespace
@@ -115,16 +137,15 @@ std::string device_text(const Series& series) {
 }
 
 std::string cpu_count_text(const cells::CpuCount& count) {
-  const std::string text = figure_text(count.cpus);
   switch (count.place) {
-    case cells::CpuCount::Place::fewer:
-      return "fewer than " + text;
-    case cells::CpuCount::Place::more:
-      return "more than " + text;
-    case cells::CpuCount::Place::within:
+    case End::fewer:
+      return "fewer than " + end_text(count.cpus);
+    case End::more:
+      return "more than " + end_text(count.cpus);
+    case End::within:
       break;
   }
-  return text;
+  return figure_text(count.cpus);
 }
 
 std::string cpu_range_text(const cells::EqualCpus& equal) {
