@@ -83,6 +83,7 @@ PUBLISHED = [
     ("tf_cnn_benchmarks, DGX-1", "VGG-16", {2: 1.92, 4: 3.79, 8: 7.02},
      [("others/p100-vgg16", PER_RANK, "the same machine, 64 per GPU")]),
     ("tf_cnn_benchmarks, V100", "ResNet-50", {4: 3.47}, [("others/v100", PER_RANK, "CTE-POWER, 64 per GPU")]),
+    ("PyTorch, H200", "ResNet-50", {8: 7.95}, [("others/h200", PER_RANK, "the same GPUs, 2,560 per GPU")]),
 ]
 COLUMNS = (2, 4, 6, 8)
 
@@ -135,18 +136,28 @@ def main():
         seconds_table(one("nature7")),
         "ResNet50V2 (50,000 images of 128x128, 10 classes), `h100-sxm-8`, TF32.\n",
         seconds_table(one("cifar")),
+        "`dogcat` in `exact` on `h200-sxm-8`, from steps that were [measured on one H200](../../gpu-h200/README.md) with "
+        "earlier kernels.\n",
+        seconds_table(one("dogcat-measured")),
         "How images come to the GPUs: `nature7`, `a100-pcie-4`.\n",
         feeding_table(out),
         "Nodes of 2 GPUs on 32 Gbit/s, `a100-2x32g`: `dogcat`, TF32.\n",
         seconds_table(nodes("dogcat-2"), 2),
         "Nodes of 4 GPUs on 50 Gbit/s, `a100-4x50g`: `dogcat`, TF32.\n",
         seconds_table(nodes("dogcat-4"), 4),
+        "The same nodes of 2 on 400 Gbit/s (`--network-gbps 400`).\n",
+        seconds_table(nodes("dogcat-2-fast"), 2),
+        "And nodes of 4.\n",
+        seconds_table(nodes("dogcat-4-fast"), 4),
         "Nodes of 8 GPUs on 3,200 Gbit/s, `h100-sxm-8`: `dogcat`, TF32.\n",
         seconds_table(nodes("dogcat-8"), 8),
         "ResNet50V2 of 128x128 on nodes of 2 GPUs, `a100-2x32g`, TF32.\n",
         seconds_table(nodes("cifar-2"), 2),
-        "And on nodes of 4, `a100-4x50g`.\n",
-        seconds_table(nodes("cifar-4"), 4)]))
+        "On nodes of 4, `a100-4x50g`.\n",
+        seconds_table(nodes("cifar-4"), 4),
+        "On nodes of 4 V100, `v100-4x100g`, at the 1,190 images/s that a course prints for one GPU (42 s an epoch with "
+        "batch 256).\n",
+        seconds_table(cells_of(os.path.join(out, "others", "v100-cifar")), 4)]))
 
 
 if __name__ == "__main__":

@@ -186,8 +186,8 @@ Platform platform_from_json(const nlohmann::json& json, const std::string& where
   const JsonObject object(json, where);
   object.require_format(kFormat);
   object.allow_only({"format", "name", "description", "sources", "nodes", "grows_with_cell",
-                     "cores", "threads_per_core", "memory_gb", "noise", "cpu", "gpu",
-                     "memory", "network"});
+                     "cores", "threads_per_core", "memory_gb", "noise", "cpu", "gpu", "memory",
+                     "network"});
   Platform platform;
   platform.name = printable(object.text("name"));  // it is said on the terminal
   platform.description = object.text("description");

@@ -99,7 +99,11 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   cell.runs = {"cells/a/repeat-1"};
   cell.includes_warm_up = true;
   cell.reached_target = 1;
-  table.cells = {cell, {.cpus = 96, .batch = 64, .ranks = 96, .reason = "no such machine"}};
+  Cell predicted{.cpus = 8, .batch = 64, .backend = "cuda", .ranks = 8};
+  predicted.status = CellStatus::predicted;
+  predicted.seconds_per_epoch = 2;
+  table.cells = {
+      cell, {.cpus = 96, .batch = 64, .ranks = 96, .reason = "no such machine"}, predicted};
   write_cells(file_, table);
   const CellTable back = read_cells(file_);
   EXPECT_EQ(to_json(back), to_json(table));
@@ -119,6 +123,10 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   const json plain = json::parse(std::ifstream(file_));
   EXPECT_TRUE(plain["cells"][1]["seconds_per_epoch"].is_null());
   EXPECT_EQ(plain["cells"][1]["status"], "n/a");
+  EXPECT_EQ(plain["cells"][2]["status"], "predicted");
+  EXPECT_EQ(back.cells[2].status, CellStatus::predicted);
+  EXPECT_TRUE(is_forecast(back.cells[2].status));
+  EXPECT_FALSE(is_forecast(back.cells[0].status));
 }
 
 /// Earlier versions said how many trainings did not count, and nothing of waiting for CPUs.

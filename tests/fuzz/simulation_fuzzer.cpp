@@ -1,9 +1,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
+#include "simulation/gpu/gpu_forecast.h"
 #include "simulation/json_file.h"
 #include "tests/fuzz/fuzzer.h"
-#include "tests/simulation/made_machine.h"
+#include "tests/simulation/made_gpus.h"
 
 namespace cputrain::testing {
 namespace {
@@ -30,17 +31,35 @@ void use(const CostTable& table) {
   promise(table.is_steady() == (table.drift() <= CostTable::kMostDrift), "drift is a number");
 }
 
+void use(const GpuCosts& costs) {
+  const std::string written = json_text(to_json(costs));
+  promise(json_text(to_json(gpu_costs_from_json(json::parse(written), "again"))) == written,
+          "costs of GPUs that are written are read again");
+  const GpuStepCost& first = costs.steps.front();
+  const GpuStepCosts steps(costs, {first.gpu, first.model, first.image_size, first.precision},
+                           graph());
+  promise(steps.at(first.batch).seconds() > 0, "a step takes its time");
+  const GpuForecast forecast(platform_from_json(gpus(), "made"), costs.kind, steps, graph(),
+                             {.images_per_epoch = 1000});
+  cells::Cell cell{.cpus = 2, .batch = 16, .backend = "cuda", .ranks = 2};
+  forecast.fill(cell);
+  promise(cell.reason.empty() == cell.seconds_per_epoch.has_value(),
+          "a cell has seconds or a reason");
+}
+
 }  // namespace
 
 /// Platforms, and what a model costs.
 std::vector<std::string> fuzzer_seeds() {
-  return {json_text(platform()), json_text(growing()), json_text(to_json(costs()))};
+  return {json_text(platform()), json_text(growing()), json_text(to_json(costs())),
+          json_text(gpus()), json_text(gpu_costs_file())};
 }
 
 bool fuzzer_takes(const std::string& text) {
   const auto path = own_file("simulation.json", text);
   const bool is_platform = is_taken([&] { use(platform_from_json(read_json_file(path), "it")); });
-  return is_taken([&] { use(read_costs(path)); }) || is_platform;
+  const bool is_of_gpus = is_taken([&] { use(read_gpu_costs(path)); });
+  return is_taken([&] { use(read_costs(path)); }) || is_platform || is_of_gpus;
 }
 
 }  // namespace cputrain::testing

@@ -71,8 +71,9 @@ TEST(Headline, OneRepeatShowsNothingOfTheSpread) {
   EXPECT_FALSE(says(lines, "Fastest")) << lines[0];
 }
 
-TEST(Headline, ScaledAndSimulatedAreSaid) {
-  for (const auto status : {cells::CellStatus::scaled, cells::CellStatus::simulated}) {
+TEST(Headline, ScaledSimulatedAndPredictedAreSaid) {
+  for (const auto status :
+       {cells::CellStatus::scaled, cells::CellStatus::simulated, cells::CellStatus::predicted}) {
     const auto lines = headlines_of(
         {spread_cell(1, 128, {99, 100, 101}, status), spread_cell(2, 128, {51, 52, 53}, status)});
     EXPECT_TRUE(says(lines, "s per epoch (" + cells::status_name(status) + ") on")) << lines[0];

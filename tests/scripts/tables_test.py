@@ -16,8 +16,8 @@ from program import needs_mpi
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "measurements"))
-runs, origin, intervals, accuracy, same_hash, seconds, simulated = map(
-    importlib.import_module, ["runs", "origin", "intervals", "accuracy", "same_hash", "seconds", "simulated"])
+runs, origin, intervals, accuracy, same_hash, seconds, simulated, gpus = map(
+    importlib.import_module, ["runs", "origin", "intervals", "accuracy", "same_hash", "seconds", "simulated", "gpus"])
 MADE = {"date": "2026-11-26", "commit": "abc1234", "clean": True}
 
 
@@ -121,6 +121,34 @@ class Tables(unittest.TestCase):
             text = simulated.seconds_table(folder, {(128, 1): "878", (256, 1): ""})
         self.assertIn("| 128 | 259 simulated | n/a |\n| 128, published | 878 | N/A |", text)
         self.assertIn("| 256 | 7.31 simulated |  |\n| 256, published | N/A | N/A |", text)
+
+
+class Gpus(unittest.TestCase):
+    def folder(self, *cells, where="cells.json"):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        with open(os.path.join(folder, where), "w") as f:
+            json.dump(sweep(*cells), f)
+        return folder
+
+    def test_figures_say_what_they_are_and_speed_ups_are_against_one_gpu(self):
+        weak = [{**cell(n, 64 * n, s, status="simulated"), "batch_per_rank": 64} for n, s in ((1, 8.0), (2, 5.0))]
+        cells = gpus.cells_of(self.folder(cell(1, 64, 12.0, status="predicted"), cell(2, 64, 6.25, status="predicted"),
+                                          cell(1, 256), cell(2, 256, 3.0, status="predicted"), *weak))
+        table = gpus.seconds_table(cells, 2)
+        self.assertIn("| batch / GPUs | 1 (1 node) | 2 (1 node) |", table)
+        self.assertIn("| 64 | 12.0 predicted | 6.25 predicted |\n| 64, speed-up | 1.00 | 1.92 |", table)
+        self.assertIn("| 256 | n/a | 3.00 predicted |\n| 256, speed-up |  |  |", table)
+        self.assertIn("| 64 per GPU | 8.00 simulated | 5.00 simulated |\n| 64 per GPU, speed-up | 1.00 | 1.60 |", table)
+
+    def test_published_speed_ups_stand_above_ours(self):
+        out = self.folder()
+        os.makedirs(os.path.join(out, "one"))
+        with open(os.path.join(out, "one", "cells.json"), "w") as f:
+            json.dump(sweep(cell(1, 64, 8.0, status="predicted"), cell(4, 64, 2.5, status="predicted")), f)
+        with unittest.mock.patch.object(gpus, "PUBLISHED", [("They", "net", {2: 1.6, 4: 2.5}, [("one", 64, "here")])]):
+            table = gpus.published_table(out)
+        self.assertIn("| They: net | 1.6 | 2.5 |  |  |\n| ours: here |  | 3.20 predicted |  |  |", table)
 
 
 @needs_mpi

@@ -5,63 +5,21 @@
 
 #include "core/error.h"
 #include "simulation/gpu/gpu_forecast.h"
-#include "tests/simulation/made_machine.h"
+#include "tests/simulation/made_gpus.h"
 
 namespace cputrain::simulation {
 namespace {
 
 constexpr double kBytes = 8e6;
 
-/// 4 nodes of 4 GPUs: 10 GB/s in a node, 8 Gbit/s = 1 GB/s between nodes.
-json gpus(double hop_us = 0, double sum_us = 0, double latency_us = 0) {
-  json file = platform();
-  file.erase("cpu");
-  file["gpu"] = {{"name", "G"},      {"per_node", 4},    {"memory_gb", 1}, {"ring_gbs", 10},
-                 {"hop_us", hop_us}, {"sum_us", sum_us}, {"host_gbs", 4},  {"all_host_gbs", 8}};
-  file["network"] = {{"gbps", 8}, {"latency_us", latency_us}, {"efficiency", 1}};
-  return file;
-}
-
 Platform made(const json& file = gpus()) { return platform_from_json(file, "made"); }
-
-/// Two layers with 18 and 24 weights; backward of the second comes first.
-model::Graph graph() {
-  model::Graph g({1, 1, 3});
-  g.add(model::Flatten{});
-  g.add(model::Dense{.units = 6, .bias = false}, "one");
-  g.add(model::Dense{.units = 4, .bias = false}, "two");
-  return g;
-}
-
-json layer(const std::string& name, double forward, double backward) {
-  return {{"name", name}, {"forward", forward}, {"backward", backward}};
-}
-
-json step(int batch, double unit) {
-  return {{"gpu", "G"},
-          {"model", "m"},
-          {"image_size", 1},
-          {"parameters", 42},
-          {"precision", "tf32"},
-          {"batch", batch},
-          {"micro_batch", batch},
-          {"seconds", 16 * unit},
-          {"update", 2 * unit},
-          {"layers", {layer("one", unit, 4 * unit), layer("two", 2 * unit, 6 * unit)}}};
-}
-
-json costs_file() {
-  return {{"format", "cputrain gpu costs 1"},
-          {"kind", "predicted"},
-          {"source", "made up"},
-          {"steps", {step(4, 1e-3), step(8, 2e-3), step(16, 4e-3)}}};
-}
 
 GpuStepCosts costs_of(const json& file) {
   return {gpu_costs_from_json(file, "made"), {"G", "m", 1, "tf32"}, graph()};
 }
 
-GpuForecast forecast(const json& platform_file, GpuRun run = {}, const json& file = costs_file()) {
+GpuForecast forecast(const json& platform_file, GpuRun run = {},
+                     const json& file = gpu_costs_file()) {
   if (run.images_per_epoch == 0) run.images_per_epoch = 160;
   return {made(platform_file), gpu_costs_from_json(file, "made").kind, costs_of(file), graph(),
           run};
@@ -83,9 +41,7 @@ void expect_error(ExitCode code, const std::string& says, const std::function<vo
   }
 }
 
-TEST(GpuSums, OneGpuTakesNoTime) {
-  EXPECT_EQ(sum_seconds(made(gpus(5, 7, 9)), {1, 1}, kBytes), 0);
-}
+TEST(GpuSums, OneGpuTakesNoTime) { EXPECT_EQ(sum_seconds(made(gpus(5, 7, 9)), {1, 1}, kBytes), 0); }
 
 // Each GPU of a ring sends every n-th part 2 (n - 1) times.
 TEST(GpuSums, ARingWithoutLatencyHasItsClosedForm) {
@@ -129,7 +85,7 @@ TEST(GpuSums, FollowEachOtherAndWaitForTheirGradients) {
 }
 
 TEST(GpuStepCosts, LieInProportionBetweenBatches) {
-  const GpuStepCosts costs = costs_of(costs_file());
+  const GpuStepCosts costs = costs_of(gpu_costs_file());
   const GpuStep step = costs.at(6);  // half-way from 4 to 8
   EXPECT_NEAR(step.forward, 3 * 1.5e-3, 1e-12);
   EXPECT_NEAR(step.all_backward(), 10 * 1.5e-3, 1e-12);
@@ -142,54 +98,55 @@ TEST(GpuStepCosts, LieInProportionBetweenBatches) {
 }
 
 TEST(GpuStepCosts, SayWhatTheLastMicroBatchHas) {
-  json file = costs_file();
+  json file = gpu_costs_file();
   file["steps"][1]["micro_batch"] = 3;  // 8 images: 3, 3 and 2
   EXPECT_DOUBLE_EQ(costs_of(file).at(8).last, 2.0 / 8);
   EXPECT_DOUBLE_EQ(costs_of(file).at(6).last, 3.0 / 6);
 }
 
-// 18 and 24 multiply-adds. Forward has each once; backward has the first layer once, which need not
-// make a gradient of images, and the second twice: 108 in all.
+// 48 and 64 multiply-adds. Forward has each once; backward has the first layer once, which need not
+// make a gradient of images, and the second twice: 288 in all.
 TEST(GpuStepCosts, GiveLayersTheirPartByMultiplyAdds) {
-  json file = costs_file();
+  json file = gpu_costs_file();
   file["kind"] = "published";
   file["steps"] = {step(8, 1)};
   for (const char* key : {"layers", "update", "seconds"}) file["steps"][0].erase(key);
   file["steps"][0]["images_per_second"] = 4;  // 2 s
   const GpuStep step = costs_of(file).at(8);
-  EXPECT_NEAR(step.forward, 2.0 * 42 / 108, 1e-12);
-  EXPECT_NEAR(step.backward[2], 2.0 * 18 / 108, 1e-12);
-  EXPECT_NEAR(step.backward[3], 2.0 * 48 / 108, 1e-12);
+  EXPECT_NEAR(step.forward, 2.0 * 112 / 288, 1e-12);
+  EXPECT_NEAR(step.backward[2], 2.0 * 48 / 288, 1e-12);
+  EXPECT_NEAR(step.backward[3], 2.0 * 128 / 288, 1e-12);
   EXPECT_NEAR(step.seconds(), 2, 1e-12);
 }
 
 TEST(GpuStepCosts, AreOfOneGpuNetworkAndPrecision) {
-  const GpuCosts costs = gpu_costs_from_json(costs_file(), "made");
-  for (const GpuTraining& other :
-       {GpuTraining{"H", "m", 1, "tf32"}, {"G", "n", 1, "tf32"}, {"G", "m", 2, "tf32"},
-        {"G", "m", 1, "bf16"}}) {
+  const GpuCosts costs = gpu_costs_from_json(gpu_costs_file(), "made");
+  for (const GpuTraining& other : {GpuTraining{"H", "m", 1, "tf32"},
+                                   {"G", "n", 1, "tf32"},
+                                   {"G", "m", 2, "tf32"},
+                                   {"G", "m", 1, "bf16"}}) {
     expect_error(ExitCode::usage, "G of m at 1x1 in tf32",
                  [&] { GpuStepCosts(costs, other, graph()); });
   }
   EXPECT_EQ(costs_for(costs, {"G", "m", 1, "tf32"}).steps.size(), 3);
   EXPECT_TRUE(costs_for(costs, {"G", "m", 1, "bf16"}).steps.empty());
-  json file = costs_file();
+  json file = gpu_costs_file();
   file["steps"][0]["parameters"] = 41;
-  expect_error(ExitCode::data, "of 41 parameters, not of 42", [&] { costs_of(file); });
-  file = costs_file();
+  expect_error(ExitCode::data, "of 41 parameters, not of 112", [&] { costs_of(file); });
+  file = gpu_costs_file();
   file["steps"][2]["layers"][0]["name"] = "three\n";
   expect_error(ExitCode::data, "layer 'three\\n'", [&] { costs_of(file); });
 }
 
 TEST(GpuCosts, ComeBackAsTheyWere) {
-  const json once = to_json(gpu_costs_from_json(costs_file(), "made"));
+  const json once = to_json(gpu_costs_from_json(gpu_costs_file(), "made"));
   EXPECT_EQ(json(to_json(gpu_costs_from_json(once, "made"))), once);
   EXPECT_EQ(gpu_costs_from_json(once, "made").origin(), "predicted: made up");
 }
 
 TEST(GpuCosts, RefuseWhatIsOdd) {
   const auto refused = [](const std::string& says, const std::function<void(json&)>& change) {
-    json file = costs_file();
+    json file = gpu_costs_file();
     change(file);
     expect_error(ExitCode::data, says, [&] { gpu_costs_from_json(file, "made"); });
   };
@@ -257,7 +214,7 @@ TEST(GpuForecast, OneGpuTakesTheTimeOfItsCosts) {
 
 TEST(GpuForecast, MeasuredCostsAreSimulated) {
   for (const char* kind : {"measured", "published"}) {
-    json file = costs_file();
+    json file = gpu_costs_file();
     file["kind"] = kind;
     EXPECT_EQ(cell_of(forecast(gpus(), {}, file), 1, 8).status, cells::CellStatus::simulated);
   }
@@ -276,8 +233,8 @@ TEST(GpuForecast, BackwardHidesBucketsButTheLast) {
   EXPECT_NEAR(exposed(6000, 1), 2 * 12e-3 - 8e-3, 1e-6);
 }
 
-// A step has 0.8 GB of images, which the host copies at 4 GB/s and sends at 4 GB/s to one GPU, at 2.5
-// and 2 GB/s to each of four.
+// A step has 0.8 GB of images, which the host copies at 4 GB/s and sends at 4 GB/s to one GPU,
+// at 2.5 and 2 GB/s to each of four.
 TEST(GpuForecast, ImagesOfTheHostMayBeTheLimit) {
   GpuRun run{.image_bytes = 100e6, .images_on_device = false};
   const auto waited = [&](int ranks) {

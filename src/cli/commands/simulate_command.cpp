@@ -45,12 +45,16 @@ class WorkFolder {
   std::filesystem::path path_;
 };
 
-/// Flags that would change nothing.
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// Flags that somebody typed and that would change nothing.
 void check_flags(const Config& config, const simulation::Platform& platform) {
   const std::vector<std::string>& without =
       platform.gpus ? kWithoutEffectOnGpus : kWithoutEffectOnCpus;
   for (const auto& [flag, value] : config.given) {
-    if (std::ranges::find(without, flag) == without.end()) continue;
+    if (config.from_environment.contains(flag) || !contains(without, flag)) continue;
     fail(ExitCode::usage,
          fmt::format("--{}: has no effect with --platform {} ({}); leave it out, or name another "
                      "platform",
@@ -59,9 +63,10 @@ void check_flags(const Config& config, const simulation::Platform& platform) {
                                    : "its ranks compute on CPUs"));
   }
   if (platform.gpus || config.precision != Precision::exact) return;
-  fail(ExitCode::usage, fmt::format("--precision exact: has no effect with --platform {} (CPUs have "
-                                    "no other float); leave it out, or name a platform of GPUs",
-                                    platform.name));
+  fail(ExitCode::usage,
+       fmt::format("--precision exact: has no effect with --platform {} (CPUs have "
+                   "no other float); leave it out, or name a platform of GPUs",
+                   platform.name));
 }
 
 /// Puts what the flags change into the platform.

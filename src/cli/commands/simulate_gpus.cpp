@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/commands/simulated_table.h"
+#include "cli/flags/simulate_flags.h"
 #include "core/error.h"
 #include "core/precision.h"
 #include "core/version.h"
@@ -39,24 +41,33 @@ simulation::GpuRun run_of(const Config& config, const job::TrainingSpec& spec,
   run.images_on_device = config.data_on_device == job::DataOnDevice::on ||
                          (config.data_on_device == job::DataOnDevice::automatic && fits);
   if (fits || config.data_on_device != job::DataOnDevice::on) return run;
-  fail(ExitCode::usage,
-       fmt::format("--data-on-device on: {:.3g} GB of images are more than half of the {:g} GB of a "
-                   "{} (the rest is for the program's own arrays); leave it out, or --limit-train",
-                   bytes / 1e9, platform.gpus->memory_gb, platform.gpus->name));
+  fail(
+      ExitCode::usage,
+      fmt::format("--data-on-device on: {:.3g} GB of images are more than half of the {:g} GB of a "
+                  "{} (the rest is for the program's own arrays); leave it out, or --limit-train",
+                  bytes / 1e9, platform.gpus->memory_gb, platform.gpus->name));
+}
+
+/// Without flags of the environment that change nothing here, which no command need repeat.
+Config without_idle(Config config) {
+  std::erase_if(config.given, [](const auto& flag) {
+    return std::ranges::find(kWithoutEffectOnGpus, flag.first) != kWithoutEffectOnGpus.end();
+  });
+  return config;
 }
 
 }  // namespace
 
-int simulate_gpus(const Config& config, const job::Services& services,
-                  const job::TrainingSpec& spec, const model::Graph& graph,
-                  const simulation::Platform& platform, cells::CellTable table) {
+int simulate_gpus(const Config& asked, const job::Services& services, const job::TrainingSpec& spec,
+                  const model::Graph& graph, const simulation::Platform& platform,
+                  cells::CellTable table) {
+  const Config config = without_idle(asked);
   const simulation::GpuCosts costs = costs_of(config, platform);
   const simulation::GpuTraining training{platform.gpus->name, spec.model->name, spec.image.height,
                                          precision_of(config)};
   simulation::GpuStepCosts steps(costs, training, graph);
-  const simulation::GpuForecast forecast(
-      platform, costs.kind, std::move(steps), graph,
-      run_of(config, spec, platform, table.images_per_epoch));
+  const simulation::GpuForecast forecast(platform, costs.kind, std::move(steps), graph,
+                                         run_of(config, spec, platform, table.images_per_epoch));
   for (cells::Cell& cell : table.cells) {
     forecast.fill(cell);
     cell.command = command_of(config, cell);

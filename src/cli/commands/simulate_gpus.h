@@ -11,7 +11,7 @@ namespace cputrain::cli {
 
 /// `simulate` for a platform of GPUs: fills the cells of the table, tells and writes them. Needs
 /// --costs, and no simulator.
-int simulate_gpus(const Config&, const job::Services&, const job::TrainingSpec&, const model::Graph&,
-                  const simulation::Platform&, cells::CellTable);
+int simulate_gpus(const Config&, const job::Services&, const job::TrainingSpec&,
+                  const model::Graph&, const simulation::Platform&, cells::CellTable);
 
 }  // namespace cputrain::cli

@@ -56,8 +56,8 @@ std::string origin_text(const cells::CellTable& table, bool gpus) {
 
 void print_table(const cells::CellTable& table) {
   const bool gpus = !table.cells.empty() && cells::is_device(table.cells.front().backend);
-  system::print("{:>6}{:>8}{:>8}{:>14}{:>22}{:>12}  {}\n", gpus ? "GPUs" : "CPUs", "threads", "batch",
-                "s/epoch", "spread", "images/s", "limit");
+  system::print("{:>6}{:>8}{:>8}{:>14}{:>22}{:>12}  {}\n", gpus ? "GPUs" : "CPUs", "threads",
+                "batch", "s/epoch", "spread", "images/s", "limit");
   for (const cells::Cell& cell : table.cells) {
     if (!cell.seconds_per_epoch) {
       system::print("{:>6}{:>8}{:>8}{:>14}  {}\n", cell.cpus, cell.threads, cell.batch, "n/a",
@@ -99,13 +99,13 @@ std::string command_of(const Config& config, const cells::Cell& cell) {
                                                      "batch-per-rank", "json", "out", "overwrite"});
   const bool weak = cell.batch_per_rank.has_value();
   const std::size_t images = weak ? static_cast<std::size_t>(*cell.batch_per_rank) : cell.batch;
-  for (const auto& [flag, value] :
-       {std::pair{"--np", std::to_string(cell.cpus)},
-        std::pair{"--threads", std::to_string(cell.threads)},
-        std::pair{weak ? "--batch-per-rank" : "--batch", std::to_string(images)}}) {
+  const auto add = [&](const char* flag, std::size_t value) {
     words.emplace_back(flag);
-    words.push_back(value);
-  }
+    words.push_back(std::to_string(value));
+  };
+  add("--np", static_cast<std::size_t>(cell.cpus));
+  if (!cells::is_device(cell.backend)) add("--threads", static_cast<std::size_t>(cell.threads));
+  add(weak ? "--batch-per-rank" : "--batch", images);
   return command_line(words);
 }
 

@@ -58,7 +58,8 @@ GpuStepCost step_from(const JsonObject& json) {
   if (json.has("parameters")) step.parameters = json.real("parameters", 0, 1e15);
   step.precision = json.text("precision");
   step.batch = json.whole("batch", 1, 1 << 24);
-  step.micro_batch = json.has("micro_batch") ? json.whole("micro_batch", 1, step.batch) : step.batch;
+  step.micro_batch =
+      json.has("micro_batch") ? json.whole("micro_batch", 1, step.batch) : step.batch;
   if (json.has("seconds") == json.has("images_per_second")) {
     json.wrong("must have either seconds or images_per_second");
   }
@@ -109,8 +110,8 @@ std::string GpuCosts::origin() const {
 Json to_json(const GpuCosts& costs) {
   Json steps = Json::array();
   for (const GpuStepCost& step : costs.steps) steps.push_back(to_json(step));
-  return {{"format", kGpuCostsFormat},       {"kind", to_text(costs.kind)}, {"source", costs.source},
-          {"date", costs.date},      {"commit", costs.commit},      {"steps", std::move(steps)}};
+  return {{"format", kGpuCostsFormat}, {"kind", to_text(costs.kind)}, {"source", costs.source},
+          {"date", costs.date},        {"commit", costs.commit},      {"steps", std::move(steps)}};
 }
 
 GpuCosts gpu_costs_from_json(const nlohmann::json& json, const std::string& where) {

@@ -88,9 +88,9 @@ class GpuStepCosts {
 
  private:
   GpuTraining of_;
-  std::vector<int> batches_;       ///< ascending
+  std::vector<int> batches_;        ///< ascending
   std::vector<int> micro_batches_;  ///< of each
-  std::vector<GpuStep> steps_;     ///< of each
+  std::vector<GpuStep> steps_;      ///< of each
 };
 
 }  // namespace cputrain::simulation

@@ -40,8 +40,8 @@ GpuForecast::GpuForecast(Platform platform, GpuCostKind kind, GpuStepCosts costs
   std::size_t begin = 0;
   for (const std::size_t end :
        exchange::bucket_ends(layout, static_cast<std::size_t>(run.bucket_bytes))) {
-    // Backward goes from the last node to the first.
-    std::size_t last_node = graph.nodes().size();
+    // Backward goes from the last node to the first. A bucket of padding alone follows the others.
+    std::size_t last_node = buckets_.empty() ? graph.nodes().size() - 1 : buckets_.back().last_node;
     for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
       const compute::Parameter& parameter = layout.parameters[i];
       const bool inside = parameter.range.begin >= begin && parameter.range.begin < end;
@@ -114,17 +114,15 @@ double GpuForecast::input_seconds(int images, const GpuGroup& group) const {
 Budget GpuForecast::step_budget(int images, const GpuGroup& group) const {
   const GpuStep step = costs_.at(images);
   const double computed = step.forward + step.other + step.all_backward();
-  const double summed = end_of_sums(buckets_of(step), [&](double bytes) {
-    return sum_seconds(platform_, group, bytes);
-  });
+  const double summed = end_of_sums(
+      buckets_of(step), [&](double bytes) { return sum_seconds(platform_, group, bytes); });
   Budget budget{.forward = step.forward,
                 .backward = step.all_backward(),
                 .allreduce_exposed = std::max(0.0, summed - computed),
                 .optimizer = step.update,
                 .other = step.other};
   const double input = input_seconds(images, group);
-  budget.input_wait =
-      run_.prefetch ? std::max(0.0, input - budget.known() - budget.other) : input;
+  budget.input_wait = run_.prefetch ? std::max(0.0, input - budget.known() - budget.other) : input;
   return budget;
 }
 
@@ -133,28 +131,29 @@ cells::CellLimits GpuForecast::limits_of(int images, const GpuGroup& group,
   const GpuNode& node = *platform_.gpus;
   const double seconds = step.known() + step.other;
   const double sums = sum_seconds(platform_, group, gradient_bytes_);
-  const std::string sent =
-      fmt::format("{:.3g} MB of gradients, {:.3g} ms if summed at once, over {:g} GB/s in a node{}",
-                  gradient_bytes_ / 1e6, 1e3 * sums, node.ring_gbs,
-                  group.nodes > 1 ? fmt::format(" and {:g} Gbit/s between {} nodes",
-                                                platform_.network_gbps, group.nodes)
-                                  : "");
+  const std::string sent = fmt::format(
+      "{:.3g} MB of gradients, {:.3g} ms if summed at once, over {:g} GB/s in a node{}",
+      gradient_bytes_ / 1e6, 1e3 * sums, node.ring_gbs,
+      group.nodes > 1
+          ? fmt::format(" and {:g} Gbit/s between {} nodes", platform_.network_gbps, group.nodes)
+          : "");
   const bool input_first = step.input_wait > step.allreduce_exposed;
   if (input_first && step.input_wait >= cells::kWaitLimits * seconds) {
     return {"input",
-            fmt::format("GPUs wait {:.0f} % of a step of {:.3g} ms for images, which the host copies at "
-                        "{:.3g} GB/s for each and sends at {:.3g}{}",
-                        percent(step.input_wait, seconds), 1e3 * seconds, copy_gbs(group),
-                        send_gbs(group), run_.prefetch ? "" : ", when a step asks for them")};
+            fmt::format(
+                "GPUs wait {:.0f} % of a step of {:.3g} ms for images, which the host copies at "
+                "{:.3g} GB/s for each and sends at {:.3g}{}",
+                percent(step.input_wait, seconds), 1e3 * seconds, copy_gbs(group), send_gbs(group),
+                run_.prefetch ? "" : ", when a step asks for them")};
   }
   if (!input_first && step.allreduce_exposed >= cells::kWaitLimits * seconds) {
     return {"communication",
             fmt::format("sums that backward does not hide take {:.0f} % of a step of {:.3g} ms: {}",
                         percent(step.allreduce_exposed, seconds), 1e3 * seconds, sent)};
   }
-  std::string why = fmt::format("a GPU computes {:.0f} % of a step of {:.3g} ms, with {} images",
-                                percent(seconds - step.input_wait - step.allreduce_exposed, seconds),
-                                1e3 * seconds, images);
+  std::string why = fmt::format(
+      "a GPU computes {:.0f} % of a step of {:.3g} ms, with {} images",
+      percent(seconds - step.input_wait - step.allreduce_exposed, seconds), 1e3 * seconds, images);
   if (group.size() > 1) {
     why += fmt::format("; sums that backward does not hide take {:.1f} %: {}",
                        percent(step.allreduce_exposed, seconds), sent);
@@ -171,8 +170,8 @@ void GpuForecast::fill(cells::Cell& cell) const {
   // The short last step of an epoch takes about its part of a step's time.
   const auto of_epoch = static_cast<double>(run_.images_per_epoch);
   const double steps = of_epoch / static_cast<double>(cell.batch);
-  cell.status = kind_ == GpuCostKind::predicted ? cells::CellStatus::predicted
-                                                : cells::CellStatus::simulated;
+  cell.status =
+      kind_ == GpuCostKind::predicted ? cells::CellStatus::predicted : cells::CellStatus::simulated;
   cell.budget = step * steps;
   cell.seconds_per_epoch = cell.budget->known() + cell.budget->other;
   cell.images_per_second = of_epoch / *cell.seconds_per_epoch;

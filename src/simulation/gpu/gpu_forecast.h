@@ -16,7 +16,7 @@ namespace cputrain::simulation {
 /// What of a training decides besides its costs.
 struct GpuRun {
   std::size_t images_per_epoch = 0;
-  double image_bytes = 0;       ///< of a decoded one
+  double image_bytes = 0;        ///< of a decoded one
   bool images_on_device = true;  ///< all of them, on every GPU
   bool prefetch = true;          ///< the next images are made and sent while a GPU computes
   double bucket_bytes = 0;

@@ -22,14 +22,10 @@ GpuNode gpu_node_from(const JsonObject& json) {
 }
 
 nlohmann::ordered_json to_json(const GpuNode& node) {
-  return {{"name", node.name},
-          {"per_node", node.per_node},
-          {"memory_gb", node.memory_gb},
-          {"ring_gbs", node.ring_gbs},
-          {"hop_us", node.hop_us},
-          {"sum_us", node.sum_us},
-          {"host_gbs", node.host_gbs},
-          {"all_host_gbs", node.all_host_gbs}};
+  return {{"name", node.name},           {"per_node", node.per_node},
+          {"memory_gb", node.memory_gb}, {"ring_gbs", node.ring_gbs},
+          {"hop_us", node.hop_us},       {"sum_us", node.sum_us},
+          {"host_gbs", node.host_gbs},   {"all_host_gbs", node.all_host_gbs}};
 }
 
 }  // namespace cputrain::simulation

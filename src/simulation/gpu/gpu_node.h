@@ -9,7 +9,7 @@ class JsonObject;
 
 /// The GPUs of a node, and what joins them with each other and with the host. All are alike.
 struct GpuNode {
-  std::string name;      ///< as costs call it: "H100"
+  std::string name;  ///< as costs call it: "H100"
   int per_node = 1;
   double memory_gb = 0;  ///< of each, 1e9 bytes
   /// What each GPU sends and receives at the same time in a ring of the node: the bus bandwidth of

@@ -85,8 +85,8 @@ GpuStep step_by_layers(const GpuStepCost& cost, const model::Graph& graph) {
   for (const GpuLayerCost& layer : cost.layers) {
     const auto place = places.find(layer.name);
     if (place == places.end()) {
-      fail_of_other_network(fmt::format("layer '{}' is not one of the model's",
-                                        printable(layer.name)));
+      fail_of_other_network(
+          fmt::format("layer '{}' is not one of the model's", printable(layer.name)));
     }
     step.forward += layer.forward;
     step.backward[place->second] += layer.backward;

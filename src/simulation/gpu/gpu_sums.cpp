@@ -16,8 +16,8 @@ double ring_seconds(int n, double hop, double bytes, double bytes_per_second) {
 double sum_seconds(const Platform& platform, const GpuGroup& group, double bytes) {
   if (group.size() == 1) return 0;
   const GpuNode& node = *platform.gpus;
-  double seconds =
-      1e-6 * node.sum_us + ring_seconds(group.of_node, 1e-6 * node.hop_us, bytes, 1e9 * node.ring_gbs);
+  double seconds = 1e-6 * node.sum_us +
+                   ring_seconds(group.of_node, 1e-6 * node.hop_us, bytes, 1e9 * node.ring_gbs);
   if (group.nodes > 1) {
     const double network = 1e9 / 8 * platform.network_gbps * platform.network_efficiency;
     seconds += ring_seconds(group.nodes, 1e-6 * platform.network_latency_us, bytes, network);
