@@ -24,7 +24,7 @@ std::string list_text(const std::vector<T>& values) {
 void check_size(const cells::SweepGrid&);
 /// Error(usage) where no column is of the GPUs that --gpus counts, and where this machine has not
 /// the backend or so many of them: who counts GPUs wants no table without. `launching` says what
-/// is here; nothing where another machine measures.
+/// is here; nothing where another machine may measure.
 void check_gpus(const cells::SweepGrid&, const std::optional<cells::Launching>& launching);
 /// The same for larger batches.
 void check_limits(const std::vector<cells::Cell>&, const cells::SweepGrid&);

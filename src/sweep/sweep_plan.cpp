@@ -296,7 +296,8 @@ SweepPlan plan_sweep(const job::TrainingFlags& flags, const SweepRequest& reques
   plan.epoch = {source.train.size(), spec.plan.drop_last};
   check_size(grid);
   plan.launching = launching_of(request, services, machine);
-  const bool measures = !request.plan_only && !request.collect;
+  // A task of an array is on a node that may serve other cells than its own: its cell says why.
+  const bool measures = !request.plan_only && !request.collect && !request.task;
   check_gpus(grid, measures ? std::optional(plan.launching) : std::nullopt);
   plan_cells(plan, grid, there, flags.overwrite);
   if (plan.cells.empty()) {

@@ -55,7 +55,7 @@ std::vector<std::string> rows_of(const Section& section, const std::string& capt
     for (const Row& row : table.rows) {
       std::string line = row.label + ":";
       for (const Entry& e : row.entries) {
-        line += " " + e.text + (e.mark.empty() ? "" : " (" + e.mark + ")") + " |";
+        line += " " + e.text + (e.mark.empty() ? "" : " " + e.mark) + " |";
       }
       lines.push_back(line);
     }

@@ -87,10 +87,11 @@ const ScalingCell* sample_of(const Series& series) {
   return nullptr;
 }
 
+/// Nothing where the repeats say the same as the medians.
 std::string repeats_text(const cells::EqualCpus& equal) {
   const std::string between = cpu_range_text(equal);
-  return between.empty() ? " (too few repeats for an interval)"
-                         : " (" + between + " by the repeats)";
+  if (between.empty()) return " (too few repeats for an interval)";
+  return between == cpu_count_text(equal.cpus) ? "" : " (" + between + " by the repeats)";
 }
 
 /// "is as quick as 63.1 CPUs of cpu at batch 1024"; beyond the ends of a row, which end that is.

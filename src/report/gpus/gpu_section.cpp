@@ -33,6 +33,12 @@ void append(std::vector<DocumentTable>& to, std::vector<DocumentTable> from) {
   for (DocumentTable& table : from) to.push_back(std::move(table));
 }
 
+/// "(58.2 to 70.1)"; empty where the repeats are too few.
+std::string range_beside(const cells::EqualCpus& equal) {
+  const std::string text = cpu_range_text(equal);
+  return text.empty() ? "" : "(" + text + ")";
+}
+
 void add_beside(const ScalingTable& devices, std::vector<DocumentTable>& tables) {
   append(tables, grid_tables(devices, &Series::strong,
                              {.caption = "Times as quick as one CPU at the same batch",
@@ -54,7 +60,7 @@ void add_beside(const ScalingTable& devices, std::vector<DocumentTable>& tables)
                       .status = status_of_equal,
                       .beside =
                           [within](const ScalingCell& c) {
-                            return within(c) ? cpu_range_text(c.against_cpus->equal) : "";
+                            return within(c) ? range_beside(c.against_cpus->equal) : "";
                           },
                       .words =
                           [](const ScalingCell& c) {
