@@ -102,7 +102,7 @@ Json to_json(const Cell& c) {
             {"command", c.command},
             {"runs", c.runs}};
   if (is_device(c.backend)) {
-    json["gpus"] = c.gpus;
+    json["gpus"] = c.gpus > 0 ? c.gpus : c.ranks;
     json["device"] = c.device;
   }
   if (c.batch_per_rank) json["batch_per_rank"] = *c.batch_per_rank;

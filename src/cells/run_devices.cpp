@@ -1,8 +1,12 @@
 #include "cells/run_devices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "core/strict_json.h"
 #include "core/text.h"
@@ -45,6 +49,20 @@ void combine_devices(Cell& cell, const std::vector<RunDevices>& repeats) {
     if (!devices.name.empty()) names.insert(devices.name);
   }
   cell.device = join(std::vector<std::string>(names.begin(), names.end()), " and ");
+}
+
+std::string devices_text(const CellTable& table) {
+  std::map<std::pair<std::string, std::string>, int> most;
+  for (const Cell& c : table.cells) {
+    if (c.device.empty()) continue;
+    int& count = most[{c.backend, c.device}];
+    count = std::max(count, c.gpus);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [which, count] : most) {
+    parts.push_back(fmt::format("{}: {} x {}", which.first, count, which.second));
+  }
+  return join(parts, "; ");
 }
 
 }  // namespace cputrain::cells

@@ -23,4 +23,8 @@ RunDevices devices_of_run(const std::filesystem::path& run);
 /// are.
 void combine_devices(Cell&, const std::vector<RunDevices>&);
 
+/// "cuda: 8 x NVIDIA H100 80GB HBM3": the most that a cell of the table has of each kind; empty
+/// where no name is known.
+std::string devices_text(const CellTable&);
+
 }  // namespace cputrain::cells

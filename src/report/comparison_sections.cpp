@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <utility>
 
+#include "cells/run_devices.h"
 #include "cells/series_identity.h"
 #include "core/text.h"
 #include "report/grid_tables.h"
@@ -201,21 +200,6 @@ std::string machine_line(const cells::CellMachine& m) {
   return join(parts, "; ");
 }
 
-/// "cuda: 8 x NVIDIA H100 80GB HBM3": the most that a cell has of each kind; empty without names.
-std::string devices_line(const cells::CellTable& t) {
-  std::map<std::pair<std::string, std::string>, int> most;
-  for (const cells::Cell& c : t.cells) {
-    if (c.device.empty()) continue;
-    int& count = most[{c.backend, c.device}];
-    count = std::max(count, c.gpus);
-  }
-  std::vector<std::string> parts;
-  for (const auto& [which, count] : most) {
-    parts.push_back(fmt::format("{}: {} x {}", which.first, count, which.second));
-  }
-  return join(parts, "; ");
-}
-
 }  // namespace
 
 MaybeSection conditions_section(const ScalingTable& table, const std::vector<CellSource>& sources) {
@@ -231,7 +215,7 @@ MaybeSection conditions_section(const ScalingTable& table, const std::vector<Cel
       if (!text.empty()) facts.rows.push_back({label, {{text, "", 0}}, false});
     };
     add("machine", machine_line(t.machine));
-    add("GPUs", devices_line(t));
+    add("GPUs", cells::devices_text(t));
     add("model", model_line(t));
     add("data", t.data);
     add("images per epoch", t.images_per_epoch ? with_commas(t.images_per_epoch) : "");

@@ -8,6 +8,7 @@
 #include "report/forms/escapes.h"
 #include "report/gpus/beside_cpus.h"
 #include "report/scaling_document.h"
+#include "report/sweep_difference.h"
 #include "report/table_files.h"
 #include "tests/support/scaling_cells.h"
 
@@ -118,6 +119,13 @@ TEST(Gpus, StandBesideTheSameWorkAlone) {
   EXPECT_FALSE(compared(other));
   other = testing::source({testing::cell(1, 1, 128, 100, cells::CellStatus::simulated)}, "b");
   EXPECT_FALSE(compared(other));
+  other.table.data = "another";
+  EXPECT_FALSE(compared(other));
+  CellSource forecast = testing::source({gpu}, "c");
+  forecast.table.cells[0].status = cells::CellStatus::predicted;
+  const Document both = document_of({forecast, other});  // which needs no data
+  ASSERT_TRUE(section_of(both, "gpus"));
+  EXPECT_NE(both.headline.back().find("is quicker than 1 CPU of cpu"), std::string::npos);
   other = testing::source({testing::cell(1, 1, 256, 100)}, "b");  // no batch in common
   EXPECT_FALSE(compared(other));
 }
@@ -158,6 +166,15 @@ TEST(Gpus, KindsAreToldApart) {
   ASSERT_EQ(table.series.size(), 2u);
   EXPECT_EQ(table.series[0].name, "cuda, NVIDIA H100 80GB HBM3");
   EXPECT_EQ(table.series[1].name, "cuda, NVIDIA H200");
+}
+
+TEST(Gpus, TwoSweepsSayTheirKinds) {
+  const CellSource a = testing::source({gpus(1, 128, 50), gpus(4, 128, 20)});
+  const CellSource b = testing::source({gpus(4, 128, 40, "NVIDIA H200")});
+  EXPECT_EQ(conditions_that_differ(a.table, b.table),
+            std::vector<std::string>{"They differ in GPUs: cuda: 4 x NVIDIA H100 80GB HBM3 and "
+                                     "cuda: 4 x NVIDIA H200."});
+  EXPECT_TRUE(conditions_that_differ(a.table, a.table).empty());
 }
 
 TEST(Gpus, SharesAreOfTheirOwnRates) {

@@ -16,10 +16,12 @@ using End = cells::CpuCount::Place;
 /// The end of a row: a number of CPUs that was tried.
 std::string end_text(double cpus) { return fmt::format("{:.0f}", cpus); }
 
+/// A forecast needs no data, but for how many images there are.
 bool same_work(const Series& a, const Series& b) {
   const cells::SeriesIdentity &x = a.identity, &y = b.identity;
-  return std::tie(x.model, x.image_size, x.images, x.data, x.simulated) ==
-         std::tie(y.model, y.image_size, y.images, y.data, y.simulated);
+  return std::tie(x.model, x.image_size, x.images, x.simulated) ==
+             std::tie(y.model, y.image_size, y.images, y.simulated) &&
+         (x.data == y.data || x.simulated);
 }
 
 /// Flags that two series have alike.

@@ -10,7 +10,8 @@ namespace cputrain::report {
 
 /// Gives every series of devices the series of CPUs that it is compared with, and its cells what
 /// follows from both. Those have the same model, image size, images and data, and both are of runs
-/// or both are forecasts; of several the one of the same machine and with most flags alike.
+/// or both are forecasts, whose data may differ; of several the one of the same machine and with
+/// most flags alike.
 void set_beside_cpus(std::vector<Series>&);
 
 /// "NVIDIA H100 80GB HBM3"; what the backend is called where the name is not known.
