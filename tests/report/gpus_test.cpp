@@ -82,7 +82,7 @@ TEST(Gpus, AreAsQuickAsSoManyCpus) {
   EXPECT_EQ(
       document.headline.back(),
       "One NVIDIA H100 80GB HBM3 (cuda) is as quick as 20.0 CPUs of cpu at batch 128 (16.4 to "
-      "24.4 by the repeats), scaled.");
+      "24.4); ranges are those of the repeats; scaled.");
   // Times stand in one table, GPUs beside CPUs.
   const Section* seconds = section_of(document, "seconds");
   ASSERT_EQ(seconds->tables.size(), 1u);
@@ -125,7 +125,7 @@ TEST(Gpus, StandBesideTheSameWorkAlone) {
   forecast.table.cells[0].status = cells::CellStatus::predicted;
   const Document both = document_of({forecast, other});  // which needs no data
   ASSERT_TRUE(section_of(both, "gpus"));
-  EXPECT_NE(both.headline.back().find("is quicker than 1 CPU of cpu"), std::string::npos);
+  EXPECT_NE(both.headline.back().find("is as quick as more than 1 CPU of cpu"), std::string::npos);
   other = testing::source({testing::cell(1, 1, 256, 100)}, "b");  // no batch in common
   EXPECT_FALSE(compared(other));
 }
@@ -153,8 +153,8 @@ TEST(Gpus, ARowWithoutOneCpuSaysSo) {
                         "CPUs."),
       section->remarks.end());
   EXPECT_EQ(document.headline.back(),
-            "One NVIDIA H100 80GB HBM3 (cuda) is quicker than 4 CPUs of cpu at batch 128, the most "
-            "that have a time (too few repeats for an interval), scaled.");
+            "One NVIDIA H100 80GB HBM3 (cuda) is as quick as more than 4 CPUs of cpu at batch 128; "
+            "too few repeats for ranges; scaled.");
 }
 
 // Two kinds of GPUs are two series, whatever the machine around them is called.
@@ -166,6 +166,28 @@ TEST(Gpus, KindsAreToldApart) {
   ASSERT_EQ(table.series.size(), 2u);
   EXPECT_EQ(table.series[0].name, "cuda, NVIDIA H100 80GB HBM3");
   EXPECT_EQ(table.series[1].name, "cuda, NVIDIA H200");
+}
+
+TEST(Gpus, OneSentenceHasTheBatches) {
+  std::vector<cells::Cell> all;
+  std::vector<std::size_t> batches{32, 64, 128, 256};
+  const auto sentence = [&] {
+    all.clear();
+    for (const std::size_t batch : batches) {
+      all.push_back(testing::cell(1, 1, batch, 100));
+      all.push_back(testing::cell(2, 1, batch, 50));
+      all.push_back(gpus(2, batch, batch == 32 ? 200 : 50));
+    }
+    return document_of({testing::source(all)}).headline.back();
+  };
+  EXPECT_EQ(sentence(),
+            "2 x NVIDIA H100 80GB HBM3 (cuda) are as quick as fewer than 1 CPU of cpu at batch 32, "
+            "2.00 at batch 64, 2.00 at batch 128, 2.00 at batch 256; too few repeats for ranges; "
+            "scaled.");
+  batches.push_back(512);
+  EXPECT_EQ(sentence(),
+            "2 x NVIDIA H100 80GB HBM3 (cuda) are as quick as fewer than 1 CPU of cpu at batch 32, "
+            "2.00 at batch 512; too few repeats for ranges; scaled.");
 }
 
 TEST(Gpus, TwoSweepsSayTheirKinds) {

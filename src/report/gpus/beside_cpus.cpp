@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/text.h"
 #include "report/grid_tables.h"
 
 namespace cputrain::report {
@@ -76,51 +77,47 @@ std::string counted_devices(const Series& series, int count) {
                     : fmt::format("{} x {}", count, device_text(series));
 }
 
-std::string cpus_word(const cells::CpuCount& count) { return count.cpus == 1 ? "CPU" : "CPUs"; }
-
-/// The cell of the fewest GPUs at the largest batch that CPUs have, too; nullptr without one.
-const ScalingCell* sample_of(const Series& series) {
-  for (auto row = series.strong.rows.rbegin(); row != series.strong.rows.rend(); ++row) {
-    for (const int count : series.strong.cpus) {
-      const ScalingCell* here = series.strong.at(*row, count);
-      if (here && here->against_cpus) return here;
+/// The cells of the fewest GPUs that stand beside CPUs, by batch: of four batches at most, else of
+/// the smallest and the largest.
+std::vector<const ScalingCell*> samples_of(const Series& series) {
+  constexpr std::size_t kMostBatches = 4;
+  std::vector<const ScalingCell*> samples;
+  for (const int count : series.strong.cpus) {
+    for (const GridRow& row : series.strong.rows) {
+      const ScalingCell* here = series.strong.at(row, count);
+      if (here && here->against_cpus) samples.push_back(here);
     }
+    if (!samples.empty()) break;
   }
-  return nullptr;
+  if (samples.size() > kMostBatches) return {samples.front(), samples.back()};
+  return samples;
 }
 
-/// Nothing where the repeats say the same as the medians.
-std::string repeats_text(const cells::EqualCpus& equal) {
-  const std::string between = cpu_range_text(equal);
-  if (between.empty()) return " (too few repeats for an interval)";
-  return between == cpu_count_text(equal.cpus) ? "" : " (" + between + " by the repeats)";
-}
-
-/// "is as quick as 63.1 CPUs of cpu at batch 1024"; beyond the ends of a row, which end that is.
-std::string verdict(const Series& series, const ScalingCell& cell) {
-  const cells::CpuCount& count = cell.against_cpus->equal.cpus;
-  const auto on = [&](const char* than) {
-    return fmt::format("is {} {} {} of {} at batch {}", than, end_text(count.cpus),
-                       cpus_word(count), series.beside, cell.cell.batch);
-  };
-  switch (count.place) {
-    case End::fewer:
-      return on("slower than") + ", the fewest that have a time";
-    case End::more:
-      return on("quicker than") + ", the most that have a time";
-    case End::within:
-      break;
-  }
-  return fmt::format("is as quick as {} {} of {} at batch {}", cpu_count_text(count),
-                     cpus_word(count), series.beside, cell.cell.batch);
-}
-
-std::string equal_sentence(const Series& series, const ScalingCell& cell) {
+/// "63.1 CPUs of cpu at batch 1024 (58.2 to 70.1)"; whose CPUs they are only where that is named.
+std::string place_of_equal(const ScalingCell& cell, const std::string& whose) {
   const cells::EqualCpus& equal = cell.against_cpus->equal;
-  const std::string mark = mark_of(equal.status);
-  return fmt::format("{}{} {}{}{}.", counted_devices(series, cell.cell.gpus),
+  const std::string middle = cpu_count_text(equal.cpus), range = cpu_range_text(equal);
+  const char* unit = equal.cpus.cpus == 1 ? " CPU of " : " CPUs of ";
+  return fmt::format("{}{} at batch {}{}", middle, whose.empty() ? "" : unit + whose,
+                     cell.cell.batch, range.empty() || range == middle ? "" : " (" + range + ")");
+}
+
+std::string equal_sentence(const Series& series, const std::vector<const ScalingCell*>& samples) {
+  std::vector<std::string> places;
+  bool repeated = true;
+  cells::CellStatus status = cells::CellStatus::measured;
+  for (const ScalingCell* cell : samples) {
+    places.push_back(place_of_equal(*cell, places.empty() ? series.beside : std::string()));
+    repeated = repeated && cell->against_cpus->equal.repeated;
+    status = std::max(status, cell->against_cpus->equal.status);
+  }
+  const std::string mark = mark_of(status);
+  const int count = samples.front()->cell.gpus;
+  return fmt::format("{}{} {} as quick as {}; {}{}.", counted_devices(series, count),
                      series.name == device_text(series) ? "" : " (" + series.name + ")",
-                     verdict(series, cell), repeats_text(equal), mark.empty() ? "" : ", " + mark);
+                     count == 1 ? "is" : "are", join(places, ", "),
+                     repeated ? "ranges are those of the repeats" : "too few repeats for ranges",
+                     mark.empty() ? "" : "; " + mark);
 }
 
 }  // namespace
@@ -160,7 +157,8 @@ std::string cpu_range_text(const cells::EqualCpus& equal) {
 std::vector<std::string> equal_sentences(const ScalingTable& table) {
   std::vector<std::string> texts;
   for (const Series& series : table.series) {
-    if (const ScalingCell* cell = sample_of(series)) texts.push_back(equal_sentence(series, *cell));
+    const auto samples = samples_of(series);
+    if (!samples.empty()) texts.push_back(equal_sentence(series, samples));
   }
   return texts;
 }

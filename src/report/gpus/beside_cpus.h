@@ -23,8 +23,8 @@ std::string cpu_count_text(const cells::CpuCount&);
 std::string cpu_range_text(const cells::EqualCpus&);
 
 /// For each series of devices that stands beside CPUs: "One NVIDIA H100 80GB HBM3 (cuda tf32) is as
-/// quick as 63.1 CPUs of cpu at batch 1024 (58.2 to 70.1 by the repeats).", of the fewest GPUs at
-/// the largest batch that both have. Beyond the ends of the row it says so.
+/// quick as 63.1 CPUs of cpu at batch 128 (58.2 to 70.1), more than 96 at batch 1024; ranges are
+/// those of the repeats; scaled.", of the fewest GPUs.
 std::vector<std::string> equal_sentences(const ScalingTable&);
 
 }  // namespace cputrain::report
