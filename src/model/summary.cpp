@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/text.h"
 #include "model/model_json.h"
@@ -81,20 +80,6 @@ nlohmann::ordered_json summary_json(const Graph& graph) {
           {"trainable_parameters", graph.learnt_count()},
           {"bytes_reduced_per_step", graph.learnt_count() * sizeof(float)},
           {"layers", std::move(layers)}};
-}
-
-double kept_numbers(const Graph& graph) {
-  std::set<int> maps;
-  for (int i = 1; i < static_cast<int>(graph.nodes().size()); ++i) {
-    const Graph::Node& node = graph.nodes()[static_cast<std::size_t>(i)];
-    const bool weighted = macs(node.layer, graph.src_shape(i)) > 0;
-    if (weighted && node.src.front() > 0) maps.insert(static_cast<int>(node.src.front()));
-  }
-  double total = 0;
-  for (const int map : maps) {
-    total += static_cast<double>(graph.nodes()[static_cast<std::size_t>(map)].dst.size());
-  }
-  return total;
 }
 
 }  // namespace cputrain::model

@@ -14,8 +14,4 @@ std::string summary_text(const Graph&);
 /// {"parameters", "macs_per_image", "layers": [{"name", "type", "output": [H, W, C], ...}]}
 nlohmann::ordered_json summary_json(const Graph&);
 
-/// Numbers of the maps that layers with weights read, of one image: each map once, and without the
-/// image itself. A training step keeps them for the weights' gradients.
-double kept_numbers(const Graph&);
-
 }  // namespace cputrain::model

@@ -18,6 +18,7 @@
 #include "job/spec/build_graph.h"
 #include "job/spec/effective_flags.h"
 #include "job/validation_watchers.h"
+#include "model/least_bytes.h"
 #include "model/summary.h"
 #include "sweep/grid_limits.h"
 #include "sweep/listed_values.h"
