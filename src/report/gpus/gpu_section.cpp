@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "report/gpus/beside_cpus.h"
 #include "report/grid_tables.h"
