@@ -21,7 +21,8 @@ namespace cputrain::nccl {
 struct Communicator {
   int rank = 0, polls = 0;
   bool aborted = false, stuck = false;
-  int sums = 0;  ///< that were launched
+  int calls = 0;  ///< that asked for a sum
+  int sums = 0;   ///< that were launched, by calls and by graphs
   /// Held by each captured sum, as NCCL counts them.
   std::shared_ptr<int> captured = std::make_shared<int>(0);
 };
@@ -39,6 +40,8 @@ struct Part {
   void* dst;
   std::size_t count;
   DataType type;
+  int call;  ///< that asked for it
+  bool captured;
 };
 
 /// A sum that not all ranks have come to.
@@ -105,6 +108,11 @@ void run(const Sum& sum) {
   for (const Part& part : sum.parts) {
     if (part.count != sum.parts.front().count || part.type != sum.parts.front().type) {
       throw emulated::Fault("ranks sum arrays of different lengths or types");
+    }
+    if (part.captured != sum.parts.front().captured || part.call != sum.parts.front().call) {
+      throw emulated::Fault(
+          "a sum that ranks do not have from one capture, as NCCL asks for: either all of them "
+          "launch graphs of the same captured call, or all make the call");
     }
   }
   if (sum.parts.front().count == 0) return;
@@ -219,7 +227,7 @@ Result all_reduce(const void* src, void* dst, std::size_t count, DataType type, 
     if (queue->capture) ++s.seen.captured;
     if (communicator->rank == 0) s.seen.counts.push_back(count);
   }
-  const Part part{src, dst, count, type};
+  const Part part{src, dst, count, type, communicator->calls++, queue->capture != nullptr};
   auto held = queue->capture ? communicator->captured : nullptr;
   devices.put_together(queue, [communicator, part, held](const std::vector<WorkPointer>& after) {
     return launch(*communicator, part, after);
