@@ -107,10 +107,11 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
 
   /// Norms that were asked for, on their way to the host.
   struct Norms {
-    explicit Norms(std::size_t bytes) : sums(bytes, "norms"), host(bytes) {}
+    Norms(const ComputeStream& compute, std::size_t bytes)
+        : sums(bytes, "norms"), host(bytes), arrived(compute) {}
     DeviceBlock sums;
     PinnedBlock host;
-    Event arrived;
+    StreamEvent arrived;
   };
 
   std::shared_ptr<Norms> free_norms(std::size_t bytes);
@@ -160,7 +161,7 @@ std::shared_ptr<CudaBackend::Norms> CudaBackend::free_norms(std::size_t bytes) {
   const auto found = std::ranges::find_if(norms_, [&](const std::shared_ptr<Norms>& norms) {
     return norms.use_count() == 1 && norms->host.size() >= bytes;
   });
-  return found != norms_.end() ? *found : norms_.emplace_back(std::make_shared<Norms>(bytes));
+  return found != norms_.end() ? *found : norms_.emplace_back(std::make_shared<Norms>(stream_, bytes));
 }
 
 compute::Pending<std::vector<double>> CudaBackend::block_norms(
@@ -179,7 +180,7 @@ compute::Pending<std::vector<double>> CudaBackend::block_norms(
   norms->arrived.record(stream_.get());
   stream_.finish_call();
   return compute::Pending<std::vector<double>>([norms, blocks] {
-    norms->arrived.synchronize();
+    norms->arrived.wait();
     const auto* const values = reinterpret_cast<const double*>(norms->host.data());
     return std::vector<double>(values, values + blocks);
   });

@@ -10,6 +10,7 @@
 
 #include "backends/cuda/kernels/updates.h"
 #include "comm/communicator.h"
+#include "core/error.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -19,7 +20,7 @@ constexpr auto kLook = std::chrono::milliseconds(20);
 
 /// Looks after sums that the host does not wait for in a call of its own: says that this rank waits
 /// for others (comm/pulse.h), and gives up what failed, since who waits for the device would wait
-/// for ever.
+/// for ever. To give up takes until the program's graphs are gone, so it is the thread's to do.
 class Overseer {
  public:
   Overseer(int device, ComputeStream& compute, nccl::Group& group,
@@ -31,41 +32,60 @@ class Overseer {
         thread_([this](const std::stop_token& stop) { serve(stop); }) {}
 
   /// A pass with sums has begun.
-  void expect() {
-    const std::lock_guard lock(mutex_);
-    expected_ = true;
-    changed_.notify_all();
+  void expect() { wake(expected_); }
+  /// There will be no more sums, and what is behind those that are under way is nonsense.
+  void give_up(const std::string& why) {
+    compute_.spoil(why);
+    wake(lost_);
   }
   /// Those of a pass end here in the backend's stream: with each launch of its graph anew.
   void mark_end() { last_.record(compute_.get()); }
 
  private:
+  void wake(bool& reason) {
+    const std::lock_guard lock(mutex_);
+    reason = true;
+    changed_.notify_all();
+  }
+
+  /// What goes wrong here goes wrong for whoever waits for the device, too, who is told.
   void serve(const std::stop_token& stop) {
-    use_device(device_);
+    try {
+      use_device(device_);
+      watch(stop);
+    } catch (const Error& error) {
+      compute_.spoil(error.what());
+      group_.abort();
+    }
+  }
+
+  /// Until nobody wants it any more, or the sums are given up.
+  void watch(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    while (changed_.wait(lock, stop, [&] { return expected_; })) {
+    while (changed_.wait(lock, stop, [&] { return expected_ || lost_; })) {
+      if (lost_) {
+        lock.unlock();
+        return group_.abort();
+      }
       expected_ = false;
       lock.unlock();
-      if (!see_through(stop)) return;
+      see_through(stop);
       lock.lock();
     }
   }
 
-  /// Until the last sum is there; false where it will never be.
-  bool see_through(const std::stop_token& stop) {
+  /// Until the last sum is there, or none will be.
+  void see_through(const std::stop_token& stop) {
     const comm::Pulse::Meeting meeting(*pulse_);
-    while (!stop.stop_requested()) {
+    while (!stop.stop_requested() && !last_.was_reached()) {
       const std::string failure = group_.failure();
       if (!failure.empty()) {
-        compute_.spoil("the sum of gradients over GPUs failed (NCCL: " + failure +
+        return give_up("the sum of gradients over GPUs failed (NCCL: " + failure +
                        "), so this training cannot go on; resume it, and see NCCL_DEBUG=INFO");
-        group_.abort();
-        return false;
       }
-      if (last_.was_reached()) break;
-      std::this_thread::sleep_for(kLook);
+      std::unique_lock lock(mutex_);
+      if (changed_.wait_for(lock, stop, kLook, [&] { return lost_; })) return;
     }
-    return true;
   }
 
   int device_;
@@ -75,7 +95,7 @@ class Overseer {
   StreamEvent last_{compute_};
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  bool expected_ = false;
+  bool expected_ = false, lost_ = false;
   std::jthread thread_;  // last: it uses the others
 };
 
@@ -84,9 +104,10 @@ class NcclSum final : public compute::DeviceSum {
   NcclSum(int device, ComputeStream& compute, std::unique_ptr<nccl::Group> group,
           std::shared_ptr<comm::Pulse> pulse, std::size_t narrowed)
       : compute_(compute),
-        group_(std::move(group)),
+        pulse_(std::move(pulse)),
         narrowed_(narrowed * sizeof(Bf16), "gradients on their way"),
-        overseer_(device, compute, *group_, std::move(pulse)) {}
+        group_(std::move(group)),
+        overseer_(device, compute, *group_, pulse_) {}
 
   /// A captured stream takes others into its capture that wait for a place in it.
   void enqueue(const Array& numbers) override {
@@ -110,21 +131,36 @@ class NcclSum final : public compute::DeviceSum {
 
   void sum(std::span<float> numbers) {
     if (narrowed_.size() == 0) {
-      return group_->all_reduce(numbers.data(), numbers.size(), nccl::DataType::float32, stream());
+      return sum(numbers.data(), numbers.size(), nccl::DataType::float32);
     }
     auto* const narrow = static_cast<Bf16*>(narrowed_.data());
     const auto count = static_cast<std::int64_t>(numbers.size());
     narrow_gradients(stream_.get(), numbers.data(), count, narrow);
-    group_->all_reduce(narrow, numbers.size(), nccl::DataType::bfloat16, stream());
+    sum(narrow, numbers.size(), nccl::DataType::bfloat16);
     widen_gradients(stream_.get(), narrow, count, numbers.data());
+  }
+
+  /// NCCL's first sums connect the ranks, who wait for each other there. What failed first is what
+  /// the error says.
+  void sum(void* numbers, std::size_t count, nccl::DataType type) {
+    const comm::Pulse::Meeting meeting(*pulse_);
+    try {
+      group_->all_reduce(numbers, count, type, stream());
+    } catch (const Error& error) {
+      overseer_.give_up(error.what());
+      compute_.check();
+    }
   }
 
   ComputeStream& compute_;
   OwnedStream stream_;
   Event begun_, done_;
-  std::unique_ptr<nccl::Group> group_;
+  std::shared_ptr<comm::Pulse> pulse_;
   DeviceBlock narrowed_;  ///< of nothing where numbers travel as they are
-  Overseer overseer_;     // last: it uses the group
+  // To free memory of a device takes until its sums are done: the group, which gives up those that
+  // never will be, goes first.
+  std::unique_ptr<nccl::Group> group_;
+  Overseer overseer_;  // last: it uses the group
 };
 
 compute::DeviceSumsFacts facts_of(const nccl::Library& library, const std::string& device) {

@@ -42,7 +42,7 @@ class DeviceTarget final : public compute::Target {
     facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
     compute::OpList list = cuda::make_ops(
         graph, Planning{planning,
-                        {device_.multiprocessors, device_.numbers, stream(), facts(), &copies()}});
+                        {device_.multiprocessors, device_.numbers, device_.stream, facts(), &copies()}});
     own_size_ = {.image = graph.image(), .images = static_cast<std::size_t>(planning.largest())};
     for (std::size_t i = 0; i < list.ops.size(); ++i) {
       places_.push_back(std::make_unique<StreamEvent>(device_.stream));
@@ -63,8 +63,10 @@ class DeviceTarget final : public compute::Target {
 
   void use(const compute::Arenas& arenas) override { copy_ = copies().find(arenas.weights.data); }
 
+  /// Nothing is built upon what is spoilt.
   void enter(const std::function<void()>& work) override {
     use_device(device_.device);
+    device_.stream.check();
     work();
   }
 

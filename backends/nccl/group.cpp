@@ -5,6 +5,7 @@
 #include <chrono>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -55,8 +56,7 @@ Group::Group(const Library& library, const UniqueId& id, int rank, int ranks,
 /// A graph that still has sums would keep NCCL waiting, so programs are gone by now. In the middle
 /// of an error the other ranks may never come.
 Group::~Group() {
-  if (!communicator_) return;
-  if (given_up_) return;
+  if (!communicator_ || given_up_) return;
   if (std::uncaught_exceptions() > 0) {
     static_cast<void>(calls_.comm_abort(communicator_));
     return;
@@ -71,22 +71,27 @@ Group::~Group() {
 
 void Group::all_reduce(void* numbers, std::size_t count, DataType type, Stream* stream) {
   const std::lock_guard lock(mutex_);
-  if (given_up_) fail(ExitCode::internal, "NCCL: a sum of gradients behind one that failed");
+  if (given_up_) fail(ExitCode::internal, "NCCL: a sum of gradients behind one that was given up");
   settle(calls_.all_reduce(numbers, numbers, count, type, Operation::sum, communicator_, stream),
          "a sum of gradients", limits_.call);
 }
 
 std::string Group::failure() const {
   const std::lock_guard lock(mutex_);
+  if (given_up_) return "given up";
   Result result = Result::success;
   const Result asked = calls_.comm_get_async_error(communicator_, &result);
   const Result worst = asked != Result::success ? asked : result;
   return worst == Result::success || worst == Result::in_progress ? "" : words(worst);
 }
 
+/// NCCL returns when no graph has sums any more. Whoever is to destroy the graphs must not wait for
+/// that meanwhile, so the mutex is free by then; nobody begins a call any more.
 void Group::abort() {
-  const std::lock_guard lock(mutex_);
-  given_up_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(given_up_, true)) return;
+  }
   static_cast<void>(calls_.comm_abort(communicator_));
 }
 

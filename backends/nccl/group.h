@@ -34,8 +34,8 @@ class Group {
 
   /// What went wrong with what was put into streams so far; "": nothing. From any thread.
   std::string failure() const;
-  /// Sums that are under way end with undefined numbers, and so do those to come. From any thread,
-  /// once.
+  /// Sums that are under way end with undefined numbers, as do those of graphs from now on; further
+  /// ones are refused. Returns when no graph has any, so it is for a thread that owns none.
   void abort();
 
  private:
@@ -46,8 +46,8 @@ class Group {
   const Calls& calls_;
   TimeLimits limits_;
   Communicator* communicator_ = nullptr;
-  mutable std::mutex mutex_;  ///< of calls with the communicator, which is gone after the last
-  bool given_up_ = false;
+  mutable std::mutex mutex_;  ///< of what follows, and of calls with the communicator but the last
+  bool given_up_ = false;     ///< and with it the communicator
 };
 
 }  // namespace cputrain::nccl

@@ -92,7 +92,7 @@ const Calls* load() {
                    find(library, "nvmlDeviceGetComputeRunningProcesses_v3", found.processes) &&
                    find(library, "nvmlDeviceGetP2PStatus", found.p2p_status) &&
                    find(library, "nvmlDeviceGetTopologyCommonAncestor", found.common_ancestor) &&
-                   find(library, "nvmlDeviceGetCurrPcieLinkGeneration", found.pcie_generation) &&
+                   find(library, "nvmlDeviceGetMaxPcieLinkGeneration", found.pcie_generation) &&
                    find(library, "nvmlDeviceGetCurrPcieLinkWidth", found.pcie_width);
   return all && found.init() == 0 ? &found : nullptr;
 }

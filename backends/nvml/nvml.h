@@ -29,6 +29,7 @@ struct Calls {
   int (*processes)(Device*, unsigned* count, void* infos) = nullptr;
   int (*p2p_status)(Device*, Device*, int capability, int* status) = nullptr;
   int (*common_ancestor)(Device*, Device*, int* level) = nullptr;
+  /// Of GPU and slot together: an idle link goes back to the first.
   int (*pcie_generation)(Device*, unsigned*) = nullptr;
   int (*pcie_width)(Device*, unsigned*) = nullptr;
 };

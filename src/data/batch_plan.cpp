@@ -132,13 +132,13 @@ int BatchPlan::micro_batches(std::size_t step) const {
   return pieces;
 }
 
-StridedRange BatchPlan::micro_batch_of(std::size_t batch, int k) const {
-  const StridedRange mine = share_of(batch, rank_);
+StridedRange BatchPlan::micro_batch_of(std::size_t batch, int k, int rank) const {
+  const StridedRange mine = share_of(batch, rank);
   const auto micro = static_cast<std::size_t>(micro_batch_);
   if (options_.sharding == Sharding::dealt) {
     const std::size_t whole = std::min(samples_ - mine.begin, global_batch_);
     const auto turn = static_cast<std::size_t>(k) * static_cast<std::size_t>(size_) +
-                      static_cast<std::size_t>(rank_);
+                      static_cast<std::size_t>(rank);
     const std::size_t first = std::min(whole, turn * micro);
     return {mine.begin + first, std::min(micro, whole - first), 1};
   }
@@ -152,7 +152,17 @@ StridedRange BatchPlan::piece(std::size_t step, int k) const {
     k -= pieces;
     ++batch;
   }
-  return micro_batch_of(batch, k);
+  return micro_batch_of(batch, k, rank_);
+}
+
+std::vector<std::size_t> BatchPlan::last_images(std::size_t step) const {
+  const std::size_t batch = last_batch(step) - 1;
+  const int last = micro_batches_of(batch) - 1;
+  std::vector<std::size_t> images;
+  for (int rank = 0; rank < size_; ++rank) {
+    images.push_back(micro_batch_of(batch, last, rank).count);
+  }
+  return images;
 }
 
 std::vector<int> BatchPlan::sizes() const {
@@ -167,7 +177,7 @@ std::vector<int> BatchPlan::sizes() const {
     for (std::size_t batch = 0; batch < batches; ++batch) {
       if (batch == static_cast<std::size_t>(size_)) batch = std::max(batch, batches - 1);
       for (int k = 0; k < plan.micro_batches_of(batch); ++k) {
-        sizes.insert(static_cast<int>(plan.micro_batch_of(batch, k).count));
+        sizes.insert(static_cast<int>(plan.micro_batch_of(batch, k, rank_).count));
       }
     }
   }

@@ -79,6 +79,8 @@ class BatchPlan {
   int micro_batches(std::size_t step) const;
   /// Micro-batch k of this rank's shares in the step.
   StridedRange piece(std::size_t step, int k) const;
+  /// Images of the step's last micro-batch, by rank: the same answer on all ranks.
+  std::vector<std::size_t> last_images(std::size_t step) const;
   /// Every number of images that this rank will run at once in any epoch, ascending, without 0; {1}
   /// for a rank that never has an image, since it needs a program all the same to take part in
   /// every step.
@@ -90,7 +92,7 @@ class BatchPlan {
   std::size_t batch_images(std::size_t batch) const;
   int micro_batches_of(std::size_t batch) const;
   std::size_t last_batch(std::size_t step) const;
-  StridedRange micro_batch_of(std::size_t batch, int k) const;
+  StridedRange micro_batch_of(std::size_t batch, int k, int rank) const;
 
   std::size_t samples_, global_batch_;
   int micro_batch_, rank_, size_;

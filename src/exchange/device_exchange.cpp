@@ -1,5 +1,7 @@
 // A replica on every device, whose gradients the devices sum by themselves: as part of the last
 // backward pass of a step, bucket by bucket beside it, so that the host neither waits nor calls.
+#include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,7 @@ std::size_t longest(const std::vector<std::size_t>& ends) {
   return most;
 }
 
-class DeviceExchange final : public BasicExchange, private compute::PassSums {
+class DeviceExchange final : public BasicExchange {
  public:
   DeviceExchange(const ExchangeParts& parts, compute::DeviceSums& sums, compute::Travel travel)
       : BasicExchange(parts.communicator),
@@ -31,8 +33,14 @@ class DeviceExchange final : public BasicExchange, private compute::PassSums {
   }
 
   compute::Arenas arenas() const override { return {weights_.array(), gradients_.array()}; }
-  compute::PassSums* pass_sums() override { return this; }
-  bool sums_in_backward() const override { return true; }
+  /// A rank without images has no pass that a device could repeat, so no rank has one then.
+  compute::PassSums* pass_sums(std::span<const std::size_t> images) override {
+    in_pass_ = std::ranges::find(images, 0u) == images.end();
+    if (!in_pass_) return nullptr;
+    const std::vector<std::size_t> of_ranks(images.begin(), images.end());
+    return &passes_.try_emplace(of_ranks, *this).first->second;
+  }
+  bool sums_in_backward() const override { return in_pass_; }
   void spread_weights() override { broadcast_array(communicator_, memory_, weights_.array(), 0); }
   std::uint64_t weights_version() const override { return 0; }  // nobody else changes them
   ExchangeMemory memory() const override {
@@ -45,16 +53,33 @@ class DeviceExchange final : public BasicExchange, private compute::PassSums {
   }
 
  private:
-  /// Ranks that are late hold up the devices, and the host when it asks for a loss.
-  void meet() override { sum_->started(); }
+  /// The sums of passes that all ranks have together, and repeat together.
+  class SumsOfPass final : public compute::PassSums {
+   public:
+    explicit SumsOfPass(DeviceExchange& exchange) : exchange_(exchange) {}
+    void enqueue(std::size_t n) override { exchange_.enqueue(n); }
+    void join() override { exchange_.join(); }
 
-  void enqueue(std::size_t n) override {
+   private:
+    DeviceExchange& exchange_;
+  };
+
+  /// Ranks that are late hold up the devices, and the host when it asks for a loss.
+  void meet() override {
+    if (!in_pass_) {
+      enqueue(gradients_.array().size);
+      join();
+    }
+    sum_->started();
+  }
+
+  void enqueue(std::size_t n) {
     while (next_ < ends_.size() && ends_[next_] <= n) {
       const std::size_t begin = next_ == 0 ? 0 : ends_[next_ - 1];
       sum_->enqueue(gradients_.array().slice(begin, ends_[next_++]));
     }
   }
-  void join() override {
+  void join() {
     next_ = 0;
     sum_->join();
   }
@@ -65,6 +90,8 @@ class DeviceExchange final : public BasicExchange, private compute::PassSums {
   compute::OwnedArray weights_, gradients_;
   std::vector<std::size_t> ends_;  ///< of buckets
   std::size_t next_ = 0;           ///< bucket of the pass that is being enqueued
+  bool in_pass_ = false;           ///< the sums of this step are part of its last backward pass
+  std::map<std::vector<std::size_t>, SumsOfPass> passes_;  ///< by images of ranks
   std::unique_ptr<compute::DeviceSum> sum_;
 };
 

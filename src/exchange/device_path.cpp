@@ -80,7 +80,7 @@ DevicePathChoice choose_device_path(std::span<const DeviceReport> reports,
   }
   if (!wish.but.empty()) return {DevicePath::staged, wish.but};
   if (!found) return by_nccl(reports);
-  if (std::ranges::all_of(reports, &DeviceReport::mpi_reads)) {
+  if (!wish.compresses && std::ranges::all_of(reports, &DeviceReport::mpi_reads)) {
     return {DevicePath::direct, "MPI reads the memory of GPUs; no NCCL: " + found->why};
   }
   return {DevicePath::staged, "no NCCL: " + found->why};

@@ -33,7 +33,7 @@ struct DevicePathChoice {
   DevicePath path = DevicePath::staged;
   std::string reason{};  ///< "NCCL 2.28.9, a GPU of its own for every rank"
 };
-/// For the log: "Gradients of GPUs: by NCCL (NCCL 2.28.9, a GPU of its own for every rank)".
+/// For the log: "Gradients of GPUs are summed by NCCL (NCCL 2.28.9, a GPU of its own for every rank)".
 std::string to_text(const DevicePathChoice&);
 
 /// What was asked for: a way, or nothing.
@@ -42,6 +42,7 @@ struct DevicePathWish {
   /// Why the devices cannot sum by themselves, whatever they have: how gradients are compressed, an
   /// algorithm that was named. Empty: nothing.
   std::string but{};
+  bool compresses = false;  ///< numbers change on their way: MPI sums them as they are
 };
 
 /// The first that all ranks can go: alone, nccl, direct, staged. A pure function. Error(usage),

@@ -79,11 +79,15 @@ class GradientExchange {
                                const std::function<void(Range)>& update) = 0;
   ExchangeTimes finish(const std::function<void(Range)>& update) { return finish({}, update); }
 
-  /// Who sums gradients as part of the last micro-batch's backward pass (Backward::sums), beside
-  /// it. Null: whoever hears ready().
-  virtual compute::PassSums* pass_sums() { return nullptr; }
+  /// Who sums gradients as part of this step's last backward pass (Backward::sums), beside it. Null:
+  /// whoever hears ready(), or finish(). `images` of that micro-batch, by rank, which all ranks name
+  /// alike: passes of other numbers have another one, since a device that repeats a pass repeats its
+  /// sums, for which all ranks must then repeat theirs.
+  virtual compute::PassSums* pass_sums([[maybe_unused]] std::span<const std::size_t> images) {
+    return nullptr;
+  }
   /// Whether behind that pass this rank's gradients are the sums, where they lie: then the update
-  /// may come there at once, and finish() need not do it.
+  /// may come there at once, and finish() need not do it. Asked behind pass_sums().
   virtual bool sums_in_backward() const { return false; }
 
   /// Gives the weights of rank 0 to all ranks. Collective.

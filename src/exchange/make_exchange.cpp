@@ -123,11 +123,21 @@ std::string needs_host(const ExchangeParts& parts, const comm::AllreduceChoice& 
 DevicePathChoice choose_path(const ExchangeParts& parts, const comm::NodeMap& map,
                              const comm::AllreduceChoice& choice) {
   using Devices = comm::AllreduceChoice::Devices;
-  DevicePathWish wish{.but = needs_host(parts, choice)};
+  DevicePathWish wish{.but = needs_host(parts, choice),
+                      .compresses = parts.compression != Compression{}};
   if (choice.devices == Devices::nccl) wish.path = DevicePath::nccl;
   if (choice.devices == Devices::staged) wish.path = DevicePath::staged;
   const auto facts = parts.device_sums ? parts.device_sums->facts() : compute::DeviceSumsFacts{};
   return choose_device_path(gather_reports(parts.communicator, facts, map.node), wish);
+}
+
+/// By MPI where they lie, in the working thread, which has this rank's device: MPI takes the calling
+/// thread's.
+void make_direct(const ExchangeParts& parts, MadeExchange& made) {
+  ExchangeParts own = parts;
+  own.overlap = Overlap::none;
+  made.choice.ranges = {{"mpi"}};
+  made.exchange = make_replica_exchange(own, make_sum_between_ranks(own, made));
 }
 
 /// Replicas whose arrays lie on devices.
@@ -152,11 +162,11 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
     made.exchange = make_replica_exchange(parts, make_sum_of_one(parts.layout.dtype));
     return;
   }
+  if (way.path == DevicePath::direct) return make_direct(parts, made);
   auto sum = make_sum_between_ranks(parts, made);
-  if (way.path != DevicePath::direct) {
-    sum = make_staged_sum(parts.memory, largest_bucket(parts), parts.layout.dtype, std::move(sum));
-  }
-  made.exchange = make_replica_exchange(parts, std::move(sum));
+  made.exchange =
+      make_replica_exchange(parts, make_staged_sum(parts.memory, largest_bucket(parts),
+                                                   parts.layout.dtype, std::move(sum)));
 }
 
 void make_slices(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {

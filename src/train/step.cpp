@@ -86,7 +86,9 @@ bool is_input_lost(const TrainingParts& parts, StepResult& result) {
 /// How the weights of a step change. It is made when all is known but the last gradients.
 struct WeightsChange {
   WeightsChange(const TrainingParts& parts, const StepToDo& todo)
-      : gate(parts, todo), lock(parts.weights_mutex, std::defer_lock) {
+      : gate(parts, todo),
+        lock(parts.weights_mutex, std::defer_lock),
+        sums(parts.exchange.pass_sums(todo.plan.last_images(todo.in_epoch))) {
     if (!gate.always_open() || !parts.exchange.sums_in_backward()) return;
     in_backward = parts.optimizer.whole_update();
     if (in_backward) lock.lock();
@@ -94,6 +96,7 @@ struct WeightsChange {
 
   UpdateGate gate;
   std::unique_lock<std::mutex> lock;  ///< held from the first change of weights on
+  compute::PassSums* sums;            ///< of the last backward pass
   /// Where nothing comes between the gradients and the update.
   std::optional<compute::StepUpdate> in_backward;
 };
@@ -143,7 +146,7 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
                parts.exchange.ready(n, after);
                parts.timeline.ended("exchange");
              },
-         .sums = last ? parts.exchange.pass_sums() : nullptr,
+         .sums = last ? change->sums : nullptr,
          .update = last && change->in_backward ? &*change->in_backward : nullptr});
     computed("backward", result.budget.backward);
   }

@@ -68,6 +68,7 @@ TEST(BatchPlan, CoversEverySampleOnceAndTellsEverySize) {
         const auto sizes = plan.sizes();
         for (std::size_t step = 0; step < plan.steps(); ++step) {
           EXPECT_EQ(plan.micro_batches(step), plans[0].micro_batches(step));
+          EXPECT_EQ(plan.last_images(step), plans[0].last_images(step));
           std::size_t mine = 0;
           for (int k = 0; k < plan.micro_batches(step); ++k) {
             const StridedRange piece = plan.piece(step, k);
@@ -83,6 +84,27 @@ TEST(BatchPlan, CoversEverySampleOnceAndTellsEverySize) {
       }
       EXPECT_TRUE(std::ranges::all_of(used, [](int n) { return n == 1; }))
           << samples << " samples, batch " << batch << ", " << ranks << " ranks";
+    }
+  }
+}
+
+/// Whatever shares are, and where gradients of batches are added up.
+TEST(BatchPlan, KnowsTheLastMicroBatchOfAllRanks) {
+  constexpr int kRanks = 3;
+  for (const Sharding sharding : {Sharding::slices, Sharding::dealt, Sharding::strided,
+                                  Sharding::shard_then_batch, Sharding::generator}) {
+    for (const int accumulate : {1, 2}) {
+      const PlanOptions options{.sharding = sharding, .accumulate = accumulate};
+      const auto plan_of = [&](int rank) { return BatchPlan(47, 11, 2, rank, kRanks, options); };
+      for (std::size_t step = 0; step < plan_of(0).steps(); ++step) {
+        const auto last = plan_of(0).last_images(step);
+        ASSERT_EQ(last.size(), std::size_t{kRanks});
+        for (int rank = 0; rank < kRanks; ++rank) {
+          const BatchPlan plan = plan_of(rank);
+          EXPECT_EQ(plan.piece(step, plan.micro_batches(step) - 1).size(),
+                    last[static_cast<std::size_t>(rank)]);
+        }
+      }
     }
   }
 }

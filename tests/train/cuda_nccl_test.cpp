@@ -2,6 +2,7 @@
 // device of its own, and NCCL is a table that puts sums into their streams (tests/cuda/nccl).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <memory>
@@ -224,29 +225,104 @@ std::string error_of(ExitCode code, const std::function<void()>& call) {
 
 using CudaNcclFailures = CudaNccl;
 
-/// Every rank hears of it, and no checkpoint has what came of it.
+MadeOptions with_one_sum_a_step() {
+  MadeOptions options = with_momentum();
+  options.bucket_bytes = std::size_t{1} << 30;
+  options.micro_batch = 5;  // of all ranks in the last micro-batch, so that steps may be graphs
+  return options;
+}
+
+/// What a rank ends with, and how many checkpoints it has taken, one after each step.
+struct End {
+  std::string error{};
+  std::size_t checkpoints = 0;
+};
+End end_of(comm::Communicator& communicator, MadeOptions options) {
+  End end;
+  MadeControl control;
+  options.control = &control;
+  options.due = [](const Progress&) { return true; };
+  end.error = error_of(ExitCode::internal, [&] { train_made(communicator, options); });
+  end.checkpoints = control.taken.size();
+  return end;
+}
+
+/// The same of two ranks. The first of them that ends has the others leave whatever they wait for;
+/// what they end with may be that.
+std::vector<End> ends_of_two(const std::function<MadeOptions(int rank)>& options) {
+  std::vector<End> ends(2);
+  error_of(ExitCode::internal, [&] {
+    threads::run_ranks(2, [&](comm::Communicator& communicator) {
+      End& end = ends[static_cast<std::size_t>(communicator.rank())];
+      end = end_of(communicator, options(communicator.rank()));
+      fail(ExitCode::internal, end.error);
+    });
+  });
+  return ends;
+}
+
+void expect_told(const std::vector<End>& ends, const std::string& words) {
+  const auto tells = [&](const End& end) { return end.error.find(words) != std::string::npos; };
+  EXPECT_TRUE(std::ranges::any_of(ends, tells)) << ends.front().error;
+  for (const End& end : ends) EXPECT_NE(end.error, "no error");
+}
+
 TEST_F(CudaNcclFailures, EndTheTrainingAndReachNoCheckpoint) {
   for (const bool captures : {true, false}) {
-    MadeOptions options = with_momentum();
-    options.bucket_bytes = std::size_t{1} << 30;  // a sum a step
-    std::vector<MadeControl> controls(2);
-    std::vector<std::string> errors(2);
     use(2);
     fake::break_at(4);
-    const MadeOptions made = on_devices(options, {.devices = 2, .captures = captures});
-    threads::run_ranks(2, [&](comm::Communicator& communicator) {
-      const auto rank = static_cast<std::size_t>(communicator.rank());
-      MadeOptions own = made;
-      own.control = &controls[rank];
-      own.due = [](const Progress&) { return true; };
-      errors[rank] = error_of(ExitCode::internal, [&] { train_made(communicator, own); });
-    });
-    for (std::size_t rank = 0; rank < 2; ++rank) {
-      EXPECT_NE(errors[rank].find("remote process exited"), std::string::npos) << errors[rank];
-      EXPECT_LE(controls[rank].taken.size(), 4u);
-    }
+    const MadeOptions made =
+        on_devices(with_one_sum_a_step(), {.devices = 2, .captures = captures});
+    const std::vector<End> ends = ends_of_two([&](int) { return made; });
+    expect_told(ends, "remote process exited");
+    for (const End& end : ends) EXPECT_LE(end.checkpoints, 4u);
     EXPECT_EQ(fake::seen().aborted, 2);
   }
+}
+
+/// Calls that NCCL refuses. Graphs make none: the last of four is that of the last step of the
+/// second epoch.
+TEST_F(CudaNcclFailures, InTheCallEndTheTraining) {
+  for (const bool captures : {true, false}) {
+    use(1);
+    fake::refuse_at(3);
+    const MadeOptions made = on_devices(with_one_sum_a_step(), {.captures = captures});
+    const End end = end_of(*comm::make_solo(), made);
+    EXPECT_NE(end.error.find("remote process exited"), std::string::npos) << end.error;
+    EXPECT_EQ(end.checkpoints, captures ? 9u : 3u);
+    EXPECT_EQ(fake::seen().aborted, 1);
+  }
+}
+
+/// Without a checkpoint, too: what comes behind a sum that failed is nobody's loss or norm.
+TEST_F(CudaNcclFailures, EndTheTrainingSoon) {
+  constexpr int kFirst = 2, kLater = 3;
+  for (const bool clips : {true, false}) {
+    SCOPED_TRACE(clips);
+    MadeOptions options = with_one_sum_a_step();
+    if (clips) options.optimizer.clip_norm = 1e-3;
+    options.samples = 60;  // twelve steps of one kind, which are graphs from the second on
+    options.validation = 0;
+    use(1);
+    fake::break_at(kFirst);
+    const std::string text = error_of(ExitCode::internal, [&] {
+      train_made(*comm::make_solo(), on_devices(options, {}));
+    });
+    EXPECT_NE(text.find("remote process exited"), std::string::npos) << text;
+    EXPECT_LE(fake::seen().sums, kFirst + kLater);
+  }
+}
+
+/// A device that fails while sums are under way: here of ranks that cut their gradients otherwise.
+TEST_F(CudaNcclFailures, OfTheDeviceAreToldWithoutACrash) {
+  use(2);
+  const MadeOptions made = on_devices(with_momentum(), {.devices = 2});
+  const std::vector<End> ends = ends_of_two([&](int rank) {
+    MadeOptions own = made;
+    own.bucket_bytes = rank == 0 ? 1 : std::size_t{1} << 30;
+    return own;
+  });
+  expect_told(ends, "arrays of different lengths");
 }
 
 TEST_F(CudaNcclFailures, RanksThatNeverComeAreGivenUp) {

@@ -23,7 +23,8 @@ LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node,
       logits_(logits),
       classes_(static_cast<int>(logits.layout.shape.size())),
       smoothing_(smoothing_of(node.layer)),
-      facts_(planning.facts) {
+      facts_(planning.facts),
+      taken_{Taken(planning.compute), Taken(planning.compute)} {
   const auto images = static_cast<std::size_t>(planning.largest());
   const std::size_t numbers = images * static_cast<std::size_t>(classes_);
   probabilities_ = DeviceBlock(numbers * sizeof(float), "probabilities");
@@ -80,10 +81,10 @@ compute::Pending<compute::Tally> LossOp::take_tally() {
   return compute::Pending<compute::Tally>([this, number] { return fetch(number); });
 }
 
-compute::Tally LossOp::fetch(std::size_t number) const {
+compute::Tally LossOp::fetch(std::size_t number) {
   assert(tallies_ - number <= taken_.size() && "a tally that later ones have overwritten");
-  const Taken& taken = taken_[number % taken_.size()];
-  taken.arrived.synchronize();
+  Taken& taken = taken_[number % taken_.size()];
+  taken.arrived.wait();
   const auto& sums = *reinterpret_cast<const LossSums*>(taken.sums.data());
   compute::Tally tally{.loss = sums.loss, .correct = sums.correct, .images = sums.images};
   if (compute::ranks_answers(static_cast<std::size_t>(classes_))) {

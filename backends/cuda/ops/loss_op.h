@@ -24,12 +24,13 @@ class LossOp final : public OnDevice<compute::LossOp> {
  private:
   /// Sums that were asked for, on their way to the host.
   struct Taken {
+    explicit Taken(const ComputeStream& compute) : arrived(compute) {}
     PinnedBlock sums{sizeof(LossSums)};
-    Event arrived{};
+    StreamEvent arrived;
   };
 
   LossCall call(const Execution&) const;
-  compute::Tally fetch(std::size_t number) const;
+  compute::Tally fetch(std::size_t number);
   std::size_t count(const Execution& execution) const {
     return static_cast<std::size_t>(execution.images * classes_);
   }

@@ -7,6 +7,7 @@
 #include "backends/cuda/kernels/numbers.h"
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/kernels/shapes.h"
+#include "backends/cuda/memory.h"
 #include "backends/cuda/parameter_format.h"
 #include "backends/cuda/weight_copies.h"
 #include "compute/executor/op.h"
@@ -23,7 +24,7 @@ using compute::Source;
 struct DevicePlanning {
   int multiprocessors;
   Numbers numbers;  ///< of activations
-  Stream stream;
+  const ComputeStream& compute;
   const PassFacts* facts;  ///< on the device: those of the pass that runs
   WeightCopies* copies;    ///< of weights, for products
 };
@@ -94,7 +95,7 @@ class OnDevice : public Base {
  public:
   OnDevice(const Planning& planning, std::string name, std::string algorithm, double macs = 0)
       : Base(std::move(name), std::move(algorithm), macs),
-        stream_(planning.stream),
+        stream_(planning.compute.get()),
         numbers_(planning.numbers) {}
 
   void time(bool on) override {

@@ -21,6 +21,7 @@ std::string refusal_of(int images, const Shape& image = kPoint,
   graph.add(layer, "last");
   compute::MemoryPlan memory;
   const compute::CompileOptions options;
+  const ComputeStream compute;
   try {
     make_ops(graph, Planning{{.memory = memory,
                               .options = options,
@@ -28,7 +29,7 @@ std::string refusal_of(int images, const Shape& image = kPoint,
                               .most_ops = static_cast<int>(graph.nodes().size())},
                              {.multiprocessors = 132,
                               .numbers = Numbers::exact,
-                              .stream = nullptr,
+                              .compute = compute,
                               .facts = nullptr,
                               .copies = nullptr}});
   } catch (const Error& e) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
+#include <future>
 
 #include "core/error.h"
 
@@ -16,6 +18,7 @@ struct Answers {
   int polls_in_progress = 0;  ///< before `state`
   std::string calls{};
   int version = 22809;
+  std::function<void()> during_abort = [] {};
 };
 Answers answers;
 int handle = 0;
@@ -65,6 +68,7 @@ Result destroy(Communicator*) {
 }
 Result abort(Communicator*) {
   answers.calls += "abort; ";
+  answers.during_abort();
   return Result::success;
 }
 
@@ -156,6 +160,23 @@ TEST_F(Groups, TellOfFailuresAndEndWithoutWaitingForTheOthers) {
     float number = 1;
     EXPECT_NE(error_of([&] { group.all_reduce(&number, 1, DataType::float32, nullptr); }), "");
   }
+  EXPECT_EQ(answers.calls, "free init 0/2 id 0; abort; ");
+}
+
+/// NCCL is in it until graphs are gone, which another thread destroys: that one may be about to sum.
+TEST_F(Groups, KeepNobodyWaitingWhileTheyAreGivenUp) {
+  const Calls calls = new_calls();
+  Group group(checked(calls, ""), {}, 0, 2);
+  answers.during_abort = [&] {
+    const auto refused = std::async(std::launch::async, [&] {
+      float number = 1;
+      return error_of([&] { group.all_reduce(&number, 1, DataType::float32, nullptr); });
+    });
+    if (refused.wait_for(std::chrono::seconds(10)) != std::future_status::ready) std::abort();
+    EXPECT_EQ(group.failure(), "given up");
+    group.abort();  // once is enough
+  };
+  group.abort();
   EXPECT_EQ(answers.calls, "free init 0/2 id 0; abort; ");
 }
 

@@ -1,11 +1,12 @@
 #include "nccl/fake_nccl.h"
 
-#include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "emulated/fault.h"
 #include "emulated/memory.h"
@@ -21,7 +22,8 @@ namespace cputrain::nccl {
 struct Communicator {
   int rank = 0, polls = 0;
   bool aborted = false, stuck = false;
-  int sums = 0;  ///< that were launched
+  int calls = 0;  ///< that asked for a sum
+  int sums = 0;   ///< that were launched, by calls and by graphs
   /// Held by each captured sum, as NCCL counts them.
   std::shared_ptr<int> captured = std::make_shared<int>(0);
 };
@@ -39,12 +41,15 @@ struct Part {
   void* dst;
   std::size_t count;
   DataType type;
+  int call;  ///< that asked for it
+  bool captured;
 };
 
 /// A sum that not all ranks have come to.
 struct Sum {
   std::vector<Part> parts;
-  int missing = 0;  ///< who have not come
+  int missing = 0;        ///< who have not come
+  bool given_up = false;  ///< so nobody needs to
   WorkPointer work;
 };
 
@@ -61,7 +66,7 @@ struct State {
   Settings settings;
   Seen seen;
   Team team;
-  int broken_from = INT_MAX;
+  int broken_from = INT_MAX, refused_from = INT_MAX;
   bool nobody_joins = false;
 };
 State& state() {
@@ -106,6 +111,11 @@ void run(const Sum& sum) {
     if (part.count != sum.parts.front().count || part.type != sum.parts.front().type) {
       throw emulated::Fault("ranks sum arrays of different lengths or types");
     }
+    if (part.captured != sum.parts.front().captured || part.call != sum.parts.front().call) {
+      throw emulated::Fault(
+          "a sum that ranks do not have from one capture, as NCCL asks for: either all of them "
+          "launch graphs of the same captured call, or all make the call");
+    }
   }
   if (sum.parts.front().count == 0) return;
   const auto same = [](float number) { return number; };
@@ -135,10 +145,9 @@ WorkPointer launch(Communicator& communicator, const Part& part,
   if (!sum) {
     sum = std::make_shared<Sum>();
     sum->parts.resize(static_cast<std::size_t>(s.team.ranks));
-    const bool broken = static_cast<int>(number) >= s.broken_from;
     // One more never comes to what is broken: it ends when it is given up.
-    sum->missing = s.team.ranks + (broken ? 1 : 0);
-    sum->work = devices.queue.put_meeting([sum, broken] { broken ? spoil(*sum) : run(*sum); },
+    sum->missing = s.team.ranks + (static_cast<int>(number) >= s.broken_from ? 1 : 0);
+    sum->work = devices.queue.put_meeting([sum] { sum->given_up ? spoil(*sum) : run(*sum); },
                                           sum->missing);
   }
   if (sum->missing == 0) return sum->work;  // it was given up
@@ -211,15 +220,17 @@ Result all_reduce(const void* src, void* dst, std::size_t count, DataType type, 
                   Communicator* communicator, Stream* stream) {
   if (communicator->aborted) return kInvalidArgument;
   auto* const queue = reinterpret_cast<cuda::Stream>(stream);
+  const int call = communicator->calls++;
   emulated::Devices& devices = emulated::devices();
   const std::lock_guard lock(devices.mutex);
   {
     State& s = state();
     const std::lock_guard of_state(s.mutex);
+    if (call >= s.refused_from) return kRemoteError;
     if (queue->capture) ++s.seen.captured;
     if (communicator->rank == 0) s.seen.counts.push_back(count);
   }
-  const Part part{src, dst, count, type};
+  const Part part{src, dst, count, type, call, queue->capture != nullptr};
   auto held = queue->capture ? communicator->captured : nullptr;
   devices.put_together(queue, [communicator, part, held](const std::vector<WorkPointer>& after) {
     return launch(*communicator, part, after);
@@ -242,19 +253,30 @@ Result destroy(Communicator* communicator) {
   return Result::success;
 }
 
-/// What waits in streams goes on. Graphs may still hold sums of it, so it stays.
-Result abort(Communicator* communicator) {
+/// What this rank's stream waits for goes on.
+void release_sums(Communicator& communicator) {
   emulated::Devices& devices = emulated::devices();
   const std::lock_guard lock(devices.mutex);
   State& s = state();
   const std::lock_guard of_state(s.mutex);
   ++s.seen.aborted;
-  communicator->aborted = true;
-  for (int number = s.broken_from; number < static_cast<int>(s.team.sums.size()); ++number) {
-    const auto& sum = s.team.sums[static_cast<std::size_t>(number)];
-    for (; sum && sum->missing > 0; --sum->missing) devices.queue.arrive(sum->work, {});
+  communicator.aborted = true;
+  for (const auto& sum : s.team.sums) {
+    const bool waits = sum && sum->missing > 0 &&
+                       sum->parts[static_cast<std::size_t>(communicator.rank)].dst != nullptr;
+    if (!waits) continue;
+    sum->given_up = true;
+    for (; sum->missing > 0; --sum->missing) devices.queue.arrive(sum->work, {});
   }
   devices.changed.notify_all();
+}
+
+/// Like NCCL, it returns when no graph holds a sum.
+Result abort(Communicator* communicator) {
+  release_sums(*communicator);
+  while (communicator->captured.use_count() > 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return Result::success;
 }
 
@@ -280,7 +302,7 @@ void restart(const Settings& settings) {
   s.settings = settings;
   s.seen = {};
   s.team = {};
-  s.broken_from = INT_MAX;
+  s.broken_from = s.refused_from = INT_MAX;
   s.nobody_joins = false;
 }
 
@@ -298,6 +320,11 @@ Seen seen() {
 void break_at(int sum) {
   const std::lock_guard lock(state().mutex);
   state().broken_from = sum;
+}
+
+void refuse_at(int call) {
+  const std::lock_guard lock(state().mutex);
+  state().refused_from = call;
 }
 
 void let_nobody_join() {

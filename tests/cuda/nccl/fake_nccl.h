@@ -30,6 +30,8 @@ Seen seen();
 /// From the sum with this number on (from 0, of each rank), all communicators say that another rank
 /// is gone, and their sums never end by themselves.
 void break_at(int sum);
+/// From the call for a sum with this number on (from 0, of each rank), it is refused at once.
+void refuse_at(int call);
 /// A rank that would join from now on stays away for ever: the others see no end of it.
 void let_nobody_join();
 
