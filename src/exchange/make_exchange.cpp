@@ -153,7 +153,6 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
         parts, *parts.device_sums, narrow ? compute::Travel::bf16 : compute::Travel::as_they_are);
     return;
   }
-  if (way.path == DevicePath::direct) made.choice.ranges = {{"mpi"}};
   if (parts.communicator.size() == 1 && made.choice.ranges.empty()) {
     made.choice.ranges = {{"tree"}};  // nothing to measure
   }
