@@ -159,11 +159,16 @@ void check_has_devices(const cells::Prices& prices, const std::set<std::string>&
     const bool fits =
         backend.empty() ? std::ranges::any_of(all, cells::is_device) : cells::is_device(backend);
     if (fits) continue;
+    const std::string flag =
+        fmt::format("--price-per-gpu-hour {}{}", backend.empty() ? "" : backend + ":", price);
+    if (!backend.empty()) {
+      fail(ExitCode::usage,
+           fmt::format("{}: {} computes on CPUs; name a backend of GPUs, or leave it out", flag,
+                       backend));
+    }
     fail(ExitCode::usage,
-         fmt::format("--price-per-gpu-hour {}{}: nothing here was computed on a GPU (there {} {}); "
-                     "leave it out",
-                     backend.empty() ? "" : backend + ":", price, all.size() == 1 ? "is" : "are",
-                     join(all, ", ")));
+         fmt::format("{}: nothing here was computed on a GPU (there {} {}); leave it out", flag,
+                     all.size() == 1 ? "is" : "are", join(all, ", ")));
   }
 }
 

@@ -1,6 +1,7 @@
 """Readers of what the program writes, made from the formats' descriptions alone: safetensors and
 TensorBoard's event files. Python's standard library only, and numpy for tensors."""
 import json
+import os
 import struct
 
 
@@ -34,6 +35,20 @@ def crc32c(data):
         for _ in range(8):
             crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
     return crc ^ 0xffffffff
+
+
+def write_state(checkpoint, state):
+    """Puts another state.json into a checkpoint, which stays whole."""
+    text, manifest = json.dumps(state), os.path.join(checkpoint, "MANIFEST")
+    with open(os.path.join(checkpoint, "state.json"), "w") as f:
+        f.write(text)
+    with open(manifest) as f:
+        lines = f.read().splitlines()[:-1]
+    lines = [f"{crc32c(text.encode()):08x} {len(text)} state.json" if line.endswith(" state.json") else line
+             for line in lines]
+    body = "".join(line + "\n" for line in lines)
+    with open(manifest, "w") as f:
+        f.write(body + f"checksum {crc32c(body.encode()):08x}\n")
 
 
 def masked(data):

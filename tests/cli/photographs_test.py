@@ -3,7 +3,7 @@ import json
 import os
 import unittest
 
-from formats import crc32c
+from formats import write_state
 from images import made_pixels, stored, write_png
 from tiny import TinyTest
 
@@ -65,16 +65,7 @@ class Photographs(TinyTest):
             training[name] = training[name][-17:-1]
         del training["classes"]
         progress["best"]["waited"] = progress.pop("patience")["waited"]
-        text = json.dumps(state)
-        with open(self.path(checkpoint, "state.json"), "w") as f:
-            f.write(text)
-        with open(self.path(checkpoint, "MANIFEST")) as f:
-            lines = f.read().splitlines()[:-1]
-        lines = [f"{crc32c(text.encode()):08x} {len(text)} state.json" if line.endswith(" state.json") else line
-                 for line in lines]
-        body = "".join(line + "\n" for line in lines)
-        with open(self.path(checkpoint, "MANIFEST"), "w") as f:
-            f.write(body + f"checksum {crc32c(body.encode()):08x}\n")
+        write_state(self.path(checkpoint), state)
 
     def test_a_run_from_before_goes_on_as_it_began(self):
         words = ["--model", "tiny.json", "--data", "turned", "--threads", "1", "--log-every", "1", "--out", "run"]

@@ -12,6 +12,7 @@ import threading
 import time
 import unittest
 
+from formats import write_state
 from program import PROGRAM, mpirun, needs_mpi
 from resuming import STEPS, WORDS, ResumeTest
 
@@ -132,6 +133,16 @@ class Resume(ResumeTest):
     def test_a_way_to_sum_that_nobody_named_gives_way(self):
         self.go(0, "run", "--steps", "1", "--allreduce", "ring", ranks=2)
         self.go(0, "run", "--steps", "2", "--shard-dense", "--resume", "auto", ranks=2, says=["1 steps and"])
+
+    @needs_mpi
+    def test_gpus_that_summed_by_nccl_may_be_gone(self):
+        self.go(0, "run", "--steps", "1", ranks=2)
+        checkpoint = self.path("run/ckpt-000000001")
+        with open(os.path.join(checkpoint, "state.json")) as f:
+            state = json.load(f)
+        state["allreduce"] = "nccl"
+        write_state(checkpoint, state)
+        self.go(0, "run", "--steps", "2", "--resume", "auto", ranks=2, says=["1 steps and"])
 
     def test_links_and_copies_of_a_checkpoint(self):
         self.go(0, "whole", "--epochs", "2")

@@ -107,7 +107,7 @@ class SweepGpus(SweepTest):
             costs = {(c["backend"], c["cpus"]): c["cost"] for c in json.load(f)["cells"]}
         self.assertAlmostEqual(costs["cpu", 4], 4 * 0.036 / 3600 * 0.2 * 45 / 16)
         self.assertAlmostEqual(costs["cuda", 2], 2 * 3.6 / 3600 * 0.06 * 45 / 16)
-        for words, says in ((["--price-per-gpu-hour", "cpu:1"], "nothing here was computed on a GPU"),
+        for words, says in ((["--price-per-gpu-hour", "cpu:1"], "cpu computes on CPUs; name a backend of GPUs"),
                             (["--price-per-gpu-hour", "cuda:1", "--price-per-hour", "cuda:2"], "both of backend cuda"),
                             (["--price-per-gpu-hour", "x"], "--price-per-gpu-hour x: must be a price")):
             self.expect(2, "report", "s", *words, says=[says])
