@@ -32,14 +32,18 @@ count_stalls() { [[ -r $out/stalls.jsonl ]] && wc -l <"$out/stalls.jsonl" || ech
 # stall_line N  the Nth line, which has its time; empty where there is none
 stall_line() { [[ $1 -gt 0 && -r $out/stalls.jsonl ]] && sed -n "${1}p" "$out/stalls.jsonl" || true; }
 
+# new_stalls  the lines of the training that ended. With --overwrite a training begins the file anew.
+new_stalls() {
+  local known=$stalls
+  [[ $(stall_line "$known") == "$last_stall" ]] || known=0
+  tail -n "+$((known + 1))" "$out/stalls.jsonl"
+}
+
 # unanswered_ranks  how many the training that ended had waited for. Where a link was cut both sides say so: the word of
 # the lowest rank counts.
 unanswered_ranks() {
-  local known=$stalls
   [[ -r $out/stalls.jsonl ]] || { echo 0; return; }
-  # With --overwrite a training begins the file anew.
-  [[ $(stall_line "$known") == "$last_stall" ]] || known=0
-  tail -n "+$((known + 1))" "$out/stalls.jsonl" |
+  new_stalls |
     sed -n '/"event":"end"/s/.*"ranks":\[\([0-9,]*\)\].*"by":\([0-9]*\).*/\2 \1/p' | sort -n |
     awk 'NR == 1 { lost = split($2, list, ",") } END { print lost + 0 }'
 }
@@ -47,7 +51,7 @@ unanswered_ranks() {
 # ended_by_stall  whether the training that ended said that it ends for ranks that do not answer. MPICH's launcher
 # passes on the signal with which it ended the others in the place of 76.
 ended_by_stall() {
-  [[ -r $out/stalls.jsonl ]] && tail -n "+$((stalls + 1))" "$out/stalls.jsonl" | grep -q '"event":"end"'
+  [[ -r $out/stalls.jsonl ]] && new_stalls | grep -q '"event":"end"'
 }
 
 # lost_ranks  how many did not live to the end of the training: 76 has their list, and a launcher passes on the signal

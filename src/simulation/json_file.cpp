@@ -120,7 +120,8 @@ std::vector<JsonObject> JsonObject::objects(const char* key, std::size_t most) c
 }
 
 void JsonObject::require_format(const std::string& format) const {
-  if (text("format") != format) wrong(fmt::format("format must be \"{}\"", format));
+  const std::string found = text("format");
+  if (found != format) wrong(fmt::format("format must be \"{}\", not \"{}\"", format, found));
 }
 
 void JsonObject::allow_only(const std::vector<std::string>& keys) const {

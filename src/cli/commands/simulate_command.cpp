@@ -59,7 +59,7 @@ void check_flags(const Config& config, const simulation::Platform& platform) {
          fmt::format("--{}: has no effect with --platform {} ({}); leave it out, or name another "
                      "platform",
                      flag, platform.name,
-                     platform.gpus ? "what its GPUs compute is in --costs, and nothing is drawn"
+                     platform.gpus ? "costs and formulas say all of its GPUs, and nothing is drawn"
                                    : "its ranks compute on CPUs"));
   }
   if (platform.gpus || config.precision != Precision::exact) return;

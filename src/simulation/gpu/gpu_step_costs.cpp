@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -25,19 +26,22 @@ bool is_of(const GpuStepCost& step, const GpuTraining& wanted) {
 
 [[noreturn]] void fail_without_costs(const GpuCosts& costs, const GpuTraining& wanted) {
   constexpr std::size_t kMostNamed = 8;
-  std::set<std::string> there;
+  std::set<std::tuple<bool, bool, std::string>> there;  // those nearest to what is wanted first
   for (const GpuStepCost& step : costs.steps) {
-    there.insert(fmt::format("{} of {} in {}", printable(step.gpu),
-                             network_text(step.model, step.image_size), printable(step.precision)));
+    there.insert(
+        {step.gpu != wanted.gpu, step.model != wanted.model,
+         fmt::format("{} of {} in {}", printable(step.gpu),
+                     network_text(step.model, step.image_size), printable(step.precision))});
   }
-  std::vector<std::string> named(there.begin(), there.end());
-  const bool more = named.size() > kMostNamed;
-  if (more) named.resize(kMostNamed);
+  std::vector<std::string> named;
+  for (const auto& [other_gpu, other_model, text] : there) {
+    if (named.size() < kMostNamed) named.push_back(text);
+  }
   fail(ExitCode::usage,
        fmt::format("--costs: no costs of {} for {} in {} (times of other GPUs, networks or number "
                    "formats say nothing of it); there are: {}{}. scripts/gpu_costs makes others",
                    wanted.gpu, network_text(wanted.model, wanted.image_size), wanted.precision,
-                   join(named, ", "), more ? ", ..." : ""));
+                   join(named, ", "), there.size() > kMostNamed ? " and more" : ""));
 }
 
 [[noreturn]] void fail_of_other_network(const std::string& what) {
