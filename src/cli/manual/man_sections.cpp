@@ -84,6 +84,9 @@ How long threads spin before they sleep. The program has a short time of its own
 .B CUDA_VISIBLE_DEVICES
 The GPUs that the program may use.
 .TP
+.B LD_LIBRARY_PATH
+Where libnccl.so.2 is looked for, too: NCCL, with which several GPUs sum.
+.TP
 .B TMPDIR
 Where images lie that the ranks of a node share, if shared memory is too small.
 .SH FILES
@@ -136,7 +139,8 @@ Bad data, weight file, model file or checkpoint.
 An internal error, or the system refused memory or a thread in the middle of the work.
 .TP
 .B 74
-Output cannot be written. A reader that goes away is no error where the results are files, as those of a training are.
+Output cannot be written, or storage did not answer after a signal. A reader that goes away is no error where the results
+are files, as those of a training are.
 .TP
 .B 75
 Ended by SIGUSR1, SIGTERM or SIGHUP after saving. The same command with
