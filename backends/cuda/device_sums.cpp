@@ -191,8 +191,8 @@ std::unique_ptr<compute::DeviceSum> NcclSums::make(comm::Communicator& communica
   if (communicator.rank() == 0) id = nccl::Group::make_id(library_);
   communicator.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
   const comm::Pulse::Meeting meeting(communicator.pulse());
-  auto group =
-      std::make_unique<nccl::Group>(library_, id, communicator.rank(), communicator.size(), limits_);
+  auto group = std::make_unique<nccl::Group>(library_, id, communicator.rank(), communicator.size(),
+                                             limits_);
   return std::make_unique<NcclSum>(device_, compute_, std::move(group), communicator.share_pulse(),
                                    travel == compute::Travel::bf16 ? most : 0);
 }

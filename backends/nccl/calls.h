@@ -47,9 +47,9 @@ struct Calls {
                        Communicator*, Stream*) = nullptr;
 
   const char* (*get_last_error)(Communicator*) = nullptr;  ///< since 2.13
-  Result (*comm_init_rank_config)(Communicator**, int ranks, UniqueId, int rank, Config*) =
-      nullptr;                                              ///< since 2.14
-  Result (*comm_finalize)(Communicator*) = nullptr;         ///< since 2.14
+  Result (*comm_init_rank_config)(Communicator**, int ranks, UniqueId, int rank,
+                                  Config*) = nullptr;  ///< since 2.14
+  Result (*comm_finalize)(Communicator*) = nullptr;    ///< since 2.14
 };
 
 }  // namespace cputrain::nccl

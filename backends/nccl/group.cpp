@@ -29,9 +29,8 @@ UniqueId Group::make_id(const Library& library) {
   UniqueId id{};
   const Result result = library.calls->get_unique_id(&id);
   if (result != Result::success) {
-    fail(ExitCode::internal,
-         fmt::format("NCCL cannot begin: {}; NCCL_DEBUG=INFO has more",
-                     words_of(*library.calls, result, nullptr)));
+    fail(ExitCode::internal, fmt::format("NCCL cannot begin: {}; NCCL_DEBUG=INFO has more",
+                                         words_of(*library.calls, result, nullptr)));
   }
   return id;
 }

@@ -74,8 +74,8 @@ const std::vector<std::string>& allreduce_algorithms() {
 
 const std::vector<std::string>& allreduce_names() {
   static const std::vector<std::string> names{
-      "auto", "mpi",          "shm", "ring", "recursive-doubling", "rabenseifner",
-      "tree", "hierarchical", "ps",  "nccl", "staged"};
+      "auto",         "mpi", "shm",  "ring",  "recursive-doubling", "rabenseifner", "tree",
+      "hierarchical", "ps",  "nccl", "staged"};
   return names;
 }
 

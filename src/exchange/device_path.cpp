@@ -61,10 +61,9 @@ std::optional<Obstacle> obstacle(std::span<const DeviceReport> reports) {
 }
 
 DevicePathChoice by_nccl(std::span<const DeviceReport> reports) {
-  return {DevicePath::nccl,
-          fmt::format("{}, {}", reports.front().library,
-                      sharers(reports) ? "whose ranks may share a GPU"
-                                       : "a GPU of its own for every rank")};
+  return {DevicePath::nccl, fmt::format("{}, {}", reports.front().library,
+                                        sharers(reports) ? "whose ranks may share a GPU"
+                                                         : "a GPU of its own for every rank")};
 }
 
 }  // namespace

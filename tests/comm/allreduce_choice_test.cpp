@@ -31,8 +31,9 @@ TEST(AllreduceChoice, ReadsRangesInAnyOrder) {
 }
 
 TEST(AllreduceChoice, SaysTheSameWordsBack) {
-  for (const char* text : {"auto", "ps", "shm", "hierarchical", "ring", "nccl", "staged", "hierarchical+mpi",
-                           "tree:0-100;ring:101-max", "hierarchical+tree:0-7;mpi:8-max"}) {
+  for (const char* text :
+       {"auto", "ps", "shm", "hierarchical", "ring", "nccl", "staged", "hierarchical+mpi",
+        "tree:0-100;ring:101-max", "hierarchical+tree:0-7;mpi:8-max"}) {
     EXPECT_EQ(to_text(parse_allreduce(text)), text);
   }
 }

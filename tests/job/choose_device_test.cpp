@@ -77,8 +77,7 @@ TEST(ChooseDevice, DevicesOfOtherNodesAreOtherDevices) {
       2);
   EXPECT_EQ(devices_of(choices), (std::vector{0, 1, 0, 1}));
   EXPECT_EQ(sharers_of(choices), (std::vector{1, 1, 1, 1}));
-  EXPECT_EQ(choices[3].line,
-            "Devices: 2 x Large with 1 rank each, 2 x Small with 1 rank each");
+  EXPECT_EQ(choices[3].line, "Devices: 2 x Large with 1 rank each, 2 x Small with 1 rank each");
 }
 
 // A list may leave out devices that kernels are not made for.
