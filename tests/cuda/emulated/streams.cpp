@@ -272,18 +272,20 @@ GraphHandle* Graph::end_capture(Stream stream) {
     s->capture.reset();
     s->captured.clear();
   }
+  std::vector<emulated::CapturedWork> work = std::exchange(capture->work, {});  // events stay
   d.check();
   if (!capture->broken.empty()) {
     fail(ExitCode::internal, "nothing was captured: " + capture->broken);
   }
   if (!joined) fail(ExitCode::internal, "nothing was captured: a stream has not come back");
-  return new GraphHandle{std::move(capture->work), nullptr};
+  return new GraphHandle{std::move(work), nullptr};
 }
 
 void Graph::abandon_capture(Stream stream) noexcept {
   const std::lock_guard lock(devices().mutex);
   const auto capture = std::move(stream->capture);
   if (!capture) return;
+  capture->work.clear();
   for (Stream s : capture->streams) {
     s->capture.reset();
     s->captured.clear();
