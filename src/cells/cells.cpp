@@ -101,6 +101,10 @@ Json to_json(const Cell& c) {
             {"seconds_to_target", known(c.seconds_to_target)},
             {"command", c.command},
             {"runs", c.runs}};
+  if (is_device(c.backend)) {
+    json["gpus"] = c.gpus > 0 ? c.gpus : c.ranks;
+    json["device"] = c.device;
+  }
   if (c.batch_per_rank) json["batch_per_rank"] = *c.batch_per_rank;
   if (!c.axes.empty()) json["axes"] = c.axes;
   return json;
@@ -123,6 +127,7 @@ Json to_json(const CellTable& t) {
             {"command", t.command},
             {"date", t.date},
             {"commit", t.commit}};
+  if (t.maps_per_image > 0) json["maps_per_image"] = t.maps_per_image;
   if (!t.costs.empty()) json["costs"] = t.costs;
   json["cells"] = std::move(cells);
   return json;

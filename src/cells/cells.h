@@ -39,11 +39,13 @@ struct CellLimits {
 };
 
 struct Cell {
-  int cpus = 1;                         ///< ranks times threads
+  int cpus = 1;                         ///< ranks times threads; of devices, ranks
   std::size_t batch = 1;                ///< global
   std::optional<int> batch_per_rank{};  ///< of weak scaling, where the batch grows with the ranks
   std::string backend = "cpu";
   int ranks = 1, threads = 1;
+  int gpus = 0;          ///< devices that its ranks compute on; 0 of a backend of CPUs
+  std::string device{};  ///< their name: "NVIDIA H100 80GB HBM3"; empty where not known
   /// Its values of the listed flags that its sweep was given (axes.h), the usual ones, too.
   FlagTexts axes{};
 
@@ -56,10 +58,11 @@ struct Cell {
   std::optional<double> images_per_second{};
 
   CellLimits limits{};
-  std::optional<Budget> budget{};      ///< seconds per epoch, adding up to seconds_per_epoch
-  std::optional<double> gflops{};      ///< per second, counting direct convolution
-  std::optional<double> fma_gflops{};  ///< what these CPUs can do, measured beside it
-  std::optional<double> triad_gbs{};   ///< their memory bandwidth, measured beside it
+  std::optional<Budget> budget{};  ///< seconds per epoch, adding up to seconds_per_epoch
+  std::optional<double> gflops{};  ///< per second, counting direct convolution
+  /// What these CPUs can do, measured beside it; of GPUs, by mma.sync in the numbers of the cell.
+  std::optional<double> fma_gflops{};
+  std::optional<double> triad_gbs{};  ///< their memory bandwidth, measured beside it
   /// Part, 0 to 1, of a rank's CPU time that the host of a virtual machine took for others: median
   /// of the repeats.
   std::optional<double> stolen{};
@@ -98,6 +101,9 @@ struct CellTable {
   std::size_t images_per_epoch = 0;
   std::size_t validation_images = 0;  ///< that val_accuracy is of; 0 for none, or not known
   double parameters = 0, macs_per_image = 0;
+  /// Numbers of an image that layers with weights read: what is kept for backward. Without those
+  /// of the image itself.
+  double maps_per_image = 0;
   std::string data{};
   std::uint64_t seed = 0;
   CellMachine machine{};
@@ -133,14 +139,15 @@ inline constexpr std::array<std::string_view, 1> kDeviceColumns{"cuda"};
 
 /// A cell as an object of cells.json, and back: Error(data), naming `where`, for anything odd
 /// (counts below 1, times that are no positive numbers, a median outside its spread, paths that
-/// lead elsewhere, more repeats that reached the target than repeats). Keys that are not known are
-/// ignored.
+/// lead elsewhere, more repeats that reached the target than repeats, GPUs of a backend of CPUs).
+/// Keys that are not known are ignored.
 nlohmann::ordered_json to_json(const Cell&);
 Cell cell_from_json(const nlohmann::json&, const std::string& where);
 
 nlohmann::ordered_json to_json(const CellTable&);
 
-/// Reads a cells.json that may be hostile. Error(data) says what is wrong with it.
+/// Reads a cells.json that may be hostile. Error(data) says what is wrong with it. A cell that has
+/// no time has the device of the others of its backend, where these have one.
 CellTable read_cells(const std::filesystem::path& file);
 
 /// Today in UTC, as a table says its date.

@@ -18,17 +18,6 @@
 namespace cputrain::cells {
 namespace {
 
-/// Every parameter moves at least six times in a step, four bytes each: read forward and back, its
-/// gradient written and read, its value read and written by the update.
-constexpr double kLeastBytes = 6 * 4;
-
-/// A batch, or all images of the epoch where those are fewer.
-double images_a_step(const Cell& c) {
-  const auto batch = static_cast<double>(c.batch);
-  if (!c.images_per_second || !c.seconds_per_epoch) return batch;
-  return std::min(batch, *c.images_per_second * *c.seconds_per_epoch);
-}
-
 double images_a_rank(const Cell& c) { return images_a_step(c) / c.ranks; }
 
 double seconds_a_step(const Cell& c) { return images_a_step(c) / c.images_per_second.value_or(0); }
@@ -64,7 +53,7 @@ Wait largest_wait(const Cell& c) {
 
 /// Seconds of a step that memory needs at the least; 0 where its bandwidth is not known.
 double memory_seconds(const Cell& c, double parameters) {
-  return c.triad_gbs.value_or(0) > 0 ? kLeastBytes * parameters / (*c.triad_gbs * 1e9) : 0;
+  return c.triad_gbs.value_or(0) > 0 ? kLeastParameterBytes * parameters / (*c.triad_gbs * 1e9) : 0;
 }
 
 std::string compute_text(const Cell& c) {
@@ -74,8 +63,10 @@ std::string compute_text(const Cell& c) {
   if (!c.gflops) return text;
   text += fmt::format(", {:.4g} GFLOP/s counting direct convolution", *c.gflops);
   if (c.fma_gflops.value_or(0) <= 0) return text;
-  return text + fmt::format(": {:.2f} of the {:.4g} that these CPUs can multiply and add",
-                            *c.gflops / *c.fma_gflops, *c.fma_gflops);
+  return text + fmt::format(": {:.2f} of the {:.4g} that {}", *c.gflops / *c.fma_gflops,
+                            *c.fma_gflops,
+                            is_device(c.backend) ? "mma.sync reached beside it"
+                                                 : "these CPUs can multiply and add");
 }
 
 /// Time that no rank had: what ranks then do with the rest is a limit of its own.
@@ -111,6 +102,12 @@ CellLimits own_limits(const Cell& c, double parameters) {
 std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
 
 }  // namespace
+
+double images_a_step(const Cell& c) {
+  const auto batch = static_cast<double>(c.batch);
+  if (!c.images_per_second || !c.seconds_per_epoch) return batch;
+  return std::min(batch, *c.images_per_second * *c.seconds_per_epoch);
+}
 
 bool is_suspect(double efficiency) {
   constexpr double kRounding = 1e-12;

@@ -12,6 +12,13 @@ namespace cputrain::cells {
 /// causes worth naming, in measured and in simulated cells.
 inline constexpr double kWaitLimits = 0.1, kMemoryLimits = 0.25;
 
+/// Every parameter moves at least six times in a step, four bytes each: read forward and back, its
+/// gradient written and read, its value read and written by the update.
+inline constexpr double kLeastParameterBytes = 6 * 4;
+
+/// A batch, or all images of the epoch where those are fewer.
+double images_a_step(const Cell&);
+
 /// More than so many times the speed that its CPUs explain, a cell is suspect: the one it is
 /// compared with was disturbed or computed in other pieces, or the machine gave it more clock or
 /// cache.

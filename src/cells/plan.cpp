@@ -28,8 +28,9 @@ void add_batches(const SweepGrid& grid, const Cell& place, std::vector<Cell>& ce
 /// Cells of one backend with one combination of the listed flags.
 void add_columns(const SweepGrid& grid, const std::string& backend, const FlagTexts& axes,
                  std::vector<Cell>& cells) {
-  const std::vector<int> splits = is_device(backend) ? std::vector{1} : grid.threads;
-  for (const int cpus : grid.cpus) {
+  const bool devices = is_device(backend);
+  const std::vector<int> splits = devices ? std::vector{1} : grid.threads;
+  for (const int cpus : grid.counts_of(backend)) {
     for (const int threads : splits) {
       if (cpus % threads != 0) continue;
       Cell place;
@@ -37,6 +38,7 @@ void add_columns(const SweepGrid& grid, const std::string& backend, const FlagTe
       place.backend = backend;
       place.threads = threads;
       place.ranks = cpus / threads;
+      if (devices) place.gpus = cpus;
       place.axes = axes;
       add_batches(grid, place, cells);
     }
@@ -73,7 +75,8 @@ double count_cells(const SweepGrid& grid) {
   }
   double columns = 0;
   for (const std::string& backend : grid.backends) {
-    columns += is_device(backend) ? static_cast<double>(grid.cpus.size()) : divided;
+    const auto devices = static_cast<double>(grid.counts_of(backend).size());
+    columns += is_device(backend) ? devices : divided;
   }
   double each = static_cast<double>(grid.batches.size() + grid.batches_per_rank.size());
   for (const auto& [flag, values] : grid.listed) {
@@ -110,10 +113,15 @@ std::string cell_name(const Cell& c) {
 }
 
 std::string cell_text(const Cell& c) {
-  std::string text = fmt::format(
-      "{} rank{} x {} thread{}, batch {}{}, {}", c.ranks, c.ranks == 1 ? "" : "s", c.threads,
-      c.threads == 1 ? "" : "s", c.batch,
-      c.batch_per_rank ? fmt::format(" ({} per rank)", *c.batch_per_rank) : "", c.backend);
+  const auto counted = [](int n, const char* what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  std::string text = is_device(c.backend)
+                         ? counted(c.ranks, "GPU")
+                         : counted(c.ranks, "rank") + " x " + counted(c.threads, "thread");
+  text += fmt::format(", batch {}{}, {}", c.batch,
+                      c.batch_per_rank ? fmt::format(" ({} per rank)", *c.batch_per_rank) : "",
+                      c.backend);
   for (const auto& [flag, value] : c.axes) text += ", " + option_text(flag, value);
   return text;
 }

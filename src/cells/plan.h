@@ -10,21 +10,29 @@
 /// From the figures of a grid to its cells, and from a cell to the training that measures it.
 namespace cputrain::cells {
 
-/// The grid as asked for. Every list but one of the two of batches has an entry.
+/// The grid as asked for. Every list but those of GPUs and of one of the two of batches has an
+/// entry; of CPUs, where a column is of them.
 struct SweepGrid {
   std::vector<int> cpus;
+  std::vector<int> gpus{};           ///< of columns of devices; none: `cpus` counts those, too
   std::vector<int> threads{1};       ///< of a rank: CPUs are divided by it; devices are a rank each
   std::vector<std::size_t> batches;  ///< global
   std::vector<std::size_t> batches_per_rank;  ///< the global batch grows with the ranks
   std::vector<std::string> backends;
   /// Values of the listed flags that were given (axes.h), by the flag's name.
   std::map<std::string, std::vector<std::string>> listed{};
+
+  /// What the columns of a backend have.
+  const std::vector<int>& counts_of(const std::string& backend) const {
+    return is_device(backend) && !gpus.empty() ? gpus : cpus;
+  }
 };
 
 /// Calls see(flag, list) for every list of a grid, those that are empty included.
 template <class Grid, class See>
 void for_each_list(Grid& grid, const See& see) {
   see("np", grid.cpus);
+  see("gpus", grid.gpus);
   see("threads", grid.threads);
   see("batch", grid.batches);
   see("batch-per-rank", grid.batches_per_rank);
@@ -50,7 +58,7 @@ SweepCells cells_of(const SweepGrid&);
 /// batch of each rank; "np2-t1-b256-cpu-allreduce=ring" with a value that is not the usual one.
 std::string cell_name(const Cell&);
 
-/// "2 ranks x 1 thread, batch 256, cpu, --allreduce ring".
+/// "2 ranks x 1 thread, batch 256, cpu, --allreduce ring"; "2 GPUs, batch 256, cuda".
 std::string cell_text(const Cell&);
 
 /// An epoch of the whole training set.

@@ -7,6 +7,8 @@ namespace cputrain::cells {
 std::optional<double> Prices::of(const std::string& backend, int cpus, double seconds) const {
   const double hours = seconds / 3600;
   for (const std::string& name : {backend, std::string()}) {
+    const auto gpu = per_gpu_hour.find(name);
+    if (is_device(backend) && gpu != per_gpu_hour.end()) return hours * cpus * gpu->second;
     if (const auto found = per_hour.find(name); found != per_hour.end()) {
       return hours * found->second;
     }
@@ -19,7 +21,8 @@ std::optional<double> Prices::of(const std::string& backend, int cpus, double se
 
 std::optional<double> Prices::of(const Cell& cell) const {
   if (!cell.seconds_per_epoch) return std::nullopt;
-  return of(cell.backend, cell.cpus, *cell.seconds_per_epoch);
+  const int units = cell.gpus > 0 ? cell.gpus : cell.cpus;
+  return of(cell.backend, units, *cell.seconds_per_epoch);
 }
 
 }  // namespace cputrain::cells

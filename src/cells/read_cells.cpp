@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -117,6 +118,21 @@ void read_counts(const CellReader& reader, Cell& cell) {
   }
 }
 
+/// A cell that does not say its GPUs has one for each rank.
+void read_devices(const CellReader& reader, Cell& cell) {
+  const auto gpus = reader.whole("gpus", 0, kMostCpus);
+  cell.device = reader.text("device");
+  if (!is_device(cell.backend)) {
+    if (gpus.value_or(0) > 0 || !cell.device.empty()) {
+      reader.wrong(fmt::format("backend {} computes on no GPU, and the cell has gpus or device",
+                               cell.backend));
+    }
+    return;
+  }
+  cell.gpus = static_cast<int>(gpus.value_or(cell.ranks));
+  if (cell.gpus < 1 || cell.gpus > cell.ranks) reader.wrong("gpus must be from 1 to ranks");
+}
+
 }  // namespace
 
 Cell cell_from_json(const nlohmann::json& json, const std::string& where) {
@@ -124,6 +140,7 @@ Cell cell_from_json(const nlohmann::json& json, const std::string& where) {
   Cell cell;
   read_counts(reader, cell);
   cell.backend = backend_of(reader);
+  read_devices(reader, cell);
   cell.axes = reader.options("axes");
   cell.status = status_of(reader);
   cell.reason = reader.text("reason");
@@ -188,6 +205,19 @@ void check_unique(const CellReader& reader, const std::vector<Cell>& cells) {
   }
 }
 
+/// What was never measured was meant for the device of the others.
+void complete_devices(std::vector<Cell>& cells) {
+  std::map<std::string, std::set<std::string>> devices;
+  for (const Cell& c : cells) {
+    if (!c.device.empty()) devices[c.backend].insert(c.device);
+  }
+  for (Cell& c : cells) {
+    const auto found = devices.find(c.backend);
+    if (c.status != CellStatus::absent || !c.device.empty() || found == devices.end()) continue;
+    if (found->second.size() == 1) c.device = *found->second.begin();
+  }
+}
+
 CellTable table_of(const nlohmann::json& json, const std::string& where) {
   const CellReader reader(json, where);
   if (reader.whole("version", 0, kMostCount) != kCellsVersion) {
@@ -202,6 +232,7 @@ CellTable table_of(const nlohmann::json& json, const std::string& where) {
           static_cast<std::size_t>(reader.whole("validation_images", 0, kMostCount).value_or(0)),
       .parameters = reader.real("parameters", 0, kMostCellRate).value_or(0),
       .macs_per_image = reader.real("macs_per_image", 0, kMostCellRate).value_or(0),
+      .maps_per_image = reader.real("maps_per_image", 0, kMostCellRate).value_or(0),
       .data = reader.text("data"),
       .seed = static_cast<std::uint64_t>(reader.whole("seed", 0, INT64_MAX).value_or(0)),
       .machine = machine_of(reader),
@@ -220,6 +251,7 @@ CellTable table_of(const nlohmann::json& json, const std::string& where) {
         cell_from_json(cell, fmt::format("{}, cell {}", where, table.cells.size() + 1)));
   }
   check_unique(reader, table.cells);
+  complete_devices(table.cells);
   return table;
 }
 

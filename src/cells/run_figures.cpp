@@ -225,6 +225,8 @@ std::optional<RunFigures> figures_of(const std::filesystem::path& run, Wanted wa
   try {
     const std::optional<Lines> lines = lines_of(run, wanted);
     if (!lines || lines->epochs.empty()) return std::nullopt;
+    const RunDevices devices = devices_of_run(run);
+    if (devices.emulated) return std::nullopt;
     RunFigures figures = read(*lines);
     if (!(figures.seconds_per_epoch >= kLeastCellSeconds &&
           figures.seconds_per_epoch <= kMostCellSeconds)) {
@@ -232,6 +234,7 @@ std::optional<RunFigures> figures_of(const std::filesystem::path& run, Wanted wa
     }
     read_memory(*lines, figures);
     read_limits(run, figures);
+    figures.devices = devices;
     return figures;
   } catch (const std::exception&) {
     return std::nullopt;
@@ -328,6 +331,9 @@ void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_
   cell.images_per_second = rate(images_per_epoch / seconds);
   cell.gflops = rate(images_per_epoch / seconds * flops_per_image / 1e9);
   cell.budget = budget_of(runs, seconds);
+  std::vector<RunDevices> devices;
+  for (const RunFigures& run : runs) devices.push_back(run.devices);
+  combine_devices(cell, devices);
   cell.fma_gflops = most_known(runs, &RunFigures::fma_gflops);
   cell.triad_gbs = most_known(runs, &RunFigures::triad_gbs);
   cell.stolen = median_known(runs, &RunFigures::stolen);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cells/plan.h"
+#include "cells/run_devices.h"
 #include "core/budget.h"
 #include "system/bounded_file.h"
 
@@ -24,6 +25,7 @@ struct RunFigures {
   std::optional<double> fma_gflops{}, triad_gbs{};
   std::optional<double> stolen{};  ///< part of a rank's CPU time, of the epochs that were measured
   std::optional<double> peak_rank_bytes{}, peak_node_bytes{}, peak_device_bytes{};
+  RunDevices devices{};
   std::optional<double> cpu_wait{};  ///< the same of the time for which its threads wanted a CPU
 };
 
@@ -32,8 +34,9 @@ inline constexpr system::BoundedLines::Limits kMetricsLimits{256 << 20, 1 << 16}
 
 /// Steps that were measured, scaled to an epoch: of the whole steps in metrics.jsonl in which no
 /// algorithms were tried, nor memory touched first, the last `plan.measured`. Nothing where there
-/// are none, where the training did not come to its end, or where the file is damaged or larger
-/// than kMetricsLimits. Single figures that no table can hold are not known.
+/// are none, where the training did not come to its end or was on an emulated device, or where the
+/// file is damaged or larger than kMetricsLimits. Single figures that no table can hold are not
+/// known.
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell&,
                                          const EpochSize&, const StepPlan&);
 

@@ -57,6 +57,7 @@ SeriesIdentity identity_of(const CellTable& t, const Cell& c) {
   }
   return {.backend = c.backend,
           .machine = machine_text(t.machine),
+          .device = c.device,
           .simulated = is_forecast(c.status) || !t.machine.platform.empty(),
           .model = t.model,
           .image_size = t.image_size,
@@ -80,9 +81,12 @@ std::string plain_name(const SeriesIdentity& own, const std::vector<SeriesIdenti
   std::set<std::pair<std::string, bool>> machines;
   std::set<std::pair<std::string, int>> models;
   std::set<std::size_t> epochs;
-  std::set<std::string> data;
+  std::set<std::string> data, devices;
   for (const SeriesIdentity& one : all) {
-    if (one.backend == own.backend) machines.emplace(one.machine, one.simulated);
+    if (one.backend == own.backend) {
+      machines.emplace(one.machine, one.simulated);
+      devices.insert(one.device);
+    }
     models.emplace(one.model, one.image_size);
     epochs.insert(one.images);
     data.insert(one.data);
@@ -92,6 +96,7 @@ std::string plain_name(const SeriesIdentity& own, const std::vector<SeriesIdenti
   if (is_device(own.backend) && precision != kOwnDefault) {
     name += " " + precision_in_figures(own.backend, precision);
   }
+  if (devices.size() > 1 && !own.device.empty()) name += ", " + own.device;
   if (machines.size() > 1) name += ", " + own.machine + (own.simulated ? ", simulated" : "");
   if (models.size() > 1)
     name += fmt::format(", {} at {}x{}", own.model, own.image_size, own.image_size);

@@ -13,6 +13,7 @@ namespace cputrain::cells {
 /// of a machine and a measurement on it are two.
 struct SeriesIdentity {
   std::string backend, machine;
+  std::string device{};  ///< of a backend of devices; empty where not known
   bool simulated = false;
   std::string model;
   int image_size = 0;
@@ -28,7 +29,8 @@ SeriesIdentity identity_of(const CellTable&, const Cell&);
 /// Whether nothing but values of listed flags (axes.h) tells the two series apart.
 bool differ_in_axes_alone(SeriesIdentity, SeriesIdentity);
 
-/// "cpu", and what tells it from others: "cpu, AMD EPYC, 2 cores, --precision bf16".
+/// "cpu", and what tells it from others: "cpu, AMD EPYC, 2 cores, --precision bf16", "cuda tf32,
+/// NVIDIA H200".
 std::string name_of(const SeriesIdentity&, const std::vector<SeriesIdentity>& all);
 
 /// The options of a series that not all have alike, but for unnamed defaults: "--allreduce ring,

@@ -153,6 +153,9 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
         parts, *parts.device_sums, narrow ? compute::Travel::bf16 : compute::Travel::as_they_are);
     return;
   }
+  if (parts.communicator.size() == 1 && made.choice.ranges.empty()) {
+    made.choice.ranges = {{"tree"}};  // nothing to measure
+  }
   // One rank's gradient is the sum: nothing need go to the host and back.
   if (way.path == DevicePath::alone && parts.compression == Compression{}) {
     made.exchange = make_replica_exchange(parts, make_sum_of_one(parts.layout.dtype));

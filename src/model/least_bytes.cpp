@@ -1,5 +1,7 @@
 #include "model/least_bytes.h"
 
+#include <set>
+
 #include "model/rewrite.h"
 
 namespace cputrain::model {
@@ -48,6 +50,20 @@ std::map<std::string, LeastBytes> least_bytes(const Graph& given, std::size_t el
     bytes[node.name] = least;
   }
   return bytes;
+}
+
+double kept_numbers(const Graph& graph) {
+  std::set<int> maps;
+  for (int i = 1; i < static_cast<int>(graph.nodes().size()); ++i) {
+    const auto& node = graph.nodes()[static_cast<std::size_t>(i)];
+    if (macs(node.layer, graph.src_shape(i)) > 0) maps.insert(stored(graph, node.src.front()));
+  }
+  maps.erase(0);
+  double numbers = 0;
+  for (const int map : maps) {
+    numbers += static_cast<double>(graph.nodes()[static_cast<std::size_t>(map)].dst.size());
+  }
+  return numbers;
 }
 
 }  // namespace cputrain::model

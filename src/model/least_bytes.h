@@ -20,4 +20,10 @@ struct LeastBytes {
 /// not read.
 std::map<std::string, LeastBytes> least_bytes(const Graph&, std::size_t element_bytes);
 
+/// Numbers of the maps that layers with weights read, of one image: each map once, without the
+/// zeros around it, and without the image. A training step keeps them for the gradients of weights.
+/// Where nothing stays in a cache, each is written and read forward, read for the weights'
+/// gradients, and its own gradient is written and read.
+double kept_numbers(const Graph&);
+
 }  // namespace cputrain::model

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cells/run_devices.h"
 #include "cells/series_identity.h"
 #include "core/text.h"
 #include "report/grid_tables.h"
@@ -214,6 +215,7 @@ MaybeSection conditions_section(const ScalingTable& table, const std::vector<Cel
       if (!text.empty()) facts.rows.push_back({label, {{text, "", 0}}, false});
     };
     add("machine", machine_line(t.machine));
+    add("GPUs", cells::devices_text(t));
     add("model", model_line(t));
     add("data", t.data);
     add("images per epoch", t.images_per_epoch ? with_commas(t.images_per_epoch) : "");

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cells/axes.h"
+#include "cells/run_devices.h"
 #include "cells/series_identity.h"
 #include "core/json_text.h"
 #include "report/forms/escapes.h"
@@ -89,6 +90,7 @@ std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
   differ("data", before.data, after.data);
   differ("platform", before.machine.platform, after.machine.platform);
   differ("processor", before.machine.cpu, after.machine.cpu);
+  differ("GPUs", cells::devices_text(before), cells::devices_text(after));
   differ("host", before.machine.host, after.machine.host);
   differ("MPI", before.machine.mpi, after.machine.mpi);
   differ("build", before.machine.build, after.machine.build);

@@ -134,6 +134,23 @@ std::vector<std::string> above_hundred_remarks(const ScalingTable& table) {
   return {"Simulated cells above 100 % have their reason below \"What limits each cell\"."};
 }
 
+/// What the columns of GPUs are of.
+std::vector<std::string> device_remarks(const ScalingTable& table) {
+  std::vector<std::string> remarks;
+  for (const Series& series : table.series) {
+    const std::string& device = series.identity.device;
+    if (!device.empty() && !series.strong.empty() && !series.name.ends_with(device)) {
+      remarks.push_back(fmt::format("{}: {}.", series.name, device));
+    }
+  }
+  return remarks;
+}
+
+/// Whether GPUs are compared with CPUs below.
+bool has_gpus_beside(const ScalingTable& table) {
+  return std::ranges::any_of(table.series, [](const Series& s) { return !s.beside.empty(); });
+}
+
 void add_all(std::vector<std::string>& to, std::vector<std::string> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
@@ -146,6 +163,7 @@ MaybeSection seconds_section(const ScalingTable& table) {
   MaybeSection result = section("seconds", "Seconds per epoch", {"seconds"}, std::move(tables));
   if (!result) return result;
   result->tables_first = true;
+  result->remarks = device_remarks(table);
   explain_marks(*result, table);
   return result;
 }
@@ -155,6 +173,10 @@ MaybeSection speed_up_section(const ScalingTable& table) {
       section("speed-up", "Speed-up", {"speed-up"}, grid_tables(table, &Series::strong, kSpeedUp));
   if (!result) return result;
   result->paragraphs.push_back("How many times quicker than one CPU (or GPU) at the same batch.");
+  if (has_gpus_beside(table)) {
+    result->paragraphs.push_back(
+        "GPUs are set against CPUs below \"GPUs beside CPUs, and their rates\".");
+  }
   result->remarks = base_remarks(table, &Series::strong);
   add_all(result->remarks, suspect_remarks(table, &Series::strong));
   return result;
@@ -177,9 +199,11 @@ MaybeSection throughput_section(const ScalingTable& table) {
                   })));
 }
 
-MaybeSection arithmetic_section(const ScalingTable& table) {
-  auto tables = both_grids(table, own("GFLOP/s, counting direct convolution",
-                                      [](const ScalingCell& c) { return c.cell.gflops; }));
+MaybeSection arithmetic_section(const ScalingTable& all) {
+  auto tables = both_grids(all, own("GFLOP/s, counting direct convolution",
+                                    [](const ScalingCell& c) { return c.cell.gflops; }));
+  ScalingTable table = all;  // GPUs have shares of their own
+  std::erase_if(table.series, [](const Series& s) { return cells::is_device(s.backend); });
   GridFigure share =
       own("Share (%) of the multiply-adds that these CPUs can do, measured beside it",
           [](const ScalingCell& c) { return c.peak_share; });
@@ -260,6 +284,7 @@ MaybeSection cost_section(const ScalingTable& table, const cells::Prices& prices
   };
   say(prices.per_hour, "the whole machine, however many of its CPUs work");
   say(prices.per_cpu_hour, "each CPU that works");
+  say(prices.per_gpu_hour, "each GPU that works, with the CPUs beside it");
   return result;
 }
 

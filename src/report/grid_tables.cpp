@@ -178,7 +178,12 @@ Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable&
   }
   const auto value = figure.value(*cell);
   const std::string beside = figure.beside ? figure.beside(*cell) : "";
-  if (!value) return {beside.empty() ? kNotKnown : figure.missing, beside, 0};
+  if (!value) {
+    const std::string words = figure.words ? figure.words(*cell) : "";
+    const std::string sure = mark_of(figure.status(*cell));
+    if (!words.empty()) return {words, sure == table.shared_mark ? "" : sure, 0};
+    return {beside.empty() ? kNotKnown : figure.missing, beside, 0};
+  }
   const int note = figure.is_time ? note_on_time(cell->cell, table) : 0;
   std::string mark = mark_of(figure.status(*cell));
   if (mark == table.shared_mark) mark.clear();
@@ -271,8 +276,7 @@ std::vector<DocumentTable> grid_tables(const ScalingTable& all, Grid Series::*gr
   for (const Chosen& part : divided(all, grid)) {
     const bool known = figure.is_time || std::ranges::any_of(part.series, [&](const Series* s) {
                          return std::ranges::any_of((s->*grid).cells, [&](const auto& place) {
-                           return figure.value(place.second).has_value() ||
-                                  (figure.beside && !figure.beside(place.second).empty());
+                           return figure.knows(place.second);
                          });
                        });
     if (known) tables.push_back(table_of(all, part, grid, figure));

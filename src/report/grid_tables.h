@@ -49,6 +49,13 @@ struct GridFigure {
   bool is_time = false;
   std::function<std::string(const ScalingCell&)> beside{};  ///< a mark of its own, or empty
   std::string missing{};  ///< where there is no figure, but that mark
+  /// What stands there where there is no figure, but something to say; or empty.
+  std::function<std::string(const ScalingCell&)> words{};
+
+  /// Whether it has anything for this cell.
+  bool knows(const ScalingCell& c) const {
+    return value(c) || (beside && !beside(c).empty()) || (words && !words(c).empty());
+  }
 };
 
 /// Strong or weak grids of all series beside each other, or a table each where that would be wide.

@@ -88,19 +88,20 @@ std::string fastest_sentence(const Series& series, const Grid& grid, const Faste
 std::string knee_text(const Series& series, const Grid& grid, const GridRow& row) {
   const Knee knee = knee_of(grid, row);
   const auto counted = [&](int count) { return count_text(series.backend, count); };
+  const std::string units = cpus_text(series.backend, 2);
   const int most = grid.cpus.empty() ? 0 : grid.cpus.back();
   if (!knee.known) {
-    return grid.cpus.size() < 2 ? "One number of CPUs shows no knee"
-                                : "Repeats are too few to say where more CPUs stop paying";
+    if (grid.cpus.size() < 2) return fmt::format("One number of {} shows no knee", units);
+    return fmt::format("Repeats are too few to say where more {} stop paying", units);
   }
-  if (knee.cpus == 0) return "No step to more CPUs is shown to pay at this batch";
+  if (knee.cpus == 0) return fmt::format("No step to more {} is shown to pay at this batch", units);
   if (knee.next == 0) {
-    return fmt::format("More CPUs paid up to {}, the most that {}", counted(knee.cpus),
+    return fmt::format("More {} paid up to {}, the most that {}", units, counted(knee.cpus),
                        knee.cpus == most ? "were tried" : "have a time");
   }
   if (knee.open) {
     return fmt::format(
-        "More CPUs paid up to {}, and whether the step to {} pays is not shown by the repeats",
+        "More {} paid up to {}, and whether the step to {} pays is not shown by the repeats", units,
         counted(knee.cpus), counted(knee.next));
   }
   return fmt::format("The knee is at {} (the step to {} brought {} of {} times)",

@@ -152,6 +152,21 @@ std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
   return files;
 }
 
+/// The price of a GPU is for something that computes on one.
+void check_has_devices(const cells::Prices& prices, const std::set<std::string>& backends) {
+  const std::vector<std::string> all(backends.begin(), backends.end());
+  for (const auto& [backend, price] : prices.per_gpu_hour) {
+    const bool fits =
+        backend.empty() ? std::ranges::any_of(all, cells::is_device) : cells::is_device(backend);
+    if (fits) continue;
+    fail(ExitCode::usage,
+         fmt::format("--price-per-gpu-hour {}{}: nothing here was computed on a GPU (there {} {}); "
+                     "leave it out",
+                     backend.empty() ? "" : backend + ":", price, all.size() == 1 ? "is" : "are",
+                     join(all, ", ")));
+  }
+}
+
 /// A price that nothing has is a slip of the pen, not a wish.
 void check_prices(const cells::Prices& prices, const std::set<std::string>& backends) {
   const auto check = [&](const char* flag, const std::map<std::string, double>& list) {
@@ -165,6 +180,8 @@ void check_prices(const cells::Prices& prices, const std::set<std::string>& back
   };
   check("price-per-hour", prices.per_hour);
   check("price-per-cpu-hour", prices.per_cpu_hour);
+  check("price-per-gpu-hour", prices.per_gpu_hour);
+  check_has_devices(prices, backends);
 }
 
 std::set<std::string> backends_of(const ScalingTable& table, const RunList& list) {

@@ -24,6 +24,9 @@ MaybeSection memory_section(const ScalingTable&);
 MaybeSection cost_section(const ScalingTable&, const cells::Prices&);
 MaybeSection target_section(const ScalingTable&);
 
+/// CPUs that are as quick as GPUs, and shares of a GPU's rates (gpus/gpu_section.cpp).
+MaybeSection gpu_section(const ScalingTable&);
+
 // cell by cell (cell_sections.cpp)
 MaybeSection budget_section(const ScalingTable&);
 MaybeSection limits_section(const ScalingTable&);

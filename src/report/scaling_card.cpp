@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "report/gpus/beside_cpus.h"
 #include "report/grid_tables.h"
 #include "report/headline.h"
 #include "report/trainings/run_list.h"
@@ -55,6 +56,15 @@ std::string speed_up_text(const Winner& winner) {
                      base, cpus_text(place.cell.backend, base));
 }
 
+/// "63.1 CPUs of cpu (58.2 to 70.1)"; empty where GPUs stand beside none.
+std::string equal_text(const Winner& winner) {
+  const auto& against = winner.fastest.cell->against_cpus;
+  if (!against) return "";
+  const std::string between = cpu_range_text(against->equal);
+  return fmt::format("{} CPUs of {}{}", cpu_count_text(against->equal.cpus), winner.series->beside,
+                     between.empty() ? "" : " (" + between + ")");
+}
+
 /// The table that the cell is from, whose command, date and commit are its own.
 const cells::CellTable& source_of(const Winner& winner, const std::vector<CellSource>& sources) {
   for (const CellSource& source : sources) {
@@ -86,8 +96,10 @@ std::optional<Card> scaling_card(const ScalingTable& table,
     if (!text.empty()) card.facts.emplace_back(name, text);
   };
   add("machine", machine_text(about.machine));
+  if (!cell.device.empty()) add("GPUs", fmt::format("{} x {}", cell.gpus, cell.device));
   if (place.images_per_second) add("images/s", figure_text(*place.images_per_second));
   add("speed-up", speed_up_text(*winner));
+  add("as quick as", equal_text(*winner));
   if (place.cost) add("cost", figure_text(*place.cost) + " per epoch at the price given");
   add("date", about.date);
   add("program", about.commit);

@@ -6,6 +6,7 @@
 
 #include "cells/explanation.h"
 #include "core/text.h"
+#include "report/gpus/beside_cpus.h"
 #include "report/headline.h"
 #include "report/report_sections.h"
 #include "report/scaling_card.h"
@@ -54,6 +55,7 @@ std::string suspects_text(const ScalingTable& table) {
 Document scaling_document(const ScalingFacts& facts) {
   const auto& [table, sources, reference, prices, curves] = facts;
   Document document{document_title(table), headlines(table), {}, {}};
+  for (std::string& text : equal_sentences(table)) document.headline.push_back(std::move(text));
   document.card = scaling_card(table, sources);
   for (const CellSource& source : sources) {
     const std::string whose = sources.size() > 1 ? source.name + ": " : "";
@@ -68,14 +70,26 @@ Document scaling_document(const ScalingFacts& facts) {
   if (const std::string suspects = suspects_text(table); !suspects.empty()) {
     document.summary.push_back(suspects);
   }
-  for (MaybeSection section :
-       {seconds_section(table), speed_up_section(table), efficiency_section(table),
-        throughput_section(table), arithmetic_section(table), budget_section(table),
-        limits_section(table), splits_section(table), accuracy_section(table, curves),
-        accuracy_by_cpus_section(table), target_section(table), weak_section(table),
-        memory_section(table), cost_section(table, prices), backends_section(table),
-        reference_section(table, reference), fit_section(table, reference), spread_section(table),
-        conditions_section(table, sources)}) {
+  for (MaybeSection section : {seconds_section(table),
+                               speed_up_section(table),
+                               efficiency_section(table),
+                               throughput_section(table),
+                               gpu_section(table),
+                               arithmetic_section(table),
+                               budget_section(table),
+                               limits_section(table),
+                               splits_section(table),
+                               accuracy_section(table, curves),
+                               accuracy_by_cpus_section(table),
+                               target_section(table),
+                               weak_section(table),
+                               memory_section(table),
+                               cost_section(table, prices),
+                               backends_section(table),
+                               reference_section(table, reference),
+                               fit_section(table, reference),
+                               spread_section(table),
+                               conditions_section(table, sources)}) {
     if (section) document.sections.push_back(std::move(*section));
   }
   if (!table.has_strong()) {  // what comes first is what people see first

@@ -8,6 +8,7 @@
 #include "cells/axes.h"
 #include "cells/explanation.h"
 #include "core/error.h"
+#include "report/gpus/beside_cpus.h"
 
 namespace cputrain::report {
 
@@ -69,7 +70,8 @@ void place(Grid& grid, const cells::Cell& cell, const GridRow& row,
 /// square.
 constexpr std::size_t kMostLines = 500;
 
-void derive(Grid& grid, std::size_t images, const cells::Prices& prices) {
+void derive(Grid& grid, const cells::CellTable& about, const cells::Prices& prices) {
+  const std::size_t images = about.images_per_epoch;
   std::set<int> cpus;
   std::set<GridRow> rows;
   for (const auto& [where, cell] : grid.cells) {
@@ -102,6 +104,7 @@ void derive(Grid& grid, std::size_t images, const cells::Prices& prices) {
       c.peak_share = *c.cell.gflops / *c.cell.fma_gflops;
     }
     c.cost = prices.of(c.cell);
+    c.rates = cells::shares_of(about, c.cell);
   }
 }
 
@@ -118,8 +121,8 @@ Series series_of(const cells::SeriesIdentity& identity,
       place(series.strong, cell, cell.batch, folder);
     }
   }
-  derive(series.strong, gathered.about.images_per_epoch, prices);
-  derive(series.weak, gathered.about.images_per_epoch, prices);
+  derive(series.strong, gathered.about, prices);
+  derive(series.weak, gathered.about, prices);
   return series;
 }
 
@@ -151,6 +154,7 @@ ScalingTable make_scaling_table(const std::vector<CellSource>& sources,
       table.series.push_back(series_of(identity, order, all.at(identity), prices));
     }
   }
+  set_beside_cpus(table.series);
   if (doubled > 0) {
     table.remarks.push_back(
         fmt::format("{} cells are in more than one folder: the better founded figure stands here, "

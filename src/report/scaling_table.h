@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "cells/cells.h"
+#include "cells/device_rates.h"
+#include "cells/equal_cpus.h"
 #include "cells/prices.h"
 #include "cells/series_identity.h"
 
@@ -22,6 +24,14 @@ struct CellSource {
   std::filesystem::path folder;
   cells::CellTable table;
   std::string name{};  ///< for readers
+};
+
+/// A cell of GPUs beside CPUs that do the same work at the same batch.
+struct AgainstCpus {
+  int cpus = 1;                                                   ///< the fewest that have a time
+  double speed_up = 1;                                            ///< against those
+  cells::CellStatus speed_up_status = cells::CellStatus::absent;  ///< the less certain of the two
+  cells::EqualCpus equal{};
 };
 
 /// One place of a grid. A figure that follows from two cells is a measurement only where both are:
@@ -38,6 +48,8 @@ struct ScalingCell {
       cells::CellStatus::absent;     ///< of those two: the less certain of cell and base
   std::optional<double> peak_share;  ///< GFLOP/s by the multiply-adds that these CPUs can do
   std::optional<double> cost;        ///< of an epoch
+  cells::RateShares rates{};         ///< of GPUs
+  std::optional<AgainstCpus> against_cpus{};  ///< of GPUs that stand beside CPUs
 };
 
 /// A global batch, whatever the split into ranks and threads; or in weak scaling the batch of a
@@ -71,6 +83,7 @@ struct Series {
   cells::CellTable about;  ///< without cells; its options are those of the series
   Grid strong, weak;
   cells::SeriesIdentity identity{};
+  std::string beside{};  ///< of devices: the series of CPUs they are compared with, or empty
 };
 
 struct ScalingTable {

@@ -22,11 +22,14 @@ Value reference_ratio(const std::optional<ReferenceTable>& reference, const Seri
 }
 
 constexpr const char* kCellColumns =
-    "series,backend,cpus,batch,batch_per_rank,ranks,threads,precision,allreduce,compress,lr,"
+    "series,backend,cpus,batch,batch_per_rank,ranks,threads,gpus,device,precision,allreduce,"
+    "compress,lr,"
     "prefetch,"
     "quickest,status,seconds_per_epoch,"
     "seconds_min,seconds_max,repeats,steps,includes_warm_up,images_per_second,speed_up,"
-    "efficiency,suspect,gflops,fma_gflops,peak_share,triad_gbs,stolen,cpu_wait,"
+    "efficiency,suspect,gflops,fma_gflops,peak_share,chip_share,memory_share,beside,"
+    "beside_cpus,speed_up_beside,equal_cpus,equal_cpus_min,equal_cpus_max,triad_gbs,stolen,cpu_"
+    "wait,"
     "peak_rank_bytes,peak_node_bytes,peak_device_bytes,final_loss,"
     "final_accuracy,"
     "val_accuracy,reached_target,seconds_to_target,cost,reference_ratio,limit,why,reason,"
@@ -37,15 +40,23 @@ std::string suspect_text(const ScalingCell& place, bool quickest) {
   return place.suspect ? "1" : "0";
 }
 
+/// Nothing beyond the ends of a row.
+Value within(const cells::CpuCount& count) {
+  return count.place == cells::CpuCount::Place::within ? Value(count.cpus) : std::nullopt;
+}
+
 std::string csv_line(const Series& series, const ScalingCell& place, const cells::Cell& c,
                      bool quickest, const std::optional<ReferenceTable>& reference) {
   // What follows from times is known of the quickest split.
   const auto derived = [&](Value value) { return quickest ? csv_number(value) : ""; };
+  const AgainstCpus* against = quickest && place.against_cpus ? &*place.against_cpus : nullptr;
+  const bool ranged = against && against->equal.repeated;
   std::string line = csv_text(series.name) + "," + csv_text(c.backend);
   const auto add = [&](const std::string& field) { line += "," + field; };
-  for (const std::string& field : {std::to_string(c.cpus), std::to_string(c.batch),
-                                   c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "",
-                                   std::to_string(c.ranks), std::to_string(c.threads)}) {
+  for (const std::string& field :
+       {std::to_string(c.cpus), std::to_string(c.batch),
+        c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "", std::to_string(c.ranks),
+        std::to_string(c.threads), c.gpus > 0 ? std::to_string(c.gpus) : "", csv_text(c.device)}) {
     add(field);
   }
   for (const cells::ListedFlag& flag : cells::kListedFlags) {
@@ -67,6 +78,14 @@ std::string csv_line(const Series& series, const ScalingCell& place, const cells
         csv_number(c.gflops),
         csv_number(c.fma_gflops),
         derived(place.peak_share),
+        derived(place.rates.chip),
+        derived(place.rates.memory),
+        csv_text(against ? series.beside : ""),
+        against ? std::to_string(against->cpus) : "",
+        csv_number(against ? Value(against->speed_up) : std::nullopt),
+        csv_number(against ? within(against->equal.cpus) : std::nullopt),
+        csv_number(ranged ? within(against->equal.least) : std::nullopt),
+        csv_number(ranged ? within(against->equal.most) : std::nullopt),
         csv_number(c.triad_gbs),
         csv_number(c.stolen),
         csv_number(c.cpu_wait),
@@ -115,6 +134,30 @@ Json series_json(const Series& series) {
   return json;
 }
 
+/// {"cpus": 63.1, "place": "within"}; "more" and "fewer" are beyond the ends of a row.
+Json count_json(const cells::CpuCount& count) {
+  using Place = cells::CpuCount::Place;
+  const char* place = count.place == Place::more    ? "more"
+                      : count.place == Place::fewer ? "fewer"
+                                                    : "within";
+  return {{"cpus", count.cpus}, {"place", place}};
+}
+
+/// Of a cell of GPUs that stands beside CPUs; null for others.
+Json against_json(const Series& series, const ScalingCell& place) {
+  if (!place.against_cpus) return nullptr;
+  const AgainstCpus& against = *place.against_cpus;
+  const bool ranged = against.equal.repeated;
+  return {{"series", series.beside},
+          {"cpus", against.cpus},
+          {"speed_up", against.speed_up},
+          {"speed_up_status", cells::status_name(against.speed_up_status)},
+          {"equal", count_json(against.equal.cpus)},
+          {"equal_least", ranged ? count_json(against.equal.least) : Json()},
+          {"equal_most", ranged ? count_json(against.equal.most) : Json()},
+          {"equal_status", cells::status_name(against.equal.status)}};
+}
+
 Json cell_json(const Series& series, const ScalingCell& place,
                const std::optional<ReferenceTable>& reference) {
   Json json = cells::to_json(place.cell);
@@ -127,6 +170,9 @@ Json cell_json(const Series& series, const ScalingCell& place,
   json["suspect"] = place.suspect;
   json["speed_up_status"] = cells::status_name(place.against);
   json["peak_share"] = known(place.peak_share);
+  json["chip_share"] = known(place.rates.chip);
+  json["memory_share"] = known(place.rates.memory);
+  json["against_cpus"] = against_json(series, place);
   json["cost"] = known(place.cost);
   json["reference_ratio"] = known(reference_ratio(reference, series, place.cell));
   Json splits = Json::array();

@@ -69,7 +69,10 @@ nlohmann::ordered_json environment_json(const job::Session& session,
                               {"placement", session.placement},
                               {"map", placement::map_of(session.plan)},
                               {"libraries", session.services.libraries}};
-  if (!session.device.line.empty()) json["devices"] = session.device.line;
+  if (session.device.chosen()) {
+    json["devices"] = session.device.line;
+    json["gpus"] = {{"count", session.device.all}, {"name", session.device.name}};
+  }
   if (session.device.emulated) json["emulated"] = true;
   return json;
 }

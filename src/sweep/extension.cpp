@@ -101,6 +101,10 @@ cells::SweepGrid grid_from(const nlohmann::json& flags, const std::string& where
 }
 
 cells::SweepGrid united(cells::SweepGrid there, const cells::SweepGrid& added) {
+  // Columns of devices that --np counted stay, whatever --gpus adds.
+  const bool by_cpus = there.gpus.empty() && std::ranges::any_of(there.backends, cells::is_device);
+  if (by_cpus && !added.gpus.empty()) there.gpus = there.cpus;
+  add_new(there.gpus, added.gpus);
   add_new(there.cpus, added.cpus);
   add_new(there.threads, added.threads);
   add_new(there.batches, added.batches);

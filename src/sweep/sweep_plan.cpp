@@ -18,6 +18,7 @@
 #include "job/spec/build_graph.h"
 #include "job/spec/effective_flags.h"
 #include "job/validation_watchers.h"
+#include "model/least_bytes.h"
 #include "model/summary.h"
 #include "sweep/grid_limits.h"
 #include "sweep/listed_values.h"
@@ -98,7 +99,9 @@ std::filesystem::path seen_from_here(const std::filesystem::path& path) {
 cells::SweepGrid grid_of(const SweepRequest& request, const std::optional<cells::SweepGrid>& there,
                          const job::TrainingSpec& spec, const placement::Machine& machine) {
   cells::SweepGrid grid = there ? united(*there, request.grid) : request.grid;
-  if (grid.cpus.empty()) grid.cpus = usual_cpus(static_cast<int>(machine.allowed_cpus.size()));
+  const bool all_gpus = !grid.gpus.empty() && std::ranges::all_of(grid.backends, cells::is_device);
+  if (grid.cpus.empty() && !all_gpus)
+    grid.cpus = usual_cpus(static_cast<int>(machine.allowed_cpus.size()));
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {spec.batch};
   return grid;
 }
@@ -131,6 +134,7 @@ cells::CellTable table_of(const job::Services& services, const job::TrainingSpec
   table.model = spec.model->name;
   table.image_size = spec.image.height;
   table.parameters = static_cast<double>(graph.parameter_count());
+  table.maps_per_image = model::kept_numbers(graph);
   table.macs_per_image = model::summary_json(graph).at("macs_per_image").get<double>();
   table.data = spec.flags.data_or_synthetic();
   table.seed = spec.seed;
@@ -292,6 +296,10 @@ SweepPlan plan_sweep(const job::TrainingFlags& flags, const SweepRequest& reques
   if (flags.steps) plan.steps = static_cast<int>(*flags.steps);
   plan.epoch = {source.train.size(), spec.plan.drop_last};
   check_size(grid);
+  plan.launching = launching_of(request, services, machine);
+  // A task of an array is on a node that may serve other cells than its own: its cell says why.
+  const bool measures = !request.plan_only && !request.collect && !request.task;
+  check_gpus(grid, measures ? std::optional(plan.launching) : std::nullopt);
   plan_cells(plan, grid, there, flags.overwrite);
   if (plan.cells.empty()) {
     fail(ExitCode::usage, fmt::format("--np {} --threads {}: {}", list_text(grid.cpus),
@@ -300,7 +308,6 @@ SweepPlan plan_sweep(const job::TrainingFlags& flags, const SweepRequest& reques
   check_limits(plan.cells, grid);
   find_impossible(plan, flags);
   plan.flops_per_image = graph.training_flops();
-  plan.launching = launching_of(request, services, machine);
   plan.program = program_path();
   plan.passed_on = request.passed_on;
   plan.table = table_of(services, spec, graph, machine);

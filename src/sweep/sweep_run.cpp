@@ -125,6 +125,9 @@ std::string reason_of(int code, const std::filesystem::path& log) {
 
 /// Of a training that ended well.
 std::string why_no_figures(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
+  if (cells::devices_of_run(plan.folder / plan.run_of(cell, repeat)).emulated) {
+    return "it was computed on an emulated device, whose times mean nothing in a table";
+  }
   if (!plan.full_epochs) {
     const auto run = plan.folder / plan.run_of(cell, repeat);
     if (const auto steps = cells::unsettled_steps(run, cell, plan.epoch)) {
@@ -271,6 +274,10 @@ cells::Cell cell_with_figures(const SweepPlan& plan, const cells::Cell& coordina
   cell.status = plan.full_epochs ? cells::CellStatus::measured : cells::CellStatus::scaled;
   cells::combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
   cell.reason = state.foreign;
+  if (cell.reason.empty() && cells::is_device(cell.backend) && cell.gpus < cell.ranks) {
+    cell.reason = fmt::format("its {} ranks shared {} GPU{}", cell.ranks, cell.gpus,
+                              cell.gpus == 1 ? "" : "s");
+  }
   const bool enough = runs.size() >= static_cast<std::size_t>(plan.repeats);
   if (!state.failure.empty() && !enough) {
     cell.reason = fmt::format("repeat {} failed: {}", state.failed, state.failure);

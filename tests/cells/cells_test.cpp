@@ -256,5 +256,49 @@ TEST_F(CellsTest, RefusesTwoFiguresForOnePlace) {
   EXPECT_EQ(read(table).cells.size(), 2u);
 }
 
+TEST_F(CellsTest, GpusAreCountedAndNamed) {
+  json table = least();
+  json& cell = table["cells"][0];
+  cell["backend"] = "cuda";
+  EXPECT_EQ(read(table).cells[0].gpus, 2);  // as earlier versions wrote it
+  EXPECT_EQ(read(table).cells[0].device, "");
+  cell["gpus"] = 1;  // two ranks share it
+  cell["device"] = "NVIDIA H100";
+  json absent = cell;
+  absent.update({{"batch", 32}, {"status", "n/a"}, {"seconds_per_epoch", nullptr}});
+  absent.update({{"spread", nullptr}, {"device", ""}});
+  table["cells"].push_back(absent);
+  table["maps_per_image"] = 12.0;
+  CellTable known = read(table);
+  EXPECT_EQ(known.cells[0].gpus, 1);
+  EXPECT_EQ(known.cells[0].device, "NVIDIA H100");
+  EXPECT_EQ(known.cells[1].device, "NVIDIA H100");  // which it was meant for
+  EXPECT_EQ(known.maps_per_image, 12);
+  write_cells(file_, known);
+  const CellTable again = read_cells(file_);
+  EXPECT_EQ(to_json(again), to_json(known));
+  EXPECT_EQ(again.cells[0].device, "NVIDIA H100");
+
+  // With another kind beside it, nobody knows.
+  known.cells.push_back(known.cells[0]);
+  known.cells[2].batch = 64;
+  known.cells[2].device = "NVIDIA H200";
+  known.cells[1].device = "";
+  write_cells(file_, known);
+  EXPECT_EQ(read_cells(file_).cells[1].device, "");
+}
+
+TEST_F(CellsTest, GpusThatCannotBeAreRefused) {
+  json table = least();
+  for (const int gpus : {0, 3, -1}) {
+    table["cells"][0].update({{"backend", "cuda"}, {"gpus", gpus}});
+    EXPECT_NE(refused(table.dump()).find("gpus"), std::string::npos) << gpus;
+  }
+  EXPECT_NE(refused_with("gpus", 1).find("backend cpu computes on no GPU"), std::string::npos);
+  EXPECT_NE(refused_with("device", "x").find("backend cpu computes on no GPU"), std::string::npos);
+  EXPECT_NE(refused_with("device", 7).find("device must be a text"), std::string::npos);
+  EXPECT_EQ(refused_with("gpus", 0), "was read");
+}
+
 }  // namespace
 }  // namespace cputrain::cells

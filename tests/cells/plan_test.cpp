@@ -98,5 +98,24 @@ TEST(StepPlanTest, DecodesWhatItsStepsNeedAndNoMore) {
   EXPECT_EQ(steps_for(cell, epoch, {}).measured, 25);
 }
 
+// CPUs of one count, GPUs of another.
+TEST(PlanTest, GpusHaveCountsOfTheirOwn) {
+  SweepGrid grid;
+  grid.cpus = {8, 96};
+  grid.threads = {1, 8};
+  grid.gpus = {1, 4};
+  grid.batches = {64};
+  grid.backends = {"cpu", "cuda"};
+  EXPECT_EQ(names_of(grid),
+            (std::vector<std::string>{"np8-t1-b64-cpu", "np1-t8-b64-cpu", "np96-t1-b64-cpu",
+                                      "np12-t8-b64-cpu", "np1-t1-b64-cuda", "np4-t1-b64-cuda"}));
+  EXPECT_EQ(count_cells(grid), 6);
+  const std::vector<Cell> cells = cells_of(grid).cells;
+  EXPECT_EQ(cells.back().gpus, 4);
+  EXPECT_EQ(cells.front().gpus, 0);
+  EXPECT_EQ(cell_text(cells.back()), "4 GPUs, batch 64, cuda");
+  EXPECT_EQ(cell_text(cells.front()), "8 ranks x 1 thread, batch 64, cpu");
+}
+
 }  // namespace
 }  // namespace cputrain::cells

@@ -114,7 +114,8 @@ class LogFormats(ProgramTest):
         self.train_with("--timeline", "t.json", "--timeline-steps", "2:3", "--micro-batch", "8")
         spans = self.timeline(1)
         step = [e["name"] for e in spans if e["args"]["step"] == 2]
-        self.assertEqual(step[:3], ["penalty", "wait for data", "forward"])
+        first = [name for name in step if name != "penalty"]  # there is none to pay, which may take no time
+        self.assertEqual(first[:2], ["wait for data", "forward"])
         self.assertEqual(step.count("forward"), 3)
         self.assertIn("exchange and update", step)
         self.assertLessEqual(set(step), {"wait for data", "forward", "backward", "exchange", "penalty",

@@ -120,6 +120,27 @@ TEST(ChooseDevice, NobodyGoesOnWhereOneHasNone) {
   EXPECT_EQ(refused, 6);
 }
 
+TEST(ChooseDevice, AllRanksKnowHowManyThereAreOfWhichKind) {
+  const auto shared = chosen(
+      4,
+      [](int) {
+        return compute::DeviceList{{device(0, "a", "H100")}, "", ""};
+      },
+      2);
+  const auto mixed = chosen(3, [](int rank) {
+    return compute::DeviceList{
+        {device(0, std::to_string(rank), rank == 1 ? "H200" : "H100")}, "", ""};
+  });
+  for (const DeviceChoice& choice : shared) {
+    EXPECT_EQ(choice.all, 2);  // one on each of two nodes
+    EXPECT_EQ(choice.name, "H100");
+  }
+  for (const DeviceChoice& choice : mixed) {
+    EXPECT_EQ(choice.all, 3);
+    EXPECT_EQ(choice.name, "H100 and H200");
+  }
+}
+
 TEST(ChooseDevice, NothingToChooseOnTheCpu) {
   threads::run_ranks(2, [](comm::Communicator& communicator) {
     Services services;

@@ -40,5 +40,27 @@ TEST(LeastBytes, APoolThatOthersReadBesideMovesTheMapItself) {
   EXPECT_EQ(bytes["sum"].of_image, 4 * 3 * (4 * 4 * 2));
 }
 
+TEST(LeastBytes, KeptMapsAreThoseThatWeightsAreLearntFrom) {
+  Graph graph({10, 10, 3});
+  graph.add(Convolution{4, 3}, "first");  // reads the image
+  graph.add(MaxPool{}, "pool");           // 4 x 4 x 4
+  graph.add(Relu{}, "relu");
+  graph.add(ZeroPad{1, 1, 1, 1}, "zeros");
+  const int second = graph.add(Convolution{4, 3, 1, Padding::valid}, "second");  // 4 x 4 x 4
+  graph.add(Convolution{8, 3}, "third", {second});                               // 2 x 2 x 8
+  graph.add(Flatten{}, "flat");
+  graph.add(Dense{5}, "dense");
+  EXPECT_EQ(kept_numbers(graph), 4 * 4 * 4 + 4 * 4 * 4 + 2 * 2 * 8);
+}
+
+TEST(LeastBytes, AMapThatTwoReadIsKeptOnce) {
+  Graph graph({8, 8, 3});
+  const int map = graph.add(Convolution{2, 3, 1, Padding::same}, "map");
+  const int a = graph.add(Convolution{2, 3, 1, Padding::same}, "a", {map});
+  const int b = graph.add(Convolution{2, 1}, "b", {map});
+  graph.add(Add{}, "sum", {a, b});
+  EXPECT_EQ(kept_numbers(graph), 8 * 8 * 2);
+}
+
 }  // namespace
 }  // namespace cputrain::model

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "report/grid_tables.h"
 #include "report/table_files.h"
 #include "tests/support/scaling_cells.h"

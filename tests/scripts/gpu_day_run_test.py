@@ -119,7 +119,7 @@ class Run(Folder):
                 process.send_signal(number)
                 said, _ = process.communicate(timeout=SECONDS)
                 done = subprocess.CompletedProcess([], process.returncode, said)
-                self.assert_says_once(done, code, "1 ok, 0 failed, 32 skipped, 1 not run")
+                self.assert_says_once(done, code, "1 ok, 0 failed, 34 skipped, 1 not run")
                 with open(os.path.join(out, "day.json")) as file:
                     steps = {step["name"]: (step["outcome"], step["text"]) for step in json.load(file)["steps"]}
                 self.assertEqual(steps["info"], ("not run", f"the day was ended by {number.name}"))
@@ -138,7 +138,7 @@ class Run(Folder):
         process.terminate()
         said, _ = process.communicate(timeout=SECONDS)
         done = subprocess.CompletedProcess([], process.returncode, said)
-        self.assert_says_once(done, 143, "0 ok, 0 failed, 33 skipped, 1 not run")
+        self.assert_says_once(done, 143, "0 ok, 0 failed, 35 skipped, 1 not run")
         self.assertEqual(os.listdir(self.path("tmp")), [])
 
     def test_wrong_words(self):

@@ -102,5 +102,28 @@ TEST(GridLimitsTest, CellsAreCountedBeforeTheyAreMade) {
   }
 }
 
+TEST(ExtensionTest, ColumnsOfGpusThatCpusCountedStay) {
+  cells::SweepGrid before = grid_there();
+  before.backends = {"cpu", "cuda"};
+  cells::SweepGrid added;
+  added.gpus = {2, 8};
+  const cells::SweepGrid all = united(before, added);
+  EXPECT_EQ(all.cpus, (std::vector<int>{1, 2}));
+  EXPECT_EQ(all.gpus, (std::vector<int>{1, 2, 8}));
+  // Where no column was of GPUs, --gpus alone counts them.
+  added.backends = {"cuda"};
+  EXPECT_EQ(united(grid_there(), added).gpus, (std::vector<int>{2, 8}));
+  EXPECT_TRUE(united(before, grid_there()).gpus.empty());
+}
+
+TEST(ExtensionTest, APlanKeepsItsGpus) {
+  const cells::SweepGrid grid = grid_from(
+      {{"np", "1"}, {"gpus", "1,4"}, {"batch", "8"}, {"backend", "cpu,cuda"}, {"threads", "1"}},
+      "there");
+  EXPECT_EQ(names_of(cells::cells_of(grid).cells),
+            (std::vector<std::string>{"np1-t1-b8-cpu", "np1-t1-b8-cuda", "np4-t1-b8-cuda"}));
+  EXPECT_TRUE(is_of_grid("gpus"));
+}
+
 }  // namespace
 }  // namespace cputrain::sweep

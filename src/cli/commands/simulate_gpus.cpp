@@ -70,6 +70,7 @@ int simulate_gpus(const Config& asked, const job::Services& services, const job:
                                          run_of(config, spec, platform, table.images_per_epoch));
   for (cells::Cell& cell : table.cells) {
     forecast.fill(cell);
+    cell.device = platform.gpus->name;
     cell.command = command_of(config, cell);
   }
   table.machine = forecast.machine();

@@ -32,8 +32,21 @@ std::map<std::string, double> parse_prices(const std::string& flag, const std::s
   return prices;
 }
 
+/// A GPU's hour and another price, both of one named backend.
+void check_gpu_prices(const cells::Prices& prices) {
+  for (const auto& [backend, price] : prices.per_gpu_hour) {
+    const bool per_cpu = prices.per_cpu_hour.contains(backend);
+    if (backend.empty() || (!per_cpu && !prices.per_hour.contains(backend))) continue;
+    fail(ExitCode::usage,
+         fmt::format("--price-per-gpu-hour {0}:{1} and --price-per-{2}hour are both of backend "
+                     "{0}; give one of them",
+                     backend, price, per_cpu ? "cpu-" : ""));
+  }
+}
+
 /// One price for each backend: nobody could say which of two holds.
 void check_prices(const cells::Prices& prices) {
+  check_gpu_prices(prices);
   for (const auto& [backend, price] : prices.per_hour) {
     if (!prices.per_cpu_hour.contains(backend)) continue;
     const std::string whose = backend.empty() ? "all backends" : "backend " + backend;
@@ -60,6 +73,11 @@ void add_report_flags(Flags& f, Config& c) {
            "price of each CPU or GPU that works: 0.05, or by backend cpu:0.05,cuda:3",
            [&c](const std::string& text) {
              c.prices.per_cpu_hour = parse_prices("price-per-cpu-hour", text);
+           });
+  f.parsed("price-per-gpu-hour", "PRICE",
+           "price of each GPU that works, the CPUs beside it included: 3, or by backend cuda:3",
+           [&c](const std::string& text) {
+             c.prices.per_gpu_hour = parse_prices("price-per-gpu-hour", text);
            });
   f.real("target-accuracy", c.target_accuracy, 0, 1,
          "of single trainings: say which was the quickest to this accuracy of validation "
@@ -90,6 +108,7 @@ void check_report(const Config& config) {
   const char* odd = !config.reference.empty()             ? "reference"
                     : !config.prices.per_hour.empty()     ? "price-per-hour"
                     : !config.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
+                    : !config.prices.per_gpu_hour.empty() ? "price-per-gpu-hour"
                     : config.target_accuracy              ? "target-accuracy"
                                                           : nullptr;
   if (odd) {

@@ -80,6 +80,9 @@ void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.group("Grid");
   f.wholes("np", c.sweep.grid.cpus, 1, sweep::kMostColumn,
            "CPUs of each column [1,2,4,... up to those here]");
+  f.wholes("gpus", c.sweep.grid.gpus, 1, sweep::kMostColumn,
+           "GPUs of each column of --backend cuda, a rank each; --np then counts the CPUs of other "
+           "columns alone [as --np]");
   f.wholes("threads", c.sweep.grid.threads, 1, 4096,
            "threads of each rank: --np 4 makes 4 / N ranks [1]");
   f.wholes("batch", c.sweep.grid.batches, 1, 16'777'216,
@@ -128,11 +131,29 @@ void add_sweep_output_flags(Flags& f, Config& c) {
 }
 
 bool is_sweeps_own(const std::string& flag) {
-  static const std::set<std::string> own{
-      "np",    "threads",     "batch",       "batch-per-rank",  "backend",  "repeat",
-      "steps", "full-epochs", "epochs",      "target-accuracy", "launcher", "oversubscribe",
-      "out",   "overwrite",   "reference",   "plan-only",       "task",     "collect",
-      "retry", "extend",      "limit-train", "limit-val"};
+  static const std::set<std::string> own{"np",
+                                         "gpus",
+                                         "threads",
+                                         "batch",
+                                         "batch-per-rank",
+                                         "backend",
+                                         "repeat",
+                                         "steps",
+                                         "full-epochs",
+                                         "epochs",
+                                         "target-accuracy",
+                                         "launcher",
+                                         "oversubscribe",
+                                         "out",
+                                         "overwrite",
+                                         "reference",
+                                         "plan-only",
+                                         "task",
+                                         "collect",
+                                         "retry",
+                                         "extend",
+                                         "limit-train",
+                                         "limit-val"};
   return own.contains(flag) || cells::listed_flag(flag);
 }
 

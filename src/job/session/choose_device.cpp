@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
@@ -60,6 +61,13 @@ std::string line_of(comm::Communicator& communicator, const std::string& name,
   return "Devices: " + join(parts, ", ");
 }
 
+/// The names of all ranks' devices, each once: "NVIDIA A100 and NVIDIA H100".
+std::string kinds_text(comm::Communicator& communicator, const std::string& name) {
+  const std::vector<std::string> all = communicator.gather(name);
+  const std::set<std::string> kinds(all.begin(), all.end());
+  return join(std::vector<std::string>(kinds.begin(), kinds.end()), " and ");
+}
+
 }  // namespace
 
 DeviceChoice choose_device(comm::Communicator& communicator, const comm::NodeMap& nodes,
@@ -75,7 +83,9 @@ DeviceChoice choose_device(comm::Communicator& communicator, const comm::NodeMap
   return {.device = mine.index,
           .ranks = static_cast<int>(std::ranges::count(places, own)),
           .emulated = mine.emulated,
-          .line = line_of(communicator, mine.name, places)};
+          .line = line_of(communicator, mine.name, places),
+          .all = static_cast<int>(std::set(places.begin(), places.end()).size()),
+          .name = kinds_text(communicator, mine.name)};
 }
 
 }  // namespace cputrain::job

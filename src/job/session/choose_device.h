@@ -13,6 +13,8 @@ struct DeviceChoice {
   int ranks = 1;          ///< of this rank's node that compute on it
   bool emulated = false;  ///< no time of this job means anything
   std::string line{};     ///< all ranks' devices, for the log; empty where they are CPUs
+  int all = 0;            ///< devices of all ranks together
+  std::string name{};     ///< of all of them; with " and " between where there are several kinds
 
   bool chosen() const { return !line.empty(); }
 };

@@ -31,7 +31,7 @@ struct Counts {
   /// memory that is not pinned.
   std::uint64_t stream_waits = 0, event_waits = 0, copy_waits = 0;
 
-  std::map<std::string, std::uint64_t> ranges{};  ///< by name, of the whole process
+  std::map<std::string, std::uint64_t> ranges{};  ///< of the whole process, by name
 
   std::uint64_t launches() const;
   std::uint64_t waits() const { return stream_waits + event_waits + copy_waits; }

@@ -114,7 +114,7 @@ TEST_F(CountsTest, AsJson) {
       R"("copies":{"host_to_device":{"calls":0,"bytes":0},)"
       R"("device_to_host":{"calls":1,"bytes":1200},"device_to_device":{"calls":0,"bytes":0}},)"
       R"("clears":{"calls":0,"bytes":0},"events_recorded":{"timed":0,"untimed":0},)"
-      R"("host_waits":{"stream":1,"event":0,"copy":0}})");
+      R"("host_waits":{"stream":1,"event":0,"copy":0},"ranges":{}})");
 }
 
 TEST_F(CountsTest, KernelsThatAreSkippedCountAndChangeNothing) {

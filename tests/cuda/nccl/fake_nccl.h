@@ -19,7 +19,7 @@ struct Settings {
 /// What was asked of it, of all ranks together.
 struct Seen {
   int joined = 0, sums = 0, captured = 0, aborted = 0, destroyed = 0;
-  std::vector<std::size_t> counts;  ///< of rank 0's calls for sums, in their order
+  std::vector<std::size_t> counts{};  ///< of the sums of rank 0, as it asked for them
 };
 
 /// Forgets everything, and begins with these.
