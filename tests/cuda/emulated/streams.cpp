@@ -56,8 +56,10 @@ auto run_unlocked(Devices& d, const Run& run_work) {
 
 void Devices::run_until(const WorkPointer& target) {
   if (!target || target->done) return;
-  const auto run = [&] { return run_unlocked(*this, [&] { return queue.run_until(target); }); };
-  while (!run()) {
+  const auto come_there = [&] {
+    return run_unlocked(*this, [&] { return queue.run_until(target); });
+  };
+  while (!come_there()) {
     // Threads of other ranks have to come to a meeting.
     if (changed.wait_for(mutex, kPatience) == std::cv_status::no_timeout) continue;
     failed = "nobody comes to a sum over ranks that others wait for";
@@ -83,7 +85,8 @@ void Devices::put(cuda::Stream stream, std::function<void()> work) {
 
 void Devices::put_together(cuda::Stream stream, PutTogether put) {
   if (stream->capture) {
-    stream->capture->work.push_back({.after = stream->captured, .together = std::move(put)});
+    stream->capture->work.push_back(
+        {.run = {}, .after = stream->captured, .together = std::move(put)});
     stream->captured = {stream->capture->work.size() - 1};
   } else {
     stream->last = put({stream->last});
