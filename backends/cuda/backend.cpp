@@ -161,7 +161,8 @@ std::shared_ptr<CudaBackend::Norms> CudaBackend::free_norms(std::size_t bytes) {
   const auto found = std::ranges::find_if(norms_, [&](const std::shared_ptr<Norms>& norms) {
     return norms.use_count() == 1 && norms->host.size() >= bytes;
   });
-  return found != norms_.end() ? *found : norms_.emplace_back(std::make_shared<Norms>(stream_, bytes));
+  return found != norms_.end() ? *found
+                               : norms_.emplace_back(std::make_shared<Norms>(stream_, bytes));
 }
 
 compute::Pending<std::vector<double>> CudaBackend::block_norms(

@@ -40,9 +40,9 @@ class DeviceTarget final : public compute::Target {
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
     may_capture_ = device_.captures && !planning.options.synchronise;  // the host takes part there
     facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
-    compute::OpList list = cuda::make_ops(
-        graph, Planning{planning,
-                        {device_.multiprocessors, device_.numbers, device_.stream, facts(), &copies()}});
+    compute::OpList list = cuda::make_ops(graph, Planning{planning,
+                                                          {device_.multiprocessors, device_.numbers,
+                                                           device_.stream, facts(), &copies()}});
     own_size_ = {.image = graph.image(), .images = static_cast<std::size_t>(planning.largest())};
     for (std::size_t i = 0; i < list.ops.size(); ++i) {
       places_.push_back(std::make_unique<StreamEvent>(device_.stream));

@@ -88,8 +88,8 @@ Library load(const std::string& file) {
   return checked(*calls, printable(file_of(*calls, file)));
 }
 
-/// Registered arrays can change which algorithm a captured sum takes. The first pass of a kind is not
-/// captured, and after a checkpoint there is a first one again: bits must not depend on that.
+/// Registered arrays can change which algorithm a captured sum takes. The first pass of a kind is
+/// not captured, and after a checkpoint there is a first one again: bits must not depend on that.
 const Library& library() {
   static const Library loaded = [] {
     ::setenv("NCCL_GRAPH_REGISTER", "0", 0);

@@ -33,7 +33,7 @@ struct DevicePathChoice {
   DevicePath path = DevicePath::staged;
   std::string reason{};  ///< "NCCL 2.28.9, a GPU of its own for every rank"
 };
-/// For the log: "Gradients of GPUs are summed by NCCL (NCCL 2.28.9, a GPU of its own for every rank)".
+/// For the log: "Gradients of GPUs stay where they are (one rank)".
 std::string to_text(const DevicePathChoice&);
 
 /// What was asked for: a way, or nothing.

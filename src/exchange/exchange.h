@@ -79,10 +79,10 @@ class GradientExchange {
                                const std::function<void(Range)>& update) = 0;
   ExchangeTimes finish(const std::function<void(Range)>& update) { return finish({}, update); }
 
-  /// Who sums gradients as part of this step's last backward pass (Backward::sums), beside it. Null:
-  /// whoever hears ready(), or finish(). `images` of that micro-batch, by rank, which all ranks name
-  /// alike: passes of other numbers have another one, since a device that repeats a pass repeats its
-  /// sums, for which all ranks must then repeat theirs.
+  /// Who sums gradients as part of this step's last backward pass (Backward::sums), beside it.
+  /// Null: whoever hears ready(), or finish(). `images` of that micro-batch, by rank, which all
+  /// ranks name alike: passes of other numbers have another one, since a device that repeats a pass
+  /// repeats its sums, for which all ranks must then repeat theirs.
   virtual compute::PassSums* pass_sums([[maybe_unused]] std::span<const std::size_t> images) {
     return nullptr;
   }

@@ -131,8 +131,8 @@ DevicePathChoice choose_path(const ExchangeParts& parts, const comm::NodeMap& ma
   return choose_device_path(gather_reports(parts.communicator, facts, map.node), wish);
 }
 
-/// By MPI where they lie, in the working thread, which has this rank's device: MPI takes the calling
-/// thread's.
+/// By MPI where they lie, in the working thread, which has this rank's device: MPI takes the
+/// calling thread's.
 void make_direct(const ExchangeParts& parts, MadeExchange& made) {
   ExchangeParts own = parts;
   own.overlap = Overlap::none;
@@ -163,9 +163,8 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
   }
   if (way.path == DevicePath::direct) return make_direct(parts, made);
   auto sum = make_sum_between_ranks(parts, made);
-  made.exchange =
-      make_replica_exchange(parts, make_staged_sum(parts.memory, largest_bucket(parts),
-                                                   parts.layout.dtype, std::move(sum)));
+  made.exchange = make_replica_exchange(parts, make_staged_sum(parts.memory, largest_bucket(parts),
+                                                               parts.layout.dtype, std::move(sum)));
 }
 
 void make_slices(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {

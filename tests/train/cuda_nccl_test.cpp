@@ -305,9 +305,8 @@ TEST_F(CudaNcclFailures, EndTheTrainingSoon) {
     options.validation = 0;
     use(1);
     fake::break_at(kFirst);
-    const std::string text = error_of(ExitCode::internal, [&] {
-      train_made(*comm::make_solo(), on_devices(options, {}));
-    });
+    const std::string text = error_of(
+        ExitCode::internal, [&] { train_made(*comm::make_solo(), on_devices(options, {})); });
     EXPECT_NE(text.find("remote process exited"), std::string::npos) << text;
     EXPECT_LE(fake::seen().sums, kFirst + kLater);
   }

@@ -109,12 +109,10 @@ class Groups : public ::testing::Test {
 TEST_F(Groups, JoinWithoutWaitingInTheLibrary) {
   const Calls calls = new_calls();
   const Library library = checked(calls, "file");
-  answers.polls_in_progress = 5;
-  answers.init = Result::in_progress;
   {
-    answers.init = Result::success;
     const UniqueId id = Group::make_id(library);
     answers.init = Result::in_progress;
+    answers.polls_in_progress = 5;
     Group group(library, id, 2, 3);
     float number = 1;
     answers.polls_in_progress = 3;
@@ -163,7 +161,7 @@ TEST_F(Groups, TellOfFailuresAndEndWithoutWaitingForTheOthers) {
   EXPECT_EQ(answers.calls, "free init 0/2 id 0; abort; ");
 }
 
-/// NCCL is in it until graphs are gone, which another thread destroys: that one may be about to sum.
+/// NCCL is in it until graphs are gone. Who is to destroy them may be about to sum.
 TEST_F(Groups, KeepNobodyWaitingWhileTheyAreGivenUp) {
   const Calls calls = new_calls();
   Group group(checked(calls, ""), {}, 0, 2);
@@ -180,7 +178,7 @@ TEST_F(Groups, KeepNobodyWaitingWhileTheyAreGivenUp) {
   EXPECT_EQ(answers.calls, "free init 0/2 id 0; abort; ");
 }
 
-/// Graphs that still hold sums keep it waiting, which is a mistake of the program.
+/// Graphs that still hold sums keep it waiting: a mistake of the program, which must not hang.
 TEST_F(Groups, EndWithinTheirTime) {
   const Calls calls = new_calls();
   {

@@ -56,8 +56,10 @@ auto run_unlocked(Devices& d, const Run& run_work) {
 
 void Devices::run_until(const WorkPointer& target) {
   if (!target || target->done) return;
-  const auto run = [&] { return run_unlocked(*this, [&] { return queue.run_until(target); }); };
-  while (!run()) {
+  const auto come_there = [&] {
+    return run_unlocked(*this, [&] { return queue.run_until(target); });
+  };
+  while (!come_there()) {
     // Threads of other ranks have to come to a meeting.
     if (changed.wait_for(mutex, kPatience) == std::cv_status::no_timeout) continue;
     failed = "nobody comes to a sum over ranks that others wait for";
@@ -83,7 +85,8 @@ void Devices::put(cuda::Stream stream, std::function<void()> work) {
 
 void Devices::put_together(cuda::Stream stream, PutTogether put) {
   if (stream->capture) {
-    stream->capture->work.push_back({.after = stream->captured, .together = std::move(put)});
+    stream->capture->work.push_back(
+        {.run = {}, .after = stream->captured, .together = std::move(put)});
     stream->captured = {stream->capture->work.size() - 1};
   } else {
     stream->last = put({stream->last});
@@ -272,18 +275,20 @@ GraphHandle* Graph::end_capture(Stream stream) {
     s->capture.reset();
     s->captured.clear();
   }
+  std::vector<emulated::CapturedWork> work = std::exchange(capture->work, {});  // events stay
   d.check();
   if (!capture->broken.empty()) {
     fail(ExitCode::internal, "nothing was captured: " + capture->broken);
   }
   if (!joined) fail(ExitCode::internal, "nothing was captured: a stream has not come back");
-  return new GraphHandle{std::move(capture->work), nullptr};
+  return new GraphHandle{std::move(work), nullptr};
 }
 
 void Graph::abandon_capture(Stream stream) noexcept {
   const std::lock_guard lock(devices().mutex);
   const auto capture = std::move(stream->capture);
   if (!capture) return;
+  capture->work.clear();
   for (Stream s : capture->streams) {
     s->capture.reset();
     s->captured.clear();

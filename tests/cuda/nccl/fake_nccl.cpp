@@ -140,6 +140,9 @@ WorkPointer launch(Communicator& communicator, const Part& part,
   const std::lock_guard lock(s.mutex);
   const auto number = static_cast<std::size_t>(communicator.sums++);
   ++s.seen.sums;
+  if (communicator.aborted) {  // of a graph: it does nothing that makes sense, and ends
+    return devices.queue.put([] {}, after);
+  }
   if (number >= s.team.sums.size()) s.team.sums.resize(number + 1);
   std::shared_ptr<Sum>& sum = s.team.sums[number];
   if (!sum) {
@@ -147,8 +150,8 @@ WorkPointer launch(Communicator& communicator, const Part& part,
     sum->parts.resize(static_cast<std::size_t>(s.team.ranks));
     // One more never comes to what is broken: it ends when it is given up.
     sum->missing = s.team.ranks + (static_cast<int>(number) >= s.broken_from ? 1 : 0);
-    sum->work = devices.queue.put_meeting([sum] { sum->given_up ? spoil(*sum) : run(*sum); },
-                                          sum->missing);
+    sum->work =
+        devices.queue.put_meeting([sum] { sum->given_up ? spoil(*sum) : run(*sum); }, sum->missing);
   }
   if (sum->missing == 0) return sum->work;  // it was given up
   sum->parts[static_cast<std::size_t>(communicator.rank)] = part;
