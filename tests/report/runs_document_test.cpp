@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/trainings/run_list.h"
+
 namespace cputrain::report {
 namespace {
 
@@ -63,6 +65,19 @@ Entry entry(const DocumentTable& table, const std::string& name, const std::stri
 
 bool has(const DocumentTable& table, const std::string& head) {
   return std::ranges::find(table.head, head) != table.head.end();
+}
+
+TEST(RunCosts, CountGpusAndNotTheThreadsBesideThem) {
+  cells::Prices prices;
+  prices.per_gpu_hour[""] = 3600;
+  RunRecord r = run("gpus", {0.5}, 10);
+  r.backend = "cuda";
+  r.threads = 8;
+  EXPECT_DOUBLE_EQ(cost_of(r, prices).value(), 20);  // one for each rank where nobody says it
+  r.devices.count = 1;
+  EXPECT_DOUBLE_EQ(cost_of(r, prices).value(), 10);
+  r.devices.emulated = true;
+  EXPECT_FALSE(cost_of(r, prices));
 }
 
 TEST(RunNames, FoldersTellThemApart) {

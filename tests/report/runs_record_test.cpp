@@ -48,6 +48,15 @@ class RunFolders : public ::testing::Test {
   const std::filesystem::path run;
 };
 
+TEST_F(RunFolders, SayTheirGpus) {
+  EXPECT_EQ(with(kFirst).devices.count, 0);
+  write("environment.json", R"({"emulated":true,"gpus":{"count":2,"name":"H100"}})");
+  const RunRecord r = with(kFirst);
+  EXPECT_EQ(r.devices.count, 2);
+  EXPECT_EQ(r.devices.name, "H100");
+  EXPECT_TRUE(r.devices.emulated);
+}
+
 TEST_F(RunFolders, AreReadWhole) {
   const RunRecord r = with(std::string(kFirst) + kSecond + kThird + kFinished);
   EXPECT_EQ(r.name, "run");

@@ -280,6 +280,7 @@ RunRecord read_run(const fs::path& folder) {
   }
   take_config(object_of(folder / "config.json", run.troubles), run);
   take_environment(object_of(folder / "environment.json", run.troubles), run);
+  run.devices = cells::devices_of_run(folder);
   MetricsReader metrics(run);
   metrics.read(folder / "metrics.jsonl");
   const nlohmann::json& summary = metrics.summary();

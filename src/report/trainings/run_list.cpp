@@ -102,8 +102,13 @@ std::string difference_to(const std::vector<const Configuration*>& others,
 
 std::optional<double> cost_of(const RunRecord& run, const cells::Prices& prices) {
   const auto seconds = run.total_seconds();
-  if (!seconds || !run.ranks || !run.threads) return std::nullopt;
-  return prices.of(run.backend, *run.ranks * *run.threads, *seconds);
+  if (!seconds || !run.ranks || !run.threads || run.devices.emulated) return std::nullopt;
+  int units = *run.ranks * *run.threads;
+  // Threads beside a GPU are no GPUs; a rank has one where nobody says how many there were.
+  if (cells::is_device(run.backend)) {
+    units = run.devices.count > 0 ? run.devices.count : *run.ranks;
+  }
+  return prices.of(run.backend, units, *seconds);
 }
 
 void tell_names_apart(std::vector<RunRecord>& runs) {
@@ -171,7 +176,8 @@ std::vector<Choice> choices_of(const std::vector<RunRecord>& runs) {
     return static_cast<double>(*r.ranks) * *r.threads;
   };
   const auto backend = [](const RunRecord& r) {
-    return cells::backend_in_figures(r.backend, r.precision);
+    return cells::backend_in_figures(r.backend, r.precision) +
+           (r.devices.emulated ? ", emulated: its times mean nothing" : "");
   };
   const auto batch = [](const RunRecord& r) { return number_text(r.batch); };
   const auto batch_value = [](const RunRecord& r) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cells/lost_seconds.h"
+#include "cells/run_devices.h"
 #include "core/budget.h"
 
 namespace cputrain::report {
@@ -65,6 +66,7 @@ struct RunRecord {
   std::string build;    ///< "cputrain 1.2, commit abc1234, Release"
   std::string command;  ///< with the flags that were typed
   std::optional<int> ranks{}, threads{}, image_size{};
+  cells::RunDevices devices;
   std::optional<std::int64_t> batch{}, seed{};
   std::optional<int> planned_epochs{};  ///< nothing where --steps ends the training
   std::optional<double> target{};       ///< --target-accuracy
