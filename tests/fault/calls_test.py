@@ -12,6 +12,8 @@ from trainings import LONG, FaultTest, why_no_trace
 
 CALLS = ["openat", "write", "pwrite64", "fsync", "rename", "renameat2", "mkdir", "link", "linkat", "unlink", "unlinkat",
          "rmdir", "close", "ftruncate", "fcntl", "getdents64"]
+# Far behind the steps that are made until the thread is traced, which a busy machine may be slow with.
+END = ("--epochs", "300")
 
 
 @unittest.skipIf(why_no_trace(), why_no_trace())
@@ -21,7 +23,7 @@ class Calls(FaultTest):
     def setUp(self):
         super().setUp()
         self.wait(self.start(*self.words, "--steps", "20", out="seed"), 0)
-        self.wait(self.start(*self.words, out="whole"), 0)
+        self.wait(self.start(*self.words, *END, out="whole"), 0)
 
     def writer(self, process):
         """The thread that writes checkpoints."""
@@ -53,7 +55,7 @@ class Calls(FaultTest):
 
     def goes_on(self):
         """The run, whatever happened to it, comes to the end that it would have had."""
-        text = self.wait(self.start(*self.words, "--resume", "auto"), 0)
+        text = self.wait(self.start(*self.words, *END, "--resume", "auto"), 0)
         self.assertIn("Going on from", text)
         self.assert_same_end("run", "whole")
 
