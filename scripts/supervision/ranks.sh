@@ -40,12 +40,12 @@ new_stalls() {
 }
 
 # unanswered_ranks  how many the training that ended had waited for. Where a link was cut both sides say so: the word of
-# the lowest rank counts.
+# the lowest rank counts. A rank that names itself alone is there; its storage hung.
 unanswered_ranks() {
   [[ -r $out/stalls.jsonl ]] || { echo 0; return; }
   new_stalls |
     sed -n '/"event":"end"/s/.*"ranks":\[\([0-9,]*\)\].*"by":\([0-9]*\).*/\2 \1/p' | sort -n |
-    awk 'NR == 1 { lost = split($2, list, ",") } END { print lost + 0 }'
+    awk 'NR == 1 { lost = $2 == $1 ? 0 : split($2, list, ",") } END { print lost + 0 }'
 }
 
 # ended_by_stall  whether the training that ended said that it ends for ranks that do not answer. MPICH's launcher

@@ -32,6 +32,11 @@ class Ranks(SupervisedTest):
         self.assertEqual((code, self.ranks()), (0, ["4", "2"]), said)
         self.assertIn("ranks lost: 2; 2 of 4 ranks go on", said)
 
+    def test_a_rank_that_names_itself_is_there(self):
+        """Storage that hangs at the end, where the training cannot go on without it."""
+        code, said = self.supervise(["save(1); unanswered([0], by=0); os._exit(76)", DONE])
+        self.assertEqual((code, self.ranks()), (0, ["4", "4"]), said)
+
     def test_a_launcher_that_tells_another_code_than_76(self):
         """As MPICH's does, whose own signal ends the ranks that have not ended yet."""
         for failure in ("os._exit(9)", "os._exit(137)"):
