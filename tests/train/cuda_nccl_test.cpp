@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <thread>
 
 #include "backends/cuda/backend.h"
 #include "backends/threads/threads_communicator.h"
@@ -224,6 +226,32 @@ std::string error_of(ExitCode code, const std::function<void()>& call) {
 }
 
 using CudaNcclFailures = CudaNccl;
+
+/// So that a watch names who does not come, and not those that wait for it in no call of their own.
+TEST_F(CudaNcclFailures, RanksShowThatTheyWaitForOneThatIsStopped) {
+  MadeOptions options = with_momentum();
+  options.micro_batch = 5;
+  options.batch = 6;
+  use(2);
+  const MadeOptions made = on_devices(options, {.devices = 2});
+  std::atomic<comm::Pulse*> pulse_of_other = nullptr;
+  std::atomic<bool> shown = false;
+  threads::run_ranks(2, [&](comm::Communicator& communicator) {
+    MadeOptions own = made;
+    if (communicator.rank() == 0) pulse_of_other = &communicator.pulse();
+    own.fault = [&](const FaultPlace& place) {
+      if (place.rank != 1 || place.step != 3 || place.phase != comm::Phase::input) return;
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      while (!shown && std::chrono::steady_clock::now() < end) {
+        const comm::Pulse& pulse = *pulse_of_other.load();
+        shown = pulse.waits() && pulse.helper_waits() && pulse.place().step == 3;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    };
+    train_made(communicator, own);
+  });
+  EXPECT_TRUE(shown);
+}
 
 MadeOptions with_one_sum_a_step() {
   MadeOptions options = with_momentum();
