@@ -72,13 +72,6 @@ const std::vector<std::string>& allreduce_algorithms() {
   return names;
 }
 
-const std::vector<std::string>& allreduce_names() {
-  static const std::vector<std::string> names{
-      "auto",         "mpi", "shm",  "ring",  "recursive-doubling", "rabenseifner", "tree",
-      "hierarchical", "ps",  "nccl", "staged"};
-  return names;
-}
-
 AllreduceChoice parse_allreduce(const std::string& text) {
   using Scheme = AllreduceChoice::Scheme;
   if (text == "auto") return {};

@@ -38,8 +38,6 @@ struct AllreduceChoice {
 
 /// Algorithms between ranks: those of allreduce.h, and `mpi`, the engine's own.
 const std::vector<std::string>& allreduce_algorithms();
-/// All names that --allreduce takes, `auto` first.
-const std::vector<std::string>& allreduce_names();
 
 /// auto | shm | hierarchical[+ALGORITHM] | ps | nccl | staged | ALGORITHM |
 /// ALGORITHM:FIRST-LAST;... (bytes, `max` for no end; oneCCL's grammar). Ranges must cover every
