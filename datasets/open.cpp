@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/alike_names.h"
-#include "data/class_names.h"
+#include "data/classes/alike_names.h"
+#include "data/classes/class_names.h"
 #include "data/data_spec.h"
 #include "datasets/folders/found.h"
 #include "datasets/formats/packed.h"

@@ -28,10 +28,10 @@
 #include "composition/services.h"
 #include "core/error.h"
 #include "core/version.h"
-#include "placement/launcher_gone.h"
 #include "system/clock.h"
 #include "system/file_lock.h"
-#include "system/process_limits.h"
+#include "system/limits/process_limits.h"
+#include "system/placement/launcher_gone.h"
 #include "system/signals.h"
 #include "system/tell.h"
 
@@ -59,7 +59,7 @@ cli::CommandLineChoices command_line_choices(std::string_view called) {
   return choices;
 }
 
-int run_command(const cli::Config& config, const job::Services& services) {
+int run_command(const cli::Config& config, const training::Services& services) {
   if (config.command == "train") return cli::run_train(config, services);
   if (config.command == "eval") return cli::run_eval(config, services);
   if (config.command == "predict") return cli::run_predict(config, services);
@@ -196,7 +196,7 @@ int run_program(int argc, char** argv) {
         system::tell("warning: " + line);
     }
     if (!config.end_with.empty()) end_with(*signals, config.end_with);
-    job::Services services = composition::make_services(launcher, *signals);
+    training::Services services = composition::make_services(launcher, *signals);
     services.program_build = build_of_program();
     services.since_start = since_start;
     return with_output_checked(run_command(config, services), !results_are_files(config));

@@ -5,7 +5,7 @@
 
 #include "backends/cpu/dnnl_primitives.h"
 #include "compute/executor/sample_layout.h"
-#include "compute/parameter_format.h"
+#include "compute/parameters/parameter_format.h"
 
 namespace cputrain::cpu {
 

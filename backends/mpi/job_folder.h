@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "placement/launcher_gone.h"
+#include "system/placement/launcher_gone.h"
 
 /// What Open MPI keeps in /dev/shm while a job runs stays there where the job is killed together
 /// with its launcher. So the ranks of a job put it into a folder of their own, in which each of

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "placement/launcher_gone.h"
+#include "system/placement/launcher_gone.h"
 
 /// What launchers keep on disk while a job runs, below a folder for temporary files: Open MPI 4 in
 /// ompi.HOST.USER/pid.N, N being mpirun's number, and on other hosts in .../jf.N, N being the

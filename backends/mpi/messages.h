@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "comm/allreduce.h"
+#include "comm/allreduce/allreduce.h"
 #include "comm/peers.h"
 
 namespace cputrain::mpi {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "placement/launcher.h"
+#include "system/placement/launcher.h"
 
 namespace cputrain::mpi {
 

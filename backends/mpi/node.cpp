@@ -13,7 +13,7 @@
 
 #include "backends/mpi/check.h"
 #include "backends/mpi/shared_file.h"
-#include "system/available_memory.h"
+#include "system/limits/available_memory.h"
 #include "system/pages.h"
 
 namespace cputrain::mpi {

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "placement/launcher.h"
+#include "system/placement/launcher.h"
 
 /// MPI's start waits for all ranks, for ever and without a word: one that ended before it, hangs in
 /// it or was never started is missed by nobody.

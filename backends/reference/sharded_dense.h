@@ -2,7 +2,7 @@
 
 #include "backends/reference/layers.h"
 #include "comm/communicator.h"
-#include "compute/parameters.h"
+#include "compute/parameters/parameters.h"
 #include "exchange/shared_layer.h"
 
 namespace cputrain::reference {

@@ -1,6 +1,6 @@
-// comm/segments.h: the sum takes its time and nobody looks at the numbers.
+// comm/allreduce/segments.h: the sum takes its time and nobody looks at the numbers.
 #include "backends/sim/core.h"
-#include "comm/segments.h"
+#include "comm/allreduce/segments.h"
 
 namespace cputrain::comm {
 

@@ -5,7 +5,7 @@
 namespace cputrain::sim {
 
 /// The calling rank reads or writes so many bytes of its node's memory: they go through the node's
-/// memory link (simulation/platform.h), which all of its ranks share.
+/// memory link (scaling/simulation/platform.h), which all of its ranks share.
 void move_memory(double bytes);
 
 /// What a rank's threads do with simulated time.

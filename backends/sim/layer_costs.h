@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/graph.h"
-#include "simulation/platform.h"
+#include "scaling/simulation/platform.h"
 
 namespace cputrain::sim {
 

@@ -1,6 +1,6 @@
-// system/process_limits.h under SMPI: simulated ranks are contexts of one process, whose threads
-// are only counted, never started.
-#include "system/process_limits.h"
+// system/limits/process_limits.h under SMPI: simulated ranks are contexts of one process, whose
+// threads are only counted, never started.
+#include "system/limits/process_limits.h"
 
 namespace cputrain::system {
 

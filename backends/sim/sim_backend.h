@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "compute/backend.h"
-#include "simulation/job.h"
+#include "scaling/simulation/job.h"
 
 namespace cputrain::sim {
 

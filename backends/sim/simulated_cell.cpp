@@ -8,10 +8,10 @@
 #include "backends/sim/sim_backend.h"
 #include "backends/sim/sim_program.h"
 #include "comm/solo.h"
-#include "job/batch_plans.h"
-#include "job/training.h"
 #include "logging/reporter.h"
-#include "train/trainer.h"
+#include "loop/trainer.h"
+#include "training/batch_plans.h"
+#include "training/training.h"
 
 namespace cputrain::sim {
 namespace {
@@ -35,9 +35,9 @@ placement::Machine simulated_machine(const simulation::Platform& platform) {
 
 /// No library, no helper thread: what a session needs to begin. `communicator` is set once there
 /// is one.
-job::Services simulated_services(const simulation::SimulationJob& job,
-                                 comm::Communicator*& communicator) {
-  job::Services services;
+training::Services simulated_services(const simulation::SimulationJob& job,
+                                      comm::Communicator*& communicator) {
+  training::Services services;
   services.backends = {kSimulated};
   services.make_communicator = [&](double) {
     // As without mpirun; SMPI's choice of algorithms has none for one rank.
@@ -45,7 +45,7 @@ job::Services simulated_services(const simulation::SimulationJob& job,
     communicator = made.get();
     return made;
   };
-  services.make_backend = [&](const job::BackendRequest&) {
+  services.make_backend = [&](const training::BackendRequest&) {
     const comm::NodeMemory& node = communicator->node_memory();
     return std::make_unique<SimBackend>(
         job, communicator->rank(),
@@ -56,10 +56,10 @@ job::Services simulated_services(const simulation::SimulationJob& job,
   return services;
 }
 
-std::vector<job::NodeRoom> rooms_of(const job::Session& session,
-                                    const simulation::Platform& platform) {
-  std::vector<job::NodeRoom> rooms = job::measure_rooms(session);
-  for (job::NodeRoom& room : rooms) {
+std::vector<training::NodeRoom> rooms_of(const training::Session& session,
+                                         const simulation::Platform& platform) {
+  std::vector<training::NodeRoom> rooms = training::measure_rooms(session);
+  for (training::NodeRoom& room : rooms) {
     room.available = static_cast<std::size_t>(platform.memory_gb * 1e9);
   }
   return rooms;
@@ -79,14 +79,14 @@ class LastEpoch final : public logging::Reporter {
 };
 
 /// Nobody stops it or takes checkpoints.
-class Undisturbed final : public train::Control {
+class Undisturbed final : public loop::Control {
  public:
   bool stop_requested() override { return false; }
 };
 
 /// The steps of every repeat, with a program that is compiled.
 simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
-                                         const train::TrainingParts& parts) {
+                                         const loop::TrainingParts& parts) {
   const auto& backend = dynamic_cast<const SimBackend&>(parts.backend);
   simulation::SimulationResult result;
   result.exchange = parts.exchange.describe();
@@ -96,8 +96,8 @@ simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
     const double stalled = backend.memory_stall();
     LastEpoch reporter;
     Undisturbed control;
-    train::train(parts, {}, {.epochs = 1, .steps = result.steps, .seed = job.seed}, {}, reporter,
-                 control);
+    loop::train(parts, {}, {.epochs = 1, .steps = result.steps, .seed = job.seed}, {}, reporter,
+                control);
     const logging::EpochRecord& record = reporter.record();
     result.repeats.push_back(
         {record.seconds, record.budget,
@@ -109,19 +109,20 @@ simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
 }  // namespace
 
 simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob& job,
-                                                const job::TrainingFlags& flags) {
+                                                const training::TrainingFlags& flags) {
   comm::Communicator* made = nullptr;
-  const job::Services services = simulated_services(job, made);
-  const job::TrainingSpec spec = job::choose_training(flags);
-  const job::Session session = job::start_session(flags, services);
-  const job::TrainingPlan plan = job::plan_training(session, spec, job.classes);
-  const job::BatchPlans batches = job::cut_batches(session, plan, job.images_per_epoch, 0);
-  const job::CompiledTraining compiled = job::compile_training(
+  const training::Services services = simulated_services(job, made);
+  const training::TrainingSpec spec = training::choose_training(flags);
+  const training::Session session = training::start_session(flags, services);
+  const training::TrainingPlan plan = training::plan_training(session, spec, job.classes);
+  const training::BatchPlans batches =
+      training::cut_batches(session, plan, job.images_per_epoch, 0);
+  const training::CompiledTraining compiled = training::compile_training(
       session, plan, batches.sizes(),
       {.rooms = rooms_of(session, job.platform),
        .cache = (job.images_per_epoch + job.validation_images) * spec.image.size()});
-  job::Training training(session, plan, compiled, batches.train,
-                         std::make_unique<NoPixels>(batches.train));
+  training::Training training(session, plan, compiled, batches.train,
+                              std::make_unique<NoPixels>(batches.train));
   logging::Timeline timeline({});
   simulation::SimulationResult result = run_repeats(job, training.parts(timeline));
   result.work = {plan.usual_images, dynamic_cast<const SimProgram&>(*compiled.program).sharded()};

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "job/spec/training_flags.h"
-#include "simulation/job.h"
+#include "scaling/simulation/job.h"
+#include "training/spec/training_flags.h"
 
 namespace cputrain::sim {
 
@@ -13,6 +13,6 @@ inline constexpr const char* kSimulated = "simulated";
 /// messages. To be called on every rank; the result is rank 0's. Throws what the program would say
 /// of a training that cannot be.
 simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob&,
-                                                const job::TrainingFlags&);
+                                                const training::TrainingFlags&);
 
 }  // namespace cputrain::sim

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "compute/parameters.h"
+#include "compute/parameters/parameters.h"
 #include "exchange/shared_layer.h"
 
 namespace cputrain::sim {

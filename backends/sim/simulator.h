@@ -1,6 +1,6 @@
 #pragma once
 
-#include "simulation/simulator.h"
+#include "scaling/simulation/simulator.h"
 
 namespace cputrain::sim {
 

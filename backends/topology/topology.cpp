@@ -12,7 +12,7 @@
 #include "backends/topology/cpu_info.h"
 #include "backends/topology/openmp.h"
 #include "core/error.h"
-#include "system/control_group.h"
+#include "system/limits/control_group.h"
 
 namespace cputrain::topology {
 

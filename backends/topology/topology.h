@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "placement/machine.h"
+#include "system/placement/machine.h"
 
 struct hwloc_topology;
 

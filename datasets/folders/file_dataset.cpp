@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "data/alike_names.h"
+#include "data/classes/alike_names.h"
 #include "datasets/decode/decode.h"
 #include "datasets/decode/limits.h"
 #include "datasets/folders/content_hash.h"

@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/alike_names.h"
+#include "data/classes/alike_names.h"
 #include "datasets/decode/limits.h"
 #include "datasets/folders/empty_classes.h"
 #include "datasets/folders/file_dataset.h"

@@ -24,8 +24,8 @@ configure_file(${PROJECT_SOURCE_DIR}/scripts/package/changelog.in ${PROJECT_BINA
 install(FILES ${PROJECT_SOURCE_DIR}/scripts/package/copyright ${PROJECT_BINARY_DIR}/package/changelog
         DESTINATION ${CPUTRAIN_DOC} COMPONENT cputrain)
 # README.md and all guides lie as they do here, with what they link to, so that their links lead somewhere.
-set(guides README.md CHANGELOG.md CONTRIBUTING.md src/examples/train_cifar10.cpp
-           src/simulation/platforms/skylake-96.json src/zoo/samples/small-resnet.json scripts/package/modulefile)
+set(guides README.md CHANGELOG.md CONTRIBUTING.md src/composition/examples/train_cifar10.cpp
+           src/scaling/simulation/platforms/skylake-96.json src/zoo/samples/small-resnet.json scripts/package/modulefile)
 foreach(folder src backends datasets scripts tests)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/${folder}/README.md)
   list(APPEND guides ${found})

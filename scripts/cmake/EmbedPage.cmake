@@ -1,7 +1,7 @@
 # cputrain_embed_page(target): compiles what pages are made with into the target: our style and scripts, and
 # Chart.js with its licence where CPUTRAIN_CHARTS is on. The parts of a script are joined, in this order.
 function(cputrain_embed_page target)
-  set(page ${PROJECT_SOURCE_DIR}/src/report/page)
+  set(page ${PROJECT_SOURCE_DIR}/src/scaling/report/page)
   set(page_style style.css)
   set(page_script save.js tables.js commands.js card.js)
   set(page_plots plot_style.js plot_frame.js curve_plots.js script.js)

@@ -4,7 +4,7 @@ from collections import Counter
 from launches import Network, pieces
 
 
-MOST_AT_ONCE = 128  # images of a micro-batch on a device (src/job/session/session.cpp)
+MOST_AT_ONCE = 128  # images of a micro-batch on a device (src/training/session/session.cpp)
 
 
 def micro_batches(batch, asked=None):

@@ -116,7 +116,7 @@ def origins(out):
         table = json.load(f)
     return (f"{origin.sentence(origin.of_cells(table))} `predicted`: what a GPU computes is predicted by "
             "`scripts/predict_gpu`. `simulated`: it is the speed of one GPU that others printed. Sums and images are "
-            "those of [the guide](../../../src/simulation/README.md#gpus), with the figures of the platform files.")
+            "those of [the guide](../../../src/scaling/simulation/README.md#gpus), with the figures of the platform files.")
 
 
 def main():

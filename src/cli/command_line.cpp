@@ -21,7 +21,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "sweep/sweep_folder.h"
+#include "scaling/sweep/sweep_folder.h"
 
 namespace cputrain::cli {
 namespace {

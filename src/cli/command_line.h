@@ -8,7 +8,7 @@
 
 #include "cli/config.h"
 #include "cli/flags/environment.h"
-#include "job/session/services.h"
+#include "training/session/services.h"
 
 namespace cputrain::cli {
 
@@ -19,15 +19,15 @@ struct HelpText {
 
 /// What a build and a machine allow, for checks and for --help, and what build it is.
 struct CommandLineChoices {
-  std::vector<job::BackendChoice> backends;  ///< those that the build lacks, too
-  std::string_view build = {};               ///< "commit abc1234, Release", for --version
-  std::size_t columns = 80;                  ///< how wide help may be
-  std::string program = "cputrain";          ///< as it was called, for help: or "./cputrain"
+  std::vector<training::BackendChoice> backends;  ///< those that the build lacks, too
+  std::string_view build = {};                    ///< "commit abc1234, Release", for --version
+  std::size_t columns = 80;                       ///< how wide help may be
+  std::string program = "cputrain";               ///< as it was called, for help: or "./cputrain"
 
   /// Of those that the build has, the default first.
   std::vector<std::string> backend_names() const {
     std::vector<std::string> names;
-    for (const job::BackendChoice& backend : backends) {
+    for (const training::BackendChoice& backend : backends) {
       if (backend.built) names.push_back(backend.name);
     }
     return names;
@@ -35,7 +35,7 @@ struct CommandLineChoices {
   /// As --backend knows them: those of which the build says what it lacks, too.
   std::vector<std::string> known_backends() const {
     std::vector<std::string> names;
-    for (const job::BackendChoice& backend : backends) {
+    for (const training::BackendChoice& backend : backends) {
       if (backend.built || !backend.lack.empty()) names.push_back(backend.name);
     }
     return names;
@@ -43,7 +43,7 @@ struct CommandLineChoices {
   /// Those that can compute so, built or not.
   std::vector<std::string> backends_with(Precision precision) const {
     std::vector<std::string> names;
-    for (const job::BackendChoice& backend : backends) {
+    for (const training::BackendChoice& backend : backends) {
       if (std::ranges::count(backend.precisions, precision) > 0) names.push_back(backend.name);
     }
     return names;

@@ -4,16 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "cells/prices.h"
-#include "job/spec/training_flags.h"
-#include "simulation/simulation_request.h"
-#include "sweep/sweep_request.h"
+#include "scaling/cells/prices.h"
+#include "scaling/simulation/simulation_request.h"
+#include "scaling/sweep/sweep_request.h"
+#include "training/spec/training_flags.h"
 
 namespace cputrain::cli {
 
 /// What a person asked for: the flags of a training, which all that computes begins with, and those
 /// of single commands.
-struct Config : job::TrainingFlags {
+struct Config : training::TrainingFlags {
   std::vector<std::string> files;          ///< of `predict` and `report`; data and file of `data`
   std::set<std::string> from_environment;  ///< flags that nobody typed for this command
 

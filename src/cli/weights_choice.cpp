@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "data/data_spec.h"
 #include "model/safetensors.h"
-#include "run/run_weights.h"
 #include "system/tell.h"
+#include "training/run/run_weights.h"
 
 namespace cputrain::cli {
 namespace {
@@ -45,7 +45,7 @@ void check_data_of_run(const std::string& spec, const std::filesystem::path& run
 }
 
 void take_data_of_run(Config& config, const std::filesystem::path& run) {
-  const auto data = run::data_of_run(run);
+  const auto data = training::data_of_run(run);
   if (!data) return;
   check_data_of_run(data->spec, run);
   config.data = data->spec;
@@ -68,7 +68,7 @@ void check_results_beside(const Config& config) {
 }
 
 void choose(Config& config, bool leads) {
-  const run::NamedWeights found = run::find_weights(config.weights);
+  const training::NamedWeights found = training::find_weights(config.weights);
   config.weights = found.file.string();
   if (leads) check_weights(config.weights);
   check_results_beside(config);

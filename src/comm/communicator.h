@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "comm/allreduce.h"
+#include "comm/allreduce/allreduce.h"
 #include "comm/node.h"
 #include "comm/peers.h"
 #include "comm/pulse.h"

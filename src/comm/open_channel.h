@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "comm/allreduce_choice.h"
+#include "comm/allreduce/allreduce_choice.h"
 #include "comm/channel.h"
 #include "comm/communicator.h"
 #include "comm/node_map.h"

@@ -54,7 +54,7 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-/// A rank's own account of what it does, for a thread that watches it (src/watch). Its working
+/// A rank's own account of what it does, for a thread that watches it (src/comm/watch). Its working
 /// thread, which made it, says where it is; who enters a call that waits for other ranks says that.
 /// Some stores that nobody waits for.
 class Pulse {

@@ -13,7 +13,7 @@ namespace {
 constexpr const char *kNoWinograd = "no-winograd", *kNoSkipZeros = "no-skip-zeros",
                      *kNoGraph = "no-graph";
 
-std::unique_ptr<compute::Backend> make_cpu(const job::BackendRequest& request) {
+std::unique_ptr<compute::Backend> make_cpu(const training::BackendRequest& request) {
   return cpu::make_cpu_backend(request.threads,
                                {.winograd = !request.options.contains(kNoWinograd),
                                 .skip_zeros = !request.options.contains(kNoSkipZeros),
@@ -48,7 +48,7 @@ ListedBackend cpu_backend() {
 }
 
 /// bf16 is for comparisons with a backend that rounds: here nothing but the factors is rounded.
-std::unique_ptr<compute::Backend> make_reference(const job::BackendRequest& request) {
+std::unique_ptr<compute::Backend> make_reference(const training::BackendRequest& request) {
   if (request.precision != Precision::bf16) {
     return reference::make_reference_backend(dtype_of(request.precision));
   }
@@ -74,7 +74,7 @@ ListedBackend cuda_backend() {
                               "enqueue each kernel of a step by itself, not as a CUDA graph; "
                               "for finding mistakes. --profile and bench always do so"}}},
       .make =
-          [](const job::BackendRequest& request) {
+          [](const training::BackendRequest& request) {
             return cuda::make_cuda_backend({.device = request.device,
                                             .ranks_on_device = request.ranks_on_device,
                                             .numbers = numbers_of(request.precision),

@@ -4,15 +4,15 @@
 #include <memory>
 #include <vector>
 
-#include "job/session/services.h"
-#include "selftest/selftest.h"
+#include "compute/selftest/selftest.h"
+#include "training/session/services.h"
 
 namespace cputrain::composition {
 
 /// A backend by its name, what --precision may ask it for, and how to make it.
 struct ListedBackend {
-  job::BackendChoice choice;
-  std::function<std::unique_ptr<compute::Backend>(const job::BackendRequest&)> make;
+  training::BackendChoice choice;
+  std::function<std::unique_ptr<compute::Backend>(const training::BackendRequest&)> make;
   /// Of a backend that computes on devices: those that are here.
   std::function<compute::DeviceList()> devices{};
   selftest::Own own{};

@@ -29,7 +29,7 @@ std::vector<std::string> backend_names() {
   return names;
 }
 
-std::unique_ptr<compute::Backend> make_backend(const job::BackendRequest& request) {
+std::unique_ptr<compute::Backend> make_backend(const training::BackendRequest& request) {
   const auto list = backend_list();
   const auto named = std::ranges::find_if(
       list, [&](const ListedBackend& backend) { return backend.choice.name == request.name; });
@@ -39,7 +39,7 @@ std::unique_ptr<compute::Backend> make_backend(const job::BackendRequest& reques
   }
   for (const std::string& option : request.options) {
     const auto& known = named->choice.options;
-    if (std::ranges::find(known, option, &job::BackendOption::word) != known.end()) continue;
+    if (std::ranges::find(known, option, &training::BackendOption::word) != known.end()) continue;
     fail(ExitCode::usage, fmt::format("--backend {}: it has no option {} (which would change "
                                       "nothing); leave it out",
                                       request.name, printable(option)));
@@ -87,7 +87,8 @@ std::unique_ptr<comm::Communicator> make_communicator(const placement::Launcher&
 
 }  // namespace
 
-job::Services make_services(const placement::Launcher& launcher, system::SignalWatch& signals) {
+training::Services make_services(const placement::Launcher& launcher,
+                                 system::SignalWatch& signals) {
   return {
       .backends = backend_names(),
       .make_backend = make_backend,

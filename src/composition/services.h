@@ -2,14 +2,14 @@
 
 #include <string>
 
-#include "job/session/services.h"
-#include "selftest/selftest.h"
+#include "compute/selftest/selftest.h"
+#include "training/session/services.h"
 
 namespace cputrain::composition {
 
 /// Everything that this build has behind the contracts of src/: the composition root, the only
 /// place that knows concrete types. The services borrow both arguments.
-job::Services make_services(const placement::Launcher&, system::SignalWatch&);
+training::Services make_services(const placement::Launcher&, system::SignalWatch&);
 
 /// What `selftest` knows of the backend of this name.
 selftest::Own own_of(const std::string& backend);

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "compute/device_sums.h"
-#include "compute/factors.h"
 #include "compute/image_feed.h"
 #include "compute/memory.h"
 #include "compute/program.h"
+#include "compute/reproducible/factors.h"
 #include "compute/update.h"
 #include "optim/update_rule.h"
 
@@ -36,7 +36,8 @@ struct CompileOptions {
   /// Images of a usual training pass on the rank that has most: the same on all ranks. The largest
   /// of micro_batches where nobody says.
   std::optional<int> usual_images{};
-  /// Gradients may be left as factors (compute/factors.h): somebody adds up the products.
+  /// Gradients may be left as factors (compute/reproducible/factors.h): somebody adds up the
+  /// products.
   bool leaves_factors = false;
 };
 

@@ -40,8 +40,9 @@ class Memory {
   /// and the ranks of a node may share them.
   virtual bool is_host() const = 0;
   /// Bytes that this rank can still get of a memory that is not the host's, its part where several
-  /// ranks have one device; nothing where nobody knows. (The host's: system/available_memory.h.)
-  /// A rank takes some of a device as soon as it has a backend there, so ask when all of them have.
+  /// ranks have one device; nothing where nobody knows. (The host's:
+  /// system/limits/available_memory.h.) A rank takes some of a device as soon as it has a backend
+  /// there, so ask when all of them have.
   virtual std::optional<std::size_t> available() const = 0;
 };
 

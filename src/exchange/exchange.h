@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/sum_arrays.h"
+#include "comm/allreduce/sum_arrays.h"
 #include "compute/device_sums.h"
 #include "compute/event.h"
-#include "compute/parameters.h"
+#include "compute/parameters/parameters.h"
 
 namespace cputrain::exchange {
 

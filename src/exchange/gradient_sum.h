@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/channel.h"
-#include "compute/parameters.h"
+#include "compute/parameters/parameters.h"
 
 namespace cputrain::exchange {
 

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <utility>
 
-#include "comm/contestants.h"
+#include "comm/allreduce/contestants.h"
 #include "comm/open_channel.h"
 #include "core/error.h"
 #include "core/text.h"

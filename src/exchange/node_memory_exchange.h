@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "comm/allreduce.h"
+#include "comm/allreduce/allreduce.h"
 #include "comm/node_arrays.h"
 #include "comm/node_map.h"
 #include "exchange/basic_exchange.h"

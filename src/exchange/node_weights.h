@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "comm/node.h"
-#include "compute/parameters.h"
+#include "compute/parameters/parameters.h"
 #include "system/pages.h"
 
 namespace cputrain::exchange {

@@ -11,7 +11,7 @@
 namespace cputrain::exchange {
 
 /// Where the ranks of a node meet to compute one sharded dense layer: each has some rows of the
-/// kernel (compute/parameters.h: shard_of) and works on these inputs of all images.
+/// kernel (compute/parameters/parameters.h: shard_of) and works on these inputs of all images.
 ///
 /// A round is one micro-batch on every rank, ranks without images included:
 /// - begin(); own rows of sources() are written; wait(); own columns of sources() times own rows of

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/statistics.h"
+#include "core/statistics/statistics.h"
 #include "logging/reporters.h"
 #include "system/print.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "compute/selftest/trial.h"
 #include "compute/selftest_case.h"
-#include "selftest/trial.h"
 
 /// What tests of backends share with `selftest`: programs that are driven through the contracts.
 namespace cputrain::testing {

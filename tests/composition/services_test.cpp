@@ -11,16 +11,16 @@ namespace {
 
 class Services : public ::testing::Test {
  protected:
-  std::string kernels_of(const job::BackendRequest& request) {
+  std::string kernels_of(const training::BackendRequest& request) {
     return services_.make_backend(request)->facts().kernels;
   }
-  bool uses(const job::BackendRequest& request, const std::string& what) {
+  bool uses(const training::BackendRequest& request, const std::string& what) {
     return kernels_of(request).find(what) != std::string::npos;
   }
 
   system::SignalWatch signals_;
   placement::Launcher launcher_;  // nobody's
-  job::Services services_ = make_services(launcher_, signals_);
+  training::Services services_ = make_services(launcher_, signals_);
 };
 
 TEST_F(Services, OptionsTakeAwayWhatTheCpuBackendMayUse) {

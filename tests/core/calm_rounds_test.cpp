@@ -1,4 +1,4 @@
-#include "core/calm_rounds.h"
+#include "core/statistics/calm_rounds.h"
 
 #include <gtest/gtest.h>
 

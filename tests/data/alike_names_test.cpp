@@ -1,4 +1,4 @@
-#include "data/alike_names.h"
+#include "data/classes/alike_names.h"
 
 #include <gtest/gtest.h>
 

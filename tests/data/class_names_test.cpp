@@ -1,4 +1,4 @@
-#include "data/class_names.h"
+#include "data/classes/class_names.h"
 
 #include <gtest/gtest.h>
 

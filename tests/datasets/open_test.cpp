@@ -9,7 +9,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "data/relabelled.h"
+#include "data/classes/relabelled.h"
 #include "tests/datasets/made_files.h"
 #include "tests/datasets/open_fixture.h"
 #include "tests/support/temporary_folder.h"

@@ -1,15 +1,15 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "cells/run_figures.h"
-#include "cells/run_machine.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"
-#include "report/curves.h"
-#include "report/trainings/runs_document.h"
-#include "run/finished_run.h"
-#include "run/run_weights.h"
+#include "scaling/cells/run_figures.h"
+#include "scaling/cells/run_machine.h"
+#include "scaling/report/curves.h"
+#include "scaling/report/trainings/runs_document.h"
 #include "tests/fuzz/fuzzer.h"
+#include "training/run/finished_run.h"
+#include "training/run/run_weights.h"
 
 namespace cputrain::testing {
 namespace {
@@ -58,8 +58,8 @@ void read_run(const std::string& name, std::initializer_list<const char*> hostil
   report::runs_csv(list);
   json_text(report::runs_json(list));
   json_text(report::run_curves_json(list));
-  run::data_of_run(folder);
-  run::is_finished(folder);
+  training::data_of_run(folder);
+  training::is_finished(folder);
   const cells::Cell cell{.cpus = 2, .batch = 20, .ranks = 2};
   const cells::EpochSize epoch{.images = 40};
   cells::scaled_figures(folder, cell, epoch, {.measured = 5});

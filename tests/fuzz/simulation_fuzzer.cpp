@@ -1,10 +1,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
-#include "simulation/gpu/gpu_forecast.h"
-#include "simulation/json_file.h"
+#include "scaling/simulation/gpu/gpu_forecast.h"
+#include "scaling/simulation/json_file.h"
 #include "tests/fuzz/fuzzer.h"
-#include "tests/simulation/made_gpus.h"
+#include "tests/scaling/simulation/made_gpus.h"
 
 namespace cputrain::testing {
 namespace {

@@ -2,20 +2,20 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/progress_json.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "job/checkpoint/progress_json.h"
-#include "run/log_marks.h"
 #include "tests/fuzz/fuzzer.h"
+#include "training/run/log_marks.h"
 
 namespace cputrain::testing {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string state_text(int format, const train::Progress& progress) {
+std::string state_text(int format, const loop::Progress& progress) {
   return json_text(Json{{"format", format},
-                        {"progress", job::to_json(progress)},
+                        {"progress", training::to_json(progress)},
                         {"findings_of", "cpu: avx512"},
                         {"ranks", 2},
                         {"logs", {{"metrics.jsonl", 1234}, {"train/events.out.tfevents.1", 5}}}},
@@ -25,10 +25,10 @@ std::string state_text(int format, const train::Progress& progress) {
 }  // namespace
 
 std::vector<std::string> fuzzer_seeds() {
-  train::Progress mid_epoch;
+  loop::Progress mid_epoch;
   mid_epoch.steps = 1234;
   mid_epoch.epochs = 7;
-  mid_epoch.begun = train::BegunEpoch{.steps = 34, .skipped = 1};
+  mid_epoch.begun = loop::BegunEpoch{.steps = 34, .skipped = 1};
   mid_epoch.begun->train.loss = std::nan("");
   mid_epoch.best = {.loss = 0.25, .epoch = 5};
   mid_epoch.patience = {.loss = 0.375, .waited = 2};
@@ -41,15 +41,15 @@ std::vector<std::string> fuzzer_seeds() {
 
 bool fuzzer_takes(const std::string& text) {
   return is_taken([&] {
-    const Json state = job::parse_state(text);
+    const Json state = training::parse_state(text);
     if (const auto logs = state.find("logs"); logs != state.end()) {
       // Where there are no logs nothing is cut: the names and numbers are looked at.
-      is_taken([&] { run::cut_logs("/nonexistent", *logs); });
+      is_taken([&] { training::cut_logs("/nonexistent", *logs); });
     }
-    const train::Progress progress = job::progress_of_state(state);
-    const std::string again = json_text(job::to_json(progress));
-    const auto back = job::progress_of(Json::parse(again));
-    promise(json_text(job::to_json(back)) == again, "every number comes back");
+    const loop::Progress progress = training::progress_of_state(state);
+    const std::string again = json_text(training::to_json(progress));
+    const auto back = training::progress_of(Json::parse(again));
+    promise(json_text(training::to_json(back)) == again, "every number comes back");
   });
 }
 

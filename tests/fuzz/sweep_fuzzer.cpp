@@ -1,9 +1,9 @@
 #include <nlohmann/json.hpp>
 
-#include "cells/plan.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"
-#include "sweep/extension.h"
+#include "scaling/cells/plan.h"
+#include "scaling/sweep/extension.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace cputrain::testing {

@@ -1,11 +1,11 @@
 #include <nlohmann/json.hpp>
 
-#include "cells/cells.h"
 #include "core/json_text.h"
-#include "report/curves.h"
-#include "report/reference_table.h"
-#include "report/scaling_document.h"
-#include "report/table_files.h"
+#include "scaling/cells/cells.h"
+#include "scaling/report/curves.h"
+#include "scaling/report/reference_table.h"
+#include "scaling/report/scaling_document.h"
+#include "scaling/report/table_files.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace cputrain::testing {

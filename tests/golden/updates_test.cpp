@@ -12,8 +12,8 @@
 #include "backends/threads/threads_communicator.h"
 #include "comm/solo.h"
 #include "exchange/make_exchange.h"
+#include "loop/optimizer.h"
 #include "tests/support/sliced_exchange.h"
-#include "train/optimizer.h"
 
 namespace cputrain::golden {
 namespace {
@@ -56,15 +56,15 @@ compute::ParameterLayout layout_of(DType dtype) {
   return layout;
 }
 
-train::OptimizerOptions options_of(const Json& golden_case) {
+loop::OptimizerOptions options_of(const Json& golden_case) {
   const auto optional = [&](const char* key) {
     return golden_case.contains(key) ? std::optional(golden_case[key].get<double>()) : std::nullopt;
   };
   const double momentum = golden_case.value("momentum", 0.0);
   const std::string rule = golden_case["rule"];
-  train::OptimizerOptions options{optim::Sgd{.momentum = momentum}, golden_case.value("decay", 0.0),
-                                  optional("clip_value"), optional("clip_norm"),
-                                  golden_case.value("correct", false)};
+  loop::OptimizerOptions options{optim::Sgd{.momentum = momentum}, golden_case.value("decay", 0.0),
+                                 optional("clip_value"), optional("clip_norm"),
+                                 golden_case.value("correct", false)};
   if (rule == "lars") options.rule = optim::Lars{momentum, golden_case.value("trust", 0.001)};
   if (rule == "lamb") options.rule = optim::Lamb{};
   return options;
@@ -97,7 +97,7 @@ double worst_error(compute::Backend& backend, exchange::GradientExchange& exchan
       weights[range.begin + i] = static_cast<T>(number(i, k));
     }
   }
-  train::Optimizer optimizer(options_of(golden_case), backend, exchange, layout);
+  loop::Optimizer optimizer(options_of(golden_case), backend, exchange, layout);
   const std::vector<double> rates = golden()["rates"];
   for (std::size_t step = 0; step < rates.size(); ++step) {
     exchange.begin(0, true);
@@ -176,7 +176,7 @@ TEST(LayerWise, ATensorOfZerosStillLearns) {
        std::vector<optim::UpdateRule>{optim::Lars{}, optim::Lamb{}}) {
     const auto alone = comm::make_solo();
     const auto exchange = exchange::make_exchange({*alone, layout}, {}).exchange;
-    train::Optimizer optimizer({rule}, *backend, *exchange, layout);
+    loop::Optimizer optimizer({rule}, *backend, *exchange, layout);
     exchange->begin(0, true);
     fill_gradients<double>(layout, exchange->arenas(), 0, 1);
     exchange->ready(layout.gradient_size);

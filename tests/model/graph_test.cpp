@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compute/parameters.h"
+#include "compute/parameters/parameters.h"
 #include "core/error.h"
 #include "model/rewrite.h"
 

@@ -1,5 +1,5 @@
 // What breaks a training, at a place that the environment names, for a program of the tests.
-#include "train/faults.h"
+#include "loop/faults.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "core/text.h"
 #include "system/clock.h"
 
-namespace cputrain::train {
+namespace cputrain::loop {
 namespace {
 
 enum class Kind { kill, hang, nan, bitflip, slow, busy };
@@ -121,4 +121,4 @@ void fault_point(const FaultPlace& place) {
   }
 }
 
-}  // namespace cputrain::train
+}  // namespace cputrain::loop

@@ -20,11 +20,12 @@ std::optional<std::size_t> room() {
 
 std::vector<ListedBackend> backend_list() {
   return {{{"locked", {Precision::f32, Precision::f64}},
-           [](const job::BackendRequest& request) {
+           [](const training::BackendRequest& request) {
              return testing::make_locked_backend(
                  reference::make_reference_backend(dtype_of(request.precision)), room());
            }},
-          {{"reference", {Precision::f32, Precision::f64}}, [](const job::BackendRequest& request) {
+          {{"reference", {Precision::f32, Precision::f64}},
+           [](const training::BackendRequest& request) {
              return reference::make_reference_backend(dtype_of(request.precision));
            }}};
 }

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/scaling_table.h"
+#include "scaling/report/scaling_table.h"
 
 /// Made cells, for tests of tables.
 namespace cputrain::testing {

@@ -1,4 +1,4 @@
-#include "system/control_group.h"
+#include "system/limits/control_group.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

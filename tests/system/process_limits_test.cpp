@@ -1,4 +1,4 @@
-#include "system/process_limits.h"
+#include "system/limits/process_limits.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "job/spec/build_graph.h"
 #include "model/model_json.h"
 #include "tests/support/temporary_folder.h"
+#include "training/spec/build_graph.h"
 #include "zoo/recipe_json.h"
 
 namespace cputrain::zoo {
@@ -99,26 +99,26 @@ TEST_F(ModelFile, FixedOutputsAreTheRecipesClasses) {
 }
 
 TEST_F(ModelFile, OutputsMustBeThoseOfTheLabels) {
-  job::TrainingFlags flags;
+  training::TrainingFlags flags;
   flags.model = write("two.json", small_model("2"));
-  const job::TrainingSpec spec = job::choose_training(flags);
-  EXPECT_NO_THROW(job::build_graph(spec, 2));
+  const training::TrainingSpec spec = training::choose_training(flags);
+  EXPECT_NO_THROW(training::build_graph(spec, 2));
   for (const int classes : {3, 4}) {
-    EXPECT_THROW(job::build_graph(spec, classes), Error);
+    EXPECT_THROW(training::build_graph(spec, classes), Error);
   }
   flags.model = write("one.json", small_model("1", "sigmoid"));
-  EXPECT_THROW(job::build_graph(job::choose_training(flags), 4), Error);
+  EXPECT_THROW(training::build_graph(training::choose_training(flags), 4), Error);
   flags.model = write("open.json", small_model("\"classes\""));
-  EXPECT_NO_THROW(job::build_graph(job::choose_training(flags), 4));
+  EXPECT_NO_THROW(training::build_graph(training::choose_training(flags), 4));
 }
 
 /// Each advice, followed, gives a network that is taken.
 TEST_F(ModelFile, AdviceOnOutputsLeadsToAModel) {
   const auto advice = [&](const std::string& text, int classes) -> std::string {
-    job::TrainingFlags flags;
+    training::TrainingFlags flags;
     try {
       flags.model = write("advised.json", text);
-      job::build_graph(job::choose_training(flags), classes);
+      training::build_graph(training::choose_training(flags), classes);
     } catch (const Error& error) {
       return error.what();
     }

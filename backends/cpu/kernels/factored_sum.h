@@ -3,14 +3,14 @@
 #include <span>
 
 #include "backends/cpu/kernels/instruction_set.h"
-#include "compute/factors.h"
+#include "compute/reproducible/factors.h"
 
 namespace cputrain::cpu {
 
-/// AddProducts (compute/factors.h) for floats: rows of the product go through registers once,
-/// whatever the number of leaves, and a row whose x is zero in all images is not touched.
-/// `factors.columns` and both ends of `part` are multiples of kFactoredColumns. The same bits for
-/// any number of threads and however the product is cut into parts.
+/// AddProducts (compute/reproducible/factors.h) for floats: rows of the product go through
+/// registers once, whatever the number of leaves, and a row whose x is zero in all images is not
+/// touched. `factors.columns` and both ends of `part` are multiples of kFactoredColumns. The same
+/// bits for any number of threads and however the product is cut into parts.
 void add_products_in_parallel(InstructionSet, const compute::Factors& factors,
                               std::span<const Array> leaves, Range part, const Array& sum);
 

@@ -33,7 +33,7 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string answers_table(const train::AnswerCounts& counts,
+std::string answers_table(const loop::AnswerCounts& counts,
                           const std::vector<std::string>& classes) {
   if (counts.classes() > kMostInTable) return "";
   std::size_t name_width = 5, column = 5;
@@ -67,7 +67,7 @@ std::string answers_table(const train::AnswerCounts& counts,
   return text;
 }
 
-Json answers_json(const train::AnswerCounts& counts, const std::vector<std::string>& classes) {
+Json answers_json(const loop::AnswerCounts& counts, const std::vector<std::string>& classes) {
   Json by_class = Json::array(), matrix = Json::array();
   for (std::size_t row = 0; row < counts.classes(); ++row) {
     by_class.push_back({{"name", classes[row]},
@@ -89,7 +89,7 @@ Json answers_json(const train::AnswerCounts& counts, const std::vector<std::stri
   return result;
 }
 
-std::string confusion_csv(const train::AnswerCounts& counts,
+std::string confusion_csv(const loop::AnswerCounts& counts,
                           const std::vector<std::string>& classes) {
   std::string text = "actual\\answer";
   for (const std::string& name : classes) text += "," + csv_field(name);

@@ -4,25 +4,25 @@
 #include <string>
 #include <vector>
 
-#include "train/answers.h"
+#include "loop/evaluation/answers.h"
 
 /// Counts of answers as people and programs read them. `classes` are the names, by label.
 namespace cputrain::cli {
 
 /// A line a class: its images, how many of them were answered rightly, how often that answer is
 /// right, and, for a few classes, how often each answer was given. Empty for many classes.
-std::string answers_table(const train::AnswerCounts&, const std::vector<std::string>& classes);
+std::string answers_table(const loop::AnswerCounts&, const std::vector<std::string>& classes);
 
 /// {"top_5_accuracy":..., "classes":[{"name":..., "images":..., "accuracy":..., "precision":...,
 /// "answers":...}], "confusion":[[...]]}; null where nothing was counted, and no top_5_accuracy of
 /// five classes or fewer.
-nlohmann::ordered_json answers_json(const train::AnswerCounts&,
+nlohmann::ordered_json answers_json(const loop::AnswerCounts&,
                                     const std::vector<std::string>& classes);
 
 /// A field of CSV as RFC 4180 has it: quotes around what holds a comma, a quote or a line's end.
 std::string csv_field(const std::string& text);
 
 /// The matrix as CSV: a row an actual class, a column an answer; needs has_matrix().
-std::string confusion_csv(const train::AnswerCounts&, const std::vector<std::string>& classes);
+std::string confusion_csv(const loop::AnswerCounts&, const std::vector<std::string>& classes);
 
 }  // namespace cputrain::cli

@@ -5,14 +5,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "bench/bench_allreduce.h"
-#include "bench/bench_compression.h"
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/spread.h"
-#include "job/session/session.h"
+#include "core/statistics/spread.h"
+#include "scaling/bench/bench_allreduce.h"
+#include "scaling/bench/bench_compression.h"
 #include "system/print.h"
+#include "training/session/session.h"
 
 namespace cputrain::cli {
 namespace {
@@ -96,17 +96,17 @@ Json figures_json(const std::vector<bench::AllreduceFigure>& figures) {
 
 }  // namespace
 
-int run_bench_allreduce(const Config& config, const job::Services& services) {
-  const job::Session session = job::start_session(config, services);
+int run_bench_allreduce(const Config& config, const training::Services& services) {
+  const training::Session session = training::start_session(config, services);
   comm::SumArrays sum = comm::sum_plainly;
   if (session.backend->memory().is_host()) {
     sum = [&](std::span<const Array> src, const Array& dst) { session.backend->sum(src, dst); };
   }
   bench::AllreduceBench bench(*session.communicator, config.bytes, sum);
-  const double before = job::measure_together(session).triad_gbs;
+  const double before = training::measure_together(session).triad_gbs;
   const std::vector<bench::AllreduceFigure> figures = bench.run(config.repeats());
   // The better of two, since a disturbed measurement of the limit would flatter the program.
-  const double triad = std::max(before, job::measure_together(session).triad_gbs);
+  const double triad = std::max(before, training::measure_together(session).triad_gbs);
   const std::string chosen = bench.automatic_choice();
   const auto compression = bench::bench_compression(*session.communicator, bench.bytes(),
                                                     std::min(config.repeats(), kCompressions));
@@ -128,7 +128,7 @@ int run_bench_allreduce(const Config& config, const job::Services& services) {
                     {"auto", chosen},
                     {"algorithms", figures_json(figures)},
                     {"compression", compression_json(bench, compression)}};
-  job::write_result(session, config.json, json_text(result) + "\n");
+  training::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 

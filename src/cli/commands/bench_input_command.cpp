@@ -7,10 +7,10 @@
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/spread.h"
+#include "core/statistics/spread.h"
 #include "core/text.h"
-#include "job/session/session.h"
 #include "system/print.h"
+#include "training/session/session.h"
 
 namespace cputrain::cli {
 namespace {
@@ -116,7 +116,7 @@ Json stage_json(const Line& line, int threads) {
   return stage;
 }
 
-Json result_json(const job::Session& session, const Measured& measured) {
+Json result_json(const training::Session& session, const Measured& measured) {
   const auto& [request, bench, triad_gbs, lines] = measured;
   Json stages = Json::array();
   for (const Line& line : lines) stages.push_back(stage_json(line, request.threads));
@@ -139,14 +139,14 @@ Json result_json(const job::Session& session, const Measured& measured) {
 }
 
 /// Not its first N files: those may be all of one class, and the limit draws by seed.
-data::DataSource open_images(const Config& config, const job::Services& services) {
+data::DataSource open_images(const Config& config, const training::Services& services) {
   constexpr std::size_t kImages = 256;
   data::DataRequest request = config.data_request(config.seed.value_or(0));
   request.limit_train = config.limit_train.value_or(kImages);
   return services.data.open(request);
 }
 
-data::InputBenchRequest request_of(const Config& config, const job::Session& session) {
+data::InputBenchRequest request_of(const Config& config, const training::Session& session) {
   constexpr int kSide = 256, kMicroBatch = 32;
   const int side = config.image_size.value_or(kSide);
   return {.data = config.data,
@@ -162,8 +162,8 @@ data::InputBenchRequest request_of(const Config& config, const job::Session& ses
 
 }  // namespace
 
-int run_bench_input(const Config& config, const job::Services& services) {
-  const job::Session session = job::start_session(config, services);
+int run_bench_input(const Config& config, const training::Services& services) {
+  const training::Session session = training::start_session(config, services);
   if (session.communicator->size() > 1) {
     fail(ExitCode::usage,
          fmt::format("bench input measures one process, not {} (ranks would disturb each other); "
@@ -172,14 +172,14 @@ int run_bench_input(const Config& config, const job::Services& services) {
   }
   const data::DataSource source = open_images(config, services);
   const data::InputBenchRequest request = request_of(config, session);
-  const double before = job::measure_together(session).triad_gbs;
+  const double before = training::measure_together(session).triad_gbs;
   data::InputBench bench = services.data.bench(source, request);
   // The better of two, since a disturbed measurement of the limit would flatter the program.
-  const double triad = std::max(before, job::measure_together(session).triad_gbs);
+  const double triad = std::max(before, training::measure_together(session).triad_gbs);
   std::vector<Line> lines = lines_of(bench, request.image, triad);
   const Measured measured{request, std::move(bench), triad, std::move(lines)};
   if (config.json != "-") print_table(measured);
-  job::write_result(session, config.json, json_text(result_json(session, measured)) + "\n");
+  training::write_result(session, config.json, json_text(result_json(session, measured)) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 

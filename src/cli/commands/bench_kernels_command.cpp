@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "bench/kernel_table.h"
-#include "cells/cells.h"
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "job/session/decode_images.h"
-#include "job/spec/build_graph.h"
-#include "job/spec/training_spec.h"
 #include "model/rewrite.h"
+#include "scaling/bench/kernel_table.h"
+#include "scaling/cells/cells.h"
 #include "system/print.h"
+#include "training/session/decode_images.h"
+#include "training/spec/build_graph.h"
+#include "training/spec/training_spec.h"
 
 namespace cputrain::cli {
 namespace {
@@ -43,13 +43,13 @@ struct Graphs {
   model::Graph given, no_zeros;
 };
 
-Graphs graphs_of(const job::TrainingSpec& spec, int classes) {
-  model::Graph given = job::build_graph(spec, classes);
+Graphs graphs_of(const training::TrainingSpec& spec, int classes) {
+  model::Graph given = training::build_graph(spec, classes);
   model::Graph no_zeros = model::with_dropout(model::without_relus(given), 0);
   return {std::move(given), std::move(no_zeros)};
 }
 
-void check_alone(const job::Session& session) {
+void check_alone(const training::Session& session) {
   const int ranks = session.communicator->size();
   if (ranks == 1) return;
   fail(ExitCode::usage, fmt::format("bench kernels measures one process, not {} (ranks would "
@@ -57,7 +57,7 @@ void check_alone(const job::Session& session) {
                                     ranks));
 }
 
-data::DataSource open_images(const Config& config, const job::Services& services,
+data::DataSource open_images(const Config& config, const training::Services& services,
                              std::size_t images, std::uint64_t seed) {
   data::DataRequest request = config.data_request(seed);
   if (config.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * images);
@@ -79,21 +79,22 @@ void check_enough(const Config& config, std::size_t there, std::size_t wanted) {
 /// figures need limits, which are known in the end.
 class KernelBench {
  public:
-  KernelBench(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
-              const Graphs& graphs, const data::ImageSet& images, const Rounds& rounds)
+  KernelBench(const training::Session& session, const Config& config,
+              const training::TrainingSpec& spec, const Graphs& graphs,
+              const data::ImageSet& images, const Rounds& rounds)
       : session_(session),
         config_(config),
         spec_(spec),
         graphs_(graphs),
         images_(images),
         rounds_(rounds),
-        progress_(job::progress_line(session, "Measuring")),
+        progress_(training::progress_line(session, "Measuring")),
         total_(config.micro_batches.size() * rounds_each()) {}
 
   void run() {
-    const compute::Limits before = job::measure_together(session_);
+    const compute::Limits before = training::measure_together(session_);
     for (const int micro_batch : config_.micro_batches) run(micro_batch);
-    limits_ = compute::better(before, job::measure_together(session_));
+    limits_ = compute::better(before, training::measure_together(session_));
   }
 
   const compute::Limits& limits() const { return limits_; }
@@ -145,9 +146,9 @@ class KernelBench {
     if (progress_) progress_(++done_, total_);
   }
 
-  const job::Session& session_;
+  const training::Session& session_;
   const Config& config_;
-  const job::TrainingSpec& spec_;
+  const training::TrainingSpec& spec_;
   const Graphs& graphs_;
   const data::ImageSet& images_;
   Rounds rounds_;
@@ -157,8 +158,9 @@ class KernelBench {
   std::vector<Measured> measured_;
 };
 
-void print_head(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
-                const compute::Limits& limits, const Rounds& rounds) {
+void print_head(const training::Session& session, const Config& config,
+                const training::TrainingSpec& spec, const compute::Limits& limits,
+                const Rounds& rounds) {
   system::print(
       "{} at {}x{}, {}, {} thread{}; images of {}, {}; medians of {} round{} of at least {} "
       "images\nlimits measured in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s "
@@ -174,8 +176,9 @@ void print_head(const job::Session& session, const Config& config, const job::Tr
       limits.triad_gbs);
 }
 
-Json result_json(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
-                 const compute::Limits& limits, const std::vector<bench::KernelPair>& pairs) {
+Json result_json(const training::Session& session, const Config& config,
+                 const training::TrainingSpec& spec, const compute::Limits& limits,
+                 const std::vector<bench::KernelPair>& pairs) {
   Json micro_batches = Json::array();
   for (const bench::KernelPair& pair : pairs) {
     micro_batches.push_back({{"micro_batch", pair.given.micro_batch},
@@ -198,18 +201,18 @@ Json result_json(const job::Session& session, const Config& config, const job::T
 
 }  // namespace
 
-int run_bench_kernels(const Config& config, const job::Services& services) {
+int run_bench_kernels(const Config& config, const training::Services& services) {
   constexpr std::size_t kImages = 32;
-  const job::TrainingSpec spec = job::choose_training(config);
-  const job::Session session = job::start_session(config, services);
+  const training::TrainingSpec spec = training::choose_training(config);
+  const training::Session session = training::start_session(config, services);
   check_alone(session);
   const Rounds rounds{config.batch.value_or(kImages)};
   const std::size_t most = rounds.most(config.micro_batches);
   const data::DataSource source = open_images(config, services, most, spec.seed);
   check_enough(config, source.train.size(), most);
-  const Graphs graphs = graphs_of(spec, job::classes_of(spec, source));
+  const Graphs graphs = graphs_of(spec, training::classes_of(spec, source));
   const data::DecodedData data =
-      job::decode_images(session, spec.flags, source, {spec.image, spec.resize});
+      training::decode_images(session, spec.flags, source, {spec.image, spec.resize});
   check_enough(config, data.train.size(), most);  // some may be damaged
 
   KernelBench bench(session, config, spec, graphs, data.train, rounds);
@@ -220,8 +223,9 @@ int run_bench_kernels(const Config& config, const job::Services& services) {
     for (const bench::KernelPair& pair : pairs) bench::print_kernels(pair);
     bench::print_kernel_sums(pairs);
   }
-  job::write_result(session, config.json,
-                    json_text(result_json(session, config, spec, bench.limits(), pairs)) + "\n");
+  training::write_result(
+      session, config.json,
+      json_text(result_json(session, config, spec, bench.limits(), pairs)) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 

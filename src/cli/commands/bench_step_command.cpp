@@ -4,17 +4,17 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "bench/step_trials.h"
-#include "cells/cells.h"
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/spread.h"
+#include "core/statistics/spread.h"
 #include "core/text.h"
-#include "job/session/decode_images.h"
-#include "job/spec/build_graph.h"
+#include "scaling/bench/step_trials.h"
+#include "scaling/cells/cells.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/print.h"
+#include "training/session/decode_images.h"
+#include "training/spec/build_graph.h"
 
 namespace cputrain::cli {
 namespace {
@@ -81,7 +81,7 @@ Measurement measurement_of(const bench::StepFigures& figures, const model::Graph
   return {rate, figures.limits, rate.median * graph.training_flops() / 1e9};
 }
 
-void print_measurement(const job::Session& session, const job::TrainingSpec& spec,
+void print_measurement(const training::Session& session, const training::TrainingSpec& spec,
                        const bench::StepTrial& trial, const Measurement& m, int steps) {
   const int ranks = session.communicator->size();
   const Spread& rate = m.images_per_second;
@@ -101,7 +101,7 @@ void print_measurement(const job::Session& session, const job::TrainingSpec& spe
       bytes_text(static_cast<double>(trial.program().workspace_bytes())));
 }
 
-Json measurement_json(const job::Session& session, const job::TrainingSpec& spec,
+Json measurement_json(const training::Session& session, const training::TrainingSpec& spec,
                       const bench::StepTrial& trial, const Measurement& m,
                       const std::vector<compute::LayerTime>& layers) {
   return {{"bench", "step"},
@@ -122,7 +122,8 @@ Json measurement_json(const job::Session& session, const job::TrainingSpec& spec
 }
 
 /// One step needs one batch.
-data::DataSource images_of_a_step(const job::Services& services, const job::TrainingSpec& spec) {
+data::DataSource images_of_a_step(const training::Services& services,
+                                  const training::TrainingSpec& spec) {
   const std::size_t images = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
   data::DataRequest request = spec.flags.data_request(spec.seed);
   if (spec.flags.data.empty()) request.spec = fmt::format("synthetic:{}", images * 2);
@@ -134,11 +135,11 @@ data::DataSource images_of_a_step(const job::Services& services, const job::Trai
 
 /// What else is measured beside a reproducible step: the same micro-batch without it, and the
 /// micro-batch that would be taken then.
-std::vector<job::TrainingSpec> compared_with(const job::TrainingPlan& plan) {
+std::vector<training::TrainingSpec> compared_with(const training::TrainingPlan& plan) {
   if (!plan.leaves) return {};
-  const job::TrainingSpec& spec = plan.spec;
-  job::TrainingSpec same = spec, usual = spec;
-  for (job::TrainingSpec* other : {&same, &usual}) {
+  const training::TrainingSpec& spec = plan.spec;
+  training::TrainingSpec same = spec, usual = spec;
+  for (training::TrainingSpec* other : {&same, &usual}) {
     other->flags.reproducible = false;
     other->plan.sharding = spec.flags.sharding;
   }
@@ -193,22 +194,22 @@ void print_disturbance(const CalmRounds& rounds, int steps) {
 
 }  // namespace
 
-int run_bench_step(const Config& config, const job::Services& services) {
-  job::TrainingSpec spec = job::choose_training(config);
+int run_bench_step(const Config& config, const training::Services& services) {
+  training::TrainingSpec spec = training::choose_training(config);
   spec.plan.growth.clear();  // every step of a measurement is like the first
-  const job::Session session = job::start_session(config, services);
+  const training::Session session = training::start_session(config, services);
   const int ranks = session.communicator->size();
-  job::fit_to_ranks(spec, ranks);
+  training::fit_to_ranks(spec, ranks);
   const auto source = std::make_shared<const data::DataSource>(images_of_a_step(services, spec));
   const auto data = std::make_shared<const data::DecodedData>(
-      job::decode_images(session, spec.flags, *source, {spec.image, spec.resize}));
-  const int classes = job::classes_of(spec, *source);
-  const job::TrainingPlan plan = job::plan_training(session, spec, classes);
+      training::decode_images(session, spec.flags, *source, {spec.image, spec.resize}));
+  const int classes = training::classes_of(spec, *source);
+  const training::TrainingPlan plan = training::plan_training(session, spec, classes);
   std::vector<std::unique_ptr<bench::StepTrial>> trials;
   trials.push_back(std::make_unique<bench::StepTrial>(session, plan, source, data));
-  for (const job::TrainingSpec& other : compared_with(plan)) {
+  for (const training::TrainingSpec& other : compared_with(plan)) {
     trials.push_back(std::make_unique<bench::StepTrial>(
-        session, job::plan_training(session, other, classes), source, data));
+        session, training::plan_training(session, other, classes), source, data));
   }
   const bench::StepFigures figures = bench::run_trials(session, trials, config.repeat);
   const auto& [limits, rounds, each, rates, layer_steps, layers, waited] = figures;
@@ -240,7 +241,7 @@ int run_bench_step(const Config& config, const job::Services& services) {
   result["layer_steps"] = layer_steps;
   result["layers"] = layers_json(layers, own_images, layer_steps);
   if (config.reproducible) result["reproducible"] = price_json(trials, rates);
-  job::write_result(session, config.json, json_text(result) + "\n");
+  training::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 

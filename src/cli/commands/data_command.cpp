@@ -8,10 +8,10 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "data/alike_names.h"
 #include "data/check_report.h"
-#include "job/session/session.h"
+#include "data/classes/alike_names.h"
 #include "system/print.h"
+#include "training/session/session.h"
 
 namespace cputrain::cli {
 namespace {
@@ -162,39 +162,40 @@ void print_report(const data::CheckReport& report, data::Exif exif) {
 }
 
 /// A packed file that is asked for in the other way can no more be turned.
-void say_packed_exif(const job::Session& session, const data::DataSource& source) {
+void say_packed_exif(const training::Session& session, const data::DataSource& source) {
   const auto form = source.dataset->ready_form();
   if (!form || form->exif.value_or(source.exif) == source.exif) return;
-  job::warn(session, fmt::format("the file was packed with --exif {0}, and --exif {1} changes "
-                                 "nothing in it; train on it with --exif {0}, or pack again",
-                                 data::exif_name(*form->exif), data::exif_name(source.exif)));
+  training::warn(session, fmt::format("the file was packed with --exif {0}, and --exif {1} changes "
+                                      "nothing in it; train on it with --exif {0}, or pack again",
+                                      data::exif_name(*form->exif), data::exif_name(source.exif)));
 }
 
 }  // namespace
 
-int run_data_check(const Config& config, const job::Services& services) {
-  const job::Session session = job::start_session(config, services);
+int run_data_check(const Config& config, const training::Services& services) {
+  const training::Session session = training::start_session(config, services);
   if (!session.leads()) return static_cast<int>(ExitCode::ok);
   data::DataRequest request = config.data_request(config.seed.value_or(0));
   request.to_check = request.list_unread = true;
   const data::DataSource source = services.data.open(request);
-  job::say_data(session, source);
+  training::say_data(session, source);
   say_packed_exif(session, source);
-  const data::CheckReport report = services.data.check(
-      source, config.io_threads.value_or(session.threads), job::progress_line(session, "Checking"));
+  const data::CheckReport report =
+      services.data.check(source, config.io_threads.value_or(session.threads),
+                          training::progress_line(session, "Checking"));
   if (config.json != "-") print_report(report, source.exif);
-  job::write_result(session, config.json, json_text(report_json(report)) + "\n");
+  training::write_result(session, config.json, json_text(report_json(report)) + "\n");
   const bool good =
       report.bad.empty() && (report.empty_classes.empty() || config.allow_empty_classes);
   return static_cast<int>(good ? ExitCode::ok : ExitCode::data);
 }
 
-int run_data_info(const Config& config, const job::Services& services) {
-  const job::Session session = job::start_session(config, services);
+int run_data_info(const Config& config, const training::Services& services) {
+  const training::Session session = training::start_session(config, services);
   if (!session.leads()) return static_cast<int>(ExitCode::ok);
   const data::DataSource source = services.data.open(config.data_request(config.seed.value_or(0)));
   const std::vector<data::CheckReport::ClassCount> classes = data::count_classes(source);
-  job::say_warnings(session, source);
+  training::say_warnings(session, source);
   say_packed_exif(session, source);
   if (config.json != "-") {
     system::print("{}\n", source.description);
@@ -210,29 +211,29 @@ int run_data_info(const Config& config, const job::Services& services) {
                     {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
                     {"names_alike", data::alike_names(names_of(classes))},
                     {"classes", classes_json(classes)}};
-  job::write_result(session, config.json, json_text(result) + "\n");
+  training::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 
-int run_data_pack(const Config& config, const job::Services& services) {
+int run_data_pack(const Config& config, const training::Services& services) {
   constexpr int kSide = 256;
-  const job::Session session = job::start_session(config, services);
+  const training::Session session = training::start_session(config, services);
   if (!session.leads()) return static_cast<int>(ExitCode::ok);
   const data::DataSource source = services.data.open(config.data_request(config.seed.value_or(0)));
-  job::say_data(session, source);
+  training::say_data(session, source);
   const int side = config.image_size.value_or(kSide);
   const data::PackReport report =
       services.data.pack(source, {config.files[1],
                                   {side, side, 3},
                                   config.resize.value_or(data::Resize::bilinear),
                                   config.io_threads.value_or(session.threads),
-                                  job::progress_line(session, "Packing")});
+                                  training::progress_line(session, "Packing")});
   for (const data::BadSample& bad : report.bad) {
-    job::warn(session, fmt::format("left out {}: {} ({})", bad.name,
-                                   data::status_name(bad.result.status), bad.result.detail));
+    training::warn(session, fmt::format("left out {}: {} ({})", bad.name,
+                                        data::status_name(bad.result.status), bad.result.detail));
   }
-  if (!report.empty_classes.empty()) job::warn(session, report.empty_classes);
-  for (const std::string& flaw : report.flaws) job::warn(session, flaw);
+  if (!report.empty_classes.empty()) training::warn(session, report.empty_classes);
+  for (const std::string& flaw : report.flaws) training::warn(session, flaw);
   if (config.json != "-") {
     system::print(
         "{} images of {}x{} packed into {} ({}); train with --data {} --image-size {}{}\n",
@@ -244,13 +245,13 @@ int run_data_pack(const Config& config, const job::Services& services) {
                     {"images", report.images},
                     {"left_out", report.bad.size()},
                     {"bytes", report.bytes}};
-  job::write_result(session, config.json, json_text(result) + "\n");
+  training::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 
-int run_data_synth(const Config& config, const job::Services& services) {
+int run_data_synth(const Config& config, const training::Services& services) {
   constexpr int kSide = 64;
-  const job::Session session = job::start_session(config, services);
+  const training::Session session = training::start_session(config, services);
   if (!session.leads()) return static_cast<int>(ExitCode::ok);
   const int side = config.image_size.value_or(kSide);
   const std::string& folder = config.files.front();

@@ -4,9 +4,9 @@
 
 namespace cputrain::cli {
 
-void ask_for_data(const job::Session& session, const Config& config) {
+void ask_for_data(const training::Session& session, const Config& config) {
   if (!config.data.empty()) return;
-  job::say(
+  training::say(
       session,
       fmt::format("No --data: {} synthetic images in the paper's shape. Was that meant? --data "
                   "FOLDER takes yours, a folder of images per class; --data synthetic says yes",

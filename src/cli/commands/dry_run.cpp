@@ -8,8 +8,8 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "run/machine_json.h"
 #include "system/print.h"
+#include "training/run/machine_json.h"
 
 namespace cputrain::cli {
 
@@ -18,14 +18,14 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 struct PlanParts {
-  const job::Session& session;
-  const job::TrainingSpec& spec;
+  const training::Session& session;
+  const training::TrainingSpec& spec;
   const model::Graph& graph;
   const data::BatchPlan& plan;
-  const job::CompiledTraining& compiled;
+  const training::CompiledTraining& compiled;
 };
 
-PlanParts parts_of(const job::TrainingJob& job) {
+PlanParts parts_of(const training::TrainingJob& job) {
   return {job.session(), job.plan().spec, job.plan().graph, job.batches().train, job.compiled()};
 }
 
@@ -33,7 +33,7 @@ std::string in_bytes(std::size_t bytes) { return bytes_text(static_cast<double>(
 
 /// The gradients that learn, once a step; of sharded layers each node has one, nothing to reduce
 /// where it is the only one.
-std::size_t reduced_bytes(const job::CompiledTraining& compiled) {
+std::size_t reduced_bytes(const training::CompiledTraining& compiled) {
   const compute::ParameterLayout& layout = compiled.program->layout();
   std::size_t elements = layout.gradient_size;
   for (const compute::Parameter& parameter : compute::sharded_parameters(layout)) {
@@ -42,10 +42,10 @@ std::size_t reduced_bytes(const job::CompiledTraining& compiled) {
   return elements * size_of(layout.dtype);
 }
 
-Json memory_json(const job::Session& session, const job::TrainingMemory& memory) {
+Json memory_json(const training::Session& session, const training::TrainingMemory& memory) {
   Json ranks = Json::array(), nodes = Json::array();
   for (std::size_t i = 0; i < memory.ranks.size(); ++i) {
-    const job::RankMemory& rank = memory.ranks[i];
+    const training::RankMemory& rank = memory.ranks[i];
     ranks.push_back({{"rank", i},
                      {"host", session.plan.ranks[i].host},
                      {"weights", rank.weights},
@@ -64,7 +64,7 @@ Json memory_json(const job::Session& session, const job::TrainingMemory& memory)
       ranks.back()["backend_memory"] = rank.elsewhere;
     }
   }
-  for (const job::NodeRoom& room : memory.rooms) {
+  for (const training::NodeRoom& room : memory.rooms) {
     Json node{{"host", room.host},
               {"ranks", room.ranks},
               {"image_cache", memory.shared.cache},
@@ -78,25 +78,25 @@ Json memory_json(const job::Session& session, const job::TrainingMemory& memory)
   return {{"ranks", ranks}, {"nodes", nodes}};
 }
 
-Json plan_json(const job::TrainingJob& job) {
+Json plan_json(const training::TrainingJob& job) {
   const auto& [session, spec, graph, plan, compiled] = parts_of(job);
   return {{"cputrain", kVersion},
           {"model", {{"name", spec.model->name}, {"parameters", graph.parameter_count()}}},
           {"ranks", session.communicator->size()},
           {"placement", session.placement},
-          {"map", run::placement_json(session.plan)},
+          {"map", training::placement_json(session.plan)},
           {"batch", spec.batch},
           {"micro_batch", plan.micro_batch()},
-          {"images_per_rank", job::images_by_rank(plan)},
+          {"images_per_rank", training::images_by_rank(plan)},
           {"steps_per_epoch", plan.steps()},
           {"epochs", spec.epochs},
-          {"steps", job::all_steps(plan, spec.epochs, spec.flags.steps)},
+          {"steps", training::all_steps(plan, spec.epochs, spec.flags.steps)},
           {"bytes_reduced_per_step", reduced_bytes(compiled)},
           {"memory", memory_json(session, compiled.memory)}};
 }
 
 /// "(gradients 52.9 MB, workspace 258 MB)": what there is.
-std::string parts_text(const job::RankMemory& rank) {
+std::string parts_text(const training::RankMemory& rank) {
   std::vector<std::string> parts;
   const auto add = [&](const char* name, std::size_t bytes) {
     if (bytes) parts.push_back(fmt::format("{} {}", name, in_bytes(bytes)));
@@ -117,8 +117,8 @@ std::string parts_text(const job::RankMemory& rank) {
 }
 
 /// One line for ranks that need the same, to the digits that are shown.
-void print_rank_memory(const std::vector<job::RankMemory>& ranks) {
-  const auto text = [](const job::RankMemory& rank) {
+void print_rank_memory(const std::vector<training::RankMemory>& ranks) {
+  const auto text = [](const training::RankMemory& rank) {
     return in_bytes(rank.total()) + " " + parts_text(rank);
   };
   for (std::size_t first = 0; first < ranks.size();) {
@@ -132,8 +132,8 @@ void print_rank_memory(const std::vector<job::RankMemory>& ranks) {
   }
 }
 
-void print_node_memory(const job::TrainingMemory& memory) {
-  for (const job::NodeRoom& room : memory.rooms) {
+void print_node_memory(const training::TrainingMemory& memory) {
+  for (const training::NodeRoom& room : memory.rooms) {
     std::string once = "image cache " + in_bytes(memory.shared.cache);
     if (!room.image_folder.empty()) {
       once += fmt::format(" (in a file in {}, /dev/shm is too small)", room.image_folder);
@@ -146,7 +146,7 @@ void print_node_memory(const job::TrainingMemory& memory) {
   }
 }
 
-void print_plan(const job::TrainingJob& job) {
+void print_plan(const training::TrainingJob& job) {
   const auto& [session, spec, graph, plan, compiled] = parts_of(job);
   system::print("Placement:\n");
   for (const std::string& line : session.placement) system::print("  {}\n", line);
@@ -154,13 +154,13 @@ void print_plan(const job::TrainingJob& job) {
   system::print("Memory:\n");
   print_rank_memory(compiled.memory.ranks);
   print_node_memory(compiled.memory);
-  const std::vector<std::size_t> images = job::images_by_rank(plan);
+  const std::vector<std::size_t> images = training::images_by_rank(plan);
   const auto [least, most] = std::ranges::minmax(images);
   system::print("Steps: batch {} ({} images per rank, {} at once), {} steps per epoch, {} in all\n",
                 spec.batch,
                 least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most),
                 plan.micro_batch(), plan.steps(),
-                with_commas(job::all_steps(plan, spec.epochs, spec.flags.steps)));
+                with_commas(training::all_steps(plan, spec.epochs, spec.flags.steps)));
   system::print(
       "Model {}: {} parameters; {} of gradients are reduced in each step over {} rank{}\n",
       spec.model->name, with_commas(graph.parameter_count()), in_bytes(reduced_bytes(compiled)),
@@ -169,10 +169,10 @@ void print_plan(const job::TrainingJob& job) {
 
 }  // namespace
 
-void print_dry_run(const job::TrainingJob& job, const std::string& json_file) {
+void print_dry_run(const training::TrainingJob& job, const std::string& json_file) {
   if (!job.session().leads()) return;
   if (json_file != "-") print_plan(job);
-  job::write_result(job.session(), json_file, json_text(plan_json(job)) + "\n");
+  training::write_result(job.session(), json_file, json_text(plan_json(job)) + "\n");
 }
 
 }  // namespace cputrain::cli

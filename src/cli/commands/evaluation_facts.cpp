@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
-#include "cells/cells.h"
 #include "core/shell_words.h"
 #include "core/version.h"
-#include "job/session/typed_command.h"
-#include "report/grid_tables.h"
+#include "scaling/cells/cells.h"
+#include "scaling/report/grid_tables.h"
+#include "training/session/typed_command.h"
 
 namespace cputrain::cli {
 namespace {
 
-std::vector<report::ClassAnswers> class_answers(const train::AnswerCounts& counts,
+std::vector<report::ClassAnswers> class_answers(const loop::AnswerCounts& counts,
                                                 const std::vector<std::string>& classes) {
   std::vector<report::ClassAnswers> list;
   for (std::size_t c = 0; c < counts.classes(); ++c)
@@ -19,7 +19,7 @@ std::vector<report::ClassAnswers> class_answers(const train::AnswerCounts& count
   return list;
 }
 
-std::vector<std::vector<double>> matrix_of(const train::AnswerCounts& counts) {
+std::vector<std::vector<double>> matrix_of(const loop::AnswerCounts& counts) {
   std::vector<std::vector<double>> matrix;
   for (std::size_t row = 0; counts.has_matrix() && row < counts.classes(); ++row) {
     auto& line = matrix.emplace_back();
@@ -31,14 +31,14 @@ std::vector<std::vector<double>> matrix_of(const train::AnswerCounts& counts) {
 
 }  // namespace
 
-std::vector<report::WrongImage> wrong_images(const job::Services& services,
-                                             const std::vector<train::WrongAnswer>& errors,
+std::vector<report::WrongImage> wrong_images(const training::Services& services,
+                                             const std::vector<loop::WrongAnswer>& errors,
                                              const data::ImageSet& set,
                                              const data::Dataset& dataset,
                                              const std::vector<std::string>& classes) {
   std::vector<report::WrongImage> images;
   std::vector<std::uint8_t> space(set.image.size());
-  for (const train::WrongAnswer& error : errors) {
+  for (const loop::WrongAnswer& error : errors) {
     const auto place = static_cast<std::size_t>(error.image);
     const std::uint8_t* pixels = set.pixels_of(place, space);
     const data::Thumbnail small = services.data.thumbnail(
@@ -54,10 +54,10 @@ std::vector<report::WrongImage> wrong_images(const job::Services& services,
   return images;
 }
 
-report::EvaluationFacts evaluation_facts(const Config& config, const job::Session& session,
-                                         const train::ModelDescription& model,
+report::EvaluationFacts evaluation_facts(const Config& config, const training::Session& session,
+                                         const loop::ModelDescription& model,
                                          const compute::Tally& tally,
-                                         const train::AnswerCounts& counts) {
+                                         const loop::AnswerCounts& counts) {
   report::EvaluationFacts facts;
   const Shape image = model.graph.image();
   facts.model = fmt::format("{} at {}x{}", model.model, image.height, image.width);
@@ -68,7 +68,7 @@ report::EvaluationFacts evaluation_facts(const Config& config, const job::Sessio
   facts.build =
       fmt::format("cputrain {}{}{}", kVersion, session.services.program_build.empty() ? "" : ", ",
                   session.services.program_build);
-  facts.command = command_line(job::typed_command(session, config));
+  facts.command = command_line(training::typed_command(session, config));
   facts.images = tally.images;
   facts.correct = counts.correct();
   facts.loss = tally.mean_loss();

@@ -7,14 +7,14 @@
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "job/spec/build_graph.h"
-#include "job/spec/training_spec.h"
+#include "loop/safety/numbers.h"
+#include "loop/weights.h"
 #include "model/torch_layout.h"
 #include "system/files.h"
 #include "system/print.h"
 #include "system/tell.h"
-#include "train/safety/numbers.h"
-#include "train/weights.h"
+#include "training/spec/build_graph.h"
+#include "training/spec/training_spec.h"
 #include "zoo/model_file.h"
 
 namespace cputrain::cli {
@@ -25,14 +25,14 @@ bool was_given(const Config& config, const std::string& flag) {
 }
 
 /// What the flags say of the model must be what the weights say of themselves.
-void check_agrees(const Config& config, const train::ModelDescription& model) {
+void check_agrees(const Config& config, const loop::ModelDescription& model) {
   const auto differs = [&](const std::string& flag, const std::string& theirs) {
     fail(ExitCode::usage, fmt::format("--{}: the weights in {} are of {} (the file would say one "
                                       "thing and hold another); leave the flag out",
                                       flag, config.weights, theirs));
   };
   const Shape image = model.graph.image();
-  if (was_given(config, "model") && job::choose_training(config).model->name != model.model) {
+  if (was_given(config, "model") && training::choose_training(config).model->name != model.model) {
     differs("model " + config.model, "the model " + model.model);
   }
   if (config.image_size && (*config.image_size != image.height || image.height != image.width)) {
@@ -45,7 +45,7 @@ void check_agrees(const Config& config, const train::ModelDescription& model) {
   }
 }
 
-void write_onnx(const Config& config, const job::Services& services,
+void write_onnx(const Config& config, const training::Services& services,
                 const model::ExportedModel& model) {
   const auto file = system::open_given_file(config.onnx);
   services.write_onnx(model, *file);
@@ -58,10 +58,10 @@ void write_onnx(const Config& config, const job::Services& services,
       model.graph.back().dst.channels);
 }
 
-void write_safetensors(const Config& config, const train::ModelDescription& description,
+void write_safetensors(const Config& config, const loop::ModelDescription& description,
                        const model::ExportedModel& model) {
   const bool torch = config.export_layout == "torch";
-  model::safetensors::Metadata metadata = train::weights_metadata(description);
+  model::safetensors::Metadata metadata = loop::weights_metadata(description);
   std::vector<model::safetensors::OutTensor> tensors;
   if (torch) {
     metadata["format"] = "pt";  // what loaders of PyTorch's files look for
@@ -92,7 +92,7 @@ void write_model_file(const Config& config, const zoo::ModelEntry& model, Shape 
 }
 
 /// The network of a weight file as a model of its own: what it was trained with is not known.
-zoo::ModelEntry entry_of(const train::ModelDescription& description) {
+zoo::ModelEntry entry_of(const loop::ModelDescription& description) {
   const int classes = static_cast<int>(description.classes.size());
   return {.name = description.model,
           .spec = description.model,
@@ -112,7 +112,7 @@ zoo::ModelEntry entry_of(const train::ModelDescription& description) {
 model::WeightValues watched(model::WeightValues values, std::set<std::string>& no_numbers) {
   return [values = std::move(values), &no_numbers](const std::string& parameter) {
     std::vector<float> numbers = values(parameter);
-    if (!train::all_numbers(numbers)) no_numbers.insert(parameter);
+    if (!loop::all_numbers(numbers)) no_numbers.insert(parameter);
     return numbers;
   };
 }
@@ -123,7 +123,7 @@ void warn_of_no_numbers(const Config& config, const model::Graph& graph,
   std::size_t arrays = 0;
   for (const auto& node : graph.nodes()) arrays += node.parameters.size();
   const std::string text =
-      train::no_numbers_text(config.weights, {no_numbers.begin(), no_numbers.end()}, arrays);
+      loop::no_numbers_text(config.weights, {no_numbers.begin(), no_numbers.end()}, arrays);
   if (text.empty()) return;
   system::tell(
       fmt::format("warning: {} (what was exported answers nothing; export weights of a training "
@@ -131,8 +131,8 @@ void warn_of_no_numbers(const Config& config, const model::Graph& graph,
                   text));
 }
 
-void export_weights(const Config& config, const job::Services& services) {
-  const train::ModelDescription description = train::read_description(config.weights);
+void export_weights(const Config& config, const training::Services& services) {
+  const loop::ModelDescription description = loop::read_description(config.weights);
   check_agrees(config, description);
   std::set<std::string> no_numbers;
   const model::ExportedModel model{
@@ -141,7 +141,7 @@ void export_weights(const Config& config, const job::Services& services) {
       std::string(data::resize_name(description.resize)),
       std::string(data::exif_name(description.exif)),
       description.graph,
-      watched(train::open_weights(config.weights, description.graph), no_numbers)};
+      watched(loop::open_weights(config.weights, description.graph), no_numbers)};
   if (!config.onnx.empty()) write_onnx(config, services, model);
   if (!config.safetensors.empty()) write_safetensors(config, description, model);
   warn_of_no_numbers(config, description.graph, no_numbers);
@@ -151,14 +151,14 @@ void export_weights(const Config& config, const job::Services& services) {
 }
 
 void export_model(const Config& config) {
-  const job::TrainingSpec spec = job::choose_training(config);
+  const training::TrainingSpec spec = training::choose_training(config);
   const zoo::ModelEntry& model = *spec.model;
   write_model_file(config, model, spec.image, config.classes.value_or(model.recipe.classes));
 }
 
 }  // namespace
 
-int run_export(const Config& config, const job::Services& services) {
+int run_export(const Config& config, const training::Services& services) {
   const auto communicator = services.make_communicator(config.stalls.start);
   if (communicator->rank() == 0) {
     config.weights.empty() ? export_model(config) : export_weights(config, services);

@@ -5,19 +5,19 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cells/cells.h"
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "job/session/session.h"
-#include "job/spec/build_graph.h"
-#include "job/spec/training_spec.h"
 #include "model/summary.h"
-#include "placement/launch_line.h"
-#include "run/machine_json.h"
+#include "scaling/cells/cells.h"
+#include "system/placement/launch_line.h"
 #include "system/print.h"
+#include "training/run/machine_json.h"
+#include "training/session/session.h"
+#include "training/spec/build_graph.h"
+#include "training/spec/training_spec.h"
 
 namespace cputrain::cli {
 namespace {
@@ -31,8 +31,8 @@ std::string machine_text(const placement::Machine& m) {
       m.allowed_cpus.size(), m.instruction_set, join(m.caches, ", "), m.memory_gb);
 }
 
-std::vector<placement::LaunchLine> launch_lines_here(const job::Session& session,
-                                                     const job::Services& services,
+std::vector<placement::LaunchLine> launch_lines_here(const training::Session& session,
+                                                     const training::Services& services,
                                                      const std::string& program) {
   const placement::Machine& m = session.machine;
   auto lines = placement::launch_lines({m.cores, m.hardware_threads, m.numa_nodes, m.cpu_quota},
@@ -65,7 +65,7 @@ struct DevicesHere {
 };
 
 /// Those that may compute a column of a table, whether this build has them or not.
-std::map<std::string, DevicesHere> devices_here(const job::Services& services) {
+std::map<std::string, DevicesHere> devices_here(const training::Services& services) {
   std::map<std::string, DevicesHere> found;
   for (const std::string_view name : cells::kDeviceColumns) {
     const std::string backend(name);
@@ -142,11 +142,11 @@ nlohmann::ordered_json device_json(const compute::DeviceList& list,
 
 }  // namespace
 
-int run_info(const Config& config, const job::Services& services) {
-  const job::TrainingSpec spec = job::choose_training(config);
+int run_info(const Config& config, const training::Services& services) {
+  const training::TrainingSpec spec = training::choose_training(config);
   const model::Graph graph =
-      job::build_graph(spec, config.classes.value_or(spec.model->recipe.classes));
-  const job::Session session = job::start_session(config, services);
+      training::build_graph(spec, config.classes.value_or(spec.model->recipe.classes));
+  const training::Session session = training::start_session(config, services);
   const std::vector<placement::LaunchLine> launches =
       launch_lines_here(session, services, config.program);
   const std::map<std::string, DevicesHere> devices = devices_here(services);
@@ -176,9 +176,9 @@ int run_info(const Config& config, const job::Services& services) {
                      {"state_arrays", optim::state_arrays(spec.optimizer.rule)}};
   nlohmann::ordered_json result{{"cputrain", kVersion},
                                 {"model", std::move(model)},
-                                {"machine", run::machine_json(session.machine)},
+                                {"machine", training::machine_json(session.machine)},
                                 {"placement", session.placement},
-                                {"map", run::placement_json(session.plan)},
+                                {"map", training::placement_json(session.plan)},
                                 {"launch", launch_json(launches)},
                                 {"threads", session.threads},
                                 {"ranks", session.communicator->size()},
@@ -187,7 +187,7 @@ int run_info(const Config& config, const job::Services& services) {
   for (const auto& [backend, here] : devices) {
     result[backend] = device_json(here.list, here.survey);
   }
-  job::write_result(session, config.json, json_text(result) + "\n");
+  training::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 

@@ -11,11 +11,11 @@
 #include "compute/prediction.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "job/session/inference.h"
+#include "loop/evaluation/answers.h"
+#include "loop/weights.h"
 #include "system/print.h"
 #include "system/tell.h"
-#include "train/answers.h"
-#include "train/weights.h"
+#include "training/session/inference.h"
 
 namespace cputrain::cli {
 namespace {
@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 /// Files as they were named; a folder stands for the images below it.
 std::vector<std::string> expand_folders(const std::vector<std::string>& words,
-                                        const job::Services& services) {
+                                        const training::Services& services) {
   std::vector<std::string> files;
   for (const std::string& word : words) {
     std::error_code ignored;  // what cannot be looked at fails when it is read, and says why
@@ -49,8 +49,8 @@ struct Images {
   std::vector<Json> answers;  ///< one a file, in order; an "error" for unreadable ones
 };
 
-Images read_images(std::span<const std::string> files, const job::Services& services,
-                   const train::ModelDescription& model, data::Exif exif) {
+Images read_images(std::span<const std::string> files, const training::Services& services,
+                   const loop::ModelDescription& model, data::Exif exif) {
   const Shape image = model.graph.image();
   Images images;
   for (const std::string& file : files) {
@@ -88,7 +88,7 @@ Json with_best(Json entry, std::optional<int> top) {
 }
 
 void answer(Json& entry, std::span<const float> outputs, const std::vector<std::string>& classes) {
-  const std::vector<float> probabilities = train::class_probabilities(outputs);
+  const std::vector<float> probabilities = loop::class_probabilities(outputs);
   const auto best = compute::predicted_class(outputs);
   if (!best) {
     entry["error"] = "the network's answer is NaN (its weights are damaged)";
@@ -103,7 +103,7 @@ void answer(Json& entry, std::span<const float> outputs, const std::vector<std::
 /// Runs the program, which was compiled for `at_once` images: missing ones are stood in for by the
 /// first.
 void run_images(Images& images, std::size_t at_once, compute::Program& program,
-                const train::ModelDescription& model) {
+                const loop::ModelDescription& model) {
   if (images.pixels.empty()) return;
   std::vector<const std::uint8_t*> pixels(at_once, images.pixels.front().data());
   for (std::size_t i = 0; i < images.pixels.size(); ++i) pixels[i] = images.pixels[i].data();
@@ -142,33 +142,34 @@ void print_answer(const Json& entry, std::optional<int> top) {
 }
 
 /// As many of the best classes as there are, with a line where more were asked for.
-std::optional<int> top_of(const Config& config, const job::Session& session,
-                          const train::ModelDescription& model) {
+std::optional<int> top_of(const Config& config, const training::Session& session,
+                          const loop::ModelDescription& model) {
   const int classes = static_cast<int>(model.classes.size());
   if (!config.top || *config.top <= classes) return config.top;
-  job::warn(session, fmt::format("--top {}: the weights know {} classes, so answers name these",
-                                 *config.top, classes));
+  training::warn(session,
+                 fmt::format("--top {}: the weights know {} classes, so answers name these",
+                             *config.top, classes));
   return classes;
 }
 
 /// Answers every file on rank 0; returns how many could not be answered.
-std::size_t predict(const Config& config, const job::Services& services,
-                    const job::Session& session, const train::ModelDescription& model) {
+std::size_t predict(const Config& config, const training::Services& services,
+                    const training::Session& session, const loop::ModelDescription& model) {
   const std::vector<std::string> names = expand_folders(config.files, services);
   const std::span<const std::string> files = names;
   const std::optional<int> top = top_of(config, session, model);
   const auto at_once =
-      std::min(files.size(), static_cast<std::size_t>(job::micro_batch_size(config, session)));
-  const job::Inference inference =
-      job::make_inference(session, model.graph, {static_cast<int>(at_once)});
-  job::load_to_use(config.weights, inference);
+      std::min(files.size(), static_cast<std::size_t>(training::micro_batch_size(config, session)));
+  const training::Inference inference =
+      training::make_inference(session, model.graph, {static_cast<int>(at_once)});
+  training::load_to_use(config.weights, inference);
 
   // Where the answers themselves are on the terminal they show how far it is.
   const bool prints = config.json != "-" && config.csv != "-";
   const bool answers_seen = prints && isatty(STDOUT_FILENO);
   PredictionTable table(config.csv, model.classes);
   const data::Progress progress =
-      answers_seen ? data::Progress{} : job::progress_line(session, "Predicting");
+      answers_seen ? data::Progress{} : training::progress_line(session, "Predicting");
   Json predictions = Json::array();
   std::size_t errors = 0;
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
@@ -185,15 +186,16 @@ std::size_t predict(const Config& config, const job::Services& services,
     if (progress) progress(begin + some.size(), files.size());
   }
   table.finish();
-  job::write_result(session, config.json, json_text(Json{{"predictions", predictions}}) + "\n");
+  training::write_result(session, config.json,
+                         json_text(Json{{"predictions", predictions}}) + "\n");
   return errors;
 }
 
 }  // namespace
 
-int run_predict(const Config& config, const job::Services& services) {
-  const train::ModelDescription model = train::read_description(config.weights);
-  const job::Session session = job::start_session(config, services);
+int run_predict(const Config& config, const training::Services& services) {
+  const loop::ModelDescription model = loop::read_description(config.weights);
+  const training::Session session = training::start_session(config, services);
   // Images are few: rank 0 does them all, and the others wait for it.
   session.communicator->pulse().at(comm::Phase::validate);
   const std::size_t errors = session.leads() ? predict(config, services, session, model) : 0;

@@ -2,7 +2,7 @@
 
 #include "cli/commands.h"
 #include "core/error.h"
-#include "report/report_files.h"
+#include "scaling/report/report_files.h"
 #include "system/files.h"
 #include "system/print.h"
 
@@ -37,7 +37,7 @@ void say(const report::Report& report, const std::string& json) {
 
 }  // namespace
 
-int run_report(const Config& config, const job::Services&) {
+int run_report(const Config& config, const training::Services&) {
   const auto& folders = config.files;
   if (config.diff) {
     say(report::write_difference(folders[0], folders[1], config.out), config.json);

@@ -9,20 +9,20 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "compute/selftest/selftest.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/version.h"
-#include "job/session/session.h"
-#include "selftest/selftest.h"
 #include "system/files.h"
 #include "system/print.h"
+#include "training/session/session.h"
 
 namespace cputrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-void check_alone(const job::Session& session) {
+void check_alone(const training::Session& session) {
   const int ranks = session.communicator->size();
   if (ranks == 1) return;
   fail(ExitCode::usage,
@@ -39,7 +39,7 @@ void check_writable(const std::string& file) {
 }
 
 /// What computes: the GPU, or this machine's CPU.
-std::string device_of(const job::Session& session) {
+std::string device_of(const training::Session& session) {
   const auto list =
       session.services.devices ? session.services.devices(session.backend->name()) : std::nullopt;
   if (!list) return session.machine.cpu_model;
@@ -111,7 +111,7 @@ class Report {
   std::vector<selftest::LeftOut> left_out_;
 };
 
-selftest::MakeBackend maker_of(const job::Session& session) {
+selftest::MakeBackend maker_of(const training::Session& session) {
   return [&session](Precision precision, const std::set<std::string>& options) {
     return session.services.make_backend({.name = session.backend->name(),
                                           .precision = precision,
@@ -123,7 +123,7 @@ selftest::MakeBackend maker_of(const job::Session& session) {
   };
 }
 
-Json result_json(const job::Session& session, const std::string& device, std::uint64_t seed,
+Json result_json(const training::Session& session, const std::string& device, std::uint64_t seed,
                  const Report& report) {
   return {{"backend", session.backend->name()},
           {"device", device},
@@ -141,11 +141,11 @@ Json result_json(const job::Session& session, const std::string& device, std::ui
 
 }  // namespace
 
-int run_selftest(const Config& config, const job::Services& services,
+int run_selftest(const Config& config, const training::Services& services,
                  const selftest::FindOwn& own_of) {
-  const job::Session session = job::start_session(config, services);
+  const training::Session session = training::start_session(config, services);
   check_alone(session);
-  for (const std::string& warning : session.plan.warnings) job::warn(session, warning);
+  for (const std::string& warning : session.plan.warnings) training::warn(session, warning);
   check_writable(config.json);
   const std::string device = device_of(session);  // a device that broke may have no name
   const auto reference = services.make_backend({.name = "reference", .precision = Precision::f64});
@@ -173,8 +173,8 @@ int run_selftest(const Config& config, const job::Services& services,
     system::print("{} cases passed, {} failed, {} left out\n", report.passed(), report.failed(),
                   report.left_out().size());
   }
-  job::write_result(session, config.json,
-                    json_text(result_json(session, device, seed, report)) + "\n");
+  training::write_result(session, config.json,
+                         json_text(result_json(session, device, seed, report)) + "\n");
   return static_cast<int>(report.failed() == 0 ? ExitCode::ok : ExitCode::failed);
 }
 

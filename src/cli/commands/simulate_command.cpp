@@ -10,11 +10,11 @@
 #include "cli/flags/simulate_flags.h"
 #include "core/error.h"
 #include "core/version.h"
-#include "job/spec/build_graph.h"
-#include "simulation/forecast.h"
-#include "simulation/simulated_costs.h"
+#include "scaling/simulation/forecast.h"
+#include "scaling/simulation/simulated_costs.h"
 #include "system/clock.h"
 #include "system/tell.h"
+#include "training/spec/build_graph.h"
 
 namespace cputrain::cli {
 namespace {
@@ -97,7 +97,7 @@ void change(simulation::Platform& platform, const simulation::SimulationRequest&
 }
 
 /// With what the flags change. Before costs are measured `here` is the machine's cores alone.
-simulation::Platform choose_platform(const Config& config, const job::Services& services,
+simulation::Platform choose_platform(const Config& config, const training::Services& services,
                                      const simulation::CostTable* costs) {
   const std::string& asked = config.simulation.platform;
   const std::string name = asked.empty() ? kPlatform : asked;
@@ -169,13 +169,13 @@ void say_missing(const Config& config, const std::string& why, cells::CellTable&
 
 }  // namespace
 
-int run_simulate(const Config& config, const job::Services& services,
+int run_simulate(const Config& config, const training::Services& services,
                  const simulation::Simulator& simulator) {
   check_out_folder(config);
-  const job::TrainingSpec spec = job::choose_training(config);
+  const training::TrainingSpec spec = training::choose_training(config);
   const data::DataSource source = services.data.open(config.data_request(spec.seed));
-  const int classes = job::classes_of(spec, source);
-  const model::Graph graph = job::build_graph(spec, classes);
+  const int classes = training::classes_of(spec, source);
+  const model::Graph graph = training::build_graph(spec, classes);
   const bool here = config.simulation.platform == simulation::kHere;
   // Mistakes in platform and grid show before minutes of measuring.
   simulation::Platform platform = choose_platform(config, services, nullptr);

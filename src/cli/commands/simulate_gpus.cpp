@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/precision.h"
 #include "core/version.h"
-#include "simulation/gpu/gpu_forecast.h"
+#include "scaling/simulation/gpu/gpu_forecast.h"
 
 namespace cputrain::cli {
 namespace {
@@ -30,7 +30,7 @@ simulation::GpuCosts costs_of(const Config& config, const simulation::Platform& 
                    platform.name, platform.gpus->name));
 }
 
-simulation::GpuRun run_of(const Config& config, const job::TrainingSpec& spec,
+simulation::GpuRun run_of(const Config& config, const training::TrainingSpec& spec,
                           const simulation::Platform& platform, std::size_t images) {
   simulation::GpuRun run{.images_per_epoch = images,
                          .image_bytes = static_cast<double>(spec.image.size()),
@@ -38,9 +38,9 @@ simulation::GpuRun run_of(const Config& config, const job::TrainingSpec& spec,
                          .bucket_bytes = config.bucket_mb * 1e6};
   const double bytes = static_cast<double>(images) * run.image_bytes;
   const bool fits = simulation::images_fit(*platform.gpus, bytes);
-  run.images_on_device = config.data_on_device == job::DataOnDevice::on ||
-                         (config.data_on_device == job::DataOnDevice::automatic && fits);
-  if (fits || config.data_on_device != job::DataOnDevice::on) return run;
+  run.images_on_device = config.data_on_device == training::DataOnDevice::on ||
+                         (config.data_on_device == training::DataOnDevice::automatic && fits);
+  if (fits || config.data_on_device != training::DataOnDevice::on) return run;
   fail(
       ExitCode::usage,
       fmt::format("--data-on-device on: {:.3g} GB of images are more than half of the {:g} GB of a "
@@ -58,9 +58,9 @@ Config without_idle(Config config) {
 
 }  // namespace
 
-int simulate_gpus(const Config& asked, const job::Services& services, const job::TrainingSpec& spec,
-                  const model::Graph& graph, const simulation::Platform& platform,
-                  cells::CellTable table) {
+int simulate_gpus(const Config& asked, const training::Services& services,
+                  const training::TrainingSpec& spec, const model::Graph& graph,
+                  const simulation::Platform& platform, cells::CellTable table) {
   const Config config = without_idle(asked);
   const simulation::GpuCosts costs = costs_of(config, platform);
   const simulation::GpuTraining training{platform.gpus->name, spec.model->name, spec.image.height,

@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cells/explanation.h"
 #include "cli/flags/simulate_flags.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/shell_words.h"
 #include "core/version.h"
-#include "sweep/grid_limits.h"
+#include "scaling/cells/explanation.h"
+#include "scaling/sweep/grid_limits.h"
 #include "system/files.h"
 #include "system/print.h"
 
@@ -121,7 +121,7 @@ cells::FlagTexts options_of(const Config& config, const std::string& costs) {
   return options;
 }
 
-cells::CellTable empty_table(const Config& config, const job::TrainingSpec& spec,
+cells::CellTable empty_table(const Config& config, const training::TrainingSpec& spec,
                              const model::Graph& graph, std::size_t images,
                              const std::string& platform) {
   cells::CellTable table;

@@ -3,12 +3,12 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "cells/cells.h"
-#include "cells/plan.h"
 #include "cli/config.h"
-#include "job/spec/training_spec.h"
 #include "model/graph.h"
-#include "simulation/platform.h"
+#include "scaling/cells/cells.h"
+#include "scaling/cells/plan.h"
+#include "scaling/simulation/platform.h"
+#include "training/spec/training_spec.h"
 
 /// What `simulate` makes of cells of CPUs and of GPUs alike.
 namespace cputrain::cli {
@@ -20,7 +20,7 @@ std::string command_of(const Config&, const cells::Cell&);
 /// What makes another experiment of a table with the same platform and model; `costs` says whose.
 cells::FlagTexts options_of(const Config&, const std::string& costs);
 /// Of that model and epoch, without cells.
-cells::CellTable empty_table(const Config&, const job::TrainingSpec&, const model::Graph&,
+cells::CellTable empty_table(const Config&, const training::TrainingSpec&, const model::Graph&,
                              std::size_t images, const std::string& platform);
 
 bool holds_a_table(const Config&);

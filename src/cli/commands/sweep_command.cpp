@@ -12,13 +12,13 @@
 #include "core/json_text.h"
 #include "core/shell_words.h"
 #include "core/text.h"
-#include "report/reference_table.h"
-#include "report/report_files.h"
-#include "sweep/sweep_collect.h"
-#include "sweep/sweep_folder.h"
-#include "sweep/sweep_plan.h"
-#include "sweep/sweep_run.h"
-#include "sweep/time_left.h"
+#include "scaling/report/reference_table.h"
+#include "scaling/report/report_files.h"
+#include "scaling/sweep/sweep_collect.h"
+#include "scaling/sweep/sweep_folder.h"
+#include "scaling/sweep/sweep_plan.h"
+#include "scaling/sweep/sweep_run.h"
+#include "scaling/sweep/time_left.h"
 #include "system/clock.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
@@ -37,7 +37,7 @@ bool write_table(const sweep::SweepPlan& plan, const cells::CellTable& table) {
 /// A sweep at work: its cells, what is known of them, and the file that says so.
 class Sweep {
  public:
-  Sweep(const job::Services& services, const sweep::SweepPlan& plan)
+  Sweep(const training::Services& services, const sweep::SweepPlan& plan)
       : services_(services), plan_(plan) {
     for (const cells::Cell& cell : plan.cells) states_.push_back(sweep::state_of(plan, cell));
   }
@@ -160,7 +160,7 @@ class Sweep {
                     run.steps, run.step_seconds, disturbance_text(run), ending));
   }
 
-  const job::Services& services_;
+  const training::Services& services_;
   const sweep::SweepPlan& plan_;
   std::vector<sweep::CellState> states_;
   sweep::TimeLeft left_;
@@ -198,7 +198,7 @@ void draw(const sweep::SweepPlan& plan, const Config& config, bool news) {
                            quoted(plan.folder.string())));
 }
 
-int stopped(const sweep::SweepPlan& plan, const job::Services& services) {
+int stopped(const sweep::SweepPlan& plan, const training::Services& services) {
   system::tell(
       fmt::format("cputrain: stopped; finished cells are kept, the same command goes on with the "
                   "others ({})",
@@ -206,7 +206,8 @@ int stopped(const sweep::SweepPlan& plan, const job::Services& services) {
   return services.signals->stop_code();
 }
 
-int run_task(const Config& config, const job::Services& services, const sweep::SweepPlan& plan) {
+int run_task(const Config& config, const training::Services& services,
+             const sweep::SweepPlan& plan) {
   const auto task = static_cast<std::size_t>(*config.sweep.task);
   if (task > plan.cells.size()) {
     fail(ExitCode::usage,
@@ -229,7 +230,7 @@ int collect(sweep::SweepPlan& plan, const Config& config) {
 }
 
 /// A table is of machines; nobody should find an emulated one's times in it.
-void refuse_emulated(const std::vector<std::string>& backends, const job::Services& services) {
+void refuse_emulated(const std::vector<std::string>& backends, const training::Services& services) {
   for (const std::string& backend : backends) {
     const auto list = services.devices ? services.devices(backend) : std::nullopt;
     if (!list || std::ranges::none_of(list->devices, &compute::Device::emulated)) continue;
@@ -254,7 +255,7 @@ void say_tasks(const sweep::SweepPlan& plan) {
 
 /// Measures what is missing, and what others add until it ends. The folder is given back with the
 /// turn to extend it, so that nobody adds cells to a sweep that looks no more.
-int measure_all(const Config& config, const job::Services& services, sweep::SweepPlan plan,
+int measure_all(const Config& config, const training::Services& services, sweep::SweepPlan plan,
                 std::optional<system::FileLock> lock) {
   const auto armed = services.signals->arm();
   for (bool first = true;; first = false) {
@@ -280,7 +281,7 @@ int measure_all(const Config& config, const job::Services& services, sweep::Swee
 
 }  // namespace
 
-int run_sweep(const Config& config, const job::Services& services) {
+int run_sweep(const Config& config, const training::Services& services) {
   refuse_emulated(config.sweep.grid.backends, services);
   // A mistake in it should show before hours of measuring.
   if (!config.reference.empty()) static_cast<void>(report::read_reference(config.reference));

@@ -13,18 +13,18 @@
 #include "cli/commands/dry_run.h"
 #include "cli/flags/idle_flags.h"
 #include "core/error.h"
-#include "job/session/lost_ranks.h"
-#include "job/training_identity.h"
-#include "run/best_weights.h"
-#include "run/finished_run.h"
-#include "run/plan_lines.h"
-#include "run/resume.h"
-#include "run/resume_lines.h"
-#include "run/run_control.h"
-#include "run/run_folder.h"
-#include "run/run_logs.h"
-#include "run/run_results.h"
 #include "system/tell.h"
+#include "training/lines/plan_lines.h"
+#include "training/lines/resume_lines.h"
+#include "training/run/best_weights.h"
+#include "training/run/finished_run.h"
+#include "training/run/resume.h"
+#include "training/run/run_control.h"
+#include "training/run/run_folder.h"
+#include "training/run/run_logs.h"
+#include "training/run/run_results.h"
+#include "training/session/lost_ranks.h"
+#include "training/training_identity.h"
 
 namespace cputrain::cli {
 namespace {
@@ -35,7 +35,7 @@ constexpr double kLogsAtLast = 0.5;
 /// One training in its folder, from its plan to its end.
 class Run {
  public:
-  Run(job::TrainingJob& job, run::RunFolder& folder, const run::Start& start,
+  Run(training::TrainingJob& job, training::RunFolder& folder, const training::Start& start,
       nlohmann::ordered_json identity)
       : job_(job),
         session_(job.session()),
@@ -43,16 +43,17 @@ class Run {
         folder_(folder),
         start_(start),
         identity_(std::move(identity)),
-        timeline_(run::make_timeline(session_, spec_, folder.path)) {}
+        timeline_(training::make_timeline(session_, spec_, folder.path)) {}
 
   /// Trains on what is loaded; the exit code.
   int train() {
-    run::say_plan(job_);
-    job::add_decoded(identity_, job_);
-    if (start_.goes_on) run::check_same_training(session_, start_.checkpoint, spec_, identity_);
+    training::say_plan(job_);
+    training::add_decoded(identity_, job_);
+    if (start_.goes_on)
+      training::check_same_training(session_, start_.checkpoint, spec_, identity_);
     begin();
-    if (start_.goes_on) run::say_what_changes(job_, start_.checkpoint, progress_);
-    run::RunResults results(job_, folder_.path, identity_);
+    if (start_.goes_on) training::say_what_changes(job_, start_.checkpoint, progress_);
+    training::RunResults results(job_, folder_.path, identity_);
     if (!start_.goes_on) results.say_earlier();
     prepare_folder();
     say_chosen_folder();
@@ -71,45 +72,46 @@ class Run {
       job_.start();
     }
     if (job_.compiled().program->tuner().trying()) {
-      job::say(session_,
-               "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
+      training::say(
+          session_,
+          "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
     }
   }
 
   void go_on_from(const std::filesystem::path& checkpoint) {
     progress_ = job_.resume(checkpoint);
-    place_ = run::cut_to(session_, folder_, checkpoint);
+    place_ = training::cut_to(session_, folder_, checkpoint);
     checkpoint_ = checkpoint.filename().string();
-    job::say(session_, fmt::format("Going on from {}: {} steps and {} whole epochs are done",
-                                   checkpoint.string(), progress_.steps, progress_.epochs));
-    has_best_ = run::take_up_best(job_, folder_.path, checkpoint, progress_);
+    training::say(session_, fmt::format("Going on from {}: {} steps and {} whole epochs are done",
+                                        checkpoint.string(), progress_.steps, progress_.epochs));
+    has_best_ = training::take_up_best(job_, folder_.path, checkpoint, progress_);
   }
 
   void prepare_folder() {
     if (start_.goes_on) {
-      run::describe_run(session_, job_.plan(), folder_.path);
+      training::describe_run(session_, job_.plan(), folder_.path);
     } else {
-      run::replace_run(session_, job_.plan(), folder_.path);
+      training::replace_run(session_, job_.plan(), folder_.path);
     }
-    if (spec_.flags.measure_limits) run::write_limits(session_, folder_.path);
+    if (spec_.flags.measure_limits) training::write_limits(session_, folder_.path);
   }
 
   /// A killed training has no last lines, so the folder that nobody named is told at the beginning.
   void say_chosen_folder() const {
     if (!spec_.flags.out.empty() || !spec_.flags.safety.takes_checkpoints()) return;
-    job::say(session_, fmt::format("This run is in {0} (after a kill, the same command with "
-                                   "--resume auto --out {0} goes on{1})",
-                                   folder_.path.string(),
-                                   spec_.flags.overwrite ? ", without --overwrite" : ""));
+    training::say(session_, fmt::format("This run is in {0} (after a kill, the same command with "
+                                        "--resume auto --out {0} goes on{1})",
+                                        folder_.path.string(),
+                                        spec_.flags.overwrite ? ", without --overwrite" : ""));
   }
 
   /// A rollback that got further than the one before counts anew.
-  int train_until_done(run::RunResults& results) {
+  int train_until_done(training::RunResults& results) {
     constexpr int kMostRollbacks = 3;
     int rollbacks = 0;
     std::uint64_t place = 0;
     for (;;) {
-      const train::TrainResult result = train_on(results);
+      const loop::TrainResult result = train_on(results);
       if (!result.roll_back) return code_;
       if (std::exchange(place, progress_.steps) < progress_.steps) rollbacks = 0;
       if (++rollbacks > kMostRollbacks) {
@@ -124,36 +126,36 @@ class Run {
   }
 
   /// Until the training ends, or goes back: `progress_` is then where to.
-  train::TrainResult train_on(run::RunResults& results) {
+  loop::TrainResult train_on(training::RunResults& results) {
     system::SignalWatch& signals = *session_.services.signals;
-    system::WriteQueue logs(run::bind_writer(session_));
-    const auto reporter = run::make_reporter(job_, folder_.path, place_, logs);
+    system::WriteQueue logs(training::bind_writer(session_));
+    const auto reporter = training::make_reporter(job_, folder_.path, place_, logs);
     if (place_.goes_on()) reporter->resumed(resume_record());
-    run::RunControl control(job_, folder_, identity_, progress_, has_best_, logs);
+    training::RunControl control(job_, folder_, identity_, progress_, has_best_, logs);
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
     results.begin_training(progress_);
-    std::optional<job::LostRanks> lost_ranks;
+    std::optional<training::LostRanks> lost_ranks;
     if (spec_.flags.safety.shrink_on_failure) lost_ranks.emplace(session_);
     const auto finishing = session_.watch.finish_first([&control, &logs](double seconds) {
       control.finish_writing(seconds);
       logs.wait_for(kLogsAtLast);
     });
     const auto looked_after = look_after(results, control, logs);
-    const train::TrainResult result = job_.run(progress_, *reporter, timeline_, control);
+    const loop::TrainResult result = job_.run(progress_, *reporter, timeline_, control);
     if (result.roll_back) {
       const auto held = signals.hold();  // what SIGTERM would save is being replaced
       go_back(*result.roll_back, control);
       return result;
     }
     job_.check_replicas();
-    job::reached(session_, comm::Phase::save);
+    training::reached(session_, comm::Phase::save);
     control.finish();
     const bool kept = take_best(result, control);
-    if (session_.leads() && !control.line().empty()) job::say(session_, control.line());
+    if (session_.leads() && !control.line().empty()) training::say(session_, control.line());
     results.finish(result, {.best = kept, .checkpoint_seconds = control.seconds()}, *reporter,
                    logs);
-    run::write_timeline(session_, spec_, timeline_);
+    training::write_timeline(session_, spec_, timeline_);
     if (lost_ranks) lost_ranks->all_is_done();
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes nobody knows.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
@@ -161,7 +163,8 @@ class Run {
   }
 
   /// While what it returns lives, storage that does not answer is told of. On rank 0.
-  std::shared_ptr<void> look_after(const run::RunResults& results, const run::RunControl& control,
+  std::shared_ptr<void> look_after(const training::RunResults& results,
+                                   const training::RunControl& control,
                                    system::WriteQueue& logs) const {
     if (!session_.leads()) return nullptr;
     std::vector<watch::Writing> writings = control.writings();
@@ -176,32 +179,31 @@ class Run {
 
   /// There is always one to go back to, and one in the folder that a resume looks into.
   bool needs_first_checkpoint() const {
-    const job::SafetyFlags& safety = spec_.flags.safety;
+    const training::SafetyFlags& safety = spec_.flags.safety;
     if (!safety.takes_checkpoints()) return false;
-    return start_.elsewhere ||
-           (safety.on_nan == train::NanPolicy::rollback && progress_.steps == 0);
+    return start_.elsewhere || (safety.on_nan == loop::NanPolicy::rollback && progress_.steps == 0);
   }
 
-  void go_back(std::uint64_t step, run::RunControl& control) {
+  void go_back(std::uint64_t step, training::RunControl& control) {
     const std::filesystem::path checkpoint = control.newest_to_go_back_to();
     auto left_out = progress_.left_out;
-    job::warn(session_,
-              fmt::format("the gradients of step {} are NaN or infinite: back to {}, and on "
-                          "without that step",
-                          step, checkpoint.string()));
+    training::warn(session_,
+                   fmt::format("the gradients of step {} are NaN or infinite: back to {}, and on "
+                               "without that step",
+                               step, checkpoint.string()));
     go_on_from(checkpoint);
     progress_.left_out = std::move(left_out);
   }
 
   /// Whether the best weights are on disk, where they are to be. Early stopping ends with them.
-  bool take_best(const train::TrainResult& result, run::RunControl& control) {
+  bool take_best(const loop::TrainResult& result, training::RunControl& control) {
     if (!spec_.flags.safety.keeps_best() || result.best.epoch == 0) return false;
     const bool kept = control.has_best(result.best);
     if (!kept) {
-      job::warn(session_, fmt::format("the weights of epoch {}, the best, could not be kept",
-                                      result.best.epoch));
+      training::warn(session_, fmt::format("the weights of epoch {}, the best, could not be kept",
+                                           result.best.epoch));
     } else if (result.early_stopped) {
-      job_.load_weights(folder_.path / run::kBestName);
+      job_.load_weights(folder_.path / training::kBestName);
     }
     return kept;
   }
@@ -218,7 +220,7 @@ class Run {
   }
 
   /// 75 promises that a resume goes on from here.
-  int exit_code(const train::TrainResult& result, const run::RunControl& control) const {
+  int exit_code(const loop::TrainResult& result, const training::RunControl& control) const {
     if (control.failure()) {
       system::tell(
           fmt::format("cputrain: the last state could not be written: {}", *control.failure()));
@@ -229,77 +231,79 @@ class Run {
       system::tell(fmt::format("cputrain: {}", result.lost_input));
     }
     if (spec_.flags.safety.takes_checkpoints()) {
-      job::say(session_, fmt::format("Stopped after step {}: the same command with --resume auto "
-                                     "--out {} goes on",
-                                     result.steps, folder_.path.string()));
+      training::say(session_,
+                    fmt::format("Stopped after step {}: the same command with --resume auto "
+                                "--out {} goes on",
+                                result.steps, folder_.path.string()));
     }
     return result.lost_input.empty() ? session_.services.signals->stop_code()
                                      : static_cast<int>(ExitCode::data);
   }
 
-  job::TrainingJob& job_;
-  const job::Session& session_;
-  const job::TrainingSpec& spec_;
-  run::RunFolder& folder_;
-  run::Start start_;
+  training::TrainingJob& job_;
+  const training::Session& session_;
+  const training::TrainingSpec& spec_;
+  training::RunFolder& folder_;
+  training::Start start_;
   nlohmann::ordered_json identity_;  ///< on rank 0, as checkpoints and the summary have it
   logging::Timeline timeline_;
-  train::Progress progress_;
+  loop::Progress progress_;
   logging::LogPlace place_;
   std::string checkpoint_;  ///< the name of the one that it goes on from
   bool has_best_ = false;   ///< the run's folder has the best weights until `progress_`
   int code_ = 0;
 };
 
-void warn_of_idle_flags(const Config& config, const job::TrainingJob& job) {
-  for (const std::string& line : idle_flags(config, &job)) job::warn(job.session(), line);
+void warn_of_idle_flags(const Config& config, const training::TrainingJob& job) {
+  for (const std::string& line : idle_flags(config, &job)) training::warn(job.session(), line);
 }
 
 }  // namespace
 
-int run_train(const Config& config, const job::Services& services) {
+int run_train(const Config& config, const training::Services& services) {
   if (!config.json.empty() && !config.dry_run) {
     fail(ExitCode::usage, fmt::format("--json {}: a training writes metrics.jsonl into its folder; "
                                       "add --dry-run for the plan alone, or leave --json out",
                                       config.json));
   }
-  job::TrainingSpec spec = job::choose_training(config);
-  const job::Session session = job::start_session(config, services);
+  training::TrainingSpec spec = training::choose_training(config);
+  const training::Session session = training::start_session(config, services);
   ask_for_data(session, config);  // before images are made up, which takes a while
-  run::RunFolder folder;
-  run::Start start;
+  training::RunFolder folder;
+  training::Start start;
   if (!config.dry_run) {
-    folder = run::take_run_folder(session, config);
-    start = run::choose_start(session, spec, folder);
-    spec = run::with_choices_of(start, std::move(spec));
+    folder = training::take_run_folder(session, config);
+    start = training::choose_start(session, spec, folder);
+    spec = training::with_choices_of(start, std::move(spec));
   }
-  job::TrainingJob job = job::open_training(session, spec);
+  training::TrainingJob job = training::open_training(session, spec);
   if (config.dry_run) {
     if (!config.safety.resume.empty()) {
-      job::say(session, fmt::format("--dry-run does not look at --resume {}: this is the plan of "
-                                    "the training from its beginning",
-                                    config.safety.resume));
+      training::say(session,
+                    fmt::format("--dry-run does not look at --resume {}: this is the plan of "
+                                "the training from its beginning",
+                                config.safety.resume));
     }
     job.compile();
     warn_of_idle_flags(config, job);
     print_dry_run(job, config.json);
     return static_cast<int>(ExitCode::ok);
   }
-  nlohmann::ordered_json identity = job::training_identity(job);
+  nlohmann::ordered_json identity = training::training_identity(job);
   if (start.finished) {
-    run::check_finished(session, folder.path, start.checkpoint, spec, identity);
+    training::check_finished(session, folder.path, start.checkpoint, spec, identity);
     session.communicator->barrier();  // a refusal is rank 0's, and the job's
     return static_cast<int>(ExitCode::ok);
   }
   if (start.goes_on) {
-    run::check_same_training(session, start.checkpoint, spec, identity);
-    run::keep_first_weights(session, start.checkpoint, identity);
+    training::check_same_training(session, start.checkpoint, spec, identity);
+    training::keep_first_weights(session, start.checkpoint, identity);
   }
   job.compile();
   warn_of_idle_flags(config, job);
   // The folder before the long work: a full disk or a wrong --out shows at once.
-  run::open_run_folder(session, job.plan(), folder);
-  run::watch_folder(session, folder.path);
+  training::open_run_folder(session, job.plan(), folder);
+  training::watch_folder(session, folder.path);
   Run run(job, folder, start, std::move(identity));
   job.load();
   return run.train();

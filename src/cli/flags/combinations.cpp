@@ -11,9 +11,9 @@
 #include "cli/flags/sweep_flags.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "job/validation_watchers.h"
-#include "run/run_folder.h"
 #include "system/absolute_path.h"
+#include "training/run/run_folder.h"
+#include "training/validation_watchers.h"
 
 namespace cputrain::cli {
 namespace {
@@ -107,7 +107,7 @@ void check_results(const Config& config) {
 void choose_precisions(Config& config, const CommandLineChoices& choices) {
   config.precision_given =
       std::ranges::any_of(config.given, [](const auto& flag) { return flag.first == "precision"; });
-  for (const job::BackendChoice& backend : choices.backends) {
+  for (const training::BackendChoice& backend : choices.backends) {
     if (backend.name == config.backend && !config.precision_given)
       config.precisions = backend.precisions;
   }
@@ -131,7 +131,7 @@ void check_precision(Config& config, const CommandLineChoices& choices) {
 /// What can be gone on from, and gone back to. A checkpoint's own run is gone on with where no
 /// other folder is named.
 void check_safety(Config& config) {
-  job::SafetyFlags& safety = config.safety;
+  training::SafetyFlags& safety = config.safety;
   if (config.command != "train") safety.checkpoint_every = {};  // what measures keeps no state
   if (!safety.resume.empty() && config.overwrite) {
     fail(ExitCode::usage,
@@ -146,9 +146,9 @@ void check_safety(Config& config) {
     const std::filesystem::path folder = system::absolute_path(safety.resume) + "/";
     const std::filesystem::path parent = folder.parent_path().parent_path();
     std::error_code ignored;  // a copy may lie anywhere
-    if (std::filesystem::exists(parent / run::kConfigName, ignored)) config.out = parent;
+    if (std::filesystem::exists(parent / training::kConfigName, ignored)) config.out = parent;
   }
-  if (safety.on_nan == train::NanPolicy::rollback && !safety.takes_checkpoints()) {
+  if (safety.on_nan == loop::NanPolicy::rollback && !safety.takes_checkpoints()) {
     fail(ExitCode::usage,
          "--on-nan rollback goes back to a checkpoint, and --checkpoint-every 0 takes none; leave "
          "one of them out");
@@ -208,7 +208,7 @@ void check_combinations(Config& config, const CommandLineChoices& choices) {
   }
   if (config.command == "sweep") check_sweep(config);
   check_safety(config);
-  if (config.command == "train" || config.command == "sweep") job::check_watchers(config);
+  if (config.command == "train" || config.command == "sweep") training::check_watchers(config);
 }
 
 }  // namespace cputrain::cli

@@ -211,10 +211,11 @@ void add_input_flags(Flags& f, Config& c) {
        [](const std::string& text) {
          return std::to_string(Flags::parse_whole("prefetch", text, 0, 1));
        }});
-  f.choice("data-on-device", {"auto", "on", "off"},
-           "keep all training images on each GPU: auto where they fit into half of what is free "
-           "beside the program and --augment only moves pixels (flip, vflip, six, crop) [auto]",
-           [&c](const std::string& name) { c.data_on_device = job::parse_data_on_device(name); });
+  f.choice(
+      "data-on-device", {"auto", "on", "off"},
+      "keep all training images on each GPU: auto where they fit into half of what is free "
+      "beside the program and --augment only moves pixels (flip, vflip, six, crop) [auto]",
+      [&c](const std::string& name) { c.data_on_device = training::parse_data_on_device(name); });
 }
 
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
@@ -337,7 +338,7 @@ void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices,
   f.choice("backend", choices.known_backends(),
            "what computes; cuda is for GPUs [" + choices.backend_names().front() + "]",
            [&c, &choices](const std::string& name) {
-             for (const job::BackendChoice& backend : choices.backends) {
+             for (const training::BackendChoice& backend : choices.backends) {
                if (backend.name != name || backend.built) continue;
                fail(ExitCode::usage, backend.lack);
              }
@@ -349,7 +350,7 @@ void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices,
 }
 
 void add_backend_options(Flags& f, Config& c, const CommandLineChoices& choices) {
-  for (const job::BackendChoice& backend : choices.backends) {
+  for (const training::BackendChoice& backend : choices.backends) {
     for (const auto& [word, help] : backend.options) f.word(word, c.options[backend.name], help);
   }
 }

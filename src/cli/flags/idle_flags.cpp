@@ -6,31 +6,31 @@
 #include <variant>
 #include <vector>
 
-#include "cells/cells.h"
 #include "core/overloaded.h"
 #include "data/data_spec.h"
-#include "job/batch_plans.h"
-#include "job/training_program.h"
+#include "scaling/cells/cells.h"
+#include "training/batch_plans.h"
+#include "training/training_program.h"
 
 namespace cputrain::cli {
 namespace {
 
 /// Why a flag that was given has no effect; empty where it has one.
 using Reason = std::string (*)(const Config&);
-using ReasonInJob = std::string (*)(const job::TrainingJob&);
+using ReasonInJob = std::string (*)(const training::TrainingJob&);
 
 std::string when(bool idle, const char* reason) { return idle ? reason : ""; }
 
-const job::TrainingSpec& spec_of(const job::TrainingJob& job) { return job.plan().spec; }
+const training::TrainingSpec& spec_of(const training::TrainingJob& job) { return job.plan().spec; }
 
-bool is_alone(const job::TrainingJob& job) { return job.session().communicator->size() == 1; }
+bool is_alone(const training::TrainingJob& job) { return job.session().communicator->size() == 1; }
 
-double epochs_of(const job::TrainingJob& job) {
-  const job::TrainingSpec& spec = spec_of(job);
+double epochs_of(const training::TrainingJob& job) {
+  const training::TrainingSpec& spec = spec_of(job);
   return data::training_epochs(job.batches().train, spec.epochs, spec.flags.steps);
 }
 
-std::string in_so_many_epochs(const job::TrainingJob& job) {
+std::string in_so_many_epochs(const training::TrainingJob& job) {
   const double epochs = epochs_of(job);
   return fmt::format("in a training of {:.4g} epoch{}", epochs, epochs == 1 ? "" : "s");
 }
@@ -44,21 +44,21 @@ double first_change(const optim::Schedule& schedule) {
                     schedule);
 }
 
-bool rate_is_constant(const job::TrainingSpec& spec) {
+bool rate_is_constant(const training::TrainingSpec& spec) {
   return spec.learning_rate.warmup_epochs == 0 &&
          std::holds_alternative<optim::ConstantRate>(spec.learning_rate.schedule);
 }
 
 /// Whether gradients travel in pieces while others are still computed.
-bool has_buckets(const job::TrainingJob& job) {
+bool has_buckets(const training::TrainingJob& job) {
   if (is_alone(job) || spec_of(job).flags.reproducible) return false;
   using Scheme = comm::AllreduceChoice::Scheme;
   const Scheme scheme = comm::parse_allreduce(job.compiled().allreduce).scheme;
   if (scheme != Scheme::slices) return scheme == Scheme::replicas;
-  return job::overlap_of(job.session()) != exchange::Overlap::none;
+  return training::overlap_of(job.session()) != exchange::Overlap::none;
 }
 
-std::string reason_of_buckets(const job::TrainingJob& job) {
+std::string reason_of_buckets(const training::TrainingJob& job) {
   if (has_buckets(job)) return "";
   if (is_alone(job)) return "with one rank, whose gradients stay where they are";
   if (spec_of(job).flags.reproducible) return "with --reproducible, which sums leaf by leaf";
@@ -67,8 +67,8 @@ std::string reason_of_buckets(const job::TrainingJob& job) {
              : "where gradients do not travel during backward";
 }
 
-std::string reason_of_scaling(const job::TrainingJob& job) {
-  const job::TrainingSpec& spec = spec_of(job);
+std::string reason_of_scaling(const training::TrainingJob& job) {
+  const training::TrainingSpec& spec = spec_of(job);
   if (spec.learning_rate.scale == optim::RateScale::none || spec.learning_rate.n != 1.0) return "";
   return spec.flags.base_batch
              ? "for steps of as many images as --base-batch"
@@ -76,7 +76,7 @@ std::string reason_of_scaling(const job::TrainingJob& job) {
                "by batch / N)";
 }
 
-std::string reason_of_warmup(const job::TrainingJob& job) {
+std::string reason_of_warmup(const training::TrainingJob& job) {
   const optim::LearningRateOptions& rate = spec_of(job).learning_rate;
   return when(
       rate.warmup_epochs > 0 && rate.n && *rate.n <= 1.0,
@@ -84,20 +84,21 @@ std::string reason_of_warmup(const job::TrainingJob& job) {
       "begins at 0)");
 }
 
-std::string reason_of_schedule(const job::TrainingJob& job) {
+std::string reason_of_schedule(const training::TrainingJob& job) {
   const double change = first_change(spec_of(job).learning_rate.schedule);
   if (change == 0 || change < epochs_of(job)) return "";
   return fmt::format("{} (the rate would change after {:.4g})", in_so_many_epochs(job), change);
 }
 
-std::string reason_of_growth(const job::TrainingJob& job) {
+std::string reason_of_growth(const training::TrainingJob& job) {
   const auto& growth = spec_of(job).plan.growth;
   return growth.empty() || growth.front().epochs < epochs_of(job) ? "" : in_so_many_epochs(job);
 }
 
-std::string reason_of_timeline_steps(const job::TrainingJob& job) {
-  const job::TrainingSpec& spec = spec_of(job);
-  const std::uint64_t steps = job::all_steps(job.batches().train, spec.epochs, spec.flags.steps);
+std::string reason_of_timeline_steps(const training::TrainingJob& job) {
+  const training::TrainingSpec& spec = spec_of(job);
+  const std::uint64_t steps =
+      training::all_steps(job.batches().train, spec.epochs, spec.flags.steps);
   if (spec.flags.timeline_steps.first <= steps) return "";
   return fmt::format("in a training of {} steps", steps);
 }
@@ -175,33 +176,33 @@ constexpr RowInJob kRowsInJob[] = {
     {"schedule", reason_of_schedule},
     {"batch-growth", reason_of_growth},
     {"momentum-correction",
-     [](const job::TrainingJob& job) {
+     [](const training::TrainingJob& job) {
        return when(rate_is_constant(spec_of(job)),
                    "while the rate stays the same; --schedule and --warmup-epochs change it");
      }},
     {"allreduce",
-     [](const job::TrainingJob& job) {
+     [](const training::TrainingJob& job) {
        return when(is_alone(job) && spec_of(job).flags.allreduce != comm::AllreduceChoice{},
                    "with one rank, which has nothing to add up");
      }},
     {"check-replicas",
-     [](const job::TrainingJob& job) {
+     [](const training::TrainingJob& job) {
        return when(is_alone(job) && spec_of(job).flags.safety.check_replicas > 0,
                    "with one rank, which has nothing to compare");
      }},
     {"sync-bn",
-     [](const job::TrainingJob& job) {
-       const job::TrainingFlags& flags = spec_of(job).flags;
+     [](const training::TrainingJob& job) {
+       const training::TrainingFlags& flags = spec_of(job).flags;
        return when(is_alone(job) && !flags.micro_batch && flags.batch_growth.empty(),
                    "with one rank, whose statistics are of all images of a batch anyway");
      }},
     {"sharding",
-     [](const job::TrainingJob& job) {
+     [](const training::TrainingJob& job) {
        return when(is_alone(job) && spec_of(job).plan.sharding == data::Sharding::strided,
                    "with one rank, which has all images");
      }},
     {"validation-split",
-     [](const job::TrainingJob& job) {
+     [](const training::TrainingJob& job) {
        return when(job.source().own_validation, "for data with a part of its own for validation");
      }},
 };
@@ -224,7 +225,8 @@ std::string reason_of_option(const Config& config, const std::string& flag) {
   return "";
 }
 
-std::string reason_of(const Config& config, const job::TrainingJob* job, const std::string& flag) {
+std::string reason_of(const Config& config, const training::TrainingJob* job,
+                      const std::string& flag) {
   for (const Row& row : kRows) {
     if (row.flag != flag || !is_among(row.commands, config.command)) continue;
     if (std::string reason = row.reason(config); !reason.empty()) return reason;
@@ -240,7 +242,7 @@ std::string reason_of(const Config& config, const job::TrainingJob* job, const s
 
 }  // namespace
 
-std::vector<std::string> idle_flags(const Config& config, const job::TrainingJob* job) {
+std::vector<std::string> idle_flags(const Config& config, const training::TrainingJob* job) {
   std::vector<std::string> lines;
   if (!config.end_with.empty()) return lines;
   for (const auto& [name, value] : config.given) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/config.h"
-#include "job/training_job.h"
+#include "training/training_job.h"
 
 namespace cputrain::cli {
 
@@ -12,6 +12,6 @@ namespace cputrain::cli {
 /// command line or in a --config file, and has no effect on this. Those in the environment are
 /// meant for many commands, and ranks of a sweep have its flags: nothing is said of either. `job`
 /// is null where nothing trains; a training is compiled already.
-std::vector<std::string> idle_flags(const Config&, const job::TrainingJob* job);
+std::vector<std::string> idle_flags(const Config&, const training::TrainingJob* job);
 
 }  // namespace cputrain::cli

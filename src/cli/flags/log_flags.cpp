@@ -4,7 +4,7 @@
 #include "cli/flags/flag_groups.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "run/run_logs.h"
+#include "training/run/run_logs.h"
 
 namespace cputrain::cli {
 namespace {
@@ -31,19 +31,20 @@ void add_log_flags(Flags& f, Config& c) {
          "write what every rank did and when, as a Chrome trace of --timeline-steps");
   f.parsed("timeline-steps", "FIRST:LAST", "steps that --timeline shows, counted from 1 [1:20]",
            [&c](const std::string& text) { c.timeline_steps = parse_steps(text); });
-  f.parsed("log-format", "NAME,...",
-           "further logs: mlperf (mlperf.log), dawnbench (dawnbench.tsv and .json), "
-           "tf_cnn_benchmarks (lines on the terminal)",
-           [&c](const std::string& text) {
-             c.log_formats = split(text, ',');
-             for (const std::string& name : c.log_formats) {
-               if (std::ranges::find(run::kLogFormats, name) != std::end(run::kLogFormats))
-                 continue;
-               fail(ExitCode::usage, "--log-format " + text + ": " + name +
-                                         " is none of mlperf, dawnbench, tf_cnn_benchmarks");
-             }
-           });
-  f.suggest("log-format", {std::begin(run::kLogFormats), std::end(run::kLogFormats)});
+  f.parsed(
+      "log-format", "NAME,...",
+      "further logs: mlperf (mlperf.log), dawnbench (dawnbench.tsv and .json), "
+      "tf_cnn_benchmarks (lines on the terminal)",
+      [&c](const std::string& text) {
+        c.log_formats = split(text, ',');
+        for (const std::string& name : c.log_formats) {
+          if (std::ranges::find(training::kLogFormats, name) != std::end(training::kLogFormats))
+            continue;
+          fail(ExitCode::usage, "--log-format " + text + ": " + name +
+                                    " is none of mlperf, dawnbench, tf_cnn_benchmarks");
+        }
+      });
+  f.suggest("log-format", {std::begin(training::kLogFormats), std::end(training::kLogFormats)});
 }
 
 }  // namespace cputrain::cli

@@ -27,8 +27,8 @@ std::optional<NumberAndUnit> split_number(std::string_view text) {
 }
 
 /// "10m,1e": at each of these marks; "0": never.
-job::CheckpointMarks parse_marks(const std::string& text) {
-  job::CheckpointMarks marks;
+training::CheckpointMarks parse_marks(const std::string& text) {
+  training::CheckpointMarks marks;
   if (text == "0") return marks;
   constexpr double kMostSteps = 1e12, kMostSeconds = 1e9, kMostEpochs = 1e6;
   const auto wrong = [&text] {
@@ -56,7 +56,7 @@ job::CheckpointMarks parse_marks(const std::string& text) {
 }
 
 /// "5" or "5:0.001".
-job::EarlyStopping parse_early_stopping(const std::string& text) {
+training::EarlyStopping parse_early_stopping(const std::string& text) {
   const std::size_t colon = text.find(':');
   const auto patience = split_number(text.substr(0, colon));
   const std::string delta = colon == std::string::npos ? "0" : text.substr(colon + 1);
@@ -87,7 +87,7 @@ void add_stall_flags(Flags& f, Config& c) {
 }
 
 void add_safety_flags(Flags& f, Config& c) {
-  job::SafetyFlags& safety = c.safety;
+  training::SafetyFlags& safety = c.safety;
   f.group("Checkpoints");
   f.parsed("checkpoint-every", "LIST",
            "take a checkpoint every N steps, Ns seconds, Nm minutes, Nh hours or Ne epochs, "
@@ -121,9 +121,9 @@ void add_safety_flags(Flags& f, Config& c) {
       "if gradients are NaN or infinite: end, skip the step, or go back to the last checkpoint and "
       "leave the step out [abort]",
       [&safety](const std::string& name) {
-        safety.on_nan = name == "skip"       ? train::NanPolicy::skip
-                        : name == "rollback" ? train::NanPolicy::rollback
-                                             : train::NanPolicy::abort;
+        safety.on_nan = name == "skip"       ? loop::NanPolicy::skip
+                        : name == "rollback" ? loop::NanPolicy::rollback
+                                             : loop::NanPolicy::abort;
       });
   f.whole("check-replicas", safety.check_replicas, 0, 1'000'000'000'000,
           "compare the ranks' weights every N steps; end with exit code 64 where they differ [0: "

@@ -4,8 +4,8 @@
 
 #include "cli/flags/flag_groups.h"
 #include "core/text.h"
-#include "simulation/platform.h"
-#include "sweep/grid_limits.h"
+#include "scaling/simulation/platform.h"
+#include "scaling/sweep/grid_limits.h"
 
 namespace cputrain::cli {
 namespace {
@@ -75,10 +75,11 @@ void add_simulate_flags(Flags& f, Config& c) {
            [&c](const std::string& name) { c.precision = parse_precision(name); });
   f.choice("prefetch", {"0", "1"}, "of GPUs: micro-batches that are made ahead, as in train [1]",
            [&c](const std::string& text) { c.prefetch = text == "1"; });
-  f.choice("data-on-device", {"auto", "on", "off"},
-           "of GPUs: all training images stay on each, or come from the host in every step; auto: "
-           "they stay where they take at most half of its memory [auto]",
-           [&c](const std::string& name) { c.data_on_device = job::parse_data_on_device(name); });
+  f.choice(
+      "data-on-device", {"auto", "on", "off"},
+      "of GPUs: all training images stay on each, or come from the host in every step; auto: "
+      "they stay where they take at most half of its memory [auto]",
+      [&c](const std::string& name) { c.data_on_device = training::parse_data_on_device(name); });
   f.group("Measurement");
   f.whole("steps", c.steps, 1, 1'000'000, "simulated steps, scaled to an epoch [2]");
   f.whole("repeat", c.repeat, 1, 1000, "simulations of each cell with other disturbances [3]");

@@ -7,13 +7,13 @@
 #include <set>
 #include <variant>
 
-#include "cells/axes.h"
-#include "cells/cells.h"
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "sweep/grid_limits.h"
-#include "sweep/listed_values.h"
+#include "scaling/cells/axes.h"
+#include "scaling/cells/cells.h"
+#include "scaling/sweep/grid_limits.h"
+#include "scaling/sweep/listed_values.h"
 
 namespace cputrain::cli {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 /// devices for which there is no backend yet.
 std::vector<std::string> column_names(const CommandLineChoices& choices) {
   std::set<std::string> names(cells::kDeviceColumns.begin(), cells::kDeviceColumns.end());
-  for (const job::BackendChoice& backend : choices.backends) names.insert(backend.name);
+  for (const training::BackendChoice& backend : choices.backends) names.insert(backend.name);
   return {names.begin(), names.end()};
 }
 
@@ -210,7 +210,7 @@ sweep::SweepRequest sweep_request(const Config& config) {
 
 void settle_precisions(Config& config, const CommandLineChoices& choices) {
   sweep::SweepRequest& sweep = config.sweep;
-  for (const job::BackendChoice& backend : choices.backends) {
+  for (const training::BackendChoice& backend : choices.backends) {
     if (backend.built) sweep.precisions[backend.name] = words_of(backend.precisions);
   }
   const auto asked = sweep.grid.listed.find("precision");

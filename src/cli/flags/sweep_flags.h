@@ -13,7 +13,7 @@ namespace cputrain::cli {
 void add_grid_flags(Flags&, Config&, const CommandLineChoices&);
 void add_sweep_output_flags(Flags&, Config&);
 
-/// A flag of a training that a sweep takes several values of (cells/axes.h).
+/// A flag of a training that a sweep takes several values of (scaling/cells/axes.h).
 struct ListedValue {
   std::string name, meta, help;
   /// One value in the spelling that tables have; Error(usage) where it is none.

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/allreduce_choice.h"
-#include "compute/parameters.h"
+#include "comm/allreduce/allreduce_choice.h"
+#include "compute/parameters/parameters.h"
 #include "exchange/gradient_sum.h"
 
 /// What --compress says: how gradients travel between ranks, or between nodes.

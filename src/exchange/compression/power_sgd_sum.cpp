@@ -3,10 +3,11 @@
 // Q = M^T P, summed; the sum is P Q^T. What a rank's own P Q^T lacks of its M is added to its
 // gradient of the next step. Vogels, Karimireddy and Jaggi, arXiv 1905.13727, algorithms 1 and 2.
 //
-// A parameter of two or more extents is a matrix as the backend stores it (compute/parameters.h):
-// its columns are the last extent or all others, its rows in whatever order. Of a range that cuts a
-// parameter, whole panels form the matrix, or whole rows where there is one panel. Vectors,
-// matrices too small to gain, and what is left over travel as they are.
+// A parameter of two or more extents is a matrix as the backend stores it
+// (compute/parameters/parameters.h): its columns are the last extent or all others, its rows in
+// whatever order. Of a range that cuts a parameter, whole panels form the matrix, or whole rows
+// where there is one panel. Vectors, matrices too small to gain, and what is left over travel as
+// they are.
 #include <algorithm>
 #include <map>
 #include <utility>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/segments.h"
+#include "comm/allreduce/segments.h"
 #include "exchange/compression/sixteen_bits.h"
 #include "exchange/compression/sums.h"
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "compute/parameters.h"
+#include "compute/parameters/parameters.h"
 #include "exchange/gradient_sum.h"
 
 /// Sums that send fewer bytes; each file begins with the method and its source. T is the type of

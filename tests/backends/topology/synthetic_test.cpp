@@ -8,8 +8,8 @@
 
 #include "backends/topology/binding.h"
 #include "backends/topology/topology.h"
-#include "placement/launch_line.h"
-#include "tests/placement/made_up_machine.h"
+#include "system/placement/launch_line.h"
+#include "tests/system/placement/made_up_machine.h"
 
 namespace cputrain::topology {
 namespace {

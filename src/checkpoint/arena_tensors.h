@@ -1,0 +1,67 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compute/program.h"
+#include "model/safetensors.h"
+
+/// Arenas as tensors of a file, in canonical layout, each number as the same bits: floats as F32,
+/// doubles as F64.
+namespace cputrain::training {
+
+/// Which of a program's parameters.
+using Chosen = std::function<bool(const compute::Parameter&)>;
+bool all_parameters(const compute::Parameter&);
+bool learnt_parameters(const compute::Parameter&);
+bool averaged_parameters(const compute::Parameter&);
+
+/// Of an array of the optimizer: "conv2d/kernel/momentum".
+std::string state_tensor_name(std::string_view parameter, std::string_view state);
+
+/// Numbers of all of them, one after the other.
+std::size_t count_of(const compute::Program&, const Chosen&);
+/// These numbers, of an arena in the backend's layout, in model order.
+std::vector<double> numbers_of(const compute::Program&, const Array& arena, const Chosen&);
+/// The same as floats.
+std::vector<float> floats_of(const compute::Program&, const Array& arena, const Chosen&);
+/// The way back; padding becomes zero.
+void put_numbers(const compute::Program&, std::span<const double> numbers, const Array& arena,
+                 const Chosen&);
+
+/// A tensor a parameter, named by `name` from the parameter's. The program and the arena must live
+/// until they are written.
+void add_tensors(std::vector<model::safetensors::OutTensor>&, const compute::Program&,
+                 const Array& arena, const Chosen&,
+                 const std::function<std::string(const std::string&)>& name);
+/// One tensor of these extents, whose numbers are made when its turn comes.
+model::safetensors::OutTensor tensor_of(std::string name, std::vector<std::size_t> extents, DType,
+                                        std::function<std::vector<double>()> numbers);
+
+/// A file of a checkpoint, of which every tensor is asked for. It may be hostile.
+class TensorFile {
+ public:
+  /// Error(data).
+  explicit TensorFile(std::filesystem::path);
+
+  /// Error(data) where it lacks such a tensor, or has one of another shape or type than F32 and
+  /// F64.
+  void require(const std::string& name, const std::vector<std::size_t>& extents);
+  bool has(const std::string& name) const { return file_.find(name) != nullptr; }
+  /// Error(data) where a tensor was not required.
+  void require_no_others() const;
+
+  /// The numbers of a tensor that was required. Error(data).
+  std::vector<double> read(const std::string& name) const { return file_.read(*file_.find(name)); }
+  const model::safetensors::File& file() const { return file_; }
+  [[noreturn]] void wrong(const std::string& what) const;
+
+ private:
+  model::safetensors::File file_;
+  std::set<std::string> required_;
+};
+
+}  // namespace cputrain::training

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace cputrain::training {
+
+inline constexpr int kStateFormat = 2;  ///< of state.json, as it is written
+
+/// Brings a state.json of format 1 to that of today. It had one count for early stopping and best
+/// weights, ignored EXIF orientation, and did not say all that ends a training. What is not as
+/// format 1 has it stays, for the reader to refuse.
+void bring_up_to_date(nlohmann::ordered_json& state);
+
+}  // namespace cputrain::training

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "checkpoint/arena_tensors.h"
+#include "exchange/gradient_sum.h"
+#include "loop/arena_owners.h"
+#include "training/training.h"
+#include "training/training_program.h"
+
+/// What each rank of a training has of its own, and ranks.safetensors, where it is kept:
+///
+/// - `own_images` [ranks]: images that moving statistics are weighted with;
+/// - `statistics` [ranks, numbers]: moving statistics of each rank within an epoch, where there are
+///   such, in model order;
+/// - `unsent/K` [numbers]: what compression has not sent, of what is learnt in model order; of each
+///   element's owner K (loop/arena_owners.h);
+/// - `factors/BEGIN-END` [numbers]: what the next sum of these elements starts from.
+///
+/// As many ranks as before that own the same get the same bits. With another number of ranks
+/// statistics are the mean that the weights' file has, all that was not sent is sent by the first
+/// owner, so nothing is lost of it, and factors begin anew: the training goes on from the same
+/// place, but along another curve, as it would with another number of ranks from the beginning.
+namespace cputrain::training {
+
+/// Copies of them on rank 0.
+class OwnParts {
+ public:
+  /// Borrows all of it. Allocates nothing. Collective.
+  OwnParts(const Session&, const CompiledTraining&);
+
+  /// Bytes that allocate() will take of rank 0's host, and of its backend's memory where that is
+  /// another one.
+  struct Bytes {
+    std::size_t host = 0, elsewhere = 0;
+  };
+  static Bytes bytes(const Session&, const CompiledTraining&);
+
+  /// Of rank 0: room for what is kept. Error(internal).
+  void allocate();
+  /// Copies, and gives rank 0's `weights`, a copy of its arena, the mean of the statistics.
+  /// Collective.
+  void take(double own_images, const Array& weights);
+  /// The sum over ranks of the images of the last take(). Of rank 0.
+  double all_images() const;
+  /// Of rank 0, from any thread while nobody takes. Error(output).
+  void write(const std::filesystem::path&, std::uint64_t step) const;
+
+  /// Whether a file's tensors are those of such a training. Of rank 0. Error(data).
+  void check(TensorFile&);
+  /// Gives everybody what is his of a file that was checked; returns this rank's images, a part of
+  /// `all_images` where there are more or fewer ranks now. `file` is rank 0's. Collective;
+  /// Error(data).
+  double restore(const TensorFile* file, double all_images, std::mutex& weights_mutex);
+
+ private:
+  /// What a file has.
+  struct Held {
+    int ranks = 0;
+    bool statistics = false;
+    int unsent = 0;
+    bool factors = false;
+  };
+  struct Factors {
+    Range range;
+    std::vector<std::byte> bytes;
+  };
+
+  bool keeps_unsent() const { return sum_ != nullptr && sum_->unsent().size > 0; }
+  std::vector<compute::ArenaPart> unsent_parts() const;
+  std::string layout() const;
+  void take_statistics(const Array& weights);
+  void take_factors();
+  Array unsent_arena(std::size_t k) const;
+  model::safetensors::OutTensor unsent_tensor(std::size_t k) const;
+  double restore_statistics(const TensorFile*, std::mutex& weights_mutex);
+  void restore_unsent(const TensorFile*);
+  void restore_factors(const TensorFile*);
+  void send(int to, std::span<const std::byte>);
+  std::vector<std::byte> receive(int from);
+
+  const Session& session_;
+  const CompiledTraining& compiled_;
+  compute::Memory& memory_;
+  exchange::GradientSum* sum_;  ///< null where gradients go another way
+  loop::ArenaOwners owners_;
+  std::unique_ptr<comm::Peers> peers_;
+  std::vector<double> own_images_;               ///< by rank
+  std::vector<std::vector<double>> statistics_;  ///< by rank; none where all have the same
+  std::vector<compute::OwnedArray> unsent_;      ///< by owner, in the host's memory
+  compute::OwnedArray staged_;  ///< in the backend's memory, where that is another one
+  std::vector<Factors> factors_;
+  std::string layout_;  ///< of factors
+  Held held_;           ///< by the file that is restored
+};
+
+/// Does it on rank 0; where that fails, all ranks end with the same Error. Collective.
+void on_rank_0(const Session&, const std::function<void()>&);
+
+}  // namespace cputrain::training

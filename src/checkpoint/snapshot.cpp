@@ -1,0 +1,175 @@
+#include "checkpoint/snapshot.h"
+
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "checkpoint/arena_tensors.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/own_parts.h"
+#include "checkpoint/state_file.h"
+#include "comm/agreement.h"
+#include "core/error.h"
+#include "loop/safety/numbers.h"
+
+namespace cputrain::training {
+namespace {
+
+/// Such weights would take the place of good ones, and a resume would go on from them.
+void require_numbers(compute::Memory& memory, const Array& weights) {
+  bool good = true;
+  compute::read_in_pieces(memory, weights, [&good](const Array& piece) {
+    good = good && (piece.dtype == DType::f32 ? loop::all_numbers(piece.as<float>())
+                                              : loop::all_numbers(piece.as<double>()));
+  });
+  if (good) return;
+  fail(ExitCode::failed,
+       "some weights are NaN or infinite (nothing could go on from them); try a smaller --lr");
+}
+
+}  // namespace
+
+struct Snapshot::Copy {
+  Copy(const Session& of, const TrainingPlan& plan, const CompiledTraining& program_and_arenas,
+       Training& training)
+      : session(of),
+        compiled(program_and_arenas),
+        optimizer(training.optimizer()),
+        memory(of.backend->memory()),
+        state_names(optim::state_names(plan.spec.optimizer.rule)),
+        owners(*of.communicator, compiled.exchange->owned()),
+        own_parts(of, compiled) {}
+
+  bool leads() const { return session.leads(); }
+  const compute::Program& program() const { return *compiled.program; }
+  Array arena() const { return compiled.exchange->arenas().weights; }
+  void allocate_weights();
+  void allocate_all();
+  void copy_weights();
+  void copy_state();
+
+  const Session& session;
+  const CompiledTraining& compiled;
+  const loop::Optimizer& optimizer;
+  compute::Memory& memory;
+  std::vector<std::string_view> state_names;
+  loop::ArenaOwners owners;
+  OwnParts own_parts;
+  compute::OwnedArray weights;             ///< of rank 0, as the two below
+  std::vector<compute::OwnedArray> state;  ///< by name
+  loop::Progress progress;
+};
+
+void Snapshot::Copy::allocate_weights() {
+  if (!leads() || weights.array().size > 0) return;
+  weights = compute::OwnedArray(memory, arena().size, arena().dtype);
+}
+
+void Snapshot::Copy::allocate_all() {
+  allocate_weights();
+  if (!leads()) return;
+  const compute::ParameterLayout& layout = program().layout();
+  while (state.size() < state_names.size()) {
+    state.emplace_back(memory, layout.gradient_size, layout.dtype);
+  }
+  own_parts.allocate();
+}
+
+/// Every rank has all weights.
+void Snapshot::Copy::copy_weights() {
+  if (leads()) memory.copy(arena().data, weights.array().data, weights.bytes());
+}
+
+void Snapshot::Copy::copy_state() {
+  for (std::size_t slot = 0; slot < state_names.size(); ++slot) {
+    owners.gather(0, optimizer.state(slot), memory, leads() ? state[slot].array() : Array{});
+  }
+}
+
+Snapshot::Snapshot(const Session& session, const TrainingPlan& plan,
+                   const CompiledTraining& compiled, Training& training)
+    : copy_(std::make_unique<Copy>(session, plan, compiled, training)) {}
+
+Snapshot::~Snapshot() = default;
+
+void Snapshot::take(const loop::Progress& progress) {
+  Copy& copy = *copy_;
+  comm::attempt_together(
+      *copy.session.communicator, [&] { copy.allocate_all(); }, [] {});
+  copy.copy_weights();
+  copy.copy_state();
+  copy.own_parts.take(progress.own_images, copy.weights.array());
+  copy.progress = progress;
+  copy.progress.own_images = copy.own_parts.all_images();
+}
+
+void Snapshot::take_weights(const compute::OwnedArray* elsewhere) {
+  Copy& copy = *copy_;
+  comm::attempt_together(
+      *copy.session.communicator, [&] { copy.allocate_weights(); }, [] {});
+  if (elsewhere == nullptr) return copy.copy_weights();
+  copy.memory.copy(copy.arena().data, elsewhere->array().data, elsewhere->bytes());
+}
+
+std::shared_ptr<compute::OwnedArray> Snapshot::room_elsewhere() const {
+  try {
+    const Array arena = copy_->arena();
+    return std::make_shared<compute::OwnedArray>(copy_->memory, arena.size, arena.dtype);
+  } catch (const std::exception&) {  // Error of a device, too
+    return nullptr;
+  }
+}
+
+void Snapshot::write(const std::filesystem::path& folder, const loop::ModelDescription& description,
+                     const nlohmann::ordered_json& facts) const {
+  const Copy& copy = *copy_;
+  comm::Pulse& pulse = copy.session.communicator->pulse();  // told of each file: disks may be slow
+  require_numbers(copy.memory, copy.weights.array());
+  const std::string step = std::to_string(copy.progress.steps);
+  model::safetensors::Metadata metadata = loop::weights_metadata(description);
+  metadata["step"] = step;
+  std::vector<model::safetensors::OutTensor> tensors;
+  add_tensors(tensors, copy.program(), copy.weights.array(), all_parameters,
+              [](const std::string& parameter) { return parameter; });
+  model::safetensors::write(folder / checkpoint::kModelName, metadata, std::move(tensors));
+  pulse.moved();
+
+  tensors.clear();
+  for (std::size_t slot = 0; slot < copy.state.size(); ++slot) {
+    add_tensors(tensors, copy.program(), copy.state[slot].array(), learnt_parameters,
+                [name = copy.state_names[slot]](const std::string& parameter) {
+                  return state_tensor_name(parameter, name);
+                });
+  }
+  model::safetensors::write(folder / checkpoint::kOptimizerName,
+                            {{"format", "cputrain"}, {"step", step}}, std::move(tensors));
+  pulse.moved();
+  copy.own_parts.write(folder / checkpoint::kRanksName, copy.progress.steps);
+  write_state(folder, copy.progress, findings_of(copy.session), facts);
+}
+
+void Snapshot::write_weights(const std::filesystem::path& file,
+                             const loop::ModelDescription& description,
+                             const compute::OwnedArray* elsewhere) const {
+  const Array weights = elsewhere ? elsewhere->array() : copy_->weights.array();
+  require_numbers(copy_->memory, weights);
+  loop::save_weights(file, description, copy_->program(), weights);
+}
+
+SnapshotBytes snapshot_bytes(const Session& session, const TrainingPlan& plan,
+                             const CompiledTraining& compiled) {
+  const SafetyFlags& safety = plan.spec.flags.safety;
+  const bool keeps_all = safety.takes_checkpoints();
+  if (!session.leads() || (!keeps_all && !safety.keeps_best())) return {};
+  const compute::ParameterLayout& layout = compiled.program->layout();
+  const std::size_t size = size_of(layout.dtype);
+  SnapshotBytes bytes{.arrays = layout.arena_size * size};
+  if (!keeps_all) return bytes;
+  const auto slots = static_cast<std::size_t>(optim::state_arrays(plan.spec.optimizer.rule));
+  const OwnParts::Bytes own = OwnParts::bytes(session, compiled);
+  bytes.arrays += slots * layout.gradient_size * size + own.elsewhere;
+  bytes.host = own.host;
+  return bytes;
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+
+#include "loop/progress.h"
+#include "loop/weights.h"
+#include "training/training.h"
+#include "training/training_program.h"
+
+namespace cputrain::training {
+
+/// Bytes that a snapshot takes of rank 0, in its backend's memory and in the host's.
+struct SnapshotBytes {
+  std::size_t arrays = 0;  ///< weights and optimizer state, where the backend's arrays lie
+  std::size_t host = 0;    ///< what ranks have of their own
+};
+
+/// All that a training is between two steps, copied, so that the training goes on while the copy is
+/// written. Rank 0 has it; the others send what they own. The form in files is canonical (Keras'
+/// layout, by parameters' names): it depends on no backend and on no number of ranks, but for what
+/// each rank has of its own (own_parts.h).
+class Snapshot {
+ public:
+  /// Borrows all of them. Allocates at the first take(). Collective.
+  Snapshot(const Session&, const TrainingPlan&, const CompiledTraining&, Training&);
+  ~Snapshot();
+  Snapshot(const Snapshot&) = delete;
+  Snapshot& operator=(const Snapshot&) = delete;
+
+  /// Copies; what was copied before is overwritten. Collective, between two steps. Error(internal)
+  /// on all ranks where rank 0 has no room.
+  void take(const loop::Progress&);
+  /// The weights alone, with statistics as they are, for the best ones. Collective. Rank 0 may have
+  /// them copied elsewhere, while somebody writes what is here.
+  void take_weights(const compute::OwnedArray* elsewhere = nullptr);
+  /// Room for that; null where there is no memory for it. Of rank 0.
+  std::shared_ptr<compute::OwnedArray> room_elsewhere() const;
+
+  /// Writes the files of a checkpoint into a folder, each with fsync: weights with their
+  /// description, optimizer state, what ranks have of their own, and state.json: the progress, with
+  /// the images of all ranks as its own, and `facts` beside it. Of rank 0, from any thread, while
+  /// nobody takes. Error(output).
+  void write(const std::filesystem::path& folder, const loop::ModelDescription&,
+             const nlohmann::ordered_json& facts) const;
+  /// The weights alone, as save_weights() does, or those that lie elsewhere. From any thread.
+  void write_weights(const std::filesystem::path& file, const loop::ModelDescription&,
+                     const compute::OwnedArray* elsewhere = nullptr) const;
+
+ private:
+  struct Copy;
+  std::unique_ptr<Copy> copy_;
+};
+
+/// What the flags ask for: nothing where neither checkpoints nor the best weights are kept, and
+/// nothing of ranks other than 0. Sends nothing.
+SnapshotBytes snapshot_bytes(const Session&, const TrainingPlan&, const CompiledTraining&);
+
+/// Puts a checkpoint into a training whose program was compiled: weights, optimizer state,
+/// statistics, remainders, findings, plateau, whatever they were before. On rank 0 `folder` is that
+/// of a whole checkpoint (its files are read as hostile all the same); others pass nothing. The
+/// number of ranks and the backend may differ from those that wrote it: own_parts.h says what that
+/// means. Findings are of use to the same kernels only; others keep what they found or try anew.
+/// Collective; Error(data) on all ranks.
+loop::Progress restore(const Session&, const TrainingPlan&, const CompiledTraining&, Training&,
+                       const std::filesystem::path& folder);
+
+/// The facts of a checkpoint's state.json that are not its progress. Error(data). Of one rank.
+nlohmann::ordered_json read_facts(const std::filesystem::path& folder);
+/// Its progress. Error(data).
+loop::Progress read_progress(const std::filesystem::path& folder);
+
+}  // namespace cputrain::training

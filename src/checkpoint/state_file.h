@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "loop/progress.h"
+#include "training/session/session.h"
+
+/// state.json of a checkpoint: {"format": 2, "progress": {...}, "findings_of": "...", ...facts}.
+namespace cputrain::training {
+
+/// Which kernels a program's findings are of.
+std::string findings_of(const Session&);
+
+/// Writes the file, with fsync. Error(output).
+void write_state(const std::filesystem::path& folder, const loop::Progress&,
+                 const std::string& findings_of, const nlohmann::ordered_json& facts);
+
+/// What it says.
+struct SavedState {
+  loop::Progress progress;
+  std::string findings_of;
+};
+/// Error(data).
+SavedState read_state(const std::filesystem::path& folder);
+
+}  // namespace cputrain::training

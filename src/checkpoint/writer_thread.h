@@ -1,0 +1,57 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "system/usage/work_meter.h"
+
+namespace cputrain::training {
+
+/// What became of what was written.
+struct WriterState {
+  int written = 0;                     ///< checkpoints
+  std::optional<std::string> failure;  ///< of the last one; nothing: it is there
+  double cpu_seconds = 0;              ///< of the thread, in all
+};
+
+/// A thread that writes one thing after the other, while others train. Of rank 0.
+class CheckpointWriter {
+ public:
+  /// The thread is bound to the cores that its maker is bound to, unless `on_thread_start`, its
+  /// first call, changes that. It throws nothing.
+  explicit CheckpointWriter(std::function<void()> on_thread_start = {});
+  /// Waits for all that was started.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Waits until nothing is being written any more; returns what became of it. `gets_on` is called
+  /// each second in which the thread got further, however slowly.
+  WriterState wait(const std::function<void()>& gets_on = {});
+  /// The same for so many seconds at most.
+  void wait_for(double seconds);
+  /// Whether something is being written now.
+  bool busy();
+  const system::WorkMeter& meter() const { return meter_; }
+  /// Calls `write` on the thread, once everything before it is done. It may throw Error, which is a
+  /// failure of this one.
+  void start(std::function<void()> write);
+
+ private:
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  bool working_ = false, ends_ = false;
+  WriterState state_;
+  system::WorkMeter meter_;
+  std::thread thread_;
+};
+
+}  // namespace cputrain::training

@@ -1,0 +1,35 @@
+// Ring: 2 (P - 1) steps, 2 n (P - 1) / P bytes a rank. Patarasuk and Yuan, "Bandwidth optimal
+// all-reduce algorithms for clusters of workstations", 2009.
+#include "comm/allreduce/allreduce.h"
+#include "comm/allreduce/segments.h"
+
+namespace cputrain::comm {
+namespace {
+
+class Ring final : public Allreduce {
+ public:
+  explicit Ring(Peers& peers) : peers_(peers) {}
+
+  void sum(const Array& numbers) override {
+    const int size = peers_.size(), rank = peers_.rank();
+    const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    const auto part = [&](int i) { return part_of(numbers, (i + size) % size, size); };
+    // A part goes round once and grows by what each rank has; part rank + 1 ends here, complete.
+    for (int step = 0; step + 1 < size; ++step) {
+      segments_.exchange_and_add(peers_, next, part(rank - step), before, part(rank - step - 1));
+    }
+    for (int step = 0; step + 1 < size; ++step) {
+      peers_.exchange(next, part(rank + 1 - step).bytes(), before, part(rank - step).bytes());
+    }
+  }
+
+ private:
+  Peers& peers_;
+  Segments segments_;
+};
+
+}  // namespace
+
+std::unique_ptr<Allreduce> make_ring(Peers& peers) { return std::make_unique<Ring>(peers); }
+
+}  // namespace cputrain::comm

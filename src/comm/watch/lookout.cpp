@@ -1,0 +1,153 @@
+#include "comm/watch/lookout.h"
+
+#include <array>
+
+namespace cputrain::watch {
+
+Lookout::Lookout(const Team& team, Datagrams& socket, const Limits& limits)
+    : team_(team),
+      socket_(socket),
+      silent_after_(limits.silent_after()),
+      ranks_(static_cast<std::size_t>(team.size())) {}
+
+std::vector<int> Lookout::observers() const {
+  std::vector<int> others;
+  for (const int observer : {0, team_.deputy()}) {
+    if (observer != team_.rank && observer < team_.size()) others.push_back(observer);
+  }
+  return others;
+}
+
+void Lookout::report(Report own, double now) {
+  own.deaf = team_.size() > 1 && !hears(team_.rank == 0 ? team_.deputy() : 0, now);
+  own_ = own;
+  ranks_[static_cast<std::size_t>(team_.rank)].last = own;
+  for (const int observer : observers()) send_report(observer, now, Beat::Kind::report);
+}
+
+/// To each of an observer's addresses until it has answered by one of them, and again when it does
+/// so no more.
+void Lookout::send_report(int observer, double now, Beat::Kind kind) {
+  Known& known = ranks_[static_cast<std::size_t>(observer)];
+  if (!hears(observer, now)) known.way.reset();
+  const std::vector<Address>& addresses = team_.addresses[static_cast<std::size_t>(observer)];
+  for (std::size_t way = 0; way < addresses.size(); ++way) {
+    if (known.way && *known.way != way) continue;
+    const Beat beat{
+        .kind = kind, .rank = team_.rank, .way = static_cast<std::uint32_t>(way), .report = own_};
+    socket_.send(addresses[way], to_bytes(beat, team_.token));
+  }
+}
+
+void Lookout::listen(double now) {
+  const int most = 4 * team_.size() + 64;  // who sends without end keeps this rank from nothing
+  std::array<std::byte, kBeatBytes> buffer;
+  for (int i = 0; i < most; ++i) {
+    const auto came = socket_.receive(buffer);
+    if (!came) return;
+    if (came->bytes != buffer.size()) continue;
+    const auto beat = beat_of(buffer, team_.token, team_.size());
+    if (beat && beat->rank != team_.rank) take(*beat, came->from, now);
+  }
+}
+
+void Lookout::take(const Beat& beat, const Address& from, double now) {
+  Known& sender = ranks_[static_cast<std::size_t>(beat.rank)];
+  sender.heard = now;
+  switch (beat.kind) {
+    case Beat::Kind::report:
+    case Beat::Kind::farewell:
+      sender.last = beat.report;
+      sender.from = from;
+      sender.finished = sender.finished || beat.kind == Beat::Kind::farewell;
+      if (team_.observes()) {
+        const Beat answer{.kind = Beat::Kind::answer, .rank = team_.rank, .way = beat.way};
+        socket_.send(from, to_bytes(answer, team_.token));
+      }
+      return;
+    case Beat::Kind::answer:
+      if (beat.way < team_.addresses[static_cast<std::size_t>(beat.rank)].size()) {
+        sender.way = beat.way;
+      }
+      return;
+    case Beat::Kind::verdict:
+      verdict_ = beat.grace;
+  }
+}
+
+void Lookout::to_all(const Beat& beat) {
+  for (const Known& known : ranks_) {
+    if (known.from) socket_.send(*known.from, to_bytes(beat, team_.token));
+  }
+}
+
+void Lookout::farewell() {
+  constexpr int kTimes = 2;  // one may be lost
+  for (int i = 0; i < kTimes; ++i) {
+    for (const int observer : observers()) send_report(observer, 0, Beat::Kind::farewell);
+    to_all({.kind = Beat::Kind::farewell, .rank = team_.rank, .report = own_});
+  }
+}
+
+void Lookout::pass_verdict(double grace) {
+  constexpr int kTimes = 3;
+  for (int i = 0; i < kTimes; ++i) {
+    to_all({.kind = Beat::Kind::verdict, .rank = team_.rank, .grace = grace});
+  }
+}
+
+bool Lookout::hears(int rank, double now) const {
+  const auto& heard = ranks_[static_cast<std::size_t>(rank)].heard;
+  return heard && now - *heard < silent_after_;
+}
+
+bool Lookout::node_was_heard(int rank) const {
+  if (team_.is_on_own_node(rank)) return true;
+  for (int other = 0; other < team_.size(); ++other) {
+    const auto index = static_cast<std::size_t>(other);
+    if (team_.nodes[index] == team_.nodes[static_cast<std::size_t>(rank)] && ranks_[index].heard) {
+      return true;
+    }
+  }
+  return false;
+}
+
+RankView Lookout::view(int rank, double now) const {
+  const auto index = static_cast<std::size_t>(rank);
+  const Known& known = ranks_[index];
+  if (rank == team_.rank) return {.rank = rank, .last = own_, .heard = true};
+  return {.rank = rank,
+          .last = known.last,
+          .silence = now - known.heard.value_or(0),
+          .heard = known.heard.has_value(),
+          .hidden = !known.heard && (team_.addresses[index].empty() || !node_was_heard(rank)),
+          .finished = known.finished};
+}
+
+std::vector<RankView> Lookout::views(double now) const {
+  std::vector<RankView> views;
+  for (int rank = 0; rank < team_.size(); ++rank) {
+    const bool known =
+        team_.observes() || rank == team_.rank || rank == 0 || rank == team_.deputy();
+    if (!known) continue;
+    RankView one = view(rank, now);
+    // Observers tell others no more of themselves than that they are there.
+    if (!team_.observes() && rank != team_.rank && one.silence < silent_after_) continue;
+    views.push_back(one);
+  }
+  return views;
+}
+
+bool Lookout::speaks(double now) const {
+  if (team_.rank == 0) return true;
+  // Where rank 0 does not hear this side, it cannot tell of it.
+  if (team_.observes()) return !hears(0, now) || ranks_.front().last.deaf;
+  return judges(now) && team_.is_first_of_node();
+}
+
+bool Lookout::judges(double now) const {
+  if (team_.observes()) return speaks(now);
+  return !hears(0, now) && !hears(team_.deputy(), now);
+}
+
+}  // namespace cputrain::watch

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/watch/findings.h"
+#include "comm/watch/team.h"
+
+namespace cputrain::watch {
+
+/// What is to be said of a stall: a line for people, and one of stalls.jsonl without its time.
+struct Word {
+  std::string line;
+  nlohmann::ordered_json entry;
+};
+
+/// Says each stall once, once more each minute, when ranks or cause are others, and at its end.
+/// Borrows the team.
+class Narrator {
+ public:
+  Narrator(const Team&, const Limits&);
+
+  /// What is to be said now. `now` in seconds of a clock that does not go back.
+  std::optional<Word> hear(const Finding&, double now);
+  /// Of ranks of whom no word ever came, once; nothing where there are none.
+  std::optional<Word> hear_hidden(const std::vector<RankView>&);
+  /// Whether a stall was told whose end was not.
+  bool owes_end() const { return told_.has_value(); }
+
+ private:
+  struct Told {
+    Finding finding;
+    double began, last;
+  };
+
+  Word word_of(const Finding&) const;
+  Word end_of(const Told&, double now) const;
+  nlohmann::ordered_json entry_of(const char* event, const Finding&) const;
+  std::string who(const Finding&) const;
+  std::string why(const Finding&) const;
+
+  const Team& team_;
+  Limits limits_;
+  std::optional<Told> told_;
+  bool told_hidden_ = false;
+};
+
+}  // namespace cputrain::watch

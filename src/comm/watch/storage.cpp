@@ -1,0 +1,83 @@
+#include "comm/watch/storage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/text.h"
+
+namespace cputrain::watch {
+
+StorageAccount::StorageAccount(std::vector<Writing> writings) {
+  for (Writing& writing : writings) known_.push_back({std::move(writing)});
+}
+
+StorageSilence StorageAccount::look(double now) {
+  constexpr double kTick = 0.5;  // one that has just begun is not worth a word
+  StorageSilence silence;
+  for (Known& known : known_) {
+    const std::optional<double> cpu = known.writing.meter->cpu_seconds();
+    if (!cpu || cpu != std::exchange(known.cpu, cpu)) known.since = now;
+    if (!cpu) known.cpu.reset();
+    const double seconds = now - known.since;
+    if (seconds < kTick) continue;
+    silence.what.push_back(known.writing.what);
+    silence.seconds = std::max(silence.seconds, seconds);
+  }
+  return silence;
+}
+
+StorageNarrator::StorageNarrator(std::filesystem::path folder, int rank, std::string host,
+                                 const Limits& limits)
+    : folder_(folder.string()),
+      rank_(rank),
+      host_(std::move(host)),
+      warns_after_(limits.warns_after()) {}
+
+Word StorageNarrator::word_of(const char* event, const std::string& line, double seconds,
+                              const comm::Place& place) const {
+  return {line,
+          {{"event", event},
+           {"cause", "storage"},
+           {"seconds", seconds},
+           {"ranks", {rank_}},
+           {"hosts", {host_}},
+           {"step", place.step},
+           {"phase", comm::name_of(place.phase)},
+           {"by", rank_}}};
+}
+
+std::optional<Word> StorageNarrator::hear(const StorageSilence& silence, const comm::Place& place,
+                                          double now) {
+  if (told_ && silence.what.empty()) {
+    told_.reset();
+    const double seconds = now - began_;
+    return word_of("storage_answers",
+                   fmt::format("storage answers again after {:.1f} s: {}", seconds, folder_),
+                   seconds, place);
+  }
+  if (silence.seconds < warns_after_ || (told_ && now - *told_ < kSayAgain)) return std::nullopt;
+  if (!told_) began_ = now - silence.seconds;
+  told_ = now;
+  return word_of(
+      "storage",
+      fmt::format(
+          "warning: storage has not answered for {:.0f} s: rank {} on {} writes {} in {}; {}",
+          silence.seconds, rank_, host_, join(silence.what, ", "), folder_,
+          silence.keeps_steps ? "steps wait for it, since memory for lines of logs is full"
+                              : "steps go on, and what is written later waits"),
+      silence.seconds, place);
+}
+
+Farewell StorageFarewell::hear(const StorageSilence& silence, int signals, double now) {
+  if (signals == 0) return Farewell::none;
+  if (!first_) first_ = now;
+  const double waited = std::min(silence.seconds, now - *first_);
+  if (waited >= kStorageGrace) return Farewell::now;
+  if (signals > 1 && silence.seconds >= kStorageGraceAfterTwo) return Farewell::now;
+  if (silence.what.empty() || std::exchange(announced_, true)) return Farewell::none;
+  return Farewell::announced;
+}
+
+}  // namespace cputrain::watch

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/watch/limits.h"
+#include "comm/watch/narrator.h"
+#include "system/signals.h"
+#include "system/usage/work_meter.h"
+#include "system/write_queue.h"
+
+/// Storage that does not answer: named, and no reason for a job to survive a signal.
+namespace cputrain::watch {
+
+/// Something that this process writes, on a thread of its own.
+struct Writing {
+  std::string what;  ///< "a checkpoint"
+  const system::WorkMeter* meter;
+};
+
+/// What a rank that writes has its watch look after. All is borrowed.
+struct StorageDuty {
+  std::filesystem::path folder;
+  std::vector<Writing> writings;
+  system::WriteQueue* logs;             ///< whose lines steps wait for where it is full
+  const system::SignalWatch* signals;   ///< null: nobody can tell it to end
+  std::function<std::string()> newest;  ///< the newest whole checkpoint; touches no storage
+};
+
+/// What waits for storage, and for how long.
+struct StorageSilence {
+  std::vector<std::string> what{};
+  double seconds = 0;
+  bool keeps_steps = false;
+};
+
+/// Who writes and uses no CPU time waits for storage. Times are seconds of the caller's clock.
+class StorageAccount {
+ public:
+  explicit StorageAccount(std::vector<Writing>);
+  StorageSilence look(double now);
+
+ private:
+  struct Known {
+    Writing writing;
+    std::optional<double> cpu{};  ///< when it was last looked at
+    double since = 0;
+  };
+  std::vector<Known> known_;
+};
+
+/// What is said of it: when it was silent for the time of the warning, each minute, and when it
+/// answers again. The place is the rank's own.
+class StorageNarrator {
+ public:
+  StorageNarrator(std::filesystem::path folder, int rank, std::string host, const Limits&);
+  std::optional<Word> hear(const StorageSilence&, const comm::Place&, double now);
+
+ private:
+  Word word_of(const char* event, const std::string& line, double seconds,
+               const comm::Place&) const;
+
+  std::string folder_;
+  int rank_;
+  std::string host_;
+  double warns_after_;
+  std::optional<double> told_{};  ///< when it was last said
+  double began_ = 0;
+};
+
+/// What becomes of a job that was told to end while storage is silent.
+enum class Farewell {
+  none,
+  announced,  ///< it is to be said that the job will end, once
+  now,
+};
+
+/// A job that was told to end leaves storage so many seconds to answer; after a second signal as
+/// many fewer.
+inline constexpr double kStorageGrace = 20, kStorageGraceAfterTwo = 2;
+
+class StorageFarewell {
+ public:
+  /// `signals`: so many have come.
+  Farewell hear(const StorageSilence&, int signals, double now);
+
+ private:
+  std::optional<double> first_{};
+  bool announced_ = false;
+};
+
+}  // namespace cputrain::watch

@@ -1,0 +1,77 @@
+#include "comm/watch/team.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <sstream>
+
+namespace cputrain::watch {
+namespace {
+
+std::string own_host() {
+  std::array<char, 256> name{};
+  const bool known = ::gethostname(name.data(), name.size() - 1) == 0;
+  return known && name[0] != '\0' ? name.data() : "unknown";
+}
+
+std::uint64_t random_token() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+/// "TOKEN HOST PORT ADDRESS..."
+std::string own_text(const Datagrams& socket) {
+  std::ostringstream text;
+  text << random_token() << ' ' << own_host() << ' ' << socket.port();
+  for (const std::uint32_t address : network_addresses()) text << ' ' << address;
+  return text.str();
+}
+
+std::vector<int> nodes_of(const comm::NodeMap& map, int ranks) {
+  std::vector<int> nodes(static_cast<std::size_t>(ranks));
+  for (int node = 0; node < map.nodes(); ++node) {
+    for (const int rank : map.ranks[static_cast<std::size_t>(node)]) {
+      nodes[static_cast<std::size_t>(rank)] = node;
+    }
+  }
+  return nodes;
+}
+
+}  // namespace
+
+int Team::deputy() const {
+  const auto other = std::ranges::find_if(nodes, [&](int node) { return node != nodes.front(); });
+  return other == nodes.end() ? 1 : static_cast<int>(other - nodes.begin());
+}
+
+bool Team::is_first_of_node() const {
+  for (int other = 1; other < rank; ++other) {
+    if (other != deputy() && is_on_own_node(other)) return false;
+  }
+  return !observes();
+}
+
+Team gather_team(comm::Communicator& communicator, const comm::NodeMap& map,
+                 const Datagrams& socket) {
+  Team team{.rank = communicator.rank(), .nodes = nodes_of(map, communicator.size())};
+  const std::vector<std::string> texts = communicator.gather(own_text(socket));
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    std::istringstream words(texts[static_cast<std::size_t>(rank)]);
+    std::uint64_t token = 0;
+    Address address;
+    std::string host;
+    words >> token >> host >> address.port;
+    if (rank == 0) team.token = token;
+    team.hosts.push_back(host);
+    std::vector<Address>& all = team.addresses.emplace_back();
+    if (address.port == 0) continue;
+    if (team.is_on_own_node(rank)) all.push_back({this_machine(), address.port});
+    // A machine alone listens to nobody else.
+    while (map.nodes() > 1 && words >> address.host) all.push_back(address);
+  }
+  return team;
+}
+
+}  // namespace cputrain::watch

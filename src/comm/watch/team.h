@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/node_map.h"
+#include "comm/watch/datagrams.h"
+
+namespace cputrain::watch {
+
+/// Who watches whom, and how they reach each other.
+struct Team {
+  std::uint64_t token = 0;  ///< of this job alone
+  int rank = 0;
+  std::vector<std::string> hosts{};               ///< by rank
+  std::vector<int> nodes{};                       ///< by rank: which share a machine
+  std::vector<std::vector<Address>> addresses{};  ///< by rank, as this one may reach it
+
+  int size() const { return static_cast<int>(hosts.size()); }
+  bool is_on_own_node(int other) const { return nodes[other] == nodes[rank]; }
+  /// The observer beside rank 0: the first rank of another machine, else rank 1.
+  int deputy() const;
+  bool observes() const { return rank == 0 || rank == deputy(); }
+  /// Of the ranks of its machine that are no observers, the first.
+  bool is_first_of_node() const;
+};
+
+/// Collective. A rank whose socket is not open has no addresses.
+Team gather_team(comm::Communicator&, const comm::NodeMap&, const Datagrams&);
+
+}  // namespace cputrain::watch

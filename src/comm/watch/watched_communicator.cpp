@@ -1,0 +1,172 @@
+#include "comm/watch/watched_communicator.h"
+
+#include <cstdlib>
+#include <utility>
+
+namespace cputrain::watch {
+namespace {
+
+using Meeting = comm::Pulse::Meeting;
+
+class WatchedPeers final : public comm::Peers {
+ public:
+  WatchedPeers(std::unique_ptr<comm::Peers> peers, comm::Pulse& pulse)
+      : peers_(std::move(peers)), pulse_(pulse) {}
+  int rank() const override { return peers_->rank(); }
+  int size() const override { return peers_->size(); }
+  void exchange(int to, std::span<const std::byte> out, int from,
+                std::span<std::byte> in) override {
+    const Meeting meeting(pulse_);
+    peers_->exchange(to, out, from, in);
+  }
+
+ private:
+  std::unique_ptr<comm::Peers> peers_;
+  comm::Pulse& pulse_;
+};
+
+class WatchedAllreduce final : public comm::Allreduce {
+ public:
+  WatchedAllreduce(std::unique_ptr<comm::Allreduce> allreduce, comm::Pulse& pulse)
+      : allreduce_(std::move(allreduce)), pulse_(pulse) {}
+  void sum(const Array& numbers) override {
+    const Meeting meeting(pulse_);
+    allreduce_->sum(numbers);
+  }
+
+ private:
+  std::unique_ptr<comm::Allreduce> allreduce_;
+  comm::Pulse& pulse_;
+};
+
+class WatchedBarrier final : public comm::NodeBarrier {
+ public:
+  WatchedBarrier(comm::NodeBarrier& barrier, comm::Pulse& pulse)
+      : barrier_(barrier), pulse_(pulse) {}
+  void wait() override {
+    const Meeting meeting(pulse_);
+    barrier_.wait();
+  }
+
+ private:
+  comm::NodeBarrier& barrier_;
+  comm::Pulse& pulse_;
+};
+
+/// The ranks of a machine give their memory back together. It may outlive the communicator where
+/// one rank has the machine.
+class WatchedBlock final : public system::SharedBlock {
+ public:
+  WatchedBlock(std::unique_ptr<system::SharedBlock> block, std::shared_ptr<comm::Pulse> pulse)
+      : block_(std::move(block)), pulse_(std::move(pulse)) {}
+  ~WatchedBlock() override {
+    const Meeting meeting(*pulse_);
+    block_.reset();
+  }
+  WatchedBlock(const WatchedBlock&) = delete;
+  WatchedBlock& operator=(const WatchedBlock&) = delete;
+  std::span<std::byte> bytes() const override { return block_->bytes(); }
+
+ private:
+  std::unique_ptr<system::SharedBlock> block_;
+  std::shared_ptr<comm::Pulse> pulse_;
+};
+
+class WatchedNodeMemory final : public comm::NodeMemory {
+ public:
+  WatchedNodeMemory(comm::NodeMemory& memory, std::shared_ptr<comm::Pulse> pulse)
+      : memory_(memory), pulse_(std::move(pulse)) {}
+  int local_rank() const override { return memory_.local_rank(); }
+  int local_size() const override { return memory_.local_size(); }
+  int first_rank() const override { return memory_.first_rank(); }
+
+  /// Much memory takes long to touch, which is work. Whoever waits in it for others of its machine
+  /// spins, and seems to work, too: a rank that is stopped is silent all the same.
+  std::unique_ptr<system::SharedBlock> allocate_touched(std::size_t bytes,
+                                                        std::span<const Range> mine) override {
+    pulse_->moved();
+    auto block = std::make_unique<WatchedBlock>(memory_.allocate_touched(bytes, mine), pulse_);
+    pulse_->moved();
+    return block;
+  }
+  /// A slow disk may take long for a file, which is no wait for other ranks.
+  std::unique_ptr<system::SharedBlock> allocate_large(std::size_t bytes) override {
+    return folder_of_large(bytes).empty() ? allocate(bytes) : memory_.allocate_large(bytes);
+  }
+  std::string folder_of_large(std::size_t bytes) override {
+    const Meeting meeting(*pulse_);
+    return memory_.folder_of_large(bytes);
+  }
+
+ private:
+  comm::NodeMemory& memory_;
+  std::shared_ptr<comm::Pulse> pulse_;
+};
+
+class WatchedCommunicator final : public comm::Communicator {
+ public:
+  explicit WatchedCommunicator(std::unique_ptr<comm::Communicator> ranks)
+      : ranks_(std::move(ranks)),
+        memory_(ranks_->node_memory(), share_pulse()),
+        barrier_(ranks_->node_barrier(), pulse()) {}
+  ~WatchedCommunicator() override {
+    pulse().at(comm::Phase::end);
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    ranks_.reset();
+  }
+  WatchedCommunicator(const WatchedCommunicator&) = delete;
+  WatchedCommunicator& operator=(const WatchedCommunicator&) = delete;
+
+  int rank() const override { return ranks_->rank(); }
+  int size() const override { return ranks_->size(); }
+  std::string describe() const override { return ranks_->describe(); }
+
+  void sum(Array values) override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    ranks_->sum(values);
+  }
+  void broadcast(std::span<std::byte> data, int root) override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    ranks_->broadcast(data, root);
+  }
+  std::vector<std::string> gather(std::string_view text) override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    return ranks_->gather(text);
+  }
+  void barrier() override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    ranks_->barrier();
+  }
+
+  bool reads_devices() const override { return ranks_->reads_devices(); }
+
+  comm::NodeMemory& node_memory() override { return memory_; }
+  comm::NodeBarrier& node_barrier() override { return barrier_; }
+
+  std::unique_ptr<comm::Peers> make_peers() override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    return std::make_unique<WatchedPeers>(ranks_->make_peers(), pulse());
+  }
+  std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
+    const Meeting meeting(pulse(), Meeting::Of::all);
+    return std::make_unique<WatchedAllreduce>(ranks_->make_allreduce(group), pulse());
+  }
+  bool serves_threads() const override { return ranks_->serves_threads(); }
+  [[noreturn]] void abort(int code) override {
+    ranks_->abort(code);
+    std::abort();  // GCC 12 takes a virtual call for one that returns
+  }
+
+ private:
+  std::unique_ptr<comm::Communicator> ranks_;
+  WatchedNodeMemory memory_;
+  WatchedBarrier barrier_;
+};
+
+}  // namespace
+
+std::unique_ptr<comm::Communicator> watched(std::unique_ptr<comm::Communicator> ranks) {
+  return std::make_unique<WatchedCommunicator>(std::move(ranks));
+}
+
+}  // namespace cputrain::watch

@@ -1,0 +1,260 @@
+#include "compute/selftest/array_plans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "compute/case_numbers.h"
+#include "optim/update_math.h"
+
+namespace cputrain::selftest {
+namespace {
+
+using compute::Backend;
+using compute::CaseNumbers;
+using compute::CasePlan;
+using compute::RunOutputs;
+
+/// Rounded once where arrays are floats.
+constexpr double kLimit = 2e-6;
+
+/// An array in the middle of a larger one, behind so many numbers of others.
+struct Part {
+  std::vector<float> values;
+  std::size_t before;
+};
+
+class PlacedArray {
+ public:
+  PlacedArray(Backend& backend, const Part& part)
+      : memory_(backend.memory()),
+        begin_(part.before),
+        size_(part.values.size()),
+        all_(memory_, part.before + size_ + kBehind, backend.dtype()) {
+    std::vector<double> numbers(all_.array().size, kOthers);
+    std::ranges::copy(part.values, numbers.begin() + static_cast<std::ptrdiff_t>(begin_));
+    compute::write_numbers(memory_, numbers, all_.array());
+  }
+
+  Array array() const { return all_.array().slice(begin_, begin_ + size_); }
+  /// Adds the part alone, for large neighbours would hide how far it is off; they must be as
+  /// before.
+  void put_into(RunOutputs& outputs, const std::string& name) const {
+    const std::vector<double> all = compute::read_numbers(memory_, all_.array());
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(begin_);
+    const auto last = first + static_cast<std::ptrdiff_t>(size_);
+    const auto untouched = [](double number) { return number == kOthers; };
+    if (!std::all_of(all.begin(), first, untouched)) {
+      outputs.note("something was written in front of " + name);
+    }
+    if (!std::all_of(last, all.end(), untouched)) {
+      outputs.note("something was written behind the end of " + name);
+    }
+    outputs.add(name, std::vector(first, last));
+  }
+
+ private:
+  static constexpr std::size_t kBehind = 9;
+  static constexpr double kOthers = 77;
+  compute::Memory& memory_;
+  std::size_t begin_, size_;
+  compute::OwnedArray all_;
+};
+
+Part draw_part(CaseNumbers& numbers, std::size_t size, float low, float high) {
+  const auto before = static_cast<std::size_t>(numbers.between(0, 9));
+  return {numbers.reals(size, low, high), before};
+}
+
+/// Weights, gradients and state of a slice.
+struct SliceParts {
+  Part weights, gradients;
+  std::array<Part, optim::kMaxStateArrays> state;
+};
+
+/// Squares are not below zero, and above those of means.
+SliceParts draw_slice(CaseNumbers& numbers) {
+  const auto size = static_cast<std::size_t>(numbers.odd_between(5001, 9001));
+  return {draw_part(numbers, size, -1, 1),
+          draw_part(numbers, size, -1, 1),
+          {draw_part(numbers, size, 1, 2), draw_part(numbers, size, 0.1f, 0.9f),
+           draw_part(numbers, size, -1, 1)}};
+}
+
+/// All arrays behind work(slice).
+template <class Work>
+RunOutputs after(Backend& backend, const SliceParts& parts, int states, const Work& work) {
+  const PlacedArray weights(backend, parts.weights), gradients(backend, parts.gradients);
+  std::vector<std::unique_ptr<PlacedArray>> state;
+  optim::UpdateSlice slice{.weights = weights.array(), .gradients = gradients.array()};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(states); ++i) {
+    state.push_back(std::make_unique<PlacedArray>(backend, parts.state[i]));
+    slice.state[i] = state.back()->array();
+  }
+  work(slice);
+  RunOutputs outputs;
+  weights.put_into(outputs, "weights");
+  gradients.put_into(outputs, "gradients");
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    state[i]->put_into(outputs, fmt::format("state {}", i));
+  }
+  return outputs;
+}
+
+/// The same of both backends: run(backend).
+template <class Run>
+CasePlan plan(const std::string& name, double limit, Backend& tested, Backend& reference,
+              const Run& run) {
+  return {.name = name,
+          .limit = limit,
+          .compute = [&tested, run](int) { return run(tested); },
+          .expect = [&reference, run] { return run(reference); }};
+}
+
+struct Rule {
+  const char* name;
+  optim::UpdateRule rule;
+  double decay = 0;
+};
+
+std::vector<Rule> rules() {
+  using optim::RmsProp, optim::Sgd;
+  return {
+      {"update by SGD", Sgd{}},
+      {"update by momentum with weight decay", Sgd{.momentum = 0.9}, 0.02},
+      {"update by Nesterov's momentum", Sgd{0.9, true}},
+      {"update by RMSprop", RmsProp{}},
+      {"update by RMSprop, momentum", RmsProp{.momentum = 0.5}},
+      {"update by RMSprop, centered", RmsProp{.centered = true}},
+      {"update by RMSprop, both with weight decay", RmsProp{.momentum = 0.5, .centered = true},
+       0.02},
+      {"update by Adam", optim::Adam{}},
+      {"update by LARS", optim::Lars{}},
+      {"update by LAMB", optim::Lamb{}},
+  };
+}
+
+struct Change {
+  const char* name;
+  optim::GradientOperation operation;
+  int states = 0;
+};
+
+std::vector<Change> changes() {
+  return {{"gradients with weights added", optim::AddWeights{0.2}},
+          {"gradients that are clipped", optim::ClipValues{0.5}},
+          {"gradients that are scaled", optim::ScaleGradients{0.37}},
+          {"gradients in LAMB's direction", optim::LambDirection{optim::Lamb{}, 0.05, 4}, 2}};
+}
+
+CasePlan sum_plan(std::uint64_t seed, int count, Backend& tested, Backend& reference) {
+  const std::string name = fmt::format("sum of {} arrays, into the last", count);
+  CaseNumbers numbers(seed, name);
+  const auto size = static_cast<std::size_t>(numbers.odd_between(5001, 9001));
+  std::vector<Part> parts;
+  for (int i = 0; i < count; ++i) parts.push_back(draw_part(numbers, size, -1000, 1000));
+  return plan(name, kLimit, tested, reference, [parts](Backend& backend) {
+    std::vector<std::unique_ptr<PlacedArray>> placed;
+    std::vector<Array> arrays;
+    for (const Part& part : parts) {
+      placed.push_back(std::make_unique<PlacedArray>(backend, part));
+      arrays.push_back(placed.back()->array());
+    }
+    backend.sum(arrays, arrays.back());
+    RunOutputs outputs;
+    placed.back()->put_into(outputs, "sum");
+    placed.front()->put_into(outputs, "first summand");
+    return outputs;
+  });
+}
+
+CasePlan norm_plan(std::uint64_t seed, Backend& tested, Backend& reference) {
+  const std::string name = "norms of blocks";
+  CaseNumbers numbers(seed, name);
+  const auto size = static_cast<std::size_t>(numbers.odd_between(9001, 30001));
+  const auto position = static_cast<std::size_t>(numbers.between(1, 5000));
+  const Part part = draw_part(numbers, size, -3, 3);
+  // Products of floats are exact in double.
+  return plan(name, 1e-13, tested, reference, [part, position](Backend& backend) {
+    const PlacedArray array(backend, part);
+    const compute::ArenaPart placed{{position, position + part.values.size()}, array.array()};
+    RunOutputs outputs;
+    outputs.add("norms", backend.block_norms({&placed, 1}).wait());
+    outputs.add("norm of all", std::vector{backend.sum_of_squares(array.array())});
+    return outputs;
+  });
+}
+
+/// Bytes go to the memory, from there to another place of it, and back; longer than the pieces in
+/// which a device's memory is copied.
+CasePlan copy_plan(std::uint64_t seed, Backend& tested) {
+  const std::string name = "copies of bytes";
+  CaseNumbers numbers(seed, name);
+  const std::size_t room = (std::size_t{9} << 20) + 1000;
+  const auto from = static_cast<std::size_t>(numbers.odd_between(1, 99));
+  const auto to = static_cast<std::size_t>(numbers.odd_between(1, 99));
+  const std::size_t size = room - 200 - static_cast<std::size_t>(numbers.between(0, 99));
+  const auto compute = [=, &tested](int run) {
+    compute::Memory& memory = tested.memory();
+    const auto a = memory.allocate(room), b = memory.allocate(room);
+    std::vector<std::byte> written(size), whole(room);
+    for (std::size_t i = 0; i < size; ++i) {
+      written[i] = static_cast<std::byte>((i * 7 + i / 251 + from) % 256);
+    }
+    memory.write(written, a->bytes().data() + from);
+    memory.copy(a->bytes().data() + from, b->bytes().data() + to, size);
+    std::ranges::fill(whole, static_cast<std::byte>(run));
+    memory.read(b->bytes().data(), whole);
+    double wrong = 0;
+    for (std::size_t i = 0; i < room; ++i) {
+      const bool inside = i >= to && i < to + size;
+      wrong += whole[i] != (inside ? written[i - to] : std::byte{0});
+    }
+    RunOutputs outputs;
+    outputs.add("wrong bytes", std::vector{wrong});
+    return outputs;
+  };
+  return {name, 0, compute, [] {
+            RunOutputs outputs;
+            outputs.add("wrong bytes", std::vector{0.0});
+            return outputs;
+          }};
+}
+
+}  // namespace
+
+std::vector<CasePlan> array_plans(std::uint64_t seed, Backend& tested, Backend& reference) {
+  std::vector<CasePlan> plans;
+  for (const Rule& rule : rules()) {
+    CaseNumbers numbers(seed, rule.name);
+    plans.push_back(plan(
+        rule.name, kLimit, tested, reference,
+        [rule, parts = draw_slice(numbers)](Backend& backend) {
+          return after(
+              backend, parts, optim::state_arrays(rule.rule), [&](optim::UpdateSlice slice) {
+                slice.decays = true;
+                backend
+                    .make_update({.rule = rule.rule, .slices = {slice}, .weight_decay = rule.decay})
+                    ->apply({rule.rule, 0.013, 4});
+              });
+        }));
+  }
+  for (const Change& change : changes()) {
+    CaseNumbers numbers(seed, change.name);
+    plans.push_back(plan(change.name, kLimit, tested, reference,
+                         [change, parts = draw_slice(numbers)](Backend& backend) {
+                           return after(backend, parts, change.states,
+                                        [&](const optim::UpdateSlice& slice) {
+                                          backend.change_gradients(change.operation, slice);
+                                        });
+                         }));
+  }
+  for (const int count : {2, 3, 11}) plans.push_back(sum_plan(seed, count, tested, reference));
+  plans.push_back(norm_plan(seed, tested, reference));
+  plans.push_back(copy_plan(seed, tested));
+  return plans;
+}
+
+}  // namespace cputrain::selftest

@@ -1,0 +1,149 @@
+#include "compute/selftest/layer_plans.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "compute/case_numbers.h"
+#include "compute/selftest/trial.h"
+#include "core/error.h"
+
+namespace cputrain::selftest {
+namespace {
+
+/// The last node whose gradient depends on signs or on which of several numbers is largest.
+int last_kink(const model::Graph& graph) {
+  int last = -1;
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const model::Layer& layer = graph.nodes()[i].layer;
+    if (std::holds_alternative<model::Relu>(layer) || std::holds_alternative<model::MaxPool>(layer))
+      last = static_cast<int>(i);
+  }
+  return last;
+}
+
+/// Kernels of few bits up to the last kink of an exact case, so that every sum before it is exact
+/// in float, and biases of odd multiples of half a step, so that no sum is 0.
+class Weights {
+ public:
+  Weights(const LayerCase& c, std::uint64_t seed)
+      : seed_(seed), exact_until_(c.exact ? last_kink(c.graph) : -1) {
+    for (const model::Graph::Node& node : c.graph.nodes()) {
+      exponents_.push_back(exponent_);
+      if (multiplies(node) && node.origin < exact_until_) exponent_ += exponent_of(node);
+    }
+  }
+
+  std::vector<double> operator()(const model::Graph::Node& node, std::size_t index) const {
+    if (!multiplies(node) || node.origin >= exact_until_) return trial_weights(node, index);
+    compute::CaseNumbers numbers(seed_, node.parameters[index].name);
+    const int before = exponents_[static_cast<std::size_t>(node.origin)];
+    const int own = exponent_of(node);
+    std::vector<double> values(node.parameters[index].size());
+    for (double& value : values) {
+      value = index == 0 ? std::ldexp(numbers.between(-2, 2), -own)
+                         : std::ldexp(2 * numbers.between(-3, 2) + 1, -(before + own + 1));
+    }
+    return values;
+  }
+
+ private:
+  static bool multiplies(const model::Graph::Node& node) {
+    return std::holds_alternative<model::Convolution>(node.layer) ||
+           std::holds_alternative<model::Dense>(node.layer);
+  }
+  /// Sums of n products stay about as large as what they are of: 2^exponent is near sqrt(2 n).
+  static int exponent_of(const model::Graph::Node& node) {
+    const auto& extents = node.parameters.front().extents;
+    double products = 1;
+    for (std::size_t i = 0; i + 1 < extents.size(); ++i) products *= extents[i];
+    return std::ilogb(std::sqrt(2 * products));
+  }
+
+  std::uint64_t seed_;
+  int exact_until_;
+  int exponent_ = 3 + 1;  ///< bytes are eighths, and the first bias adds half a step of them
+  std::vector<int> exponents_;
+};
+
+/// Gradients are compared by their length, so they should not cancel: images differ in brightness,
+/// and there are not as many of each class.
+Samples samples_of(const LayerCase& c, std::uint64_t seed) {
+  constexpr int kFewBits = 8;
+  const int images = std::accumulate(c.pieces.begin(), c.pieces.end(), 0);
+  const Shape& logits = c.graph.nodes()[c.graph.nodes().size() - 2].dst;
+  const int classes = std::max(2, logits.channels);
+  Samples samples = make_images(images, c.graph.image(), classes, seed);
+  for (int i = 0; i < images; ++i) {
+    samples.labels[static_cast<std::size_t>(i)] = i / 2 % classes;
+    for (std::uint8_t& byte : samples.images[static_cast<std::size_t>(i)]) {
+      byte = static_cast<std::uint8_t>(c.exact ? byte % kFewBits : byte / (1 + i % 3));
+    }
+  }
+  return samples;
+}
+
+/// "conv2d" of "conv2d/kernel".
+std::string layer_of(const compute::Parameter& parameter) {
+  return parameter.name.substr(0, parameter.name.rfind('/'));
+}
+
+/// Those of a layer together: its bias may have a gradient that is small by chance.
+compute::RunOutputs outputs_of(const Outcome& outcome, const compute::ParameterLayout& layout) {
+  compute::RunOutputs outputs;
+  outputs.add("loss", std::vector{outcome.tally.loss});
+  outputs.add(kAnswers, std::vector{outcome.tally.correct});
+  outputs.add("probabilities", outcome.probabilities);
+  for (std::size_t p = 0; p < outcome.gradients.size(); ++p) {
+    const compute::Parameter& parameter = layout.parameters[p];
+    const std::string name =
+        parameter.learnt ? "gradients of " + layer_of(parameter) : parameter.name;
+    if (outputs.list.back().name != name) outputs.add(name, std::vector<double>{});
+    auto& values = outputs.list.back().values;
+    values.insert(values.end(), outcome.gradients[p].begin(), outcome.gradients[p].end());
+  }
+  return outputs;
+}
+
+compute::RunOutputs train(compute::Backend& backend, const LayerCase& c, std::uint64_t seed,
+                          double before) {
+  constexpr std::uint64_t kStep = 4;
+  Trial trial(backend, c.graph, c.pieces, compute::Phase::train, nullptr, nullptr,
+              Weights(c, seed));
+  const std::vector<double> poison(trial.gradients().size, before);
+  compute::write_numbers(backend.memory(), poison, trial.gradients());
+  const Outcome outcome = trial.train(samples_of(c, seed), c.pieces, kStep);
+  return outputs_of(outcome, trial.program().layout());
+}
+
+}  // namespace
+
+compute::CasePlan plan_of(const LayerCase& c, std::uint64_t seed, double limit,
+                          compute::Backend& tested, compute::Backend& reference) {
+  return {.name = c.name,
+          .limit = limit,
+          .compute =
+              [&c, &tested, seed](int run) {
+                const double poison = run == 0 ? std::numeric_limits<double>::quiet_NaN() : 1e30;
+                return train(tested, c, seed, poison);
+              },
+          .expect = [&c, &reference, seed] { return expected_of(c, seed, reference); }};
+}
+
+compute::RunOutputs expected_of(const LayerCase& c, std::uint64_t seed,
+                                compute::Backend& reference) {
+  return train(reference, c, seed, 0);
+}
+
+std::string refusal_of(const LayerCase& c, compute::Backend& backend) {
+  try {
+    const Trial trial(backend, c.graph, c.pieces);
+    return "";
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage) throw;
+    return error.what();
+  }
+}
+
+}  // namespace cputrain::selftest

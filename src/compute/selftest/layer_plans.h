@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "compute/backend.h"
+#include "compute/selftest/layer_cases.h"
+#include "compute/selftest_case.h"
+
+namespace cputrain::selftest {
+
+/// The output that says how many images were answered rightly.
+inline constexpr const char* kAnswers = "correct answers";
+
+/// A training step of the case: loss, correct answers, probabilities and the gradient of every
+/// parameter. Arenas of gradients are full of something else before the first micro-batch
+/// overwrites them. All is borrowed; `reference` computes in double.
+compute::CasePlan plan_of(const LayerCase&, std::uint64_t seed, double limit,
+                          compute::Backend& tested, compute::Backend& reference);
+
+/// What `reference` computes of it.
+compute::RunOutputs expected_of(const LayerCase&, std::uint64_t seed, compute::Backend& reference);
+
+/// Why the backend compiles no such network: a layer that it lacks. Empty: it does. What else goes
+/// wrong is an Error.
+std::string refusal_of(const LayerCase&, compute::Backend&);
+
+}  // namespace cputrain::selftest

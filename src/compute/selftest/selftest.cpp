@@ -1,0 +1,222 @@
+#include "compute/selftest/selftest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "compute/selftest/array_plans.h"
+#include "compute/selftest/layer_plans.h"
+#include "core/error.h"
+
+namespace cputrain::selftest {
+namespace {
+
+/// What rounding to bf16's 8 bits moves a number by: 2^-8 of it at most, 2^-9 on average. A tensor
+/// of few numbers is moved by less now and then, by chance.
+constexpr double kRounding = 0x1p-9;
+/// Where a kernel stays in float, roundings are missing that would cancel others. Where a float sum
+/// falls on the other side of a tie, other numbers are rounded.
+constexpr double kOtherRoundings = 3;
+
+/// What is rounded turns answers, and moves numbers by more than sums do.
+enum class Rounds {
+  nothing,
+  factors,     ///< of convolutions: what that moves is allowed
+  activations  ///< and their gradients
+};
+
+Rounds rounds_in(Precision precision, const Own& own) {
+  if (own.rounded.contains(precision)) return Rounds::activations;
+  return precision == Precision::bf16 ? Rounds::factors : Rounds::nothing;
+}
+
+/// With names of their own. Where activations are rounded, some fall on the other side of zero, or
+/// win in another window: a part of them as large as the roundoff. These have wholly other
+/// gradients, whose part of the norm is the root of that.
+std::vector<Way> ways_in(Precision precision, const Own& own) {
+  std::vector<Way> ways = own.ways;
+  const auto rounded = own.rounded.find(precision);
+  const bool rounds = rounded != own.rounded.end();
+  if (precision == Precision::bf16 || precision == Precision::f64) ways.resize(1);
+  if (precision == Precision::f64) ways.front().limit = 1e-12;
+  for (Way& way : ways) {
+    const std::string name = rounds ? rounded->second.name : std::string(word_of(precision));
+    way.name = fmt::format("{}{}{}", name, way.name.empty() ? "" : ", ", way.name);
+    if (rounds) way.limit = std::sqrt(rounded->second.roundoff);
+  }
+  return ways;
+}
+
+struct OpenWay {
+  Way way;
+  Rounds rounds;
+  std::unique_ptr<compute::Backend> backend;
+};
+
+/// A case that an error ended before it was made.
+compute::SelftestCase failed_case(const std::string& name, const Error& error) {
+  return compute::run_case(
+      {.name = name, .compute = [&](int) -> compute::RunOutputs { throw error; }, .expect = {}});
+}
+
+/// Ways whose kernels are those of an earlier one are no others.
+class OpenWays {
+ public:
+  OpenWays(const Request& request, const LayerCase& trial, const Results& results)
+      : request_(request), results_(results) {
+    for (const Precision precision : request.precisions) {
+      for (const Way& way : ways_in(precision, request.own)) open(precision, way, trial);
+    }
+  }
+
+  const std::vector<OpenWay>& open() const { return open_; }
+
+ private:
+  void open(Precision precision, const Way& way, const LayerCase& trial) {
+    std::unique_ptr<compute::Backend> backend;
+    std::string refusal;
+    try {
+      backend = request_.make(precision, way.options);
+      if (!seen_.insert({backend->facts().kernels, backend->dtype()}).second) return;
+      refusal = refusal_of(trial, *backend);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::usage) throw;
+      const std::string name = fmt::format("first network ({})", way.name);
+      results_.begins(name);
+      results_.done(failed_case(name, error));
+    }
+    if (!refusal.empty()) return refuse(way, refusal);
+    if (backend) {
+      open_.push_back({way, rounds_in(precision, request_.own), std::move(backend)});
+    }
+  }
+
+  void refuse(const Way& way, const std::string& why) const {
+    if (request_.all_must_be) fail(ExitCode::usage, why);
+    results_.left_out({way.name, why});
+  }
+
+  const Request& request_;
+  const Results& results_;
+  std::set<std::pair<std::string, DType>> seen_;
+  std::vector<OpenWay> open_;
+};
+
+/// Expected numbers are the same for all ways.
+class Expected {
+ public:
+  explicit Expected(std::function<compute::RunOutputs()> make) : make_(std::move(make)) {}
+  const compute::RunOutputs& get() {
+    if (!made_) made_ = make_();
+    return *made_;
+  }
+
+ private:
+  std::function<compute::RunOutputs()> make_;
+  std::optional<compute::RunOutputs> made_{};
+};
+
+compute::RunOutputs without_answers(compute::RunOutputs outputs) {
+  std::erase_if(outputs.list, [](const auto& output) { return output.name == kAnswers; });
+  return outputs;
+}
+
+/// What rounded factors alone may make of the case, beside the error of sums. How far they move it
+/// depends on the network: where terms cancel, it is many times the roundings.
+double allowance_of_rounding(const compute::RunOutputs& rounded, const compute::RunOutputs& exact) {
+  double moved = 0;
+  for (std::size_t i = 0; i < exact.list.size(); ++i) {
+    moved =
+        std::max(moved, compute::relative_distance(rounded.list[i].values, exact.list[i].values));
+  }
+  return moved > 0 ? kOtherRoundings * std::max(moved, kRounding) : 0;
+}
+
+/// Answers are no numbers that rounding moves a little.
+compute::CasePlan with_other_answers(const compute::CasePlan& plan) {
+  return {.name = plan.name,
+          .limit = plan.limit,
+          .compute = [run = plan.compute](int number) { return without_answers(run(number)); },
+          .expect = [expect = plan.expect] { return without_answers(expect()); }};
+}
+
+/// The plan, for a way that rounds what convolutions multiply.
+compute::CasePlan with_rounded_factors(const compute::CasePlan& plan, const LayerCase& c,
+                                       const Request& request) {
+  const compute::RunOutputs exact = without_answers(plan.expect()),
+                            rounded = without_answers(
+                                expected_of(c, request.seed, *request.rounding_reference));
+  compute::CasePlan allowed = with_other_answers(plan);
+  allowed.limit += allowance_of_rounding(rounded, exact);
+  return allowed;
+}
+
+/// A layer that the backend lacks, or what became of the case.
+std::variant<LeftOut, compute::SelftestCase> try_layer(const LayerCase& c, const OpenWay& open,
+                                                       const std::string& name, Expected& expected,
+                                                       const Request& request) {
+  const auto& [way, rounds, backend] = open;
+  try {
+    const std::string refusal = refusal_of(c, *backend);
+    if (!refusal.empty()) return LeftOut{c.name, refusal};
+    compute::CasePlan plan = plan_of(c, request.seed, way.limit, *backend, *request.reference);
+    plan.expect = [&expected] { return expected.get(); };
+    plan.name = name;
+    if (rounds == Rounds::factors) plan = with_rounded_factors(plan, c, request);
+    if (rounds == Rounds::activations) plan = with_other_answers(plan);
+    return compute::run_case(plan);
+  } catch (const Error& error) {
+    return failed_case(name, error);
+  }
+}
+
+void run_layer(const LayerCase& c, const Request& request, const OpenWays& ways,
+               const Results& results) {
+  Expected expected([&] { return expected_of(c, request.seed, *request.reference); });
+  for (const OpenWay& open : ways.open()) {
+    if (!open.way.concerns(c)) continue;
+    const std::string name = fmt::format("{} ({})", c.name, open.way.name);
+    results.begins(name);
+    const auto outcome = try_layer(c, open, name, expected, request);
+    if (const auto* left_out = std::get_if<LeftOut>(&outcome)) results.left_out(*left_out);
+    if (const auto* done = std::get_if<compute::SelftestCase>(&outcome)) results.done(*done);
+  }
+}
+
+void run_plan(const compute::CasePlan& plan, const Results& results) {
+  results.begins(plan.name);
+  results.done(compute::run_case(plan));
+}
+
+/// Cases of kernels come from the backend; where it can make no more of them, that is one.
+void run_own_cases(const Request& request, const Results& results) {
+  try {
+    request.own.cases(request.device, request.seed,
+                      [&](const compute::CasePlan& plan) { run_plan(plan, results); });
+  } catch (const Error& error) {
+    const std::string name = "further cases of kernels";
+    results.begins(name);
+    results.done(failed_case(name, error));
+  }
+}
+
+}  // namespace
+
+void run(const Request& request, const Results& results) {
+  const std::vector<LayerCase> layers = layer_cases(request.seed);
+  const OpenWays ways(request, layers.front(), results);
+  if (request.own.cases) run_own_cases(request, results);
+  for (const LayerCase& c : layers) run_layer(c, request, ways, results);
+  if (ways.open().empty()) return;
+  compute::Backend& first = *ways.open().front().backend;
+  for (const compute::CasePlan& plan : array_plans(request.seed, first, *request.reference)) {
+    run_plan(plan, results);
+  }
+}
+
+}  // namespace cputrain::selftest

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <algorithm>
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "core/statistics/median.h"
+
+namespace cputrain {
+
+/// Repeated measurements of one thing.
+struct Spread {
+  double median, min, max;
+};
+
+/// Of at least one value.
+inline Spread spread_of(std::vector<double> values) {
+  const auto [min, max] = std::ranges::minmax(values);
+  return {median(std::move(values)), min, max};
+}
+
+nlohmann::ordered_json json_of(const Spread&);
+
+}  // namespace cputrain

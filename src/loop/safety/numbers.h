@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+#include "comm/communicator.h"
+#include "compute/memory.h"
+
+namespace cputrain::loop {
+
+/// Whether all values are numbers: none is NaN or infinite. A network can hide such weights: a ReLU
+/// turns NaN into 0, and its answers are numbers that mean nothing.
+bool all_numbers(std::span<const float>);
+bool all_numbers(std::span<const double>);
+/// Collective: whether those of all ranks are, in arrays of this memory.
+bool all_numbers(compute::Memory&, const Array&, comm::Communicator&);
+
+}  // namespace cputrain::loop

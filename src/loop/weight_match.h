@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/safetensors.h"
+
+namespace cputrain::loop {
+
+/// A parameter that a model wants: its name and canonical extents.
+struct WantedParameter {
+  std::string name;
+  std::vector<int> extents;
+};
+
+/// How the tensors of a weight file fit the parameters of a model, by name and shape.
+struct WeightMatch {
+  std::vector<std::size_t> fitting;      ///< positions of the wanted ones
+  std::vector<std::string> missing;      ///< names that the file lacks
+  std::vector<std::string> other_shape;  ///< "dense/kernel is 144x3, not 144x4"
+  std::vector<std::string> extra;        ///< names that the model lacks
+
+  /// Of another shape in the last extent alone, as what makes the outputs of other classes is.
+  struct OtherColumns {
+    std::size_t position;  ///< of the wanted one
+    std::string text;      ///< as in other_shape
+  };
+  std::vector<OtherColumns> other_columns{};
+
+  bool whole() const {
+    return missing.empty() && other_shape.empty() && other_columns.empty() && extra.empty();
+  }
+};
+
+WeightMatch match_weights(const model::safetensors::File&, std::span<const WantedParameter>);
+
+/// What does not fit, the first few of each kind: "2 missing (a, b); 1 of another shape
+/// (dense/kernel is 144x3, not 144x4); 9 not in the model (c, d, e, ...)".
+std::string misfit_text(const WeightMatch&);
+
+}  // namespace cputrain::loop

@@ -1,0 +1,342 @@
+#include "loop/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/json_text.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "data/classes/class_names.h"
+#include "loop/safety/numbers.h"
+#include "model/init.h"
+#include "model/model_json.h"
+#include "model/safetensors.h"
+
+namespace cputrain::loop {
+namespace {
+
+constexpr const char* kFormat = "cputrain";
+constexpr const char* kFormatVersion = "1";
+constexpr const char* kKernels = "kernels";
+constexpr const char *kData = "data", *kDataPlace = "data_place", *kExpand = "expand",
+                     *kEarlier = "data_earlier", *kSeed = "seed", *kSplit = "validation_split";
+
+[[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
+  fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
+                                   "weights.safetensors that cputrain wrote",
+                                   path.string(), what));
+}
+
+nlohmann::json parsed(const std::filesystem::path& path, const std::string& text) {
+  try {
+    return parse_strict_json(text);
+  } catch (const std::runtime_error& error) {
+    wrong(path, std::string("has a damaged description: ") + error.what());
+  }
+}
+
+/// A number that is the whole text and lies within its limits.
+template <class T>
+T number(const std::filesystem::path& path, const std::string& what, const std::string& text, T min,
+         T max) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end || !(value >= min && value <= max)) {
+    wrong(path, fmt::format("has a {} that is not a number from {} to {}", what, min, max));
+  }
+  return value;
+}
+
+/// 16 hexadecimal digits.
+std::uint64_t hash_of(const std::filesystem::path& path, const std::string& key,
+                      const std::string& text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, 16);
+  if (error != std::errc{} || stop != end || text.size() != 16) {
+    wrong(path, fmt::format("has a '{}' that is not 16 hexadecimal digits", key));
+  }
+  return value;
+}
+
+std::optional<TrainingData> data_of(const std::filesystem::path& path,
+                                    const model::safetensors::Metadata& metadata) {
+  if (!metadata.contains(kData)) return std::nullopt;
+  TrainingData data{.fingerprint = hash_of(path, kData, metadata.at(kData))};
+  if (metadata.contains(kDataPlace)) {
+    data.place = hash_of(path, kDataPlace, metadata.at(kDataPlace));
+  }
+  if (metadata.contains(kExpand)) {
+    const auto expand = data::expand_of(metadata.at(kExpand));
+    if (!expand) wrong(path, "names no way to turn images that is known");
+    data.expand = *expand;
+  }
+  if (metadata.contains(kEarlier)) {
+    for (const std::string& one : split(metadata.at(kEarlier), ',')) {
+      data.earlier.push_back(hash_of(path, kEarlier, one));
+    }
+  }
+  return data;
+}
+
+std::uint64_t seed_of(const std::filesystem::path& path,
+                      const model::safetensors::Metadata& metadata) {
+  return number<std::uint64_t>(path, "seed", metadata.at(kSeed), 0, UINT64_MAX);
+}
+
+double split_of(const std::filesystem::path& path, const model::safetensors::Metadata& metadata) {
+  return number<double>(path, "validation split", metadata.at(kSplit), 0, 0.99);
+}
+
+std::string classes_of_outputs(std::size_t classes, int outputs) {
+  return fmt::format("names {} classes for {} output{}", classes, outputs, outputs == 1 ? "" : "s");
+}
+
+/// A model's name makes paths.
+void check_names(const std::filesystem::path& path, const ModelDescription& description) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
+  if (description.model.empty() || !std::ranges::all_of(description.model, plain)) {
+    wrong(path, "names a model with other signs than letters, digits, hyphens and underscores");
+  }
+  const auto& classes = description.classes;
+  const std::string mistake = data::class_names_mistake(classes);
+  if (!mistake.empty()) wrong(path, "is damaged: " + mistake);
+  const int outputs = description.graph.back().dst.channels;
+  if (classes.size() != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {
+    wrong(path, classes_of_outputs(classes.size(), outputs));
+  }
+}
+
+}  // namespace
+
+void initialise_weights(const model::Graph& graph, const compute::Program& program,
+                        std::uint64_t seed, const Array& weights) {
+  std::size_t parameter = 0;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& spec : node.parameters) {
+      program.parameters().from_canonical(parameter++, model::initial_values(node, spec, seed),
+                                          weights);
+    }
+  }
+}
+
+std::string weights_hash(const compute::Program& program, const Array& weights) {
+  Fnv1a hash;
+  for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
+    hash.add(std::as_bytes(
+        std::span<const float>(program.parameters().to_canonical_floats(p, weights))));
+  }
+  return fmt::format("{:016x}", hash.value());
+}
+
+model::safetensors::Metadata weights_metadata(const ModelDescription& description) {
+  const model::Input& input = std::get<model::Input>(description.graph.nodes()[0].layer);
+  model::safetensors::Metadata metadata{
+      {"format", kFormat},
+      {"format_version", kFormatVersion},
+      {"cputrain", std::string(kVersion)},
+      {"layout", "keras"},
+      {"model", description.model},
+      {"classes", json_text(nlohmann::json(description.classes))},
+      {"graph", json_text(model::to_json(description.graph))},
+      {"preprocessing",
+       fmt::format("RGB, {}{} resize without antialias, x * {:.9g} + {:.9g}",
+                   description.exif == data::Exif::apply ? "turned by EXIF orientation, " : "",
+                   data::resize_name(description.resize), input.scale, input.offset)},
+      {"resize", std::string(data::resize_name(description.resize))},
+      {"exif", std::string(data::exif_name(description.exif))},
+      {"seed", std::to_string(description.seed)},
+      {"validation_split", fmt::format("{}", description.validation_split)}};
+  if (!description.kernels.empty()) metadata[kKernels] = description.kernels;
+  if (description.data) {
+    metadata[kData] = fmt::format("{:016x}", description.data->fingerprint);
+    metadata[kExpand] = std::string(data::expand_name(description.data->expand));
+    if (description.data->place) {
+      metadata[kDataPlace] = fmt::format("{:016x}", description.data->place);
+    }
+    if (!description.data->earlier.empty()) {
+      metadata[kEarlier] = fmt::format("{:016x}", fmt::join(description.data->earlier, ","));
+    }
+  }
+  return metadata;
+}
+
+std::string kernels_of(const model::safetensors::File& file) {
+  const auto found = file.metadata().find(kKernels);
+  return found == file.metadata().end() ? "" : found->second;
+}
+
+void save_weights(const std::filesystem::path& path, const ModelDescription& description,
+                  const compute::Program& program, const Array& weights,
+                  system::Durability durability) {
+  std::vector<model::safetensors::OutTensor> tensors;
+  const auto& parameters = program.layout().parameters;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    tensors.push_back(
+        {parameters[p].name,
+         {parameters[p].extents.begin(), parameters[p].extents.end()},
+         [&program, &weights, p] { return program.parameters().to_canonical_floats(p, weights); }});
+  }
+  model::safetensors::write(path, weights_metadata(description), std::move(tensors), durability);
+}
+
+ModelDescription read_description(const std::filesystem::path& path) {
+  const model::safetensors::File file(path);
+  const auto& metadata = file.metadata();
+  for (const char* key :
+       {"format", "format_version", "model", "classes", "graph", "seed", "validation_split"}) {
+    if (!metadata.contains(key)) wrong(path, fmt::format("does not say its {}", key));
+  }
+  if (metadata.at("format") != kFormat || metadata.at("format_version") != kFormatVersion) {
+    wrong(path, "has another format version");
+  }
+  try {
+    auto graph = model::graph_from_json(parsed(path, metadata.at("graph")), path.string());
+    ModelDescription description{metadata.at("model"), parsed(path, metadata.at("classes")),
+                                 std::move(graph), seed_of(path, metadata),
+                                 split_of(path, metadata)};
+    if (metadata.contains("resize")) {  // files of earlier versions do not say
+      const auto resize = data::resize_of(metadata.at("resize"));
+      if (!resize) wrong(path, "names no way to resize images that is known");
+      description.resize = *resize;
+    }
+    if (metadata.contains("exif")) {
+      const auto exif = data::exif_of(metadata.at("exif"));
+      if (!exif) wrong(path, "names no use of EXIF orientation that is known");
+      description.exif = *exif;
+    }
+    if (metadata.contains(kKernels)) description.kernels = metadata.at(kKernels);
+    description.data = data_of(path, metadata);
+    check_names(path, description);
+    return description;
+  } catch (const nlohmann::json::exception& error) {
+    wrong(path, std::string("has a damaged description: ") + error.what());
+  }
+}
+
+namespace {
+
+std::vector<WantedParameter> wanted_by(const compute::Program& program) {
+  std::vector<WantedParameter> wanted;
+  for (const auto& p : program.layout().parameters) wanted.push_back({p.name, p.extents});
+  return wanted;
+}
+
+void need_whole(const std::filesystem::path& path, const WeightMatch& match) {
+  if (match.whole()) return;
+  fail(ExitCode::data, fmt::format("weight file {} does not fit the model: {} (its weights belong "
+                                   "to another model); check --weights and --model, or start "
+                                   "training from what fits with --partial",
+                                   path.string(), misfit_text(match)));
+}
+
+/// Values on their way into the arena.
+void put(LoadedWeights& loaded, const compute::Program& program, std::size_t parameter,
+         const std::vector<double>& values, const Array& weights) {
+  if (!all_numbers(values))
+    loaded.no_numbers.push_back(program.layout().parameters[parameter].name);
+  program.parameters().from_canonical(parameter, values, weights);
+}
+
+LoadedWeights load_fitting(const model::safetensors::File& file, WeightMatch match,
+                           const compute::Program& program, const Array& weights,
+                           const ClassRows& rows) {
+  LoadedWeights loaded{std::move(match)};
+  for (const std::size_t p : loaded.match.fitting) {
+    const std::string& name = program.layout().parameters[p].name;
+    std::vector<double> values = file.read(*file.find(name));
+    if (rows.concerns(name)) rows.rearrange(name, values);
+    put(loaded, program, p, values, weights);
+  }
+  return loaded;
+}
+
+/// Outputs of classes that both have, where the file has more or fewer of them.
+void load_common_classes(const model::safetensors::File& file, const compute::Program& program,
+                         const Array& weights, const ClassRows& rows, LoadedWeights& loaded) {
+  std::erase_if(loaded.match.other_columns, [&](const auto& array) {
+    const std::string& name = program.layout().parameters[array.position].name;
+    const auto* tensor = file.find(name);
+    if (!rows.has_columns(name, tensor->extents.back())) return false;
+    std::vector<double> values = program.parameters().to_canonical(array.position, weights);
+    rows.take_columns(file.read(*tensor), values);
+    put(loaded, program, array.position, values, weights);
+    loaded.by_class.push_back(name);
+    return true;
+  });
+}
+
+}  // namespace
+
+LoadedWeights load_weights(const model::safetensors::File& file, const compute::Program& program,
+                           const Array& weights, const ClassRows& rows) {
+  WeightMatch match = match_weights(file, wanted_by(program));
+  need_whole(file.path(), match);
+  if (!rows.are_equally_many()) {
+    wrong(file.path(), classes_of_outputs(rows.file_classes, rows.outputs.count));
+  }
+  return load_fitting(file, std::move(match), program, weights, rows);
+}
+
+LoadedWeights load_fitting_weights(const model::safetensors::File& file,
+                                   const compute::Program& program, const Array& weights,
+                                   const ClassRows& rows) {
+  WeightMatch match = match_weights(file, wanted_by(program));
+  if (match.fitting.empty()) {
+    fail(
+        ExitCode::data,
+        fmt::format("weight file {} has nothing that fits the model: {} (training would start from "
+                    "initial weights); leave --weights out, or choose the --model it was made for",
+                    file.path().string(), misfit_text(match)));
+  }
+  LoadedWeights loaded = load_fitting(file, std::move(match), program, weights, rows);
+  load_common_classes(file, program, weights, rows, loaded);
+  return loaded;
+}
+
+std::string no_numbers_text(const std::filesystem::path& path,
+                            const std::vector<std::string>& arrays, std::size_t of) {
+  if (arrays.empty()) return "";
+  return fmt::format("weight file {}: {} of {} parameter arrays hold NaN or infinity: {}",
+                     path.string(), arrays.size(), of, first_few(arrays, 3));
+}
+
+std::optional<PastTraining> past_training(const model::safetensors::File& file) {
+  const auto& metadata = file.metadata();
+  const auto& path = file.path();
+  const auto data = data_of(path, metadata);
+  if (!data || !metadata.contains(kSeed) || !metadata.contains(kSplit)) return std::nullopt;
+  return PastTraining{*data, seed_of(path, metadata), split_of(path, metadata)};
+}
+
+std::vector<std::string> classes_of_weights(const model::safetensors::File& file) {
+  const auto found = file.metadata().find("classes");
+  if (found == file.metadata().end()) return {};
+  try {
+    return parsed(file.path(), found->second);
+  } catch (const nlohmann::json::exception& error) {
+    wrong(file.path(), std::string("has damaged names of classes: ") + error.what());
+  }
+}
+
+model::WeightValues open_weights(const std::filesystem::path& path, const model::Graph& graph) {
+  const auto file = std::make_shared<model::safetensors::File>(path);
+  std::vector<WantedParameter> wanted;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& spec : node.parameters) wanted.push_back({spec.name, spec.extents});
+  }
+  need_whole(path, match_weights(*file, wanted));
+  return [file](const std::string& parameter) { return file->read_floats(*file->find(parameter)); };
+}
+
+}  // namespace cputrain::loop

@@ -1,0 +1,123 @@
+#include "scaling/bench/bench_compression.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "comm/allreduce/contestants.h"
+#include "comm/open_channel.h"
+#include "exchange/compression/compression.h"
+#include "system/clock.h"
+#include "system/pages.h"
+
+namespace cputrain::bench {
+namespace {
+
+/// Adds up the time that messages take.
+class TimedPeers final : public comm::Peers {
+ public:
+  TimedPeers(std::unique_ptr<comm::Peers> peers, double& seconds)
+      : peers_(std::move(peers)), seconds_(seconds) {}
+  int rank() const override { return peers_->rank(); }
+  int size() const override { return peers_->size(); }
+  void exchange(int to, std::span<const std::byte> out, int from,
+                std::span<std::byte> in) override {
+    const system::Stopwatch watch;
+    peers_->exchange(to, out, from, in);
+    seconds_ += watch.seconds();
+  }
+
+ private:
+  std::unique_ptr<comm::Peers> peers_;
+  double& seconds_;
+};
+
+compute::ParameterLayout dense_layout(std::size_t elements) {
+  constexpr std::size_t kColumns = 512;
+  const std::size_t rows = elements / kColumns, whole = rows * kColumns;
+  compute::ParameterLayout layout;
+  layout.parameters.push_back({"kernel",
+                               {static_cast<int>(rows), static_cast<int>(kColumns)},
+                               whole,
+                               {0, whole},
+                               true,
+                               true,
+                               false,
+                               0});
+  layout.gradient_size = layout.arena_size = elements;
+  return layout;
+}
+
+/// Numbers of many sizes around 0, other ones on every rank: a linear congruential generator, since
+/// only their spread matters here.
+void fill(const Array& gradients, int rank) {
+  auto state = static_cast<std::uint32_t>(rank) * 2654435761u + 1u;
+  for (float& value : gradients.as<float>()) {
+    state = state * 1664525u + 1013904223u;
+    const float x = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f;
+    value = 1e-3f * x * x * x;
+  }
+}
+
+/// A gradient to sum again and again, and what that takes without sending.
+class Trial {
+ public:
+  Trial(comm::Communicator& communicator, std::size_t elements)
+      : communicator_(communicator),
+        layout_(dense_layout(elements)),
+        memory_(elements * sizeof(float)),
+        kept_(elements * sizeof(float)) {
+    fill({kept_.bytes().data(), elements, DType::f32}, communicator.rank());
+  }
+
+  /// The ratio, and the seconds of each repeat.
+  double run(const exchange::Compression& compression, int repeat, std::vector<double>& seconds) {
+    double sending = 0;
+    comm::Channel channel{std::make_unique<TimedPeers>(communicator_.make_peers(), sending),
+                          nullptr, nullptr};
+    channel.allreduce = comm::make_ring(*channel.peers);
+    const auto sum = exchange::make_gradient_sum(compression, layout_, std::move(channel));
+    const Range all{0, layout_.gradient_size};
+    const Array gradients{memory_.bytes().data(), all.size(), DType::f32};
+    for (int i = 0; i <= repeat; ++i) {  // the first warms up
+      std::memcpy(gradients.data, kept_.bytes().data(), kept_.bytes().size());
+      communicator_.barrier();
+      sending = 0;
+      const system::Stopwatch watch;
+      sum->sum(all, gradients);
+      const double slowest = comm::slowest_rank(communicator_, watch.seconds() - sending);
+      if (i > 0) seconds.push_back(slowest);
+    }
+    return exchange::compression_ratio(*sum, {&all, 1}, DType::f32);
+  }
+
+ private:
+  comm::Communicator& communicator_;
+  compute::ParameterLayout layout_;
+  system::Pages memory_, kept_;
+};
+
+}  // namespace
+
+std::vector<CompressionFigure> bench_compression(comm::Communicator& communicator,
+                                                 std::size_t bytes, int repeat) {
+  Trial trial(communicator, bytes / sizeof(float));
+  std::vector<double> plain;
+  trial.run({}, repeat, plain);
+  std::vector<CompressionFigure> figures;
+  for (const exchange::Compression& compression : exchange::compressions()) {
+    CompressionFigure figure{exchange::to_text(compression), 0, {}, plain};
+    figure.ratio = trial.run(compression, repeat, figure.seconds);
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
+double breakeven_gbit_s(int ranks, double ratio, double bytes, double seconds) {
+  if (ratio <= 1) return 0;
+  if (seconds <= 0) return std::numeric_limits<double>::infinity();
+  return 8e-9 * 2 * (ranks - 1) / ranks * (1 - 1 / ratio) * bytes / seconds;
+}
+
+}  // namespace cputrain::bench

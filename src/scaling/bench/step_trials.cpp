@@ -1,0 +1,127 @@
+#include "scaling/bench/step_trials.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time/stolen_time.h"
+#include "system/usage/cpu_seconds.h"
+
+namespace cputrain::bench {
+
+StepTrial::StepTrial(const training::Session& session, training::TrainingPlan plan,
+                     std::shared_ptr<const data::DataSource> source,
+                     std::shared_ptr<const data::DecodedData> data)
+    : job_(session, std::move(plan), std::move(source)) {
+  job_.load(std::move(data));
+  job_.start();
+}
+
+double StepTrial::warm_up() {
+  constexpr int kMostTrials = 16;
+  step();
+  for (int i = 1; i < kMostTrials && last_.trying; ++i) step();
+  return step();
+}
+
+void StepTrial::measure() {
+  const double before = system::cpu_seconds();
+  rates_.push_back(static_cast<double>(plan().images(0)) / step());
+  cpu_seconds_.push_back(system::cpu_seconds() - before);
+}
+
+std::vector<compute::LayerTime> StepTrial::measure_layers(int steps) {
+  compute::Program& program = *job_.compiled().program;
+  program.time_layers(true);
+  const std::vector<compute::LayerTime> before = program.layer_times();
+  for (int i = 0; i < steps; ++i) step();
+  program.time_layers(false);
+  return compute::difference(program.layer_times(), before);
+}
+
+double StepTrial::step() {
+  constexpr double kRate = 0;
+  const system::Stopwatch watch;
+  const loop::TrainingParts parts = job_.training().parts(timeline_);
+  parts.batches.seek(done_, 0);
+  const auto number = static_cast<std::uint64_t>(done_++);
+  const std::uint64_t seed = job_.plan().spec.seed;
+  last_ = loop::run_step(parts, {plan(), 0, number, seed, kRate}, last_.tally,
+                         [] { return loop::StepWishes{}; });
+  if (!last_.lost_input.empty()) fail(ExitCode::data, last_.lost_input);
+  return watch.seconds();
+}
+
+namespace {
+
+/// Steps worth measuring where nobody says: the clock of a shared machine changes from second to
+/// second, so a median of short steps wants many.
+int usual_steps(double seconds) {
+  constexpr double kSeconds = 8;
+  constexpr double kLeast = 5, kMost = 25;
+  return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
+}
+
+/// Steps of which stolen time can tell something: it is counted in ticks of 10 ms, and a round may
+/// lose a fiftieth of its time.
+int steps_of_a_round(const training::Session& session, double seconds) {
+  constexpr double kCpuSeconds = 1;
+  return static_cast<int>(std::ceil(kCpuSeconds / (seconds * session.most_threads)));
+}
+
+/// Of the rank that lost most, since the others wait for it.
+std::optional<double> most_stolen(const training::Session& session, system::StolenTime& stolen) {
+  return comm::largest_of_ranks(*session.communicator, stolen.part_since_last());
+}
+
+/// The machine's limits, of a few attempts the best until one was not disturbed.
+compute::Limits calm_limits(const training::Session& session) {
+  constexpr int kAttempts = 4;
+  compute::Limits limits;
+  system::StolenTime stolen(session.place().cpus);
+  for (int i = 0; i < kAttempts; ++i) {
+    limits = compute::better(limits, training::measure_together(session));
+    if (most_stolen(session, stolen).value_or(0) <= CalmRounds::kCalm) break;
+  }
+  return limits;
+}
+
+}  // namespace
+
+StepFigures run_trials(const training::Session& session,
+                       const std::vector<std::unique_ptr<StepTrial>>& trials,
+                       std::optional<int> wanted) {
+  const compute::Limits before = calm_limits(session);
+  double seconds = 0;
+  for (const auto& trial : trials) seconds += trial->warm_up();
+  seconds = comm::mean_of_ranks(*session.communicator, seconds);
+  const int steps = wanted ? *wanted : usual_steps(seconds);
+  const int each = std::min(steps, steps_of_a_round(session, seconds));
+  CalmRounds rounds((steps + each - 1) / each);
+  system::StolenTime stolen(session.place().cpus);
+  system::CpuWait wait;
+  while (!rounds.enough()) {
+    for (int i = 0; i < each; ++i) {
+      for (const auto& trial : trials) trial->measure();
+    }
+    rounds.add(most_stolen(session, stolen));
+  }
+  const auto waited = comm::largest_of_ranks(*session.communicator, wait.part_since_last());
+  std::vector<Spread> rates;
+  for (const auto& trial : trials) {
+    rates.push_back(spread_of(rounds.counted_of(trial->images_per_second())));
+  }
+  const int layer_steps = (steps + 2) / 3;
+  auto layers = trials.front()->measure_layers(layer_steps);
+  return {compute::better(before, calm_limits(session)),
+          std::move(rounds),
+          each,
+          std::move(rates),
+          layer_steps,
+          std::move(layers),
+          waited};
+}
+
+}  // namespace cputrain::bench

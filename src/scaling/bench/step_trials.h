@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/statistics/calm_rounds.h"
+#include "core/statistics/spread.h"
+#include "training/training_job.h"
+
+/// Timing of single training steps, for `bench step`.
+namespace cputrain::bench {
+
+/// A training of which single steps are timed. The update is computed and weights stay as they are:
+/// speed depends on how many activations are zero, and that changes in a few steps on one batch.
+/// As in training, a step waits for the sums of the one before, so that a device always has one to
+/// compute: its time is then that of the one before.
+class StepTrial {
+ public:
+  StepTrial(const training::Session&, training::TrainingPlan,
+            std::shared_ptr<const data::DataSource>, std::shared_ptr<const data::DecodedData>);
+
+  /// Steps that are not timed: until the program has found its algorithms, and one more, whose
+  /// seconds it returns.
+  double warm_up();
+  /// A step that is timed. It ends for all ranks together.
+  void measure();
+  /// Seconds that layers take in so many further steps, which a device makes more slowly. None is
+  /// on its way afterwards.
+  std::vector<compute::LayerTime> measure_layers(int steps);
+  /// Of every step that was timed.
+  const std::vector<double>& images_per_second() const { return rates_; }
+  /// CPU time of this rank's threads in each of them.
+  const std::vector<double>& cpu_seconds() const { return cpu_seconds_; }
+  const data::BatchPlan& plan() const { return job_.batches().train; }
+  const compute::Program& program() const { return *job_.compiled().program; }
+
+ private:
+  /// How long it took.
+  double step();
+
+  training::TrainingJob job_;
+  int done_ = 0;           ///< steps
+  loop::StepResult last_;  ///< of them, whose sums nobody has waited for
+  std::vector<double> rates_, cpu_seconds_;
+  logging::Timeline timeline_{logging::StepRange{}};  ///< of nothing
+};
+
+/// What rounds of a step of each trial came to.
+struct StepFigures {
+  compute::Limits limits;
+  CalmRounds rounds;
+  int steps;                               ///< of each trial in a round
+  std::vector<Spread> images_per_second;   ///< of each trial, of rounds that count
+  int layer_steps;                         ///< further ones of the first trial
+  std::vector<compute::LayerTime> layers;  ///< what they took there
+  std::optional<double> cpu_wait;  ///< system/lost_time/cpu_wait.h: of the rank that waited most
+};
+
+/// All trials in turn, so that a disturbance of the machine meets them alike, between two
+/// measurements of its limits. `wanted` steps of each, else as many as fill some seconds, in rounds
+/// of which stolen time can tell something. Layers are timed afterwards, in a third as many steps,
+/// so that steps are those of training. Trials on a device must be alone: their steps overlap.
+/// Collective.
+StepFigures run_trials(const training::Session&, const std::vector<std::unique_ptr<StepTrial>>&,
+                       std::optional<int> wanted);
+
+}  // namespace cputrain::bench

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scaling/cells/cells.h"
+
+/// The axes of a table: what makes one of its cells another than the next. Whoever names, compares
+/// or matches cells does it by these.
+namespace cputrain::cells {
+
+/// A flag of `train` that a sweep takes several values of, beside its CPUs, threads, batches and
+/// backends. A value is a text in one spelling.
+struct ListedFlag {
+  std::string_view name;
+  /// The value that holds without the flag; a list may name it like any other.
+  std::string_view usual;
+};
+
+/// What the model or the backend says, in a list of a flag that has no word for it.
+inline constexpr std::string_view kOwnDefault = "default";
+
+inline constexpr std::array<ListedFlag, 5> kListedFlags{{{"precision", kOwnDefault},
+                                                         {"allreduce", "auto"},
+                                                         {"compress", "none"},
+                                                         {"lr", kOwnDefault},
+                                                         {"prefetch", "1"}}};
+
+/// Nullptr for other flags.
+const ListedFlag* listed_flag(std::string_view name);
+
+/// The cell's value, else what holds for all cells of its table, else the usual one.
+std::string value_of(const ListedFlag&, const CellTable&, const Cell&);
+
+/// Flags by name without those that hold anyway, so that two ways to say the same are one.
+FlagTexts without_usual(FlagTexts);
+
+/// What tells a cell from all others of its table: two cells with the same are the same one.
+using Place = std::vector<std::string>;
+Place place_of(const Cell&);
+
+/// The listed flags of which the cells have several values.
+std::vector<ListedFlag> varied_flags(const CellTable&);
+
+/// The cell's values of these flags: "--allreduce ring --lr 0.1"; empty without flags.
+std::string axes_text(const std::vector<ListedFlag>&, const CellTable&, const Cell&);
+
+}  // namespace cputrain::cells

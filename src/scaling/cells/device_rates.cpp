@@ -1,0 +1,74 @@
+#include "scaling/cells/device_rates.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/precision.h"
+#include "scaling/cells/axes.h"
+#include "scaling/cells/explanation.h"
+
+namespace cputrain::cells {
+namespace {
+
+struct Chip {
+  std::string_view name;
+  ChipRates rates;
+};
+
+/// NVIDIA's data sheets of A100, H100, H200 and L40S.
+constexpr std::array<Chip, 9> kChips{{{"NVIDIA A100-SXM4-40GB", {156e3, 312e3, 1555}},
+                                      {"NVIDIA A100-PCIE-40GB", {156e3, 312e3, 1555}},
+                                      {"NVIDIA A100-SXM4-80GB", {156e3, 312e3, 2039}},
+                                      {"NVIDIA A100 80GB PCIe", {156e3, 312e3, 1935}},
+                                      {"NVIDIA H100 80GB HBM3", {494.7e3, 989.4e3, 3350}},
+                                      {"NVIDIA H100 PCIe", {378e3, 756e3, 2000}},
+                                      {"NVIDIA H200", {494.7e3, 989.4e3, 4800}},
+                                      {"NVIDIA H200 NVL", {417.5e3, 835.5e3, 4800}},
+                                      {"NVIDIA L40S", {183e3, 362e3, 864}}}};
+
+std::string precision_of(const CellTable& table, const Cell& cell) {
+  const std::string value = value_of(*listed_flag("precision"), table, cell);
+  return value == kOwnDefault ? std::string(word_of(Precision::f32)) : value;
+}
+
+/// Of one chip in the numbers of a cell; nothing for others.
+std::optional<double> tensor_gflops(const ChipRates& rates, const std::string& precision) {
+  constexpr double kProductsOfExact = 3;
+  if (precision == word_of(Precision::bf16)) return rates.bf16_gflops;
+  if (precision == word_of(Precision::f32)) return rates.tf32_gflops;
+  if (precision == word_of(Precision::exact)) return rates.tf32_gflops / kProductsOfExact;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ChipRates> chip_rates(const std::string& device) {
+  const auto found = std::ranges::find(kChips, device, &Chip::name);
+  return found == kChips.end() ? std::nullopt : std::optional(found->rates);
+}
+
+std::optional<double> counted_bytes(const CellTable& table, const Cell& cell) {
+  const bool known = table.maps_per_image > 0 && cell.images_per_second.value_or(0) > 0;
+  const bool frozen = table.options.contains("freeze") || cell.axes.contains("freeze");
+  if (!known || frozen || !is_device(cell.backend)) return std::nullopt;
+  constexpr double kMovesOfMap = 5;
+  const double bytes = precision_of(table, cell) == word_of(Precision::bf16) ? 2 : 4;
+  const double steps = *cell.images_per_second / images_a_step(cell);
+  return *cell.images_per_second * kMovesOfMap * bytes * table.maps_per_image +
+         steps * cell.gpus * kLeastParameterBytes * table.parameters;
+}
+
+RateShares shares_of(const CellTable& table, const Cell& cell) {
+  RateShares shares;
+  if (!is_device(cell.backend) || !cell.seconds_per_epoch) return shares;
+  if (cell.gflops && cell.fma_gflops.value_or(0) > 0) shares.mma = *cell.gflops / *cell.fma_gflops;
+  const auto rates = chip_rates(cell.device);
+  const auto chip = rates ? tensor_gflops(*rates, precision_of(table, cell)) : std::nullopt;
+  if (cell.gflops && chip) shares.chip = *cell.gflops / (*chip * cell.gpus);
+  const auto bytes = counted_bytes(table, cell);
+  if (bytes && cell.triad_gbs.value_or(0) > 0) shares.memory = *bytes / (*cell.triad_gbs * 1e9);
+  return shares;
+}
+
+}  // namespace cputrain::cells

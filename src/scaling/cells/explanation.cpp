@@ -1,0 +1,269 @@
+#include "scaling/cells/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "core/statistics/statistics.h"
+#include "core/text.h"
+#include "scaling/cells/axes.h"
+#include "scaling/cells/cores.h"
+#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time/stolen_time.h"
+
+namespace cputrain::cells {
+namespace {
+
+double images_a_rank(const Cell& c) { return images_a_step(c) / c.ranks; }
+
+double seconds_a_step(const Cell& c) { return images_a_step(c) / c.images_per_second.value_or(0); }
+
+/// A wait, as a part of the epoch.
+struct Wait {
+  double share;
+  const char* what;
+  std::string why;
+};
+
+Wait largest_wait(const Cell& c) {
+  const Budget& b = *c.budget;
+  const double s = *c.seconds_per_epoch;
+  const auto percent = [s](double seconds) { return 100 * seconds / s; };
+  const std::vector<Wait> waits{
+      {b.input_wait / s, "input",
+       fmt::format("{:.0f} % of the epoch is waiting for images (decoding or changing them is "
+                   "slower than training)",
+                   percent(b.input_wait))},
+      {b.allreduce_exposed / s, "communication",
+       fmt::format(
+           "{:.0f} % of the epoch is communication that backward does not hide, with {:.4g} "
+           "images per rank and step to compute beside it",
+           percent(b.allreduce_exposed), images_a_rank(c))},
+      {b.straggler_wait / s, "imbalance",
+       fmt::format(
+           "{:.0f} % of the epoch ranks wait for the last one of them, with {:.4g} images a "
+           "rank and step",
+           percent(b.straggler_wait), images_a_rank(c))}};
+  return *std::ranges::max_element(waits, {}, &Wait::share);
+}
+
+/// Seconds of a step that memory needs at the least; 0 where its bandwidth is not known.
+double memory_seconds(const Cell& c, double parameters) {
+  return c.triad_gbs.value_or(0) > 0 ? kLeastParameterBytes * parameters / (*c.triad_gbs * 1e9) : 0;
+}
+
+std::string compute_text(const Cell& c) {
+  const Budget& b = *c.budget;
+  std::string text = fmt::format("{:.0f} % of the epoch is forward and backward",
+                                 100 * (b.forward + b.backward) / *c.seconds_per_epoch);
+  if (!c.gflops) return text;
+  text += fmt::format(", {:.4g} GFLOP/s counting direct convolution", *c.gflops);
+  if (c.fma_gflops.value_or(0) <= 0) return text;
+  return text + fmt::format(": {:.2f} of the {:.4g} that {}", *c.gflops / *c.fma_gflops,
+                            *c.fma_gflops,
+                            is_device(c.backend) ? "mma.sync reached beside it"
+                                                 : "these CPUs can multiply and add");
+}
+
+/// Time that no rank had: what ranks then do with the rest is a limit of its own.
+std::string stolen_text(const Cell& c) {
+  std::string text;
+  if (c.stolen.value_or(0) >= system::kStolenWorthSaying) {
+    text =
+        fmt::format("; {:.0f} % of a rank's CPU time went to others on its host", 100 * *c.stolen);
+  }
+  if (c.cpu_wait.value_or(0) >= system::kWaitWorthSaying) {
+    text += fmt::format("; threads of a rank waited {:.0f} % of their time for a CPU",
+                        100 * *c.cpu_wait);
+  }
+  return text;
+}
+
+/// What limits the time that ranks had.
+CellLimits own_limits(const Cell& c, double parameters) {
+  const Wait wait = largest_wait(c);
+  const double memory = memory_seconds(c, parameters), step = seconds_a_step(c);
+  const double memory_share = c.images_per_second ? memory / step : 0;
+  const bool waits = wait.share >= kWaitLimits, memory_bound = memory_share >= kMemoryLimits;
+  if (waits && (!memory_bound || wait.share >= memory_share)) return {wait.what, wait.why};
+  if (memory_bound) {
+    return {"memory bandwidth",
+            fmt::format("weights and gradients alone need {:.2g} of the {:.2g} s of a step to come "
+                        "from memory and go back at {:.4g} GB/s",
+                        memory, step, *c.triad_gbs)};
+  }
+  return {"compute", compute_text(c)};
+}
+
+std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
+
+}  // namespace
+
+double images_a_step(const Cell& c) {
+  const auto batch = static_cast<double>(c.batch);
+  if (!c.images_per_second || !c.seconds_per_epoch) return batch;
+  return std::min(batch, *c.images_per_second * *c.seconds_per_epoch);
+}
+
+bool is_suspect(double efficiency) {
+  constexpr double kRounding = 1e-12;
+  return efficiency > kMostSpeedUp * (1 + kRounding);
+}
+
+CellLimits explain(const Cell& c, double parameters) {
+  if (!c.seconds_per_epoch || !c.budget) return {};
+  CellLimits limits = own_limits(c, parameters);
+  limits.why += stolen_text(c);
+  return limits;
+}
+
+namespace {
+
+/// "1.38 times as quick", and between which figures that lies by the repeats of both cells.
+std::string quicker_text(const Cell& from, const Cell& to) {
+  const std::string text =
+      fmt::format("{:.2f} times as quick", *from.seconds_per_epoch / *to.seconds_per_epoch);
+  if (!from.spread || !to.spread) return text;
+  const double least = from.spread->min / to.spread->max, most = from.spread->max / to.spread->min;
+  constexpr double kShown = 0.01;
+  return most - least < kShown ? text : fmt::format("{} ({:.2f} to {:.2f})", text, least, most);
+}
+
+/// Two neighbouring numbers of ranks in a row of the table.
+struct Growth {
+  const Cell* from;
+  const Cell* to;
+  double ideal;      ///< times as quick
+  double quicker;    ///< by the geometric means of the repeats
+  Interval between;  ///< 95 %, of `quicker`
+
+  /// Half of what the ranks should bring.
+  double enough() const { return 1 + 0.5 * (ideal - 1); }
+  bool pays() const { return between.low > 1 && quicker >= enough(); }
+  /// What does neither is left open by the repeats.
+  bool pays_too_little() const { return between.high < enough(); }
+};
+
+/// Cells that differ in their ranks alone, but for the batch.
+using Kind = std::tuple<std::string, int, std::string>;  // backend, threads of a rank, axes_text()
+
+/// As many as there are ranks more; on a machine that grows with the cell, cores more.
+double ideal_of(const Cell& from, const Cell& to, int cpus_per_core) {
+  if (cpus_per_core == 0) return static_cast<double>(to.ranks) / from.ranks;
+  return static_cast<double>(cores_of(to.cpus, cpus_per_core)) / cores_of(from.cpus, cpus_per_core);
+}
+
+/// Every step from fewer to more ranks at the same batch, but for those to hardware threads of the
+/// same cores, of which nobody expects more speed, and those with too few repeats for an interval.
+std::map<Kind, std::vector<Growth>> growths(const CellTable& table) {
+  const std::vector<ListedFlag> varied = varied_flags(table);
+  std::map<std::pair<Kind, std::size_t>, std::vector<const Cell*>> rows;
+  for (const Cell& c : table.cells) {
+    if (c.seconds_per_epoch && !c.batch_per_rank) {
+      rows[{{c.backend, c.threads, axes_text(varied, table, c)}, c.batch}].push_back(&c);
+    }
+  }
+  std::map<Kind, std::vector<Growth>> result;
+  for (auto& [key, row] : rows) {
+    std::ranges::sort(row, {}, &Cell::ranks);
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      const double ideal = ideal_of(*row[i - 1], *row[i], table.machine.cpus_per_core);
+      if (ideal <= 1 || row[i - 1]->repeats.size() < 2 || row[i]->repeats.size() < 2) continue;
+      const TimeRatio gain = compare_times(row[i]->repeats, row[i - 1]->repeats);
+      result[key.first].push_back({row[i - 1], row[i], ideal, gain.of_means, *gain.interval});
+    }
+  }
+  return result;
+}
+
+/// What a rank of a backend computes on, for a sentence.
+std::string unit_of(const std::string& backend) { return is_device(backend) ? "GPU" : "rank"; }
+
+std::string kind_text(const Kind& kind) {
+  const auto& [backend, threads, axes] = kind;
+  const std::string whose = axes.empty() ? backend : backend + ", " + axes;
+  if (unit_of(backend) != "rank") return whose;
+  return fmt::format("{}, {} thread{} per rank", whose, threads, threads == 1 ? "" : "s");
+}
+
+/// Nothing where both ends read alike.
+std::string between_text(const Interval& i) {
+  constexpr double kShown = 0.01;
+  return i.high - i.low < kShown ? ""
+                                 : fmt::format(" (95 % interval {:.2f} to {:.2f})", i.low, i.high);
+}
+
+std::string growth_text(const Growth& g) {
+  return fmt::format("batch {} from {} to {} {}s: {:.2f} times as quick{}, {:.3g} would be ideal{}",
+                     g.to->batch, g.from->ranks, g.to->ranks, unit_of(g.to->backend), g.quicker,
+                     between_text(g.between), g.ideal,
+                     is_suspect(g.quicker / g.ideal) ? ", so one of the two is suspect" : "");
+}
+
+/// Nothing where the repeats leave the answer open.
+std::optional<std::string> where_ranks_stop_paying(const Kind& kind,
+                                                   const std::vector<Growth>& all) {
+  const std::string unit = unit_of(std::get<0>(kind));
+  const auto images = [](const Growth& g) { return images_a_rank(*g.to); };
+  std::vector<Growth> poor;
+  std::ranges::copy_if(all, std::back_inserter(poor), &Growth::pays_too_little);
+  if (poor.empty()) {
+    if (!std::ranges::all_of(all, &Growth::pays)) return std::nullopt;
+    const Growth least = *std::ranges::min_element(all, {}, images);
+    const bool one_row =
+        std::ranges::all_of(all, [&](const Growth& g) { return g.to->batch == least.to->batch; });
+    return fmt::format("{}: more {}s paid{} down to {:.3g} images per {} and step ({})",
+                       kind_text(kind), unit, one_row ? "" : " in every row,", images(least), unit,
+                       growth_text(least));
+  }
+  const Growth most = *std::ranges::max_element(poor, {}, images);
+  std::string text = fmt::format(
+      "{}: at {:.3g} images per {} and step, added {}s brought less than half of the ideal gain "
+      "({})",
+      kind_text(kind), images(most), unit, unit, growth_text(most));
+  const bool mixed = std::ranges::any_of(all, [&](const Growth& g) {
+    return g.to->batch != most.to->batch && g.pays() && images(g) <= images(most);
+  });
+  return mixed ? text + fmt::format("; in other rows added {}s paid at fewer images", unit) : text;
+}
+
+/// Sentences about CPUs that were divided in several ways, a batch each.
+std::vector<std::string> best_splits(const CellTable& table) {
+  const std::vector<ListedFlag> varied = varied_flags(table);
+  std::map<std::tuple<std::string, std::string, int, std::size_t>, std::vector<const Cell*>> places;
+  for (const Cell& c : table.cells) {
+    if (c.seconds_per_epoch && !c.batch_per_rank) {
+      places[{c.backend, axes_text(varied, table, c), c.cpus, c.batch}].push_back(&c);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [key, splits] : places) {
+    if (splits.size() < 2) continue;
+    const auto [best, worst] = std::ranges::minmax_element(
+        splits, {}, [](const Cell* c) { return *c->seconds_per_epoch; });
+    const std::string& axes = std::get<1>(key);
+    lines.push_back(fmt::format(
+        "{}{}: best split of {} CPUs at batch {}: {} x {} thread{}, {} as {} x {}",
+        (*best)->backend, axes.empty() ? "" : ", " + axes, (*best)->cpus, (*best)->batch,
+        ranks_text((*best)->ranks), (*best)->threads, (*best)->threads == 1 ? "" : "s",
+        quicker_text(**worst, **best), (*worst)->ranks, (*worst)->threads));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> remarks(const CellTable& table) {
+  std::vector<std::string> lines;
+  for (const auto& [kind, all] : growths(table)) {
+    if (auto line = where_ranks_stop_paying(kind, all)) lines.push_back(std::move(*line));
+  }
+  for (std::string& line : best_splits(table)) lines.push_back(std::move(line));
+  return lines;
+}
+
+}  // namespace cputrain::cells

@@ -1,0 +1,68 @@
+#include "scaling/cells/run_devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "core/strict_json.h"
+#include "core/text.h"
+#include "system/bounded_file.h"
+
+namespace cputrain::cells {
+namespace {
+
+/// Leaves out what no table can hold.
+void read_gpus(const nlohmann::json& gpus, RunDevices& devices) {
+  constexpr int kMostDevices = 1 << 24;
+  constexpr std::size_t kLongestName = 1 << 10;
+  const auto count = gpus.at("count").get<std::int64_t>();
+  if (count >= 1 && count <= kMostDevices) devices.count = static_cast<int>(count);
+  const auto& name = gpus.at("name").get_ref<const std::string&>();
+  if (name.size() <= kLongestName) devices.name = name;
+}
+
+}  // namespace
+
+RunDevices devices_of_run(const std::filesystem::path& run) {
+  constexpr std::uintmax_t kMostBytes = 16 << 20;
+  RunDevices devices;
+  try {
+    const nlohmann::json environment =
+        parse_strict_json(system::read_bounded(run / "environment.json", kMostBytes));
+    devices.emulated = environment.value("emulated", false);
+    if (environment.contains("gpus")) read_gpus(environment.at("gpus"), devices);
+  } catch (const std::exception&) {
+    // It then says no more than what was read.
+  }
+  return devices;
+}
+
+void combine_devices(Cell& cell, const std::vector<RunDevices>& repeats) {
+  if (!is_device(cell.backend)) return;
+  std::set<std::string> names;
+  for (const RunDevices& devices : repeats) {
+    if (devices.count > 0) cell.gpus = std::min(cell.gpus, devices.count);
+    if (!devices.name.empty()) names.insert(devices.name);
+  }
+  cell.device = join(std::vector<std::string>(names.begin(), names.end()), " and ");
+}
+
+std::string devices_text(const CellTable& table) {
+  std::map<std::pair<std::string, std::string>, int> most;
+  for (const Cell& c : table.cells) {
+    if (c.device.empty()) continue;
+    int& count = most[{c.backend, c.device}];
+    count = std::max(count, c.gpus);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [which, count] : most) {
+    parts.push_back(fmt::format("{}: {} x {}", which.first, count, which.second));
+  }
+  return join(parts, "; ");
+}
+
+}  // namespace cputrain::cells

@@ -1,0 +1,206 @@
+// Accuracy by batch and CPUs, and in words whether either of them changes it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "core/statistics/statistics.h"
+#include "scaling/report/grid_tables.h"
+#include "scaling/report/report_sections.h"
+
+namespace cputrain::report {
+namespace {
+
+using Value = std::optional<double>;
+
+/// One accuracy with what it is of.
+struct Answer {
+  const Series* series;
+  const cells::Cell* cell;
+  double accuracy;
+  double images;  ///< that it is a mean over
+};
+
+/// Two answers of one group that are the farthest apart.
+struct Difference {
+  Answer low, high;
+  double pairs = 0;  ///< that were compared
+  double size() const { return high.accuracy - low.accuracy; }
+  /// By how much the farthest pair of as many independent samples differs in one case of 20: the
+  /// standard error of a difference of proportions, times the normal quantile of 0.05 divided by
+  /// the pairs (Bonferroni) and by two sides.
+  double by_chance() const {
+    constexpr double kNormal = 1e6;  // degrees of freedom that make Student's t normal
+    const auto variance = [](const Answer& a) {
+      const double p = (a.accuracy * a.images + 1) / (a.images + 2);  // never 0 with few images
+      return p * (1 - p) / a.images;
+    };
+    return student_quantile(1 - 0.025 / pairs, kNormal) * std::sqrt(variance(low) + variance(high));
+  }
+};
+
+/// Which accuracy answers are of, and how many images that is a mean over.
+struct Kind {
+  const char* name;
+  Value cells::Cell::*accuracy;
+  std::size_t cells::CellTable::*images;
+};
+
+constexpr Kind kValidation{"validation", &cells::Cell::val_accuracy,
+                           &cells::CellTable::validation_images};
+constexpr Kind kTraining{"training", &cells::Cell::final_accuracy,
+                         &cells::CellTable::images_per_epoch};
+
+/// Every accuracy of a kind, the splits into ranks and threads among them.
+std::vector<Answer> answers_of(const ScalingTable& table, const Kind& kind) {
+  std::vector<Answer> answers;
+  for (const Series& series : table.series) {
+    const auto images = static_cast<double>(series.about.*kind.images);
+    for (const auto& [where, place] : series.strong.cells) {
+      for (const cells::Cell& cell : place.splits) {
+        const Value accuracy = cell.*kind.accuracy;
+        if (accuracy && images > 0) answers.push_back({&series, &cell, *accuracy, images});
+      }
+    }
+  }
+  return answers;
+}
+
+/// The largest difference among answers that have the same key.
+std::optional<Difference> largest(const std::vector<Answer>& answers,
+                                  const std::function<std::size_t(const Answer&)>& key) {
+  std::map<std::pair<const Series*, std::size_t>, std::vector<Answer>> groups;
+  for (const Answer& a : answers) groups[{a.series, key(a)}].push_back(a);
+  std::optional<Difference> result;
+  double pairs = 0;
+  for (const auto& [name, group] : groups) {
+    const auto n = static_cast<double>(group.size());
+    if (n < 2) continue;
+    pairs += n * (n - 1) / 2;
+    const auto [low, high] = std::ranges::minmax_element(group, {}, &Answer::accuracy);
+    const Difference here{*low, *high, 0};
+    if (!result || here.size() > result->size()) result = here;
+  }
+  if (result) result->pairs = pairs;
+  return result;
+}
+
+std::string sentence(const ScalingTable& table, const Difference& d, const char* kind,
+                     const char* what) {
+  const auto place = [&](const Answer& a) {
+    return fmt::format("{:.4f} on {} ({} × {})", a.accuracy, place_text(table, *a.series, *a.cell),
+                       a.cell->ranks, a.cell->threads);
+  };
+  const bool shown = d.size() > d.by_chance();
+  return fmt::format(
+      "{}: accuracies of {} differ by at most {:.4f} ({}; {}), {} the {:.4f} by which the farthest "
+      "of "
+      "{:.0f} pairs of independent samples of so many images differs in one case of 20.",
+      what, kind, d.size(), place(d.low), place(d.high), shown ? "more than" : "within",
+      d.by_chance(), d.pairs);
+}
+
+/// Losses of one step of one batch on different CPUs: the last step that all its curves have.
+struct StepLosses {
+  const CellCurve *low = nullptr, *high = nullptr;
+  double images = 0, low_loss = 0, high_loss = 0;
+  double size() const { return high_loss - low_loss; }
+};
+
+std::optional<double> loss_at(const Curve& curve, double images) {
+  const auto found = std::ranges::lower_bound(curve.images, images);
+  if (found == curve.images.end() || *found != images) return std::nullopt;
+  return curve.loss[static_cast<std::size_t>(found - curve.images.begin())];
+}
+
+std::optional<StepLosses> last_common_step(const std::vector<const CellCurve*>& curves) {
+  const std::vector<double>& steps = curves.front()->curve.images;
+  for (std::size_t i = steps.size(); i-- > 0;) {
+    StepLosses losses{nullptr, nullptr, steps[i], 0, 0};
+    bool common = true;
+    for (const CellCurve* c : curves) {
+      const auto loss = loss_at(c->curve, steps[i]);
+      common = common && loss;
+      if (!common) break;
+      if (!losses.low || *loss < losses.low_loss) losses.low = c, losses.low_loss = *loss;
+      if (!losses.high || *loss > losses.high_loss) losses.high = c, losses.high_loss = *loss;
+    }
+    if (common) return losses;
+  }
+  return std::nullopt;
+}
+
+/// How far apart the same step is on different CPUs, of the batch where that is most.
+std::optional<std::string> same_step_sentence(const ScalingTable& table,
+                                              const std::vector<CellCurve>& curves) {
+  std::map<std::pair<const Series*, std::size_t>, std::vector<const CellCurve*>> batches;
+  for (const CellCurve& c : curves) {
+    if (!c.cell->cell.batch_per_rank) batches[{c.series, c.cell->cell.batch}].push_back(&c);
+  }
+  std::optional<StepLosses> most;
+  for (const auto& [batch, group] : batches) {
+    if (group.size() < 2) continue;
+    const auto here = last_common_step(group);
+    if (here && (!most || here->size() > most->size())) most = here;
+  }
+  if (!most) return std::nullopt;
+  const auto place = [&](const CellCurve& c, double loss) {
+    return fmt::format("{:.6f} on {}", loss, place_text(table, *c.series, c.cell->cell));
+  };
+  return fmt::format(
+      "The same step on different CPUs, at one batch: losses differ by at most {:.2g} "
+      "(after {:.0f} images {}, {}).",
+      most->size(), most->images, place(*most->low, most->low_loss),
+      place(*most->high, most->high_loss));
+}
+
+/// Of validation, which is what a model is for; of training where that is not known.
+void add_differences(Section& section, const ScalingTable& table, const char* what,
+                     const std::function<std::size_t(const Answer&)>& key) {
+  for (const Kind& kind : {kValidation, kTraining}) {
+    const auto difference = largest(answers_of(table, kind), key);
+    if (!difference) continue;
+    section.remarks.push_back(sentence(table, *difference, kind.name, what));
+    return;
+  }
+}
+
+}  // namespace
+
+MaybeSection accuracy_section(const ScalingTable& table, const Curves& curves) {
+  const auto status = [](const ScalingCell& c) { return c.cell.status; };
+  const auto four = [](double value) { return fmt::format("{:.4f}", value); };
+  const GridFigure figures[] = {
+      {"Accuracy of training at the end (part of 1)",
+       [](const ScalingCell& c) { return c.cell.final_accuracy; }, status, four},
+      {"Accuracy of validation at the end (part of 1)",
+       [](const ScalingCell& c) { return c.cell.val_accuracy; }, status, four},
+      {"Loss of training at the end (nats)", [](const ScalingCell& c) { return c.cell.final_loss; },
+       status, four}};
+  Section section{"accuracy", "Accuracy and loss", {}, {"loss", "accuracy"}, {}, {}};
+  for (const GridFigure& figure : figures) {
+    for (auto& t : both_grids(table, figure)) section.tables.push_back(std::move(t));
+  }
+  if (section.tables.empty() && curves.shown.empty()) return std::nullopt;
+  add_differences(section, table, "Processes and threads, at one batch",
+                  [](const Answer& a) { return a.cell->batch; });
+  add_differences(section, table, "Batch size, on the same CPUs",
+                  [](const Answer& a) { return static_cast<std::size_t>(a.cell->cpus); });
+  if (const auto same = same_step_sentence(table, curves.shown)) section.remarks.push_back(*same);
+  if (curves.left_out > 0) {
+    section.remarks.push_back(fmt::format(
+        "Curves are those of the first {} cells that have some; {} more cells have runs.",
+        curves.shown.size(), curves.left_out));
+  }
+  if (section.tables.empty()) {
+    section.paragraphs.push_back(
+        "No cell trained whole epochs, so there is no accuracy to compare; the page has the curves "
+        "of the steps that were measured.");
+  }
+  return section;
+}
+
+}  // namespace cputrain::report

@@ -1,0 +1,235 @@
+// Sections that set one thing beside another: backends, a published table; and what all of it is
+// of.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/text.h"
+#include "scaling/cells/run_devices.h"
+#include "scaling/cells/series_identity.h"
+#include "scaling/report/grid_tables.h"
+#include "scaling/report/report_sections.h"
+
+namespace cputrain::report {
+namespace {
+
+/// The quickest cell of a batch, nullptr where none has a time.
+const ScalingCell* quickest(const Grid& grid, std::size_t batch) {
+  const ScalingCell* best = nullptr;
+  for (const int cpus : grid.cpus) {
+    const ScalingCell* here = grid.at(batch, cpus);
+    if (!here || !here->speed_up) continue;
+    if (!best || *here->cell.seconds_per_epoch < *best->cell.seconds_per_epoch) best = here;
+  }
+  return best;
+}
+
+}  // namespace
+
+MaybeSection backends_section(const ScalingTable& table) {
+  std::vector<const Series*> series;
+  std::set<std::size_t> batches;
+  for (const Series& s : table.series) {
+    if (s.strong.empty()) continue;
+    series.push_back(&s);
+    for (const GridRow& row : s.strong.rows) batches.insert(row.batch);
+  }
+  if (series.size() < 2) return std::nullopt;
+  DocumentTable best;
+  best.caption = "Seconds per epoch of each at its best number of CPUs, and times as quick as " +
+                 series[0]->name;
+  best.corner = "batch";
+  for (const Series* s : series) best.head.push_back(s->name);
+  for (const std::size_t batch : batches) {
+    Row& row = best.rows.emplace_back(Row{std::to_string(batch), {}, false});
+    const ScalingCell* first = quickest(series[0]->strong, batch);
+    for (const Series* s : series) {
+      const ScalingCell* here = quickest(s->strong, batch);
+      if (!here) {
+        row.entries.push_back({});
+        continue;
+      }
+      const double seconds = *here->cell.seconds_per_epoch;
+      std::string text = fmt::format("{} on {} {}", figure_text(seconds), here->cell.cpus,
+                                     cpus_text(s->backend, here->cell.cpus));
+      if (first && here != first) {
+        text += fmt::format(" ({}×)", figure_text(*first->cell.seconds_per_epoch / seconds));
+      }
+      row.entries.push_back({text, mark_of(here->cell.status), 0});
+    }
+  }
+  Section section{"backends", "Beside each other", {}, {}, {std::move(best)}, {}};
+  const std::size_t images = series[0]->about.images_per_epoch;
+  if (std::ranges::any_of(series,
+                          [&](const Series* s) { return s->about.images_per_epoch != images; })) {
+    section.remarks.push_back("Their epochs have different numbers of images.");
+  }
+  return section;
+}
+
+namespace {
+
+std::string model_line(const cells::CellTable& t) {
+  std::vector<std::string> parts;
+  if (!t.model.empty()) parts.push_back(t.model);
+  if (t.image_size > 0) parts.push_back(fmt::format("{0}x{0}", t.image_size));
+  if (t.parameters > 0) {
+    parts.push_back(with_commas(static_cast<std::size_t>(t.parameters)) + " parameters");
+  }
+  if (t.macs_per_image > 0) {
+    parts.push_back(fmt::format("{} million multiply-adds per image forward",
+                                figure_text(t.macs_per_image / 1e6)));
+  }
+  return join(parts, ", ");
+}
+
+/// A published time, "n/a", or nothing where nobody published this cell.
+Entry published_entry(const ReferenceTable& reference, std::size_t batch, int cpus,
+                      DocumentTable& table) {
+  if (!reference.seconds.contains({batch, cpus})) return {};
+  const auto seconds = reference.at(batch, cpus);
+  return seconds ? Entry{fmt::format("{}", *seconds)}
+                 : Entry{"n/a", "", table.note("n/a in the published table")};
+}
+
+/// Up to three rows for a batch: ours, published (as it was printed), ratio.
+void add_batch(DocumentTable& table, std::size_t batch, const std::set<int>& cpus,
+               const Series& series, const ReferenceTable& reference) {
+  Row ours{fmt::format("{} ours", batch), {}, !table.rows.empty()};
+  Row theirs{fmt::format("{} published", batch), {}, false};
+  Row ratio{fmt::format("{} ratio", batch), {}, false};
+  for (const int c : cpus) {
+    const ScalingCell* here = series.strong.at(batch, c);
+    ours.entries.push_back(here ? seconds_entry(here->cell, table) : Entry{});
+    theirs.entries.push_back(published_entry(reference, batch, c, table));
+    const auto by_theirs = here ? reference.ratio(series.about, here->cell) : std::nullopt;
+    ratio.entries.push_back(
+        by_theirs ? Entry{fmt::format("{:.3f}", *by_theirs),
+                          table.shared_mark.empty() ? mark_of(here->cell.status) : "", 0, by_theirs}
+                  : Entry{});
+  }
+  for (Row* row : {&ours, &theirs, &ratio}) {
+    const bool empty = std::ranges::all_of(row->entries, &std::string::empty, &Entry::text);
+    if (!empty) table.rows.push_back(std::move(*row));
+  }
+}
+
+/// The mark that all cells of a series with a time have; empty where they differ.
+std::string shared_mark_of(const Series& series) {
+  std::set<std::string> marks;
+  for (const auto& [where, c] : series.strong.cells) {
+    if (c.cell.seconds_per_epoch) marks.insert(mark_of(c.cell.status));
+  }
+  return marks.size() == 1 ? *marks.begin() : "";
+}
+
+DocumentTable beside_reference(const Series& series, const ReferenceTable& reference) {
+  DocumentTable table;
+  table.shared_mark = shared_mark_of(series);
+  table.caption = fmt::format("Seconds per epoch of {}{}, published, and ours by theirs",
+                              series.name, shared_text(table.shared_mark));
+  table.corner = "batch / CPUs";
+  std::set<int> cpus(reference.cpus.begin(), reference.cpus.end());
+  cpus.insert(series.strong.cpus.begin(), series.strong.cpus.end());
+  std::set<std::size_t> batches(reference.batches.begin(), reference.batches.end());
+  for (const GridRow& row : series.strong.rows) batches.insert(row.batch);
+  for (const int c : cpus) table.head.push_back(std::to_string(c));
+  for (const std::size_t batch : batches) add_batch(table, batch, cpus, series, reference);
+  return table;
+}
+
+/// Whose experiment is whose, so that nobody takes one for the other.
+std::string experiment_line(const Series& series, const ReferenceTable& reference) {
+  const std::string other = reference.other_than(series.about);
+  if (!other.empty()) {
+    return fmt::format(
+        "{}: no ratios, the published table is of another experiment: it differs in {}.",
+        series.name, other);
+  }
+  const std::string ours =
+      fmt::format("{}: ours is {}, {} images per epoch", series.name, model_line(series.about),
+                  with_commas(series.about.images_per_epoch));
+  const bool said = !reference.model.empty() && reference.image_size > 0 && reference.images > 0;
+  return ours + (said ? ", as published." : "; the published table does not say all of its own.");
+}
+
+}  // namespace
+
+MaybeSection reference_section(const ScalingTable& table,
+                               const std::optional<ReferenceTable>& reference) {
+  if (!reference) return std::nullopt;
+  Section section{"reference", "Beside the published table", {}, {}, {}, {}};
+  section.paragraphs.push_back(
+      fmt::format("Published: {}. A ratio below 1 means that ours takes less time; it compares "
+                  "machines as well as programs.",
+                  reference->name));
+  for (const Series& series : table.series) {
+    if (cells::is_device(series.backend) || series.strong.empty()) continue;
+    section.tables.push_back(beside_reference(series, *reference));
+    section.remarks.push_back(experiment_line(series, *reference));
+  }
+  for (const auto& [a, b] : identical_rows(*reference)) {
+    section.remarks.push_back(fmt::format(
+        "Rows {} and {} of the published table are identical in print: one of them is probably a "
+        "copying error, so do not judge by it alone.",
+        a, b));
+  }
+  return section;
+}
+
+namespace {
+
+std::string machine_line(const cells::CellMachine& m) {
+  std::vector<std::string> parts;
+  const auto add = [&](bool known, const std::string& text) {
+    if (known) parts.push_back(text);
+  };
+  add(!m.platform.empty(), "simulated platform " + m.platform);
+  add(!m.cpu.empty(), m.cpu);
+  const char* most = m.cpus_per_core > 0 ? " at most" : "";
+  add(m.cpus_per_core > 0, fmt::format("{} CPUs per core", m.cpus_per_core));
+  add(m.cores > 0, fmt::format("{} cores{}", m.cores, most));
+  add(m.hardware_threads > 0, fmt::format("{} hardware threads{}", m.hardware_threads, most));
+  add(m.memory_bytes > 0, bytes_text(m.memory_bytes) + " of memory" + most);
+  add(!m.host.empty(), "host " + m.host);
+  add(!m.os.empty(), m.os);
+  add(!m.mpi.empty(), m.mpi);
+  add(!m.build.empty(), m.build);
+  return join(parts, "; ");
+}
+
+}  // namespace
+
+MaybeSection conditions_section(const ScalingTable& table, const std::vector<CellSource>& sources) {
+  Section section{"conditions", "What was run, on what", {}, {}, {}, table.remarks};
+  for (const CellSource& source : sources) {
+    const cells::CellTable& t = source.table;
+    DocumentTable facts;
+    facts.caption = source.name;
+    facts.corner = "what";
+    facts.head = {""};
+    facts.words = true;
+    const auto add = [&](const char* label, const std::string& text) {
+      if (!text.empty()) facts.rows.push_back({label, {{text, "", 0}}, false});
+    };
+    add("machine", machine_line(t.machine));
+    add("GPUs", cells::devices_text(t));
+    add("model", model_line(t));
+    add("data", t.data);
+    add("images per epoch", t.images_per_epoch ? with_commas(t.images_per_epoch) : "");
+    add("seed", std::to_string(t.seed));
+    std::vector<std::string> options;
+    for (const auto& [name, value] : t.options) options.push_back(cells::option_text(name, value));
+    add("options", join(options, " "));
+    add("date", t.date);
+    add("commit", t.commit);
+    add("costs", t.costs);
+    add("command", t.command);
+    section.tables.push_back(std::move(facts));
+  }
+  return section;
+}
+
+}  // namespace cputrain::report

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "scaling/report/scaling_table.h"
+
+namespace cputrain::report {
+
+/// Loss and accuracy of a run's steps, as metrics.jsonl has them.
+struct Curve {
+  std::vector<double> images, loss, accuracy;  ///< images seen until then; accuracy as a part of 1
+  /// Of training steps until then; empty where the file does not say them of every step. Steps
+  /// without a line count as much as the next one that has a line.
+  std::vector<double> seconds{};
+};
+
+/// Reads the step lines of a metrics.jsonl, which may be hostile or cut off: lines that are no such
+/// objects are left out, and it ends at one of more than 64 KB. At most `most` points remain,
+/// evenly spread. Empty where there is no file, or none of a size that a training writes.
+///
+/// Images seen are those that the step lines say ("images_seen"). Files of earlier versions do not
+/// say it: there it follows from the lines of epochs, which count all of their images, and within
+/// an epoch from its largest step, since only its last step has fewer. Where a file goes back to an
+/// earlier step, as after a training that went on from older weights, the later lines hold.
+Curve read_curve(const std::filesystem::path& metrics, std::size_t most = 300);
+
+/// To five digits, which are more than a plot shows.
+double rounded(double value);
+
+/// The curve of one cell. Borrows the table.
+struct CellCurve {
+  const Series* series;
+  const ScalingCell* cell;
+  Curve curve;
+};
+
+/// More lines than this nobody tells apart, and each is a file to read.
+inline constexpr std::size_t kMostCurves = 300;
+
+struct Curves {
+  std::vector<CellCurve> shown;
+  std::size_t left_out = 0;  ///< further cells with a run
+};
+
+/// Of the first kMostCurves cells whose runs have steps, each of the repeat whose time is nearest
+/// to the cell's median.
+Curves curves_of(const ScalingTable&);
+
+}  // namespace cputrain::report

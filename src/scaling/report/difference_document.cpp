@@ -1,0 +1,204 @@
+// Two sweeps beside each other, for people and for programs.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/json_text.h"
+#include "scaling/cells/axes.h"
+#include "scaling/cells/run_devices.h"
+#include "scaling/cells/series_identity.h"
+#include "scaling/report/forms/escapes.h"
+#include "scaling/report/grid_tables.h"
+#include "scaling/report/sweep_difference.h"
+
+namespace cputrain::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string name_of(const cells::Cell& c) {
+  std::string name =
+      fmt::format("{} {}, {} × {}, batch {}, {}", c.cpus, cpus_text(c.backend, c.cpus), c.ranks,
+                  c.threads, c.batch, c.backend);
+  for (const auto& [flag, value] : c.axes) name += ", " + cells::option_text(flag, value);
+  return name;
+}
+
+/// ",precision,allreduce,...", and the values of a cell in these columns.
+std::string axes_columns() {
+  std::string columns;
+  for (const cells::ListedFlag& flag : cells::kListedFlags) columns += "," + std::string(flag.name);
+  return columns;
+}
+std::string axes_fields(const cells::Cell& c) {
+  std::string fields;
+  for (const cells::ListedFlag& flag : cells::kListedFlags) {
+    const auto value = c.axes.find(std::string(flag.name));
+    fields += "," + (value == c.axes.end() ? "" : csv_text(value->second));
+  }
+  return fields;
+}
+
+DocumentTable table_of(const std::vector<CellDifference>& differences) {
+  DocumentTable table;
+  table.caption = "Seconds per epoch (medians), the ratio of geometric means and its 95 % interval";
+  table.corner = "cell";
+  table.head = {"before", "after", "after by before", "95 % interval", "verdict"};
+  for (const CellDifference& d : differences) {
+    Row row{
+        name_of(d.before), {seconds_entry(d.before, table), seconds_entry(d.after, table)}, false};
+    row.entries.push_back(d.ratio ? Entry{fmt::format("{:.4f}", d.ratio->of_means)}
+                                  : Entry{kNotKnown});
+    const Interval* interval = d.interval();
+    row.entries.push_back(
+        interval ? Entry{fmt::format("{:.4f} to {:.4f}", interval->low, interval->high)}
+                 : Entry{"n/a", "", table.note(d.why)});
+    row.entries.push_back({verdict_text(d.verdict)});
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::size_t count(const std::vector<CellDifference>& all, Verdict verdict) {
+  return static_cast<std::size_t>(std::ranges::count(all, verdict, &CellDifference::verdict));
+}
+
+std::string cells_text(std::size_t n) { return fmt::format("{} cell{}", n, n == 1 ? "" : "s"); }
+
+/// "1 is", "2 are".
+std::string verb_text(std::size_t n, const char* one, const char* several) {
+  return fmt::format("{} {}", n, n == 1 ? one : several);
+}
+
+}  // namespace
+
+std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
+                                                const cells::CellTable& after) {
+  std::vector<std::string> result;
+  const auto named = [](const std::string& text) { return text.empty() ? "not said" : text; };
+  const auto differ = [&](const char* what, const std::string& a, const std::string& b) {
+    if (a != b)
+      result.push_back(fmt::format("They differ in {}: {} and {}.", what, named(a), named(b)));
+  };
+  differ("model", before.model, after.model);
+  differ("image size", std::to_string(before.image_size), std::to_string(after.image_size));
+  differ("images per epoch", std::to_string(before.images_per_epoch),
+         std::to_string(after.images_per_epoch));
+  differ("data", before.data, after.data);
+  differ("platform", before.machine.platform, after.machine.platform);
+  differ("processor", before.machine.cpu, after.machine.cpu);
+  differ("GPUs", cells::devices_text(before), cells::devices_text(after));
+  differ("host", before.machine.host, after.machine.host);
+  differ("MPI", before.machine.mpi, after.machine.mpi);
+  differ("build", before.machine.build, after.machine.build);
+  std::map<std::string, std::string> both = before.options;
+  both.insert(after.options.begin(), after.options.end());
+  for (const auto& option : both) {
+    const auto text = [&](const cells::CellTable& table) {
+      const auto found = table.options.find(option.first);
+      return found == table.options.end() ? "" : found->second;
+    };
+    differ(("--" + option.first).c_str(), text(before), text(after));
+  }
+  return result;
+}
+
+Document difference_document(const std::vector<CellDifference>& differences,
+                             const cells::CellTable& before, const std::string& before_name,
+                             const cells::CellTable& after, const std::string& after_name) {
+  Document document{before_name + " and " + after_name + " beside each other", {}, {}, {}};
+  const std::size_t faster = count(differences, Verdict::faster),
+                    slower = count(differences, Verdict::slower),
+                    alike = count(differences, Verdict::no_difference_shown),
+                    absent = count(differences, Verdict::absent);
+  document.summary.push_back(fmt::format(
+      "Of {} in both, {} faster in {}, {} slower, {} no difference, and {} n/a, with the reason "
+      "below the table.",
+      cells_text(differences.size()), verb_text(faster, "is", "are"), after_name,
+      verb_text(slower, "is", "are"), verb_text(alike, "shows", "show"),
+      verb_text(absent, "is", "are")));
+  Section section{"difference", "Cell by cell", {}, {}, {table_of(differences)}, {}};
+  section.remarks = conditions_that_differ(before, after);
+  if (differences.size() < std::max(before.cells.size(), after.cells.size())) {
+    section.remarks.push_back(fmt::format("In one of them only: {} of {} and {} of {}.",
+                                          cells_text(before.cells.size() - differences.size()),
+                                          before_name, after.cells.size() - differences.size(),
+                                          after_name));
+  }
+  section.remarks.push_back(
+      "The interval is Welch's t for the difference of the mean logarithms of the repeats, taken "
+      "back to a ratio (B. L. Welch, Biometrika 34, 1947); the ratio in its middle is that of the "
+      "geometric means.");
+  const auto tested = std::ranges::count_if(
+      differences, [](const CellDifference& d) { return d.interval() != nullptr; });
+  section.remarks.push_back(fmt::format(
+      "Faster and slower mean that the interval leaves out 1. Of {} with an interval, and "
+      "without any difference, about {:.1f} would do so by chance, and repeats in one sitting do "
+      "not show what changes from day to day.",
+      cells_text(static_cast<std::size_t>(tested)), 0.05 * static_cast<double>(tested)));
+  document.sections.push_back(std::move(section));
+  return document;
+}
+
+std::string difference_csv(const std::vector<CellDifference>& differences) {
+  std::string text =
+      "backend,cpus,ranks,threads,batch,batch_per_rank" + axes_columns() +
+      ",before_status,before_seconds,after_status,after_seconds,ratio,ratio_low,ratio_high,verdict,"
+      "why\r\n";
+  const auto seconds = [](const cells::Cell& c) {
+    return c.seconds_per_epoch ? fmt::format("{}", *c.seconds_per_epoch) : "";
+  };
+  for (const CellDifference& d : differences) {
+    const cells::Cell& c = d.before;
+    const Interval* interval = d.interval();
+    text +=
+        fmt::format("{},{},{},{},{},{}{},{},{},{},{},{},{},{},{},{}\r\n", csv_text(c.backend),
+                    c.cpus, c.ranks, c.threads, c.batch,
+                    c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "", axes_fields(c),
+                    cells::status_name(c.status), seconds(c), cells::status_name(d.after.status),
+                    seconds(d.after), d.ratio ? fmt::format("{}", d.ratio->of_means) : "",
+                    interval ? fmt::format("{}", interval->low) : "",
+                    interval ? fmt::format("{}", interval->high) : "", verdict_text(d.verdict),
+                    csv_text(d.why));
+  }
+  return text;
+}
+
+Json difference_json(const std::vector<CellDifference>& differences, const cells::CellTable& before,
+                     const std::string& before_name, const cells::CellTable& after,
+                     const std::string& after_name) {
+  Json cells = Json::array();
+  for (const CellDifference& d : differences) {
+    const cells::Cell& c = d.before;
+    const Interval* interval = d.interval();
+    cells.push_back({{"cpus", c.cpus},
+                     {"batch", c.batch},
+                     {"backend", c.backend},
+                     {"ranks", c.ranks},
+                     {"threads", c.threads},
+                     {"batch_per_rank", known(c.batch_per_rank)},
+                     {"axes", c.axes},
+                     {"before",
+                      {{"status", cells::status_name(c.status)},
+                       {"seconds_per_epoch", known(c.seconds_per_epoch)}}},
+                     {"after",
+                      {{"status", cells::status_name(d.after.status)},
+                       {"seconds_per_epoch", known(d.after.seconds_per_epoch)}}},
+                     {"ratio", d.ratio ? Json(d.ratio->of_means) : Json()},
+                     {"interval", interval ? Json{interval->low, interval->high} : Json()},
+                     {"verdict", verdict_text(d.verdict)},
+                     {"why", d.why}});
+  }
+  return {{"version", 1},
+          {"before", before_name},
+          {"after", after_name},
+          {"confidence", 0.95},
+          {"method", "Welch's t on logarithms of seconds"},
+          {"warnings", conditions_that_differ(before, after)},
+          {"cells", std::move(cells)}};
+}
+
+}  // namespace cputrain::report

@@ -1,0 +1,235 @@
+#include "scaling/report/evaluation/evaluation_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "core/text.h"
+#include "scaling/report/grid_tables.h"
+#include "scaling/report/page/page_parts.h"
+#include "scaling/report/trainings/run_list.h"
+
+namespace cputrain::report {
+namespace {
+
+constexpr std::size_t kMostWithRates = 12;  // classes whose counts have rates beside them
+constexpr std::size_t kMostPairs = 12;
+
+std::string count_text(double count) { return fmt::format("{:.0f}", count); }
+
+Entry rate_entry(double part, double all) {
+  if (all <= 0) return {kNotKnown};
+  Entry entry{fmt::format("{:.4f}", part / all)};
+  entry.value = part / all;
+  return entry;
+}
+
+Entry count_entry(double count) {
+  Entry entry{count_text(count)};
+  entry.value = count;
+  return entry;
+}
+
+/// Harmonic mean of recall and precision: 2 * right / (actual + answered).
+Entry f1_entry(const ClassAnswers& c) { return rate_entry(2 * c.correct, c.images + c.answers); }
+
+Section classes_section(const EvaluationFacts& facts) {
+  DocumentTable table{
+      "Recall: part of the images of a class that were answered rightly; "
+      "precision: part of the answers of a class that were right",
+      "class",
+      {},
+      {"images", "answers", "right", "recall", "precision", "F1"},
+      {},
+      {}};
+  for (const ClassAnswers& c : facts.classes) {
+    table.rows.push_back(
+        {c.name,
+         {count_entry(c.images), count_entry(c.answers), count_entry(c.correct),
+          rate_entry(c.correct, c.images), rate_entry(c.correct, c.answers), f1_entry(c)}});
+  }
+  table.sortable = facts.classes.size() > 1;
+  table.filterable = facts.classes.size() > kMostWithRates;
+  Section section{"classes", "By class", {}, {}, {}, {}};
+  section.tables.push_back(std::move(table));
+  if (facts.matrix.empty())
+    section.remarks.push_back("There is no confusion matrix: the classes are too many for one.");
+  return section;
+}
+
+/// Those of the matrix that the page has: all, or those of most wrong answers, in their own order.
+std::vector<std::size_t> shown_classes(const EvaluationFacts& facts) {
+  std::vector<std::size_t> shown(facts.classes.size());
+  std::iota(shown.begin(), shown.end(), 0);
+  if (shown.size() <= kMostInPageMatrix) return shown;
+  const auto errors = [&](std::size_t i) {
+    const ClassAnswers& c = facts.classes[i];
+    return c.images + c.answers - 2 * c.correct;
+  };
+  std::ranges::stable_sort(shown, std::greater(), errors);
+  shown.resize(kMostInPageMatrix);
+  std::ranges::sort(shown);
+  return shown;
+}
+
+Entry matrix_entry(double count, double images, bool with_rate) {
+  Entry entry = count_entry(count);
+  if (images <= 0) return entry;
+  entry.shade = count / images;
+  if (with_rate && count > 0) entry.mark = fmt::format("{:.2f}", count / images);
+  return entry;
+}
+
+DocumentTable matrix_table(const EvaluationFacts& facts, const std::vector<std::size_t>& shown) {
+  const bool with_rates = shown.size() <= kMostWithRates;
+  DocumentTable table{
+      fmt::format("Rows: what images are; columns: what was answered. Counts{}; colours are parts "
+                  "of a row",
+                  with_rates ? " and parts of a row" : ""),
+      "is \\ answer",
+      {},
+      {},
+      {},
+      {}};
+  for (const std::size_t column : shown) table.head.push_back(facts.classes[column].name);
+  for (const std::size_t row : shown) {
+    Row line{facts.classes[row].name, {}};
+    for (const std::size_t column : shown) {
+      line.entries.push_back(
+          matrix_entry(facts.matrix[row][column], facts.classes[row].images, with_rates));
+    }
+    table.rows.push_back(std::move(line));
+  }
+  return table;
+}
+
+/// An actual class and a wrong answer to it.
+struct Mistake {
+  std::size_t truth, answer;
+  double count;
+};
+
+std::vector<Mistake> mistakes_of(const EvaluationFacts& facts) {
+  std::vector<Mistake> mistakes;
+  for (std::size_t row = 0; row < facts.matrix.size(); ++row) {
+    for (std::size_t column = 0; column < facts.matrix[row].size(); ++column) {
+      if (row != column && facts.matrix[row][column] > 0)
+        mistakes.push_back({row, column, facts.matrix[row][column]});
+    }
+  }
+  std::ranges::stable_sort(mistakes, std::greater(), &Mistake::count);
+  mistakes.resize(std::min(mistakes.size(), kMostPairs));
+  return mistakes;
+}
+
+DocumentTable mistakes_table(const EvaluationFacts& facts) {
+  DocumentTable table{"The most frequent mistakes",       "is", {},
+                      {"answered", "images", "of class"}, {},   {}};
+  for (const auto& [truth, answer, count] : mistakes_of(facts)) {
+    table.rows.push_back({facts.classes[truth].name,
+                          {{facts.classes[answer].name},
+                           count_entry(count),
+                           rate_entry(count, facts.classes[truth].images)}});
+  }
+  return table;
+}
+
+std::optional<Section> confusion_section(const EvaluationFacts& facts) {
+  if (facts.matrix.empty()) return std::nullopt;
+  Section section{"confusion", "Confusion matrix", {}, {}, {}, {}};
+  const std::vector<std::size_t> shown = shown_classes(facts);
+  section.tables.push_back(matrix_table(facts, shown));
+  if (shown.size() < facts.classes.size()) {
+    section.remarks.push_back(
+        fmt::format("The matrix has the {} classes of {} with most wrong answers; eval --confusion "
+                    "writes all of it.",
+                    shown.size(), facts.classes.size()));
+  }
+  if (facts.classes.size() > 2) section.tables.push_back(mistakes_table(facts));
+  if (section.tables.back().rows.empty()) section.tables.pop_back();
+  return section;
+}
+
+/// Where it lies in the data.
+std::string name_within(const std::string& data, const std::string& name) {
+  const std::string folder = data.substr(data.find(':') + 1) + "/";
+  return name.starts_with(folder) ? name.substr(folder.size()) : name;
+}
+
+std::string errors_sentence(const EvaluationFacts& facts) {
+  const double wrong = facts.images - facts.correct - facts.undecided;
+  const std::size_t shown = facts.surest_errors.size();
+  if (wrong <= 0)
+    return facts.undecided > 0 ? "No other answer was wrong." : "No answer was wrong.";
+  const std::string which =
+      static_cast<double>(shown) < wrong
+          ? fmt::format("The {} of {:.0f} wrong answers with the highest probabilities", shown,
+                        wrong)
+      : shown == 1 ? "The only wrong answer"
+                   : fmt::format("All {} wrong answers, the highest probabilities first", shown);
+  return which + ", as the network saw the images. Wrong labels are often among them.";
+}
+
+Section errors_section(const EvaluationFacts& facts) {
+  Section section{"errors", "Most surely wrong", {}, {}, {}, {}};
+  section.paragraphs.push_back(errors_sentence(facts));
+  for (const WrongImage& image : facts.surest_errors) {
+    Picture picture = image.picture;
+    picture.text = fmt::format("answered {} ({:.4f}), is {} ({:.4f})", image.answer,
+                               image.probability, image.truth, image.probability_of_truth);
+    picture.details = name_within(facts.data, image.name);
+    section.pictures.push_back(std::move(picture));
+  }
+  return section;
+}
+
+Card card_of(const EvaluationFacts& facts) {
+  Card card;
+  card.subject = facts.model + ", data " + without_folders(facts.data);
+  card.figure = facts.accuracy ? fmt::format("{:.4f}", *facts.accuracy) : kNotKnown;
+  card.what = fmt::format("accuracy on {:.0f} images ({})", facts.images, part_text(facts.part));
+  const auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) card.facts.emplace_back(name, text);
+  };
+  add("loss", std::isnan(facts.loss) ? "NaN" : fmt::format("{:.4f}", facts.loss));
+  if (facts.among_five) add("top-5 accuracy", fmt::format("{:.4f}", *facts.among_five));
+  add("classes", std::to_string(facts.classes.size()));
+  add("weights", facts.weights);
+  add("machine", facts.machine);
+  add("backend", facts.backend);
+  add("date", facts.date);
+  add("program", facts.build);
+  card.command = facts.command;
+  return card;
+}
+
+}  // namespace
+
+std::string part_text(const std::string& part) { return part == "all" ? part : part + " part"; }
+
+std::string doubt_sentence(const std::string& doubt) {
+  return fmt::format("Training may have learnt from these images: {}.", doubt);
+}
+
+Document evaluation_document(const EvaluationFacts& facts) {
+  Document document{"Evaluation of " + facts.model, {}, {}, {}};
+  document.card = card_of(facts);
+  if (!facts.doubt.empty()) document.headline.push_back(doubt_sentence(facts.doubt));
+  if (facts.undecided > 0) {
+    document.headline.push_back(
+        fmt::format("{:.0f} answers are NaN and count as wrong.", facts.undecided));
+  }
+  if (auto confusion = confusion_section(facts)) document.sections.push_back(std::move(*confusion));
+  document.sections.push_back(classes_section(facts));
+  document.sections.push_back(errors_section(facts));
+  return document;
+}
+
+std::string evaluation_page(const EvaluationFacts& facts) {
+  return html(evaluation_document(facts), page_parts(""));
+}
+
+}  // namespace cputrain::report

@@ -1,0 +1,201 @@
+#include "scaling/report/forms/escapes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <utility>
+
+#include "core/text.h"
+
+namespace cputrain::report {
+namespace {
+
+bool is_control(unsigned char c) { return c < ' ' || c == 0x7f; }
+
+/// The text, blanks for unsafe characters, with every byte passed through `change`, which appends
+/// to the result.
+template <class Change>
+std::string changed(std::string_view text, Change&& change) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t unsafe = unsafe_bytes(text), size = unsafe > 0 ? unsafe : utf8_bytes(text);
+    if (unsafe > 0) change(result, ' ');
+    for (const char c : text.substr(0, unsafe > 0 ? 0 : size)) change(result, c);
+    text.remove_prefix(size);
+  }
+  return result;
+}
+
+/// A character that JSON may write as \u and four digits, as UTF-8. (Those of two such escapes are
+/// none of the unsafe ones.)
+std::string utf8_of(unsigned code) {
+  const auto byte = [](unsigned value) { return static_cast<char>(value); };
+  const char last = byte(0x80 | (code & 0x3f));
+  if (code < 0x80) return {byte(code)};
+  if (code < 0x800) return {byte(0xc0 | code >> 6), last};
+  return {byte(0xe0 | code >> 12), byte(0x80 | (code >> 6 & 0x3f)), last};
+}
+
+/// JSON whose texts have blanks for unsafe characters that were written as \u202e.
+std::string without_unsafe_escapes(std::string_view json) {
+  std::string result;
+  result.reserve(json.size());
+  while (!json.empty()) {
+    std::size_t size = json.front() == '\\' ? 2 : 1;
+    unsigned code = 0;
+    bool blank = false;
+    if (json.starts_with("\\u") && json.size() >= 6) {
+      size = 6;
+      std::from_chars(json.data() + 2, json.data() + 6, code, 16);
+      blank = (code < 0xd800 || code > 0xdfff) && unsafe_bytes(utf8_of(code)) > 0;
+    }
+    result += blank ? " " : json.substr(0, size);
+    json.remove_prefix(std::min(size, json.size()));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string html_escape(std::string_view text) {
+  return changed(text, [](std::string& out, char c) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  });
+}
+
+std::string script_json(std::string_view json) {
+  // Outside of texts JSON has none of these characters; inside, an escape means the same.
+  return changed(without_unsafe_escapes(json), [](std::string& out, char c) {
+    switch (c) {
+      case '&':
+        out += "\\u0026";
+        break;
+      case '<':
+        out += "\\u003c";
+        break;
+      case '>':
+        out += "\\u003e";
+        break;
+      default:
+        out += c;
+    }
+  });
+}
+
+std::string markdown_escape(std::string_view text) {
+  constexpr std::string_view kSpecial = "\\`*_{}[]<>()#+!|~&$";
+  return changed(text, [&](std::string& out, char c) {
+    // Parentheses, plus and number signs mean something only in places where text is not.
+    const bool harmless = c == '(' || c == ')' || c == '+' || c == '#' || c == '{' || c == '}';
+    if (kSpecial.find(c) != std::string_view::npos && !harmless) out += '\\';
+    out += c;
+  });
+}
+
+std::string latex_escape(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSigns{
+      {{"\xc3\x97", "$\\times$"},
+       {"\xe2\x80\x93", "--"},
+       {"\xc2\xb1", "$\\pm$"},
+       {"\xc2\xb5", "$\\mu$"}}};
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const unsigned char c = static_cast<unsigned char>(text[i]);
+    bool sign = false;
+    for (const auto& [bytes, command] : kSigns) {
+      if (!text.substr(i).starts_with(bytes)) continue;
+      result += command;
+      i += bytes.size();
+      sign = true;
+    }
+    if (sign) continue;
+    ++i;
+    if (c >= 0x80) {  // one '?' a character: bytes that go on with one are left out
+      if (c >= 0xc0) result += '?';
+    } else if (is_control(c)) {
+      result += ' ';
+    } else if (std::string_view("#$%&_{}").find(text[i - 1]) != std::string_view::npos) {
+      result += '\\';
+      result += text[i - 1];
+    } else if (c == '\\') {
+      result += "\\textbackslash{}";
+    } else if (c == '~') {
+      result += "\\textasciitilde{}";
+    } else if (c == '^') {
+      result += "\\textasciicircum{}";
+    } else if (c == '<' || c == '>' || c == '|') {
+      result += c == '<' ? "\\textless{}" : c == '>' ? "\\textgreater{}" : "\\textbar{}";
+    } else if (c == '"') {
+      result += "\\textquotedbl{}";
+    } else if (c == '[' || c == ']' || c == '*') {
+      // Behind the end of a row these would be its arguments.
+      result += std::string("{") + text[i - 1] + '}';
+    } else if ((c == '`' || c == '\'' || c == '-') && text.substr(i, 1) == text.substr(i - 1, 1)) {
+      result += text[i - 1] + std::string("{}");  // TeX joins two of them into another sign
+    } else {
+      result += text[i - 1];
+    }
+  }
+  return result;
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
+    std::uint32_t group = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    for (std::size_t k = 0; k < 4; ++k)
+      text += k <= count ? kDigits[group >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+std::string gnuplot_text(std::string_view text) {
+  return "'" +
+         changed(text,
+                 [](std::string& out, char c) { out += c == '\'' ? "''" : std::string(1, c); }) +
+         "'";
+}
+
+std::string csv_number(std::optional<double> value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+std::string csv_text(std::string_view text) {
+  std::string result = changed(text, [](std::string& out, char c) { out += c; });
+  if (!result.empty() && std::string_view("=+-@").find(result.front()) != std::string_view::npos) {
+    result.insert(0, "'");
+  }
+  if (result.find_first_of(",\"") == std::string::npos) return result;
+  std::string quoted = "\"";
+  for (const char c : result) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
+}  // namespace cputrain::report

@@ -1,0 +1,166 @@
+#include "scaling/report/gpus/beside_cpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "core/text.h"
+#include "scaling/report/grid_tables.h"
+
+namespace cputrain::report {
+namespace {
+
+using End = cells::CpuCount::Place;
+
+/// The end of a row: a number of CPUs that was tried.
+std::string end_text(double cpus) { return fmt::format("{:.0f}", cpus); }
+
+/// A forecast needs no data, but for how many images there are.
+bool same_work(const Series& a, const Series& b) {
+  const cells::SeriesIdentity &x = a.identity, &y = b.identity;
+  return std::tie(x.model, x.image_size, x.images, x.simulated) ==
+             std::tie(y.model, y.image_size, y.images, y.simulated) &&
+         (x.data == y.data || x.simulated);
+}
+
+/// Flags that two series have alike.
+std::ptrdiff_t alike(const Series& a, const Series& b) {
+  return std::ranges::count_if(a.identity.options, [&](const auto& option) {
+    const auto found = b.identity.options.find(option.first);
+    return found != b.identity.options.end() && found->second == option.second;
+  });
+}
+
+/// Nullptr where there is none.
+const Series* cpus_beside(const Series& gpus, const std::vector<Series>& all) {
+  const Series* best = nullptr;
+  const auto fit = [&](const Series& cpus) {
+    return std::pair(cpus.identity.machine == gpus.identity.machine, alike(cpus, gpus));
+  };
+  for (const Series& series : all) {
+    if (cells::is_device(series.backend) || series.strong.bases.empty()) continue;
+    if (same_work(series, gpus) && (!best || fit(series) > fit(*best))) best = &series;
+  }
+  return best;
+}
+
+/// The cells of a row with a time, by CPUs.
+std::vector<const cells::Cell*> timed_row(const Grid& grid, const GridRow& row) {
+  std::vector<const cells::Cell*> cells;
+  for (const int cpus : grid.cpus) {
+    const ScalingCell* here = grid.at(row, cpus);
+    if (here && here->cell.seconds_per_epoch) cells.push_back(&here->cell);
+  }
+  return cells;
+}
+
+void set_row(Series& gpus, const Grid& cpus, const GridRow& row) {
+  const auto beside = timed_row(cpus, row);
+  if (beside.empty()) return;
+  for (const int count : gpus.strong.cpus) {
+    const auto found = gpus.strong.cells.find({row, count});
+    if (found == gpus.strong.cells.end() || !found->second.cell.seconds_per_epoch) continue;
+    ScalingCell& here = found->second;
+    here.against_cpus =
+        AgainstCpus{.cpus = beside.front()->cpus,
+                    .speed_up = *beside.front()->seconds_per_epoch / *here.cell.seconds_per_epoch,
+                    .speed_up_status = std::max(here.cell.status, beside.front()->status),
+                    .equal = cells::equal_cpus(here.cell, beside)};
+  }
+}
+
+/// "One NVIDIA H100", "4 x NVIDIA H100".
+std::string counted_devices(const Series& series, int count) {
+  return count == 1 ? "One " + device_text(series)
+                    : fmt::format("{} x {}", count, device_text(series));
+}
+
+/// The cells of the fewest GPUs that stand beside CPUs, by batch: of four batches at most, else of
+/// the smallest and the largest.
+std::vector<const ScalingCell*> samples_of(const Series& series) {
+  constexpr std::size_t kMostBatches = 4;
+  std::vector<const ScalingCell*> samples;
+  for (const int count : series.strong.cpus) {
+    for (const GridRow& row : series.strong.rows) {
+      const ScalingCell* here = series.strong.at(row, count);
+      if (here && here->against_cpus) samples.push_back(here);
+    }
+    if (!samples.empty()) break;
+  }
+  if (samples.size() > kMostBatches) return {samples.front(), samples.back()};
+  return samples;
+}
+
+/// "63.1 CPUs of cpu at batch 1024 (58.2 to 70.1)"; whose CPUs they are only where that is named.
+std::string place_of_equal(const ScalingCell& cell, const std::string& whose) {
+  const cells::EqualCpus& equal = cell.against_cpus->equal;
+  const std::string middle = cpu_count_text(equal.cpus), range = cpu_range_text(equal);
+  const char* unit = equal.cpus.cpus == 1 ? " CPU of " : " CPUs of ";
+  return fmt::format("{}{} at batch {}{}", middle, whose.empty() ? "" : unit + whose,
+                     cell.cell.batch, range.empty() || range == middle ? "" : " (" + range + ")");
+}
+
+std::string equal_sentence(const Series& series, const std::vector<const ScalingCell*>& samples) {
+  std::vector<std::string> places;
+  bool repeated = true;
+  cells::CellStatus status = cells::CellStatus::measured;
+  for (const ScalingCell* cell : samples) {
+    places.push_back(place_of_equal(*cell, places.empty() ? series.beside : std::string()));
+    repeated = repeated && cell->against_cpus->equal.repeated;
+    status = std::max(status, cell->against_cpus->equal.status);
+  }
+  const std::string mark = mark_of(status);
+  const int count = samples.front()->cell.gpus;
+  return fmt::format("{}{} {} as quick as {}; {}{}.", counted_devices(series, count),
+                     series.name == device_text(series) ? "" : " (" + series.name + ")",
+                     count == 1 ? "is" : "are", join(places, ", "),
+                     repeated ? "ranges are those of the repeats" : "too few repeats for ranges",
+                     mark.empty() ? "" : "; " + mark);
+}
+
+}  // namespace
+
+void set_beside_cpus(std::vector<Series>& all) {
+  for (Series& series : all) {
+    if (!cells::is_device(series.backend)) continue;
+    const Series* cpus = cpus_beside(series, all);
+    if (!cpus) continue;
+    series.beside = cpus->name;
+    for (const GridRow& row : series.strong.rows) set_row(series, cpus->strong, row);
+  }
+}
+
+std::string device_text(const Series& series) {
+  return series.identity.device.empty() ? series.name : series.identity.device;
+}
+
+std::string cpu_count_text(const cells::CpuCount& count) {
+  switch (count.place) {
+    case End::fewer:
+      return "fewer than " + end_text(count.cpus);
+    case End::more:
+      return "more than " + end_text(count.cpus);
+    case End::within:
+      break;
+  }
+  return figure_text(count.cpus);
+}
+
+std::string cpu_range_text(const cells::EqualCpus& equal) {
+  if (!equal.repeated) return "";
+  const std::string least = cpu_count_text(equal.least), most = cpu_count_text(equal.most);
+  return least == most ? least : least + " to " + most;
+}
+
+std::vector<std::string> equal_sentences(const ScalingTable& table) {
+  std::vector<std::string> texts;
+  for (const Series& series : table.series) {
+    const auto samples = samples_of(series);
+    if (!samples.empty()) texts.push_back(equal_sentence(series, samples));
+  }
+  return texts;
+}
+
+}  // namespace cputrain::report

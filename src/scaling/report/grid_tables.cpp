@@ -1,0 +1,362 @@
+#include "scaling/report/grid_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <set>
+
+#include "core/text.h"
+#include "scaling/report/headline.h"
+#include "system/lost_time/cpu_wait.h"
+
+namespace cputrain::report {
+
+std::string figure_text(double value) {
+  const double size = std::fabs(value);
+  // Rounding first: 99.96 is 100, not 100.0.
+  int decimals = 0;
+  for (double limit = 99.95; decimals < 6 && size < limit; limit /= 10) ++decimals;
+  return size == 0 ? "0" : fmt::format("{:.{}f}", value, decimals);
+}
+
+Entry figure_entry(std::optional<double> value, const std::function<std::string(double)>& text) {
+  Entry entry{value ? text(*value) : kNotKnown};
+  entry.value = value;
+  return entry;
+}
+
+std::string processor_text(const std::string& cpu, int cores) {
+  if (cores <= 0) return cpu;
+  return fmt::format("{}{}{} core{}", cpu, cpu.empty() ? "" : ", ", cores, cores == 1 ? "" : "s");
+}
+
+std::string mark_of(cells::CellStatus status) {
+  return status == cells::CellStatus::measured ? "" : cells::status_name(status);
+}
+
+std::string cpus_text(const std::string& backend, int count) {
+  return std::string(cells::is_device(backend) ? "GPU" : "CPU") + (count == 1 ? "" : "s");
+}
+
+std::string reason_text(const cells::Cell& cell) {
+  return cell.reason.empty() ? "no reason was given" : cell.reason;
+}
+
+namespace {
+
+/// The number of a note on a cell that has a time, 0 where it is as good as any.
+int note_on_time(const cells::Cell& cell, DocumentTable& table) {
+  std::vector<std::string> notes;
+  if (!cell.reason.empty()) notes.push_back(cell.reason);
+  if (cell.includes_warm_up) notes.push_back("includes steps that tried algorithms");
+  if (cell.cpu_wait.value_or(0) >= system::kWaitWorthSaying) {
+    notes.push_back(fmt::format("threads of a rank waited {:.0f} % of their time for a CPU",
+                                100 * *cell.cpu_wait));
+  }
+  return notes.empty() ? 0 : table.note(join(notes, "; "));
+}
+
+}  // namespace
+
+Entry seconds_entry(const cells::Cell& cell, DocumentTable& table) {
+  if (!cell.seconds_per_epoch) return {"n/a", "", table.note(reason_text(cell))};
+  const std::string mark = mark_of(cell.status);
+  return {figure_text(*cell.seconds_per_epoch), mark == table.shared_mark ? "" : mark,
+          note_on_time(cell, table), cell.seconds_per_epoch, cell.command};
+}
+
+std::optional<cells::CellStatus> shared_status(const ScalingTable& table) {
+  std::optional<cells::CellStatus> first;
+  bool alike = true;
+  table.for_each([&](const Series&, const ScalingCell& c) {
+    if (!c.cell.seconds_per_epoch) return;
+    if (!first) first = c.cell.status;
+    alike = alike && c.cell.status == *first;
+  });
+  return alike ? first : std::nullopt;
+}
+
+std::string shared_text(const std::string& mark) { return mark.empty() ? "" : ", all " + mark; }
+
+namespace {
+
+std::string threads_text(int threads) {
+  return threads > 1 ? fmt::format(", {} threads", threads) : "";
+}
+
+}  // namespace
+
+std::string row_text(const GridRow& row) {
+  return std::to_string(row.batch) + threads_text(row.threads);
+}
+
+std::string place_text(const cells::Cell& cell) {
+  return fmt::format("{} {}, batch ", cell.cpus, cpus_text(cell.backend, cell.cpus)) +
+         (cell.batch_per_rank
+              ? fmt::format("{} per rank", *cell.batch_per_rank) + threads_text(cell.threads)
+              : std::to_string(cell.batch));
+}
+
+std::string place_text(const ScalingTable& table, const Series& series, const cells::Cell& cell) {
+  return (table.series.size() > 1 ? series.name + ": " : "") + place_text(cell);
+}
+
+namespace {
+
+constexpr std::size_t kMostColumns = 12;
+
+/// Series that share a table: beside each other, a group of columns each; or below each other,
+/// where they differ in axes alone.
+struct Chosen {
+  std::vector<const Series*> series;
+  bool stacked = false;
+
+  /// What tells one of those below each other from the rest, behind a comma; else empty.
+  std::string own_text(const Series& one) const {
+    if (!stacked) return "";
+    std::vector<cells::SeriesIdentity> all;
+    for (const Series* s : series) all.push_back(s->identity);
+    const std::string apart = cells::options_apart(one.identity, all);
+    return apart.empty() ? "" : ", " + apart;
+  }
+};
+
+/// Whether an epoch is the same work.
+bool same_epoch(const cells::CellTable& a, const cells::CellTable& b) {
+  return a.model == b.model && a.image_size == b.image_size &&
+         a.images_per_epoch == b.images_per_epoch;
+}
+
+std::size_t columns_of(const Chosen& part, Grid Series::*grid) {
+  std::size_t sum = 0;
+  for (const Series* s : part.series) sum += (s->*grid).cpus.size();
+  return sum;
+}
+
+/// Devices stand beside CPUs with the same work where that is not too wide.
+bool fits_beside(const Chosen& part, const Series& series, Grid Series::*grid) {
+  return !part.stacked && cells::is_device(series.backend) &&
+         same_epoch(part.series.front()->about, series.about) &&
+         columns_of(part, grid) + (series.*grid).cpus.size() <= kMostColumns;
+}
+
+std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
+  std::vector<Chosen> parts;
+  for (const Series& series : table.series) {
+    if ((series.*grid).empty()) continue;
+    const auto below = std::ranges::find_if(parts, [&](const Chosen& part) {
+      return (part.stacked || part.series.size() == 1) &&
+             cells::differ_in_axes_alone(part.series.front()->identity, series.identity);
+    });
+    const auto beside = std::ranges::find_if(
+        parts, [&](const Chosen& part) { return fits_beside(part, series, grid); });
+    if (below != parts.end()) {
+      below->series.push_back(&series);
+      below->stacked = true;
+    } else if (beside != parts.end()) {
+      beside->series.push_back(&series);
+    } else {
+      parts.push_back({{&series}});
+    }
+  }
+  return parts;
+}
+
+/// CPUs of all series of a table.
+std::set<int> cpus_of(const Chosen& part, Grid Series::*grid) {
+  std::set<int> cpus;
+  for (const Series* s : part.series) cpus.insert((s->*grid).cpus.begin(), (s->*grid).cpus.end());
+  return cpus;
+}
+
+Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable& table) {
+  if (!cell) return {};
+  if (cell->cell.status == cells::CellStatus::absent) {
+    return {"n/a", "", table.note(reason_text(cell->cell))};
+  }
+  const auto value = figure.value(*cell);
+  const std::string beside = figure.beside ? figure.beside(*cell) : "";
+  if (!value) {
+    const std::string words = figure.words ? figure.words(*cell) : "";
+    const std::string sure = mark_of(figure.status(*cell));
+    if (!words.empty()) return {words, sure == table.shared_mark ? "" : sure, 0};
+    return {beside.empty() ? kNotKnown : figure.missing, beside, 0};
+  }
+  const int note = figure.is_time ? note_on_time(cell->cell, table) : 0;
+  std::string mark = mark_of(figure.status(*cell));
+  if (mark == table.shared_mark) mark.clear();
+  return {figure.text(*value), mark + (mark.empty() || beside.empty() ? "" : ", ") + beside, note,
+          value, figure.is_time ? cell->cell.command : ""};
+}
+
+/// The mark that all figures of a table have; empty where they differ.
+std::string shared_mark(const Chosen& series, Grid Series::*grid, const GridFigure& figure) {
+  std::set<std::string> marks;
+  for (const Series* s : series.series) {
+    for (const auto& [where, cell] : (s->*grid).cells) {
+      if (figure.value(cell)) marks.insert(mark_of(figure.status(cell)));
+    }
+  }
+  return marks.size() == 1 ? *marks.begin() : "";
+}
+
+/// ": cpu" where another table has other series.
+std::string whose_text(const ScalingTable& all, const Chosen& part) {
+  if (part.series.size() == all.series.size()) return "";
+  if (part.stacked) return ": " + part.series.front()->backend;
+  return part.series.size() == 1 ? ": " + part.series.front()->name : "";
+}
+
+/// A row for each batch of each series.
+void add_stacked_rows(const Chosen& part, Grid Series::*grid, const std::set<GridRow>& rows,
+                      const GridFigure& figure, DocumentTable& table) {
+  const std::set<int> columns = cpus_of(part, grid);
+  for (const int cpus : columns) table.head.push_back(std::to_string(cpus));
+  for (const GridRow& row : rows) {
+    for (const Series* s : part.series) {
+      Row& line = table.rows.emplace_back(Row{row_text(row) + part.own_text(*s), {}, false});
+      for (const int cpus : columns) {
+        line.entries.push_back(entry_of((s->*grid).at(row, cpus), figure, table));
+      }
+    }
+  }
+}
+
+/// A group of columns for each series.
+void add_rows_beside(const Chosen& part, Grid Series::*grid, const std::set<GridRow>& rows,
+                     const GridFigure& figure, bool devices, DocumentTable& table) {
+  for (const Series* s : part.series) {
+    const Grid& g = s->*grid;
+    if (part.series.size() > 1) {
+      const bool mixed = cells::is_device(s->backend) && !devices;
+      table.groups.emplace_back(s->name + (mixed ? " (GPUs)" : ""),
+                                static_cast<int>(g.cpus.size()));
+    }
+    for (const int cpus : g.cpus) table.head.push_back(std::to_string(cpus));
+  }
+  for (const GridRow& row : rows) {
+    Row& line = table.rows.emplace_back(Row{row_text(row), {}, false});
+    for (const Series* s : part.series) {
+      const Grid& g = s->*grid;
+      for (const int cpus : g.cpus)
+        line.entries.push_back(entry_of(g.at(row, cpus), figure, table));
+    }
+  }
+}
+
+DocumentTable table_of(const ScalingTable& all, const Chosen& part, Grid Series::*grid,
+                       const GridFigure& figure) {
+  const bool weak = grid == &Series::weak;
+  DocumentTable table;
+  table.sortable = true;
+  table.shared_mark = shared_mark(part, grid, figure);
+  table.caption = figure.caption + shared_text(table.shared_mark) + whose_text(all, part);
+  const bool devices = std::ranges::all_of(part.series, cells::is_device, &Series::backend);
+  table.corner =
+      fmt::format("{} / {}", weak ? "batch per rank" : "batch", devices ? "GPUs" : "CPUs");
+  std::set<GridRow> rows;
+  for (const Series* s : part.series) {
+    rows.insert((s->*grid).rows.begin(), (s->*grid).rows.end());
+  }
+  if (part.stacked) {
+    add_stacked_rows(part, grid, rows, figure, table);
+  } else {
+    add_rows_beside(part, grid, rows, figure, devices, table);
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<DocumentTable> grid_tables(const ScalingTable& all, Grid Series::*grid,
+                                       const GridFigure& figure) {
+  std::vector<DocumentTable> tables;
+  for (const Chosen& part : divided(all, grid)) {
+    const bool known = figure.is_time || std::ranges::any_of(part.series, [&](const Series* s) {
+                         return std::ranges::any_of((s->*grid).cells, [&](const auto& place) {
+                           return figure.knows(place.second);
+                         });
+                       });
+    if (known) tables.push_back(table_of(all, part, grid, figure));
+  }
+  return tables;
+}
+
+std::vector<DocumentTable> both_grids(const ScalingTable& table, GridFigure figure) {
+  std::vector<DocumentTable> tables = grid_tables(table, &Series::strong, figure);
+  figure.caption = "Weak scaling: " + figure.caption;
+  for (auto& t : grid_tables(table, &Series::weak, figure)) tables.push_back(std::move(t));
+  return tables;
+}
+
+namespace {
+
+/// A note where the repeats do not show that two batches differ, or are too few to say.
+int note_on_increase(const Grid& grid, const BatchIncrease& increase, int cpus,
+                     DocumentTable& table) {
+  const TimeRatio ratio =
+      gain_of(grid.at(increase.from, cpus)->cell, grid.at(increase.to, cpus)->cell);
+  if (!ratio.interval) return table.note("too few repeats to show a difference");
+  const bool holds_one = ratio.interval->low <= 1 && ratio.interval->high >= 1;
+  return holds_one ? table.note("no difference shown: the 95 % interval of the repeats holds 0")
+                   : 0;
+}
+
+Entry increase_entry(const Series& series, const BatchIncrease& increase, int cpus,
+                     DocumentTable& table) {
+  if (!increase.by_cpus.contains(cpus)) return {};
+  const std::string mark = mark_of(increase.status);
+  const double percent = 100 * increase.by_cpus.at(cpus);
+  return {fmt::format("{:+.1f}", percent), mark == table.shared_mark ? "" : mark,
+          note_on_increase(series.strong, increase, cpus, table), percent};
+}
+
+/// The row of one pair of batches: entries under the series that have this pair, others stay empty.
+Row increase_row(const Chosen& part, std::size_t from, std::size_t to, DocumentTable& table) {
+  Row row{increase_text(from, to), {}, true};
+  for (const Series* s : part.series) {
+    const auto own = batch_increase(s->strong);
+    const bool same = own && own->from == from && own->to == to;
+    for (const int cpus : s->strong.cpus) {
+      row.entries.push_back(same ? increase_entry(*s, *own, cpus, table) : Entry{});
+    }
+  }
+  return row;
+}
+
+/// A row for each series of a table that has them below each other.
+void add_stacked_increases(const Chosen& part, DocumentTable& table) {
+  for (const Series* s : part.series) {
+    const auto own = batch_increase(s->strong);
+    if (!own || own->by_cpus.empty()) continue;
+    Row row{increase_text(own->from, own->to) + part.own_text(*s), {}, true};
+    for (const int cpus : cpus_of(part, &Series::strong)) {
+      row.entries.push_back(increase_entry(*s, *own, cpus, table));
+    }
+    table.rows.push_back(std::move(row));
+  }
+}
+
+}  // namespace
+
+void add_increase_rows(const ScalingTable& all, std::vector<DocumentTable>& tables) {
+  const std::vector<Chosen> parts = divided(all, &Series::strong);
+  assert(parts.size() == tables.size());  // times have a table even where all of them are n/a
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].stacked) {
+      add_stacked_increases(parts[i], tables[i]);
+      continue;
+    }
+    std::set<std::pair<std::size_t, std::size_t>> done;
+    for (const Series* series : parts[i].series) {
+      const auto increase = batch_increase(series->strong);
+      if (!increase || increase->by_cpus.empty()) continue;
+      if (!done.emplace(increase->from, increase->to).second) continue;
+      tables[i].rows.push_back(increase_row(parts[i], increase->from, increase->to, tables[i]));
+    }
+  }
+}
+
+}  // namespace cputrain::report

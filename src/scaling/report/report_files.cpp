@@ -1,0 +1,301 @@
+#include "scaling/report/report_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/text.h"
+#include "scaling/report/curves.h"
+#include "scaling/report/page/page_parts.h"
+#include "scaling/report/scaling_document.h"
+#include "scaling/report/seconds_figure.h"
+#include "scaling/report/sweep_difference.h"
+#include "scaling/report/table_files.h"
+#include "scaling/report/trainings/runs_document.h"
+#include "system/files.h"
+
+namespace cputrain::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+/// The last name of a folder, or of a file that is not simply the one of a folder.
+std::string short_name(const fs::path& path) {
+  if (path.filename() == cells::kCellsName && path.has_parent_path())
+    return short_name(path.parent_path());
+  const fs::path name = path.filename().empty() ? path.parent_path().filename() : path.filename();
+  return name.empty() || name == "." ? path.string() : name.string();
+}
+
+/// A folder with a table, or the table itself.
+CellSource read_source(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error))
+    return {path, cells::read_cells(path / cells::kCellsName), short_name(path)};
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  return {folder, cells::read_cells(path), short_name(path)};
+}
+
+/// What the named folders hold.
+struct Sources {
+  std::vector<CellSource> sweeps;
+  RunList runs;
+};
+
+/// The runs of a folder, itself or those in it such as runs/; nothing where it holds none. Folders
+/// in it that are none are told beside them.
+std::vector<fs::path> runs_in(const fs::path& path, RunList& beside) {
+  std::error_code error;
+  if (fs::exists(path / cells::kCellsName, error) || !fs::is_directory(path, error)) return {};
+  if (is_run_folder(path)) return {path};
+  std::vector<fs::path> runs;
+  std::vector<std::string> sweeps, others;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    const fs::path& here = it->path();
+    if (!fs::is_directory(here, ignored)) continue;
+    const bool sweep = fs::exists(here / cells::kCellsName, ignored);
+    if (!sweep && is_run_folder(here)) {
+      runs.push_back(here);
+    } else {
+      (sweep ? sweeps : others).push_back(here.filename().string());
+    }
+  }
+  if (runs.empty()) return {};
+  std::ranges::sort(sweeps);
+  std::ranges::sort(others);
+  beside.sweeps.insert(beside.sweeps.end(), sweeps.begin(), sweeps.end());
+  beside.left_out.insert(beside.left_out.end(), others.begin(), others.end());
+  return runs;
+}
+
+void check_holds_something(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error) || fs::exists(path / cells::kCellsName, error) || error)
+    return;
+  fail(
+      ExitCode::data,
+      fmt::format("{}: holds no sweep ({}) and no training (metrics.jsonl), so there is nothing to "
+                  "report; name the --out folder of a sweep or of a training, or a folder that "
+                  "holds several trainings",
+                  path.string(), cells::kCellsName));
+}
+
+/// Sweeps are tables of their own; all runs together are one list, each of them once.
+Sources read_sources(const ReportRequest& request) {
+  Sources sources;
+  std::set<fs::path> seen;
+  for (const fs::path& path : request.folders) {
+    const std::vector<fs::path> runs = runs_in(path, sources.runs);
+    if (runs.empty()) {
+      check_holds_something(path);
+      sources.sweeps.push_back(read_source(path));
+    }
+    for (const fs::path& run : runs) {
+      std::error_code error;
+      const fs::path place = fs::canonical(run, error);
+      if (error || seen.insert(place).second) sources.runs.runs.push_back(read_run(run));
+    }
+  }
+  tell_names_apart(sources.runs.runs);
+  sort_by_accuracy(sources.runs.runs);
+  sources.runs.wanted_accuracy = request.target_accuracy;
+  sources.runs.prices = request.prices;
+  return sources;
+}
+
+std::vector<double> all_rounded(std::vector<double> values) {
+  std::ranges::transform(values, values.begin(), rounded);
+  return values;
+}
+
+Json curves_json(const std::vector<CellCurve>& curves) {
+  Json list = Json::array();
+  for (const auto& [series, place, curve] : curves) {
+    Json one{{"series", series->name},
+             {"cpus", place->cell.cpus},
+             {"batch", place->cell.batch},
+             {"images", curve.images},
+             {"loss", all_rounded(curve.loss)},
+             {"seconds", all_rounded(curve.seconds)},
+             {"accuracy", all_rounded(curve.accuracy)}};
+    if (place->cell.batch_per_rank) {
+      one["batch_per_rank"] = *place->cell.batch_per_rank;
+      one["threads"] = place->cell.threads;
+    }
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+/// Writes the document in every form and the given CSV and JSON; returns the files.
+std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
+                                const Document& document, const std::string& csv,
+                                const std::string& json, const PageParts& parts) {
+  system::make_folder(folder);
+  std::vector<fs::path> files;
+  const auto write = [&](const char* ending, const std::string& text) {
+    files.push_back(folder / (name + ending));
+    system::write_own_file(files.back(), text);
+  };
+  write(".md", markdown(document));
+  write(".csv", csv);
+  write(".json", json);
+  write(".tex", latex(document));
+  write(".html", html(document, parts));
+  return files;
+}
+
+/// The price of a GPU is for something that computes on one.
+void check_has_devices(const cells::Prices& prices, const std::set<std::string>& backends) {
+  const std::vector<std::string> all(backends.begin(), backends.end());
+  for (const auto& [backend, price] : prices.per_gpu_hour) {
+    const bool fits =
+        backend.empty() ? std::ranges::any_of(all, cells::is_device) : cells::is_device(backend);
+    if (fits) continue;
+    const std::string flag =
+        fmt::format("--price-per-gpu-hour {}{}", backend.empty() ? "" : backend + ":", price);
+    if (!backend.empty()) {
+      fail(ExitCode::usage,
+           fmt::format("{}: {} computes on CPUs; name a backend of GPUs, or leave it out", flag,
+                       backend));
+    }
+    fail(ExitCode::usage,
+         fmt::format("{}: nothing here was computed on a GPU (there {} {}); leave it out", flag,
+                     all.size() == 1 ? "is" : "are", join(all, ", ")));
+  }
+}
+
+/// A price that nothing has is a slip of the pen, not a wish.
+void check_prices(const cells::Prices& prices, const std::set<std::string>& backends) {
+  const auto check = [&](const char* flag, const std::map<std::string, double>& list) {
+    for (const auto& [backend, price] : list) {
+      if (backend.empty() || backends.contains(backend)) continue;
+      fail(ExitCode::usage,
+           fmt::format("--{} {}:{}: nothing here has this backend; there {} {}", flag, backend,
+                       price, backends.size() == 1 ? "is" : "are",
+                       join(std::vector<std::string>(backends.begin(), backends.end()), ", ")));
+    }
+  };
+  check("price-per-hour", prices.per_hour);
+  check("price-per-cpu-hour", prices.per_cpu_hour);
+  check("price-per-gpu-hour", prices.per_gpu_hour);
+  check_has_devices(prices, backends);
+}
+
+std::set<std::string> backends_of(const ScalingTable& table, const RunList& list) {
+  std::set<std::string> backends;
+  for (const Series& series : table.series) backends.insert(series.backend);
+  for (const RunRecord& run : list.runs) backends.insert(run.backend);
+  return backends;
+}
+
+/// The folder that a report goes to.
+fs::path place_of(const ReportRequest& request) {
+  if (!request.out.empty()) return request.out;
+  const fs::path& first = request.folders.front();
+  std::error_code error;
+  const fs::path beside = fs::is_directory(first, error) ? first : first.parent_path();
+  return beside.empty() ? "." : beside;
+}
+
+/// Published tables are of epochs by CPUs and batch sizes.
+void check_flags_of_runs(const ReportRequest& request, const RunList& list) {
+  check_prices(request.prices, backends_of({}, list));
+  if (!request.reference) return;
+  fail(ExitCode::usage,
+       "--reference without a sweep: it belongs to the cells of sweeps, and these folders hold "
+       "single trainings; leave it out");
+}
+
+/// What the script of the plots looks for in every page.
+Json page_data(Json drawn) {
+  for (const char* list : {"series", "cells"}) {
+    if (!drawn.contains(list)) drawn[list] = Json::array();
+  }
+  return drawn;
+}
+
+Report write_runs(const ReportRequest& request, const RunList& list) {
+  check_flags_of_runs(request, list);
+  Document document = runs_document(list);
+  Json drawn = runs_json(list);
+  std::string json = json_text(drawn, 1) + "\n";
+  drawn = page_data(Json{{"run_curves", run_curves_json(list)}});
+  auto files = write_all(place_of(request), "report", document, runs_csv(list), json,
+                         page_parts(json_text(drawn)));
+  const bool evaluated =
+      std::ranges::any_of(list.runs, [](const RunRecord& r) { return !r.evaluations.empty(); });
+  const std::size_t first = evaluated ? 2 : 1;  // the table of runs, and their evaluations
+  return {std::move(document), std::move(json), std::move(files), {}, first};
+}
+
+}  // namespace
+
+Report write_report(const ReportRequest& request) {
+  const auto [sources, runs] = read_sources(request);
+  if (sources.empty()) return write_runs(request, runs);
+  if (runs.runs.empty() && request.target_accuracy) {
+    fail(ExitCode::usage,
+         fmt::format("--target-accuracy {:g} without a single training: the cells of a sweep have "
+                     "the target that they were trained with; leave it out",
+                     *request.target_accuracy));
+  }
+  std::optional<ReferenceTable> reference;
+  if (request.reference) reference = read_reference(*request.reference);
+  const ScalingTable table = make_scaling_table(sources, request.prices);
+  if (table.series.empty()) {
+    fail(ExitCode::data, fmt::format("{}: the table has no cells (there is nothing to report); run "
+                                     "a sweep into this folder",
+                                     request.folders.front().string()));
+  }
+  check_prices(request.prices, backends_of(table, runs));
+  const Curves curves = curves_of(table);
+  Document document = scaling_document({table, sources, reference, request.prices, curves});
+  Json drawn = table_json(table, reference);
+  if (!runs.runs.empty()) {
+    for (Section& section : runs_document(runs).sections)
+      document.sections.push_back(std::move(section));
+    drawn["runs"] = runs_json(runs)["runs"];
+  }
+  std::string json = json_text(drawn, 1) + "\n";
+  drawn["curves"] = curves_json(curves.shown);
+  if (!runs.runs.empty()) drawn["run_curves"] = run_curves_json(runs);
+  const fs::path out = place_of(request);
+  auto files = write_all(out, "report", document, table_csv(table, reference), json,
+                         page_parts(json_text(drawn)));
+  std::vector<std::string> remarks;
+  const DrawnFigure figure = draw_seconds(out / "seconds.svg", table, reference);
+  if (figure.file) files.push_back(*figure.file);
+  if (!figure.remark.empty()) remarks.push_back(figure.remark);
+  return {std::move(document), std::move(json), std::move(files), std::move(remarks)};
+}
+
+Report write_difference(const fs::path& before, const fs::path& after, const fs::path& out) {
+  const CellSource a = read_source(before), b = read_source(after);
+  const auto differences = compare_sweeps(a.table, b.table);
+  if (differences.empty()) {
+    fail(ExitCode::data,
+         fmt::format("{} and {}: no cell is in both (nothing can be compared); name "
+                     "two sweeps of one grid",
+                     before.string(), after.string()));
+  }
+  std::string names[] = {short_name(before), short_name(after)};
+  if (names[0] == names[1]) names[0] = before.string(), names[1] = after.string();
+  Document document = difference_document(differences, a.table, names[0], b.table, names[1]);
+  std::string json =
+      json_text(difference_json(differences, a.table, names[0], b.table, names[1]), 1) + "\n";
+  std::vector<fs::path> files;
+  if (!out.empty()) {
+    files = write_all(out, "diff", document, difference_csv(differences), json, page_parts("{}"));
+  }
+  return {std::move(document), std::move(json), std::move(files), {}, 1};
+}
+
+}  // namespace cputrain::report

@@ -1,0 +1,190 @@
+#include "scaling/report/scaling_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "scaling/cells/axes.h"
+#include "scaling/cells/explanation.h"
+#include "scaling/report/gpus/beside_cpus.h"
+
+namespace cputrain::report {
+
+const ScalingCell* Grid::at(const GridRow& row, int cpu) const {
+  const auto found = cells.find({row, cpu});
+  return found == cells.end() ? nullptr : &found->second;
+}
+
+bool ScalingTable::has_strong() const {
+  return std::ranges::any_of(series, [](const Series& s) { return !s.strong.empty(); });
+}
+
+void ScalingTable::for_each(
+    const std::function<void(const Series&, const ScalingCell&)>& see) const {
+  for (const auto grid : {&Series::strong, &Series::weak}) {
+    for (const Series& one : series) {
+      for (const auto& [where, cell] : (one.*grid).cells) see(one, cell);
+    }
+  }
+}
+
+namespace {
+
+/// Smaller is better founded.
+int doubt(cells::CellStatus status) { return static_cast<int>(status); }
+
+cells::CellStatus worse(cells::CellStatus a, cells::CellStatus b) {
+  return doubt(a) > doubt(b) ? a : b;
+}
+
+/// Cells of one series before they are placed, each with its folder.
+struct Gathered {
+  cells::CellTable about;
+  std::map<cells::Place, std::pair<cells::Cell, std::filesystem::path>> cells;
+};
+
+/// Takes the cell in, unless the same one is there and better founded. True where one of two went.
+bool gather(Gathered& to, const cells::Cell& cell, const std::filesystem::path& folder) {
+  const auto [found, fresh] = to.cells.try_emplace(cells::place_of(cell), cell, folder);
+  if (fresh) return false;
+  if (doubt(cell.status) <= doubt(found->second.first.status)) found->second = {cell, folder};
+  return true;
+}
+
+void place(Grid& grid, const cells::Cell& cell, const GridRow& row,
+           const std::filesystem::path& folder) {
+  const auto [found, fresh] = grid.cells.try_emplace({row, cell.cpus});
+  ScalingCell& here = found->second;
+  const auto slow = [](const cells::Cell& c) { return c.seconds_per_epoch.value_or(1e300); };
+  if (fresh || slow(cell) < slow(here.cell)) {
+    here.cell = cell;
+    here.folder = folder;
+  }
+  here.splits.push_back(cell);
+  std::ranges::stable_sort(here.splits, {}, slow);
+}
+
+/// Of rows and of columns: a file with a hundred thousand cells must not make a table of their
+/// square.
+constexpr std::size_t kMostLines = 500;
+
+void derive(Grid& grid, const cells::CellTable& about, const cells::Prices& prices) {
+  const std::size_t images = about.images_per_epoch;
+  std::set<int> cpus;
+  std::set<GridRow> rows;
+  for (const auto& [where, cell] : grid.cells) {
+    rows.insert(where.first);
+    cpus.insert(where.second);
+    if (cell.cell.seconds_per_epoch) grid.bases.try_emplace(where.first, where.second);
+  }
+  if (std::max(cpus.size(), rows.size()) > kMostLines) {
+    fail(ExitCode::data,
+         fmt::format("a table of {} batches by {} CPU counts (nobody could read it); "
+                     "report parts of it, {} of each at most",
+                     rows.size(), cpus.size(), kMostLines));
+  }
+  grid.cpus.assign(cpus.begin(), cpus.end());
+  grid.rows.assign(rows.begin(), rows.end());
+  for (auto& [where, c] : grid.cells) {
+    if (!c.cell.seconds_per_epoch) continue;
+    const double seconds = *c.cell.seconds_per_epoch;
+    c.images_per_second = c.cell.images_per_second;
+    if (!c.images_per_second && images > 0) {
+      c.images_per_second = static_cast<double>(images) / seconds;
+    }
+    const int base_cpus = grid.bases.at(where.first);
+    const cells::Cell& base = grid.at(where.first, base_cpus)->cell;
+    c.speed_up = *base.seconds_per_epoch / seconds;
+    c.efficiency = *c.speed_up * base_cpus / c.cell.cpus;
+    c.suspect = cells::is_suspect(*c.efficiency);
+    c.against = worse(c.cell.status, base.status);
+    if (c.cell.gflops && c.cell.fma_gflops.value_or(0) > 0) {
+      c.peak_share = *c.cell.gflops / *c.cell.fma_gflops;
+    }
+    c.cost = prices.of(c.cell);
+    c.rates = cells::shares_of(about, c.cell);
+  }
+}
+
+Series series_of(const cells::SeriesIdentity& identity,
+                 const std::vector<cells::SeriesIdentity>& all, const Gathered& gathered,
+                 const cells::Prices& prices) {
+  Series series{cells::name_of(identity, all), identity.backend, gathered.about, {}, {}, identity};
+  for (const auto& [where, found] : gathered.cells) {
+    const auto& [cell, folder] = found;
+    if (cell.batch_per_rank) {
+      const auto each = static_cast<std::size_t>(*cell.batch_per_rank);
+      place(series.weak, cell, {each, cell.threads}, folder);
+    } else {
+      place(series.strong, cell, cell.batch, folder);
+    }
+  }
+  derive(series.strong, gathered.about, prices);
+  derive(series.weak, gathered.about, prices);
+  return series;
+}
+
+}  // namespace
+
+ScalingTable make_scaling_table(const std::vector<CellSource>& sources,
+                                const cells::Prices& prices) {
+  std::vector<cells::SeriesIdentity> order;
+  std::map<cells::SeriesIdentity, Gathered> all;
+  int doubled = 0;
+  for (const CellSource& source : sources) {
+    for (const cells::Cell& cell : source.table.cells) {
+      const cells::SeriesIdentity identity = cells::identity_of(source.table, cell);
+      const auto [found, fresh] = all.try_emplace(identity);
+      if (fresh) {
+        order.push_back(identity);
+        found->second.about = source.table;
+        found->second.about.cells.clear();
+        found->second.about.options = identity.options;
+      }
+      doubled += gather(found->second, cell, source.folder);
+    }
+  }
+  ScalingTable table;
+  table.remarks = cells::identity_remarks(order);
+  for (const bool devices : {false, true}) {
+    for (const cells::SeriesIdentity& identity : order) {
+      if (cells::is_device(identity.backend) != devices) continue;
+      table.series.push_back(series_of(identity, order, all.at(identity), prices));
+    }
+  }
+  set_beside_cpus(table.series);
+  if (doubled > 0) {
+    table.remarks.push_back(
+        fmt::format("{} cells are in more than one folder: the better founded figure stands here, "
+                    "of equals the one of the later folder.",
+                    doubled));
+  }
+  return table;
+}
+
+std::string increase_text(std::size_t from, std::size_t to) {
+  return fmt::format("time saved by batch {} against batch {} (%)", to, from);
+}
+
+std::optional<BatchIncrease> batch_increase(const Grid& grid) {
+  constexpr std::size_t kPublished = 128;
+  if (grid.rows.size() < 2) return std::nullopt;
+  const bool published =
+      std::ranges::find(grid.rows, kPublished, &GridRow::batch) != grid.rows.end();
+  BatchIncrease increase{
+      published ? kPublished : grid.rows.front().batch, grid.rows.back().batch, {}, {}};
+  if (increase.from == increase.to) increase.from = grid.rows.front().batch;
+  for (const int cpus : grid.cpus) {
+    const ScalingCell* from = grid.at(increase.from, cpus);
+    const ScalingCell* to = grid.at(increase.to, cpus);
+    if (!from || !to || !from->speed_up || !to->speed_up) continue;
+    increase.by_cpus[cpus] = (*from->cell.seconds_per_epoch - *to->cell.seconds_per_epoch) /
+                             *from->cell.seconds_per_epoch;
+    increase.status = worse(increase.status, worse(from->cell.status, to->cell.status));
+  }
+  return increase;
+}
+
+}  // namespace cputrain::report

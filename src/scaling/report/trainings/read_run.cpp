@@ -1,0 +1,295 @@
+// A run folder as a record. Nothing in it is trusted, and nothing that is wrong keeps the rest
+// away.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string_view>
+
+#include "checkpoint/folder.h"
+#include "core/shell_words.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+#include "scaling/cells/run_figures.h"
+#include "scaling/report/evaluation/evaluation_log.h"
+#include "scaling/report/grid_tables.h"
+#include "scaling/report/trainings/json_figures.h"
+#include "scaling/report/trainings/run_record.h"
+#include "system/bounded_file.h"
+#include "system/file_lock.h"
+
+namespace cputrain::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Flags that change neither weights nor times, and the seed.
+constexpr std::string_view kUnimportant[] = {"seed",     "verbose",    "log-every",
+                                             "timeline", "log-format", "timeline-steps",
+                                             "keep",     "json",       "measure-limits"};
+
+/// The object of a small file; an empty one, and the reason, where it is not there.
+nlohmann::json object_of(const fs::path& file, std::vector<std::string>& troubles) {
+  constexpr std::uintmax_t kMostOfAFile = 4 << 20;
+  try {
+    nlohmann::json object = parse_strict_json(system::read_bounded(file, kMostOfAFile));
+    if (object.is_object()) return object;
+    troubles.push_back(file.filename().string() + ": it is no JSON object");
+  } catch (const std::runtime_error& problem) {
+    troubles.push_back(fmt::format("{}: {}", file.filename().string(), printable(problem.what())));
+  }
+  return nlohmann::json::object();
+}
+
+std::string rule_text(const nlohmann::json& config) {
+  std::string text = value_text(config, "optimizer");
+  if (const auto rate = figure_of(config, "lr")) text += fmt::format(" {:g}", *rate);
+  if (figure_of(config, "momentum").value_or(0) > 0)
+    text += fmt::format(", momentum {:g}", *figure_of(config, "momentum"));
+  const std::string schedule = value_text(config, "schedule");
+  return schedule.empty() || schedule == "constant" ? text : text + ", " + schedule;
+}
+
+void take_config(const nlohmann::json& config, RunRecord& run) {
+  run.model = value_text(config, "model");
+  run.data = value_text(config, "data");
+  run.backend = value_text(config, "backend");
+  run.precision = value_text(config, "precision");
+  run.rule = rule_text(config);
+  run.image_size = whole<int>(config, "image-size", 1, 1 << 24);
+  run.batch = whole<std::int64_t>(config, "batch", 1, kMost);
+  run.seed = whole<std::int64_t>(config, "seed", 0, 9e15);
+  if (!config.contains("steps")) run.planned_epochs = whole<int>(config, "epochs", 1, 1 << 24);
+  try {
+    const std::string target = value_text(config, "target-accuracy");
+    if (!target.empty()) run.target = std::stod(target);
+  } catch (const std::exception&) {  // no number: no target
+  }
+  for (const auto& [key, value] : config.items()) {
+    if (std::ranges::find(kUnimportant, key) == std::end(kUnimportant))
+      run.configuration[printable(key)] = value_text(config, key.c_str());
+  }
+}
+
+/// "mpirun -np 2 ./cputrain --batch 128": the flags as they were typed, without those that say
+/// where files go.
+std::string command_of(const nlohmann::json& environment, int ranks) {
+  constexpr std::size_t kMostFlags = 100;
+  const auto given = environment.find("given");
+  if (given == environment.end() || !given->is_object() || given->size() > kMostFlags) return "";
+  std::vector<std::string> words;
+  if (ranks > 1) words = {"mpirun", "-np", std::to_string(ranks)};
+  words.emplace_back("./cputrain");
+  for (const auto& [flag, value] : given->items()) {
+    if (flag == "out" || flag == "overwrite" || flag == "resume" || flag == "end-with") continue;
+    words.push_back("--" + flag);
+    if (const std::string text = value_text(*given, flag.c_str()); text != "true")
+      words.push_back(text);
+  }
+  return command_line(words);
+}
+
+std::string build_of(const nlohmann::json& environment) {
+  const std::string version = value_text(environment, "cputrain"),
+                    build = value_text(environment, "build");
+  if (version.empty()) return "";
+  return "cputrain " + version + (build.empty() ? "" : ", " + build);
+}
+
+void take_environment(const nlohmann::json& environment, RunRecord& run) {
+  run.started = value_text(environment, "started");
+  run.ranks = whole<int>(environment, "ranks", 1, 1 << 24);
+  run.threads = whole<int>(environment, "threads_of_rank_0", 1, 1 << 24);
+  const auto machine = environment.find("machine");
+  if (machine != environment.end() && machine->is_object()) {
+    run.machine = processor_text(value_text(*machine, "cpu"),
+                                 whole<int>(*machine, "cores", 1, 1 << 24).value_or(0));
+  }
+  run.build = build_of(environment);
+  run.command = command_of(environment, run.ranks.value_or(1));
+  run.configuration["ranks"] = value_text(environment, "ranks");
+  run.configuration["threads"] = value_text(environment, "threads_of_rank_0");
+  run.configuration["machine"] = run.machine;
+  run.configuration["version"] = value_text(environment, "cputrain");
+}
+
+/// Nothing where a part is missing, or more than there was.
+std::optional<Budget> budget_of(const nlohmann::json& line, double seconds) {
+  constexpr double kRounding = 1.01;
+  const auto found = line.find("budget");
+  if (found == line.end() || !found->is_object()) return std::nullopt;
+  Budget budget;
+  for (const BudgetPart& part : kBudgetParts) {
+    const auto value = figure_of(*found, part.name, -kMost, kRounding * seconds);
+    if (!value) return std::nullopt;
+    budget.*part.seconds = *value;
+  }
+  return budget;
+}
+
+bool marked_nan(const nlohmann::json& line) { return line.value("nan", nlohmann::json()) == true; }
+
+/// Goes through metrics.jsonl. A line that cannot be read is counted and passed over.
+class MetricsReader {
+ public:
+  explicit MetricsReader(RunRecord& run) : run_(run) {}
+
+  void read(const fs::path& file) {
+    try {
+      system::BoundedLines lines(file, cells::kMetricsLimits);
+      while (const auto line = lines.next()) {
+        ++lines_;
+        take(*line);
+      }
+    } catch (const std::runtime_error& problem) {
+      run_.troubles.push_back("metrics.jsonl: " + printable(problem.what()));
+    }
+    look_at_last_step();
+    if (faults_ == 1 && fault_is_last_ && lines_ > 1) {
+      run_.troubles.push_back("metrics.jsonl: its last line is cut off (the others count)");
+    } else if (faults_ > 0) {
+      run_.troubles.push_back("metrics.jsonl: " + first_fault_ +
+                              (faults_ > 1
+                                   ? fmt::format(" ({} such lines; the others count)", faults_)
+                                   : " (the others count)"));
+    }
+  }
+
+  /// The summary, null where none ends the file.
+  const nlohmann::json& summary() const { return summary_; }
+  bool any() const { return lines_ > faults_; }
+
+ private:
+  void take(const std::string& text) {
+    fault_is_last_ = false;
+    // Steps are most lines by far, and only the last of them is looked into.
+    if (text.starts_with("{\"type\":\"step\"") && text.ends_with('}')) {
+      last_step_ = text;
+      summary_ = nlohmann::json();
+      return;
+    }
+    nlohmann::json line;
+    try {
+      line = parse_strict_json(text);
+    } catch (const std::runtime_error&) {
+    }
+    if (!line.is_object()) {
+      if (faults_++ == 0) first_fault_ = fmt::format("line {} is no JSON object", lines_);
+      fault_is_last_ = true;
+      return;
+    }
+    const nlohmann::json type = line.value("type", nlohmann::json());
+    summary_ = type == "summary" ? std::move(line) : nlohmann::json();
+    if (type == "epoch") take_epoch(line);
+    if (type == "step") last_step_ = text;
+    if (type == "resume") ++run_.resumed;
+    if (type == "resume" || type == "epoch") last_step_.clear();
+  }
+
+  void take_epoch(const nlohmann::json& line) {
+    const auto epoch = whole<int>(line, "epoch", 1, 1 << 24);
+    const auto steps = figure_of(line, "steps"), images = figure_of(line, "images"),
+               seconds = figure_of(line, "seconds");
+    if (!epoch || !steps || !images || !seconds) {
+      if (faults_++ == 0)
+        first_fault_ = fmt::format("line {} is no epoch as a run writes it", lines_);
+      return;
+    }
+    RunEpoch e{.epoch = *epoch, .steps = *steps, .images = *images, .seconds = *seconds};
+    e.validation_seconds = figure_of(line, "val_seconds").value_or(0);
+    const auto settled = line.find("settled");
+    if (settled != line.end() && settled->is_object())
+      e.settled = figure_of(*settled, "steps").value_or(-1) >= *steps - 1;
+    e.budget = budget_of(line, e.seconds);
+    e.stolen = figure_of(line, "stolen", 0, 1);
+    e.cpu_wait = figure_of(line, "cpu_wait", 0, 1);
+    e.loss = figure_of(line, "loss", -kMost);
+    e.val_loss = figure_of(line, "val_loss", -kMost);
+    if (e.loss) e.accuracy = figure_of(line, "accuracy", 0, 1);
+    // Earlier versions counted answers that are no number as class 0.
+    if (e.val_loss || !line.contains("val_loss"))
+      e.val_accuracy = figure_of(line, "val_accuracy", 0, 1);
+    // Where the file goes back, the later lines hold.
+    while (!run_.epochs.empty() && run_.epochs.back().epoch >= *epoch) run_.epochs.pop_back();
+    run_.epochs.push_back(e);
+    run_.where = marked_nan(line) ? fmt::format("epoch {}", *epoch) : "";
+  }
+
+  /// A training whose loss is no number ends after that step.
+  void look_at_last_step() {
+    const nlohmann::json step = nlohmann::json::parse(last_step_, nullptr, false);
+    if (!step.is_object() || !marked_nan(step)) return;
+    const auto number = whole<std::int64_t>(step, "step", 1, kMost);
+    run_.where = number ? fmt::format("step {}", *number) : "its last step";
+  }
+
+  RunRecord& run_;
+  nlohmann::json summary_;
+  std::string last_step_;  ///< after the last epoch
+  std::string first_fault_;
+  std::size_t lines_ = 0, faults_ = 0;
+  bool fault_is_last_ = false;
+};
+
+/// Somebody has the lock of the folder. One that we may not open tells nothing.
+bool is_locked(const fs::path& folder) {
+  const fs::path lock = folder / ".lock";
+  return ::access(lock.c_str(), R_OK) == 0 && system::LockProbe(lock).held();
+}
+
+/// The newest checkpoint that has its list of files, which is written last.
+std::optional<std::uint64_t> newest_checkpoint(const fs::path& run) {
+  std::error_code ignored;
+  for (const checkpoint::Found& found : checkpoint::list(run)) {
+    if (fs::is_regular_file(found.folder / checkpoint::kManifestName, ignored)) return found.step;
+  }
+  return std::nullopt;
+}
+
+Outcome outcome_of(const nlohmann::json& summary, const RunRecord& run, bool any) {
+  if (summary.is_object()) {
+    if (summary.value("outcome", nlohmann::json()) == "interrupted") return Outcome::interrupted;
+    if (summary.value("early_stopped", nlohmann::json()) == true) return Outcome::stopped_early;
+    if (summary.value("time_to_accuracy", nlohmann::json()).is_object())
+      return Outcome::reached_target;
+    return Outcome::finished;
+  }
+  if (is_locked(run.folder)) return Outcome::running;
+  if (!run.where.empty()) return Outcome::not_a_number;
+  return any ? Outcome::no_end : Outcome::no_figures;
+}
+
+}  // namespace
+
+bool is_run_folder(const fs::path& folder) {
+  std::error_code ignored;
+  const auto has = [&](const char* file) { return fs::is_regular_file(folder / file, ignored); };
+  return has("metrics.jsonl") || (has("config.json") && has("environment.json"));
+}
+
+RunRecord read_run(const fs::path& folder) {
+  RunRecord run;
+  run.folder = folder;
+  run.name = (folder.filename().empty() ? folder.parent_path() : folder).filename().string();
+  if (run.name.empty() || run.name == "." || run.name == "..") {
+    std::error_code ignored;
+    run.name = fs::canonical(folder, ignored).filename().string();
+  }
+  take_config(object_of(folder / "config.json", run.troubles), run);
+  take_environment(object_of(folder / "environment.json", run.troubles), run);
+  run.devices = cells::devices_of_run(folder);
+  MetricsReader metrics(run);
+  metrics.read(folder / "metrics.jsonl");
+  const nlohmann::json& summary = metrics.summary();
+  if (summary.is_object()) run.seconds = figure_of(summary, "seconds");
+  run.outcome = outcome_of(summary, run, metrics.any());
+  run.checkpoint = newest_checkpoint(folder);
+  run.lost = cells::lost_seconds(folder);
+  run.evaluations = read_evaluations(folder / "evaluations.jsonl", run.troubles);
+  return run;
+}
+
+}  // namespace cputrain::report

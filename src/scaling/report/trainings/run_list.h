@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scaling/cells/prices.h"
+#include "scaling/report/trainings/run_record.h"
+
+namespace cputrain::report {
+
+/// What a report of runs is made from.
+struct RunList {
+  std::vector<RunRecord> runs;              ///< by best accuracy of validation, the best first
+  std::vector<std::string> left_out{};      ///< folders that hold no run
+  std::vector<std::string> sweeps{};        ///< folders that hold a sweep, beside runs
+  std::optional<double> wanted_accuracy{};  ///< --target-accuracy of the report
+  cells::Prices prices{};
+};
+
+/// What the whole training cost; nothing where its backend has no price or its seconds are unknown.
+std::optional<double> cost_of(const RunRecord&, const cells::Prices&);
+
+/// Names that several runs have get the folders before them: "first/run", "second/run".
+void tell_names_apart(std::vector<RunRecord>&);
+
+/// The best first, then the quicker to it; those without a validation at the end, by their names.
+void sort_by_accuracy(std::vector<RunRecord>&);
+
+/// Runs of one configuration, which differ in the seed at most.
+struct Repeats {
+  std::vector<const RunRecord*> runs;
+  std::string what;  ///< what tells it from the other runs: "batch 128, augment flip"
+};
+
+/// Of at least two runs each; in the order of their best runs. Borrows the list.
+std::vector<Repeats> repeats_of(const std::vector<RunRecord>&);
+
+/// The last name of each path in a text such as "cifar10:/data/cifar".
+std::string without_folders(const std::string& text);
+
+/// Something that a person chose for a run, or that it ran on.
+struct Choice {
+  std::string head;  ///< of a column
+  std::function<std::string(const RunRecord&)> text;
+  std::function<std::string(const RunRecord&)> words;              ///< in a sentence
+  std::function<std::optional<double>(const RunRecord&)> value{};  ///< to sort by
+};
+
+/// Model, data, image size, ranks and threads, backend, batch, optimizer, machine: of these runs,
+/// since long paths are cut to the part that tells them apart.
+std::vector<Choice> choices_of(const std::vector<RunRecord>&);
+
+/// The words of a choice that all runs share which say it; empty where they differ, or none does.
+std::string shared_words(const Choice&, const std::vector<RunRecord>&);
+/// Whether any run says it.
+bool is_known(const Choice&, const std::vector<RunRecord>&);
+
+/// "finished", "reached 0.9", "interrupted".
+std::string outcome_text(const RunRecord&);
+/// "resumable from step 120", "loss of step 7 is NaN or infinite, resumed once"; may be empty.
+std::string outcome_details(const RunRecord&);
+
+}  // namespace cputrain::report

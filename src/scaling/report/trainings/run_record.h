@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/budget.h"
+#include "scaling/cells/run_devices.h"
+#include "training/run/lost_seconds.h"
+
+namespace cputrain::report {
+
+/// An epoch of a training, as its line in metrics.jsonl says.
+struct RunEpoch {
+  int epoch = 0;  ///< from 1
+  double steps = 0, images = 0, seconds = 0;
+  double validation_seconds = 0;  ///< not in `seconds`
+  bool settled = false;           ///< no step but the first tried algorithms
+  std::optional<double> loss{}, accuracy{}, val_loss{}, val_accuracy{};
+  std::optional<Budget> budget{};              ///< of `seconds`
+  std::optional<double> stolen{}, cpu_wait{};  ///< parts of CPU time, as in scaling/cells/cells.h
+};
+
+/// How a training ended, as far as its folder tells.
+enum class Outcome {
+  finished,
+  reached_target,  ///< --target-accuracy
+  stopped_early,   ///< --early-stopping
+  interrupted,     ///< by a signal, after saving
+  not_a_number,    ///< the loss of a step or of an epoch
+  running,         ///< a process has the lock of the folder
+  no_end,          ///< no summary: it was killed, or failed
+  no_figures       ///< no line of metrics.jsonl says anything
+};
+
+/// "finished", "reached-target", ...: for programs to read.
+const char* outcome_name(Outcome);
+
+/// The epoch with the highest accuracy of validation, the first of several.
+struct BestAccuracy {
+  int epoch = 0;
+  double accuracy = 0;
+  std::optional<double> seconds{};  ///< of training until its end; nothing where epochs are missing
+};
+
+/// What `eval` found for weights of a run.
+struct RunEvaluation {
+  std::string weights, data, part;  ///< `weights`: a file of the run's folder
+  std::string doubt;                ///< whether training learnt from these images; or empty
+  std::string date, build, command;
+  double images = 0;
+  std::optional<double> loss{}, accuracy{};  ///< nothing where it was NaN or infinite
+};
+
+/// One run folder. What is not known is empty.
+struct RunRecord {
+  std::filesystem::path folder;
+  std::string name;  ///< of the folder, and of those above it where runs need that; may be hostile
+  std::string started;  ///< "2026-11-25T22:40:39+0000"
+  std::string model, data, backend, precision;
+  std::string rule;  ///< of the optimizer, with its learning rate: "sgd 0.01, momentum 0.9"
+  std::string machine;
+  std::string build;    ///< "cputrain 1.2, commit abc1234, Release"
+  std::string command;  ///< with the flags that were typed
+  std::optional<int> ranks{}, threads{}, image_size{};
+  cells::RunDevices devices;
+  std::optional<std::int64_t> batch{}, seed{};
+  std::optional<int> planned_epochs{};  ///< nothing where --steps ends the training
+  std::optional<double> target{};       ///< --target-accuracy
+  /// All flags that change weights or times, but the seed, and the machine.
+  std::map<std::string, std::string> configuration;
+
+  std::vector<RunEpoch> epochs;  ///< ascending
+  Outcome outcome = Outcome::no_figures;
+  std::string where;                          ///< of a loss that is no number: "step 7"
+  int resumed = 0;                            ///< how often it went on from a checkpoint
+  std::optional<std::uint64_t> checkpoint{};  ///< step of the newest one
+  std::optional<double> seconds{};            ///< training and evaluation, as the summary says
+  std::vector<RunEvaluation> evaluations;     ///< the newest first
+  cells::LostSeconds lost;                    ///< times that nobody computed in
+  std::vector<std::string> troubles;          ///< what of its files could not be read, and why
+
+  std::optional<BestAccuracy> best() const;
+  /// The first epoch that validated at least so well.
+  std::optional<BestAccuracy> first_with(double accuracy) const;
+  /// Of the last epoch that validated: a training that was stopped within an epoch did not.
+  std::optional<double> val_loss() const;
+  /// Training until the end of an epoch; nothing where a line before it is missing.
+  std::optional<double> seconds_until(int epoch) const;
+  /// Of the summary; without one the sum of all epochs that ended.
+  std::optional<double> total_seconds() const;
+  /// The median of epochs without the first and without those that tried algorithms; where there
+  /// is no such epoch, of what there is.
+  std::optional<double> images_per_second() const;
+  bool includes_trials() const;
+  /// Where the time of all epochs went whose lines say it.
+  struct Time {
+    Budget budget{};
+    double seconds = 0;
+    std::optional<double> stolen{}, cpu_wait{};  ///< means over the seconds
+  };
+  Time time() const;
+};
+
+/// Whether a training left files there: metrics.jsonl, or config.json and environment.json.
+bool is_run_folder(const std::filesystem::path&);
+
+/// Reads a run folder whose files may be hostile, cut off or missing: `troubles` says what is.
+RunRecord read_run(const std::filesystem::path& folder);
+
+}  // namespace cputrain::report

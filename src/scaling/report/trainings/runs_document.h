@@ -1,0 +1,43 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "scaling/report/document.h"
+#include "scaling/report/trainings/run_list.h"
+
+/// A report of single trainings: a row for each of them.
+namespace cputrain::report {
+
+/// At least one run.
+Document runs_document(const RunList&);
+
+/// The best run in one piece.
+Card runs_card(const RunList&);
+
+/// What eval found for their weights; nothing where no run has an evaluation.
+std::optional<Section> evaluations_section(const RunList&);
+/// "0.9400 (0.9234 to 0.9532) on 1,000 images of photos (test part)"; empty without an accuracy.
+std::string evaluation_text(const RunEvaluation&);
+
+/// Where the time went, and what to try where a run lacked something; nothing where no run says.
+std::optional<Section> time_section(const RunList&);
+/// What a run was starved of most, and what to try.
+std::optional<std::string> starved_sentence(const RunList&);
+
+/// The sentences that come first: the best run, and the quickest to what most runs reached; of
+/// each data set, since accuracies on different images say nothing of each other.
+std::vector<std::string> runs_headline(const RunList&);
+
+/// A line per run, in the order of the list.
+std::string runs_csv(const RunList&);
+/// {"runs": [...], "same_configuration": [...], "left_out": [...]}.
+nlohmann::ordered_json runs_json(const RunList&);
+/// Loss and accuracy of the first kMostRunCurves runs, for the page: read from their files. Those
+/// on one data set are a group, since losses and accuracies on other images say nothing of them.
+nlohmann::ordered_json run_curves_json(const RunList&);
+
+/// More lines than this nobody tells apart.
+inline constexpr std::size_t kMostRunCurves = 40;
+
+}  // namespace cputrain::report

@@ -1,0 +1,106 @@
+// Where the time of trainings went, and what they were starved of.
+
+#include <fmt/format.h>
+
+#include "scaling/cells/lost_time.h"
+#include "scaling/report/grid_tables.h"
+#include "scaling/report/trainings/runs_document.h"
+
+namespace cputrain::report {
+namespace {
+
+constexpr std::size_t kMostRemarks = 5;
+
+Entry share_entry(std::optional<double> share) {
+  if (share) *share *= 100;
+  return figure_entry(share, [](double percent) { return fmt::format("{:.1f}", percent); });
+}
+
+/// With its name where there are several.
+std::string said_of(const RunList& list, const RunRecord& run, const cells::LostTime& lost) {
+  return (list.runs.size() > 1 ? run.name + ": " : "") + lost.sentence;
+}
+
+Entry seconds_entry(const cells::LostSeconds::Loss& loss) {
+  return figure_entry(loss.seconds, [](double seconds) { return fmt::format("{:.1f}", seconds); });
+}
+
+/// Of trainings that lost anything.
+DocumentTable lost_table(const RunList& list) {
+  DocumentTable table{
+      "Seconds that were lost: from a checkpoint to the restart that goes on from it; steps that "
+      "waited for checkpoints since the last start; ranks that waited for the last one; stalls "
+      "that came to an end",
+      "run",
+      {},
+      {"restarts", "lost to them", "checkpoints", "stragglers", "stalls"},
+      {},
+      {}};
+  for (const RunRecord& run : list.runs) {
+    const cells::LostSeconds& lost = run.lost;
+    if (!lost.any()) continue;
+    const Entry restarts{.text = std::to_string(lost.restarts.times), .value = lost.restarts.times};
+    table.rows.push_back({run.name,
+                          {restarts, seconds_entry(lost.restarts), seconds_entry(lost.checkpoints),
+                           seconds_entry(lost.stragglers), seconds_entry(lost.stalls)}});
+  }
+  table.sortable = table.rows.size() > 1;
+  return table;
+}
+
+std::vector<cells::LostTime> lost_time_of(const RunRecord& run) {
+  const RunRecord::Time time = run.time();
+  return cells::lost_time(time.budget, time.seconds, time.stolen, time.cpu_wait);
+}
+
+}  // namespace
+
+std::optional<std::string> starved_sentence(const RunList& list) {
+  const RunRecord* whose = nullptr;
+  std::optional<cells::LostTime> most;
+  for (const RunRecord& run : list.runs) {
+    for (const cells::LostTime& lost : lost_time_of(run)) {
+      if (most && lost.share <= most->share) continue;
+      most = lost;
+      whose = &run;
+    }
+  }
+  if (!most) return std::nullopt;
+  return said_of(list, *whose, *most);
+}
+
+std::optional<Section> time_section(const RunList& list) {
+  DocumentTable table{
+      "Parts of the seconds of all epochs (%); of CPU time what a host took, and "
+      "what threads waited for a CPU (%)",
+      "run",
+      {},
+      {"input", "forward", "backward", "allreduce", "slowest rank", "optimizer", "other",
+       "taken by the host", "wait for CPUs"},
+      {},
+      {}};
+  Section section{"time", "Where the time went", {}, {}, {}, {}};
+  for (const RunRecord& run : list.runs) {
+    const RunRecord::Time time = run.time();
+    if (time.seconds <= 0) continue;
+    Row row{run.name, {}};
+    for (const BudgetPart& part : kBudgetParts)
+      row.entries.push_back(share_entry(time.budget.*part.seconds / time.seconds));
+    row.entries.push_back(share_entry(time.stolen));
+    row.entries.push_back(share_entry(time.cpu_wait));
+    table.rows.push_back(std::move(row));
+    for (const cells::LostTime& lost : lost_time_of(run)) {
+      if (section.remarks.size() < kMostRemarks)
+        section.remarks.push_back(said_of(list, run, lost));
+    }
+  }
+  if (table.rows.empty()) return std::nullopt;
+  table.sortable = table.rows.size() > 1;
+  section.tables.push_back(std::move(table));
+  if (DocumentTable lost = lost_table(list); !lost.rows.empty()) {
+    section.tables.push_back(std::move(lost));
+  }
+  return section;
+}
+
+}  // namespace cputrain::report

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compute/backend.h"
+#include "data/dataset.h"
+#include "scaling/simulation/cost_table.h"
+#include "scaling/simulation/team.h"
+#include "system/placement/machine.h"
+
+namespace cputrain::simulation {
+
+/// What is measured for a cost table, and on what.
+struct Calibration {
+  const model::Graph& graph;
+  const optim::UpdateRule& rule;
+  double learning_rate;
+  std::uint64_t seed;  ///< of the initial weights of the first training
+  const data::ImageSet& images;
+  const placement::Machine& machine;
+  std::vector<int> sizes;  ///< images at once, ascending
+  double seconds;          ///< that the rounds take at least
+  int trainings;           ///< whose weights they have; fewer where memory is short
+  std::function<std::unique_ptr<compute::Backend>(int threads)> make_backend;
+  /// The hardware threads of this rank of a team.
+  std::function<std::vector<int>(int rank, int threads)> cpus;
+  /// Binds the calling thread to them.
+  std::function<void(const std::vector<int>&)> bind;
+  std::function<void(const std::string&)> say;
+};
+
+/// Times passes of the model by layer and number of images, the update, sums of arrays and the
+/// machine's limits, for each team. Rounds go through all sizes and teams, again and again, so that
+/// a disturbance of seconds falls on none of them alone, and medians count. The weights are those
+/// after 4, 7 or 10 steps of several trainings in turn, and costs are means over them: between
+/// trainings, and between their steps, kernels that skip zeros are up to a fifth quicker or slower.
+/// Rounds that the host disturbed are measured again (core/statistics/calm_rounds.h), for 60 s at
+/// most. A machine's speed may come and go within minutes with nothing stolen, so rounds go on for
+/// `seconds` at least; preparations take a minute or two more on two cores. Names of model and
+/// network are left to the caller.
+CostTable calibrate(const Calibration&);
+
+/// What calibrate() says after so many rounds, of which it wants 12, that took `past` seconds of
+/// `least`, when it goes on.
+std::string calibration_progress(int rounds, double past, double least);
+
+}  // namespace cputrain::simulation

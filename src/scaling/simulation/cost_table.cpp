@@ -1,0 +1,244 @@
+#include "scaling/simulation/cost_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "scaling/simulation/json_file.h"
+
+namespace cputrain::simulation {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMostSizes = 64, kMostLayers = 10'000, kMostActive = 64;
+
+Json to_json(const CostsWhenActive& costs) {
+  Json layers = Json::array();
+  for (const LayerCost& layer : costs.layers) {
+    layers.push_back(
+        {{"name", layer.name}, {"forward", layer.forward}, {"backward", layer.backward}});
+  }
+  return {{"active", costs.active},
+          {"threads", costs.threads},
+          {"fma_gflops", costs.fma_gflops},
+          {"triad_gbs", costs.triad_gbs},
+          {"update_seconds_per_number", costs.update_seconds_per_number},
+          {"sum_gbs", costs.sum_gbs},
+          {"spread", costs.spread},
+          {"drift", costs.drift},
+          {"layers", layers}};
+}
+
+CostsWhenActive active_from(const JsonObject& json, std::size_t sizes) {
+  CostsWhenActive costs;
+  costs.active = json.whole("active", 1, 1'000'000);
+  costs.threads = json.whole("threads", 1, 1'000'000);
+  costs.fma_gflops = json.real("fma_gflops", 1e-6, 1e9);
+  costs.triad_gbs = json.real("triad_gbs", 1e-6, 1e9);
+  costs.update_seconds_per_number = json.real("update_seconds_per_number", 0, 1);
+  costs.sum_gbs = json.real("sum_gbs", 1e-6, 1e9);
+  costs.spread = json.real("spread", 0, 10);
+  costs.drift = json.real("drift", 0, 1e6);
+  for (const JsonObject& layer : json.objects("layers", kMostLayers)) {
+    costs.layers.push_back({layer.text("name"), layer.reals("forward", sizes, 0, 1e6),
+                            layer.reals("backward", sizes, 0, 1e6)});
+  }
+  return costs;
+}
+
+std::vector<double> between(const std::vector<double>& a, const std::vector<double>& b,
+                            double part) {
+  std::vector<double> values(a.size());
+  std::ranges::transform(a, b, values.begin(),
+                         [&](double x, double y) { return std::lerp(x, y, part); });
+  return values;
+}
+
+CostsWhenActive between(const CostsWhenActive& a, const CostsWhenActive& b, int active) {
+  const double part = static_cast<double>(active - a.active) / (b.active - a.active);
+  CostsWhenActive costs{.active = active,
+                        .fma_gflops = std::lerp(a.fma_gflops, b.fma_gflops, part),
+                        .triad_gbs = std::lerp(a.triad_gbs, b.triad_gbs, part),
+                        .update_seconds_per_number = std::lerp(a.update_seconds_per_number,
+                                                               b.update_seconds_per_number, part),
+                        .sum_gbs = std::lerp(a.sum_gbs, b.sum_gbs, part),
+                        .spread = std::lerp(a.spread, b.spread, part),
+                        .layers = {}};
+  for (std::size_t i = 0; i < a.layers.size(); ++i) {
+    costs.layers.push_back({a.layers[i].name,
+                            between(a.layers[i].forward, b.layers[i].forward, part),
+                            between(a.layers[i].backward, b.layers[i].backward, part)});
+  }
+  return costs;
+}
+
+}  // namespace
+
+CostLine fit_line(const std::vector<int>& images, const std::vector<double>& seconds) {
+  assert(!images.empty() && images.size() == seconds.size());
+  // Weights 1 / seconds^2 make the errors relative.
+  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const double x = images[i], y = seconds[i];
+    const double weight = y > 0 ? 1 / (y * y) : 0;
+    w += weight;
+    wx += weight * x;
+    wy += weight * y;
+    wxx += weight * x * x;
+    wxy += weight * x * y;
+  }
+  if (w == 0) return {};
+  const double determinant = w * wxx - wx * wx;
+  const double each = determinant > 1e-12 * w * wxx ? (w * wxy - wx * wy) / determinant : -1;
+  const double fixed = (wy - each * wx) / w;
+  if (each < 0) return {wy / w, 0};  // one point only, or seconds that fall
+  if (fixed < 0) return {0, wxy / wxx};
+  return {fixed, each};
+}
+
+double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x) {
+  assert(!at.empty() && at.size() == values.size());
+  if (at.size() == 1) return values[0] * x / at[0];
+  if (x < at.front() || x > at.back()) {
+    const std::size_t nearest = x < at.front() ? 0 : at.size() - 1;
+    return std::max(0.0, values[nearest] + fit_line(at, values).each * (x - at[nearest]));
+  }
+  std::size_t i = 0;
+  while (x > at[i + 1]) ++i;
+  return values[i] + (values[i + 1] - values[i]) * (x - at[i]) / (at[i + 1] - at[i]);
+}
+
+double CostTable::drift() const {
+  return std::ranges::max(by_active, {}, &CostsWhenActive::drift).drift;
+}
+
+std::string CostTable::origin() const {
+  if (date.empty()) return cpu + ", date and commit not recorded";
+  return fmt::format("{}, measured on {}{}", cpu, date, commit.empty() ? "" : " by " + commit);
+}
+
+CostsWhenActive CostTable::when(int active) const {
+  const auto end = std::ranges::find_if(by_active, [](const auto& c) { return c.threads > 1; });
+  const auto next =
+      std::ranges::lower_bound(by_active.begin(), end, active, {}, &CostsWhenActive::active);
+  if (next == end) return *std::prev(end);
+  if (next == by_active.begin() || next->active == active) return *next;
+  return between(*std::prev(next), *next, active);
+}
+
+CostsWhenActive CostTable::with_threads(CostsWhenActive costs, int threads) const {
+  if (threads == 1) return costs;
+  const CostsWhenActive& most = by_active.back();
+  const CostsWhenActive single = when(most.threads);
+  const auto share = [&](double& seconds, double measured, double alone) {
+    const double slower = most.threads > 1 && alone > 0 ? measured * most.threads / alone : 1;
+    const double serial =
+        most.threads > 1 ? std::clamp((slower - 1) / (most.threads - 1), 0.0, 1.0) : 0;
+    seconds *= serial + (1 - serial) / threads;
+  };
+  for (std::size_t i = 0; i < costs.layers.size(); ++i) {
+    LayerCost& layer = costs.layers[i];
+    for (std::size_t size = 0; size < sizes.size(); ++size) {
+      share(layer.forward[size], most.layers[i].forward[size], single.layers[i].forward[size]);
+      share(layer.backward[size], most.layers[i].backward[size], single.layers[i].backward[size]);
+    }
+  }
+  share(costs.update_seconds_per_number, most.update_seconds_per_number,
+        single.update_seconds_per_number);
+  costs.sum_gbs *= threads;
+  costs.fma_gflops *= threads;
+  costs.threads = threads;
+  return costs;
+}
+
+Json to_json(const CostTable& table) {
+  Json active = Json::array();
+  for (const CostsWhenActive& costs : table.by_active) active.push_back(to_json(costs));
+  return {{"format", "cputrain costs 2"},
+          {"cpu", table.cpu},
+          {"host", table.host},
+          {"build", table.build},
+          {"date", table.date},
+          {"commit", table.commit},
+          {"model", table.model},
+          {"image_size", table.image_size},
+          {"classes", table.classes},
+          {"network", table.network},
+          {"kernels", table.kernels},
+          {"cores", table.cores},
+          {"hardware_threads", table.hardware_threads},
+          {"memory_bytes", table.memory_bytes},
+          {"sizes", table.sizes},
+          {"workspace_bytes", table.workspace_bytes},
+          {"by_active", active}};
+}
+
+namespace {
+
+/// The last one against those before it.
+void check_after_first(const std::vector<CostsWhenActive>& all, const JsonObject& json) {
+  const CostsWhenActive& last = all.back();
+  if (all.size() == 1) return;
+  const CostsWhenActive& before = all[all.size() - 2];
+  if (before.threads > 1) json.wrong("only the last one may have more than one thread per rank");
+  if (last.threads == 1 && last.active <= before.active) json.wrong("active must ascend");
+  if (!std::ranges::equal(last.layers, before.layers, {}, &LayerCost::name, &LayerCost::name)) {
+    json.wrong("layers must be the same ones in each entry");
+  }
+}
+
+}  // namespace
+
+namespace {
+
+/// Files of earlier versions have them behind the network's hash alone.
+std::string kernels_from(const JsonObject& object, const std::string& network) {
+  if (object.has("kernels")) return object.text("kernels");
+  const auto comma = network.find(", ");
+  return comma == network.npos ? "" : network.substr(comma + 2);
+}
+
+}  // namespace
+
+CostTable costs_from_json(const nlohmann::json& json, const std::string& where) {
+  const JsonObject object(json, where);
+  object.require_format("cputrain costs 2");
+  CostTable table;
+  table.cpu = object.text("cpu");
+  table.host = object.text("host");
+  table.build = object.text("build");
+  if (object.has("date")) table.date = object.text("date");
+  if (object.has("commit")) table.commit = object.text("commit");
+  table.model = object.text("model");
+  table.image_size = object.whole("image_size", 1, 16384);
+  table.classes = object.whole("classes", 1, 65536);
+  table.network = object.text("network");
+  table.kernels = kernels_from(object, table.network);
+  table.cores = object.whole("cores", 1, 1'000'000);
+  table.hardware_threads = object.whole("hardware_threads", table.cores, 1'000'000);
+  table.memory_bytes = object.real("memory_bytes", 0, 1e18);
+  for (const double size : object.reals("sizes", 1, kMostSizes, 1, 65536)) {
+    table.sizes.push_back(static_cast<int>(size));
+    const auto n = table.sizes.size();
+    if (n > 1 && table.sizes[n - 1] <= table.sizes[n - 2]) object.wrong("sizes must ascend");
+  }
+  table.workspace_bytes = object.reals("workspace_bytes", table.sizes.size(), 0, 1e18);
+  for (const JsonObject& active : object.objects("by_active", kMostActive)) {
+    table.by_active.push_back(active_from(active, table.sizes.size()));
+    check_after_first(table.by_active, active);
+  }
+  if (table.by_active.empty() || table.alone().active != 1 || table.alone().threads != 1) {
+    object.wrong("by_active must begin with one rank of one thread");
+  }
+  return table;
+}
+
+CostTable read_costs(const std::filesystem::path& file) {
+  return costs_from_json(read_json_file(file), file.string());
+}
+
+}  // namespace cputrain::simulation

@@ -1,0 +1,162 @@
+#include "scaling/simulation/forecast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "core/statistics/median.h"
+#include "scaling/cells/explanation.h"
+
+namespace cputrain::simulation {
+
+std::string usual_allreduce(int nodes, int ranks, const Platform& platform, double gradient_bytes) {
+  if (nodes == 1) return "shm";
+  const auto n = static_cast<unsigned>(nodes);
+  const double bytes = gradient_bytes * nodes / ranks;  // each rank of a node sums its slice
+  const double message = platform.network_latency_us * 1e-6;
+  const double byte =
+      8 / (platform.network_gbps * platform.network_efficiency * 1e9) * ranks / nodes;
+  const double whole = message + bytes * byte;
+  const double halves = 2 * bytes * byte * (nodes - 1) / nodes;
+  const double log = std::bit_width(n) - 1;
+  const bool folds = !std::has_single_bit(n);
+  const std::pair<double, const char*> seconds[] = {
+      {2 * (nodes - 1) * message + halves, "ring"},
+      {2 * log * message + halves + (folds ? 2 * whole : 0), "rabenseifner"},
+      {log * whole + (folds ? 2 * whole : 0), "recursive-doubling"}};
+  // The first of equal ones.
+  const auto least = std::ranges::min_element(seconds, {}, &std::pair<double, const char*>::first);
+  return std::string("hierarchical+") + least->second;
+}
+
+cells::CellMachine Forecast::machine() const {
+  cells::CellMachine machine;
+  machine.cpu = platform_.description;
+  machine.platform = platform_.name;
+  machine.cores = platform_.cores;
+  machine.hardware_threads = platform_.hardware_threads();
+  if (platform_.grows_with_cell) machine.cpus_per_core = platform_.threads_per_core;
+  machine.memory_bytes = platform_.memory_gb * 1e9;
+  machine.mpi = "SimGrid SMPI";
+  return machine;
+}
+
+std::string Forecast::obstacle(const cells::Cell& cell) const {
+  if (cell.threads > platform_.hardware_threads()) {
+    return fmt::format("a machine of {} has {} hardware threads, not {} for a rank", platform_.name,
+                       platform_.hardware_threads(), cell.threads);
+  }
+  const int most = platform_.most_ranks(cell.threads);
+  if (cell.ranks > most && cell.threads > 1) {
+    return fmt::format("{} holds {} ranks of {} threads ({} x {} hardware threads), not {}",
+                       platform_.name, most, cell.threads, platform_.nodes,
+                       platform_.hardware_threads(), cell.ranks);
+  }
+  if (cell.ranks > most) {
+    return fmt::format("{} has {} CPUs ({} x {} hardware threads)", platform_.name,
+                       platform_.most_ranks(), platform_.nodes, platform_.hardware_threads());
+  }
+  return "";
+}
+
+SimulationJob Forecast::job(const cells::Cell& cell, const std::vector<std::string>& flags) const {
+  SimulationJob job;
+  job.ranks = cell.ranks;
+  job.threads = cell.threads;
+  job.arguments = {"train", fmt::format("--threads={}", cell.threads),
+                   fmt::format("--batch={}", cell.batch)};
+  job.arguments.insert(job.arguments.end(), flags.begin(), flags.end());
+  job.platform = platform_.of_cell(cell.cpus);
+  job.costs = costs_;
+  job.classes = classes_;
+  job.images_per_epoch = images_;
+  const bool says = std::ranges::any_of(
+      flags, [](const std::string& flag) { return flag.starts_with("--allreduce"); });
+  if (!says) {
+    job.arguments.push_back(
+        "--allreduce=" + usual_allreduce(job.nodes(), cell.ranks, job.platform, gradient_bytes_));
+  }
+  return job;
+}
+
+void Forecast::fill(cells::Cell& cell, const SimulationResult& result) const {
+  if (!result.failure.empty()) {
+    cell.reason = result.failure;
+    return;
+  }
+  // The short last step of an epoch takes about its part of a step's time.
+  const double images = static_cast<double>(images_);
+  const double scale = images / static_cast<double>(result.images);
+  for (const SimulatedSteps& repeat : result.repeats) {
+    cell.repeats.push_back(repeat.seconds * scale);
+  }
+  const double seconds = median(cell.repeats);
+  // The budget of the repeat nearest to the median, so that it adds up.
+  const auto typical = std::ranges::min_element(result.repeats, {}, [&](const SimulatedSteps& r) {
+    return std::abs(r.seconds * scale - seconds);
+  });
+  cell.status = cells::CellStatus::simulated;
+  cell.seconds_per_epoch = seconds;
+  cell.spread = {std::ranges::min(cell.repeats), std::ranges::max(cell.repeats)};
+  cell.steps = static_cast<std::int64_t>(result.steps);
+  cell.images_per_second = images / seconds;
+  cell.budget = typical->budget * (seconds / typical->seconds);
+  cell.gflops = flops_per_image_ * images / seconds / 1e9;
+  cell.limits = limits_of(cell, platform_.of_cell(cell.cpus),
+                          typical->memory_stall * seconds / typical->seconds);
+}
+
+namespace {
+
+/// What may limit an epoch: its seconds, and the part of the epoch from which it is worth naming.
+struct Cause {
+  double seconds, worth_naming;
+  cells::CellLimits limits;
+};
+
+}  // namespace
+
+cells::CellLimits limits_of(const cells::Cell& cell, const Platform& platform,
+                            double memory_stall) {
+  const Budget& budget = *cell.budget;
+  const double seconds = *cell.seconds_per_epoch;
+  const auto percent = [&](double part) { return 100 * part / seconds; };
+  const int nodes = nodes_used(platform, cell.ranks, cell.threads);
+  const double images = static_cast<double>(cell.batch) / cell.ranks;
+  // Sums over one node's shared memory move bytes of memory, not of a network.
+  const double messages = nodes > 1 ? budget.allreduce_exposed : 0;
+  const double memory = memory_stall + budget.optimizer + budget.allreduce_exposed - messages;
+  const Cause causes[] = {
+      {messages,
+       cells::kWaitLimits,
+       {"communication",
+        fmt::format("sums between {} nodes take {:.0f} % of the epoch at {:g} Gbit/s", nodes,
+                    percent(messages), platform.network_gbps)}},
+      {budget.straggler_wait,
+       cells::kWaitLimits,
+       {"imbalance",
+        fmt::format("ranks wait {:.0f} % of the epoch for the one with most images or least luck, "
+                    "with {:.4g} images per rank and step",
+                    percent(budget.straggler_wait), images)}},
+      {memory,
+       cells::kMemoryLimits,
+       {"memory bandwidth",
+        fmt::format("sums, update and what layers wait for memory take {:.0f} % of the epoch at "
+                    "{:g} GB/s per node",
+                    percent(memory), platform.node_gbs)}}};
+  const Cause* most = nullptr;
+  for (const Cause& cause : causes) {
+    const bool named = cause.seconds >= cause.worth_naming * seconds;
+    if (named && (!most || cause.seconds > most->seconds)) most = &cause;
+  }
+  if (most) return most->limits;
+  const double busy = budget.forward + budget.backward;
+  return {"compute",
+          fmt::format("forward and backward take {:.0f} % of the epoch (computing {:.0f} "
+                      "%, waiting for memory {:.0f} %), with {:.4g} images per rank and step",
+                      percent(busy), percent(busy - memory_stall), percent(memory_stall), images)};
+}
+
+}  // namespace cputrain::simulation

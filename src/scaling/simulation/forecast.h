@@ -1,0 +1,51 @@
+#pragma once
+
+#include "model/graph.h"
+#include "scaling/cells/cells.h"
+#include "scaling/simulation/job.h"
+
+namespace cputrain::simulation {
+
+/// From a cell of the table to the job that computes it, and from its result to the cell's figures.
+class Forecast {
+ public:
+  Forecast(Platform platform, CostTable costs, const model::Graph& graph, int classes,
+           std::size_t images_per_epoch)
+      : platform_(std::move(platform)),
+        costs_(std::move(costs)),
+        flops_per_image_(graph.training_flops()),
+        gradient_bytes_(sizeof(float) * static_cast<double>(graph.parameter_count())),
+        classes_(classes),
+        images_(images_per_epoch) {}
+
+  const Platform& platform() const { return platform_; }
+  const CostTable& costs() const { return costs_; }
+  cells::CellMachine machine() const;
+
+  /// Why the platform has no such cell; empty where it has.
+  std::string obstacle(const cells::Cell&) const;
+  /// Steps, repeats and seed are left to the caller.
+  SimulationJob job(const cells::Cell&, const std::vector<std::string>& flags) const;
+  /// All figures; the command is left to the caller.
+  void fill(cells::Cell&, const SimulationResult&) const;
+
+ private:
+  Platform platform_;
+  CostTable costs_;
+  double flops_per_image_, gradient_bytes_;
+  int classes_;
+  std::size_t images_;
+};
+
+/// What --allreduce says where nothing was said: shared memory on one node, else the algorithm
+/// between nodes that takes the least time by latency and bandwidth (comm/allreduce/allreduce.h has
+/// their formulas). `auto` would measure, which sends more messages than the steps that are
+/// simulated.
+std::string usual_allreduce(int nodes, int ranks, const Platform&, double gradient_bytes);
+
+/// What limits a simulated epoch, in words with its numbers: the largest of what is worth naming
+/// (scaling/cells/explanation.h), else `compute`. `memory_stall` is the part of forward and
+/// backward that waited for memory, in seconds of the epoch.
+cells::CellLimits limits_of(const cells::Cell&, const Platform&, double memory_stall);
+
+}  // namespace cputrain::simulation

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scaling/simulation/cost_table.h"
+#include "scaling/simulation/gpu/gpu_node.h"
+
+namespace cputrain::simulation {
+
+/// A figure of a platform that depends on a count. Points ascend; between two of them it lies in
+/// proportion, before and behind them it is that of the nearest.
+struct PlatformPoint {
+  int at;
+  double value;
+};
+double in_proportion(const std::vector<PlatformPoint>&, int at);
+
+/// What a core computes, for machines other than the one whose costs were measured: the same share
+/// of its peak of multiply-adds is assumed.
+struct PlatformCpu {
+  double flops_per_cycle = 0;        ///< of a core, float multiply-adds as two
+  std::vector<PlatformPoint> clock;  ///< GHz by active cores
+  double second_thread_gain = 1;     ///< what two threads of a core compute, by what one does
+
+  double ghz(int active_cores) const { return in_proportion(clock, active_cores); }
+};
+
+/// A kind of machine and how many of them stand on one network: a small JSON file.
+struct Platform {
+  std::string name, description;
+  std::vector<std::string> sources;  ///< where the numbers are from
+
+  int nodes = 1;  ///< at most
+  /// Each cell has a machine of its own size: n CPUs are n hardware threads of as few cores as have
+  /// them. The figures below are then those of the largest machine.
+  bool grows_with_cell = false;
+  int cores = 1, threads_per_core = 1;
+  double memory_gb = 0;  ///< of a node, 1e9 bytes
+  /// Memory of the machine of a cell with so many CPUs, where it grows with them; else empty.
+  std::vector<PlatformPoint> memory_by_cpus;
+  /// Standard deviation of a micro-batch's seconds, relative. Nothing: as measured with the costs.
+  std::optional<double> noise;
+  /// Nothing: as the machine whose costs were measured.
+  std::optional<PlatformCpu> cpu;
+  std::optional<GpuNode> gpus;        ///< what ranks compute on, where it is no cores
+  double core_gbs = 0, node_gbs = 0;  ///< bandwidth of memory: most of a core, most of a node
+  double node_latency_us = 0;         ///< of a message between ranks of a node
+  double network_gbps = 0, network_latency_us = 0;
+  double network_efficiency = 1;  ///< part of the network's bits that carry data
+
+  int hardware_threads() const { return cores * threads_per_core; }
+  /// With so many threads each, a hardware thread for each of them; or a GPU for each.
+  int ranks_of_node(int threads = 1) const {
+    return gpus ? gpus->per_node : hardware_threads() / threads;
+  }
+  int most_ranks(int threads = 1) const { return nodes * ranks_of_node(threads); }
+  /// The same with so much memory, whatever a cell's CPUs.
+  void set_memory(double gb);
+  /// The machines of a cell with so many CPUs: this platform, or one that has grown to them. Its
+  /// memory has the bandwidth that its cores can take, at most the largest machine's.
+  Platform of_cell(int cpus) const;
+};
+
+/// A rank among those of its node.
+struct LocalRank {
+  int rank = 0, ranks = 1, threads = 1;  ///< threads of each of them
+};
+
+/// How many times as long as in the table's measurement with one active core (with as many as are
+/// active here, where the platform has no CPU of its own) a rank computes. Threads fill cores
+/// before they fill hardware threads; the slowest of a rank's own ones decides.
+double slowdown(const Platform&, const CostTable&, const LocalRank&);
+
+/// Of the platform that is the machine of the costs.
+inline constexpr const char* kHere = "here";
+/// Names of those that are built in, `here` first.
+std::vector<std::string> platform_names();
+/// A name, or a file. `here` is the machine of the costs. Error(usage) for a word that is neither,
+/// Error(data) for a file that is wrong.
+Platform find_platform(const std::string& name_or_file, const CostTable&);
+
+nlohmann::ordered_json to_json(const Platform&);
+Platform platform_from_json(const nlohmann::json&, const std::string& where);
+
+/// SimGrid's description of so many nodes, and a line a rank with its host's name.
+/// Within a node messages and what is charged as memory traffic share one link, through which a
+/// core alone gets `core_gbs`.
+std::string simgrid_platform(const Platform&, int nodes);
+std::string simgrid_hosts(int nodes, int ranks);
+/// Nodes that so many ranks fill.
+int nodes_used(const Platform&, int ranks, int threads = 1);
+
+}  // namespace cputrain::simulation

@@ -1,0 +1,65 @@
+#include "scaling/sweep/listed_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "scaling/sweep/grid_limits.h"
+
+namespace cputrain::sweep {
+
+void set_value(training::TrainingFlags& flags, std::string_view flag, const std::string& value) {
+  if (value == cells::kOwnDefault) return;
+  if (flag == "precision") {
+    flags.precision = parse_precision(value);
+  } else if (flag == "allreduce") {
+    flags.allreduce = comm::parse_allreduce(value);
+  } else if (flag == "compress") {
+    flags.compress = exchange::parse_compression(value);
+  } else if (flag == "prefetch") {
+    flags.prefetch = std::stoi(value);
+  } else {
+    assert(flag == "lr");
+    flags.lr = std::stod(value);
+  }
+}
+
+namespace {
+
+training::TrainingFlags flags_with(training::TrainingFlags flags, const cells::FlagTexts& axes) {
+  const training::TrainingFlags usual;
+  flags.precision = usual.precision;
+  flags.allreduce = usual.allreduce;
+  flags.compress = usual.compress;
+  flags.lr = usual.lr;
+  flags.prefetch = usual.prefetch;
+  for (const auto& [flag, value] : axes) set_value(flags, flag, value);
+  return flags;
+}
+
+}  // namespace
+
+training::TrainingSpec choose_any(const training::TrainingFlags& flags,
+                                  const cells::SweepGrid& grid) {
+  const std::vector<cells::FlagTexts> all = cells::combinations_of(grid);
+  const auto possible = std::ranges::find_if(
+      all, [&](const cells::FlagTexts& axes) { return why_never(flags, axes).empty(); });
+  return training::choose_training(
+      flags_with(flags, possible == all.end() ? all.front() : *possible));
+}
+
+std::string why_never(const training::TrainingFlags& flags, const cells::FlagTexts& axes) {
+  try {
+    static_cast<void>(training::choose_training(flags_with(flags, axes)));
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage) throw;
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace cputrain::sweep

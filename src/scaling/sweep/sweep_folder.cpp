@@ -1,0 +1,286 @@
+#include "scaling/sweep/sweep_folder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <thread>
+
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/shell_words.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+#include "system/files.h"
+#include "system/tell.h"
+
+namespace cputrain::sweep {
+namespace {
+
+constexpr const char* kLockName = "lock";
+constexpr const char* kTurnName = "lock-extend";
+constexpr const char* kMachineName = "machine.json";
+
+std::string value_text(const nlohmann::json& flags, const std::string& name) {
+  if (!flags.contains(name)) return "not given";
+  return printable(flags.at(name).dump());
+}
+
+/// What two sweeps differ in: "--batch 16,32 there, 64 here"; empty where they are the same.
+std::string difference(const nlohmann::json& there, const nlohmann::json& here,
+                       std::set<std::string> left_out) {
+  std::vector<std::string> parts;
+  std::set<std::string> names;
+  for (const auto& [name, value] : there.items()) names.insert(name);
+  for (const auto& [name, value] : here.items()) names.insert(name);
+  left_out.insert("out");  // the folder may be named in other words, or have been moved
+  std::erase_if(names, [&](const std::string& name) { return left_out.contains(name); });
+  for (const std::string& name : names) {
+    const std::string old = value_text(there, name), now = value_text(here, name);
+    if (old != now)
+      parts.push_back(fmt::format("{}: {} there, {} here", printable(name), old, now));
+  }
+  return join(parts, "; ");
+}
+
+/// What the folder's own sweep is; nothing where it holds none.
+std::optional<nlohmann::json> flags_there(const std::filesystem::path& folder) {
+  const std::string text = text_of(folder / kFlagsName);
+  if (text.empty()) return std::nullopt;
+  try {
+    return parse_strict_json(text);
+  } catch (const std::exception& error) {
+    fail(ExitCode::data, fmt::format("{}: {} (it says which sweep the folder holds); name another "
+                                     "--out",
+                                     (folder / kFlagsName).string(), error.what()));
+  }
+}
+
+void throw_away(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const char* part :
+       {"cells", cells::kCellsName, kPlanName, kMachineName, kKeptName, "report.md", "report.csv",
+        "report.json", "report.tex", "report.html", "seconds.svg", kFlagsName}) {
+    std::filesystem::remove_all(folder / part, error);
+    if (error) {
+      fail(ExitCode::output,
+           fmt::format("cannot remove {}: {} (it is of the earlier sweep); remove "
+                       "it, or name another --out",
+                       (folder / part).string(), error.message()));
+    }
+  }
+}
+
+void check_folder(const SweepPlan& plan, const nlohmann::json& there) {
+  std::set<std::string> of_grid;
+  for (const auto& flags : {there, nlohmann::json(plan.flags)}) {
+    for (const auto& [name, value] : flags.items()) {
+      if (is_of_grid(name)) of_grid.insert(name);
+    }
+  }
+  const std::string otherwise = difference(there, plan.flags, of_grid);
+  if (plan.kept) {
+    if (otherwise.empty()) return;
+    fail(ExitCode::usage,
+         fmt::format("--extend adds cells to the sweep in {}, and these flags would change how all "
+                     "of its cells are measured: {}; leave them as they are there, or name another "
+                     "folder",
+                     plan.folder.string(), otherwise));
+  }
+  const std::string differs = difference(there, plan.flags, {});
+  if (differs.empty()) return;
+  fail(ExitCode::usage,
+       fmt::format("--out {} holds another sweep ({}); name another folder{}, or --overwrite to "
+                   "throw that one away",
+                   plan.folder.string(), differs,
+                   otherwise.empty() ? ", --extend to add what is new here to it" : ""));
+}
+
+/// A folder with something else in it is not ours to write into.
+void check_foreign(const SweepPlan& plan) {
+  std::error_code error;
+  for (const char* part : {"cells", cells::kCellsName, kPlanName}) {
+    if (!std::filesystem::exists(plan.folder / part, error)) continue;
+    fail(ExitCode::usage, fmt::format("--out {} holds {}, which is not of a sweep (it would be "
+                                      "lost); name another folder",
+                                      plan.folder.string(), part));
+  }
+}
+
+std::string told_apart(const char* what, const std::string& there, const std::string& here) {
+  return fmt::format("{}: {} there, {} here", what, printable(there), printable(here));
+}
+
+/// What makes figures of two machines differ; empty where nothing does.
+std::string difference(const cells::CellMachine& there, const cells::CellMachine& here) {
+  std::vector<std::string> parts;
+  const auto compare = [&](const char* what, int a, int b) {
+    if (a != b) parts.push_back(told_apart(what, std::to_string(a), std::to_string(b)));
+  };
+  compare("cores", there.cores, here.cores);
+  compare("hardware threads", there.hardware_threads, here.hardware_threads);
+  if (std::string kind = kind_difference(there, here); !kind.empty()) parts.push_back(kind);
+  return join(parts, "; ");
+}
+
+}  // namespace
+
+namespace {
+
+void refuse_other_machine(const SweepPlan& plan, const cells::CellMachine& there) {
+  const std::string differs = difference(there, plan.table.machine);
+  if (differs.empty()) return;
+  fail(ExitCode::usage,
+       fmt::format("--out {}: its cells were measured on another kind of machine ({}; figures of "
+                   "both would stand in one table); name another folder",
+                   plan.folder.string(), differs));
+}
+
+/// Tasks end before an extension could tell them what is new.
+void refuse_beside_tasks(const SweepPlan& plan) {
+  if (!system::FileLock::take(plan.folder / kLockName, system::FileLock::Kind::shared)) return;
+  fail(ExitCode::usage,
+       fmt::format("--extend: tasks are at work in {} (they would not measure what is new); add "
+                   "--plan-only, and start the tasks that it names",
+                   plan.folder.string()));
+}
+
+}  // namespace
+
+std::optional<system::FileLock> open_sweep_folder(const SweepPlan& plan, bool overwrite,
+                                                  system::FileLock::Kind kind) {
+  system::make_folder(plan.folder);
+  auto lock = system::FileLock::take(plan.folder / kLockName,
+                                     overwrite ? system::FileLock::Kind::exclusive : kind);
+  if (!lock && !plan.kept) {
+    fail(ExitCode::usage, fmt::format("--out {}: another sweep is at work in it (they would write "
+                                      "the same files); wait for it, or name another folder",
+                                      plan.folder.string()));
+  }
+  if (!lock) refuse_beside_tasks(plan);
+  auto there = flags_there(plan.folder);
+  if (there && overwrite) {
+    throw_away(plan.folder);
+    there.reset();
+  }
+  if (there) {
+    check_folder(plan, *there);
+  } else {
+    check_foreign(plan);
+  }
+  if (plan.kept && kind == system::FileLock::Kind::exclusive) {
+    if (const auto measured = measurements_there(plan)) {
+      refuse_other_machine(plan, measured->machine);
+    }
+  }
+  if (plan.kept) {
+    system::write_own_file(plan.folder / kKeptName, json_text(to_json(*plan.kept), 1) + "\n");
+  }
+  if (plan.kept || !there) {
+    system::write_own_file(plan.folder / kFlagsName, json_text(plan.flags, 1) + "\n");
+  }
+  return lock;
+}
+
+system::FileLock wait_for_turn(const std::filesystem::path& folder) {
+  for (;;) {
+    auto turn = system::FileLock::take(folder / kTurnName, system::FileLock::Kind::exclusive);
+    if (turn) return std::move(*turn);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+bool is_extended(const SweepPlan& plan) {
+  const auto there = flags_there(plan.folder);
+  return there && !difference(*there, plan.flags, {}).empty();
+}
+
+cells::SweepGrid grid_there(const std::filesystem::path& folder) {
+  const auto there = flags_there(folder);
+  if (!there) {
+    fail(ExitCode::usage, fmt::format("--extend: {} holds no sweep to add cells to; leave --extend "
+                                      "out to begin one",
+                                      folder.string()));
+  }
+  return grid_from(*there, (folder / kFlagsName).string());
+}
+
+system::FileLock lock_cell(const SweepPlan& plan, const cells::Cell& cell) {
+  const auto folder = plan.folder_of(cell);
+  system::make_folder(folder);
+  auto lock = system::FileLock::take(folder / kLockName, system::FileLock::Kind::exclusive);
+  if (!lock) {
+    fail(ExitCode::usage, fmt::format("--task: another task is at work in {} (each would remove "
+                                      "the trainings of the other); wait for it, or name another "
+                                      "cell's number",
+                                      folder.string()));
+  }
+  return std::move(*lock);
+}
+
+void write_plan(const SweepPlan& plan) {
+  std::string text;
+  std::set<std::string> why;
+  std::size_t missing = 0;
+  for (const cells::Cell& cell : plan.cells) {
+    if (const std::string reason = plan.why_not(cell); !reason.empty()) {
+      ++missing;
+      why.insert(reason);
+      continue;
+    }
+    for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+      text += command_line(plan.words_of_run(cell, repeat)) + "\n";
+    }
+  }
+  write_if_changed(plan.folder / kPlanName, text);
+  if (missing == 0) return;
+  system::tell(fmt::format("{} has no lines of {} of {} cells, which cannot be measured here: {}",
+                           kPlanName, missing, plan.cells.size(), fmt::join(why, "; ")));
+}
+
+std::string kind_difference(const cells::CellMachine& there, const cells::CellMachine& here) {
+  constexpr double kSameMemory = 0.05;
+  std::vector<std::string> parts;
+  if (there.cpu != here.cpu) parts.push_back(told_apart("processor", there.cpu, here.cpu));
+  if (std::abs(there.memory_bytes - here.memory_bytes) > kSameMemory * here.memory_bytes) {
+    parts.push_back(
+        told_apart("memory", bytes_text(there.memory_bytes), bytes_text(here.memory_bytes)));
+  }
+  if (there.build != here.build) parts.push_back(told_apart("build", there.build, here.build));
+  return join(parts, "; ");
+}
+
+std::optional<cells::CellTable> measurements_there(const SweepPlan& plan) {
+  std::error_code ignored;
+  const auto file = plan.folder / kMachineName;
+  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  return cells::read_cells(file);
+}
+
+void settle_machine(SweepPlan& plan) {
+  // Several tasks may start at once: one of them writes it, and all read what it wrote.
+  system::create_file(plan.folder / kMachineName, json_text(cells::to_json(plan.table), 1) + "\n");
+  const cells::CellTable there = measurements_there(plan).value_or(cells::CellTable{});
+  plan.table.date = there.date;
+  plan.table.commit = there.commit;
+  refuse_other_machine(plan, there.machine);
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return "";
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+bool write_if_changed(const std::filesystem::path& file, const std::string& text) {
+  if (text_of(file) == text) return false;
+  system::write_own_file(file, text);
+  return true;
+}
+
+}  // namespace cputrain::sweep

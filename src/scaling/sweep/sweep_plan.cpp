@@ -1,0 +1,324 @@
+#include "scaling/sweep/sweep_plan.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "core/shell_words.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "model/least_bytes.h"
+#include "model/summary.h"
+#include "scaling/cells/axes.h"
+#include "scaling/cells/run_machine.h"
+#include "scaling/sweep/grid_limits.h"
+#include "scaling/sweep/listed_values.h"
+#include "scaling/sweep/sweep_folder.h"
+#include "system/child_process.h"
+#include "training/spec/build_graph.h"
+#include "training/spec/effective_flags.h"
+#include "training/validation_watchers.h"
+
+namespace cputrain::sweep {
+namespace {
+
+/// 1, 2, 4, ... and all of them.
+std::vector<int> usual_cpus(int here) {
+  std::vector<int> cpus;
+  for (int n = 1; n < here; n *= 2) cpus.push_back(n);
+  cpus.push_back(std::max(here, 1));
+  return cpus;
+}
+
+std::string os_text() {
+  utsname name{};
+  return ::uname(&name) == 0 ? fmt::format("{} {}", name.sysname, name.release) : "";
+}
+
+bool on_a_cluster() {
+  const char* hosts = std::getenv("SLURM_JOB_NUM_NODES");
+  return hosts && std::string_view(hosts) != "1";
+}
+
+std::vector<cells::BackendHere> backends_here(const SweepRequest& request,
+                                              const training::Services& services) {
+  std::vector<cells::BackendHere> all;
+  for (const std::string& name : services.backends) {
+    cells::BackendHere& here = all.emplace_back(cells::BackendHere{name});
+    const auto precisions = request.precisions.find(name);
+    if (precisions != request.precisions.end()) here.precisions = precisions->second;
+    const auto list = services.devices ? services.devices(name) : std::nullopt;
+    if (!list) continue;
+    here.devices = list->devices.size();
+    here.why_none = list->why_none;
+  }
+  return all;
+}
+
+cells::Launching launching_of(const SweepRequest& request, const training::Services& services,
+                              const placement::Machine& machine) {
+  const int allowed = static_cast<int>(machine.allowed_cpus.size());
+  return {.words = request.launcher,
+          .host = {machine.allowed_cores, allowed, machine.numa_nodes, machine.cpu_quota},
+          .team_limit = machine.team_limit,
+          .team_limited_by = machine.team_limited_by,
+          .mpi = services.mpi && system::program_exists("mpirun"),
+          .open_mpi = !cells::mpi_library(services.libraries).empty(),
+          .as_root = ::geteuid() == 0,
+          .oversubscribe = request.oversubscribe,
+          .cluster = on_a_cluster(),
+          .backends = backends_here(request, services)};
+}
+
+/// "./cputrain" where that is this program, else where it lies. A wheel's launcher stands before
+/// the program, for each rank, too: it chooses MPI's library.
+std::string program_path() {
+  if (const char* launcher = std::getenv("CPUTRAIN_STARTED_BY")) return launcher;
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return "./cputrain";
+  const bool near = std::filesystem::equivalent("cputrain", self, error) && !error;
+  return near ? "./cputrain" : self.string();
+}
+
+/// Without the working folder before it. sweep.json names the folder from the root, so that it
+/// means the same anywhere; lines of a plan are those of the person who typed a short name.
+std::filesystem::path seen_from_here(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto near = path.lexically_relative(std::filesystem::current_path(error));
+  const bool inside = path.is_absolute() && !error && !near.empty() && *near.begin() != "..";
+  return inside ? near : path;
+}
+
+cells::SweepGrid grid_of(const SweepRequest& request, const std::optional<cells::SweepGrid>& there,
+                         const training::TrainingSpec& spec, const placement::Machine& machine) {
+  cells::SweepGrid grid = there ? united(*there, request.grid) : request.grid;
+  const bool all_gpus = !grid.gpus.empty() && std::ranges::all_of(grid.backends, cells::is_device);
+  if (grid.cpus.empty() && !all_gpus)
+    grid.cpus = usual_cpus(static_cast<int>(machine.allowed_cpus.size()));
+  if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {spec.batch};
+  return grid;
+}
+
+/// As `--config` reads it.
+nlohmann::ordered_json flags_of(const training::TrainingFlags& flags, const cells::SweepGrid& grid,
+                                int repeats, const std::string& folder) {
+  nlohmann::ordered_json json;
+  cells::for_each_list(grid, [&](const char* name, const auto& list) {
+    if (!list.empty()) json[name] = list_text(list);
+  });
+  json["repeat"] = repeats;
+  const std::set<std::string> own{"repeat", "out",     "overwrite", "retry",    "task",
+                                  "extend", "collect", "plan-only", "reference"};
+  for (const auto& [name, value] : flags.given) {
+    if (own.contains(name) || is_of_grid(name)) continue;
+    if (flags.switches.contains(name))
+      json[name] = true;
+    else
+      json[name] = value;
+  }
+  if (!flags.weights.empty()) json["weights"] = flags.weights;  // a file, where a run was named
+  json["out"] = folder;
+  return json;
+}
+
+cells::CellTable table_of(const training::Services& services, const training::TrainingSpec& spec,
+                          const model::Graph& graph, const placement::Machine& machine) {
+  cells::CellTable table;
+  table.model = spec.model->name;
+  table.image_size = spec.image.height;
+  table.parameters = static_cast<double>(graph.parameter_count());
+  table.maps_per_image = model::kept_numbers(graph);
+  table.macs_per_image = model::summary_json(graph).at("macs_per_image").get<double>();
+  table.data = spec.flags.data_or_synthetic();
+  table.seed = spec.seed;
+  table.date = cells::today();
+  table.commit = services.program_build;
+  table.machine = {.cpu = machine.cpu_model,
+                   .host = machine.host,
+                   .os = os_text(),
+                   .mpi = cells::mpi_library(services.libraries),
+                   .build = cells::build_text(kVersion, services.libraries),
+                   .cores = machine.allowed_cores,
+                   .hardware_threads = static_cast<int>(machine.allowed_cpus.size()),
+                   .memory_bytes = machine.memory_gb * 1e9};
+  return table;
+}
+
+std::string command_text(const std::string& program, const nlohmann::ordered_json& flags) {
+  std::vector<std::string> words{program, "sweep"};
+  for (const auto& [name, value] : flags.items()) {
+    words.push_back("--" + name);
+    if (!value.is_boolean())
+      words.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return command_line(words);
+}
+
+}  // namespace
+
+std::filesystem::path SweepPlan::run_of(const cells::Cell& cell, int repeat) const {
+  return std::filesystem::path("cells") / cells::cell_name(cell) / fmt::format("repeat-{}", repeat);
+}
+
+double SweepPlan::images_of_run(const cells::Cell& cell) const {
+  if (full_epochs) return epoch.images_in(cell.batch);
+  const cells::StepPlan plan = steps_of(cell);
+  return static_cast<double>(plan.warm_up + plan.measured) *
+         static_cast<double>(epoch.images_of_step(cell.batch));
+}
+
+std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int repeat) const {
+  std::vector<std::string> words = cells::launch_words(launching, cell);
+  words.insert(words.end(), {program, "train"});
+  words.insert(words.end(), passed_on.begin(), passed_on.end());
+  const auto add = [&](const char* flag, const std::string& value) {
+    words.insert(words.end(), {flag, value});
+  };
+  add("--batch", std::to_string(cell.batch));
+  add("--backend", cell.backend);
+  add("--threads", std::to_string(cell.threads));
+  for (const auto& [flag, value] : cells::without_usual(cell.axes)) {
+    words.insert(words.end(), {"--" + flag, value});
+  }
+  if (!full_epochs) {
+    const cells::StepPlan plan = steps_of(cell);
+    add("--steps", std::to_string(plan.warm_up + plan.measured));
+    add("--settled-steps", std::to_string(plan.measured));
+    add("--limit-train", std::to_string(images.at(cell.batch)));
+    add("--limit-val", "0");
+  }
+  add("--checkpoint-every", "0");  // whoever stops a sweep makes its trainings anew
+  add("--log-every", "1");
+  add("--verbose", "2");
+  words.insert(words.end(), {"--measure-limits", "--overwrite"});
+  add("--out", (folder / run_of(cell, repeat)).string());
+  return words;
+}
+
+std::string SweepPlan::why_not(const cells::Cell& cell) const {
+  const auto impossible = never.find(cell.axes);
+  return impossible == never.end() ? cells::why_not(launching, cell) : impossible->second;
+}
+
+namespace {
+
+/// Training images of each batch, by the cell with most steps.
+std::map<std::size_t, std::size_t> images_of(const std::vector<cells::Cell>& cells,
+                                             const SweepPlan& plan) {
+  std::map<std::size_t, std::size_t> images;
+  for (const cells::Cell& cell : cells) {
+    std::size_t& most = images[cell.batch];
+    most = std::max(most, plan.steps_of(cell).images);
+  }
+  return images;
+}
+
+/// The cells in the order of their tasks, and the images of their batches. What an earlier
+/// extension kept stays, and a new one keeps what is there now.
+void plan_cells(SweepPlan& plan, const cells::SweepGrid& grid,
+                const std::optional<cells::SweepGrid>& there, bool fresh) {
+  Kept kept = fresh ? Kept{} : kept_in(plan.folder);
+  if (there) {
+    std::vector<cells::Cell> before = cells::cells_of(*there).cells;
+    put_in_order(before, kept);
+    kept.order.clear();
+    for (const cells::Cell& cell : before) kept.order.push_back(cells::cell_name(cell));
+    kept.images.merge(images_of(before, plan));
+    plan.kept = kept;
+    plan.added_from = before.size();
+  }
+  cells::SweepCells cells = cells::cells_of(grid);
+  plan.cells = std::move(cells.cells);
+  plan.left_out = std::move(cells.left_out);
+  put_in_order(plan.cells, kept);
+  plan.images = std::move(kept.images);
+  plan.images.merge(images_of(plan.cells, plan));
+}
+
+/// What holds for all cells of the table. The usual precision is said where GPUs are: there it is
+/// TF32, and tables have it in their names.
+cells::FlagTexts options_of(const SweepRequest& request, const cells::SweepGrid& grid) {
+  cells::FlagTexts options = request.options;
+  for (const auto& [flag, values] : grid.listed) {
+    if (values.size() == 1) options[flag] = values.front();
+  }
+  const bool devices = std::ranges::any_of(grid.backends, cells::is_device);
+  if (devices && !grid.listed.contains("precision")) {
+    options["precision"] = word_of(training::TrainingFlags{}.precision);
+  }
+  return options;
+}
+
+/// Refuses a sweep of which no combination can be trained, and remembers those that cannot.
+void find_impossible(SweepPlan& plan, const training::TrainingFlags& flags) {
+  std::set<cells::FlagTexts> combinations;
+  for (const cells::Cell& cell : plan.cells) combinations.insert(cell.axes);
+  for (const cells::FlagTexts& axes : combinations) {
+    const std::string why = why_never(flags, axes);
+    if (!why.empty()) plan.never.emplace(axes, why);
+  }
+  if (plan.never.size() == combinations.size()) {
+    fail(ExitCode::usage, plan.never.begin()->second);
+  }
+}
+
+}  // namespace
+
+SweepPlan plan_sweep(const training::TrainingFlags& flags, const SweepRequest& request,
+                     const training::Services& services) {
+  if (services.launcher.present()) {
+    fail(ExitCode::usage,
+         "a sweep under mpirun or srun (each of its trainings starts its own ranks); start it "
+         "without, and name what starts ranks with --launcher");
+  }
+  check_size(request.grid);
+  const training::TrainingSpec spec = choose_any(flags, request.grid);
+  const placement::Machine machine = services.machine();
+  const data::DataSource source = services.data.open(flags.data_request(spec.seed));
+  if (request.full_epochs) training::check_watchers(spec, source);
+  const model::Graph graph = training::build_graph(spec, training::classes_of(spec, source));
+
+  SweepPlan plan;
+  plan.folder = flags.out.empty() ? std::filesystem::path("sweeps") / spec.model->name
+                                  : seen_from_here(flags.out);
+  std::optional<cells::SweepGrid> there;
+  if (request.extend) there = grid_there(plan.folder);
+  const cells::SweepGrid grid = grid_of(request, there, spec, machine);
+  plan.repeats = request.repeats;
+  plan.full_epochs = request.full_epochs;
+  if (flags.steps) plan.steps = static_cast<int>(*flags.steps);
+  plan.epoch = {source.train.size(), spec.plan.drop_last};
+  check_size(grid);
+  plan.launching = launching_of(request, services, machine);
+  // A task of an array is on a node that may serve other cells than its own: its cell says why.
+  const bool measures = !request.plan_only && !request.collect && !request.task;
+  check_gpus(grid, measures ? std::optional(plan.launching) : std::nullopt);
+  plan_cells(plan, grid, there, flags.overwrite);
+  if (plan.cells.empty()) {
+    fail(ExitCode::usage, fmt::format("--np {} --threads {}: {}", list_text(grid.cpus),
+                                      list_text(grid.threads), plan.left_out.front()));
+  }
+  check_limits(plan.cells, grid);
+  find_impossible(plan, flags);
+  plan.flops_per_image = graph.training_flops();
+  plan.program = program_path();
+  plan.passed_on = request.passed_on;
+  plan.table = table_of(services, spec, graph, machine);
+  plan.table.options = options_of(request, grid);
+  plan.table.images_per_epoch = plan.epoch.images;
+  if (plan.full_epochs) plan.table.validation_images = source.validation.size();
+  nlohmann::ordered_json given = flags_of(flags, grid, plan.repeats, plan.folder.string());
+  plan.table.command = command_text(plan.program, given);
+  if (given.contains("model")) given["model"] = spec.model->spec;
+  plan.flags = training::from_any_folder(std::move(given));
+  return plan;
+}
+
+}  // namespace cputrain::sweep

@@ -1,0 +1,290 @@
+#include "scaling/sweep/sweep_run.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <thread>
+
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+#include "scaling/cells/explanation.h"
+#include "system/bounded_file.h"
+#include "system/child_process.h"
+#include "system/clock.h"
+#include "system/file_lock.h"
+#include "system/files.h"
+#include "training/run/run_folder.h"
+
+namespace cputrain::sweep {
+namespace {
+
+/// Beside a run folder, with another ending: repeat-1.log.
+std::filesystem::path beside(const SweepPlan& plan, const cells::Cell& cell, int repeat,
+                             const char* ending) {
+  return plan.folder / (plan.run_of(cell, repeat).string() + ending);
+}
+
+constexpr const char* kFailure = ".failure.json";
+
+std::optional<cells::RunFigures> figures_of(const SweepPlan& plan, const cells::Cell& cell,
+                                            int repeat) {
+  const auto run = plan.folder / plan.run_of(cell, repeat);
+  return plan.full_epochs ? cells::measured_figures(run)
+                          : cells::scaled_figures(run, cell, plan.epoch, plan.steps_of(cell));
+}
+
+/// Empty where there is none.
+std::string failure_of(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
+  constexpr std::uintmax_t kLongestReason = 1 << 14;  // shorter than what tables hold
+  try {
+    const auto file = beside(plan, cell, repeat, kFailure);
+    return parse_strict_json(system::read_bounded(file, kLongestReason)).at("reason");
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+extern "C" {
+extern char** environ;  // NOLINT: the name is the system's
+}
+
+/// Ours, without flags for the sweep, which trainings would read as theirs, and without what says
+/// that the sweep itself is one of several processes: each training is a job of its own.
+std::vector<std::string> environment_of_run(const std::filesystem::path& lock) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string_view text = *variable;
+    const bool ours = text.starts_with("CPUTRAIN_") || text.starts_with("SLURM_STEP_NUM_TASKS=") ||
+                      text.starts_with("WORLD_SIZE=");
+    if (!ours) variables.emplace_back(text);
+  }
+  variables.push_back("CPUTRAIN_END_WITH=" + std::filesystem::absolute(lock).string());
+  variables.push_back("OMPI_ALLOW_RUN_AS_ROOT=1");  // we run as root only if the user does
+  variables.push_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+  return variables;
+}
+
+/// Asks kindly, then less so. mpirun passes SIGUSR1 on to its ranks.
+void end(system::ChildProcess& child) {
+  constexpr double kPatience = 5;  // mpirun takes two seconds to answer SIGTERM
+  for (const int signal : {SIGUSR1, SIGTERM, SIGKILL}) {
+    child.send(signal);
+    const system::Stopwatch waited;
+    while (!child.exit_code() && waited.seconds() < kPatience) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    if (child.exit_code()) return;
+  }
+}
+
+/// The program's own words about its end, else the last ones there are.
+std::string last_words(const std::filesystem::path& log) {
+  std::ifstream stream(log, std::ios::binary);
+  std::deque<std::string> last;
+  std::string own;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.starts_with("cputrain: ") && own.empty()) own = line.substr(10);
+    if (line.find_first_not_of("- \t\r") == std::string::npos) continue;
+    last.push_back(line);
+    if (last.size() > 3) last.pop_front();
+  }
+  std::string text = own;
+  if (own.empty()) text = join(std::vector<std::string>(last.begin(), last.end()), " / ");
+  return printable(text);
+}
+
+/// How trainings end after a signal.
+bool by_signal(int code) {
+  return code == static_cast<int>(ExitCode::stopped) ||
+         code == static_cast<int>(ExitCode::interrupted);
+}
+
+/// A signal to the whole process group, or to all processes of a job, may end the ranks before ours
+/// has come. Where none comes it was to the ranks alone, and nobody asked the sweep to stop.
+bool stop_comes(const system::SignalWatch& signals) {
+  constexpr double kPatience = 2;
+  const system::Stopwatch waited;
+  while (!signals.stop_requested() && waited.seconds() < kPatience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return signals.stop_requested();
+}
+
+std::string reason_of(int code, const std::filesystem::path& log) {
+  const char* why = code == 128 + SIGKILL ? " (killed: out of memory, or by somebody)"
+                    : by_signal(code)     ? " (a signal ended it, and the sweep got none)"
+                                          : "";
+  return fmt::format("exit code {}{}: {}", code, why, last_words(log));
+}
+
+/// Of a training that ended well.
+std::string why_no_figures(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
+  if (cells::devices_of_run(plan.folder / plan.run_of(cell, repeat)).emulated) {
+    return "it was computed on an emulated device, whose times mean nothing in a table";
+  }
+  if (!plan.full_epochs) {
+    const auto run = plan.folder / plan.run_of(cell, repeat);
+    if (const auto steps = cells::unsettled_steps(run, cell, plan.epoch)) {
+      return fmt::format("no step without trials of algorithms in {} steps; raise --steps", *steps);
+    }
+  }
+  return "it ended without figures: " + last_words(beside(plan, cell, repeat, ".log"));
+}
+
+void keep_failure(const SweepPlan& plan, const cells::Cell& cell, int repeat,
+                  const std::string& reason) {
+  system::write_own_file(beside(plan, cell, repeat, kFailure),
+                         json_text(nlohmann::ordered_json{{"reason", reason}}) + "\n");
+}
+
+/// Weights after a few steps are of no use, and large.
+void drop_weights(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
+  if (plan.full_epochs) return;
+  std::error_code ignored;
+  std::filesystem::remove(plan.folder / plan.run_of(cell, repeat) / training::kWeightsName,
+                          ignored);
+}
+
+/// A file that no other sweep locks, not even one that continues this one at once: ranks of a
+/// killed sweep would take that for theirs.
+std::filesystem::path lock_of_run(const SweepPlan& plan, const cells::Cell& cell) {
+  return plan.folder_of(cell) /
+         fmt::format("lock-{}-{:.0f}", ::getpid(), 1e3 * system::unix_seconds());
+}
+
+/// Of sweeps that were killed: nobody holds them.
+void remove_stale_locks(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (!entry.path().filename().string().starts_with("lock-")) continue;
+    if (!system::LockProbe(entry.path()).held()) std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
+class RemovedInTheEnd {
+ public:
+  explicit RemovedInTheEnd(std::filesystem::path path) : path_(std::move(path)) {}
+  ~RemovedInTheEnd() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  RemovedInTheEnd(const RemovedInTheEnd&) = delete;
+  RemovedInTheEnd& operator=(const RemovedInTheEnd&) = delete;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Nothing where a signal asked for a stop.
+std::optional<int> exit_code_of_run(const SweepPlan& plan, const cells::Cell& cell, int repeat,
+                                    const system::SignalWatch& signals) {
+  const auto lock_file = lock_of_run(plan, cell);
+  const RemovedInTheEnd removed(lock_file);
+  const auto lock = system::FileLock::take(lock_file, system::FileLock::Kind::exclusive);
+  system::ChildProcess child({plan.words_of_run(cell, repeat), environment_of_run(lock_file),
+                              beside(plan, cell, repeat, ".log")});
+  while (!child.exit_code()) {
+    if (signals.stop_requested()) {
+      end(child);
+      return std::nullopt;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return child.exit_code();
+}
+
+}  // namespace
+
+std::size_t CellState::left(const SweepPlan& plan) const {
+  if (!failure.empty()) return 0;
+  return static_cast<std::size_t>(std::max(0, plan.repeats - static_cast<int>(runs.size())));
+}
+
+int CellState::next() const {
+  int repeat = 1;
+  while (runs.contains(repeat)) ++repeat;
+  return repeat;
+}
+
+CellState state_of(const SweepPlan& plan, const cells::Cell& cell) {
+  CellState state;
+  for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+    if (const auto figures = figures_of(plan, cell, repeat)) {
+      state.runs.emplace(repeat, *figures);
+    } else if (state.failure.empty()) {
+      state.failed = repeat;
+      state.failure = failure_of(plan, cell, repeat);
+    }
+  }
+  return state;
+}
+
+void forget_failure(const SweepPlan& plan, const cells::Cell& cell) {
+  std::error_code ignored;
+  for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+    std::filesystem::remove(beside(plan, cell, repeat, kFailure), ignored);
+  }
+}
+
+bool run_next(const SweepPlan& plan, const cells::Cell& cell, system::SignalWatch& signals,
+              CellState& state) {
+  const int repeat = state.next();
+  system::make_folder(plan.folder_of(cell));
+  remove_stale_locks(plan.folder_of(cell));
+  std::error_code ignored;
+  std::filesystem::remove_all(plan.folder / plan.run_of(cell, repeat), ignored);
+  const std::optional<int> code = exit_code_of_run(plan, cell, repeat, signals);
+  if (!code || (*code != 0 && signals.stop_requested())) return false;
+  if (by_signal(*code) && stop_comes(signals)) return false;
+  drop_weights(plan, cell, repeat);
+  const auto figures = *code == 0 ? figures_of(plan, cell, repeat) : std::nullopt;
+  if (figures) {
+    state.runs.emplace(repeat, *figures);
+    return true;
+  }
+  state.failed = repeat;
+  state.failure = *code != 0 ? reason_of(*code, beside(plan, cell, repeat, ".log"))
+                             : why_no_figures(plan, cell, repeat);
+  keep_failure(plan, cell, repeat, state.failure);
+  return true;
+}
+
+cells::Cell cell_with_figures(const SweepPlan& plan, const cells::Cell& coordinates,
+                              const CellState& state, const std::string& cannot,
+                              const std::string& command) {
+  cells::Cell cell = coordinates;
+  cell.command = command;
+  if (state.runs.empty()) {
+    for (const std::string& reason : {state.failure, state.foreign, cannot}) {
+      if (cell.reason.empty()) cell.reason = reason;
+    }
+    if (cell.reason.empty()) cell.reason = "not measured yet";
+    return cell;
+  }
+  std::vector<cells::RunFigures> runs;
+  for (const auto& [repeat, figures] : state.runs) {
+    runs.push_back(figures);
+    cell.runs.push_back(plan.run_of(cell, repeat).string());
+  }
+  cell.status = plan.full_epochs ? cells::CellStatus::measured : cells::CellStatus::scaled;
+  cells::combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
+  cell.reason = state.foreign;
+  if (cell.reason.empty() && cells::is_device(cell.backend) && cell.gpus < cell.ranks) {
+    cell.reason = fmt::format("its {} ranks shared {} GPU{}", cell.ranks, cell.gpus,
+                              cell.gpus == 1 ? "" : "s");
+  }
+  const bool enough = runs.size() >= static_cast<std::size_t>(plan.repeats);
+  if (!state.failure.empty() && !enough) {
+    cell.reason = fmt::format("repeat {} failed: {}", state.failed, state.failure);
+  }
+  cell.limits = cells::explain(cell, plan.table.parameters);
+  return cell;
+}
+
+}  // namespace cputrain::sweep

@@ -1,0 +1,186 @@
+#include "system/limits/process_limits.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <latch>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "system/limits/control_group.h"
+
+namespace cputrain::system {
+namespace {
+
+struct NamedLimit {
+  __rlimit_resource_t resource;
+  const char* name;
+  rlim_t unit;  ///< bytes in which a shell counts
+};
+
+constexpr NamedLimit kLimits[] = {{RLIMIT_AS, "ulimit -v", 1024},
+                                  {RLIMIT_DATA, "ulimit -d", 1024},
+                                  {RLIMIT_NPROC, "ulimit -u", 1}};
+
+void add_limit(std::vector<std::string>& parts, const NamedLimit& limit) {
+  struct rlimit now {};
+  if (::getrlimit(limit.resource, &now) != 0 || now.rlim_cur == RLIM_INFINITY) return;
+  parts.push_back(std::string(limit.name) + " " + std::to_string(now.rlim_cur / limit.unit));
+}
+
+/// The variable that says how large the stacks of OpenMP's threads are, as a person wrote it
+/// ("512", "8M", in KiB without a unit); of no name where nobody did.
+struct StackSize {
+  const char *variable = nullptr, *text = "";
+};
+
+StackSize openmp_stack() {
+  for (const char* variable : {"OMP_STACKSIZE", "GOMP_STACKSIZE"}) {
+    const char* text = std::getenv(variable);
+    if (text && *text) return {variable, text};
+  }
+  return {};
+}
+
+/// In bytes; 0 where that is not known.
+std::size_t openmp_stack_bytes() {
+  char unit = 'K';
+  double number = 0;
+  if (std::sscanf(openmp_stack().text, "%lf %c", &number, &unit) < 1 || !(number > 0)) return 0;
+  const auto power = std::string_view("BKMG").find(static_cast<char>(std::toupper(unit)));
+  const double bytes = power == std::string_view::npos ? 0 : number * std::pow(1024, power);
+  return bytes < 1e18 ? static_cast<std::size_t>(bytes) : 0;
+}
+
+void* wait_for(void* latch) {
+  static_cast<std::latch*>(latch)->wait();
+  return nullptr;
+}
+
+/// Threads that wait together until the end of the object.
+class Waiting {
+ public:
+  /// 0, or the error of the first that could not be started.
+  int start(int count) {
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    const std::size_t stack = openmp_stack_bytes();
+    if (stack > 0)
+      ::pthread_attr_setstacksize(&attributes, stack);  // refused where it is too small
+    int error = 0;
+    for (int i = 0; i < count && error == 0; ++i) {
+      pthread_t thread;
+      error = ::pthread_create(&thread, &attributes, wait_for, &latch_);
+      if (error == 0) threads_.push_back(thread);
+    }
+    ::pthread_attr_destroy(&attributes);
+    return error;
+  }
+  std::size_t size() const { return threads_.size(); }
+  ~Waiting() {
+    latch_.count_down();
+    for (const pthread_t thread : threads_) ::pthread_join(thread, nullptr);
+  }
+
+ private:
+  std::latch latch_{1};
+  std::vector<pthread_t> threads_;
+};
+
+bool is_limited(__rlimit_resource_t resource) {
+  struct rlimit now {};
+  return ::getrlimit(resource, &now) == 0 && now.rlim_cur != RLIM_INFINITY;
+}
+
+/// Addresses until the end of the object, where a limit is set that they count for. The system
+/// counts those that can be written for `ulimit -d`; where it promises no more memory than it has
+/// (vm.overcommit_memory 2), it counts them as used as well, so others cannot be written.
+class Reserved {
+ public:
+  explicit Reserved(const MemoryToCome& memory) {
+    const bool data = is_limited(RLIMIT_DATA), addresses = is_limited(RLIMIT_AS);
+    if (data || addresses) map(memory.own, data ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (addresses) map(memory.shared, PROT_NONE);
+  }
+  ~Reserved() {
+    for (const auto& [start, bytes] : mapped_) ::munmap(start, bytes);
+  }
+  Reserved(const Reserved&) = delete;
+  Reserved& operator=(const Reserved&) = delete;
+
+  /// 0, or that of the first that was refused.
+  int error() const { return error_; }
+
+ private:
+  void map(std::size_t bytes, int protection) {
+    if (bytes == 0 || error_ != 0) return;
+    void* start =
+        ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) {
+      error_ = errno;
+    } else {
+      mapped_.emplace_back(start, bytes);
+    }
+  }
+
+  std::vector<std::pair<void*, std::size_t>> mapped_;
+  int error_ = 0;
+};
+
+std::string refusal_of(const std::string& wanted, int error) {
+  const std::string limits = limits_text();
+  return "this process needs " + wanted + " (" + std::strerror(error) +
+         (limits.empty() ? "" : "; " + limits) +
+         "); use fewer --threads and --io-threads, fewer ranks or smaller images, or raise the "
+         "limit";
+}
+
+}  // namespace
+
+std::string limits_text() {
+  std::vector<std::string> parts;
+  for (const NamedLimit& limit : kLimits) add_limit(parts, limit);
+  const double of_group = read_group_limits("/").threads;
+  if (of_group > 0) parts.push_back("pids.max " + std::to_string(std::lround(of_group)));
+  const StackSize stack = openmp_stack();
+  if (stack.variable) parts.push_back(std::string(stack.variable) + " " + stack.text);
+  return join(parts, ", ");
+}
+
+struct TriedThreads::Parts {
+  explicit Parts(const MemoryToCome& memory) : reserved(memory) {}
+  Reserved reserved;
+  Waiting waiting;
+};
+
+TriedThreads::TriedThreads(int count, const MemoryToCome& memory)
+    : parts_(std::make_unique<Parts>(memory)) {
+  const std::string mib = std::to_string(memory.all() >> 20) + " MiB of memory";
+  const std::string more = std::to_string(count) + " more threads";
+  if (const int error = parts_->reserved.error(); error != 0) {
+    refusal_ = refusal_of(mib + " and " + more + ", and the system refuses the memory", error);
+  } else if (const int lack = parts_->waiting.start(count); lack != 0) {
+    refusal_ = refusal_of(more + (memory.all() > 0 ? " beside " + mib : "") + " and can have " +
+                              std::to_string(parts_->waiting.size()),
+                          lack);
+  }
+}
+
+TriedThreads::~TriedThreads() = default;
+
+void require_threads(int count, const MemoryToCome& memory) {
+  const TriedThreads tried(count, memory);
+  if (!tried.refusal().empty()) fail(ExitCode::usage, tried.refusal());
+}
+
+}  // namespace cputrain::system

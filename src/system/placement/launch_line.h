@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "system/placement/placement.h"
+
+namespace cputrain::placement {
+
+/// What Open MPI must be told to start ranks well on one machine. It counts cores as slots, unless
+/// it is told to count hardware threads, and binds one or two ranks to one core each.
+struct LaunchHost {
+  int cores = 1;             ///< that may be used
+  int hardware_threads = 1;  ///< that may be used
+  int numa_nodes = 1;
+  double cpu_quota = 0;
+};
+
+/// "-np 4 --map-by ppr:2:numa:PE=12 --bind-to core": `ranks` of equal size, as many cores each as
+/// there are, inside NUMA nodes where they fit. More ranks than hardware threads are not bound.
+std::string mpirun_options(const LaunchHost&, int ranks);
+
+/// The same for ranks that get `threads` cores each and no more, so that others stay idle.
+std::string mpirun_options(const LaunchHost&, int ranks, int threads);
+
+struct LaunchLine {
+  std::string line;     ///< to be typed
+  std::string purpose;  ///< "one rank a physical core"
+};
+
+/// The first is what we would type on this machine; the others are worth comparing with it.
+/// `as_root`: mpirun wants to be told; without `mpi` there is one process.
+std::vector<LaunchLine> launch_lines(const LaunchHost&, bool as_root, bool mpi);
+
+}  // namespace cputrain::placement

@@ -1,0 +1,130 @@
+#include "system/placement/launcher.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace cputrain::placement {
+namespace {
+
+std::optional<int> as_number(const char* text) {
+  if (text == nullptr) return std::nullopt;
+  const char* const end = text + std::strlen(text);
+  int number = 0;
+  const auto [stopped, error] = std::from_chars(text, end, number);
+  if (error != std::errc() || stopped != end || number < 0) return std::nullopt;
+  return number;
+}
+
+/// Who starts processes of a kind, and which variable says how many there are, or which one it is.
+struct Words {
+  Launcher::Kind kind;
+  const char *who, *variable;
+};
+
+constexpr Words kWords[] = {
+    {Launcher::Kind::open_mpi, "Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE"},
+    {Launcher::Kind::pmi, "an mpiexec that speaks PMI, as those of MPICH and Intel MPI do,",
+     "PMI_SIZE"},
+    {Launcher::Kind::pmix, "a launcher that speaks PMIx", "PMIX_RANK"},
+    {Launcher::Kind::slurm, "srun", "SLURM_STEP_NUM_TASKS"}};
+
+bool speaks(const std::string& mpi, const char* name) { return mpi.find(name) != mpi.npos; }
+
+/// A launcher of this build's own MPI.
+std::string own_launcher(const std::string& mpi) {
+  if (speaks(mpi, "Open MPI")) return "its mpirun (mpirun.openmpi)";
+  if (speaks(mpi, "MPICH")) return "its mpiexec (mpiexec.mpich)";
+  return "its own launcher";
+}
+
+/// `mpi` is nothing in a build without.
+std::string remedy(Launcher::Kind kind, const std::optional<std::string>& mpi) {
+  using Kind = Launcher::Kind;
+  if (!mpi) {
+    return "start one process with --threads instead, or build it with -DCPUTRAIN_MPI=ON";
+  }
+  if (kind == Kind::slurm || kind == Kind::pmix) {
+    return "try srun --mpi=pmix with an MPI that was built for it, or mpirun inside the allocation";
+  }
+  std::string text = "start them with " + own_launcher(*mpi);
+  if (kind == Kind::pmi && speaks(*mpi, "Open MPI")) {
+    text += ", or build the program for MPICH: scripts/build mpich";
+  }
+  if (kind == Kind::open_mpi) text += ", or build it for Open MPI: scripts/build release";
+  return text;
+}
+
+}  // namespace
+
+Launcher read_launcher(const std::function<const char*(const char*)>& variable) {
+  using Kind = Launcher::Kind;
+  const auto number = [&](const char* name) { return as_number(variable(name)); };
+  Launcher found;
+  if (const auto world = number("WORLD_SIZE"); world && number("RANK")) found.world = *world;
+  const auto ompi_local = number("OMPI_COMM_WORLD_LOCAL_SIZE");
+  const auto local = ompi_local ? ompi_local : number("MPI_LOCALNRANKS");  // of Hydra
+  const auto started = [&](Kind kind, std::optional<int> rank, int size) {
+    found.kind = kind;
+    found.rank = rank.value_or(0);
+    found.size = size;
+    found.local_size = std::min(local.value_or(size), size);
+    return found;
+  };
+  // Open MPI's own come first: its processes have PMIX_RANK, too, and under Slurm SLURM_*.
+  const auto ompi_rank = number("OMPI_COMM_WORLD_RANK"), ompi_size = number("OMPI_COMM_WORLD_SIZE");
+  if (ompi_rank && ompi_size) return started(Kind::open_mpi, ompi_rank, *ompi_size);
+  const auto tasks = number("SLURM_STEP_NUM_TASKS");
+  const auto pmi_rank = number("PMI_RANK");
+  const auto pmi_size = number("PMI_SIZE") ? number("PMI_SIZE") : tasks;
+  if (pmi_rank && pmi_size) return started(Kind::pmi, pmi_rank, *pmi_size);
+  // PMIx tells the size through its library only: what a rank knows is that there are those below.
+  if (const auto rank = number("PMIX_RANK")) {
+    found.size_known = tasks.has_value();
+    return started(Kind::pmix, rank, tasks.value_or(*rank + 1));
+  }
+  if (tasks && *tasks > 1) return started(Kind::slurm, number("SLURM_PROCID"), *tasks);
+  return found;
+}
+
+Launcher launcher_environment() {
+  return read_launcher([](const char* name) { return std::getenv(name); });
+}
+
+void check_launch(const Launcher& launcher, int ranks, const std::optional<std::string>& mpi) {
+  if (launcher.size <= ranks) return;
+  const std::string started = std::to_string(launcher.size);
+  if (launcher.rank != 0 && launcher.size_known) {
+    fail(ExitCode::disagree, "one of " + started +
+                                 " processes that MPI does not see as ranks of one job (they would "
+                                 "each train alone); see what rank 0 says");
+  }
+  const Words& words = *std::ranges::find(kWords, launcher.kind, &Words::kind);
+  const std::string sees =
+      mpi ? "this program's MPI, " + *mpi + ", sees " + std::to_string(ranks) + " of them"
+          : "this build has no MPI";
+  fail(ExitCode::disagree,
+       std::string(words.who) + " started " + (launcher.size_known ? "" : "at least ") + started +
+           " processes (" + words.variable + "), but " + sees +
+           " (each would train alone, all of them the same); " + remedy(launcher.kind, mpi) +
+           "; separate trainings on purpose want env -u " + words.variable);
+}
+
+std::string launch_warning(const Launcher& launcher, int ranks) {
+  if (ranks > 1) return "";
+  if (!launcher.size_known) {
+    return "a launcher that speaks PMIx started this process (PMIX_RANK), and MPI sees no other; "
+           "if "
+           "it started several, each trains alone, and those other than this one say more";
+  }
+  if (launcher.world <= 1) return "";
+  return "WORLD_SIZE and RANK say that there are " + std::to_string(launcher.world) +
+         " processes, as torchrun starts them, and MPI sees one (each trains alone); start ranks "
+         "with mpirun -np " +
+         std::to_string(launcher.world);
+}
+
+}  // namespace cputrain::placement

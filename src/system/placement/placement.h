@@ -1,0 +1,103 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "system/placement/machine.h"
+
+/// Who runs where: from the hardware threads that every rank of a job may use to the threads that
+/// it starts and the cores they run on.
+namespace cputrain::placement {
+
+/// What one rank tells the others about the place it was given.
+struct RankPlace {
+  int rank = 0;
+  std::string host;
+  int machine_cores = 0, machine_cpus = 0;  ///< of the whole machine: are there idle ones?
+  int numa_nodes = 1;                       ///< of the whole machine
+  double cpu_quota = 0;                     ///< for all ranks of the machine together; 0: no limit
+  int team_limit = 0;                       ///< of Machine
+  std::string team_limited_by = "-";        ///< a word
+  bool user_binds = false;  ///< OMP_PROC_BIND or the like is set: we keep our hands off
+  std::vector<int> cpus;    ///< hardware threads that the rank may run on
+  std::vector<int> core_of_cpu, numa_of_cpu;  ///< of each of them
+
+  bool operator==(const RankPlace&) const = default;
+};
+
+RankPlace place_of(int rank, const Machine&, bool user_binds);
+
+/// One line of text for Communicator::gather, and back. Throws Error(internal) on other text.
+std::string to_text(const RankPlace&);
+RankPlace rank_place_from(std::string_view text);
+
+/// What a person asked for; nothing means that the plan decides.
+struct PlacementRequest {
+  std::optional<int> threads;     ///< --threads, OMP_NUM_THREADS: of every rank
+  std::optional<int> io_threads;  ///< --io-threads
+  std::optional<bool> bind;       ///< --bind, --no-bind
+};
+
+/// What one rank is to do.
+struct RankPlan {
+  int rank = 0;
+  std::string host;
+  std::vector<int> cpus{};   ///< hardware threads for its computing threads, ascending
+  std::vector<int> cores{};  ///< their cores, each once
+  std::vector<int> numa{};   ///< their NUMA nodes, each once
+  int threads = 1;           ///< that compute
+  int held_back = 0;         ///< more that would, but for RankPlace::team_limit
+  int input_threads = 1;     ///< that prepare images meanwhile
+  bool bind = false;         ///< the rank must bind itself to `cpus`; else that is its mask already
+  /// One core is kept free of computing threads, for a thread that communicates.
+  bool communication_core = false;
+  /// Where that thread can be bound; nothing where the rank is not bound either.
+  std::optional<int> communication_cpu{};
+};
+
+/// The ranks of one machine.
+struct Placement {
+  std::vector<RankPlan> ranks;        ///< in the order given
+  std::vector<std::string> warnings;  ///< what (why it matters); what to try
+  std::vector<std::string> limits;    ///< the same of threads that are not to be had
+  double crowding = 0;  ///< threads of all ranks for each hardware thread, or CPU of quota
+  std::string summary;  ///< "96 ranks x 1 thread on 48 cores (96 hardware threads)"
+};
+
+/// Threads follow the cores that a rank was given: a rank with cores of its own gets one thread for
+/// each; a core that several ranks may use counts for each of them as its part; what a control
+/// group's quota takes away is taken from all alike. Every rank gets at least one thread, and no
+/// more than OpenMP gives it, whatever was asked for. In a job of several hosts a rank with four
+/// cores or more computes on all but one.
+///
+/// Ranks that share a mask are bound to parts of it (core_division.h), where they are several, fill
+/// the machine (other jobs could not get out of their way, nor they out of the others'), have room
+/// in it, and nobody bound them otherwise. `request.bind` decides where the first two are open.
+Placement plan_node(const std::vector<RankPlace>& ranks_of_this_node, const PlacementRequest&,
+                    int hosts = 1);
+
+/// The plan of the whole job, the same on every rank.
+struct JobPlacement {
+  /// By rank.
+  std::vector<std::string> hosts() const;
+
+  std::vector<RankPlan> ranks;     ///< by rank
+  std::vector<std::string> lines;  ///< one a distinct placement: "host a: 96 ranks x 1 thread ..."
+  std::vector<std::string> warnings;  ///< each once, with the hosts it is about
+  std::vector<std::string> limits;    ///< as these; for every command that computes
+  double crowding = 0;                ///< of the host that has most
+};
+
+/// From everybody's to_text(), by rank, as Communicator::gather returns it.
+JobPlacement plan_job(const std::vector<std::string>& places, const PlacementRequest&);
+
+/// A line a rank: "rank 3 on a: cores 12-15 (NUMA node 0, hardware threads 12-15,60-63), 4 threads,
+/// 1 input thread, bound".
+std::vector<std::string> map_of(const JobPlacement&);
+
+/// "0-3,8": numbers in ascending order as the kernel and taskset write them.
+std::string range_text(const std::vector<int>& ascending);
+
+}  // namespace cputrain::placement

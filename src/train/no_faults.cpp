@@ -1,8 +1,0 @@
-#include "train/faults.h"
-
-namespace cputrain::train {
-
-// Alone in its file: the linker leaves the library's one out where a program brings its own.
-void fault_point(const FaultPlace&) {}
-
-}  // namespace cputrain::train

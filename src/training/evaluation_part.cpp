@@ -1,0 +1,154 @@
+#include "training/evaluation_part.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include "core/hash.h"
+#include "core/text.h"
+#include "data/classes/relabelled.h"
+#include "data/data_spec.h"
+
+namespace cputrain::training {
+namespace {
+
+using Samples = std::vector<std::uint32_t>;
+
+bool was_given(const TrainingFlags& flags, const char* flag) {
+  return std::ranges::any_of(flags.given, [&](const auto& given) { return given.first == flag; });
+}
+
+bool is_same(const data::DataSource& source, const loop::ModelDescription& model) {
+  return model.data && source.dataset->fingerprint() == model.data->fingerprint;
+}
+
+/// Opens without limits, divided as in training where nothing else is asked for.
+data::DataSource open_divided(const Services& services, const TrainingFlags& flags,
+                              const loop::ModelDescription& model, data::DataRequest& request) {
+  request = flags.data_request(flags.seed.value_or(model.seed));
+  request.validation_split = flags.validation_split.value_or(model.validation_split);
+  request.limit_train = request.limit_validation = {};
+  request.to_evaluate = true;
+  request.known_classes = model.classes;
+  request.exif = flags.exif.value_or(model.exif);
+  const bool asked = was_given(flags, "expand");
+  if (!asked && model.data) request.expand = model.data->expand;
+  data::DataSource source = services.data.open(request);
+  if (asked || request.expand == data::Expand::none || is_same(source, model)) return source;
+  request.expand = data::Expand::none;  // as it lies there: this is other data
+  return services.data.open(request);
+}
+
+struct Part {
+  Samples samples;
+  std::string name;
+  std::string whose{};  ///< "its 'val' folder"; empty for all
+  std::string why{};    ///< a clause without punctuation
+  bool doubtful = false;
+};
+
+Part all_of(const data::DataSource& source, std::string why, bool doubtful = false) {
+  Samples all;
+  std::ranges::merge(source.train, source.validation, std::back_inserter(all));
+  return {std::move(all), "all", "", std::move(why), doubtful};
+}
+
+/// All of it where there is no such part.
+Part validation_of(const data::DataSource& source, std::string why, bool doubtful = false) {
+  if (source.validation.empty()) return all_of(source, std::move(why), doubtful);
+  return {source.validation, "validation", source.validation_name, std::move(why), doubtful};
+}
+
+/// What speaks against images of data that is divided here: training may have learnt from them.
+/// Empty where nothing does.
+struct Doubt {
+  std::string words;
+  bool of_all = false;  ///< no part of the data is better than another
+};
+
+/// Whether the validation part is that of the training.
+bool is_as_in_training(const loop::ModelDescription& model, const data::DataRequest& request) {
+  return request.validation_split == model.validation_split && model.validation_split > 0 &&
+         request.seed == model.seed;
+}
+
+Doubt doubt_of(const data::DataSource& source, const loop::ModelDescription& model,
+               const data::DataRequest& request) {
+  if (!model.data) {
+    return {"what training saw is not known, the weights are of an earlier version"};
+  }
+  if (is_same(source, model)) {
+    const bool as_in_training = is_as_in_training(model, request);
+    if (as_in_training && !source.validation.empty()) return {};
+    return {as_in_training || model.validation_split == 0
+                ? "training kept none and learnt from them"
+                : "training learnt from images among them"};
+  }
+  if (model.data->place != 0 && model.data->place == place_of_data(request.spec)) {
+    return {"files here have changed since training, which may have learnt from images among them"};
+  }
+  if (std::ranges::count(model.data->earlier, source.dataset->fingerprint()) > 0) {
+    return {"an earlier training of these weights learnt from them", true};
+  }
+  return {};
+}
+
+/// Of data that has neither a test nor a validation part of its own, or is to be divided anew.
+Part divided(const data::DataSource& source, const loop::ModelDescription& model,
+             const data::DataRequest& request, bool asked) {
+  const Doubt doubt = doubt_of(source, model, request);
+  const bool doubtful = !doubt.words.empty();
+  if (asked) {
+    if (!doubtful && is_same(source, model)) return validation_of(source, "training kept it");
+    return validation_of(source, "as asked for" + (doubtful ? ", but " + doubt.words : ""),
+                         doubtful);
+  }
+  if (doubtful && doubt.of_all) return all_of(source, doubt.words, true);
+  if (doubtful) return validation_of(source, doubt.words, true);
+  if (is_same(source, model)) return validation_of(source, "training kept it");
+  return all_of(source, "training saw other data");
+}
+
+Part choose_part(const data::DataSource& source, const TrainingFlags& flags,
+                 const loop::ModelDescription& model, const data::DataRequest& request) {
+  const bool asked = flags.validation_split || flags.seed;
+  if (!source.test.empty() && !flags.validation_split) {
+    return {source.test, "test", source.test_name};
+  }
+  if (source.own_validation && !source.validation.empty()) {
+    return validation_of(source, is_same(source, model) ? "training kept it" : "");
+  }
+  return divided(source, model, request, asked);
+}
+
+}  // namespace
+
+EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& services,
+                                const loop::ModelDescription& model) {
+  data::DataRequest request;
+  data::DataSource source = open_divided(services, flags, model, request);
+  Part part = choose_part(source, flags, model, request);
+  if (flags.limit_val) {
+    part.samples = services.data.limited(*source.dataset, part.samples, *flags.limit_val, request);
+  }
+  source.validation = std::move(part.samples);
+  source.train.clear();
+  source.test.clear();
+  data::give_classes(source, model.classes);
+  const bool both = !part.whose.empty() && !part.why.empty();
+  return {std::move(source), std::move(part.name), part.whose + (both ? ": " : "") + part.why,
+          part.doubtful};
+}
+
+std::uint64_t place_of_data(const std::string& spec) {
+  std::vector<std::string> places;
+  for (const std::string& path : data::parse_data_spec(spec).parts) {
+    std::error_code error;
+    places.push_back(std::filesystem::canonical(path, error).string());
+    if (error) return 0;
+  }
+  return places.empty() ? 0 : Fnv1a().add(join(places, ",")).value();
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "loop/weights.h"
+#include "training/session/session.h"
+
+/// Which images `eval` looks at: those that say most about weights, and none that they were learnt
+/// from where that can be known.
+namespace cputrain::training {
+
+struct EvaluationPart {
+  /// Its validation part is what to look at; labels are the weights' outputs.
+  data::DataSource source;
+  std::string name;       ///< "test", "validation" or "all": a word for programs
+  std::string why;        ///< for people: "its 'test' folder"
+  bool doubtful = false;  ///< images that training learnt from may be or are among them
+};
+
+/// The data's test part; of the data of the training, what it kept for validation; of other data
+/// its own validation part; else all of it. --validation-split or --seed ask for a part made by
+/// them. --limit-val applies to what was chosen. Error(data) where the data has classes that the
+/// weights do not know.
+EvaluationPart open_to_evaluate(const TrainingFlags&, const Services&,
+                                const loop::ModelDescription&);
+
+/// A hash of the place of a data set, for TrainingData::place; 0 where it is no file or folder.
+std::uint64_t place_of_data(const std::string& spec);
+
+}  // namespace cputrain::training

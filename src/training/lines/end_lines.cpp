@@ -1,0 +1,79 @@
+#include "training/lines/end_lines.h"
+
+#include <fmt/format.h>
+
+#include "core/text.h"
+#include "logging/bar_line.h"
+#include "training/run/run_folder.h"
+
+namespace cputrain::training {
+namespace {
+
+std::string target_line(const loop::TrainResult& result, double target) {
+  if (!result.reached) {
+    return fmt::format("Target accuracy {:g}: not reached in {} epochs", target, result.epochs);
+  }
+  return fmt::format("Target accuracy {:g}: {:.4f} after epoch {} and {:.1f} s of training", target,
+                     result.reached->accuracy, result.reached->epoch, result.reached->seconds);
+}
+
+std::string best_line(const RunEnd& end) {
+  const loop::TrainResult& result = end.result;
+  const std::string accuracy =
+      end.best_accuracy ? fmt::format(", val_accuracy {:.4f}", *end.best_accuracy) : "";
+  return fmt::format("Best epoch: {} of {} (val_loss {}{}){}", result.best.epoch, result.epochs,
+                     logging::figure_text(result.best.loss), accuracy,
+                     result.early_stopped ? "; early stopping ended the training" : "");
+}
+
+/// Which weights weights.safetensors has.
+std::string kept_text(const RunEnd& end) {
+  const loop::TrainResult& result = end.result;
+  const int best = result.best.epoch;
+  if (result.early_stopped && end.kept_best) return fmt::format("of epoch {}, the best", best);
+  const bool last_is_best = best > 0 && result.last && result.last->epoch == best;
+  const std::string last =
+      last_is_best ? "of the last step, in the best epoch" : "of the last step";
+  const bool hint = best > 0 && !last_is_best && !end.keeps_best;
+  return last + (hint ? "; --save-best keeps the best epoch's, too" : "");
+}
+
+std::string best_weights_line(const RunEnd& end) {
+  const loop::TrainResult& result = end.result;
+  return result.best.epoch > 0 ? fmt::format("Best weights: {} (of epoch {})",
+                                             (end.folder / kBestName).string(), result.best.epoch)
+                               : fmt::format("Best weights: none, no epoch was evaluated{}",
+                                             result.stopped ? " yet" : "");
+}
+
+std::string memory_line(const logging::PeakMemory& memory) {
+  const auto bytes = [](std::uint64_t count) { return bytes_text(static_cast<double>(count)); };
+  const std::string device =
+      memory.device_bytes ? fmt::format(", {} of its device", bytes(*memory.device_bytes)) : "";
+  return fmt::format(
+      "Memory at its peak: {} of one rank, files that it maps included{}; {} on host {}, without "
+      "files and with shared memory counted once",
+      bytes(memory.rank_bytes), device, bytes(memory.node_bytes), memory.host);
+}
+
+}  // namespace
+
+std::vector<std::string> end_lines(const RunEnd& end) {
+  std::vector<std::string> lines;
+  if (end.target) lines.push_back(target_line(end.result, *end.target));
+  if (end.result.best.epoch > 0) lines.push_back(best_line(end));
+  lines.push_back(
+      fmt::format("Weights: {} ({})", (end.folder / kWeightsName).string(), kept_text(end)));
+  const bool none = end.result.best.epoch == 0;
+  if (end.keeps_best && (end.kept_best || none)) lines.push_back(best_weights_line(end));
+  if (end.memory) lines.push_back(memory_line(*end.memory));
+  lines.push_back(fmt::format("Run folder: {}", end.folder.string()));
+  if (!end.lost.empty()) lines.push_back("Lost: " + end.lost);
+  const logging::ProgramSeconds& s = end.program;
+  lines.push_back(fmt::format(
+      "Program: {:.1f} s (start-up {:.1f}, training {:.1f}, evaluation {:.1f}, other {:.1f})",
+      s.all, s.start_up, s.training, s.evaluation, s.other()));
+  return lines;
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,83 @@
+#include "training/lines/plan_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "training/lines/recipe_lines.h"
+
+namespace cputrain::training {
+namespace {
+
+constexpr int kVerboseMap = 3;  ///< --verbose: lines of an epoch, and the map of all ranks
+
+/// Which images batch normalization's statistics are of.
+std::string batch_norm_line(const training::TrainingFlags& flags, const data::BatchPlan& plan,
+                            std::size_t ranks) {
+  const std::size_t images = std::min(plan.images(0), plan.global_batch());
+  const std::size_t share = (images + ranks - 1) / ranks;
+  if (flags.sync_bn) {
+    return fmt::format(
+        "Batch normalization: statistics of all {} images of a batch, over all ranks", images);
+  }
+  return fmt::format(
+      "Batch normalization: statistics of up to {} images of one rank (the curve depends on the "
+      "number of ranks; --sync-bn takes all images); moving statistics are averaged over ranks",
+      std::min(share, static_cast<std::size_t>(plan.micro_batch())));
+}
+
+void say_placement(const training::Session& session, const training::TrainingFlags& flags) {
+  for (const std::string& line : session.plan.lines) training::say(session, line);
+  for (const std::string& warning : session.plan.warnings) training::warn(session, warning);
+  if (flags.verbose.value_or(0) >= kVerboseMap) {
+    for (const std::string& line : placement::map_of(session.plan))
+      training::say(session, "  " + line);
+  }
+  training::say(session, fmt::format("Backend: {}; ranks: {}", session.backend->facts().description,
+                                     session.communicator->describe()));
+}
+
+std::string batch_line(const training::TrainingSpec& spec, const data::BatchPlan& plan,
+                       std::size_t ranks) {
+  const std::size_t images = std::min(plan.images(0), plan.global_batch());
+  const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
+  return fmt::format(
+      "Batch {} over {} rank{}: {} images per rank, {} steps per epoch; {} {:g}, seed {}",
+      spec.batch, ranks, ranks == 1 ? "" : "s",
+      least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most), plan.steps(),
+      optim::rule_name(spec.optimizer.rule), full_rate(spec), spec.seed);
+}
+
+}  // namespace
+
+void say_plan(const training::TrainingJob& job) {
+  const training::Session& session = job.session();
+  const training::TrainingSpec& spec = job.plan().spec;
+  const model::Graph& graph = job.plan().graph;
+  const data::BatchPlan& plan = job.batches().train;
+  const auto ranks = static_cast<std::size_t>(session.communicator->size());
+  say_placement(session, spec.flags);
+  training::say(session,
+                fmt::format("Model {}: {} parameters, {:.3g} GFLOP per image and training step "
+                            "(`cputrain info --model {}` lists the layers)",
+                            spec.model->name, with_commas(graph.parameter_count()),
+                            graph.training_flops() / 1e9, spec.model->spec));
+  training::say(session, batch_line(spec, plan, ranks));
+  for (const std::string& line : recipe_lines(spec, plan)) training::say(session, line);
+  for (const std::string& warning : recipe_warnings(spec, plan)) training::warn(session, warning);
+  if (graph.has_batch_norm()) training::say(session, batch_norm_line(spec.flags, plan, ranks));
+  if (spec.batch > plan.samples()) {
+    training::warn(session,
+                   fmt::format("--batch {} is larger than the {} training images (every epoch "
+                               "is one step); a smaller batch learns more in the same time",
+                               spec.batch, plan.samples()));
+  }
+  if (!spec.flags.freeze.empty()) {
+    training::say(
+        session, fmt::format("Frozen: {} of {} parameters learn", with_commas(graph.learnt_count()),
+                             with_commas(graph.parameter_count())));
+  }
+}
+
+}  // namespace cputrain::training

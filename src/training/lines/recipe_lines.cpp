@@ -1,0 +1,127 @@
+#include "training/lines/recipe_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+
+namespace cputrain::training {
+namespace {
+
+std::string scaling_text(const training::TrainingSpec& spec) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  if (rate.scale == optim::RateScale::none) return fmt::format("{:g}", rate.base);
+  const char* rule = rate.scale == optim::RateScale::linear ? "linear"
+                     : rate.scale == optim::RateScale::sqrt ? "square root"
+                                                            : "power 2/3";
+  const double n = rate.n.value_or(1);
+  return fmt::format(
+      "{:g} x {:g} = {:g} ({} in {:g} = {})", rate.base, optim::scale_factor(rate.scale, n),
+      rate.base * optim::scale_factor(rate.scale, n), rule, n,
+      spec.flags.base_batch ? fmt::format("images per step / {}", *spec.flags.base_batch)
+                            : "ranks: the curve depends on their number");
+}
+
+std::string warmup_text(const optim::LearningRateOptions& rate, double target) {
+  if (rate.warmup_epochs == 0) return "";
+  return fmt::format(", warm-up over {:g} epochs from {:g}", rate.warmup_epochs,
+                     rate.n ? target / *rate.n : 0);
+}
+
+/// How the rate comes about, unless it is the plain one.
+void add_rate_lines(const training::TrainingSpec& spec, std::vector<std::string>& lines) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  const loop::OptimizerOptions& optimizer = spec.optimizer;
+  const bool scheduled = !std::holds_alternative<optim::ConstantRate>(rate.schedule);
+  if (rate.scale != optim::RateScale::none || rate.warmup_epochs > 0 || scheduled) {
+    lines.push_back(fmt::format("Learning rate {}{}, then {}", scaling_text(spec),
+                                warmup_text(rate, full_rate(spec)),
+                                optim::schedule_text(rate.schedule)));
+  }
+  std::vector<std::string> changes;
+  if (optimizer.weight_decay > 0) {
+    changes.push_back(fmt::format("weight decay {:g}", optimizer.weight_decay));
+  }
+  if (optimizer.clip_value) {
+    changes.push_back(fmt::format("elements clipped to {:g}", *optimizer.clip_value));
+  }
+  if (optimizer.clip_norm) {
+    changes.push_back(fmt::format("norm clipped to {:g}", *optimizer.clip_norm));
+  }
+  if (optimizer.momentum_correction) changes.push_back("momentum corrected where the rate changes");
+  if (spec.flags.label_smoothing > 0) {
+    changes.push_back(fmt::format("labels smoothed by {:g}", spec.flags.label_smoothing));
+  }
+  if (!changes.empty()) lines.push_back("Gradient: " + join(changes, ", "));
+}
+
+void add_batch_lines(const training::TrainingSpec& spec, const data::BatchPlan& plan,
+                     std::vector<std::string>& lines) {
+  if (spec.plan.accumulate > 1) {
+    lines.push_back(fmt::format("Gradients of {} batches of {} make one step", spec.plan.accumulate,
+                                spec.batch));
+  }
+  for (const data::BatchGrowth& growth : spec.plan.growth) {
+    const data::BatchPlan grown = plan.in_epoch(growth.epochs);
+    lines.push_back(fmt::format("After epoch {}: batch {}, {} steps per epoch", growth.epochs,
+                                grown.global_batch(), grown.steps()));
+  }
+  if (!spec.shuffle) lines.push_back("Images come in the data's own order in every epoch");
+  if (spec.plan.drop_last) {
+    lines.push_back(fmt::format("Each epoch leaves out {} of {} images, which fill no whole step",
+                                plan.samples() - plan.steps() * plan.images(0), plan.samples()));
+  }
+}
+
+/// Of one step.
+std::size_t most_images_of_a_rank(const data::BatchPlan& plan) {
+  const auto ranks = static_cast<std::size_t>(plan.ranks());
+  return (plan.global_batch() + ranks - 1) / ranks *
+         static_cast<std::size_t>(plan.options().accumulate);
+}
+
+void add_sharding_lines(const training::TrainingSpec& spec, int ranks,
+                        std::vector<std::string>& lines) {
+  if (spec.plan.sharding != data::Sharding::strided) return;
+  lines.push_back(fmt::format("Sharding: rank k has images k, k + {}, ... of the {} order", ranks,
+                              spec.shuffle ? "shuffled" : "data's own"));
+}
+
+}  // namespace
+
+double full_rate(const training::TrainingSpec& spec) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  return rate.base * optim::scale_factor(rate.scale, rate.n.value_or(1));
+}
+
+std::vector<std::string> recipe_lines(const training::TrainingSpec& spec,
+                                      const data::BatchPlan& plan) {
+  std::vector<std::string> lines;
+  add_rate_lines(spec, lines);
+  add_batch_lines(spec, plan, lines);
+  add_sharding_lines(spec, plan.ranks(), lines);
+  return lines;
+}
+
+std::vector<std::string> recipe_warnings(const training::TrainingSpec& spec,
+                                         const data::BatchPlan& plan) {
+  const int ranks = plan.ranks();
+  if (spec.plan.sharding == data::Sharding::shard_then_batch) {
+    return {fmt::format(
+        "--sharding shard-then-batch: rank k has images k, k + {}, ... of the data's own order "
+        "(where kinds alternate there, it sees one kind only); --sharding strided shuffles first",
+        ranks)};
+  }
+  if (spec.plan.sharding == data::Sharding::generator) {
+    return {fmt::format(
+        "--sharding generator: {} rank{} the same order of images from its start and "
+        "stop{} after 1/{} of it (all draw the same images, and an epoch shows at most {} of {}); "
+        "--sharding slices shows each image once",
+        ranks, ranks == 1 ? " reads" : "s read", ranks == 1 ? "s" : "", ranks,
+        std::min(plan.samples(), plan.steps() * most_images_of_a_rank(plan)), plan.samples())};
+  }
+  return {};
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,236 @@
+#include "training/memory/memory_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "system/limits/available_memory.h"
+#include "training/memory/image_memory.h"
+
+namespace cputrain::training {
+namespace {
+
+std::string bytes_text_of(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
+
+/// "300 MB are available in its control group"; of a room that knows.
+std::string available_text(const NodeRoom& room) {
+  return bytes_text_of(*room.available) + " are available" +
+         (room.in_group ? system::kInControlGroup : "");
+}
+
+/// Where arenas lie in a backend's own memory: each rank has both.
+void check_arenas_elsewhere(const std::vector<NodeRoom>& rooms,
+                            const compute::ParameterLayout& layout) {
+  const std::size_t least = (layout.arena_size + layout.gradient_size) * size_of(layout.dtype);
+  for (const NodeRoom& room : rooms) {
+    if (!room.backend_available || least <= *room.backend_available) continue;
+    fail(ExitCode::usage,
+         fmt::format("weights and gradients alone need {} of the backend's memory on host {} (each "
+                     "rank), {} are available; use a smaller --image-size or another --model",
+                     bytes_text_of(least), room.host, bytes_text_of(*room.backend_available)));
+  }
+}
+
+/// Weights once per node and gradients once per rank, but for other ranks' shards.
+void check_arenas_here(const std::vector<NodeRoom>& rooms, const compute::ParameterLayout& layout,
+                       int lanes) {
+  const std::size_t size = size_of(layout.dtype);
+  for (const NodeRoom& room : rooms) {
+    std::size_t elements = layout.arena_size;
+    const auto ranks = static_cast<int>(room.ranks.size());
+    for (int local = 0; local < ranks; ++local) {
+      for (const Range& range : compute::used_gradients(layout, local, ranks)) {
+        elements += range.size() * static_cast<std::size_t>(lanes);
+      }
+    }
+    const std::size_t least = elements * size;
+    if (!room.available || least <= *room.available) continue;
+    fail(ExitCode::usage,
+         fmt::format(
+             "weights and gradients alone need {} of memory on host {} ({} rank{}), {}; use a "
+             "smaller --image-size, another --model, fewer ranks per node{}",
+             bytes_text_of(least), room.host, room.ranks.size(), room.ranks.size() == 1 ? "" : "s",
+             available_text(room), lanes > 1 ? " or fewer --threads" : ""));
+  }
+}
+
+/// Bytes of activations with so many images at once, of which nothing is touched; nothing where the
+/// backend has no room to try.
+std::optional<std::size_t> workspace_with(const Session& session, compute::Backend& backend,
+                                          const TrainingPlan& plan, int images) {
+  compute::OwnedArray weights, gradients;
+  const auto arenas = [&](const compute::ParameterLayout& layout) {
+    weights = compute::OwnedArray(backend.memory(), layout.arena_size, layout.dtype);
+    gradients = compute::OwnedArray(backend.memory(), layout.gradient_size, layout.dtype);
+    return compute::Arenas{weights.array(), gradients.array()};
+  };
+  comm::Communicator* synchronise = plan.spec.flags.sync_bn ? session.communicator.get() : nullptr;
+  try {
+    return backend.compile(plan.graph, {compute::Phase::train, {images}, synchronise}, arenas)
+        ->workspace_bytes();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::internal) throw;
+    return std::nullopt;
+  }
+}
+
+/// Bytes that a rank of a node can have for activations and for images in flight.
+struct ActivationRoom {
+  std::size_t here, elsewhere;  ///< of the host, and of a backend's memory that is another
+  std::size_t batches;          ///< in flight, as compiled: of the host
+};
+
+/// Nothing where the rest alone takes all.
+std::optional<ActivationRoom> activation_room(const TrainingMemory& memory, const NodeRoom& room) {
+  constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+  std::size_t others = memory.needed(room), batches = 0, others_elsewhere = 0;
+  for (const int rank : room.ranks) {
+    const RankMemory& mine = memory.ranks[static_cast<std::size_t>(rank)];
+    others -= mine.host_workspace() + mine.batches;
+    batches = std::max(batches, mine.batches);
+    if (mine.elsewhere == 0) continue;
+    others_elsewhere = std::max(others_elsewhere, mine.elsewhere - mine.workspace);
+  }
+  const std::size_t here = room.available.value_or(kUnlimited);
+  const std::size_t elsewhere = room.backend_available.value_or(kUnlimited);
+  if (others >= here || others_elsewhere >= elsewhere) return std::nullopt;
+  // A sixteenth stays for what changes between two starts.
+  return ActivationRoom{(here - others) / room.ranks.size() / 16 * 15,
+                        (elsewhere - others_elsewhere) / 16 * 15, batches};
+}
+
+/// The most images at once that fit on the node; 0 for none.
+int images_that_fit(const Session& session, const TrainingPlan& plan,
+                    const CompiledTraining& compiled, const NodeRoom& node) {
+  const auto room = activation_room(compiled.memory, node);
+  if (!room) return 0;
+  // With --reproducible each thread computes a leaf of its own.
+  const compute::Leaves whole{.images = std::ranges::max(compiled.sizes), .lanes = 1};
+  const compute::Leaves leaves = plan.leaves.value_or(whole);
+  const bool of_host = session.backend->memory().is_host();
+  return largest_fitting(leaves.images, [&](int images) {
+    const auto workspace = workspace_with(session, *session.backend, plan, images);
+    if (!workspace) return false;
+    const std::size_t in_flight =
+        room->batches / static_cast<std::size_t>(leaves.images) * static_cast<std::size_t>(images);
+    const std::size_t activations = static_cast<std::size_t>(leaves.lanes) * *workspace;
+    return of_host ? activations + in_flight <= room->here
+                   : activations <= room->elsewhere && in_flight <= room->here;
+  });
+}
+
+/// Whether as many images fit on a device that stores maps in bf16.
+bool fits_in_bf16(const Session& session, const TrainingPlan& plan,
+                  const CompiledTraining& compiled, const NodeRoom& node) {
+  const auto room = activation_room(compiled.memory, node);
+  if (!room || !compiled.memory.too_small_elsewhere()) return false;
+  const auto narrow = session.services.make_backend({.name = session.backend->name(),
+                                                     .precision = Precision::bf16,
+                                                     .threads = session.threads,
+                                                     .device = session.device.device,
+                                                     .ranks_on_device = session.device.ranks});
+  if (narrow->facts().number_bytes >= session.backend->facts().number_bytes) return false;
+  const auto workspace = workspace_with(session, *narrow, plan, std::ranges::max(compiled.sizes));
+  return workspace && *workspace <= room->elsewhere;
+}
+
+/// Whether the copy that checkpoints are written from is what is too much.
+bool fits_without_checkpoints(const TrainingMemory& memory) {
+  const TrainingMemory less = memory.without_snapshot();
+  return !less.too_small() && !less.too_small_elsewhere();
+}
+
+/// Whether decoded images are what is too much: of a packed file none stay in memory.
+bool fits_without_images(TrainingMemory memory) {
+  memory.shared.cache = 0;
+  return !memory.too_small() && !memory.too_small_elsewhere();
+}
+
+/// "--micro-batch 8, or 3 ranks per node".
+std::string remedy(const Session& session, const TrainingPlan& plan,
+                   const CompiledTraining& compiled, const NodeRoom& room) {
+  std::vector<std::string> fitting;
+  const TrainingSpec& spec = plan.spec;
+  const int images = images_that_fit(session, plan, compiled, room);
+  if (images > 0 && plan.whole_share()) {
+    const auto ranks = static_cast<std::size_t>(session.communicator->size());
+    const std::size_t growth = spec.flags.sync_bn ? largest_growth(spec.plan) : 1;
+    const std::size_t batch = static_cast<std::size_t>(images) * ranks / growth;
+    if (batch > 0) fitting.push_back(fmt::format("--batch {}", batch));
+  } else if (images > 0) {
+    fitting.push_back(fmt::format("--micro-batch {}", images));
+  }
+  const int ranks = ranks_that_fit(compiled.memory, room);
+  if (ranks > 0 && ranks < static_cast<int>(room.ranks.size()) && !plan.whole_share()) {
+    fitting.push_back(fmt::format("{} rank{} per node", ranks, ranks == 1 ? "" : "s"));
+  }
+  std::vector<std::string> others;
+  if (fits_in_bf16(session, plan, compiled, room)) others.emplace_back("--precision bf16");
+  if (fits_without_checkpoints(compiled.memory)) {
+    others.emplace_back("--checkpoint-every 0 (a stop then keeps the weights alone)");
+  }
+  const std::string other = join(others, ", or ");
+  const std::string packed = fits_without_images(compiled.memory)
+                                 ? pack_advice(spec.flags, {spec.image, spec.resize})
+                                 : "";
+  if (!fitting.empty()) {
+    return "the largest that fit: " + join(fitting, ", or ") +
+           (other.empty() ? "" : "; or " + other) + packed;
+  }
+  return (other.empty() ? "use a smaller --image-size, another --model or more nodes"
+                        : "use " + other) +
+         packed;
+}
+
+std::string refusal(const TrainingMemory& memory, const NodeRoom& room, int images) {
+  std::size_t most = 0;
+  for (const int rank : room.ranks) {
+    most = std::max(most, memory.ranks[static_cast<std::size_t>(rank)].total());
+  }
+  return fmt::format(
+      "training needs {} of memory on host {}, {} (up to {} per rank, of which it "
+      "has {}, with {} images at once; {} once per node; with less, the system swaps or ends it); ",
+      bytes_text_of(memory.needed(room)), room.host, available_text(room), bytes_text_of(most),
+      room.ranks.size(), images, bytes_text_of(memory.shared.total()));
+}
+
+std::string refusal_elsewhere(const TrainingMemory& memory, const NodeRoom& room, int images) {
+  return fmt::format(
+      "training needs up to {} of the backend's memory per rank on host {}, {} are available "
+      "(weights, gradients, optimizer state, their copy for checkpoints on rank 0, images, and "
+      "activations of {} of them at once lie there); ",
+      bytes_text_of(memory.elsewhere(room)), room.host, bytes_text_of(*room.backend_available),
+      images);
+}
+
+}  // namespace
+
+void check_arenas(const Session& session, const TrainingPlan& plan,
+                  const std::vector<NodeRoom>& rooms, const compute::ParameterLayout& layout) {
+  if (session.backend->memory().is_host()) {
+    check_arenas_here(rooms, layout, plan.lanes());
+  } else {
+    check_arenas_elsewhere(rooms, layout);
+  }
+}
+
+// Rank 0 looks for what would fit, and all ranks end with its words.
+void check_fits(const Session& session, const TrainingPlan& plan,
+                const CompiledTraining& compiled) {
+  const NodeRoom* here = compiled.memory.too_small();
+  const NodeRoom* room = here ? here : compiled.memory.too_small_elsewhere();
+  if (!room) return;
+  const int images = std::ranges::max(compiled.sizes);
+  std::string text;
+  if (session.leads()) {
+    text = here ? refusal(compiled.memory, *room, images)
+                : refusal_elsewhere(compiled.memory, *room, images);
+    text += remedy(session, plan, compiled, *room);
+  }
+  fail(ExitCode::usage, session.communicator->gather(text).front());
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <optional>
+
+#include "training/training_job.h"
+
+namespace cputrain::training {
+
+/// The most memory that ranks and nodes have held until now, and of a backend's own memory what
+/// they took since the plan; nothing where a system does not say. Collective.
+std::optional<logging::PeakMemory> measure_peaks(const TrainingJob&);
+
+}  // namespace cputrain::training

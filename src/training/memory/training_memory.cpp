@@ -1,0 +1,129 @@
+#include "training/memory/training_memory.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+#include "system/limits/available_memory.h"
+
+namespace cputrain::training {
+
+std::vector<NodeRoom> measure_rooms(const Session& session) {
+  struct Available {
+    std::size_t here, elsewhere;
+    bool in_group;
+  };
+  constexpr auto kUnknown = std::numeric_limits<std::size_t>::max();
+  const compute::Memory& memory = session.backend->memory();
+  // Ranks of one device: each of them has taken its part of it when it arrives here.
+  if (!memory.is_host()) session.communicator->barrier();
+  const auto elsewhere = memory.is_host() ? std::nullopt : memory.available();
+  const auto available =
+      comm::gather_values(*session.communicator,
+                          Available{system::available_memory().value_or(kUnknown),
+                                    elsewhere.value_or(kUnknown), system::group_limits_memory()});
+  const auto keep_least = [](std::optional<std::size_t>& least, std::size_t bytes) {
+    if (bytes != kUnknown) least = std::min(least.value_or(bytes), bytes);
+  };
+  std::vector<NodeRoom> rooms;
+  for (const placement::RankPlan& plan : session.plan.ranks) {
+    auto room = std::ranges::find(rooms, plan.host, &NodeRoom::host);
+    if (room == rooms.end())
+      room = rooms.insert(room, {.host = plan.host, .ranks = {}, .available = {}});
+    room->ranks.push_back(plan.rank);
+    const Available& of_rank = available[static_cast<std::size_t>(plan.rank)];
+    if (of_rank.here < room->available.value_or(kUnknown)) room->in_group = of_rank.in_group;
+    keep_least(room->available, of_rank.here);
+    keep_least(room->backend_available, of_rank.elsewhere);
+  }
+  return rooms;
+}
+
+std::optional<std::size_t> least_available(const std::vector<NodeRoom>& rooms) {
+  std::optional<std::size_t> least;
+  for (const NodeRoom& room : rooms) {
+    if (room.available) least = std::min(least.value_or(*room.available), *room.available);
+  }
+  return least;
+}
+
+RankMemory RankMemory::without_snapshot() const {
+  RankMemory less = *this;
+  if (elsewhere > 0) less.elsewhere -= snapshot;
+  less.snapshot = less.snapshot_host = 0;
+  return less;
+}
+
+TrainingMemory TrainingMemory::without_snapshot() const {
+  TrainingMemory less = *this;
+  for (RankMemory& rank : less.ranks) rank = rank.without_snapshot();
+  return less;
+}
+
+std::size_t TrainingMemory::needed(const NodeRoom& room) const {
+  std::size_t bytes = shared.total();
+  for (const int rank : room.ranks) bytes += ranks[static_cast<std::size_t>(rank)].to_come();
+  return bytes;
+}
+
+std::size_t TrainingMemory::in_all(const NodeRoom& room) const {
+  std::size_t bytes = needed(room);
+  for (const int rank : room.ranks) bytes += ranks[static_cast<std::size_t>(rank)].process;
+  return bytes;
+}
+
+const NodeRoom* TrainingMemory::too_small() const {
+  const auto found = std::ranges::find_if(rooms, [this](const NodeRoom& room) {
+    return room.available && needed(room) > *room.available;
+  });
+  return found == rooms.end() ? nullptr : &*found;
+}
+
+std::size_t TrainingMemory::elsewhere(const NodeRoom& room) const {
+  std::size_t most = 0;
+  for (const int rank : room.ranks) {
+    most = std::max(most, ranks[static_cast<std::size_t>(rank)].elsewhere);
+  }
+  return most;
+}
+
+const NodeRoom* TrainingMemory::too_small_elsewhere() const {
+  const auto found = std::ranges::find_if(rooms, [this](const NodeRoom& room) {
+    return room.backend_available && elsewhere(room) > *room.backend_available;
+  });
+  return found == rooms.end() ? nullptr : &*found;
+}
+
+TrainingMemory gather_memory(const Session& session, std::vector<NodeRoom> rooms,
+                             const RankMemory& mine, const SharedMemory& shared) {
+  return {std::move(rooms), comm::gather_values(*session.communicator, mine), shared};
+}
+
+int largest_fitting(int tried, const std::function<bool(int)>& fits) {
+  int good = tried / 2, bad = tried;
+  while (good > 0 && !fits(good)) {
+    bad = good;
+    good /= 2;
+  }
+  while (good > 0 && bad - good > std::max(1, good / 8)) {
+    const int middle = good + (bad - good) / 2;
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
+int ranks_that_fit(const TrainingMemory& memory, const NodeRoom& room) {
+  std::size_t each = 1, state = 0, snapshot = 0;
+  for (const int rank : room.ranks) {
+    const RankMemory& whole = memory.ranks[static_cast<std::size_t>(rank)];
+    const RankMemory mine = whole.without_snapshot();
+    each = std::max(each, mine.to_come() - (memory.state_divided ? mine.state : 0));
+    state += mine.state;
+    snapshot += whole.to_come() - mine.to_come();  // of rank 0, however many there are
+  }
+  const std::size_t fixed = memory.shared.total() + snapshot + (memory.state_divided ? state : 0);
+  if (!room.available || fixed >= *room.available) return 0;
+  return static_cast<int>((*room.available - fixed) / each);
+}
+
+}  // namespace cputrain::training

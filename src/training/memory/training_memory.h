@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "training/session/session.h"
+
+/// What a training takes of every node's memory, before it takes it.
+namespace cputrain::training {
+
+/// A machine of the job and what its ranks can still get.
+struct NodeRoom {
+  std::string host;
+  std::vector<int> ranks;
+  std::optional<std::size_t> available;  ///< bytes; nothing where the system does not say
+  bool in_group = false;                 ///< a control group allows no more of it
+  std::string image_folder = {};  ///< of the file that decoded images lie in; empty for memory
+  /// Bytes of a backend's memory that is not the host's: what each of these ranks can get.
+  std::optional<std::size_t> backend_available = {};
+};
+
+/// In the order of the hosts' first ranks, the same on every rank. Collective; before anything of
+/// the training is allocated.
+std::vector<NodeRoom> measure_rooms(const Session&);
+
+/// Bytes of the tightest node.
+std::optional<std::size_t> least_available(const std::vector<NodeRoom>&);
+
+/// Bytes that one rank has for itself, in the host's memory except for `elsewhere`.
+struct RankMemory {
+  std::size_t weights = 0, gradients = 0;
+  std::size_t state = 0;      ///< of the update rule, for the ranges that the rank owns
+  std::size_t workspace = 0;  ///< activations and scratchpads of the program
+  std::size_t batches = 0;    ///< images in flight
+  std::size_t process = 0;    ///< held already: libraries, compiled kernels
+  std::size_t elsewhere = 0;  ///< of these, in a backend's memory that is not the host's
+  std::size_t images = 0;     ///< there: those in flight, or the whole training set
+  /// Weights once more, where they lie elsewhere: of a step that a signal ends, they are copied
+  /// there before they are saved.
+  std::size_t copy = 0;
+  /// The copy of rank 0 that checkpoints are written from: where arrays lie, and in the host's
+  /// memory.
+  std::size_t snapshot = 0, snapshot_host = 0;
+  /// The largest array of rank 0 as files have it, while it is written; in the host's memory.
+  std::size_t written = 0;
+
+  /// Of the host.
+  std::size_t to_come() const {
+    return weights + gradients + state + workspace + batches + images + copy + snapshot +
+           snapshot_host + written - elsewhere;
+  }
+  /// The same with --checkpoint-every 0.
+  RankMemory without_snapshot() const;
+  std::size_t host_workspace() const { return elsewhere > 0 ? 0 : workspace; }
+  /// Wherever it lies.
+  std::size_t total() const { return to_come() + elsewhere + process; }
+};
+
+/// Bytes that the ranks of a node have together.
+struct SharedMemory {
+  std::size_t cache = 0;  ///< decoded images
+  std::size_t weights = 0;
+
+  std::size_t total() const { return cache + weights; }
+};
+
+struct TrainingMemory {
+  std::vector<NodeRoom> rooms;
+  std::vector<RankMemory> ranks;  ///< by rank
+  SharedMemory shared;            ///< of each node
+  bool state_divided = false;  ///< ranks own different ranges, so more of them take no more state
+
+  /// The same with --checkpoint-every 0.
+  TrainingMemory without_snapshot() const;
+  /// Bytes that a node needs beyond what its ranks hold already.
+  std::size_t needed(const NodeRoom&) const;
+  /// Bytes that all of it takes.
+  std::size_t in_all(const NodeRoom&) const;
+  /// The first node that has too little.
+  const NodeRoom* too_small() const;
+  /// The first node with a rank whose backend has too little of its own.
+  const NodeRoom* too_small_elsewhere() const;
+  /// The most that one of the node's ranks needs of its backend's own.
+  std::size_t elsewhere(const NodeRoom&) const;
+};
+
+/// Everybody's figures on every rank. Collective.
+TrainingMemory gather_memory(const Session&, std::vector<NodeRoom>, const RankMemory& mine,
+                             const SharedMemory&);
+
+/// The largest of 1 .. tried - 1 for which `fits` is true, where it is true up to some number and
+/// false from there on; within an eighth of it. 0 where nothing fits.
+int largest_fitting(int tried, const std::function<bool(int)>& fits);
+
+/// How many ranks with the needs of the largest one would fit on the node.
+int ranks_that_fit(const TrainingMemory&, const NodeRoom&);
+
+}  // namespace cputrain::training

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+
+#include "training/training_job.h"
+
+/// best.safetensors: the weights of the epoch with the lowest loss of validation, whatever
+/// MIN_DELTA early stopping waits for.
+namespace cputrain::training {
+
+/// At a resume, or when a training goes back: best.safetensors of the run's folder becomes what it
+/// was at the checkpoint. Where --save-best or --early-stopping begin only now, or the file could
+/// not be written then, the best is sought anew from `progress` on, with a line that says so.
+/// Returns whether the file is there. Collective; Error(output) on rank 0.
+bool take_up_best(const training::TrainingJob&, const std::filesystem::path& run,
+                  const std::filesystem::path& checkpoint, loop::Progress& progress);
+
+/// Says that a finished run has none, although they are asked for now.
+void say_missing_best(const training::Session&, const std::filesystem::path& run,
+                      const training::SafetyFlags&);
+
+}  // namespace cputrain::training

@@ -1,0 +1,181 @@
+#include "training/run/finished_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "core/shell_words.h"
+#include "core/strict_json.h"
+#include "system/bounded_file.h"
+#include "training/run/best_weights.h"
+#include "training/run/run_folder.h"
+#include "training/run/train_on.h"
+#include "training/training_end.h"
+#include "training/training_identity.h"
+
+namespace cputrain::training {
+namespace {
+
+/// The last line of metrics.jsonl where it is a summary; else null.
+nlohmann::json read_summary(const std::filesystem::path& folder) {
+  constexpr std::uintmax_t kLongest = 1 << 16;  // of a line
+  try {
+    const system::RegularFile file(folder / "metrics.jsonl");
+    const std::uintmax_t begin = file.size() > kLongest ? file.size() - kLongest : 0;
+    std::string end(file.size() - begin, '\0');
+    file.read_at(begin, std::as_writable_bytes(std::span(end)));
+    if (!end.ends_with('\n')) return {};
+    end.pop_back();
+    const nlohmann::json line = parse_strict_json(end.substr(end.rfind('\n') + 1));
+    return line.is_object() && line.value("type", "") == "summary" ? line : nlohmann::json();
+  } catch (const std::exception&) {
+    return {};  // no such file, or one that was cut
+  }
+}
+
+/// 0 for what is missing or none.
+std::uint64_t count_in(const nlohmann::json& object, const char* name) {
+  const bool known = object.contains(name) && object.at(name).is_number_unsigned();
+  return known ? object.at(name).get<std::uint64_t>() : 0;
+}
+
+/// What the run says that it is: null where it does not.
+nlohmann::ordered_json training_of(const nlohmann::json& summary) {
+  const auto training = summary.find("training");
+  if (training == summary.end() || !training->is_object()) return {};
+  nlohmann::ordered_json known = *training;
+  try {
+    training::end_of_json(known[training::kEnd]);
+  } catch (const Error&) {
+    return {};
+  }
+  return known;
+}
+
+/// Whether it compared its last epochs with the best one.
+bool kept_best(const nlohmann::ordered_json& training) {
+  if (!training.is_object()) return false;
+  const nlohmann::ordered_json& end = training.at(training::kEnd);
+  return end.contains(training::kSaveBest) || training::end_of_json(end).patience;
+}
+
+/// What the summary knows of where the training ended.
+loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainOptions& end) {
+  loop::Progress progress;
+  progress.steps = count_in(summary, "steps");
+  progress.epochs = static_cast<int>(std::min<std::uint64_t>(count_in(summary, "epochs"), INT_MAX));
+  progress.settled_steps = end.settled_steps;
+  if (end.steps && progress.epochs > 0) {  // it may have ended within its last epoch
+    --progress.epochs;
+    progress.begun.emplace();
+  }
+  const auto reached = summary.find("time_to_accuracy");
+  if (reached != summary.end() && reached->is_object()) {
+    const auto accuracy = reached->find("accuracy");
+    const bool known = accuracy != reached->end() && accuracy->is_number();
+    progress.reached = {.target = end.target_accuracy.value_or(0),
+                        .accuracy = known ? accuracy->get<double>() : 0};
+  }
+  if (summary.value("early_stopped", nlohmann::json()) == true) {
+    progress.patience.waited = std::max(end.patience.value_or(1), 1);
+  }
+  return progress;
+}
+
+/// Where the training ended. The checkpoint of the end knows more than the summary.
+loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainOptions& end,
+                           const std::filesystem::path& checkpoint) {
+  if (!checkpoint.empty()) {
+    loop::Progress progress = training::read_progress(checkpoint);
+    if (progress.steps == count_in(summary, "steps")) return progress;
+  }
+  return progress_of(summary, end);
+}
+
+/// "20 epochs", and what ended it before its last one.
+std::string end_text(const loop::TrainOptions& end, const loop::Progress& progress) {
+  const std::string made = fmt::format("{} steps in {} epochs", progress.steps,
+                                       progress.epochs + (progress.begun ? 1 : 0));
+  if (loop::waited_enough(end, progress)) {
+    return fmt::format("{}, which --early-stopping {} ended", made, *end.patience);
+  }
+  if (loop::target_is_reached(end, progress)) {
+    return fmt::format("{}, which --target-accuracy {:g} ended", made, *end.target_accuracy);
+  }
+  return made;
+}
+
+/// In how far the run is not what is asked for.
+std::vector<std::string> differences(const nlohmann::ordered_json& then,
+                                     const nlohmann::ordered_json& identity,
+                                     const loop::Progress& progress,
+                                     const training::TrainingSpec& spec) {
+  auto rows = training::identity_differences(then, identity, training::Compared::finished_run);
+  const auto ends =
+      training::end_differences(training::end_of_json(then.at(training::kEnd)),
+                                training::end_of(spec), progress, spec.learning_rate.schedule);
+  rows.insert(rows.end(), ends.begin(), ends.end());
+  if (spec.flags.safety.save_best && !kept_best(then)) {
+    rows.push_back("save-best: off in the run, on here");
+  }
+  return rows;
+}
+
+}  // namespace
+
+bool is_finished(const std::filesystem::path& folder) {
+  const nlohmann::json summary = read_summary(folder);
+  return summary.is_object() && summary.contains("outcome") && summary["outcome"] == "finished";
+}
+
+bool has_ended(const std::filesystem::path& folder) { return read_summary(folder).is_object(); }
+
+bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::path& checkpoint,
+                   const training::TrainingSpec& spec) {
+  const nlohmann::json summary = read_summary(folder);
+  const nlohmann::ordered_json training = training_of(summary);
+  const loop::TrainOptions now = training::end_of(spec);
+  const loop::TrainOptions then =
+      training.is_null() ? now : training::end_of_json(training.at(training::kEnd));
+  loop::Progress progress = progress_of(summary, then, checkpoint);
+  if (!kept_best(training)) progress.patience = {};  // it begins anew, see take_up_best()
+  return loop::is_over(now, progress);
+}
+
+void check_finished(const training::Session& session, const std::filesystem::path& folder,
+                    const std::filesystem::path& checkpoint, const training::TrainingSpec& spec,
+                    const nlohmann::ordered_json& identity) {
+  if (!session.leads()) return;
+  const nlohmann::json summary = read_summary(folder);
+  const nlohmann::ordered_json then = training_of(summary);
+  if (then.is_null()) {
+    fail(ExitCode::usage,
+         fmt::format("--resume auto: the finished training in {} does not say what it was (it may "
+                     "be another one, and nothing would be trained); name another --out, or "
+                     "replace it with --overwrite in place of --resume",
+                     folder.string()));
+  }
+  const loop::Progress progress =
+      progress_of(summary, training::end_of_json(then.at(training::kEnd)), checkpoint);
+  const auto rows = differences(then, identity, progress, spec);
+  if (rows.empty()) {
+    training::say(session,
+                  fmt::format("The training in {} is finished ({}); nothing is left to do",
+                              folder.string(), end_text(training::end_of(spec), progress)));
+    return say_missing_best(session, folder, spec.flags.safety);
+  }
+  for (const std::string& row : rows) training::warn(session, row);
+  fail(
+      ExitCode::usage,
+      fmt::format("--resume auto: the training in {} is finished, and it is another one than this, "
+                  "see above (nothing would be trained); name another --out, repeat its flags "
+                  "(--config {} has them), or replace it with --overwrite in place of --resume{}",
+                  folder.string(), quoted((folder / kConfigName).string()),
+                  train_on_advice(session, spec, rows, folder, folder)));
+}
+
+}  // namespace cputrain::training

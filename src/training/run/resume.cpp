@@ -1,0 +1,348 @@
+#include "training/run/resume.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/folder.h"
+#include "checkpoint/names.h"
+#include "core/error.h"
+#include "core/shell_words.h"
+#include "training/run/finished_run.h"
+#include "training/run/log_marks.h"
+#include "training/run/train_on.h"
+#include "training/training_end.h"
+#include "training/training_identity.h"
+
+namespace cputrain::training {
+namespace {
+
+/// Whether the facts are such as RunControl writes.
+std::string fault_of_facts(const nlohmann::ordered_json& facts) {
+  for (const char* name : {"training", "logs"}) {
+    if (!facts.contains(name) || !facts.at(name).is_object()) {
+      return fmt::format("state.json has no {}", name);
+    }
+  }
+  for (const char* name : {"ranks", "nodes"}) {
+    if (!facts.contains(name) || !facts.at(name).is_number_integer()) {
+      return fmt::format("state.json has no number of {}", name);
+    }
+  }
+  if (!facts.contains("allreduce") || !facts.at("allreduce").is_string()) {
+    return "state.json does not say how gradients were summed";
+  }
+  comm::parse_allreduce(facts.at("allreduce"));
+  check_marks(facts.at("logs"));
+  if (!facts.at("training").contains(training::kEnd))
+    return "state.json has no end of the training";
+  training::end_of_json(facts.at("training").at(training::kEnd));
+  return {};
+}
+
+/// Empty for a checkpoint that can be gone on from.
+std::string resume_fault_of(const std::filesystem::path& checkpoint) {
+  std::string fault = checkpoint::fault_of(checkpoint);
+  if (!fault.empty()) return fault;
+  try {
+    const std::uint64_t steps = training::read_progress(checkpoint).steps;
+    fault = fault_of_facts(training::read_facts(checkpoint));
+    if (!fault.empty()) return fault;
+    const auto named = checkpoint::step_of(checkpoint.filename().string());
+    if (!named || *named == steps) return {};  // a copy may have any other name
+    return fmt::format("it holds the state of step {}; its name would be {}", steps,
+                       checkpoint::name_of(steps));
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+Start choose_newest(const training::Session& session, const training::TrainingSpec& spec,
+                    const std::filesystem::path& folder) {
+  const bool finished = is_finished(folder);
+  Start start;
+  start.checkpoint = newest_whole(session, folder);
+  std::error_code ignored;
+  start.finished = finished && is_at_its_end(folder, start.checkpoint, spec) &&
+                   std::filesystem::exists(folder / kWeightsName, ignored);
+  if (start.finished) return start;
+  start.goes_on = !start.checkpoint.empty();
+  if (finished && !start.goes_on) {
+    fail(ExitCode::usage,
+         fmt::format("--resume auto: the training in {} is finished and left no checkpoint (it "
+                     "would be made anew and lost); take --weights {} in another folder to train "
+                     "on, or --overwrite",
+                     folder.string(), (folder / kWeightsName).string()));
+  }
+  if (!start.goes_on && holds_run(folder)) {
+    training::say(session,
+                  fmt::format("No checkpoint in {}: the training begins anew", folder.string()));
+  }
+  return start;
+}
+
+/// Whether a checkpoint is one of the run's own.
+bool is_within(const std::filesystem::path& checkpoint, const RunFolder& folder) {
+  std::error_code ignored;
+  return std::filesystem::equivalent(std::filesystem::absolute(checkpoint).parent_path(),
+                                     folder.path, ignored);
+}
+
+/// Going on in the checkpoint's own run would throw away what came after it.
+void check_folder(const std::filesystem::path& checkpoint, const RunFolder& folder) {
+  if (!is_within(checkpoint, folder)) {
+    if (!holds_run(folder.path)) return;
+    fail(ExitCode::usage,
+         fmt::format("--resume {}: --out {} holds another run (the two would mix); name another "
+                     "folder",
+                     checkpoint.string(), folder.path.string()));
+  }
+  const auto all = checkpoint::list(folder.path);
+  if (all.empty() || all.front().step <= training::read_progress(checkpoint).steps) return;
+  fail(ExitCode::usage,
+       fmt::format("--resume {}: {} in its folder is newer (it would be lost); name another folder "
+                   "with --out, or move the newer ones away",
+                   checkpoint.string(), all.front().folder.filename().string()));
+}
+
+/// Where a link leads to. One that leads nowhere was made of a checkpoint that newer ones replaced.
+std::filesystem::path followed(const std::filesystem::path& checkpoint) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(checkpoint, error)) return checkpoint;
+  const std::filesystem::path real = std::filesystem::canonical(checkpoint, error);
+  if (!error) return real;
+  fail(ExitCode::data,
+       fmt::format("--resume {}: the link leads to {}, which is not there (a checkpoint goes when "
+                   "newer ones come); use --resume auto with the --out of the run, or link to one "
+                   "that is there",
+                   checkpoint.string(), std::filesystem::read_symlink(checkpoint, error).string()));
+}
+
+void check_is_folder(const std::filesystem::path& checkpoint) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(checkpoint, ignored)) {
+    fail(ExitCode::data,
+         fmt::format("--resume {}: there is no such folder (nothing can go on from it); name a "
+                     "folder ckpt-<step>, or auto",
+                     checkpoint.string()));
+  }
+  if (checkpoint::list(checkpoint).empty()) return;
+  fail(
+      ExitCode::usage,
+      fmt::format("--resume {0}: it is the folder of a run, not of a checkpoint; use --resume auto "
+                  "--out {0}",
+                  checkpoint.string()));
+}
+
+Start choose_named(const training::TrainingSpec& spec, const RunFolder& folder) {
+  std::filesystem::path checkpoint = spec.flags.safety.resume;
+  if (!checkpoint.has_filename()) checkpoint = checkpoint.parent_path();  // "DIR/"
+  checkpoint = followed(checkpoint);
+  check_is_folder(checkpoint);
+  const std::string fault = resume_fault_of(checkpoint);
+  if (!fault.empty()) {
+    fail(ExitCode::data,
+         fmt::format("--resume {}: {} (nothing can go on from it); name another checkpoint, a "
+                     "folder ckpt-<step>, or use --resume auto",
+                     checkpoint.string(), fault));
+  }
+  if (!folder.path.empty()) check_folder(checkpoint, folder);
+  Start start;
+  start.goes_on = true;
+  start.elsewhere = !is_within(checkpoint, folder);
+  start.checkpoint = checkpoint;
+  return start;
+}
+
+Start choose(const training::Session& session, const training::TrainingSpec& spec,
+             const RunFolder& folder) {
+  const std::string& resume = spec.flags.safety.resume;
+  if (!session.leads() || resume.empty()) return {};
+  if (resume != "auto") return choose_named(spec, folder);
+  return folder.path.empty() ? Start{} : choose_newest(session, spec, folder.path);
+}
+
+/// Whether a way of summing goes with what is asked for now. One that does not would be refused
+/// with advice about a flag that was not given.
+bool suits(const training::Session& session, const training::TrainingFlags& flags,
+           const comm::AllreduceChoice& before) {
+  using Scheme = comm::AllreduceChoice::Scheme;
+  using Devices = comm::AllreduceChoice::Devices;
+  if (flags.reproducible) return false;
+  // NCCL is taken again where all ranks still can, and there may be other GPUs now, or none.
+  if (before.devices != Devices::automatic) return false;
+  if (flags.shard_dense.value_or(false) && before.scheme != Scheme::slices) return false;
+  return session.backend->memory().is_host() || before.scheme == Scheme::replicas;
+}
+
+std::string allreduce_of(const training::Session& session, const training::TrainingSpec& spec,
+                         const std::filesystem::path& checkpoint) {
+  if (checkpoint.empty()) return {};
+  const nlohmann::ordered_json facts = training::read_facts(checkpoint);
+  const nlohmann::ordered_json& training = facts.at("training");
+  const std::string none = "none", asked = exchange::to_text(spec.flags.compress);
+  const bool as_before = (training.contains("compress") ? training.at("compress")
+                                                        : nlohmann::ordered_json(none)) == asked;
+  const bool alike = as_before && facts.at("ranks") == session.communicator->size() &&
+                     facts.at("nodes") == session.nodes.nodes();
+  const std::string before = facts.at("allreduce");
+  return alike && suits(session, spec.flags, comm::parse_allreduce(before)) ? before : "";
+}
+
+std::string exif_of(const training::Session& session, const training::TrainingSpec& spec,
+                    const Start& start) {
+  if (start.checkpoint.empty()) return {};
+  const nlohmann::ordered_json training = training::read_facts(start.checkpoint).at("training");
+  const auto exif = training.find("exif");
+  if (exif == training.end() || !exif->is_string()) return {};
+  if (start.goes_on && !spec.flags.exif && *exif == data::exif_name(data::Exif::ignore)) {
+    training::say(session,
+                  "This training goes on with --exif ignore, as its images were read so far");
+  }
+  return exif->get<std::string>();
+}
+
+/// So that neither the training's own checkpoints nor their pruning meet them.
+void set_aside(const training::Session& session, const std::vector<checkpoint::Found>& damaged) {
+  for (const checkpoint::Found& found : damaged) {
+    training::warn(session, fmt::format("{} is kept as {}", found.folder.filename().string(),
+                                        checkpoint::set_aside(found).filename().string()));
+  }
+}
+
+}  // namespace
+
+std::filesystem::path newest_whole(const training::Session& session,
+                                   const std::filesystem::path& folder) {
+  std::vector<checkpoint::Found> damaged;
+  for (const checkpoint::Found& found : checkpoint::list(folder)) {
+    const std::string fault = resume_fault_of(found.folder);
+    if (fault.empty()) {
+      set_aside(session, damaged);
+      return found.folder;
+    }
+    training::warn(session, fmt::format("checkpoint {} is passed over: {}",
+                                        found.folder.filename().string(), fault));
+    damaged.push_back(found);
+  }
+  if (damaged.empty()) return {};
+  fail(ExitCode::data,
+       fmt::format("none of the {} checkpoints in {} can be gone on from, see above (a training "
+                   "that began anew would take their place); mend what keeps them from being read, "
+                   "or begin anew with --overwrite",
+                   damaged.size(), folder.string()));
+}
+
+Start choose_start(const training::Session& session, const training::TrainingSpec& spec,
+                   const RunFolder& folder) {
+  Start start = choose(session, spec, folder);
+  const auto found = comm::gather_values(
+      *session.communicator, std::array<bool, 3>{start.finished, start.goes_on, start.elsewhere});
+  start.allreduce =
+      session.communicator->gather(allreduce_of(session, spec, start.checkpoint)).front();
+  start.exif = data::exif_of(session.communicator->gather(exif_of(session, spec, start)).front());
+  start.finished = found.front()[0];
+  start.goes_on = found.front()[1];
+  start.elsewhere = found.front()[2];
+  return start;
+}
+
+training::TrainingSpec with_choices_of(const Start& start, training::TrainingSpec spec) {
+  comm::AllreduceChoice& asked = spec.flags.allreduce;
+  if (start.goes_on && !start.allreduce.empty() && asked == comm::AllreduceChoice{}) {
+    asked = comm::parse_allreduce(start.allreduce);
+  }
+  if (!spec.flags.exif) spec.flags.exif = start.exif;
+  return spec;
+}
+
+namespace {
+
+/// Another backend or precision may go on with a training; losses may show where.
+void say_other_program(const training::Session& session, const nlohmann::ordered_json& then,
+                       const nlohmann::ordered_json& here) {
+  const std::string before = training::program_text(then), now = training::program_text(here);
+  if (before.empty() || before == now) return;
+  training::say(session, fmt::format("The checkpoint was written with {}; this goes on with {}",
+                                     before, now));
+}
+
+}  // namespace
+
+void check_same_training(const training::Session& session, const std::filesystem::path& checkpoint,
+                         const training::TrainingSpec& spec,
+                         const nlohmann::ordered_json& identity) {
+  if (!session.leads()) return;
+  const nlohmann::ordered_json facts = training::read_facts(checkpoint);
+  const auto rows = training::identity_differences(facts.at("training"), identity,
+                                                   training::Compared::checkpoint);
+  for (const std::string& row : rows) training::warn(session, row);
+  if (!rows.empty()) {
+    fail(ExitCode::usage,
+         fmt::format("--resume: {} is of another training, see above (what follows would be "
+                     "neither of the two); repeat its flags (--config {} has them), or name "
+                     "another --out{}",
+                     checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
+                     train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
+  }
+  say_other_program(session, facts.at("training"), identity);
+  const loop::TrainOptions end = training::end_of(spec);
+  const loop::Progress progress = training::read_progress(checkpoint);
+  if (!training::asks_for_less(end, progress)) return;
+  fail(ExitCode::usage,
+       fmt::format("--resume: {} has {} steps, {} of them in {} whole epochs, and --{} {} asks for "
+                   "less (nothing would be trained); ask for more, or name another --out for a "
+                   "shorter training",
+                   checkpoint.string(), progress.steps,
+                   progress.steps - (progress.begun ? progress.begun->steps : 0), progress.epochs,
+                   end.steps ? "steps" : "epochs",
+                   end.steps ? *end.steps : static_cast<std::uint64_t>(end.epochs)));
+}
+
+void keep_first_weights(const training::Session& session, const std::filesystem::path& checkpoint,
+                        nlohmann::ordered_json& identity) {
+  if (!session.leads()) return;
+  const nlohmann::ordered_json training = training::read_facts(checkpoint).at("training");
+  if (training.contains(training::kFirstWeights)) {
+    identity[training::kFirstWeights] = training.at(training::kFirstWeights);
+  }
+}
+
+namespace {
+
+/// Since a checkpoint of the run was whole; nothing where it ended by itself, or where the clock of
+/// its file system is another one. Before its logs are cut.
+std::optional<double> lost_since(const std::filesystem::path& checkpoint, const RunFolder& folder) {
+  std::error_code error;
+  const auto whole =
+      std::filesystem::last_write_time(checkpoint / checkpoint::kManifestName, error);
+  if (error || has_ended(folder.path)) return std::nullopt;
+  const std::chrono::duration<double> since = std::filesystem::file_time_type::clock::now() - whole;
+  return since.count() > 0 ? std::optional(since.count()) : std::nullopt;
+}
+
+}  // namespace
+
+logging::LogPlace cut_to(const training::Session& session, const RunFolder& folder,
+                         const std::filesystem::path& checkpoint) {
+  if (!session.leads()) return {};
+  std::optional<double> lost;
+  if (is_within(checkpoint, folder)) {
+    lost = lost_since(checkpoint, folder);
+    const nlohmann::ordered_json facts = training::read_facts(checkpoint);
+    for (const std::string& warning : cut_logs(folder.path, facts.at("logs"))) {
+      training::warn(session, warning);
+    }
+  }
+  const loop::Progress progress = training::read_progress(checkpoint);
+  return {.steps = progress.steps,
+          .epochs = progress.epochs,
+          .images = progress.images,
+          .seconds = progress.seconds,
+          .training_seconds = progress.training_seconds,
+          .lost_seconds = lost};
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+
+#include "logging/reporters.h"
+#include "training/run/run_folder.h"
+#include "training/training_job.h"
+
+/// --resume: where a training goes on.
+namespace cputrain::training {
+
+/// What rank 0 found; others know all but `checkpoint`.
+struct Start {
+  bool finished = false;   ///< the run has come to its end already: see finished_run.h
+  bool goes_on = false;    ///< from `checkpoint`; else from the beginning
+  bool elsewhere = false;  ///< the checkpoint is another folder's, and this one has none yet
+  std::filesystem::path checkpoint{};
+  /// How gradients were summed, where as many ranks on as many nodes are there now; else empty.
+  /// Another way rounds differently, and what --allreduce auto measures may
+  /// differ from one start to the next.
+  std::string allreduce{};
+  /// How the checkpoint's training reads photographs; nothing where it does not go on from one.
+  std::optional<data::Exif> exif{};
+};
+
+/// The spec with what the checkpoint's training chose for itself, where nobody names it now.
+training::TrainingSpec with_choices_of(const Start&, training::TrainingSpec);
+
+/// The newest checkpoint that can be gone on from; empty where there is no checkpoint. Newer ones
+/// are passed over with a warning that says why, and set aside. Error(data) where none of those
+/// that are there can be used. Of rank 0.
+std::filesystem::path newest_whole(const training::Session&, const std::filesystem::path& folder);
+
+/// Chooses: of --resume auto the newest whole checkpoint of the run's folder, passing damaged ones
+/// with a line that says why; of --resume DIR that one, Error(data) where it is not whole.
+/// Collective.
+Start choose_start(const training::Session&, const training::TrainingSpec&, const RunFolder&);
+
+/// Error(usage) after a table where the checkpoint is of another training than the one to be made,
+/// `identity`, or where more is made than is asked for. On rank 0.
+void check_same_training(const training::Session&, const std::filesystem::path& checkpoint,
+                         const training::TrainingSpec&, const nlohmann::ordered_json& identity);
+
+/// Takes over into `identity` what a training that goes on need not repeat: the weights that it
+/// began with. On rank 0.
+void keep_first_weights(const training::Session&, const std::filesystem::path& checkpoint,
+                        nlohmann::ordered_json& identity);
+
+/// Cuts the logs of the run where the checkpoint left them, if it is of this folder; how they go
+/// on.
+logging::LogPlace cut_to(const training::Session&, const RunFolder&,
+                         const std::filesystem::path& checkpoint);
+
+}  // namespace cputrain::training

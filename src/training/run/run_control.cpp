@@ -1,0 +1,296 @@
+#include "training/run/run_control.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <utility>
+
+#include "checkpoint/writer.h"
+#include "core/error.h"
+#include "core/version.h"
+#include "loop/faults.h"
+#include "loop/safety/replicas.h"
+#include "training/run/log_marks.h"
+#include "training/run/resume.h"
+#include "training/run/run_logs.h"
+
+namespace cputrain::training {
+namespace {
+
+/// The least that a checkpoint costs, as bytes: some fsyncs, each of some milliseconds.
+constexpr std::size_t kLeastBytes = 25'000'000;
+
+}  // namespace
+
+RunControl::RunControl(training::TrainingJob& job, const RunFolder& folder,
+                       nlohmann::ordered_json identity, const loop::Progress& start, bool has_best,
+                       system::WriteQueue& logs)
+    : job_(job),
+      safety_(job.plan().spec.flags.safety),
+      folder_(folder.path),
+      identity_(std::move(identity)),
+      logs_(logs),
+      schedule_(
+          safety_.checkpoint_every, start,
+          kLeastBytes + training::snapshot_bytes(job.session(), job.plan(), job.compiled()).arrays),
+      newest_step_(start.steps),
+      best_on_disk_(has_best ? start.best.epoch : 0) {
+  if (job.session().leads() && (safety_.takes_checkpoints() || safety_.keeps_best())) {
+    writer_ = std::make_unique<CheckpointWriter>(bind_writer(job.session()));
+  }
+}
+
+bool RunControl::stop_requested() { return job_.session().services.signals->stop_requested(); }
+
+bool RunControl::checkpoint_due(const loop::Progress& progress) {
+  if (writer_ && !writer_->busy()) schedule_.written(writer_->wait().cpu_seconds);
+  return schedule_.due(progress, watch_.seconds()) && can_take(progress);
+}
+
+/// Steps wait a moment for what is being written, so that marks of steps are kept. Storage that
+/// takes longer delays what is written, and no step, until it was free once.
+bool RunControl::comes_free() {
+  constexpr double kPatience = 5, kPiece = 0.5;
+  const system::Stopwatch watch;
+  while (writer_ && !waits_ && writer_->busy() && watch.seconds() < kPatience) {
+    job_.session().communicator->pulse().moved();  // it is no stall
+    writer_->wait_for(kPiece);
+  }
+  waits_ = writer_ && writer_->busy();
+  return !waits_;
+}
+
+bool RunControl::can_take(const loop::Progress& progress) {
+  const system::Stopwatch watch;
+  const bool free = comes_free();
+  blocked_ += watch.seconds();
+  if (std::exchange(told_wait_, !free) || free) return free;
+  training::warn(
+      job_.session(),
+      fmt::format("the checkpoint of step {} waits: that of step {} is not on disk after {:.0f} s "
+                  "(storage is slow or does not answer); the training goes on",
+                  progress.steps, kept_step_.value_or(0), since_kept_.seconds()));
+  return false;
+}
+
+std::vector<watch::Writing> RunControl::writings() const {
+  if (!writer_) return {};
+  return {{"a checkpoint", &writer_->meter()}};
+}
+
+std::string RunControl::newest() const {
+  const std::uint64_t step = newest_step_;
+  return step > 0 && safety_.takes_checkpoints() ? checkpoint::name_of(step) : "";
+}
+
+void RunControl::at_checkpoint(const loop::Progress& progress) {
+  job_.session().communicator->pulse().at(comm::Phase::checkpoint, progress.steps);
+}
+
+void RunControl::finish_writing(double seconds) {
+  if (writer_) writer_->wait_for(seconds);
+}
+
+/// Waits for what is being written, and looks what became of it.
+void RunControl::settle() {
+  if (!writer_) return;
+  comm::Pulse& pulse = job_.session().communicator->pulse();
+  const WriterState state = writer_->wait([&pulse] { pulse.moved(); });
+  schedule_.written(state.cpu_seconds);
+  const bool told = failure_ == state.failure;
+  failure_ = state.failure;
+  if (failure_ && !told) {
+    training::warn(job_.session(),
+                   fmt::format("no checkpoint: {}; the training goes on", *failure_));
+  }
+  if (best_failure_.empty()) return;
+  training::warn(job_.session(), fmt::format("the best weights are not kept: {}", best_failure_));
+  best_failure_.clear();
+}
+
+/// The same between steps, where a failure may end the training.
+void RunControl::settle_or_stop() {
+  settle();
+  if (failure_ && safety_.stop_on_checkpoint_failure) fail(ExitCode::output, *failure_);
+}
+
+void RunControl::take_checkpoint(const loop::Progress& progress) {
+  const system::Stopwatch watch;
+  at_checkpoint(progress);
+  settle_or_stop();
+  keep(progress);
+  blocked_ += watch.seconds();
+  schedule_.taken(progress, watch_.seconds(), watch.seconds());
+}
+
+void RunControl::begin_with_checkpoint(const loop::Progress& progress) {
+  take_checkpoint(progress);
+  settle_or_stop();
+}
+
+/// Replicas that drifted apart must not become what a resume goes on from. Where all ranks compute
+/// with one copy there is nothing to compare.
+void RunControl::compare_replicas(const loop::Progress& progress) {
+  const training::Session& session = job_.session();
+  const exchange::GradientExchange& exchange = *job_.compiled().exchange;
+  if (session.nodes.nodes() == 1 && exchange.memory().own_weights == 0) return;
+  const compute::Arenas arenas = exchange.arenas();
+  loop::check_replicas(*session.communicator, session.backend->memory(),
+                       arenas.weights.slice(0, arenas.gradients.size), progress.steps,
+                       session.plan.hosts());
+}
+
+void RunControl::keep(const loop::Progress& progress) {
+  compare_replicas(progress);
+  job_.snapshot().take(progress);
+  kept_step_ = progress.steps;
+  since_kept_ = {};
+  if (!writer_) return;
+  const training::Session& session = job_.session();
+  nlohmann::ordered_json facts{{"cputrain", kVersion},
+                               {"ranks", session.communicator->size()},
+                               {"nodes", session.nodes.nodes()},
+                               {"backend", session.backend->facts().description},
+                               {"allreduce", job_.compiled().allreduce},
+                               {"training", identity_}};
+  const auto marks = std::make_shared<std::future<nlohmann::ordered_json>>(mark_logs());
+  writer_->start([this, progress, facts = std::move(facts), marks] {
+    write(progress, facts, std::move(*marks));
+  });
+}
+
+/// How long the logs are once all lines up to now are written, and none after them.
+std::future<nlohmann::ordered_json> RunControl::mark_logs() {
+  const auto marks = std::make_shared<std::promise<nlohmann::ordered_json>>();
+  logs_.post([marks, folder = folder_] { marks->set_value(log_marks(folder)); });
+  return marks->get_future();
+}
+
+/// On the writer's thread.
+void RunControl::write(const loop::Progress& progress, nlohmann::ordered_json facts,
+                       std::future<nlohmann::ordered_json> marks) {
+  loop::fault_point({.phase = comm::Phase::checkpoint, .step = progress.steps});
+  // A killed process gives the run's lock back before that of what it was writing: at the start its
+  // temporary folder may still have looked alive.
+  checkpoint::remove_abandoned(folder_);
+  try {
+    facts["logs"] = marks.get();
+  } catch (const std::future_error&) {
+    fail(ExitCode::output, "a log could not be written before the checkpoint of step " +
+                               std::to_string(progress.steps));
+  }
+  checkpoint::Writer writer(folder_, progress.steps);
+  job_.snapshot().write(writer.folder(), job_.description(), facts);
+  if (progress.best.epoch > 0 && progress.best.epoch == best_on_disk_) {
+    add_best(writer.folder(), progress.best.epoch);
+  }
+  sync_logs(folder_);  // who finds the checkpoint finds the lines of its steps
+  writer.commit();
+  ++written_;
+  newest_step_ = progress.steps;
+  best_ = {checkpoint::folder_of(folder_, progress.steps), progress.best.epoch};
+  checkpoint::prune(folder_, progress.steps, safety_.keep);
+}
+
+/// The best weights so far: those of the checkpoint before, where they are the same, at no cost.
+/// They are no link to the run's, which somebody may write into, or take away.
+void RunControl::add_best(const std::filesystem::path& folder, int epoch) {
+  std::error_code error = std::make_error_code(std::errc::not_supported);
+  if (best_.epoch == epoch) {
+    std::filesystem::create_hard_link(best_.checkpoint / kBestName, folder / kBestName, error);
+  }
+  if (!error) return;
+  if (std::filesystem::exists(folder_ / kBestName)) {
+    copy_durably(folder_ / kBestName, folder / kBestName);
+  } else {
+    best_on_disk_ = 0;
+    best_failure_ = (folder_ / kBestName).string() + " is gone";
+  }
+}
+
+void RunControl::stopping(const loop::Progress& progress) {
+  if (!safety_.takes_checkpoints()) return;
+  at_checkpoint(progress);
+  settle();
+  keep(progress);
+  settle();
+}
+
+void RunControl::best_weights(const loop::Progress& progress) {
+  const system::Stopwatch watch;
+  at_checkpoint(progress);
+  training::Snapshot& snapshot = job_.snapshot();
+  const auto elsewhere = comes_free() ? nullptr : snapshot.room_elsewhere();
+  if (!elsewhere) settle_or_stop();
+  snapshot.take_weights(elsewhere.get());
+  const int epoch = progress.best.epoch;
+  if (elsewhere) {
+    const std::lock_guard lock(aside_.mutex);
+    const bool some_wait = std::exchange(aside_.weights, elsewhere) != nullptr;
+    aside_.epoch = epoch;
+    if (!some_wait) writer_->start([this] { write_aside(); });
+  } else if (writer_) {
+    writer_->start([this, epoch] { write_best(epoch, nullptr); });
+  }
+  blocked_ += watch.seconds();
+}
+
+/// On the writer's thread, as the next.
+void RunControl::write_aside() {
+  std::unique_lock lock(aside_.mutex);
+  const auto weights = std::exchange(aside_.weights, nullptr);
+  const int epoch = aside_.epoch;
+  lock.unlock();
+  write_best(epoch, weights.get());
+}
+
+/// Its failure is not that of a checkpoint.
+void RunControl::write_best(int epoch, const compute::OwnedArray* weights) {
+  best_on_disk_ = 0;
+  try {
+    job_.snapshot().write_weights(folder_ / kBestName, job_.description(), weights);
+    best_on_disk_ = epoch;
+  } catch (const Error& error) {
+    best_failure_ = error.what();
+  }
+}
+
+void RunControl::finished(const loop::Progress& progress) {
+  if (!safety_.takes_checkpoints()) return;
+  at_checkpoint(progress);
+  settle();
+  ended_ = true;
+  if (kept_step_ != progress.steps) keep(progress);
+}
+
+void RunControl::finish() {
+  settle();
+  if (writer_ && ended_ && kept_step_ && !failure_) checkpoint::prune(folder_, *kept_step_, 1);
+}
+
+bool RunControl::has_best(const loop::BestEpoch& best) {
+  settle();
+  const int epoch = comm::gather_values(*job_.session().communicator, best_on_disk_).front();
+  if (epoch == best.epoch) return true;
+  if (writer_ && !failure_) failure_ = "the best weights are not on disk";
+  return false;
+}
+
+std::filesystem::path RunControl::newest_to_go_back_to() {
+  settle();
+  logs_.finish();  // they are cut there
+  if (!job_.session().leads()) return {};
+  std::filesystem::path checkpoint = newest_whole(job_.session(), folder_);
+  if (!checkpoint.empty()) return checkpoint;
+  fail(ExitCode::output, fmt::format("no checkpoint in {} can be gone back to (the gradients are "
+                                     "NaN or infinite, and the weights may be); try a smaller --lr",
+                                     folder_.string()));
+}
+
+std::string RunControl::line() const {
+  if (written_ == 0) return {};
+  return fmt::format("Checkpoints: {} written, which kept the training for {:.2g} % of its time",
+                     written_, 100 * blocked_ / std::max(watch_.seconds(), 1e-9));
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/schedule.h"
+#include "checkpoint/writer_thread.h"
+#include "comm/watch/storage.h"
+#include "system/clock.h"
+#include "system/signals.h"
+#include "system/write_queue.h"
+#include "training/run/run_folder.h"
+#include "training/training_job.h"
+
+namespace cputrain::training {
+
+/// What a training asks between its steps: whether somebody wants it to stop, and its checkpoints,
+/// which rank 0 writes on a thread of its own. Borrows the job, which has started.
+class RunControl final : public loop::Control {
+ public:
+  /// `identity`: training_identity() of the job. `start`: where this process takes the training up.
+  /// `has_best`: best.safetensors has the weights of start.best. `logs`: who writes the logs, which
+  /// a checkpoint waits for.
+  RunControl(training::TrainingJob&, const RunFolder&, nlohmann::ordered_json identity,
+             const loop::Progress& start, bool has_best, system::WriteQueue& logs);
+
+  bool stop_requested() override;
+  bool checkpoint_due(const loop::Progress&) override;
+  bool can_take(const loop::Progress&) override;
+  void take_checkpoint(const loop::Progress&) override;
+  void stopping(const loop::Progress&) override;
+  void finished(const loop::Progress&) override;
+  void best_weights(const loop::Progress&) override;
+
+  /// A checkpoint of the place where the training begins here, on disk when it returns. Collective.
+  void begin_with_checkpoint(const loop::Progress&);
+  /// The training is over and its weights are good: waits until all is on disk, and leaves one
+  /// checkpoint of a training that ended by itself.
+  void finish();
+  /// Whether best.safetensors has the weights of that epoch: a full disk may have kept them from
+  /// it. Collective.
+  bool has_best(const loop::BestEpoch&);
+  /// Where a training whose gradients are no numbers can go back to: the newest whole checkpoint,
+  /// on rank 0. Collective; Error(output) on rank 0 where there is none.
+  std::filesystem::path newest_to_go_back_to();
+  /// Why the last checkpoint, or the best weights, could not be written; nothing where they were,
+  /// or none were to be. Of rank 0.
+  const std::optional<std::string>& failure() const { return failure_; }
+  /// "Checkpoints: 12 written, 0.3 % of the time", for the log; empty of none. Of rank 0.
+  std::string line() const;
+  /// That checkpoints kept the training.
+  double seconds() const { return blocked_; }
+
+  /// Waits for what is being written, for so many seconds at most. From any thread.
+  void finish_writing(double seconds);
+  /// What it writes, for whoever looks after storage.
+  std::vector<watch::Writing> writings() const;
+  /// The newest checkpoint that it has written, or begun from; empty of none. From any thread.
+  std::string newest() const;
+
+ private:
+  void at_checkpoint(const loop::Progress&);
+  void settle();
+  void settle_or_stop();
+  bool comes_free();
+  void compare_replicas(const loop::Progress&);
+  void keep(const loop::Progress&);
+  void write(const loop::Progress&, nlohmann::ordered_json facts,
+             std::future<nlohmann::ordered_json> marks);
+  std::future<nlohmann::ordered_json> mark_logs();
+  void add_best(const std::filesystem::path& folder, int epoch);
+  void write_best(int epoch, const compute::OwnedArray* weights);
+  void write_aside();
+
+  /// The last checkpoint with best weights.
+  struct Best {
+    std::filesystem::path checkpoint{};
+    int epoch = 0;
+  };
+
+  /// Best weights that wait while storage does: the newest ones.
+  struct Aside {
+    std::mutex mutex;
+    std::shared_ptr<compute::OwnedArray> weights{};  ///< null: none
+    int epoch = 0;
+  };
+
+  training::TrainingJob& job_;
+  const training::SafetyFlags& safety_;
+  std::filesystem::path folder_;  ///< empty on ranks other than 0
+  nlohmann::ordered_json identity_;
+  system::WriteQueue& logs_;
+  CheckpointSchedule schedule_;
+  system::Stopwatch watch_;
+  std::optional<std::uint64_t> kept_step_;
+  system::Stopwatch since_kept_;
+  std::optional<std::string> failure_;
+  bool ended_ = false;  ///< by itself
+  bool waits_ = false;  ///< what is due waits for what is being written
+  bool told_wait_ = false;
+  Aside aside_;
+  std::atomic<std::uint64_t> newest_step_;  ///< 0: none
+  // Of the writer's thread, between two calls of its wait():
+  int written_ = 0;
+  Best best_;
+  int best_on_disk_;  ///< of which epoch best.safetensors is
+  std::string best_failure_;
+  double blocked_ = 0;                        ///< seconds that checkpoints kept the training
+  std::unique_ptr<CheckpointWriter> writer_;  // last: its thread uses the others
+};
+
+}  // namespace cputrain::training

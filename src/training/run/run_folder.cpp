@@ -1,0 +1,260 @@
+#include "training/run/run_folder.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "logging/event_file.h"
+#include "system/absolute_path.h"
+#include "system/bounded_file.h"
+#include "system/clock.h"
+#include "system/files.h"
+#include "system/usage/held_memory.h"
+#include "training/run/machine_json.h"
+#include "training/spec/effective_flags.h"
+
+namespace cputrain::training {
+namespace {
+
+std::string time_text(const char* format) {
+  const std::time_t now = std::time(nullptr);
+  return fmt::format(fmt::runtime(format), fmt::localtime(now));
+}
+
+/// Threads of the whole machine that ran or wanted to, over the last minute; null where the system
+/// does not tell.
+nlohmann::ordered_json load_average() {
+  double load = 0;
+  return ::getloadavg(&load, 1) == 1 ? nlohmann::ordered_json(load) : nlohmann::ordered_json();
+}
+
+/// How OpenMP's threads wait and where they run, as far as the environment says that the program
+/// was started in.
+nlohmann::ordered_json openmp_variables() {
+  nlohmann::ordered_json set = nlohmann::ordered_json::object();
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "OMP_PLACES",
+                           "GOMP_CPU_AFFINITY", "OMP_NUM_THREADS", "OMP_DYNAMIC"}) {
+    if (const char* value = std::getenv(name)) set[name] = printable(value);
+  }
+  return set;
+}
+
+/// Where and with what the run was made: host, processor, libraries, ranks and threads, time.
+nlohmann::ordered_json environment_json(const training::Session& session,
+                                        const training::TrainingPlan& plan) {
+  nlohmann::ordered_json given = nlohmann::ordered_json::object();
+  for (const auto& [flag, value] : plan.spec.flags.given) given[flag] = value;
+  nlohmann::ordered_json json{{"cputrain", kVersion},
+                              {"build", session.services.program_build},
+                              {"given", std::move(given)},
+                              {"started", time_text("{:%Y-%m-%dT%H:%M:%S%z}")},
+                              {"machine", machine_json(session.machine)},
+                              {"load_average", load_average()},
+                              {"openmp", openmp_variables()},
+                              {"ranks", session.communicator->size()},
+                              {"threads_of_rank_0", session.threads},
+                              {"micro_batch", plan.micro_batch},
+                              {"communication", session.communicator->describe()},
+                              {"backend", session.backend->facts().description},
+                              {"placement", session.placement},
+                              {"map", placement::map_of(session.plan)},
+                              {"libraries", session.services.libraries}};
+  if (session.device.chosen()) {
+    json["devices"] = session.device.line;
+    json["gpus"] = {{"count", session.device.all}, {"name", session.device.name}};
+  }
+  if (session.device.emulated) json["emulated"] = true;
+  return json;
+}
+
+[[noreturn]] void refuse_run(const std::filesystem::path& folder) {
+  fail(ExitCode::usage,
+       fmt::format("--out {} holds a run already (it would be lost); name another folder, add "
+                   "--resume auto to go on with it, or --overwrite",
+                   folder.string()));
+}
+
+/// A folder in which nothing can be seen must not be taken for one in which nothing is.
+void require_readable(const std::filesystem::path& folder) {
+  std::error_code error;
+  const std::filesystem::directory_iterator opened(folder, error);
+  if (!error) return;
+  fail(ExitCode::data,
+       fmt::format("--out {} cannot be read: {} (a run in it would be lost); mend that, or name "
+                   "another folder",
+                   folder.string(), error.message()));
+}
+
+/// Makes the folder: --out, or runs/<date>-<model>-np<ranks>-b<batch>, with a number where another
+/// training has that one.
+std::filesystem::path make_run_folder(const training::TrainingSpec& spec, int ranks) {
+  if (spec.flags.out.empty()) {
+    return system::make_new_folder(fmt::format("runs/{}-{}-np{}-b{}", time_text("{:%Y%m%d-%H%M%S}"),
+                                               spec.model->name, ranks, spec.batch));
+  }
+  const std::filesystem::path folder = spec.flags.out;
+  if (holds_run(folder) && !spec.flags.overwrite) refuse_run(folder);
+  system::make_folder(folder);
+  return folder;
+}
+
+constexpr const char* kLockName = ".lock";
+
+/// The lock, or nothing where the file system has none, which a line says. Error(usage) where
+/// somebody keeps it for longer than a job takes to end, or it cannot be had.
+std::optional<system::FileLock> lock_folder(const training::Session& session,
+                                            const std::filesystem::path& folder) {
+  constexpr double kPatience = 10;  // seconds; orphans notice within one
+  const std::filesystem::path file = folder / kLockName;
+  try {
+    auto lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
+    if (!lock) {
+      training::say(session,
+                    fmt::format("Waiting for the training that still works in {} (up to {} s)",
+                                folder.string(), kPatience));
+    }
+    for (const system::Stopwatch watch; !lock && watch.seconds() < kPatience;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
+    }
+    if (lock) return lock;
+  } catch (const system::NoLocksHere&) {
+    training::warn(session,
+                   fmt::format("{} cannot be locked: its file system has no locks (a second "
+                               "training in it would mix up its files); start no other one "
+                               "there",
+                               folder.string()));
+    return std::nullopt;
+  }
+  fail(ExitCode::usage,
+       fmt::format("--out {}: another training is at work in it (they would write the same files); "
+                   "wait for its end, or name another folder",
+                   folder.string()));
+}
+
+/// In a folder of several users, parts of a run may be another's, so that a training would remove
+/// some of it and then fail. The earlier config.json stays until this training starts.
+void require_writable(const std::filesystem::path& run) {
+  std::vector<std::filesystem::path> folders{run};
+  for (const char* part : kEventFolders) folders.push_back(run / part);
+  for (const auto& found : checkpoint::list(run)) folders.push_back(found.folder);
+  for (const auto& folder : folders) {
+    std::error_code ignored;  // a link is replaced itself
+    const bool is_own = std::filesystem::is_directory(symlink_status(folder, ignored));
+    if (is_own || folder == run) const system::AtomicFile tried(folder / kConfigName);
+  }
+}
+
+/// What killed runs left of files that they were writing.
+void remove_litter(const std::filesystem::path& folder) {
+  for (const char* file : kRunFiles) system::remove_abandoned(folder / file);
+  checkpoint::remove_abandoned(folder);
+}
+
+}  // namespace
+
+void describe_run(const training::Session& session, const training::TrainingPlan& plan,
+                  const std::filesystem::path& folder) {
+  if (!session.leads()) return;
+  system::write_own_file(folder / kConfigName,
+                         json_text(training::recorded_flags(plan.spec), 2) + "\n");
+  system::write_own_file(folder / "environment.json",
+                         json_text(environment_json(session, plan), 2) + "\n");
+}
+
+bool holds_run(const std::filesystem::path& folder) {
+  std::error_code ignored;  // a folder that cannot be looked into shows when it is written
+  return std::filesystem::exists(folder / "metrics.jsonl", ignored) ||
+         std::filesystem::exists(folder / kWeightsName, ignored) ||
+         !checkpoint::list(folder).empty();
+}
+
+RunFolder take_run_folder(const training::Session& session, const training::TrainingFlags& flags) {
+  const bool may_be_taken = !flags.safety.resume.empty() || flags.overwrite;
+  std::error_code ignored;
+  if (!session.leads() || !may_be_taken || !std::filesystem::is_directory(flags.out, ignored)) {
+    return {};
+  }
+  require_readable(flags.out);
+  RunFolder folder{flags.out, lock_folder(session, flags.out)};
+  if (!flags.safety.resume.empty()) checkpoint::give_name_back(folder.path);
+  remove_litter(folder.path);
+  return folder;
+}
+
+void open_run_folder(const training::Session& session, const training::TrainingPlan& plan,
+                     RunFolder& folder) {
+  if (!session.leads()) return;
+  if (folder.path.empty()) {
+    folder.path = make_run_folder(plan.spec, session.communicator->size());
+    folder.lock = lock_folder(session, folder.path);
+    remove_litter(folder.path);
+    if (holds_run(folder.path) && !plan.spec.flags.overwrite) refuse_run(folder.path);
+  }
+  if (holds_run(folder.path)) {
+    require_writable(folder.path);
+  } else {
+    describe_run(session, plan, folder.path);
+  }
+}
+
+void watch_folder(const training::Session& session, const std::filesystem::path& folder) {
+  const std::string mine = session.leads() ? system::absolute_path(folder.string()) : "";
+  session.watch.write_into(session.communicator->gather(mine).front());
+}
+
+void clear_run_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;  // what cannot be removed is written anew, or of no use
+  for (const char* file : {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv",
+                           "dawnbench.json", kBestName, kEvaluationsName, kStallsName}) {
+    std::filesystem::remove(folder / file, ignored);
+  }
+  for (const char* part : kEventFolders) logging::remove_event_files(folder / part);
+  checkpoint::prune(folder, 0, 0);
+}
+
+void replace_run(const training::Session& session, const training::TrainingPlan& plan,
+                 const std::filesystem::path& folder) {
+  if (!session.leads() || !holds_run(folder)) return;
+  clear_run_folder(folder);
+  describe_run(session, plan, folder);
+}
+
+void copy_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
+  system::AtomicFile file(to);
+  try {
+    const system::RegularFile opened(from);
+    system::BoundedFile source(from, opened.size());
+    for (std::string piece = source.next(); !piece.empty(); piece = source.next()) {
+      file.write(piece);
+    }
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail(ExitCode::output, fmt::format("cannot copy {} to {}: {} (it would be lost); free space or "
+                                       "name another --out",
+                                       from.string(), to.string(), error.what()));
+  }
+  file.commit();
+}
+
+void write_limits(const training::Session& session, const std::filesystem::path& folder) {
+  const compute::Limits limits = training::measure_together(session);
+  system::forget_peak();  // its arrays are larger than many a training
+  if (!session.leads()) return;
+  const nlohmann::ordered_json json{{"fma_gflops", limits.fma_gflops},
+                                    {"triad_gbs", limits.triad_gbs}};
+  system::write_own_file(folder / kLimitsName, json_text(json, 2) + "\n");
+}
+
+}  // namespace cputrain::training

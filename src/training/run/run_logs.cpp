@@ -1,0 +1,151 @@
+#include "training/run/run_logs.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "logging/profile.h"
+#include "logging/reporters.h"
+#include "system/files.h"
+#include "system/terminal/columns.h"
+#include "training/lines/recipe_lines.h"
+#include "training/run/run_folder.h"
+
+namespace cputrain::training {
+namespace {
+
+logging::Verbosity verbosity(const training::TrainingSpec& spec) {
+  const int standard = system::screen_columns(STDOUT_FILENO) ? 1 : 2;
+  return static_cast<logging::Verbosity>(std::min(spec.flags.verbose.value_or(standard), 2));
+}
+
+logging::RunFacts facts_of(const training::TrainingJob& job) {
+  const training::Session& session = job.session();
+  const training::TrainingSpec& spec = job.plan().spec;
+  const auto& [plan, validation] = job.batches();
+  return {.model = spec.model->name,
+          .data = spec.flags.data_or_synthetic(),
+          .platform = fmt::format("{}, {} ranks of {} threads", session.machine.cpu_model,
+                                  session.communicator->size(), session.threads),
+          .optimizer = std::string(optim::rule_name(spec.optimizer.rule)),
+          .allreduce = session.communicator->size() > 1 ? comm::to_text(spec.flags.allreduce) : "",
+          .batch = spec.batch,
+          .train_images = plan.samples(),
+          .validation_images = validation.samples(),
+          .ranks = session.communicator->size(),
+          .classes = job.plan().classes,
+          .steps = training::all_steps(plan, spec.epochs, spec.flags.steps),
+          .epochs = data::training_epochs(plan, spec.epochs, spec.flags.steps),
+          .learning_rate = full_rate(spec),
+          .seed = spec.seed,
+          .seconds_of_start = session.since_start.seconds()};
+}
+
+bool asks_for(const training::TrainingSpec& spec, std::string_view format) {
+  return std::ranges::find(spec.flags.log_formats, format) != spec.flags.log_formats.end();
+}
+
+/// What this rank's clock shows more than rank 0's, in seconds: processes of one host read the same
+/// clock; of others the median of what they show when all leave a barrier, some of its time wrong.
+double clock_offset(const training::Session& session) {
+  constexpr int kRounds = 9;
+  std::vector<double> offsets;
+  for (int i = 0; i < kRounds; ++i) {
+    session.communicator->barrier();
+    const double now = logging::Timeline::now();
+    offsets.push_back(now - comm::gather_values(*session.communicator, now).front());
+  }
+  std::ranges::sort(offsets);
+  const bool same_host = session.place().host == session.plan.ranks.front().host;
+  return same_host ? 0 : offsets[kRounds / 2];
+}
+
+void check_timeline(const training::TrainingSpec& spec, const std::filesystem::path& folder) {
+  const std::filesystem::path path = std::filesystem::absolute(spec.flags.timeline);
+  std::error_code ignored;
+  const bool own = std::filesystem::equivalent(path.parent_path(), folder, ignored) &&
+                   std::ranges::find(kRunFiles, path.filename()) != std::end(kRunFiles);
+  if (!own && (spec.flags.overwrite || !std::filesystem::is_regular_file(path, ignored))) return;
+  fail(ExitCode::usage,
+       fmt::format("--timeline {}: {}; take another name{}", spec.flags.timeline,
+                   own ? "the run writes a file of its own there" : "is there already",
+                   own ? "" : ", or --overwrite"));
+}
+
+}  // namespace
+
+std::unique_ptr<logging::Reporter> make_reporter(const training::TrainingJob& job,
+                                                 const std::filesystem::path& folder,
+                                                 const logging::LogPlace& place,
+                                                 system::WriteQueue& logs) {
+  const training::Session& session = job.session();
+  const training::TrainingSpec& spec = job.plan().spec;
+  const std::filesystem::path metrics = folder / "metrics.jsonl";
+  if (!session.leads()) return logging::all_of({});
+  logging::Verbosity shown = verbosity(spec);
+  // Lines for programs need a line of their own, which a bar that is redrawn would not leave them.
+  const bool for_programs = asks_for(spec, "tf_cnn_benchmarks");
+  if (for_programs && shown == logging::Verbosity::bar) shown = logging::Verbosity::lines;
+  const logging::RunFacts facts = facts_of(job);
+  std::vector<std::unique_ptr<logging::Reporter>> reporters;
+  reporters.push_back(logging::console_reporter(stdout, stderr, shown, session.plan.crowding > 1));
+  if (shown == logging::Verbosity::lines && !system::screen_columns(STDOUT_FILENO)) {
+    reporters.push_back(logging::progress_reporter(stderr));
+  }
+  reporters.push_back(logging::json_lines_reporter(metrics, spec.flags.log_every, place, &logs));
+  reporters.push_back(logging::tensorboard_reporter(folder, session.machine.host,
+                                                    spec.flags.log_every, place, &logs));
+  reporters.push_back(logging::csv_reporter(folder / "training.csv", place, &logs));
+  reporters.push_back(logging::history_reporter(
+      folder / "history.json", place.goes_on() ? metrics : std::filesystem::path(), &logs));
+  if (asks_for(spec, "mlperf")) {
+    reporters.push_back(logging::mlperf_reporter(folder / kMlperfName, facts, place, &logs));
+  }
+  if (asks_for(spec, "dawnbench")) {
+    reporters.push_back(logging::dawnbench_reporter(folder, facts, place, &logs));
+  }
+  if (for_programs) {
+    reporters.push_back(logging::benchmark_lines_reporter(stdout, facts, spec.flags.log_every));
+  }
+  if (spec.flags.profile) {
+    reporters.push_back(logging::profile_reporter(
+        [&program = *job.compiled().program] { return program.layer_times(); },
+        shown == logging::Verbosity::silent ? nullptr : stderr, folder / kProfileName));
+  }
+  return logging::all_of(std::move(reporters));
+}
+
+std::function<void()> bind_writer(const training::Session& session) {
+  return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
+    if (cpu) bind({*cpu});
+  };
+}
+
+logging::Timeline make_timeline(const training::Session& session,
+                                const training::TrainingSpec& spec,
+                                const std::filesystem::path& folder) {
+  const int ranks = session.communicator->size();
+  if (spec.flags.timeline.empty()) return logging::Timeline(logging::StepRange{}, ranks);
+  if (session.leads()) {
+    check_timeline(spec, folder);
+    const auto replaced = system::replaceable_file(spec.flags.timeline);
+    if (replaced) system::write_own_file(*replaced, logging::timeline_json({}, {}));
+  }
+  return logging::Timeline(spec.flags.timeline_steps, ranks);
+}
+
+void write_timeline(const training::Session& session, const training::TrainingSpec& spec,
+                    const logging::Timeline& timeline) {
+  if (!timeline.wanted()) return;
+  const auto texts =
+      session.communicator->gather(logging::timeline_text(timeline, clock_offset(session)));
+  if (!session.leads()) return;
+  system::write_given_file(spec.flags.timeline,
+                           logging::timeline_json(texts, session.plan.hosts()));
+  training::say(session, "Timeline: " + spec.flags.timeline +
+                             " (open it in https://ui.perfetto.dev or chrome://tracing)");
+}
+
+}  // namespace cputrain::training

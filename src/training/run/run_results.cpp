@@ -1,0 +1,132 @@
+#include "training/run/run_results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "core/json_text.h"
+#include "logging/epoch_lines.h"
+#include "system/tell.h"
+#include "training/lines/end_lines.h"
+#include "training/memory/peak_memory.h"
+#include "training/run/lost_seconds.h"
+#include "training/run/run_folder.h"
+
+namespace cputrain::training {
+namespace {
+
+/// What metrics.jsonl has of this epoch, which may be one before a resume.
+std::optional<double> validation_accuracy(const std::filesystem::path& folder, int epoch) {
+  std::optional<double> found;
+  logging::for_epoch_lines(folder / "metrics.jsonl", [&](const nlohmann::json& line) {
+    if (line.value("epoch", nlohmann::json()) != epoch) return;
+    const auto accuracy = line.find("val_accuracy");
+    if (accuracy != line.end() && accuracy->is_number()) found = accuracy->get<double>();
+  });
+  return found;
+}
+
+}  // namespace
+
+RunResults::RunResults(training::TrainingJob& job, std::filesystem::path folder,
+                       const nlohmann::ordered_json& identity)
+    : job_(job), folder_(std::move(folder)), identity_(json_text(identity)) {
+  std::error_code ignored;
+  has_earlier_ = job_.session().leads() && std::filesystem::exists(weights_path(), ignored);
+}
+
+std::filesystem::path RunResults::weights_path() const { return folder_ / kWeightsName; }
+
+std::string RunResults::with_earlier(const std::string& what) const {
+  if (!has_earlier_) return what;
+  return fmt::format("{}; {} is still of the run before this one", what, weights_path().string());
+}
+
+void RunResults::say_earlier() const {
+  if (!has_earlier_) return;
+  training::say(job_.session(),
+                fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
+                            weights_path().string()));
+}
+
+void RunResults::save_now() {
+  // A terminal that this process shares with a shell stays as it is.
+  if (job_.session().services.launcher.present()) system::never_wait_for_readers();
+  if (!job_.session().leads()) return;
+  const std::lock_guard lock(saving_);
+  if (saved_) return;
+  const system::WorkMeter::Busy busy(saving_now_);
+  try {
+    job_.save_at_once(weights_path());
+    has_earlier_ = false;
+    system::tell(fmt::format(
+        "cputrain: weights of the last completed step are in {}; finishing the step, to end",
+        weights_path().string()));
+  } catch (const Error& error) {
+    system::tell(fmt::format("cputrain: {}", with_earlier(error.what())));
+  }
+}
+
+void RunResults::begin_training(const loop::Progress& from) {
+  if (!start_up_) start_up_ = job_.session().services.since_start.seconds();
+  const double begun = from.begun ? from.begun->seconds : 0;
+  seconds_before_ = from.seconds + begun;
+  training_before_ = from.training_seconds + begun;
+}
+
+logging::ProgramSeconds RunResults::program_seconds(const loop::TrainResult& result) const {
+  const double training = std::max(0.0, result.training_seconds - training_before_);
+  const double both = std::max(training, result.seconds - seconds_before_);
+  return {.all = job_.session().services.since_start.seconds(),
+          .start_up = start_up_.value_or(0),
+          .training = training,
+          .evaluation = both - training};
+}
+
+void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
+                        logging::Reporter& reporter, system::WriteQueue& logs) {
+  const training::Session& session = job_.session();
+  const auto memory = training::measure_peaks(job_);
+  if (!session.leads()) return;
+  const std::lock_guard lock(saving_);
+  const system::WorkMeter::Busy busy(finishing_);
+  logs.finish();
+  job_.save(weights_path());
+  saved_ = true;
+  has_earlier_ = false;
+  const training::TrainingFlags& flags = job_.plan().spec.flags;
+  RunEnd end{.result = result,
+             .folder = folder_,
+             .target = flags.target_accuracy,
+             .best_accuracy = validation_accuracy(folder_, result.best.epoch),
+             .keeps_best = flags.safety.keeps_best(),
+             .kept_best = kept.best,
+             .memory = memory,
+             .program = program_seconds(result)};
+  reporter.summary({.outcome = result.stopped ? "interrupted" : "finished",
+                    .steps = result.steps,
+                    .epochs = result.epochs,
+                    .seconds = result.seconds,
+                    .training_seconds = result.training_seconds,
+                    .last = result.last,
+                    .target_accuracy = end.target,
+                    .reached = result.reached,
+                    .best_epoch = result.best.epoch,
+                    .best_loss = result.best.loss,
+                    .best_accuracy = end.best_accuracy,
+                    .early_stopped = result.early_stopped,
+                    .memory = memory,
+                    .weights_hash = loop::weights_hash(*job_.compiled().program, job_.weights()),
+                    .weights_file = weights_path().string(),
+                    .program = end.program,
+                    .checkpoint_seconds = kept.checkpoint_seconds,
+                    .training = identity_});
+  logs.finish();
+  end.lost = cells::text_of(cells::lost_seconds(folder_));
+  for (const std::string& line : end_lines(end)) training::say(session, line);
+}
+
+}  // namespace cputrain::training

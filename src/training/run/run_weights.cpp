@@ -1,0 +1,150 @@
+#include "training/run/run_weights.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "core/error.h"
+#include "core/strict_json.h"
+#include "system/bounded_file.h"
+#include "training/run/finished_run.h"
+#include "training/run/run_folder.h"
+
+namespace cputrain::training {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;  // what cannot be looked at is not there for us
+  return fs::exists(path, ignored);
+}
+
+bool is_run(const fs::path& folder) { return is_there(folder / kConfigName); }
+
+bool is_checkpoint(const fs::path& folder) {
+  return is_there(folder / checkpoint::kManifestName) && is_there(folder / checkpoint::kModelName);
+}
+
+/// "runs/first/" -> "runs/first", whose parent is "runs".
+fs::path without_slash(const fs::path& path) {
+  return path.has_filename() ? path : path.parent_path();
+}
+
+fs::path parent_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+/// The run of a file in its folder or in one of its checkpoints.
+fs::path run_of(const fs::path& file) {
+  const fs::path folder = parent_of(file);
+  if (is_run(folder)) return folder;
+  std::error_code ignored;
+  const fs::path above = parent_of(fs::canonical(folder, ignored));
+  return is_checkpoint(folder) && is_run(above) ? above : fs::path();
+}
+
+/// Its folder; empty where the run has no whole one.
+fs::path newest_checkpoint(const fs::path& run) {
+  for (const checkpoint::Found& found : checkpoint::list(run)) {
+    if (is_checkpoint(found.folder) && checkpoint::fault_of(found.folder).empty()) {
+      return found.folder;
+    }
+  }
+  return {};
+}
+
+/// "; its newest run is runs/b", of a folder of runs.
+std::string newest_run_within(const fs::path& folder) {
+  fs::path newest;
+  fs::file_time_type time{};
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto changed = fs::last_write_time(entry.path() / kConfigName, error);
+    if (error || (!newest.empty() && changed <= time)) continue;
+    newest = entry.path();
+    time = changed;
+  }
+  return newest.empty() ? "" : fmt::format("; its newest run is {}", newest.string());
+}
+
+[[noreturn]] void refuse_folder(const fs::path& folder) {
+  const bool run = is_run(folder) || holds_run(folder);
+  fail(ExitCode::data,
+       fmt::format("--weights {}: the folder holds no weights ({}){}; name a weights.safetensors, "
+                   "or the folder of a run that wrote some",
+                   folder.string(),
+                   run ? "the run has neither ended nor written a whole checkpoint"
+                       : "it is not that of a run",
+                   run ? "" : newest_run_within(folder)));
+}
+
+/// Weights that a run's folder stands for. --save-best says which of them are wanted.
+NamedWeights weights_of_run(const fs::path& run) {
+  const fs::path best = run / kBestName, last = run / kWeightsName;
+  if (is_there(best)) {
+    const char* others = is_there(last) ? "; those of its end are in " : "";
+    return {best,
+            fmt::format("the best of the run, which --save-best or --early-stopping kept{}{}",
+                        others, *others ? last.string() : ""),
+            run};
+  }
+  if (!is_there(last) || !is_finished(run)) {
+    const fs::path newest = newest_checkpoint(run);
+    if (!newest.empty()) {
+      return {newest / checkpoint::kModelName,
+              "of the newest checkpoint, since the run is not finished", run};
+    }
+  }
+  if (!is_there(last)) refuse_folder(run);
+  return {last, "of the run's end", run};
+}
+
+/// The value of a flag as config.json has it: a text, a number or true.
+std::string text_of(const nlohmann::json& flags, const char* name) {
+  const auto found = flags.find(name);
+  if (found == flags.end()) return {};
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+}  // namespace
+
+NamedWeights find_weights(const fs::path& named) {
+  std::error_code ignored;
+  if (!fs::is_directory(named, ignored)) return {named, "", run_of(named)};
+  const fs::path folder = without_slash(named);
+  NamedWeights found;
+  if (is_checkpoint(folder)) {
+    const fs::path file = folder / checkpoint::kModelName;
+    found = {file, "of the checkpoint", run_of(file)};
+  } else {
+    found = weights_of_run(folder);
+  }
+  found.chosen =
+      fmt::format("--weights {}: takes {}, {}", named.string(), found.file.string(), found.chosen);
+  return found;
+}
+
+std::optional<RunData> data_of_run(const fs::path& run) {
+  constexpr std::uintmax_t kMostBytes = 1 << 20;
+  try {
+    const auto flags = parse_strict_json(system::read_bounded(run / kConfigName, kMostBytes));
+    RunData data{.spec = text_of(flags, "data"),
+                 .balanced = text_of(flags, "balanced") == "true",
+                 .allow_empty_classes = text_of(flags, "allow-empty-classes") == "true"};
+    if (data.spec.empty()) return std::nullopt;
+    const std::string limit = text_of(flags, "limit-val");
+    std::size_t images = 0;
+    const char* const end = limit.data() + limit.size();
+    const auto read = std::from_chars(limit.data(), end, images);
+    if (read.ec == std::errc() && read.ptr == end && images > 0) data.limit_validation = images;
+    return data;
+  } catch (const std::runtime_error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "training/memory/image_memory.h"
+#include "training/session/session.h"
+
+namespace cputrain::training {
+
+/// Decodes once per node, with a progress line on standard error; damaged files are named there.
+/// All ranks see the same data, images and pixels (of a sample that --seed draws) or
+/// Error(disagree). Error(data), Error(usage) where a node has no room. Collective.
+data::DecodedData decode_images(const Session&, const TrainingFlags&, const data::DataSource&,
+                                const ImageForm&);
+
+/// By rank, the folder of the file in which its node's decoded images will lie where they take so
+/// many bytes; empty for memory. Collective; Error(usage) on all ranks alike where a node has no
+/// room for them, which ends with `remedy`.
+std::vector<std::string> image_folders(const Session&, std::size_t bytes,
+                                       const std::string& remedy = "");
+
+}  // namespace cputrain::training

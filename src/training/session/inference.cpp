@@ -1,0 +1,32 @@
+#include "training/session/inference.h"
+
+#include <utility>
+
+#include "loop/weights.h"
+#include "system/tell.h"
+
+namespace cputrain::training {
+
+Inference make_inference(const Session& session, const model::Graph& graph,
+                         std::vector<int> sizes) {
+  Inference inference;
+  const auto arenas = [&](const compute::ParameterLayout& layout) {
+    inference.memory =
+        compute::OwnedArray(session.backend->memory(), layout.arena_size, layout.dtype);
+    return compute::Arenas{inference.weights(), {}};
+  };
+  inference.program =
+      session.backend->compile(graph, {compute::Phase::evaluate, std::move(sizes)}, arenas);
+  return inference;
+}
+
+void load_to_use(const std::string& file, const Inference& inference) {
+  const compute::Program& program = *inference.program;
+  const loop::LoadedWeights loaded =
+      loop::load_weights(model::safetensors::File(file), program, inference.weights());
+  if (loaded.no_numbers.empty()) return;
+  system::tell("warning: " +
+               loop::no_numbers_text(file, loaded.no_numbers, program.layout().parameters.size()));
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "training/session/services.h"
+#include "training/spec/training_flags.h"
+
+namespace cputrain::training {
+
+/// Plans the threads of the whole job and binds this rank's where the plan says so, before it
+/// starts any: threads inherit the mask of the one that starts them, and memory lies near the
+/// thread that writes it first. The same plan on every rank; collective.
+placement::JobPlacement place_ranks(comm::Communicator&, const placement::Machine&,
+                                    const TrainingFlags&, const Services&);
+
+}  // namespace cputrain::training

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/backend.h"
+#include "compute/devices.h"
+#include "core/precision.h"
+#include "data/pipeline.h"
+#include "model/exported_model.h"
+#include "system/clock.h"
+#include "system/files.h"
+#include "system/placement/launcher.h"
+#include "system/placement/placement.h"
+#include "system/signals.h"
+
+namespace cputrain::training {
+
+struct BackendRequest {
+  std::string name;  ///< "cpu", "reference", "cuda"
+  Precision precision = Precision::f32;
+  int threads = 1;
+  bool reproducible = false;        ///< nothing is chosen by measuring: always the same bits
+  std::set<std::string> options{};  ///< words of BackendChoice::options
+  int device = 0;                   ///< of a backend of devices: compute::Device::index
+  int ranks_on_device = 1;          ///< that share it
+};
+
+/// A flag without a value that means something to one backend alone.
+struct BackendOption {
+  std::string word, help;
+};
+
+/// A backend that --backend may name.
+struct BackendChoice {
+  std::string name;
+  std::vector<Precision> precisions;  ///< that --precision may ask it for
+  bool built = true;                  ///< this build has it
+  std::string lack{};                 ///< for who asks all the same: the refusal
+  std::vector<BackendOption> options{};
+};
+
+/// What the build has behind the contracts (composition/services.h makes it). Jobs and commands
+/// know these functions and no concrete type.
+struct Services {
+  std::vector<std::string> backends;  ///< names that this build has, the default first
+  std::function<std::unique_ptr<compute::Backend>(const BackendRequest&)> make_backend;
+  /// Those of a backend that computes on devices; nothing for one that computes on the CPUs, and
+  /// where this is empty. Says why where there are none, and does not fail.
+  std::function<std::optional<compute::DeviceList>(const std::string& backend)> devices{};
+  /// What they are at, and how they sum; takes nothing of them. May be empty.
+  std::function<compute::DeviceSurvey(const compute::DeviceList&)> survey{};
+  /// Starts communication; called once, after the command line proved right. Where the ranks have
+  /// not met after so many seconds, says who is missing and ends the process; 0: waits for ever.
+  std::function<std::unique_ptr<comm::Communicator>(double start_timeout)> make_communicator;
+  data::DataPipeline data;
+  /// Writes an ONNX file; Error(usage) in a build without it.
+  std::function<void(const model::ExportedModel&, system::OutputFile&)> write_onnx;
+  std::function<placement::Machine()> machine;
+  /// Binds the calling thread, and those it starts later, to these hardware threads; false where
+  /// the system refuses.
+  std::function<bool(const std::vector<int>& cpus)> bind_this_thread;
+  bool mpi = false;                        ///< this build has it
+  std::string mpi_version;                 ///< "Open MPI 4.1.4", or "no MPI"
+  placement::Launcher launcher;            ///< what started this process
+  std::vector<std::string> libraries;      ///< with versions, for `info` and environment.json
+  system::Stopwatch since_start{};         ///< of the process, as far as it can tell
+  system::SignalWatch* signals = nullptr;  ///< borrowed; null in the simulator
+  std::string program_build{};             ///< "commit abc1234, Release"; empty in other programs
+};
+
+}  // namespace cputrain::training

@@ -1,0 +1,241 @@
+#include "training/session/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "comm/agreement.h"
+#include "comm/allreduce/contestants.h"
+#include "comm/watch/watched_communicator.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "loop/faults.h"
+#include "system/clock.h"
+#include "system/files.h"
+#include "system/log_pace.h"
+#include "system/tell.h"
+#include "system/terminal/redrawn_line.h"
+#include "training/session/place_ranks.h"
+
+namespace cputrain::training {
+
+namespace {
+
+/// Trains, or measures what training does: many that do it alone would be silently wrong.
+/// Everything else may be asked wherever one is.
+bool works_as_one_job(const TrainingFlags& flags) {
+  if (flags.command == "bench") return flags.topic == "allreduce" || flags.topic == "step";
+  return flags.command == "train" || flags.command == "eval";
+}
+
+void check_launcher(const Session& session, const TrainingFlags& flags) {
+  const Services& services = session.services;
+  if (!works_as_one_job(flags)) return;
+  const int ranks = session.communicator->size();
+  placement::check_launch(services.launcher, ranks,
+                          services.mpi ? std::optional(services.mpi_version) : std::nullopt);
+  const std::string warning = placement::launch_warning(services.launcher, ranks);
+  if (!warning.empty()) warn(session, warning);
+}
+
+/// Another build may make other calls, and then all wait for ever: so this is asked first.
+void check_program(const Session& session) {
+  check_agreement(session, "their program",
+                  fmt::format("cputrain {}, {}", kVersion, session.services.program_build));
+}
+
+/// Simulated ranks have no threads; others are watched before they bind themselves to cores, so
+/// that what watches finds one.
+void watch_ranks(Session& session, const watch::Limits& limits) {
+  if (session.services.signals == nullptr) return;
+  session.communicator = watch::watched(std::move(session.communicator));
+  session.watch = watch::Watch(*session.communicator, session.nodes, limits);
+}
+
+/// What computes may differ between ranks no more than what is computed.
+void check_backend(const Session& session, const std::string& backend, Precision precision) {
+  check_agreement(session, "their backend or precision",
+                  fmt::format("--backend {} --precision {}", backend, word_of(precision)));
+}
+
+/// An emulated device is for results; who measures would take its times for a GPU's.
+void check_emulated(const Session& session, const TrainingFlags& flags) {
+  if (!session.device.emulated) return;
+  if (session.leads()) {
+    system::tell(
+        "This program computes --backend cuda on an EMULATED device, on the CPU: results "
+        "are those of the kernels, times mean nothing");
+  }
+  if (flags.command != "bench") return;
+  fail(ExitCode::usage,
+       fmt::format("bench {} measures times, and the device is emulated (they would mean nothing); "
+                   "use a program with a real one, or --backend cpu",
+                   flags.topic));
+}
+
+/// What computes; for commands that compute nothing, where it has no device, what needs none.
+std::string backend_for(const TrainingFlags& flags, const Services& services) {
+  const std::string usual = services.backends.front();
+  const std::string asked = flags.backend.empty() ? usual : flags.backend;
+  if (flags.command != "info" && flags.command != "data") return asked;
+  const auto list = services.devices ? services.devices(asked) : std::nullopt;
+  return list && list->devices.empty() ? usual : asked;
+}
+
+BackendRequest backend_request(const Session& session, const TrainingFlags& flags,
+                               const std::string& backend) {
+  return {.name = backend,
+          .precision = flags.precision,
+          .threads = session.threads,
+          .reproducible = flags.reproducible,
+          .options = flags.options_of(backend),
+          .device = session.device.device,
+          .ranks_on_device = session.device.ranks};
+}
+
+}  // namespace
+
+void reached(const Session& session, comm::Phase phase) {
+  session.communicator->pulse().at(phase);
+  loop::fault_point({.phase = phase, .rank = session.communicator->rank()});
+}
+
+int threads_beside(const Session& session) {
+  constexpr int kOthers =
+      5;  // for communication, batches, checkpoints, logs and answers to signals
+  return session.io_threads + kOthers;
+}
+
+void require_threads(const Session& session, int count, const system::MemoryToCome& memory) {
+  const system::TriedThreads tried(count, memory);
+  const std::string refusal = first_text(session, tried.refusal());
+  if (!refusal.empty()) fail(ExitCode::usage, refusal);
+}
+
+Session start_session(const TrainingFlags& flags, const Services& services) {
+  Session session{.services = services,
+                  .communicator = services.make_communicator(flags.stalls.start),
+                  .quiet = flags.verbose == 0};
+  check_launcher(session, flags);
+  check_program(session);
+  session.nodes = comm::read_node_map(*session.communicator);
+  watch_ranks(session, flags.stalls);
+  check_agreement(session, "their command", flags.command + " " + flags.topic);
+  const std::string backend = backend_for(flags, services);
+  check_backend(session, backend, flags.precision);
+  session.device = choose_device(*session.communicator, session.nodes, services, backend);
+  check_emulated(session, flags);
+  if (session.device.chosen()) say(session, session.device.line);
+  session.machine = services.machine();
+  session.plan = place_ranks(*session.communicator, session.machine, flags, services);
+  for (const placement::RankPlan& plan : session.plan.ranks) {
+    session.most_threads = std::max(session.most_threads, plan.threads);
+  }
+  session.threads = session.place().threads;
+  session.io_threads = flags.io_threads.value_or(session.threads);
+  for (const std::string& limit : session.plan.limits) warn(session, limit);
+  require_threads(session, session.threads - 1 + threads_beside(session));
+  session.placement = session.plan.lines;
+  for (const std::string& warning : session.plan.warnings) {
+    session.placement.push_back("warning: " + warning);
+  }
+  session.backend = services.make_backend(backend_request(session, flags, backend));
+  return session;
+}
+
+void say(const Session& session, const std::string& line) {
+  if (session.leads() && !session.quiet) system::tell(line);
+}
+
+void warn(const Session& session, const std::string& what) {
+  if (session.leads()) system::tell("warning: " + what);
+}
+
+std::string first_text(const Session& session, const std::string& mine) {
+  for (const std::string& text : session.communicator->gather(mine)) {
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+void say_data(const Session& session, const data::DataSource& source) {
+  say(session, source.description);
+  say_warnings(session, source);
+}
+
+void say_warnings(const Session& session, const data::DataSource& source) {
+  for (const std::string& warning : source.warnings) warn(session, warning);
+}
+
+data::Progress progress_line(const Session& session, const std::string& verb) {
+  if (!session.leads() || session.quiet) return {};
+  constexpr double kRedrawSeconds = 0.05;
+  return [verb, whole = system::Stopwatch(), drawn = 0.0, pace = system::LogPace(),
+          line = system::RedrawnLine(stderr)](std::size_t done, std::size_t total) mutable {
+    const bool terminal = isatty(STDERR_FILENO), last = done >= total;
+    const double now = whole.seconds();
+    if (terminal ? !last && now - drawn < kRedrawSeconds : !pace.due()) return;
+    drawn = now;
+    const double left =
+        done ? now * static_cast<double>(total - done) / static_cast<double>(done) : 0;
+    const std::string text = fmt::format("{} {}/{} - ETA: {}", verb, with_commas(done),
+                                         with_commas(total), eta_text(left));
+    if (!terminal) {
+      system::tell(text);
+    } else if (last) {
+      line.finish(text);
+    } else {
+      line.draw(text);
+    }
+  };
+}
+
+compute::Limits measure_together(const Session& session) {
+  comm::Communicator& communicator = *session.communicator;
+  const compute::Together together{
+      .processes = communicator.node_memory().local_size(),
+      .meet = [&] { communicator.barrier(); },
+      .slowest = [&](double seconds) { return comm::slowest_rank(communicator, seconds); }};
+  const compute::Limits limits = session.backend->measure_limits(together);
+  std::array<double, 2> sums{limits.fma_gflops, limits.triad_gbs};
+  communicator.sum(Array::of<double>(sums));
+  return {sums[0], sums[1]};
+}
+
+int micro_batch_size(const TrainingFlags& flags, const Session& session) {
+  // A GPU wants many images to have work for all of its multiprocessors; its memory holds them.
+  constexpr int kOfADevice = 128;
+  if (session.device.chosen()) return flags.micro_batch.value_or(kOfADevice);
+  // One thread gains nothing by more images. Several wait for each other once a layer, and each
+  // keeps sums of gradients of its own, so they do better with more; kMost is for memory. Ranks
+  // that share dense layers meet once a micro-batch, and should not too often.
+  constexpr int kOfOneThread = 8, kOfEachThread = 14, kMost = 32, kOfOneOfSeveralRanks = 16;
+  const int threads = session.most_threads;
+  const int of_threads = threads == 1 ? kOfOneThread : std::min(kOfEachThread * threads, kMost);
+  const int usual = session.communicator->size() == 1 ? of_threads : kOfOneOfSeveralRanks;
+  // Many ranks for each hardware thread try a large job on a small machine: what is short is
+  // memory.
+  constexpr double kCrowd = 4;
+  constexpr int kImagesInACrowd = 4;
+  const int standard = session.plan.crowding > kCrowd ? kImagesInACrowd : usual;
+  return flags.micro_batch.value_or(std::max(standard, 2 * threads));
+}
+
+void check_agreement(const Session& session, const std::string& what, const std::string& mine) {
+  comm::check_agreement(*session.communicator, what, mine);
+}
+
+void write_result(const Session& session, const std::string& file, const std::string& text) {
+  if (!session.leads() || file.empty()) return;
+  if (file != "-") return system::write_given_file(file, text);
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    fail(ExitCode::output, "cannot write to standard output (the result would be lost)");
+  }
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/node_map.h"
+#include "comm/watch/watch.h"
+#include "system/clock.h"
+#include "system/limits/process_limits.h"
+#include "training/session/choose_device.h"
+#include "training/session/services.h"
+#include "training/spec/training_flags.h"
+
+namespace cputrain::training {
+
+/// What every command that computes works with: ranks, their threads and a backend.
+struct Session {
+  const Services& services;  ///< borrowed
+  watch::Watch watch{};      ///< until all ranks have ended
+  std::unique_ptr<comm::Communicator> communicator;
+  comm::NodeMap nodes{};  ///< which ranks share which node
+  placement::Machine machine{};
+  int threads = 1;                       ///< of this rank
+  int most_threads = 1;                  ///< of any rank: for choices that all make alike
+  int io_threads = 1;                    ///< of this rank, where it decodes and nothing else
+  placement::JobPlacement plan{};        ///< of all ranks
+  std::vector<std::string> placement{};  ///< the plan, a line a kind of host; warnings after it
+  DeviceChoice device{};                 ///< of this rank
+  std::unique_ptr<compute::Backend> backend{};
+  system::Stopwatch since_start{};
+  bool quiet = false;  ///< --verbose 0: warnings and errors alone
+
+  bool leads() const { return communicator->rank() == 0; }
+  const placement::RankPlan& place() const {
+    return plan.ranks[static_cast<std::size_t>(communicator->rank())];
+  }
+};
+
+/// Starts communication, places the ranks and makes the backend. `services` must outlive the
+/// session. Error(usage) where this process cannot have the threads or the device that it needs,
+/// and for measurements on a device that is none. Collective.
+Session start_session(const TrainingFlags&, const Services&);
+
+/// This rank has come so far in its work: for whoever watches it, and for tests that break it
+/// there.
+void reached(const Session&, comm::Phase);
+
+/// Threads of this process beside those that compute.
+int threads_beside(const Session&);
+
+/// Error(usage) on all ranks where one cannot have so many more threads beside so much memory.
+/// Ranks may have one limit together (of a user, of a container), so all of them try at once.
+/// Collective.
+void require_threads(const Session&, int count, const system::MemoryToCome& memory = {});
+
+/// A line on standard error from rank 0, unless it is quiet: standard output is for results.
+void say(const Session&, const std::string& line);
+
+/// "warning: ..." on standard error from rank 0, quiet or not.
+void warn(const Session&, const std::string& what);
+
+/// The first of the ranks' texts that is not empty: what one of them has met, all know. Collective.
+std::string first_text(const Session&, const std::string& mine);
+
+/// What was found as data, and what is odd about it.
+void say_data(const Session&, const data::DataSource&);
+/// The latter alone.
+void say_warnings(const Session&, const data::DataSource&);
+
+/// A line on standard error such as "Decoding 12,000/22,500 - ETA: 0:21", redrawn on a terminal,
+/// else every 30 s. Silent on ranks other than 0 and where the session is quiet.
+data::Progress progress_line(const Session&, const std::string& verb);
+
+/// The machine's limits for all ranks together, measured while all of them work. Collective.
+compute::Limits measure_together(const Session&);
+
+/// How many images a rank computes at once: what was asked, else 8 on one thread and 14 a thread up
+/// to 32 on several, with several ranks 16; twice the threads at least; 4 where ranks are many
+/// times more than hardware threads.
+int micro_batch_size(const TrainingFlags&, const Session&);
+
+/// Throws Error(disagree) where the ranks' texts differ; rank 0 says before it who has which.
+void check_agreement(const Session&, const std::string& what, const std::string& mine);
+
+/// Writes text to FILE, or to standard output for "-". Rank 0 only.
+void write_result(const Session&, const std::string& file, const std::string& text);
+
+}  // namespace cputrain::training

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "loop/optimizer.h"
+#include "training/spec/training_flags.h"
+#include "zoo/zoo.h"
+
+/// How a model is trained: its recipe with what the flags change. Error(usage) on combinations that
+/// make no sense, on every rank alike.
+namespace cputrain::training {
+
+/// The rule with its figures, decay, clipping. Refuses figures that the rule does not have.
+loop::OptimizerOptions choose_optimizer(const TrainingFlags&, const zoo::Recipe&);
+
+/// `n`, which may depend on ranks, is left open: see scaling_of.
+optim::LearningRateOptions choose_learning_rate(const TrainingFlags&, const zoo::Recipe&,
+                                                const optim::UpdateRule&);
+
+/// What scaling and warm-up count with, where either is asked for: the ranks, or the images of a
+/// step over --base-batch.
+std::optional<double> scaling_of(const TrainingFlags&, std::size_t images_of_a_step, int ranks);
+
+data::PlanOptions choose_plan(const TrainingFlags&, const zoo::Recipe&);
+
+/// Whether each epoch has an order of its own. shard-then-batch has the data's.
+bool choose_shuffle(const TrainingFlags&, const zoo::Recipe&);
+
+/// As on the command line.
+std::string_view sharding_name(data::Sharding);
+std::string_view scale_name(optim::RateScale);
+/// "30:2,60:4"
+std::string growth_text(const std::vector<data::BatchGrowth>&);
+
+}  // namespace cputrain::training

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "loop/safety/nan_policy.h"
+
+namespace cputrain::training {
+
+/// How often checkpoints are taken: at each of these marks. All nothing: never (`0`).
+struct CheckpointMarks {
+  std::optional<std::uint64_t> steps{};
+  std::optional<double> seconds{};
+  std::optional<int> epochs{};
+
+  bool none() const { return !steps && !seconds && !epochs; }
+};
+
+/// The training ends where the loss of validation has not fallen by more than `min_delta` in so
+/// many epochs.
+struct EarlyStopping {
+  int patience = 0;
+  double min_delta = 0;
+};
+
+/// What a person asked about work that must not be lost.
+struct SafetyFlags {
+  std::string resume;  ///< "auto", the folder of a checkpoint, or nothing
+  CheckpointMarks checkpoint_every{.steps = {}, .seconds = 600, .epochs = 1};
+  int keep = 2;  ///< checkpoints
+  bool save_best = false;
+  bool stop_on_checkpoint_failure = false;
+  bool shrink_on_failure = false;  ///< somebody goes on without ranks that die
+  loop::NanPolicy on_nan = loop::NanPolicy::abort;
+  std::uint64_t check_replicas = 0;  ///< every so many steps; 0: at the end alone
+  std::optional<EarlyStopping> early_stopping{};
+
+  /// Also where a training is stopped.
+  bool takes_checkpoints() const { return !checkpoint_every.none(); }
+  /// Whether best.safetensors is kept.
+  bool keeps_best() const { return save_best || early_stopping.has_value(); }
+};
+
+}  // namespace cputrain::training

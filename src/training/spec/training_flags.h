@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "comm/allreduce/allreduce_choice.h"
+#include "comm/watch/limits.h"
+#include "core/precision.h"
+#include "data/pipeline.h"
+#include "exchange/compression/compression.h"
+#include "logging/timeline.h"
+#include "optim/learning_rate.h"
+#include "training/spec/safety_flags.h"
+
+namespace cputrain::training {
+
+inline constexpr double kValidationSplit = 0.1;
+
+/// Whether the training images stay on the backend's device as a whole.
+enum class DataOnDevice { automatic, on, off };
+/// "auto", "on" or "off", as --data-on-device has them.
+inline DataOnDevice parse_data_on_device(const std::string& word) {
+  if (word == "auto") return DataOnDevice::automatic;
+  return word == "on" ? DataOnDevice::on : DataOnDevice::off;
+}
+
+/// What a person asked of a training, one member a flag. Nothing here means "not said": the model's
+/// recipe, the weight file or the machine decides then.
+struct TrainingFlags {
+  std::string program = "cputrain";  ///< as it was called, for lines to be typed
+  std::string command = "train";
+  std::string topic;  ///< second word of `bench` and `data`
+
+  // model
+  std::string model = "dogcat";
+  std::optional<int> image_size, classes;
+  std::optional<double> dropout;
+  std::string weights;
+  bool partial = false;
+  std::vector<std::string> freeze;  ///< patterns of layer names
+
+  // data
+  std::string data;
+  std::optional<double> validation_split;
+  std::optional<std::size_t> limit_train, limit_val;
+  std::optional<data::Resize> resize;
+  std::optional<data::Exif> exif;
+  std::optional<data::Augment> augment;
+  bool balanced = false;
+  bool allow_empty_classes = false;
+  data::Expand expand = data::Expand::none;
+
+  // training
+  std::optional<std::size_t> batch, batch_per_rank, base_batch;
+  std::optional<int> micro_batch, epochs;
+  std::optional<std::uint64_t> steps, settled_steps, seed;
+  std::optional<double> target_accuracy;
+  data::Sharding sharding = data::Sharding::slices;
+  std::optional<bool> shuffle, drop_last;
+  int accumulate = 1;
+  std::vector<data::BatchGrowth> batch_growth;
+
+  // update rule and learning rate
+  std::string optimizer;
+  std::optional<double> lr, momentum, rho, epsilon, trust, weight_decay, clip_norm, clip_value;
+  bool nesterov = false, centered = false, momentum_correction = false;
+  optim::RateScale lr_scale = optim::RateScale::none;
+  double warmup_epochs = 0;
+  std::optional<optim::Schedule> schedule;
+  double label_smoothing = 0;
+  bool sync_bn = false;
+
+  // machine
+  std::string backend;  ///< empty: the first that the build has
+  Precision precision = Precision::f32;
+  std::optional<int> threads, io_threads;
+  int prefetch = 1;  ///< micro-batches that are made ahead
+  DataOnDevice data_on_device = DataOnDevice::automatic;
+  std::optional<bool> bind;
+  std::map<std::string, std::set<std::string>> options;  ///< by backend: BackendRequest::options
+  double bucket_mb = 25;
+  std::optional<bool> shard_dense;
+  comm::AllreduceChoice allreduce;
+  bool reproducible = false;
+  exchange::Compression compress;
+
+  // output
+  std::string out;
+  bool overwrite = false;
+  std::optional<int> verbose;
+  std::size_t log_every = 10;
+  bool profile = false;
+  std::string timeline;
+  logging::StepRange timeline_steps{1, 20};
+  std::vector<std::string> log_formats;  ///< training/run/run_logs.h: kLogFormats
+  bool measure_limits = false;
+  SafetyFlags safety;
+  watch::Limits stalls;
+
+  /// The flags as they were given, wherever that was: {"batch", "32"}. config.json repeats them,
+  /// and ranks compare them; a program that sets members whose flags its ranks or its config.json
+  /// should know names those here, too.
+  std::vector<std::pair<std::string, std::string>> given;
+  std::set<std::string> switches;  ///< those among them that have no value
+
+  std::set<std::string> options_of(const std::string& name) const {
+    const auto found = options.find(name);
+    return found == options.end() ? std::set<std::string>{} : found->second;
+  }
+  double validation_share() const { return validation_split.value_or(kValidationSplit); }
+  data::Exif exif_choice() const { return exif.value_or(data::Exif::apply); }
+  std::string data_or_synthetic() const { return data.empty() ? "synthetic" : data; }
+
+  data::DataRequest data_request(std::uint64_t split_seed) const {
+    return {.spec = data_or_synthetic(),
+            .validation_split = validation_share(),
+            .seed = split_seed,
+            .limit_train = limit_train,
+            .limit_validation = limit_val,
+            .balanced = balanced,
+            .expand = expand,
+            .allow_empty_classes = allow_empty_classes,
+            .exif = exif_choice()};
+  }
+};
+
+}  // namespace cputrain::training

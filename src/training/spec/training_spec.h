@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/shape.h"
+#include "data/batch_plan.h"
+#include "loop/optimizer.h"
+#include "optim/learning_rate.h"
+#include "training/spec/training_flags.h"
+#include "zoo/zoo.h"
+
+namespace cputrain::training {
+
+/// A training with everything decided that flags and the model's recipe decide. Pure data: it knows
+/// no ranks, no data and no machine yet.
+struct TrainingSpec {
+  TrainingFlags flags;  ///< as they were given
+  std::shared_ptr<const zoo::ModelEntry> model;
+  Shape image;
+  std::size_t batch;  ///< over all ranks, once their number is known
+  int epochs;
+  std::uint64_t seed;
+  loop::OptimizerOptions optimizer;
+  optim::LearningRateOptions learning_rate;
+  data::PlanOptions plan;
+  bool shuffle = true;
+  data::Resize resize = data::Resize::bilinear;
+  data::Augment augment{};
+};
+
+/// Throws Error(usage) on combinations that make no sense (--rho with Adam), before any rank waits
+/// for another.
+TrainingSpec choose_training(const TrainingFlags&);
+
+/// Completes what depends on the number of ranks: --batch-per-rank, scaling by ranks.
+void fit_to_ranks(TrainingSpec&, int ranks);
+
+/// The factor of the largest batch that --batch-growth comes to.
+std::size_t largest_growth(const data::PlanOptions&);
+
+}  // namespace cputrain::training

@@ -1,0 +1,230 @@
+#include "training/start_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "checkpoint/folder.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "data/classes/alike_names.h"
+#include "data/classes/class_names.h"
+#include "training/evaluation_part.h"
+
+namespace cputrain::training {
+namespace {
+
+/// Classes of --weights beside those of the data.
+struct KnownClasses {
+  std::vector<std::string> file;
+  loop::ClassMatch match;
+  loop::ClassRows rows;
+  bool by_place = false;  ///< names differ, and outputs cannot be moved
+};
+
+/// Of `classes`, the first `named` have names of their own.
+KnownClasses known_classes(const TrainingSpec& spec, const model::safetensors::File& file,
+                           const model::ClassOutputs& outputs,
+                           const std::vector<std::string>& classes, std::size_t named) {
+  KnownClasses known{loop::classes_of_weights(file), {}, {}};
+  if (known.file.empty()) return known;
+  known.match = loop::match_classes(classes, known.file, named);
+  const bool moves = known.match.moves();
+  loop::ClassRows rows{outputs, known.match.source, known.file.size()};
+  const auto& needed = rows.outputs.count == 1 ? rows.outputs.negated : rows.outputs.arrays;
+  if (classes.size() == known.file.size()) {
+    known.by_place = moves && needed.empty();
+    if (known.by_place && known.match.others.empty() && !spec.flags.partial) {
+      fail(ExitCode::data,
+           fmt::format("--weights {} know the classes in the order {}; the data has {} (the layers "
+                       "behind the last kernel do not let its outputs be put by name); use class "
+                       "names that sort as those of the weights",
+                       spec.flags.weights, first_few(known.file), first_few(classes)));
+    }
+    if (!moves || known.by_place) return known;
+  }
+  known.rows = std::move(rows);
+  return known;
+}
+
+/// "zzz begins with the output of cat".
+std::string others_text(const KnownClasses& known, const std::vector<std::string>& classes) {
+  std::vector<std::string> parts;
+  for (const std::size_t c : known.match.others) {
+    const std::size_t place = known.by_place ? c : *known.match.source[c];
+    parts.push_back(fmt::format("{} with that of {}", classes[c], known.file[place]));
+  }
+  return first_few(parts);
+}
+
+/// What a person should know of classes whose outputs were loaded.
+void say_classes(const Session& session, const TrainingSpec& spec, const KnownClasses& known,
+                 const std::vector<std::string>& classes) {
+  if (!known.match.names.alike.empty() && !known.by_place) {
+    warn(session,
+         fmt::format("--weights {} know classes by names that look alike: {}", spec.flags.weights,
+                     data::alike_text(known.match.names, classes, known.file)));
+  }
+  if (known.file.size() != classes.size()) return;
+  if (!known.match.others.empty()) {
+    warn(session,
+         fmt::format("--weights {} know the classes {}; the data has {}: {}, {}",
+                     spec.flags.weights, first_few(known.file), first_few(classes),
+                     known.by_place ? "all outputs are taken by place"
+                                    : fmt::format("the outputs of {} classes are taken by name",
+                                                  known.match.by_name),
+                     "and " + others_text(known, classes) + " to begin with"));
+  } else if (known.match.moves() && known.by_place) {
+    warn(session, fmt::format("--weights {} know the classes in another order ({}), and their "
+                              "outputs could not be put by name",
+                              spec.flags.weights, first_few(known.file)));
+  } else if (known.match.moves()) {
+    say(session, fmt::format("Weights: {} knows the classes in another order ({}): their outputs "
+                             "are put by name",
+                             spec.flags.weights, first_few(known.file)));
+  }
+}
+
+/// What --partial took and what it left.
+void say_fitting(const Session& session, const TrainingSpec& spec,
+                 const loop::LoadedWeights& loaded, const loop::ClassMatch& classes) {
+  const loop::WeightMatch& match = loaded.match;
+  const std::size_t wanted = match.fitting.size() + loaded.by_class.size() + match.missing.size() +
+                             match.other_shape.size() + match.other_columns.size();
+  std::string text = fmt::format("Weights: {} of {} parameter arrays are those of {}",
+                                 match.fitting.size(), wanted, spec.flags.weights);
+  if (!loaded.by_class.empty()) {
+    text += fmt::format("; of {} the outputs of {} classes that both know",
+                        first_few(loaded.by_class), classes.by_name);
+  }
+  say(session, text + (match.whole() ? "" : "; left: " + loop::misfit_text(match)));
+}
+
+/// A training that goes on from the weights of another one gets the bits of both in one go from the
+/// same kernels only.
+void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
+                           const model::safetensors::File& file) {
+  const std::string then = loop::kernels_of(file), now = session.backend->facts().kernels;
+  if (!spec.flags.reproducible || then.empty() || then == now) return;
+  warn(session, fmt::format("--weights {} come from a reproducible training with other "
+                            "kernels ({}; here: {}): the bits are not those of one training",
+                            spec.flags.weights, printable(then), now));
+}
+
+/// Files of other programs hold arrays alone.
+void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& plan,
+                                   const model::safetensors::File& file) {
+  if (file.metadata().contains("graph")) return;
+  const TrainingSpec& spec = plan.spec;
+  say(session,
+      fmt::format("Weights: {} says nothing about itself: its arrays are taken by name, in "
+                  "Keras' layout, for {} and images of {}; outputs for the classes in "
+                  "the order of the data",
+                  spec.flags.weights, spec.model->name, shape_text(plan.graph.image())));
+}
+
+void load_start(const Session& session, const TrainingPlan& plan, const data::DataSource& source,
+                const CompiledTraining& compiled, const model::safetensors::File& file) {
+  const TrainingSpec& spec = plan.spec;
+  const compute::Program& program = *compiled.program;
+  const model::ClassOutputs outputs = model::class_outputs(plan.graph);
+  const std::vector<std::string> classes = class_names(source, plan.classes);
+  const KnownClasses known =
+      known_classes(spec, file, outputs, classes, source.dataset->classes().size());
+  const auto load = spec.flags.partial ? loop::load_fitting_weights : loop::load_weights;
+  const loop::LoadedWeights loaded =
+      load(file, program, compiled.exchange->arenas().weights, known.rows);
+  const auto& parameters = program.layout().parameters;
+  if (!loaded.no_numbers.empty()) {
+    fail(ExitCode::data,
+         loop::no_numbers_text(spec.flags.weights, loaded.no_numbers, parameters.size()) +
+             " (no training can go on from them); use those of a training whose "
+             "loss was a number");
+  }
+  say_what_is_taken_for_granted(session, plan, file);
+  if (spec.flags.partial) say_fitting(session, spec, loaded, known.match);
+  const bool outputs_loaded = std::ranges::any_of(loaded.match.fitting, [&](std::size_t p) {
+    return outputs.arrays.empty() || std::ranges::count(outputs.arrays, parameters[p].name) > 0;
+  });
+  if (outputs_loaded) say_classes(session, spec, known, classes);
+  if (!spec.flags.partial) warn_of_other_kernels(session, spec, file);
+}
+
+/// What the weights of a training on this data will say about it: earlier trainings, whose weights
+/// it begins with, included. Warns where one of them learnt from images that are for validation
+/// now.
+loop::TrainingData training_data(const Session& session, const TrainingSpec& spec,
+                                 const data::DataSource& source,
+                                 const model::safetensors::File* start) {
+  constexpr std::size_t kMostEarlier = 100;
+  loop::TrainingData data{source.dataset->fingerprint(), spec.flags.expand,
+                          place_of_data(spec.flags.data)};
+  if (start == nullptr) return data;
+  const auto past = loop::past_training(*start);
+  if (!past) return data;
+  data.earlier = past->data.earlier;
+  if (past->data.fingerprint != data.fingerprint) data.earlier.push_back(past->data.fingerprint);
+  std::erase(data.earlier, data.fingerprint);
+  if (data.earlier.size() > kMostEarlier) data.earlier.erase(data.earlier.begin());
+  const bool same_part = past->data.fingerprint == data.fingerprint && past->validation_split > 0 &&
+                         past->seed == spec.seed &&
+                         past->validation_split == spec.flags.validation_share();
+  const bool learnt = past->data.fingerprint == data.fingerprint ||
+                      std::ranges::count(past->data.earlier, data.fingerprint) > 0;
+  if (learnt && !same_part && !source.own_validation && !source.validation.empty()) {
+    warn(session,
+         fmt::format("--weights {} learnt from this data with another validation "
+                     "part (--seed or --validation-split): images for validation are among "
+                     "those, so its accuracy will be too good",
+                     spec.flags.weights));
+  }
+  return data;
+}
+
+}  // namespace
+
+std::vector<std::string> class_names(const data::DataSource& source, int classes) {
+  std::vector<std::string> names = source.dataset->classes();
+  for (int label = static_cast<int>(names.size()); label < classes; ++label) {
+    names.push_back(data::name_of_nameless(names, static_cast<std::size_t>(label)));
+  }
+  return names;
+}
+
+void check_layouts(const Session& session, const CompiledTraining& compiled) {
+  check_agreement(session, "how their weights lie in memory (processors of different kinds?)",
+                  fmt::format("{:016x}", compute::layout_fingerprint(*compiled.program,
+                                                                     session.backend->memory())));
+}
+
+loop::TrainingData resumed_data(const Session& session, const TrainingSpec& spec,
+                                const data::DataSource& source,
+                                const std::filesystem::path& checkpoint) {
+  loop::TrainingData data{source.dataset->fingerprint(), spec.flags.expand,
+                          place_of_data(spec.flags.data)};
+  if (!session.leads()) return data;
+  const model::safetensors::File file(checkpoint / checkpoint::kModelName);
+  if (const auto past = loop::past_training(file)) data.earlier = past->data.earlier;
+  return data;
+}
+
+loop::TrainingData start_weights(const Session& session, const TrainingPlan& plan,
+                                 const data::DataSource& source, const CompiledTraining& compiled) {
+  const TrainingSpec& spec = plan.spec;
+  const Array weights = compiled.exchange->arenas().weights;
+  const compute::Program& program = *compiled.program;
+  check_layouts(session, compiled);
+  if (session.leads() && (spec.flags.weights.empty() || spec.flags.partial)) {
+    loop::initialise_weights(plan.graph, program, spec.seed, weights);
+  }
+  // Opened once: it stays the same file where its name gets another one meanwhile.
+  std::optional<model::safetensors::File> file;
+  if (session.leads() && !spec.flags.weights.empty()) file.emplace(spec.flags.weights);
+  if (file) load_start(session, plan, source, compiled, *file);
+  compiled.exchange->spread_weights();
+  check_agreement(session, "their first weights",
+                  fmt::format("{:016x}", compute::hash_of(session.backend->memory(), weights)));
+  return training_data(session, spec, source, file ? &*file : nullptr);
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "loop/weights.h"
+#include "training/training_program.h"
+
+namespace cputrain::training {
+
+/// Names by label: those of the data, then "class 2", ... up to --classes.
+std::vector<std::string> class_names(const data::DataSource&, int classes);
+
+/// Proves that parameters lie alike in the arenas of all ranks, which share and add them up.
+/// Error(disagree). Collective.
+void check_layouts(const Session&, const CompiledTraining&);
+
+/// Rank 0 makes the weights or loads them from --weights, the others get them from it; a hash
+/// proves that they did. What makes the outputs is put by the names of the data's classes, and a
+/// line says where that was needed or not possible. Returns what the weights of this training will
+/// say about its data, and that of earlier ones (known to rank 0, which saves); warns where those
+/// learnt from images that are for validation now. Error(data) for weights that cannot be used.
+/// Collective.
+loop::TrainingData start_weights(const Session&, const TrainingPlan&, const data::DataSource&,
+                                 const CompiledTraining&);
+
+/// What the weights of a resumed training will say about its data: what the checkpoint says, which
+/// rank 0 names.
+loop::TrainingData resumed_data(const Session&, const TrainingSpec&, const data::DataSource&,
+                                const std::filesystem::path& checkpoint);
+
+}  // namespace cputrain::training

@@ -1,0 +1,179 @@
+#include "training/training_identity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "core/crc32c.h"
+#include "core/hash.h"
+#include "core/json_text.h"
+#include "core/text.h"
+#include "model/model_json.h"
+#include "model/safetensors.h"
+#include "system/bounded_file.h"
+#include "training/spec/effective_flags.h"
+#include "training/training_end.h"
+
+namespace cputrain::training {
+namespace {
+
+constexpr const char *kBackend = "backend", *kPrecision = "precision", *kDamaged = "damaged images",
+                     *kFirstSteps = "steps of the first epoch";
+
+/// Flags that make a training what it is. Those that nobody gave and no recipe decides are left
+/// out, alike in both.
+constexpr const char* kFlags[] = {
+    "image-size",      "dropout",       "freeze",   "validation-split",
+    "limit-train",     "limit-val",     "balanced", "expand",
+    "resize",          "exif",          "augment",  "batch",
+    "accumulate",      "batch-growth",  "sharding", "seed",
+    "optimizer",       "momentum",      "nesterov", "rho",
+    "centered",        "epsilon",       "trust",    "weight-decay",
+    "clip-value",      "clip-norm",     "lr",       "lr-scale",
+    "base-batch",      "warmup-epochs", "schedule", "momentum-correction",
+    "label-smoothing", "sync-bn",       "compress"};
+
+/// What a training may change as it goes on, and whose change after its end would change nothing.
+constexpr const char* kOfTheProgram[] = {kBackend, kPrecision};
+
+/// "photos (0123456789abcdef)": one that is elsewhere now has another name and the same hash.
+std::string with_hash(const std::string& name, std::uint64_t hash) {
+  return fmt::format("{} ({:016x})", printable(name), hash);
+}
+
+/// The hash of such a text, or all of it.
+std::string_view compared(std::string_view text) {
+  constexpr std::size_t kDigits = 16;
+  if (text.size() < kDigits + 2 || !text.ends_with(')')) return text;
+  const std::string_view hash = text.substr(text.size() - kDigits - 1, kDigits);
+  const bool is_hash = text[text.size() - kDigits - 2] == '(' &&
+                       hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return is_hash ? hash : text;
+}
+
+std::string shown(const nlohmann::ordered_json& object, const char* name) {
+  if (!object.contains(name)) return "none";
+  const auto& value = object.at(name);
+  return printable(value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+/// Which images are left out, since they cannot be read.
+std::string damaged_text(const data::DecodedData& data) {
+  Fnv1a names;
+  for (const data::BadSample& bad : data.bad) names.add(bad.name);
+  return data.bad.empty() ? "none" : with_hash(std::to_string(data.bad.size()), names.value());
+}
+
+/// 1e-3 and 0.001 are one.
+bool are_same(const std::string& a, const std::string& b) {
+  if (compared(a) == compared(b)) return true;
+  double x = 0, y = 0;
+  const auto reads = [](const std::string& text, double& number) {
+    const char* const end = text.data() + text.size();
+    return std::from_chars(text.data(), end, number).ptr == end;
+  };
+  return reads(a, x) && reads(b, y) && x == y;
+}
+
+/// A file of weights, by all that is in it: its name may be another run's soon. Of rank 0.
+std::string weights_text(const TrainingFlags& flags) {
+  const model::safetensors::File checked(flags.weights);
+  const system::RegularFile file(flags.weights);
+  std::vector<std::byte> piece(std::size_t{1} << 20);
+  std::uint32_t sum = 0;
+  for (std::uintmax_t place = 0;;) {
+    const std::size_t read = file.read_some(place, piece);
+    if (read == 0) break;
+    sum = crc32c(std::span(piece).first(read), sum);
+    place += read;
+  }
+  return with_hash(
+      flags.partial ? flags.weights + " --partial" : flags.weights,
+      Fnv1a().add_number(sum).add_number(file.size()).add_number(flags.partial).value());
+}
+
+/// A resume need not name the weights that a training began with: they may be gone.
+bool may_differ(const std::string& name, const nlohmann::ordered_json& here) {
+  if (name == kFirstWeights) return !here.contains(kFirstWeights);
+  return std::ranges::find(kOfTheProgram, name) != std::end(kOfTheProgram);
+}
+
+}  // namespace
+
+nlohmann::ordered_json training_identity(const TrainingJob& job) {
+  const TrainingPlan& plan = job.plan();
+  const data::DataSource& source = job.source();
+  const nlohmann::ordered_json flags = effective_flags(plan.spec);
+  const std::uint64_t network = Fnv1a().add(json_text(model::to_json(plan.graph))).value();
+  nlohmann::ordered_json identity{
+      {"model", plan.spec.model->name},
+      {"network", with_hash(with_commas(plan.graph.parameter_count()) + " parameters", network)},
+      {"data", with_hash(plan.spec.flags.data_or_synthetic(), source.dataset->fingerprint())},
+      {"classes", plan.classes},
+      {"training images", source.train.size()},
+      {"validation images", source.validation.size()},
+      {kDamaged, nullptr},
+      {kFirstSteps, nullptr}};
+  for (const char* name : kFlags) {
+    if (flags.contains(name)) identity[name] = flags[name];
+  }
+  // The rate of all ranks together, where it grows with their number.
+  if (const auto& n = plan.spec.learning_rate.n) identity["rate is scaled by"] = *n;
+  identity["shuffle"] = plan.spec.shuffle;
+  identity["drop-last"] = plan.spec.plan.drop_last;
+  // Leaves are added up in their order: other leaves, other bits. Of batch normalization without
+  // --sync-bn a micro-batch is what statistics are of.
+  if (plan.leaves) {
+    identity["micro-batch"] = plan.leaves->images;
+  } else if (plan.graph.has_batch_norm() && plan.spec.flags.micro_batch) {
+    identity["micro-batch"] = *plan.spec.flags.micro_batch;
+  }
+  if (plan.spec.flags.reproducible) identity["reproducible"] = true;
+  if (job.session().leads() && !plan.spec.flags.weights.empty()) {
+    identity[kFirstWeights] = weights_text(plan.spec.flags);
+  }
+  identity[kBackend] = job.session().backend->name();
+  identity[kPrecision] = word_of(plan.spec.flags.precision);
+  identity[kEnd] = to_json(end_of(plan.spec));
+  if (plan.spec.flags.safety.save_best) identity[kEnd][kSaveBest] = true;
+  return identity;
+}
+
+void add_decoded(nlohmann::ordered_json& identity, const TrainingJob& job) {
+  identity[kDamaged] = damaged_text(*job.data());
+  identity[kFirstSteps] = job.batches().train.steps();
+}
+
+std::vector<std::string> identity_differences(const nlohmann::ordered_json& then,
+                                              const nlohmann::ordered_json& here, Compared what) {
+  const bool goes_on = what == Compared::checkpoint;
+  std::vector<std::string> names, rows;
+  for (const auto* object : {&here, &then}) {
+    for (const auto& [name, value] : object->items()) {
+      if (name == kEnd || (goes_on && may_differ(name, here))) continue;
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  const auto unknown = [](const nlohmann::ordered_json& object, const std::string& name) {
+    return object.contains(name) && object.at(name).is_null();
+  };
+  for (const std::string& name : names) {
+    if (unknown(then, name) || unknown(here, name)) continue;
+    const std::string there = shown(then, name.c_str()), now = shown(here, name.c_str());
+    if (!are_same(there, now)) {
+      rows.push_back(fmt::format("{}: {} in the {}, {} here", printable(name), there,
+                                 goes_on ? "checkpoint" : "run", now));
+    }
+  }
+  return rows;
+}
+
+std::string program_text(const nlohmann::ordered_json& identity) {
+  if (!identity.contains(kBackend) || !identity.contains(kPrecision)) return "";
+  return fmt::format("--backend {} --precision {}", shown(identity, kBackend),
+                     shown(identity, kPrecision));
+}
+
+}  // namespace cputrain::training

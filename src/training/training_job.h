@@ -1,0 +1,100 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "checkpoint/snapshot.h"
+#include "loop/trainer.h"
+#include "loop/weights.h"
+#include "training/batch_plans.h"
+#include "training/training.h"
+
+namespace cputrain::training {
+
+/// One training from its plan to its weights on disk. Its steps are made once, in this order, by
+/// all ranks together: compile(), load(), start() or resume(), run(), save().
+class TrainingJob {
+ public:
+  /// The session is borrowed.
+  TrainingJob(const Session&, TrainingPlan, std::shared_ptr<const data::DataSource>);
+  TrainingJob(const TrainingJob&) = delete;  // its parts refer to each other
+  TrainingJob& operator=(const TrainingJob&) = delete;
+
+  /// The program, before any image is decoded, so that what cannot fit is refused at once.
+  /// Error(usage).
+  void compile();
+
+  /// Decodes the images. Compiles where compile() was not called, or once more where damaged images
+  /// are left out and shares have changed. Error(data), Error(usage).
+  void load();
+  /// The same with images that are decoded already.
+  void load(std::shared_ptr<const data::DecodedData>);
+
+  /// First weights: those of --weights, put by the names of the data's classes, else initial ones.
+  /// Error(data).
+  void start();
+  /// Instead of start(): everything as a checkpoint has it, whose folder rank 0 names. May be
+  /// called again, to go back. Error(data), on all ranks.
+  loop::Progress resume(const std::filesystem::path& checkpoint);
+
+  /// Trains and validates from `start` on, which resume() returned. Error(failed) where the loss
+  /// or, in the end, a weight is no number; the reporter has heard of all before.
+  loop::TrainResult run(const loop::Progress& start, logging::Reporter&, logging::Timeline&,
+                        loop::Control&);
+
+  /// The same from the beginning, without checkpoints.
+  loop::TrainResult run(logging::Reporter&, logging::Timeline&,
+                        const std::function<bool()>& stop_requested);
+
+  /// Puts weights that save() wrote, on rank 0, in the place of the present ones. Collective.
+  /// Error(data) on rank 0.
+  void load_weights(const std::filesystem::path&);
+
+  /// Writes weights.safetensors. Of one rank. Error(output).
+  void save(const std::filesystem::path&) const;
+  /// The same from another thread while run() goes on, of the last completed step, without waiting
+  /// for a disk. Error(output) also where other ranks of the node stopped in the middle of a step.
+  void save_at_once(const std::filesystem::path&) const;
+
+  /// Proves that all ranks have the same weights: replicas that drifted apart (other processors, a
+  /// damaged memory) must not pass for one model. Error(disagree). Collective.
+  void check_replicas() const;
+
+  const Session& session() const { return session_; }
+  const TrainingPlan& plan() const { return plan_; }
+  const data::DataSource& source() const { return *source_; }
+  const data::DecodedData* data() const { return data_.get(); }   ///< null until it is loaded
+  const BatchPlans& batches() const { return *batches_; }         ///< once compiled
+  const CompiledTraining& compiled() const { return compiled_; }  ///< once compiled
+  Training& training() { return *training_; }                     ///< once started
+  Snapshot& snapshot() { return *snapshot_; }                     ///< once started
+  const loop::ModelDescription& description() const { return *description_; }  ///< the same
+  Array weights() const { return compiled_.exchange->arenas().weights; }
+
+ private:
+  void compile_for(MemoryBefore);
+  data::BatchRequest training_request(bool on_device) const;
+  data::BatchRequest validation_request() const;
+  data::BatchMemory batch_memory(bool on_device) const;
+  void make_training();
+  void describe(loop::TrainingData);
+  loop::TrainOptions options() const;
+
+  const Session& session_;
+  TrainingPlan plan_;
+  std::shared_ptr<const data::DataSource> source_;
+  std::shared_ptr<const data::DecodedData> data_;
+  std::optional<BatchPlans> batches_;
+  CompiledTraining compiled_;
+  std::unique_ptr<Training> training_;
+  std::unique_ptr<Snapshot> snapshot_;
+  std::optional<loop::ModelDescription> description_;  ///< of the weights, once started
+};
+
+/// Opens the data, decides the plan, and makes sure that all ranks are about to do the same.
+/// Error(usage), Error(data), Error(disagree). Collective.
+TrainingJob open_training(const Session&, const TrainingSpec&);
+
+}  // namespace cputrain::training

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compute/reproducible/leaf_program.h"
+#include "model/graph.h"
+#include "training/session/session.h"
+#include "training/spec/training_spec.h"
+
+namespace cputrain::training {
+
+/// A training with everything decided that its ranks decide, once and alike on all of them.
+struct TrainingPlan {
+  TrainingSpec spec;   ///< fitted to the ranks
+  int classes;         ///< outputs of the network
+  model::Graph graph;  ///< as it is in files, whatever is sharded
+  int micro_batch;     ///< images that a rank computes at once
+  /// Images of a usual pass on the rank with the largest share: that share, at most micro_batch.
+  int usual_images;
+  /// With --reproducible: a leaf is a micro-batch of its own, and each thread of each rank computes
+  /// one at a time. Ranks with more threads than others leave those idle.
+  std::optional<compute::Leaves> leaves;
+  /// Names of the dense layers that the ranks of a node compute together.
+  std::vector<std::string> sharded;
+
+  /// Leaves that a rank computes at once: arrays of gradients that it needs.
+  int lanes() const { return leaves ? leaves->lanes : 1; }
+  /// Whether a rank must compute all images of its share at once, since statistics are of them.
+  bool whole_share() const {
+    return spec.flags.sync_bn || (graph.has_batch_norm() && !spec.flags.micro_batch);
+  }
+};
+
+/// Error(usage), on all ranks alike that have the same flags, where flags, network and ranks do not
+/// go together: an image that is too small for the network, --sync-bn or --reproducible with a
+/// network that does not allow it,
+/// --shard-dense with nothing to shard. Sends nothing.
+TrainingPlan plan_training(const Session&, TrainingSpec, int classes);
+
+}  // namespace cputrain::training

@@ -1,0 +1,105 @@
+#include <gtest/gtest.h>
+
+#include "tests/loop/made_training.h"
+
+namespace cputrain::loop {
+namespace {
+
+/// Losses of validation that fall and rise.
+MadeOptions restless(int epochs) {
+  MadeOptions options = summed_by({});
+  options.rate.base = 0.02;
+  options.train.epochs = epochs;
+  return options;
+}
+
+/// keras.callbacks.EarlyStopping(monitor="val_loss", patience, min_delta), line by line as its
+/// on_epoch_end() has it, beside ModelCheckpoint(monitor="val_loss", save_best_only=True).
+struct KerasCallbacks {
+  int patience;
+  double min_delta;
+  double best = std::numeric_limits<double>::infinity();
+  int wait = 0, stopped_epoch = -1;
+  double saved_loss = std::numeric_limits<double>::infinity();
+  std::vector<int> saved{};
+
+  bool on_epoch_end(int epoch, double current) {
+    if (current < saved_loss) {
+      saved_loss = current;
+      saved.push_back(epoch);
+    }
+    ++wait;
+    if (current + min_delta < best) {
+      best = current;
+      wait = 0;
+      return false;
+    }
+    if (wait >= patience && epoch > 0) stopped_epoch = epoch;
+    return stopped_epoch >= 0;
+  }
+};
+
+TEST(EarlyStopping, EndsAndKeepsTheBestWhereKerasDoes) {
+  constexpr int kEpochs = 12;
+  const MadeResult whole = train_ranks(1, restless(kEpochs)).at(0);
+  std::size_t ended = 0, apart = 0;
+  for (const int patience : {0, 1, 3, 20}) {
+    for (const double min_delta : {0.0, 0.003, 10.0}) {
+      SCOPED_TRACE(testing::Message() << patience << ":" << min_delta);
+      KerasCallbacks keras{patience, min_delta};
+      int epochs = 0;
+      while (epochs < kEpochs) {
+        const double loss =
+            whole.recorder.epochs[static_cast<std::size_t>(epochs)].validation->mean_loss();
+        if (keras.on_epoch_end(epochs++, loss)) break;
+      }
+      MadeOptions options = restless(kEpochs);
+      options.train.patience = patience;
+      options.train.min_delta = min_delta;
+      const MadeResult made = train_ranks(1, options).at(0);
+      EXPECT_EQ(made.result.epochs, epochs);
+      EXPECT_EQ(made.result.early_stopped, keras.stopped_epoch >= 0);
+      EXPECT_EQ(made.result.best.epoch, keras.saved.back() + 1);
+      EXPECT_EQ(made.result.best.loss, keras.saved_loss);
+      std::vector<int> told;
+      for (const Progress& best : made.control.best) told.push_back(best.epochs - 1);
+      EXPECT_EQ(told, keras.saved);
+      ended += made.result.early_stopped;
+      apart += keras.saved_loss < keras.best;
+    }
+  }
+  EXPECT_GT(ended, 3u);  // or the losses were not restless
+  EXPECT_LT(ended, 12u);
+  EXPECT_GT(apart, 3u);  // lower, but not by min_delta
+}
+
+TEST(EarlyStopping, GoesOnWaitingAfterAResume) {
+  MadeOptions options = restless(6);
+  options.train.patience = 3;
+  options.train.min_delta = 10;
+  options.due = [](const Progress& progress) { return progress.steps == 10; };
+  const auto whole = train_ranks(2, options);
+  EXPECT_EQ(whole.at(0).result.epochs, 4);
+  const auto rest = train_ranks(2, [&](int rank) {
+    MadeOptions own = options;
+    own.start = &whole.at(rank).control.taken.at(0);
+    return own;
+  });
+  for (const auto& [rank, made] : rest) {
+    EXPECT_EQ(made.result.epochs, 4);
+    EXPECT_TRUE(made.result.early_stopped);
+    EXPECT_EQ(made.result.best.epoch, whole.at(0).result.best.epoch);
+    for (const Progress& best : made.control.best) EXPECT_GT(best.epochs, 2);
+  }
+}
+
+TEST(EarlyStopping, NobodyIsToldOfBestWeightsUnlessAsked) {
+  EXPECT_TRUE(train_ranks(1, restless(2)).at(0).control.best.empty());
+  MadeOptions options = restless(2);
+  options.train.tracks_best = true;
+  EXPECT_FALSE(train_ranks(1, options).at(0).control.best.empty());
+  EXPECT_FALSE(train_ranks(1, options).at(0).result.early_stopped);
+}
+
+}  // namespace
+}  // namespace cputrain::loop

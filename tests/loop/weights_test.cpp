@@ -1,0 +1,196 @@
+#include "loop/weights.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "backends/reference/reference_backend.h"
+#include "core/error.h"
+#include "model/init.h"
+#include "model/model_json.h"
+#include "model/safetensors.h"
+#include "tests/support/own_program.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain::loop {
+namespace {
+
+model::Graph graph_with(int units) {
+  model::Graph graph({8, 8, 3});
+  graph.add(model::Convolution{4, 3});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{units});
+  graph.add(model::SoftmaxCrossEntropy{});
+  return graph;
+}
+
+TEST(Weights, SurviveAFile) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "weights.safetensors";
+  const model::Graph graph = graph_with(3);
+  const auto backend = reference::make_reference_backend(DType::f32);
+  const testing::OwnProgram saved(*backend, graph, {1}), loaded(*backend, graph, {1});
+  initialise_weights(graph, saved.program(), 11, saved.arenas().weights);
+  ModelDescription mine{"mine", {"a", "b", "c"}, graph, 11};
+  mine.validation_split = 0.25;
+  mine.data = TrainingData{0xfedcba9876543210u, data::Expand::six_leaky, 7, {1, 255}};
+  save_weights(path, mine, saved.program(), saved.arenas().weights);
+
+  const ModelDescription description = read_description(path);
+  EXPECT_EQ(description.model, "mine");
+  EXPECT_EQ(description.classes, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(description.seed, 11u);
+  EXPECT_EQ(description.validation_split, 0.25);
+  ASSERT_TRUE(description.data);
+  EXPECT_EQ(description.data->fingerprint, 0xfedcba9876543210u);
+  EXPECT_EQ(description.data->expand, data::Expand::six_leaky);
+  EXPECT_EQ(description.data->place, 7u);
+  EXPECT_EQ(description.data->earlier, (std::vector<std::uint64_t>{1, 255}));
+  EXPECT_EQ(past_training(model::safetensors::File(path))->seed, 11u);
+  EXPECT_EQ(model::to_json(description.graph), model::to_json(graph));
+  EXPECT_EQ(kernels_of(model::safetensors::File(path)), "");
+
+  EXPECT_NE(weights_hash(loaded.program(), loaded.arenas().weights),
+            weights_hash(saved.program(), saved.arenas().weights));
+  load_weights(model::safetensors::File(path), loaded.program(), loaded.arenas().weights);
+  EXPECT_EQ(weights_hash(loaded.program(), loaded.arenas().weights),
+            weights_hash(saved.program(), saved.arenas().weights));
+}
+
+TEST(Weights, AreStoredInKerasNamesAndLayout) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "weights.safetensors";
+  const model::Graph graph = graph_with(3);
+  const auto backend = reference::make_reference_backend(DType::f64);
+  const testing::OwnProgram own(*backend, graph, {1});
+  initialise_weights(graph, own.program(), 11, own.arenas().weights);
+  save_weights(path, {"mine", {"a", "b", "c"}, graph, 11}, own.program(), own.arenas().weights);
+  const model::safetensors::File file(path);
+  const auto* kernel = file.find("conv2d/kernel");
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->extents, (std::vector<std::size_t>{3, 3, 3, 4}));
+  const auto& node = graph.nodes()[1];
+  EXPECT_EQ(file.read(*kernel), model::initial_values(node, node.parameters[0], 11));
+  ASSERT_NE(file.find("dense/bias"), nullptr);
+  EXPECT_EQ(file.find("dense/bias")->extents, std::vector<std::size_t>{3});
+}
+
+TEST(Weights, OfAnotherModelAreRefusedByName) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "weights.safetensors";
+  const auto backend = reference::make_reference_backend(DType::f32);
+  const testing::OwnProgram three(*backend, graph_with(3), {1}), four(*backend, graph_with(4), {1});
+  save_weights(path, {"mine", {"a", "b", "c"}, graph_with(3), 0}, three.program(),
+               three.arenas().weights);
+  try {
+    load_weights(model::safetensors::File(path), four.program(), four.arenas().weights);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    EXPECT_NE(std::string(error.what()).find("dense/kernel is 144x3, not 144x4"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Weights, ThatFitInPartFillThatPart) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "weights.safetensors";
+  const model::Graph three = graph_with(3), four = graph_with(4);
+  const auto backend = reference::make_reference_backend(DType::f32);
+  const testing::OwnProgram saved(*backend, three, {1}), loaded(*backend, four, {1});
+  initialise_weights(three, saved.program(), 1, saved.arenas().weights);
+  initialise_weights(four, loaded.program(), 2, loaded.arenas().weights);
+  save_weights(path, {"mine", {"a", "b", "c"}, three, 1}, saved.program(), saved.arenas().weights);
+  const auto head = loaded.program().parameters().to_canonical(2, loaded.arenas().weights);
+
+  const WeightMatch match = load_fitting_weights(model::safetensors::File(path), loaded.program(),
+                                                 loaded.arenas().weights)
+                                .match;
+  EXPECT_EQ(match.fitting, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(match.other_columns.size(), 2u);
+  EXPECT_EQ(misfit_text(match),
+            "2 of another shape (dense/kernel is 144x3, not 144x4, dense/bias is 3, not 4)");
+  EXPECT_EQ(loaded.program().parameters().to_canonical(0, loaded.arenas().weights),
+            saved.program().parameters().to_canonical(0, saved.arenas().weights));
+  EXPECT_EQ(loaded.program().parameters().to_canonical(2, loaded.arenas().weights), head);
+
+  model::safetensors::write(path, {}, {{"x", {1}, [] { return std::vector{1.0f}; }}});
+  EXPECT_THROW(load_fitting_weights(model::safetensors::File(path), loaded.program(),
+                                    loaded.arenas().weights),
+               Error);
+}
+
+TEST(Weights, MessagesNameTheFirstFewOfEachKind) {
+  const WeightMatch match{.fitting = {},
+                          .missing = {"a", "b", "c", "d"},
+                          .other_shape = {"e is 2x3, not 3x2"},
+                          .extra = {"f"}};
+  EXPECT_EQ(misfit_text(match),
+            "4 missing (a, b, c, ...); 1 of another shape (e is 2x3, not 3x2); 1 not in the model "
+            "(f)");
+}
+
+TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "weights.safetensors";
+  const auto refused = [&](const model::safetensors::Metadata& metadata) {
+    model::safetensors::write(path, metadata, {});
+    try {
+      read_description(path);
+      return false;
+    } catch (const Error& error) {
+      return error.code() == ExitCode::data;
+    }
+  };
+  model::safetensors::Metadata good{{"format", "cputrain"},
+                                    {"format_version", "1"},
+                                    {"model", "m"},
+                                    {"classes", R"(["a","b","c"])"},
+                                    {"seed", "1"},
+                                    {"validation_split", "0.1"},
+                                    {"graph", model::to_json(graph_with(3)).dump()}};
+  EXPECT_FALSE(refused(good));
+  EXPECT_EQ(read_description(path).resize, data::Resize::bilinear) << "files of old do not say";
+  EXPECT_EQ(read_description(path).exif, data::Exif::ignore) << "and were trained so";
+  EXPECT_FALSE(read_description(path).data) << "nor what training saw";
+  good["data"] = "0123456789abcdef";
+  EXPECT_FALSE(refused(good));
+  EXPECT_EQ(read_description(path).data->fingerprint, 0x0123456789abcdefu);
+  EXPECT_EQ(read_description(path).data->place, 0u);
+  good["resize"] = "nearest";
+  good["exif"] = "apply";
+  EXPECT_FALSE(refused(good));
+  EXPECT_EQ(read_description(path).resize, data::Resize::nearest);
+  EXPECT_EQ(read_description(path).exif, data::Exif::apply);
+  EXPECT_TRUE(refused({}));
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, std::string>>{{"format", "pt"},
+                                                        {"format_version", "9"},
+                                                        {"classes", "[1,2,3]"},
+                                                        {"classes", R"(["a","b"])"},
+                                                        {"classes", "{"},
+                                                        {"graph", "{"},
+                                                        {"graph", std::string(100, '[')},
+                                                        {"classes", R"({"a":1,"a":2})"},
+                                                        {"classes", R"(["a","b","a"])"},
+                                                        {"classes", R"(["a","b",""])"},
+                                                        {"classes", "[\"a\",\"b\",\"\xe9\"]"},
+                                                        {"resize", "cubic"},
+                                                        {"exif", "maybe"},
+                                                        {"data", "12"},
+                                                        {"data", "0123456789abcdeg"},
+                                                        {"expand", "seven"},
+                                                        {"seed", "one"},
+                                                        {"validation_split", "none"}}) {
+    auto bad = good;
+    bad[key] = value;
+    EXPECT_TRUE(refused(bad)) << key << " " << value;
+  }
+  good["classes"] = R"(["tab\tname","line\nend","\u001b[2J"])";  // whatever a folder may be called
+  EXPECT_FALSE(refused(good));
+  EXPECT_EQ(read_description(path).classes,
+            (std::vector<std::string>{"tab\tname", "line\nend", "\x1b[2J"}));
+}
+
+}  // namespace
+}  // namespace cputrain::loop

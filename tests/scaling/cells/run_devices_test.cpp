@@ -1,0 +1,58 @@
+#include "scaling/cells/run_devices.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain::cells {
+namespace {
+
+RunDevices devices_in(const std::string& environment) {
+  const testing::TemporaryFolder folder;
+  std::ofstream(folder.path() / "environment.json") << environment;
+  return devices_of_run(folder.path());
+}
+
+TEST(RunDevicesTest, AreWhatTheRunRecorded) {
+  const RunDevices two = devices_in(R"({"gpus": {"count": 2, "name": "NVIDIA H100"}})");
+  EXPECT_EQ(two.count, 2);
+  EXPECT_EQ(two.name, "NVIDIA H100");
+  EXPECT_FALSE(two.emulated);
+  EXPECT_TRUE(devices_in(R"({"emulated": true})").emulated);
+}
+
+TEST(RunDevicesTest, ADamagedRecordSaysNothing) {
+  const testing::TemporaryFolder empty;
+  EXPECT_EQ(devices_of_run(empty.path()).count, 0);
+  for (const char* odd : {"", "[]", "{", R"({"gpus": 5})", R"({"gpus": {"count": -1, "name": ""}})",
+                          R"({"gpus": {"count": 1e300, "name": ""}})",
+                          R"({"gpus": {"count": 99999999999, "name": 7}})",
+                          R"({"emulated": "yes", "gpus": {"count": 2, "name": "x"}})"}) {
+    const RunDevices found = devices_in(odd);
+    EXPECT_EQ(found.count, 0) << odd;
+    EXPECT_EQ(found.name, "") << odd;
+    EXPECT_FALSE(found.emulated) << odd;
+  }
+  const std::string long_name(2000, 'x');
+  EXPECT_EQ(devices_in(R"({"gpus": {"count": 1, "name": ")" + long_name + R"("}})").name, "");
+  // What is odd elsewhere hides no emulation.
+  EXPECT_TRUE(devices_in(R"({"emulated": true, "gpus": {"count": "x"}})").emulated);
+}
+
+TEST(RunDevicesTest, ACellHasTheFewestAndAllNames) {
+  Cell cell;
+  cell.backend = "cuda";
+  cell.cpus = cell.ranks = cell.gpus = 4;
+  combine_devices(cell, {{4, "B"}, {2, "A"}, {0, ""}, {4, "B"}});
+  EXPECT_EQ(cell.gpus, 2);
+  EXPECT_EQ(cell.device, "A and B");
+  Cell cpus;
+  combine_devices(cpus, {{1, "A"}});
+  EXPECT_EQ(cpus.gpus, 0);
+  EXPECT_EQ(cpus.device, "");
+}
+
+}  // namespace
+}  // namespace cputrain::cells

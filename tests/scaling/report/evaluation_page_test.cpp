@@ -1,0 +1,117 @@
+// What the page of an evaluation says, with few classes and with many.
+
+#include "scaling/report/evaluation/evaluation_page.h"
+
+#include <gtest/gtest.h>
+
+namespace cputrain::report {
+namespace {
+
+/// So many classes of ten images each: of class c, c % 5 images were answered with the next class.
+EvaluationFacts facts_of(std::size_t classes) {
+  EvaluationFacts facts;
+  facts.model = "dogcat at 64x64";
+  facts.data = "/d/photos";
+  facts.part = "test";
+  facts.images = 10.0 * static_cast<double>(classes);
+  facts.matrix.assign(classes, std::vector<double>(classes));
+  facts.classes.resize(classes);
+  for (std::size_t c = 0; c < classes; ++c) {
+    const auto wrong = static_cast<double>(c % 5);
+    const std::size_t next = (c + 1) % classes;
+    facts.classes[c].name = "c" + std::to_string(c);
+    facts.classes[c].images = 10;
+    facts.classes[c].correct = 10 - wrong;
+    facts.classes[c].answers += 10 - wrong;
+    facts.classes[next].answers += wrong;
+    facts.matrix[c][c] = 10 - wrong;
+    facts.matrix[c][next] = wrong;
+    facts.correct += 10 - wrong;
+  }
+  facts.accuracy = facts.correct / facts.images;
+  return facts;
+}
+
+std::vector<std::string> texts(const Row& row) {
+  std::vector<std::string> list;
+  for (const Entry& entry : row.entries) list.push_back(entry.text);
+  return list;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(EvaluationPage, SaysFirstThatTrainingMayHaveLearntFromTheImages) {
+  EvaluationFacts facts = facts_of(2);
+  EXPECT_TRUE(evaluation_document(facts).headline.empty());
+  facts.doubt = "training learnt from them";
+  EXPECT_EQ(evaluation_document(facts).headline.at(0),
+            "Training may have learnt from these images: training learnt from them.");
+}
+
+TEST(EvaluationPage, HasCountsRatesRecallAndPrecision) {
+  const Document document = evaluation_document(facts_of(3));
+  const DocumentTable& matrix = document.sections.at(0).tables.at(0);
+  EXPECT_EQ(texts(matrix.rows[1]), (Texts{"0", "9", "1"}));
+  EXPECT_EQ(matrix.rows[1].entries[1].mark, "0.90");
+  EXPECT_DOUBLE_EQ(*matrix.rows[1].entries[1].shade, 0.9);
+  const DocumentTable& classes = document.sections.at(1).tables.at(0);
+  // Class 2: 8 of 10 right; answered 8 + 1 times. F1 = 2 * 8 / (10 + 9).
+  EXPECT_EQ(texts(classes.rows[2]), (Texts{"10", "9", "8", "0.8000", "0.8889", "0.8421"}));
+  EXPECT_EQ(document.card->figure, "0.9000");
+  EXPECT_EQ(document.card->subject, "dogcat at 64x64, data photos");
+}
+
+TEST(EvaluationPage, OfManyClassesTheMatrixHasThoseWithMostErrors) {
+  const Document document = evaluation_document(facts_of(100));
+  const Section& confusion = document.sections.at(0);
+  const DocumentTable& matrix = confusion.tables.at(0);
+  EXPECT_EQ(matrix.rows.size(), kMostInPageMatrix);
+  // Errors of class c are its own and those of the class before: 4 + 3, 4, 3 + 2, 1 + 2, 1.
+  EXPECT_EQ(matrix.rows[0].label, "c3");
+  EXPECT_EQ(matrix.rows[1].label, "c4");
+  EXPECT_TRUE(matrix.rows[0].entries[0].mark.empty());
+  EXPECT_EQ(confusion.remarks.size(), 1u);
+  EXPECT_EQ(confusion.tables.at(1).rows.at(0).label, "c4");
+  EXPECT_EQ(document.sections.at(1).tables.at(0).rows.size(), 100u);
+}
+
+TEST(EvaluationPage, SaysHowManyOfTheWrongAnswersItShows) {
+  const auto said = [](const EvaluationFacts& facts) {
+    return evaluation_document(facts).sections.back().paragraphs.at(0);
+  };
+  EvaluationFacts facts = facts_of(3);  // 0 + 1 + 2 wrong answers
+  facts.surest_errors.resize(2);
+  EXPECT_TRUE(said(facts).starts_with("The 2 of 3 wrong answers with the highest"));
+  facts.surest_errors.resize(3);
+  EXPECT_TRUE(said(facts).starts_with("All 3 wrong answers, the highest"));
+  facts.undecided = 2;  // no image of these is shown
+  facts.surest_errors.resize(1);
+  EXPECT_TRUE(said(facts).starts_with("The only wrong answer, as"));
+  facts.undecided = 3;
+  facts.surest_errors.clear();
+  EXPECT_EQ(said(facts), "No other answer was wrong.");
+}
+
+TEST(EvaluationPage, LongNamesWrapAndManyColumnsStandUpright) {
+  EvaluationFacts facts = facts_of(2);
+  EXPECT_EQ(evaluation_page(facts).find("class=\"figures shaded many\""), std::string::npos);
+  facts.classes[1].name.assign(200, 'a');
+  EXPECT_NE(evaluation_page(facts).find("class=\"figures shaded long\""), std::string::npos);
+  EXPECT_NE(evaluation_page(facts_of(12)).find("class=\"figures shaded many\""), std::string::npos);
+}
+
+TEST(EvaluationPage, NamesAreBelowTheDataAndNoMatrixIsNoSection) {
+  EvaluationFacts facts = facts_of(2);
+  facts.matrix.clear();
+  facts.surest_errors = {{{"image/png", "x", 1, 1}, "/d/photos/a/<1>.jpg", "a", "b", 0.75, 0.25}};
+  const Document document = evaluation_document(facts);
+  EXPECT_EQ(document.sections.front().id, "classes");
+  EXPECT_EQ(document.sections.front().remarks.size(), 1u);
+  const Picture& picture = document.sections.back().pictures.at(0);
+  EXPECT_EQ(picture.text, "answered b (0.7500), is a (0.2500)");
+  EXPECT_EQ(picture.details, "a/<1>.jpg");
+  EXPECT_NE(evaluation_page(facts).find("<small>a/&lt;1&gt;.jpg</small>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cputrain::report

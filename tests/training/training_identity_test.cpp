@@ -1,0 +1,253 @@
+// What a resume may change: every flag of `train` has its place, and is put to the test there.
+#include "training/training_identity.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/command_line.h"
+#include "cli/help/reference.h"
+#include "composition/services.h"
+#include "core/error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain::training {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const cli::CommandLineChoices kChoices{
+    {{"reference", {Precision::f32, Precision::f64}},
+     {"cpu", {Precision::f32}, false, "", {{"no-winograd", ""}, {"no-skip-zeros", ""}}}}};
+
+/// A flag that makes another training: the words of one, of the other, and what differs then. Paths
+/// are in the test's folder.
+struct Other {
+  std::string flag;
+  Words base, changed;
+  std::string name;  ///< that of the flag where it is empty
+};
+
+const std::vector<Other> kOther{
+    {"model", {}, {"--model", "norm.json"}, ""},
+    {"image-size", {}, {"--image-size", "20"}, ""},
+    {"classes", {}, {"--classes", "3"}, ""},
+    {"dropout", {}, {"--dropout", "0.5"}, ""},
+    {"weights", {}, {"--weights", "a.safetensors"}, ""},
+    {"partial", {"--weights", "a.safetensors"}, {"--partial"}, "weights"},
+    {"freeze", {}, {"--freeze", "conv2d"}, ""},
+    {"data", {}, {"--data", "synthetic:40"}, ""},
+    {"validation-split", {}, {"--validation-split", "0.2"}, ""},
+    {"limit-train", {}, {"--limit-train", "20"}, ""},
+    {"limit-val", {}, {"--limit-val", "2"}, ""},
+    {"balanced", {"--limit-train", "20"}, {"--balanced"}, ""},
+    {"expand", {}, {"--expand", "six"}, ""},
+    {"resize", {}, {"--resize", "nearest"}, ""},
+    {"exif", {}, {"--exif", "ignore"}, ""},
+    {"augment", {}, {"--augment", "flip"}, ""},
+    {"seed", {}, {"--seed", "7"}, ""},
+    {"batch", {}, {"--batch", "6"}, ""},
+    {"batch-per-rank", {"--batch-per-rank", "8"}, {"--batch-per-rank", "6"}, "batch"},
+    {"micro-batch", {"--reproducible"}, {"--micro-batch", "4"}, ""},
+    {"micro-batch", {"--model", "norm.json"}, {"--micro-batch", "4"}, ""},
+    {"sync-bn", {"--model", "norm.json"}, {"--sync-bn"}, ""},
+    {"accumulate", {}, {"--accumulate", "2"}, ""},
+    {"sharding", {}, {"--sharding", "strided"}, ""},
+    {"shuffle", {}, {"--no-shuffle"}, ""},
+    {"drop-last", {}, {"--drop-last"}, ""},
+    {"batch-growth", {}, {"--batch-growth", "1:2"}, ""},
+    {"optimizer", {}, {"--optimizer", "adam"}, ""},
+    {"momentum", {}, {"--momentum", "0.5"}, ""},
+    {"nesterov", {"--momentum", "0.5"}, {"--nesterov"}, ""},
+    {"rho", {"--optimizer", "rmsprop"}, {"--rho", "0.8"}, ""},
+    {"centered", {"--optimizer", "rmsprop"}, {"--centered"}, ""},
+    {"epsilon", {"--optimizer", "adam"}, {"--epsilon", "0.01"}, ""},
+    {"trust", {"--optimizer", "lars"}, {"--trust", "0.01"}, ""},
+    {"weight-decay", {}, {"--weight-decay", "0.01"}, ""},
+    {"clip-value", {}, {"--clip-value", "1"}, ""},
+    {"clip-norm", {}, {"--clip-norm", "1"}, ""},
+    {"label-smoothing", {}, {"--label-smoothing", "0.1"}, ""},
+    {"lr", {}, {"--lr", "9"}, ""},
+    {"lr-scale", {}, {"--lr-scale", "linear"}, ""},
+    {"base-batch", {"--lr-scale", "linear", "--base-batch", "8"}, {"--base-batch", "4"}, ""},
+    {"warmup-epochs", {}, {"--warmup-epochs", "1"}, ""},
+    {"schedule", {}, {"--schedule", "cosine"}, ""},
+    {"momentum-correction", {"--momentum", "0.5"}, {"--momentum-correction"}, ""},
+    {"reproducible", {}, {"--reproducible"}, ""},
+    {"compress", {}, {"--compress", "bf16"}, ""},
+};
+
+/// What ends a training: training_end_test.cpp.
+const Words kEnds{"epochs", "steps", "settled-steps", "target-accuracy", "early-stopping"};
+
+/// The result of a run is not another one's with these, but for rounding.
+const std::vector<Words> kSame{
+    {"--micro-batch", "4"},
+    {"--allow-empty-classes"},
+    {"--threads", "2"},
+    {"--bind"},
+    {"--io-threads", "2"},
+    {"--prefetch", "0"},
+    {"--data-on-device", "off"},
+    {"--no-winograd"},
+    {"--no-skip-zeros"},
+    {"--allreduce", "ring"},
+    {"--bucket-mb", "1"},
+    {"--no-shard-dense"},
+    {"--checkpoint-every", "5"},
+    {"--resume", "auto", "--out", "run"},
+    {"--keep", "3"},
+    {"--save-best"},
+    {"--on-checkpoint-failure", "stop"},
+    {"--on-failure", "shrink"},
+    {"--on-nan", "skip"},
+    {"--check-replicas", "5"},
+    {"--stall-timeout", "5"},
+    {"--stall-warning", "5"},
+    {"--start-timeout", "5"},
+    {"--out", "run"},
+    {"--overwrite"},
+    {"--verbose", "3"},
+    {"--log-every", "1"},
+    {"--profile"},
+    {"--measure-limits"},
+    {"--end-with", "run/.lock"},
+    {"--timeline", "t.json"},
+    {"--timeline-steps", "1:2"},
+    {"--log-format", "mlperf"},
+    {"--dry-run"},
+    {"--dry-run", "--json", "-"},
+};
+
+/// Flags of the command line itself; and those that only a run at its end keeps to (see below).
+const Words kOthers{"help", "help-all", "config", "backend", "precision"};
+
+constexpr const char* kTwoNetworks = R"({"format": "cputrain model 1", "name": "%",
+  "recipe": {"image_size": 16, "batch": 8, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.01},
+  "layers": [{"type": "convolution", "filters": 4, "kernel": 3}, % {"type": "relu"}, {"type": "flatten"},
+             {"type": "dropout", "rate": 0.3}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]})";
+
+class TrainingIdentity : public ::testing::Test {
+ protected:
+  TrainingIdentity() : services_(composition::make_services(launcher_, signals_)) {
+    write_network("small", "");
+    write_network("norm", R"({"type": "batch_norm"},)");
+    model::safetensors::write(path("a.safetensors"), {}, {});
+  }
+
+  std::string path(const std::string& name) const { return folder_.path() / name; }
+
+  nlohmann::ordered_json identity(const Words& base, const Words& changed = {}) {
+    Words words{"--model", "small.json", "--data", "synthetic:30", "--threads",
+                "1",       "--verbose",  "0",      "--backend",    "reference"};
+    words.insert(words.end(), base.begin(), base.end());
+    words.insert(words.end(), changed.begin(), changed.end());
+    for (std::string& word : words) {
+      if (word.ends_with(".json") || word.ends_with(".safetensors")) word = path(word);
+    }
+    const auto config = std::get<cli::Config>(cli::parse_command_line(words, {}, kChoices));
+    const Session session = start_session(config, services_);
+    return training_identity(open_training(session, choose_training(config)));
+  }
+
+ private:
+  void write_network(const std::string& name, const std::string& layer) const {
+    std::string text = kTwoNetworks;
+    text.replace(text.find('%'), 1, name);
+    text.replace(text.find('%'), 1, layer);
+    std::ofstream(path(name + ".json")) << text;
+  }
+
+  testing::TemporaryFolder folder_;
+  system::SignalWatch signals_;
+  placement::Launcher launcher_;  // nobody's
+  Services services_;
+};
+
+TEST(FlagsOfTrain, EachHasItsPlace) {
+  for (const cli::FlagEntry& flag : cli::command_entry("train", "", kChoices).flags) {
+    const auto places =
+        std::ranges::count(kEnds, flag.name) + std::ranges::count(kOthers, flag.name) +
+        std::min<std::ptrdiff_t>(std::ranges::count(kOther, flag.name, &Other::flag), 1) +
+        std::ranges::count_if(kSame, [&](const Words& words) {
+          return std::ranges::count(words, "--" + flag.name) > 0 ||
+                 (flag.negatable && std::ranges::count(words, "--no-" + flag.name) > 0);
+        });
+    EXPECT_GE(places, 1) << "--" << flag.name << ": may a resume change it? Put it into a table";
+  }
+}
+
+TEST_F(TrainingIdentity, AnotherTrainingIsSeen) {
+  for (const Other& other : kOther) {
+    SCOPED_TRACE(other.flag);
+    const nlohmann::ordered_json then = identity(other.base);
+    const nlohmann::ordered_json now = identity(other.base, other.changed);
+    const std::string name = (other.name.empty() ? other.flag : other.name) + ": ";
+    for (const Compared what : {Compared::checkpoint, Compared::finished_run}) {
+      const auto rows = identity_differences(then, now, what);
+      EXPECT_TRUE(std::ranges::any_of(rows, [&](const auto& r) { return r.starts_with(name); }))
+          << ::testing::PrintToString(rows);
+      EXPECT_TRUE(identity_differences(now, now, what).empty());
+    }
+  }
+}
+
+TEST_F(TrainingIdentity, WhatMayDifferIsNotLookedAt) {
+  const nlohmann::ordered_json then = identity({});
+  for (const Words& words : kSame) {
+    const auto rows = identity_differences(then, identity(words), Compared::finished_run);
+    EXPECT_TRUE(rows.empty()) << words.front() << ::testing::PrintToString(rows);
+  }
+}
+
+TEST_F(TrainingIdentity, AnotherBackendOrPrecisionMayGoOnButNotPassForWhatIsFinished) {
+  const nlohmann::ordered_json then = identity({}), now = identity({"--precision", "double"});
+  EXPECT_TRUE(identity_differences(then, now, Compared::checkpoint).empty());
+  EXPECT_EQ(identity_differences(then, now, Compared::finished_run),
+            Words{"precision: float in the run, double here"});
+  nlohmann::ordered_json elsewhere = then;
+  elsewhere["backend"] = "cpu";
+  EXPECT_TRUE(identity_differences(elsewhere, then, Compared::checkpoint).empty());
+  EXPECT_EQ(identity_differences(elsewhere, then, Compared::finished_run),
+            Words{"backend: cpu in the run, reference here"});
+}
+
+TEST_F(TrainingIdentity, FirstWeightsAreKnownByWhatIsInThem) {
+  const nlohmann::ordered_json then = identity({"--weights", "a.safetensors"}), none = identity({});
+  std::filesystem::copy(path("a.safetensors"), path("moved.safetensors"));
+  EXPECT_TRUE(identity_differences(then, identity({"--weights", "moved.safetensors"}),
+                                   Compared::finished_run)
+                  .empty());
+  model::safetensors::write(path("a.safetensors"), {{"other", "text"}}, {});
+  EXPECT_EQ(
+      identity_differences(then, identity({"--weights", "a.safetensors"}), Compared::checkpoint)
+          .size(),
+      1u);
+  // Who goes on need not name them again; they may be gone.
+  EXPECT_TRUE(identity_differences(then, none, Compared::checkpoint).empty());
+  EXPECT_EQ(identity_differences(then, none, Compared::finished_run).size(), 1u);
+  EXPECT_EQ(identity_differences(none, then, Compared::checkpoint).size(), 1u);
+  std::filesystem::remove(path("a.safetensors"));
+  try {
+    identity({"--weights", "a.safetensors"});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+  }
+}
+
+TEST_F(TrainingIdentity, DataThatMovedAreTheSame) {
+  nlohmann::ordered_json then = identity({}), now = then;
+  then["data"] = "photos (0123456789abcdef)";
+  now["data"] = "/scratch/photos (0123456789abcdef)";
+  EXPECT_TRUE(identity_differences(then, now, Compared::finished_run).empty());
+  now["data"] = "photos (0123456789abcdee)";
+  EXPECT_EQ(identity_differences(then, now, Compared::checkpoint),
+            Words{"data: photos (0123456789abcdef) in the checkpoint, photos (0123456789abcdee) "
+                  "here"});
+}
+
+}  // namespace
+}  // namespace cputrain::training

@@ -1,0 +1,187 @@
+// A training through its job, as a program of one's own makes it: its steps, images and weights.
+#include "training/training_job.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+
+#include "composition/services.h"
+#include "core/error.h"
+#include "logging/reporters.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain::training {
+namespace {
+
+/// Small, since under ThreadSanitizer the reference backend computes it.
+constexpr const char* kNetwork = R"({"format": "cputrain model 1", "name": "small",
+  "recipe": {"image_size": 16, "batch": 8, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.01},
+  "layers": [{"type": "convolution", "filters": 4, "kernel": 3}, {"type": "relu"},
+             {"type": "max_pool", "size": 2, "stride": 2}, {"type": "dropout", "rate": 0.3}, {"type": "flatten"},
+             {"type": "dense", "units": "classes"}, {"type": "softmax"}]})";
+
+class TrainingJobs : public ::testing::Test {
+ protected:
+  TrainingJobs() : services_(composition::make_services(launcher_, signals_)) {
+    const std::filesystem::path network = folder_.path() / "small.json";
+    std::ofstream(network) << kNetwork;
+    flags_.model = network;
+    flags_.data = "synthetic:30";
+    flags_.image_size = 16;
+    flags_.batch = 9;
+    flags_.epochs = 1;
+    flags_.threads = 1;
+    flags_.verbose = 0;
+    flags_.reproducible = true;  // the same bits each time
+  }
+
+  loop::TrainResult run(TrainingJob& job) {
+    const auto silent = logging::all_of({});
+    logging::Timeline timeline(logging::StepRange{});
+    return job.run(*silent, timeline, [] { return false; });
+  }
+
+  /// The words with which open_training() refuses these flags; empty where it does not.
+  std::string refusal(const Session& session, const std::function<void(TrainingFlags&)>& change) {
+    TrainingFlags flags = flags_;
+    change(flags);
+    try {
+      open_training(session, choose_training(flags));
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return error.what();
+    }
+  }
+
+  system::SignalWatch signals_;
+  placement::Launcher launcher_;  // nobody's
+  Services services_;
+  TrainingFlags flags_;
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(TrainingJobs, StepsAreThoseOfThePlan) {
+  const Session session = start_session(flags_, services_);
+  TrainingJob job = open_training(session, choose_training(flags_));
+  job.compile();
+  EXPECT_EQ(job.batches().train.samples(), 27u);  // a tenth of 30 validates
+  EXPECT_EQ(job.batches().train.steps(), 3u);
+  EXPECT_EQ(job.batches().validation.samples(), 3u);
+  const RankMemory& memory = job.compiled().memory.ranks.at(0);
+  EXPECT_GE(memory.gradients, 4 * job.plan().graph.parameter_count());  // floats
+  job.load();
+  job.start();
+  const loop::TrainResult result = run(job);
+  EXPECT_EQ(result.steps, 3u);
+  EXPECT_EQ(result.epochs, 1);
+  EXPECT_EQ(result.last->train.images, 27);
+  EXPECT_EQ(result.last->validation->images, 3);
+}
+
+TEST_F(TrainingJobs, ImagesThatAreDecodedServeSeveral) {
+  const Session session = start_session(flags_, services_);
+  const TrainingSpec spec = choose_training(flags_);
+  const auto source = std::make_shared<const data::DataSource>(
+      services_.data.open(spec.flags.data_request(spec.seed)));
+  const auto data = std::make_shared<const data::DecodedData>(
+      services_.data.decode(*source, {spec.image}, session.communicator->node_memory(),
+                            session.communicator->node_barrier()));
+  std::string first;
+  for (int i = 0; i < 2; ++i) {
+    TrainingJob job(session, plan_training(session, spec, 2), source);
+    job.load(data);  // compiles, since nobody did
+    job.start();
+    run(job);
+    const std::string hash = loop::weights_hash(*job.compiled().program, job.weights());
+    if (i == 0) first = hash;
+    EXPECT_EQ(hash, first);
+  }
+}
+
+TEST_F(TrainingJobs, SavedWeightsAreTheOnesThatWereTrained) {
+  const std::filesystem::path file = folder_.path() / "weights.safetensors";
+  const Session session = start_session(flags_, services_);
+  std::string trained;
+  {
+    TrainingJob job = open_training(session, choose_training(flags_));
+    job.load();
+    job.start();
+    run(job);
+    job.save(file);
+    trained = loop::weights_hash(*job.compiled().program, job.weights());
+  }
+  EXPECT_EQ(loop::read_description(file).model, "small");
+  flags_.weights = file;
+  TrainingJob next = open_training(session, choose_training(flags_));
+  next.load();
+  next.start();
+  EXPECT_EQ(loop::weights_hash(*next.compiled().program, next.weights()), trained);
+}
+
+TEST_F(TrainingJobs, ABackendThatIsNotThereIsRefused) {
+  flags_.backend = "abacus";
+  try {
+    start_session(flags_, services_);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("reference"), std::string::npos) << error.what();
+  }
+}
+
+/// What each of these flags asks for needs images for validation, whatever takes them away.
+TEST_F(TrainingJobs, WhatWatchesTheValidationIsRefusedWithoutOne) {
+  const std::map<std::string, std::function<void(TrainingFlags&)>> watchers{
+      {"--early-stopping",
+       [](TrainingFlags& f) {
+         f.safety.early_stopping = EarlyStopping{1, 0};
+       }},
+      {"--save-best", [](TrainingFlags& f) { f.safety.save_best = true; }},
+      {"--schedule plateau:3:0.5",
+       [](TrainingFlags& f) {
+         f.schedule = optim::Plateau{3, 0.5};
+       }},
+      {"--target-accuracy 0.9", [](TrainingFlags& f) { f.target_accuracy = 0.9; }}};
+  const std::map<std::string, std::function<void(TrainingFlags&)>> absences{
+      {"--limit-val 0 looks", [](TrainingFlags& f) { f.limit_val = 0; }},
+      {"--validation-split 0 keeps", [](TrainingFlags& f) { f.validation_split = 0; }},
+      {"--validation-split 0.01 of 30 images in 2 classes comes to none",
+       [](TrainingFlags& f) { f.validation_split = 0.01; }},
+      {"--validation-split 0.1 of 2 images in 2 classes comes to none",
+       [](TrainingFlags& f) { f.data = "synthetic:2"; }}};
+  const Session session = start_session(flags_, services_);
+  for (const auto& [flag, ask] : watchers) {
+    EXPECT_EQ(refusal(session, ask), "") << flag;
+    for (const auto& [why, take_away] : absences) {
+      const std::string said = refusal(session, [&](TrainingFlags& flags) {
+        ask(flags);
+        take_away(flags);
+      });
+      EXPECT_TRUE(said.starts_with(flag)) << said;
+      EXPECT_NE(said.find(why), std::string::npos) << said;
+    }
+  }
+}
+
+/// Nobody asked for it here, and measurements evaluate nothing.
+TEST_F(TrainingJobs, APlateauOfARecipeIsWarnedOf) {
+  const std::filesystem::path network = folder_.path() / "plateau.json";
+  std::string text = kNetwork;
+  const std::string rate = R"("learning_rate": 0.01)";
+  text.replace(text.find(rate), rate.size(), rate + R"(, "schedule": "plateau:2")");
+  std::ofstream(network) << text;
+  flags_.model = network;
+  flags_.limit_val = 0;
+  const Session session = start_session(flags_, services_);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(refusal(session, [](TrainingFlags&) {}), "");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("plateau:2"), std::string::npos) << said;
+  EXPECT_NE(said.find("--limit-val 0 looks at none"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace cputrain::training

@@ -1,0 +1,117 @@
+// What flags and a recipe decide, before any rank is known.
+#include "training/spec/training_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/error.h"
+
+namespace cputrain::training {
+namespace {
+
+TEST(ChooseTraining, FollowsTheRecipe) {
+  const TrainingSpec spec = choose_training({});
+  EXPECT_EQ(spec.image, (Shape{256, 256, 3}));
+  EXPECT_EQ(spec.batch, 128u);
+  const auto* rule = std::get_if<optim::RmsProp>(&spec.optimizer.rule);
+  ASSERT_NE(rule, nullptr);
+  EXPECT_EQ(rule->rho, 0.9);
+  EXPECT_EQ(rule->epsilon, 1e-7);
+  EXPECT_EQ(spec.learning_rate.base, 0.001);
+}
+
+TEST(ChooseTraining, AnotherOptimizerBringsKerasDefaultRate) {
+  TrainingFlags flags;
+  flags.optimizer = "sgd";
+  EXPECT_EQ(choose_training(flags).learning_rate.base, 0.01);
+  flags.lr = 0.5;
+  EXPECT_EQ(choose_training(flags).learning_rate.base, 0.5);
+}
+
+TEST(ChooseTraining, AugmentationIsTheRecipesUnlessAskedFor) {
+  TrainingFlags flags;
+  EXPECT_EQ(choose_training(flags).augment, data::Augment{});
+  flags.model = "nature7";
+  EXPECT_EQ(data::to_text(choose_training(flags).augment), "shear:0.2,zoom:0.2,flip");
+  flags.augment = data::parse_augment("none");
+  EXPECT_EQ(choose_training(flags).augment, data::Augment{});
+}
+
+TEST(ChooseTraining, RefusesFiguresThatTheRuleDoesNotHave) {
+  const auto refused = [](const char* optimizer,
+                          const std::function<void(TrainingFlags&)>& change) {
+    TrainingFlags flags;
+    flags.optimizer = optimizer;
+    change(flags);
+    try {
+      choose_training(flags);
+      return false;
+    } catch (const Error& error) {
+      return error.code() == ExitCode::usage;
+    }
+  };
+  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) { c.rho = 0.5; }));
+  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) { c.epsilon = 0.5; }));
+  EXPECT_TRUE(refused("adam", [](TrainingFlags& c) { c.momentum = 0.5; }));
+  EXPECT_TRUE(refused("adam", [](TrainingFlags& c) { c.centered = true; }));
+  EXPECT_TRUE(refused("rmsprop", [](TrainingFlags& c) { c.nesterov = true; }));
+  EXPECT_TRUE(
+      refused("sgd", [](TrainingFlags& c) { c.nesterov = true; }));  // no momentum to look along
+  EXPECT_FALSE(refused("sgd", [](TrainingFlags& c) { c.nesterov = true, c.momentum = 0.9; }));
+  EXPECT_FALSE(refused("rmsprop", [](TrainingFlags& c) { c.momentum = 0.5; }));
+  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) { c.trust = 0.5; }));
+  EXPECT_TRUE(refused("lamb", [](TrainingFlags& c) { c.momentum = 0.5; }));
+  EXPECT_TRUE(refused("lars", [](TrainingFlags& c) { c.epsilon = 0.5; }));
+  EXPECT_FALSE(refused("lars", [](TrainingFlags& c) { c.trust = c.momentum = 0.5; }));
+  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) { c.momentum_correction = true; }));
+  EXPECT_TRUE(refused("adam", [](TrainingFlags& c) { c.momentum_correction = true; }));
+  EXPECT_FALSE(refused("lars", [](TrainingFlags& c) { c.momentum_correction = true; }));
+  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) { c.base_batch = 32; }));
+  EXPECT_FALSE(refused("sgd", [](TrainingFlags& c) { c.base_batch = 32, c.warmup_epochs = 1; }));
+  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) {
+    c.shuffle = true, c.sharding = data::Sharding::shard_then_batch;
+  }));
+}
+
+TrainingSpec fitted(const TrainingFlags& flags, int ranks) {
+  TrainingSpec spec = choose_training(flags);
+  fit_to_ranks(spec, ranks);
+  return spec;
+}
+
+TEST(FitToRanks, ScalesByRanksOrByTheBatch) {
+  TrainingFlags flags;
+  EXPECT_FALSE(fitted(flags, 4).learning_rate.n);
+  flags.lr_scale = optim::RateScale::linear;
+  EXPECT_EQ(fitted(flags, 4).learning_rate.n, 4);
+  flags.batch = 256;
+  flags.base_batch = 64;
+  EXPECT_EQ(fitted(flags, 3).learning_rate.n, 4);
+  flags.accumulate = 2;
+  EXPECT_EQ(fitted(flags, 3).learning_rate.n, 8);
+}
+
+TEST(FitToRanks, KeepsTheBatchOfARank) {
+  TrainingFlags flags;
+  flags.batch_per_rank = 10;
+  EXPECT_EQ(fitted(flags, 7).batch, 70u);
+  flags.base_batch = 35;
+  flags.lr_scale = optim::RateScale::sqrt;
+  EXPECT_EQ(fitted(flags, 7).learning_rate.n, 2);
+}
+
+TEST(ChooseTraining, SaysThatTheImageIsTooSmall) {
+  TrainingFlags flags;
+  flags.image_size = 8;
+  try {
+    choose_training(flags);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("--image-size 8"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace cputrain::training
