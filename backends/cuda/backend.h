@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cuda/plugin_api.h"
+#include "backends/cuda/plugin/plugin_api.h"
 #include "backends/nccl/group.h"
 
 namespace cputrain::cuda {

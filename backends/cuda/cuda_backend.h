@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cuda/plugin_api.h"
+#include "backends/cuda/plugin/plugin_api.h"
 #include "compute/backend.h"
 
 /// The CUDA backend as the program sees it: a plugin that is loaded when somebody asks.

@@ -14,7 +14,7 @@ endfunction()
 
 # contracts.h: what a program and its plugins must be made from alike, as a text. Targets that include it link
 # cputrain_contracts and call cputrain_reads_contracts.
-set(headers backends/cuda/plugin_api.h)
+set(headers backends/cuda/plugin/plugin_api.h)
 foreach(module IN LISTS CPUTRAIN_PLUGIN_MODULES)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/${module}/*.h)
   list(APPEND headers ${found})

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 
 using model::safetensors::OutTensor;
 
@@ -131,4 +131,4 @@ void TensorFile::wrong(const std::string& what) const {
                    file_.path().string(), printable(what)));
 }
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

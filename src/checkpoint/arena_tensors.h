@@ -11,7 +11,7 @@
 
 /// Arenas as tensors of a file, in canonical layout, each number as the same bits: floats as F32,
 /// doubles as F64.
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 
 /// Which of a program's parameters.
 using Chosen = std::function<bool(const compute::Parameter&)>;
@@ -64,4 +64,4 @@ class TensorFile {
   std::set<std::string> required_;
 };
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

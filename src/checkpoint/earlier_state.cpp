@@ -5,9 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "data/exif.h"
-#include "training/training_identity.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -33,7 +32,7 @@ void complete(Json& training, const Json& epochs) {
   }
   training["classes"] = nullptr;  // not known
   training["exif"] = data::exif_name(data::Exif::ignore);
-  training[kEnd] = {{"epochs", epochs}};
+  training["end"] = {{"epochs", epochs}};
 }
 
 }  // namespace
@@ -45,4 +44,4 @@ void bring_up_to_date(Json& state) {
   state["format"] = kStateFormat;
 }
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

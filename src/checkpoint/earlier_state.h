@@ -2,7 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 
 inline constexpr int kStateFormat = 2;  ///< of state.json, as it is written
 
@@ -11,4 +11,4 @@ inline constexpr int kStateFormat = 2;  ///< of state.json, as it is written
 /// format 1 has it stays, for the reader to refuse.
 void bring_up_to_date(nlohmann::ordered_json& state);
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 namespace {
 
 using model::safetensors::OutTensor;
@@ -61,49 +61,48 @@ Array array_in(std::vector<std::byte>& bytes, DType dtype) {
 
 }  // namespace
 
-void on_rank_0(const Session& session, const std::function<void()>& work) {
+void on_rank_0(comm::Communicator& communicator, const std::function<void()>& work) {
   std::string failure;
   int code = 0;
   try {
-    if (session.leads()) work();
+    if (communicator.rank() == 0) work();
   } catch (const Error& error) {
     failure = error.what();
     code = static_cast<int>(error.code());
   }
-  code = comm::gather_values(*session.communicator, code).front();
+  code = comm::gather_values(communicator, code).front();
   if (code != 0) {
-    fail(static_cast<ExitCode>(code), session.communicator->gather(failure).front());
+    fail(static_cast<ExitCode>(code), communicator.gather(failure).front());
   }
 }
 
-OwnParts::OwnParts(const Session& session, const CompiledTraining& compiled)
-    : session_(session),
-      compiled_(compiled),
-      memory_(session.backend->memory()),
-      sum_(compiled.exchange->gradient_sum()),
-      owners_(*session.communicator, compiled.exchange->owned()),
-      peers_(session.communicator->make_peers()) {}
+OwnParts::OwnParts(const TrainingState& training)
+    : training_(training),
+      memory_(training.memory()),
+      sum_(training.exchange.gradient_sum()),
+      owners_(training.communicator, training.exchange.owned()),
+      peers_(training.communicator.make_peers()) {}
 
-OwnParts::Bytes OwnParts::bytes(const Session& session, const CompiledTraining& compiled) {
-  exchange::GradientSum* const sum = compiled.exchange->gradient_sum();
-  const compute::Program& program = *compiled.program;
+OwnParts::Bytes OwnParts::bytes(const TrainingState& training) {
+  exchange::GradientSum* const sum = training.exchange.gradient_sum();
+  const compute::Program& program = training.program;
   const compute::ParameterLayout& layout = program.layout();
-  const auto ranks = static_cast<std::size_t>(session.communicator->size());
+  const auto ranks = static_cast<std::size_t>(training.communicator.size());
   Bytes bytes{.host = ranks * count_of(program, averaged_parameters) * sizeof(double)};
   if (sum == nullptr || sum->unsent().size == 0) return bytes;
   std::size_t owned = 0;
-  for (const Range& range : compiled.exchange->owned()) owned += range.size();
+  for (const Range& range : training.exchange.owned()) owned += range.size();
   const std::size_t owners =
-      owned == layout.gradient_size ? ranks : static_cast<std::size_t>(session.nodes.nodes());
+      owned == layout.gradient_size ? ranks : static_cast<std::size_t>(training.nodes);
   const std::size_t arena = layout.gradient_size * size_of(layout.dtype);
   bytes.host += (owners + 1) * arena;  // one of them is put in order while it is written
-  if (!session.backend->memory().is_host()) bytes.elsewhere = arena;
+  if (!training.memory().is_host()) bytes.elsewhere = arena;
   return bytes;
 }
 
 void OwnParts::allocate() {
   if (!keeps_unsent() || !unsent_.empty()) return;
-  const compute::ParameterLayout& layout = compiled_.program->layout();
+  const compute::ParameterLayout& layout = training_.program.layout();
   for (int k = 0; k < owners_.owners(); ++k) {
     unsent_.emplace_back(compute::host_memory(), layout.gradient_size, layout.dtype);
   }
@@ -115,7 +114,7 @@ void OwnParts::allocate() {
 
 /// Of arenas, and who owns what of them.
 std::string OwnParts::layout() const {
-  return fmt::format("{:016x} {:016x}", compute::layout_fingerprint(*compiled_.program, memory_),
+  return fmt::format("{:016x} {:016x}", compute::layout_fingerprint(training_.program, memory_),
                      owners_.hash());
 }
 
@@ -127,20 +126,20 @@ double OwnParts::all_images() const {
 std::vector<compute::ArenaPart> OwnParts::unsent_parts() const {
   const Array all = sum_->unsent();
   std::vector<compute::ArenaPart> parts;
-  for (const Range& own : compiled_.exchange->owned()) {
+  for (const Range& own : training_.exchange.owned()) {
     parts.push_back({own, all.slice(own.begin, own.end)});
   }
   return parts;
 }
 
 void OwnParts::take(double own_images, const Array& weights) {
-  own_images_ = comm::gather_values(*session_.communicator, own_images);
+  own_images_ = comm::gather_values(training_.communicator, own_images);
   take_statistics(weights);
   if (!keeps_unsent()) return;
   const std::vector<compute::ArenaPart> mine = unsent_parts();
   for (int k = 0; k < owners_.owners(); ++k) {
     owners_.gather(k, mine, compute::host_memory(),
-                   session_.leads() ? unsent_[static_cast<std::size_t>(k)].array() : Array{});
+                   training_.leads() ? unsent_[static_cast<std::size_t>(k)].array() : Array{});
   }
   take_factors();
 }
@@ -148,14 +147,14 @@ void OwnParts::take(double own_images, const Array& weights) {
 /// Where no rank has trained on images since they were averaged, all have the same ones.
 void OwnParts::take_statistics(const Array& weights) {
   statistics_.clear();
-  const compute::Program& program = *compiled_.program;
+  const compute::Program& program = training_.program;
   const double images = all_images();
   if (images == 0 || count_of(program, averaged_parameters) == 0) return;
   std::vector<double> mine =
-      numbers_of(program, compiled_.exchange->arenas().weights, averaged_parameters);
-  if (!session_.leads()) return peers_->send(0, std::as_bytes(std::span(mine)));
+      numbers_of(program, training_.exchange.arenas().weights, averaged_parameters);
+  if (!training_.leads()) return peers_->send(0, std::as_bytes(std::span(mine)));
   std::vector<double> mean(mine.size());
-  for (int rank = 0; rank < session_.communicator->size(); ++rank) {
+  for (int rank = 0; rank < training_.communicator.size(); ++rank) {
     std::vector<double>& theirs = statistics_.emplace_back(mine);
     if (rank > 0) peers_->receive(rank, std::as_writable_bytes(std::span(theirs)));
     for (std::size_t i = 0; i < mean.size(); ++i) {
@@ -185,19 +184,19 @@ void OwnParts::take_factors() {
   std::vector<Factors> mine;
   for (const compute::ArenaPart& part : sum_->factors()) {
     if (part.values.size == 0) continue;
-    if (owners_.first_owner(part.range.begin) != session_.communicator->rank()) continue;
+    if (owners_.first_owner(part.range.begin) != training_.communicator.rank()) continue;
     const auto bytes = part.values.bytes();
     mine.push_back({part.range, {bytes.begin(), bytes.end()}});
   }
   std::vector<Range> ranges;
   for (const Factors& factors : mine) ranges.push_back(factors.range);
-  if (!session_.leads()) {
+  if (!training_.leads()) {
     send(0, std::as_bytes(std::span(ranges)));
     for (const Factors& factors : mine) send(0, factors.bytes);
     return;
   }
   factors_ = std::move(mine);
-  for (int rank = 1; rank < session_.communicator->size(); ++rank) {
+  for (int rank = 1; rank < training_.communicator.size(); ++rank) {
     const std::vector<std::byte> bytes = receive(rank);
     std::vector<Range> theirs(bytes.size() / sizeof(Range));
     if (!theirs.empty()) std::memcpy(theirs.data(), bytes.data(), bytes.size());
@@ -214,22 +213,22 @@ Array OwnParts::unsent_arena(std::size_t k) const {
 }
 
 OutTensor OwnParts::unsent_tensor(std::size_t k) const {
-  const compute::Program& program = *compiled_.program;
+  const compute::Program& program = training_.program;
   OutTensor tensor{unsent_name(k), {count_of(program, learnt_parameters)}, {}};
   if (program.layout().dtype == DType::f64) {
     tensor.doubles = [this, k] {
-      return numbers_of(*compiled_.program, unsent_arena(k), learnt_parameters);
+      return numbers_of(training_.program, unsent_arena(k), learnt_parameters);
     };
   } else {
     tensor.values = [this, k] {
-      return floats_of(*compiled_.program, unsent_arena(k), learnt_parameters);
+      return floats_of(training_.program, unsent_arena(k), learnt_parameters);
     };
   }
   return tensor;
 }
 
 void OwnParts::write(const std::filesystem::path& file, std::uint64_t step) const {
-  const compute::Program& program = *compiled_.program;
+  const compute::Program& program = training_.program;
   const DType dtype = program.layout().dtype;
   std::vector<OutTensor> tensors;
   tensors.push_back(
@@ -259,7 +258,7 @@ void OwnParts::write(const std::filesystem::path& file, std::uint64_t step) cons
 }
 
 void OwnParts::check(TensorFile& file) {
-  const compute::Program& program = *compiled_.program;
+  const compute::Program& program = training_.program;
   const auto* const images = file.file().find(kOwnImages);
   if (!images || images->extents.size() != 1 || images->extents[0] == 0) {
     file.wrong("does not say the images of each rank");
@@ -290,8 +289,8 @@ void OwnParts::check(TensorFile& file) {
 }
 
 double OwnParts::restore(const TensorFile* file, double all_images, std::mutex& weights_mutex) {
-  held_ = comm::gather_values(*session_.communicator, held_).front();
-  const int ranks = session_.communicator->size();
+  held_ = comm::gather_values(training_.communicator, held_).front();
+  const int ranks = training_.communicator.size();
   const double images = held_.ranks == ranks ? restore_statistics(file, weights_mutex)
                                              : all_images / static_cast<double>(ranks);
   if (sum_ != nullptr) sum_->forget();
@@ -302,24 +301,24 @@ double OwnParts::restore(const TensorFile* file, double all_images, std::mutex& 
 
 /// As many ranks as before; returns the images of this one.
 double OwnParts::restore_statistics(const TensorFile* file, std::mutex& weights_mutex) {
-  const compute::Program& program = *compiled_.program;
+  const compute::Program& program = training_.program;
   std::vector<double> images, all;
-  on_rank_0(session_, [&] {
+  on_rank_0(training_.communicator, [&] {
     images = file->read(kOwnImages);
     if (held_.statistics) all = file->read(kStatistics);
   });
   std::vector<double> mine(1 + (held_.statistics ? count_of(program, averaged_parameters) : 0));
-  for (int rank = session_.leads() ? session_.communicator->size() : 0; rank-- > 0;) {
+  for (int rank = training_.leads() ? training_.communicator.size() : 0; rank-- > 0;) {
     const auto r = static_cast<std::size_t>(rank);
     mine[0] = images[r];
     std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(r * (mine.size() - 1)), mine.size() - 1,
                 mine.begin() + 1);
     if (rank > 0) peers_->send(rank, std::as_bytes(std::span(mine)));
   }
-  if (!session_.leads()) peers_->receive(0, std::as_writable_bytes(std::span(mine)));
+  if (!training_.leads()) peers_->receive(0, std::as_writable_bytes(std::span(mine)));
   if (held_.statistics) {
     const std::lock_guard lock(weights_mutex);
-    put_numbers(program, std::span(mine).subspan(1), compiled_.exchange->arenas().weights,
+    put_numbers(program, std::span(mine).subspan(1), training_.exchange.arenas().weights,
                 averaged_parameters);
   }
   return mine[0];
@@ -328,7 +327,7 @@ double OwnParts::restore_statistics(const TensorFile* file, std::mutex& weights_
 /// Each owner has what was his, or, where elements have more or fewer owners now, the first owner
 /// the sum.
 void OwnParts::restore_unsent(const TensorFile* file) {
-  const compute::Program& program = *compiled_.program;
+  const compute::Program& program = training_.program;
   const compute::ParameterLayout& layout = program.layout();
   const bool same = held_.unsent == owners_.owners();
   compute::OwnedArray whole, there;
@@ -337,7 +336,7 @@ void OwnParts::restore_unsent(const TensorFile* file) {
     std::memset(part.values.data, 0, part.values.bytes().size());
   }
   for (int k = 0; k < (same ? held_.unsent : 1); ++k) {
-    on_rank_0(session_, [&] {
+    on_rank_0(training_.communicator, [&] {
       std::vector<double> numbers = file->read(unsent_name(static_cast<std::size_t>(k)));
       for (int other = 1; !same && other < held_.unsent; ++other) {
         const auto more = file->read(unsent_name(static_cast<std::size_t>(other)));
@@ -357,15 +356,15 @@ void OwnParts::restore_unsent(const TensorFile* file) {
 }
 
 void OwnParts::restore_factors(const TensorFile* file) {
-  const DType dtype = compiled_.program->layout().dtype;
+  const DType dtype = training_.program.layout().dtype;
   std::vector<Factors> all;
-  on_rank_0(session_, [&] {
+  on_rank_0(training_.communicator, [&] {
     for (const auto& tensor : file->file().tensors()) {
       const auto range = factors_range(tensor.name);
       if (range) all.push_back({*range, bytes_of(file->read(tensor.name), dtype)});
     }
   });
-  const std::size_t count = comm::gather_values(*session_.communicator, all.size()).front();
+  const std::size_t count = comm::gather_values(training_.communicator, all.size()).front();
   all.resize(count);
   for (Factors& factors : all) {
     struct Head {
@@ -373,13 +372,13 @@ void OwnParts::restore_factors(const TensorFile* file) {
       std::size_t bytes;
     };
     const Head head =
-        comm::gather_values(*session_.communicator, Head{factors.range, factors.bytes.size()})
+        comm::gather_values(training_.communicator, Head{factors.range, factors.bytes.size()})
             .front();
     factors.bytes.resize(head.bytes);
-    session_.communicator->broadcast(factors.bytes, 0);
-    if (!holds(compiled_.exchange->owned(), head.range)) continue;
+    training_.communicator.broadcast(factors.bytes, 0);
+    if (!holds(training_.exchange.owned(), head.range)) continue;
     sum_->set_factors(head.range, array_in(factors.bytes, dtype));
   }
 }
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "checkpoint/arena_tensors.h"
+#include "checkpoint/training_state.h"
 #include "exchange/gradient_sum.h"
 #include "loop/arena_owners.h"
-#include "training/training.h"
-#include "training/training_program.h"
 
 /// What each rank of a training has of its own, and ranks.safetensors, where it is kept:
 ///
@@ -26,20 +25,20 @@
 /// statistics are the mean that the weights' file has, all that was not sent is sent by the first
 /// owner, so nothing is lost of it, and factors begin anew: the training goes on from the same
 /// place, but along another curve, as it would with another number of ranks from the beginning.
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 
 /// Copies of them on rank 0.
 class OwnParts {
  public:
   /// Borrows all of it. Allocates nothing. Collective.
-  OwnParts(const Session&, const CompiledTraining&);
+  explicit OwnParts(const TrainingState&);
 
   /// Bytes that allocate() will take of rank 0's host, and of its backend's memory where that is
   /// another one.
   struct Bytes {
     std::size_t host = 0, elsewhere = 0;
   };
-  static Bytes bytes(const Session&, const CompiledTraining&);
+  static Bytes bytes(const TrainingState&);
 
   /// Of rank 0: room for what is kept. Error(internal).
   void allocate();
@@ -84,8 +83,7 @@ class OwnParts {
   void send(int to, std::span<const std::byte>);
   std::vector<std::byte> receive(int from);
 
-  const Session& session_;
-  const CompiledTraining& compiled_;
+  const TrainingState training_;
   compute::Memory& memory_;
   exchange::GradientSum* sum_;  ///< null where gradients go another way
   loop::ArenaOwners owners_;
@@ -100,6 +98,6 @@ class OwnParts {
 };
 
 /// Does it on rank 0; where that fails, all ranks end with the same Error. Collective.
-void on_rank_0(const Session&, const std::function<void()>&);
+void on_rank_0(comm::Communicator&, const std::function<void()>&);
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

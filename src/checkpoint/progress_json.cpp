@@ -15,7 +15,7 @@
 #include "core/strict_json.h"
 #include "core/text.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -308,4 +308,4 @@ loop::Progress progress_of_state(const Json& state) {
   return progress_of(*progress);
 }
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

@@ -5,7 +5,7 @@
 
 #include "loop/progress.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 
 /// Every number comes back as the same bits: those that are not finite are texts, "inf", "-inf" or
 /// "nan:" and the bits in hexadecimal.
@@ -19,4 +19,4 @@ nlohmann::ordered_json parse_state(const std::string& text);
 /// The progress in it. Error(data).
 loop::Progress progress_of_state(const nlohmann::ordered_json& state);
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

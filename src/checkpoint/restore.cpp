@@ -12,16 +12,16 @@
 #include "checkpoint/state_file.h"
 #include "core/text.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 namespace {
 
 /// The files of a checkpoint, opened by rank 0.
 struct Files {
   explicit Files(const std::filesystem::path& folder)
       : state(read_state(folder)),
-        model(folder / checkpoint::kModelName),
-        optimizer(folder / checkpoint::kOptimizerName),
-        ranks(folder / checkpoint::kRanksName) {}
+        model(folder / kModelName),
+        optimizer(folder / kOptimizerName),
+        ranks(folder / kRanksName) {}
 
   SavedState state;
   TensorFile model, optimizer, ranks;
@@ -33,32 +33,29 @@ std::vector<std::size_t> extents_of(const compute::Parameter& parameter) {
 
 class Restoring {
  public:
-  Restoring(const Session& session, const TrainingPlan& plan, const CompiledTraining& compiled,
-            Training& training)
-      : session_(session),
-        reproducible_(plan.spec.flags.reproducible),
-        state_names_(optim::state_names(plan.spec.optimizer.rule)),
-        compiled_(compiled),
-        training_(training),
-        memory_(session.backend->memory()),
-        own_parts_(session, compiled) {}
+  Restoring(const TrainingState& training, std::mutex& weights_mutex)
+      : training_(training),
+        weights_mutex_(weights_mutex),
+        state_names_(optim::state_names(training.rule)),
+        own_parts_(training) {}
 
-  loop::Progress run(const std::filesystem::path& folder) {
-    on_rank_0(session_, [&] { open(folder); });
+  Restored run(const std::filesystem::path& folder, loop::Optimizer& optimizer,
+               optim::LearningRate& learning_rate) {
+    on_rank_0(training_.communicator, [&] { open(folder); });
     loop::Progress progress = spread_progress();
-    on_rank_0(session_, [&] { load_weights(); });
-    compiled_.exchange->spread_weights();
-    restore_state();
-    progress.own_images = own_parts_.restore(files_ ? &files_->ranks : nullptr, progress.own_images,
-                                             training_.weights_mutex());
-    training_.learning_rate().set_plateau(progress.plateau);
-    training_.optimizer().set_last_rate(progress.last_rate);
-    if (!progress.findings.empty()) compiled_.program->tuner().use_findings(progress.findings);
-    return progress;
+    on_rank_0(training_.communicator, [&] { load_weights(); });
+    training_.exchange.spread_weights();
+    restore_state(optimizer);
+    progress.own_images =
+        own_parts_.restore(files_ ? &files_->ranks : nullptr, progress.own_images, weights_mutex_);
+    learning_rate.set_plateau(progress.plateau);
+    optimizer.set_last_rate(progress.last_rate);
+    if (!progress.findings.empty()) training_.program.tuner().use_findings(progress.findings);
+    return {progress, std::move(other_kernels_)};
   }
 
  private:
-  const compute::ParameterLayout& layout() const { return compiled_.program->layout(); }
+  const compute::ParameterLayout& layout() const { return training_.program.layout(); }
 
   void open(const std::filesystem::path& folder) {
     files_.emplace(folder);
@@ -76,45 +73,40 @@ class Restoring {
 
   /// Findings of other kernels are left behind.
   void compare_kernels() {
-    const std::string &then = files_->state.findings_of, now = findings_of(session_);
-    if (then == now) return;
+    if (files_->state.findings_of == findings_of(training_.backend)) return;
     files_->state.progress.findings.clear();
-    if (!reproducible_ || then.empty()) return;
-    warn(session_,
-         fmt::format("the checkpoint comes from other kernels ({}; here: {}): weights are "
-                     "not the bits of a training that was never stopped, which "
-                     "--reproducible promises; for those begin anew in another --out",
-                     printable(then), now));
+    other_kernels_ = std::move(files_->state.findings_of);
   }
 
   loop::Progress spread_progress() {
     std::string text;
-    if (session_.leads()) {
+    if (training_.leads()) {
       compare_kernels();
       text = to_json(files_->state.progress).dump();
     }
-    return progress_of(nlohmann::ordered_json::parse(session_.communicator->gather(text).front()));
+    return progress_of(nlohmann::ordered_json::parse(training_.communicator.gather(text).front()));
   }
 
   void load_weights() {
-    const std::lock_guard lock(training_.weights_mutex());
-    put(files_->model, compiled_.exchange->arenas().weights, all_parameters,
+    const std::lock_guard lock(weights_mutex_);
+    put(files_->model, training_.exchange.arenas().weights, all_parameters,
         [](const std::string& parameter) { return parameter; });
   }
 
   /// Rank 0's memory has room for one array at a time: that of a snapshot, which is not there yet.
-  void restore_state() {
+  void restore_state(loop::Optimizer& optimizer) {
     if (state_names_.empty()) return;
-    loop::ArenaOwners owners(*session_.communicator, compiled_.exchange->owned());
+    loop::ArenaOwners owners(training_.communicator, training_.exchange.owned());
     compute::OwnedArray whole;
     for (std::size_t slot = 0; slot < state_names_.size(); ++slot) {
-      on_rank_0(session_, [&] {
-        if (slot == 0) whole = compute::OwnedArray(memory_, layout().gradient_size, layout().dtype);
+      on_rank_0(training_.communicator, [&] {
+        if (slot == 0)
+          whole = compute::OwnedArray(training_.memory(), layout().gradient_size, layout().dtype);
         put(files_->optimizer, whole.array(), learnt_parameters, [&](const std::string& parameter) {
           return state_tensor_name(parameter, state_names_[slot]);
         });
       });
-      owners.deal_to_all(training_.optimizer().state(slot), memory_, whole.array());
+      owners.deal_to_all(optimizer.state(slot), training_.memory(), whole.array());
     }
   }
 
@@ -123,26 +115,24 @@ class Restoring {
     const auto& parameters = layout().parameters;
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       if (!chosen(parameters[p])) continue;
-      compiled_.program->parameters().from_canonical(p, file.read(name(parameters[p].name)), arena);
+      training_.program.parameters().from_canonical(p, file.read(name(parameters[p].name)), arena);
     }
   }
 
-  const Session& session_;
-  bool reproducible_;
+  const TrainingState training_;
+  std::mutex& weights_mutex_;
   std::vector<std::string_view> state_names_;
-  const CompiledTraining& compiled_;
-  Training& training_;
-  compute::Memory& memory_;
   OwnParts own_parts_;
   std::optional<Files> files_;  ///< of rank 0
+  std::string other_kernels_;   ///< the same
 };
 
 }  // namespace
 
-loop::Progress restore(const Session& session, const TrainingPlan& plan,
-                       const CompiledTraining& compiled, Training& training,
-                       const std::filesystem::path& folder) {
-  return Restoring(session, plan, compiled, training).run(folder);
+Restored restore(const TrainingState& training, loop::Optimizer& optimizer,
+                 optim::LearningRate& learning_rate, std::mutex& weights_mutex,
+                 const std::filesystem::path& folder) {
+  return Restoring(training, weights_mutex).run(folder, optimizer, learning_rate);
 }
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 namespace {
 
 constexpr double kMostOfTime = 0.01;
@@ -11,19 +11,18 @@ constexpr double kBytesPerSecond = 5e8;
 
 }  // namespace
 
-CheckpointSchedule::CheckpointSchedule(const training::CheckpointMarks& marks,
-                                       const loop::Progress& start, std::size_t bytes)
+Schedule::Schedule(const Marks& marks, const loop::Progress& start, std::size_t bytes)
     : marks_(marks),
       last_step_(start.steps),
       last_epoch_(start.epochs),
       expected_(static_cast<double>(bytes) / kBytesPerSecond) {}
 
-double CheckpointSchedule::cost_so_far() const {
+double Schedule::cost_so_far() const {
   const double known = kept_ + thread_;
   return writing_ ? std::max(known, before_ + expected_) : known;
 }
 
-bool CheckpointSchedule::due(const loop::Progress& progress, double now) const {
+bool Schedule::due(const loop::Progress& progress, double now) const {
   if (marks_.steps && progress.steps / *marks_.steps > last_step_ / *marks_.steps) return true;
   const bool wanted =
       (marks_.epochs && progress.epochs / *marks_.epochs > last_epoch_ / *marks_.epochs) ||
@@ -31,7 +30,7 @@ bool CheckpointSchedule::due(const loop::Progress& progress, double now) const {
   return wanted && cost_so_far() + expected_ <= kMostOfTime * now;
 }
 
-void CheckpointSchedule::taken(const loop::Progress& progress, double now, double seconds) {
+void Schedule::taken(const loop::Progress& progress, double now, double seconds) {
   if (!writing_) before_ = kept_ + thread_;
   kept_ += seconds;
   writing_ = true;
@@ -40,10 +39,10 @@ void CheckpointSchedule::taken(const loop::Progress& progress, double now, doubl
   last_time_ = now;
 }
 
-void CheckpointSchedule::written(double seconds_in_all) {
+void Schedule::written(double seconds_in_all) {
   thread_ = seconds_in_all;
   if (writing_) expected_ = kept_ + thread_ - before_;
   writing_ = false;
 }
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

@@ -2,22 +2,33 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "loop/progress.h"
-#include "training/spec/safety_flags.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
+
+/// How often checkpoints are taken: at each of these marks. All nothing: never (`0`).
+struct Marks {
+  std::optional<std::uint64_t> steps{};
+  std::optional<double> seconds{};
+  std::optional<int> epochs{};
+
+  bool none() const { return !steps && !seconds && !epochs; }
+};
+
+/// What is copied between two steps.
+enum class Kept { nothing, weights, all };
 
 /// When checkpoints are due. Marks of steps are kept to the letter: multiples of N, counted from
 /// the first step of the training. Marks of seconds (since the one before) and epochs wait until
 /// this checkpoint and all before it cost at most 1 % of the time since the training (of this
 /// process) began: what one costs is known from the one before, and guessed from its size before
 /// the first. Epochs that wait so are made up for in the middle of the next.
-class CheckpointSchedule {
+class Schedule {
  public:
   /// `start`: where this process took the training up. `bytes`: of a checkpoint, about.
-  CheckpointSchedule(const training::CheckpointMarks&, const loop::Progress& start,
-                     std::size_t bytes);
+  Schedule(const Marks&, const loop::Progress& start, std::size_t bytes);
 
   /// Whether one is due at this place, `now` in seconds of a clock that began with the training.
   bool due(const loop::Progress&, double now) const;
@@ -30,7 +41,7 @@ class CheckpointSchedule {
  private:
   double cost_so_far() const;
 
-  training::CheckpointMarks marks_;
+  Marks marks_;
   std::uint64_t last_step_;
   int last_epoch_;
   double last_time_ = 0;
@@ -40,4 +51,4 @@ class CheckpointSchedule {
   bool writing_ = false;
 };
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

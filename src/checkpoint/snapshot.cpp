@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "loop/safety/numbers.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 namespace {
 
 /// Such weights would take the place of good ones, and a resume would go on from them.
@@ -30,26 +30,23 @@ void require_numbers(compute::Memory& memory, const Array& weights) {
 }  // namespace
 
 struct Snapshot::Copy {
-  Copy(const Session& of, const TrainingPlan& plan, const CompiledTraining& program_and_arenas,
-       Training& training)
-      : session(of),
-        compiled(program_and_arenas),
-        optimizer(training.optimizer()),
-        memory(of.backend->memory()),
-        state_names(optim::state_names(plan.spec.optimizer.rule)),
-        owners(*of.communicator, compiled.exchange->owned()),
-        own_parts(of, compiled) {}
+  Copy(const TrainingState& of, const loop::Optimizer& with)
+      : training(of),
+        optimizer(with),
+        memory(of.memory()),
+        state_names(optim::state_names(of.rule)),
+        owners(of.communicator, of.exchange.owned()),
+        own_parts(of) {}
 
-  bool leads() const { return session.leads(); }
-  const compute::Program& program() const { return *compiled.program; }
-  Array arena() const { return compiled.exchange->arenas().weights; }
+  bool leads() const { return training.leads(); }
+  const compute::Program& program() const { return training.program; }
+  Array arena() const { return training.exchange.arenas().weights; }
   void allocate_weights();
   void allocate_all();
   void copy_weights();
   void copy_state();
 
-  const Session& session;
-  const CompiledTraining& compiled;
+  const TrainingState training;
   const loop::Optimizer& optimizer;
   compute::Memory& memory;
   std::vector<std::string_view> state_names;
@@ -86,16 +83,15 @@ void Snapshot::Copy::copy_state() {
   }
 }
 
-Snapshot::Snapshot(const Session& session, const TrainingPlan& plan,
-                   const CompiledTraining& compiled, Training& training)
-    : copy_(std::make_unique<Copy>(session, plan, compiled, training)) {}
+Snapshot::Snapshot(const TrainingState& training, const loop::Optimizer& optimizer)
+    : copy_(std::make_unique<Copy>(training, optimizer)) {}
 
 Snapshot::~Snapshot() = default;
 
 void Snapshot::take(const loop::Progress& progress) {
   Copy& copy = *copy_;
   comm::attempt_together(
-      *copy.session.communicator, [&] { copy.allocate_all(); }, [] {});
+      copy.training.communicator, [&] { copy.allocate_all(); }, [] {});
   copy.copy_weights();
   copy.copy_state();
   copy.own_parts.take(progress.own_images, copy.weights.array());
@@ -106,7 +102,7 @@ void Snapshot::take(const loop::Progress& progress) {
 void Snapshot::take_weights(const compute::OwnedArray* elsewhere) {
   Copy& copy = *copy_;
   comm::attempt_together(
-      *copy.session.communicator, [&] { copy.allocate_weights(); }, [] {});
+      copy.training.communicator, [&] { copy.allocate_weights(); }, [] {});
   if (elsewhere == nullptr) return copy.copy_weights();
   copy.memory.copy(copy.arena().data, elsewhere->array().data, elsewhere->bytes());
 }
@@ -123,7 +119,7 @@ std::shared_ptr<compute::OwnedArray> Snapshot::room_elsewhere() const {
 void Snapshot::write(const std::filesystem::path& folder, const loop::ModelDescription& description,
                      const nlohmann::ordered_json& facts) const {
   const Copy& copy = *copy_;
-  comm::Pulse& pulse = copy.session.communicator->pulse();  // told of each file: disks may be slow
+  comm::Pulse& pulse = copy.training.communicator.pulse();  // told of each file: disks may be slow
   require_numbers(copy.memory, copy.weights.array());
   const std::string step = std::to_string(copy.progress.steps);
   model::safetensors::Metadata metadata = loop::weights_metadata(description);
@@ -131,7 +127,7 @@ void Snapshot::write(const std::filesystem::path& folder, const loop::ModelDescr
   std::vector<model::safetensors::OutTensor> tensors;
   add_tensors(tensors, copy.program(), copy.weights.array(), all_parameters,
               [](const std::string& parameter) { return parameter; });
-  model::safetensors::write(folder / checkpoint::kModelName, metadata, std::move(tensors));
+  model::safetensors::write(folder / kModelName, metadata, std::move(tensors));
   pulse.moved();
 
   tensors.clear();
@@ -141,11 +137,11 @@ void Snapshot::write(const std::filesystem::path& folder, const loop::ModelDescr
                   return state_tensor_name(parameter, name);
                 });
   }
-  model::safetensors::write(folder / checkpoint::kOptimizerName,
-                            {{"format", "cputrain"}, {"step", step}}, std::move(tensors));
+  model::safetensors::write(folder / kOptimizerName, {{"format", "cputrain"}, {"step", step}},
+                            std::move(tensors));
   pulse.moved();
-  copy.own_parts.write(folder / checkpoint::kRanksName, copy.progress.steps);
-  write_state(folder, copy.progress, findings_of(copy.session), facts);
+  copy.own_parts.write(folder / kRanksName, copy.progress.steps);
+  write_state(folder, copy.progress, findings_of(copy.training.backend), facts);
 }
 
 void Snapshot::write_weights(const std::filesystem::path& file,
@@ -156,20 +152,17 @@ void Snapshot::write_weights(const std::filesystem::path& file,
   loop::save_weights(file, description, copy_->program(), weights);
 }
 
-SnapshotBytes snapshot_bytes(const Session& session, const TrainingPlan& plan,
-                             const CompiledTraining& compiled) {
-  const SafetyFlags& safety = plan.spec.flags.safety;
-  const bool keeps_all = safety.takes_checkpoints();
-  if (!session.leads() || (!keeps_all && !safety.keeps_best())) return {};
-  const compute::ParameterLayout& layout = compiled.program->layout();
+SnapshotBytes snapshot_bytes(const TrainingState& training, Kept kept) {
+  if (!training.leads() || kept == Kept::nothing) return {};
+  const compute::ParameterLayout& layout = training.program.layout();
   const std::size_t size = size_of(layout.dtype);
   SnapshotBytes bytes{.arrays = layout.arena_size * size};
-  if (!keeps_all) return bytes;
-  const auto slots = static_cast<std::size_t>(optim::state_arrays(plan.spec.optimizer.rule));
-  const OwnParts::Bytes own = OwnParts::bytes(session, compiled);
+  if (kept == Kept::weights) return bytes;
+  const auto slots = static_cast<std::size_t>(optim::state_arrays(training.rule));
+  const OwnParts::Bytes own = OwnParts::bytes(training);
   bytes.arrays += slots * layout.gradient_size * size + own.elsewhere;
   bytes.host = own.host;
   return bytes;
 }
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

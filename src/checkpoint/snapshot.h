@@ -2,14 +2,18 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
+#include "checkpoint/schedule.h"
+#include "checkpoint/training_state.h"
+#include "loop/optimizer.h"
 #include "loop/progress.h"
 #include "loop/weights.h"
-#include "training/training.h"
-#include "training/training_program.h"
+#include "optim/learning_rate.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 
 /// Bytes that a snapshot takes of rank 0, in its backend's memory and in the host's.
 struct SnapshotBytes {
@@ -24,7 +28,7 @@ struct SnapshotBytes {
 class Snapshot {
  public:
   /// Borrows all of them. Allocates at the first take(). Collective.
-  Snapshot(const Session&, const TrainingPlan&, const CompiledTraining&, Training&);
+  Snapshot(const TrainingState&, const loop::Optimizer&);
   ~Snapshot();
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
@@ -53,9 +57,8 @@ class Snapshot {
   std::unique_ptr<Copy> copy_;
 };
 
-/// What the flags ask for: nothing where neither checkpoints nor the best weights are kept, and
-/// nothing of ranks other than 0. Sends nothing.
-SnapshotBytes snapshot_bytes(const Session&, const TrainingPlan&, const CompiledTraining&);
+/// Nothing on ranks other than 0. Sends nothing.
+SnapshotBytes snapshot_bytes(const TrainingState&, Kept);
 
 /// Puts a checkpoint into a training whose program was compiled: weights, optimizer state,
 /// statistics, remainders, findings, plateau, whatever they were before. On rank 0 `folder` is that
@@ -63,12 +66,17 @@ SnapshotBytes snapshot_bytes(const Session&, const TrainingPlan&, const Compiled
 /// number of ranks and the backend may differ from those that wrote it: own_parts.h says what that
 /// means. Findings are of use to the same kernels only; others keep what they found or try anew.
 /// Collective; Error(data) on all ranks.
-loop::Progress restore(const Session&, const TrainingPlan&, const CompiledTraining&, Training&,
-                       const std::filesystem::path& folder);
+struct Restored {
+  loop::Progress progress;
+  /// The kernels that wrote it, on rank 0, where others go on from it; empty where not known.
+  std::string other_kernels{};
+};
+Restored restore(const TrainingState&, loop::Optimizer&, optim::LearningRate&,
+                 std::mutex& weights_mutex, const std::filesystem::path& folder);
 
 /// The facts of a checkpoint's state.json that are not its progress. Error(data). Of one rank.
 nlohmann::ordered_json read_facts(const std::filesystem::path& folder);
 /// Its progress. Error(data).
 loop::Progress read_progress(const std::filesystem::path& folder);
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

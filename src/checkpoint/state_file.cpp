@@ -14,7 +14,7 @@
 #include "system/bounded_file.h"
 #include "system/files.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -25,7 +25,7 @@ constexpr const char *kFormat = "format", *kProgress = "progress", *kFindingsOf 
 /// Calls what reads from a state, naming the file where that is wrong.
 template <class F>
 auto from_file(const std::filesystem::path& folder, const F& read) {
-  const std::filesystem::path file = folder / checkpoint::kStateName;
+  const std::filesystem::path file = folder / kStateName;
   try {
     return read(parse_state(system::read_bounded(file, kLargest)));
   } catch (const Error& error) {
@@ -39,15 +39,15 @@ auto from_file(const std::filesystem::path& folder, const F& read) {
 
 }  // namespace
 
-std::string findings_of(const Session& session) {
-  return fmt::format("{}: {}", session.backend->name(), session.backend->facts().kernels);
+std::string findings_of(const compute::Backend& backend) {
+  return fmt::format("{}: {}", backend.name(), backend.facts().kernels);
 }
 
 void write_state(const std::filesystem::path& folder, const loop::Progress& progress,
                  const std::string& findings_of, const Json& facts) {
   Json state{{kFormat, kStateFormat}, {kProgress, to_json(progress)}, {kFindingsOf, findings_of}};
   for (const auto& [name, fact] : facts.items()) state[name] = fact;
-  system::write_own_file(folder / checkpoint::kStateName, json_text(state, 1) + "\n");
+  system::write_own_file(folder / kStateName, json_text(state, 1) + "\n");
 }
 
 SavedState read_state(const std::filesystem::path& folder) {
@@ -70,4 +70,4 @@ loop::Progress read_progress(const std::filesystem::path& folder) {
   return read_state(folder).progress;
 }
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

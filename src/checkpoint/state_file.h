@@ -4,14 +4,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "compute/backend.h"
 #include "loop/progress.h"
-#include "training/session/session.h"
 
 /// state.json of a checkpoint: {"format": 2, "progress": {...}, "findings_of": "...", ...facts}.
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 
 /// Which kernels a program's findings are of.
-std::string findings_of(const Session&);
+std::string findings_of(const compute::Backend&);
 
 /// Writes the file, with fsync. Error(output).
 void write_state(const std::filesystem::path& folder, const loop::Progress&,
@@ -25,4 +25,4 @@ struct SavedState {
 /// Error(data).
 SavedState read_state(const std::filesystem::path& folder);
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

@@ -10,7 +10,7 @@
 #include <exception>
 #include <utility>
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 namespace {
 
 /// Threads that train go first: a step of all ranks lasts as long as that of the slowest. Linux has
@@ -45,14 +45,14 @@ std::optional<std::string> failure_of(const std::function<void()>& write,
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(std::function<void()> on_thread_start)
+WriterThread::WriterThread(std::function<void()> on_thread_start)
     : thread_([this, begin = std::move(on_thread_start)] {
         go_behind_others();
         if (begin) begin();
         run();
       }) {}
 
-CheckpointWriter::~CheckpointWriter() {
+WriterThread::~WriterThread() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -61,7 +61,7 @@ CheckpointWriter::~CheckpointWriter() {
   thread_.join();
 }
 
-WriterState CheckpointWriter::wait(const std::function<void()>& gets_on) {
+WriterState WriterThread::wait(const std::function<void()>& gets_on) {
   const auto done = [this] { return tasks_.empty() && !working_; };
   std::unique_lock lock(mutex_);
   for (std::optional<double> before; !changed_.wait_for(lock, std::chrono::seconds(1), done);) {
@@ -71,18 +71,18 @@ WriterState CheckpointWriter::wait(const std::function<void()>& gets_on) {
   return state_;
 }
 
-void CheckpointWriter::wait_for(double seconds) {
+void WriterThread::wait_for(double seconds) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(seconds),
                     [this] { return tasks_.empty() && !working_; });
 }
 
-bool CheckpointWriter::busy() {
+bool WriterThread::busy() {
   const std::lock_guard lock(mutex_);
   return working_ || !tasks_.empty();
 }
 
-void CheckpointWriter::start(std::function<void()> write) {
+void WriterThread::start(std::function<void()> write) {
   {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(write));
@@ -90,7 +90,7 @@ void CheckpointWriter::start(std::function<void()> write) {
   changed_.notify_all();
 }
 
-void CheckpointWriter::run() {
+void WriterThread::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return !tasks_.empty() || ends_; });
@@ -109,4 +109,4 @@ void CheckpointWriter::run() {
   }
 }
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

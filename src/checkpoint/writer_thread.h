@@ -10,7 +10,7 @@
 
 #include "system/usage/work_meter.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 
 /// What became of what was written.
 struct WriterState {
@@ -20,15 +20,15 @@ struct WriterState {
 };
 
 /// A thread that writes one thing after the other, while others train. Of rank 0.
-class CheckpointWriter {
+class WriterThread {
  public:
   /// The thread is bound to the cores that its maker is bound to, unless `on_thread_start`, its
   /// first call, changes that. It throws nothing.
-  explicit CheckpointWriter(std::function<void()> on_thread_start = {});
+  explicit WriterThread(std::function<void()> on_thread_start = {});
   /// Waits for all that was started.
-  ~CheckpointWriter();
-  CheckpointWriter(const CheckpointWriter&) = delete;
-  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+  ~WriterThread();
+  WriterThread(const WriterThread&) = delete;
+  WriterThread& operator=(const WriterThread&) = delete;
 
   /// Waits until nothing is being written any more; returns what became of it. `gets_on` is called
   /// each second in which the thread got further, however slowly.
@@ -54,4 +54,4 @@ class CheckpointWriter {
   std::thread thread_;
 };
 
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

@@ -131,7 +131,7 @@ void TrainingJob::make_training() {
       session_, plan_, compiled_, batches_->train,
       session_.services.data.batches(data_->train, batches_->train,
                                      training_request(compiled_.images_on_device)));
-  snapshot_ = std::make_unique<Snapshot>(session_, plan_, compiled_, *training_);
+  snapshot_ = std::make_unique<checkpoint::Snapshot>(state(), training_->optimizer());
 }
 
 void TrainingJob::describe(loop::TrainingData data) {
@@ -156,7 +156,16 @@ void TrainingJob::start() {
 loop::Progress TrainingJob::resume(const std::filesystem::path& checkpoint) {
   make_training();
   check_layouts(session_, compiled_);
-  const loop::Progress progress = restore(session_, plan_, compiled_, *training_, checkpoint);
+  const auto [progress, other_kernels] =
+      checkpoint::restore(state(), training_->optimizer(), training_->learning_rate(),
+                          training_->weights_mutex(), checkpoint);
+  if (plan_.spec.flags.reproducible && !other_kernels.empty()) {
+    warn(session_,
+         fmt::format("the checkpoint comes from other kernels ({}; here: {}): weights are not the "
+                     "bits of a training that was never stopped, which --reproducible promises; "
+                     "for those begin anew in another --out",
+                     printable(other_kernels), checkpoint::findings_of(*session_.backend)));
+  }
   describe(resumed_data(session_, plan_.spec, *source_, checkpoint));
   return progress;
 }

@@ -69,7 +69,9 @@ class TrainingJob {
   const BatchPlans& batches() const { return *batches_; }         ///< once compiled
   const CompiledTraining& compiled() const { return compiled_; }  ///< once compiled
   Training& training() { return *training_; }                     ///< once started
-  Snapshot& snapshot() { return *snapshot_; }                     ///< once started
+  checkpoint::Snapshot& snapshot() { return *snapshot_; }         ///< once started
+  /// What checkpoints are made of, once compiled.
+  checkpoint::TrainingState state() const { return state_of(session_, plan_, compiled_); }
   const loop::ModelDescription& description() const { return *description_; }  ///< the same
   Array weights() const { return compiled_.exchange->arenas().weights; }
 
@@ -89,7 +91,7 @@ class TrainingJob {
   std::optional<BatchPlans> batches_;
   CompiledTraining compiled_;
   std::unique_ptr<Training> training_;
-  std::unique_ptr<Snapshot> snapshot_;
+  std::unique_ptr<checkpoint::Snapshot> snapshot_;
   std::optional<loop::ModelDescription> description_;  ///< of the weights, once started
 };
 

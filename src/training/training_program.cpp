@@ -151,6 +151,12 @@ exchange::Overlap overlap_of(const Session& session) {
                                                          : exchange::Overlap::none;
 }
 
+checkpoint::TrainingState state_of(const Session& session, const TrainingPlan& plan,
+                                   const CompiledTraining& compiled) {
+  return {*session.communicator, session.nodes.nodes(), *session.backend,
+          *compiled.program,     *compiled.exchange,    plan.spec.optimizer.rule};
+}
+
 CompiledTraining compile_training(const Session& session, const TrainingPlan& plan,
                                   std::vector<int> sizes, MemoryBefore before) {
   CompiledTraining compiled;
@@ -168,7 +174,8 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                   compiled.program->workspace_bytes(),
                   before.batches.host,
                   system::own_memory()};
-  const SnapshotBytes snapshot = snapshot_bytes(session, plan, compiled);
+  const checkpoint::SnapshotBytes snapshot =
+      checkpoint::snapshot_bytes(state_of(session, plan, compiled), plan.spec.flags.safety.kept());
   mine.snapshot = snapshot.arrays;
   mine.snapshot_host = snapshot.host;
   if (session.leads()) mine.written = largest_array(layout);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/training_state.h"
 #include "exchange/buckets.h"
 #include "exchange/exchange.h"
 #include "training/memory/training_memory.h"
@@ -23,6 +24,9 @@ struct CompiledTraining {
   TrainingMemory memory;
   bool images_on_device = false;  ///< all of the training's
 };
+
+/// What checkpoints are made of. Borrows all three.
+checkpoint::TrainingState state_of(const Session&, const TrainingPlan&, const CompiledTraining&);
 
 /// Buckets travel while backward runs where every rank has a core for that: on one that computes,
 /// the thread would cost more than it hides.

@@ -6,13 +6,17 @@ from collections import defaultdict
 
 SOURCES = (".h", ".cpp", ".inl", ".cpp.in", ".cu", ".cuh")
 TOPS = ("src", "backends", "datasets")
-MOST_FILES = 34  # in a folder
+MOST_FILES = 30  # in a folder
+MOST_ROOMS = 16  # folders directly in src, each a module or a wing of modules
 ADAPTERS = "adapters"  # in the picture: all of backends and datasets
 
 
-def module_of(path):
-    """`core` of src/core/x.h, `main.cpp` of src/main.cpp, `backends/cpu` of backends/cpu/ops/x.h, `datasets`."""
+def module_of(path, nested=()):
+    """`core` of src/core/x.h, `scaling/cells` of src/scaling/cells/x.h where that is one of `nested`, `main.cpp` of
+    src/main.cpp, `backends/cpu` of backends/cpu/ops/x.h, `datasets`."""
     top, *rest = path.split("/")
+    if top == "src" and "/".join(rest[:2]) in nested:
+        return "/".join(rest[:2])
     return {"src": rest[0], "backends": f"backends/{rest[0]}"}.get(top, top)
 
 
@@ -28,10 +32,15 @@ class Tree:
             folders[:] = sorted(f for f in folders if not re.match(r"build|\.git$|runs$|sweeps$", f))
             self.files += sorted(os.path.relpath(os.path.join(folder, n), root) for n in names)
         self.sources = [f for f in self.files if f.startswith(TOPS) and f.endswith(SOURCES) and f.count("/")]
-        self.modules = {module_of(f) for f in self.sources}
+        self.nested = {os.path.dirname(f)[len("src/"):] for f in self.files
+                       if re.fullmatch(r"src/\w+/\w+/CMakeLists\.txt", f) and "cputrain_add_module" in self.text(f)}
+        self.modules = {self.module_of(f) for f in self.sources}
         self.edges = self.read_edges()
         self.links = self.read_links()
         self.picture = self.read_picture()
+
+    def module_of(self, path):
+        return module_of(path, self.nested)
 
     def text(self, path):
         with open(os.path.join(self.root, path), errors="replace") as file:
@@ -44,23 +53,24 @@ class Tree:
             for number, line in enumerate(self.text(path).splitlines(), 1):
                 found = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
                 target = found and (f"src/{found[1]}" if f"src/{found[1]}" in known else found[1])
-                if target in known and module_of(target) != module_of(path):
-                    edges[module_of(path), module_of(target)].append(f'{path}:{number}: #include "{found[1]}"')
+                if target in known and self.module_of(target) != self.module_of(path):
+                    edges[self.module_of(path), self.module_of(target)].append(f'{path}:{number}: #include "{found[1]}"')
         return edges
 
     def read_links(self):
-        """The modules of src that the CMake target of a module links."""
-        links = {}
+        """The modules of src that the CMake target of a module links. The target of scaling/cells is cputrain_cells."""
+        links, modules = {}, {module.rpartition("/")[2]: module for module in self.modules if not is_adapter(module)}
         for path in self.files:
             if not path.startswith(TOPS) or os.path.basename(path) != "CMakeLists.txt":
                 continue
             text = re.sub(r"#.*", "", self.text(path))
             for name, words in re.findall(r"cputrain_add_module\((\w+)([^)]*)\)", text):
-                links[name] = set(re.findall(r"\w+", words.partition("LINKS")[2]))
-            if is_adapter(module_of(path)):
+                linked = re.findall(r"\w+", words.partition("LINKS")[2])
+                links[modules.get(name, name)] = {modules.get(link, link) for link in linked}
+            if is_adapter(self.module_of(path)):
                 words = " ".join(re.findall(r"target_link_libraries\(([^)]*)\)", text))
-                linked = set(re.findall(r"\bcputrain_(\w+)", words)) - {module_of(path)}
-                links[module_of(path)] = linked & self.modules
+                linked = {modules.get(link) for link in re.findall(r"\bcputrain_(\w+)", words)}
+                links[self.module_of(path)] = linked & self.modules
         return links
 
     def read_picture(self):
@@ -176,7 +186,7 @@ def foreign_namespaces(tree):
     problems = []
     for path in tree.sources:
         opened = re.findall(r"^(?:inline )?namespace (cputrain[\w:]*) \{", tree.text(path), re.M)
-        module = module_of(path)
+        module = tree.module_of(path)
         wanted = namespace_of(module)
         if not opened or any(o == wanted or o.startswith(wanted + "::") for o in opened):
             continue
@@ -209,6 +219,11 @@ def full_folders(tree):
         counts[os.path.dirname(path)] += 1
     return [f"{folder} has {n} source files, more than {MOST_FILES}: a part of them is a folder of its own"
             for folder, n in sorted(counts.items()) if n > MOST_FILES]
+
+
+def too_many_rooms(tree):
+    rooms = {path.split("/")[1] for path in tree.sources if path.startswith("src/") and path.count("/") > 1}
+    return [f"src has {len(rooms)} folders, more than {MOST_ROOMS}"] if len(rooms) > MOST_ROOMS else []
 
 
 def alternatives(word):

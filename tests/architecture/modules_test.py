@@ -20,8 +20,8 @@ class Modules(unittest.TestCase):
 
     def test_there_are_modules(self):
         self.assertGreater(len(self.tree.sources), 300)
-        self.assertLessEqual({"core", "train", "backends/cpu", "datasets", "main.cpp"}, self.tree.picture.keys())
-        self.assertLessEqual({"core", "train", "backends/cpu", "datasets"}, self.tree.links.keys())
+        self.assertLessEqual({"core", "loop", "scaling/cells", "backends/cpu", "datasets", "main.cpp"}, self.tree.picture.keys())
+        self.assertLessEqual({"core", "loop", "scaling/cells", "backends/cpu", "datasets"}, self.tree.links.keys())
 
     def test_no_cycle(self):
         self.expect_none(modules.cycles(self.tree))
@@ -43,6 +43,7 @@ class Modules(unittest.TestCase):
 
     def test_no_folder_is_too_full(self):
         self.expect_none(modules.full_folders(self.tree))
+        self.expect_none(modules.too_many_rooms(self.tree))
 
     def test_paths_in_documents_exist(self):
         self.expect_none(modules.missing_paths(self.tree, "README.md", True))
@@ -80,13 +81,13 @@ class MadeUpTree(unittest.TestCase):
         self.write("datasets/CMakeLists.txt",
                    "target_link_libraries(cputrain_datasets PRIVATE cputrain_core cputrain_options)")
         self.write("src/core/error.h", "#include <string>")
-        self.write("src/comm/allreduce/ring.h", '#include "core/error.h"')
-        self.write("src/comm/allreduce/ring.cpp", '#include "comm/ring.h"')
+        self.write("src/comm/ring.h", '#include "core/error.h"')
+        self.write("src/comm/ring.cpp", '#include "comm/ring.h"')
         self.write("src/model/graph.h", '#include "core/error.h"')
-        self.write("src/loop/step.cpp", '#include "comm/ring.h"\n#include "core/error.h"\n#include "model/graph.h"')
+        self.write("src/train/step.cpp", '#include "comm/ring.h"\n#include "core/error.h"\n#include "model/graph.h"')
         self.write("src/main.cpp",
                    '#include "train/step.h"\n#include "backends/cpu/loops.h"\n#include "datasets/idx.h"')
-        self.write("src/loop/step.h", "")
+        self.write("src/train/step.h", "")
         self.write("backends/cpu/loops.h", '#include "comm/ring.h"')
         self.write("backends/cpu/no_cpu.cpp", "")
         self.write("datasets/idx.h", '#include "core/error.h"')
@@ -114,31 +115,31 @@ class MadeUpTree(unittest.TestCase):
         self.assertEqual(indented["train"], ["comm", "model"])
 
     def test_a_namespace_of_another_folder(self):
-        self.write("src/comm/allreduce/ring.h", "namespace cputrain::comm {\nnamespace {}\n}")
+        self.write("src/comm/ring.h", "namespace cputrain::comm {\nnamespace {}\n}")
         self.write("src/core/error.h", "namespace cputrain {\n}")
         self.write("backends/cpu/loops.h", "namespace cputrain::train {\nclass Step;\n}\nnamespace cputrain::cpu {\n}")
         self.assertEqual(self.problems(modules.foreign_namespaces), [])
-        self.write("src/loop/step.cpp", "namespace cputrain::comm {\n}")
+        self.write("src/train/step.cpp", "namespace cputrain::comm {\n}")
         self.assertEqual(self.problems(modules.foreign_namespaces),
-                         ["src/loop/step.cpp: is in namespace cputrain::comm, not cputrain::train"])
+                         ["src/train/step.cpp: is in namespace cputrain::comm, not cputrain::train"])
 
     def test_two_types_of_one_name(self):
-        self.write("src/comm/allreduce/ring.h", "namespace cputrain::comm {\nstruct Ring {\n};\n}")
+        self.write("src/comm/ring.h", "namespace cputrain::comm {\nstruct Ring {\n};\n}")
         self.write("src/comm/star.h", "namespace cputrain::comm {\nclass Ring;\n}\n"
                                       "namespace cputrain::star {\nstruct Ring {\n};\n}")
         self.write("tests/comm/ring.cpp", "namespace cputrain::comm {\nnamespace {\nclass Ring {\n};\n"
                                           "}  // namespace\n}")
-        self.write("src/comm/allreduce/ring.cpp", "namespace cputrain::comm {\nstruct Ring::Link {\n};\n}")
+        self.write("src/comm/ring.cpp", "namespace cputrain::comm {\nstruct Ring::Link {\n};\n}")
         self.assertEqual(self.problems(modules.types_named_twice), [])
         self.write("tests/comm/ring.h", "namespace cputrain::comm {\nclass Ring final\n    : public Shape {\n};\n}")
         self.assertEqual(self.problems(modules.types_named_twice),
-                         ["cputrain::comm::Ring is defined in src/comm/allreduce/ring.h and tests/comm/ring.h"])
+                         ["cputrain::comm::Ring is defined in src/comm/ring.h and tests/comm/ring.h"])
 
     def test_a_cycle(self):
-        self.write("src/comm/allreduce/ring.h", '#include "core/error.h"\n#include "train/step.h"')
+        self.write("src/comm/ring.h", '#include "core/error.h"\n#include "train/step.h"')
         [problem] = self.problems(modules.cycles)
         self.assertIn("comm -> train -> comm", problem)
-        self.assertIn('src/comm/allreduce/ring.h:2: #include "train/step.h"', problem)
+        self.assertIn('src/comm/ring.h:2: #include "train/step.h"', problem)
 
     def test_an_edge_that_the_picture_lacks(self):
         self.write("src/model/graph.h", '#include "core/error.h"\n\n#include "comm/ring.h"')
@@ -149,11 +150,11 @@ class MadeUpTree(unittest.TestCase):
                           '    src/model/CMakeLists.txt does not link comm'])
 
     def test_an_edge_that_only_the_picture_has(self):
-        self.write("src/loop/step.cpp", '#include "comm/ring.h"')
+        self.write("src/train/step.cpp", '#include "comm/ring.h"')
         self.assertEqual(self.problems(modules.against_picture),
                          ["src/README.md: train uses model, but no file includes anything of it"])
         self.assertEqual(self.problems(modules.against_links),
-                         ["src/loop/CMakeLists.txt links model, which no file of the folder includes"])
+                         ["src/train/CMakeLists.txt links model, which no file of the folder includes"])
 
     def test_modules_of_the_tree_and_of_the_picture(self):
         self.write("src/optim/adam.h", "")
@@ -172,7 +173,7 @@ class MadeUpTree(unittest.TestCase):
 
     def test_adapters_use_no_adapters_and_only_main_uses_them(self):
         self.write("backends/cpu/loops.h", '#include "comm/ring.h"\n#include "datasets/idx.h"')
-        self.write("src/loop/step.h", '#include "backends/cpu/loops.h"')
+        self.write("src/train/step.h", '#include "backends/cpu/loops.h"')
         self.assertEqual([p.splitlines()[1].strip() for p in self.problems(modules.against_picture)],
                          ["src/README.md does not let backends/cpu use datasets",
                           "src/README.md does not let train use backends/cpu"])
@@ -180,9 +181,9 @@ class MadeUpTree(unittest.TestCase):
     def test_libraries_of_adapters(self):
         for line in ("#include <mpi.h>", '#include "oneapi/dnnl/dnnl.hpp"', "  # include <tbb/task.h>",
                      "#include <cuda_fp16.h>"):
-            self.write("src/comm/allreduce/ring.cpp", line)
+            self.write("src/comm/ring.cpp", line)
             self.assertEqual(len(self.problems(modules.foreign_headers)), 1, line)
-        self.write("src/comm/allreduce/ring.cpp", "#include <cstdio>\n")
+        self.write("src/comm/ring.cpp", "#include <cstdio>\n")
         self.write("backends/cpu/loops.cpp", "#include <omp.h>\n")
         self.assertEqual(self.problems(modules.foreign_headers), [])
 
@@ -193,6 +194,20 @@ class MadeUpTree(unittest.TestCase):
         self.write("src/core/more.cpp", "")
         self.assertEqual(len(self.problems(modules.full_folders)), 1)
 
+    def test_a_wing_has_modules_of_its_own(self):
+        self.write("src/scaling/CMakeLists.txt", "add_subdirectory(cells)")
+        self.write("src/scaling/cells/CMakeLists.txt", "cputrain_add_module(cells SOURCES a.cpp LINKS core)")
+        self.write("src/scaling/cells/cells.h", '#include "core/error.h"\n#include "comm/ring.h"')
+        missing = self.problems(modules.against_picture, modules.against_links)
+        self.assertEqual([m.split("\n")[0] for m in missing],
+                         ["src/README.md: scaling/cells is not in the picture of modules",
+                          'src/scaling/cells/cells.h:2: #include "comm/ring.h"'])
+        self.assertIn("src/scaling/cells/CMakeLists.txt does not link comm", missing[1])
+        self.assertEqual(self.problems(modules.too_many_rooms), [])
+        for n in range(modules.MOST_ROOMS):
+            self.write(f"src/room{n}/a.h", "")
+        self.assertEqual(len(self.problems(modules.too_many_rooms)), 1)
+
     def test_paths_that_lead_nowhere(self):
         found = modules.missing_paths(modules.Tree(self.root), "src/README.md", False)
         self.assertEqual([p.split(": ")[1] for p in found], ["there is no a/b"])
@@ -200,7 +215,7 @@ class MadeUpTree(unittest.TestCase):
         found = modules.missing_paths(modules.Tree(self.root), "src/README.md", False)
         self.assertEqual(found, ["src/README.md:1: there is no comm/ring.inl", "src/README.md:2: there is no ring.js",
                                  "src/README.md:2: there is no tests/none_test.py"])
-        self.write("README.md", "`n/a`, `src/loop/step.cpp`, `train/step.cpp`, `src/step.cpp`")
+        self.write("README.md", "`n/a`, `src/train/step.cpp`, `train/step.cpp`, `src/step.cpp`")
         self.assertEqual(modules.missing_paths(modules.Tree(self.root), "README.md", True),
                          ["README.md:1: there is no src/step.cpp"])
 

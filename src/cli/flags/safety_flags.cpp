@@ -27,8 +27,8 @@ std::optional<NumberAndUnit> split_number(std::string_view text) {
 }
 
 /// "10m,1e": at each of these marks; "0": never.
-training::CheckpointMarks parse_marks(const std::string& text) {
-  training::CheckpointMarks marks;
+checkpoint::Marks parse_marks(const std::string& text) {
+  checkpoint::Marks marks;
   if (text == "0") return marks;
   constexpr double kMostSteps = 1e12, kMostSeconds = 1e9, kMostEpochs = 1e6;
   const auto wrong = [&text] {

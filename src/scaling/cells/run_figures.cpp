@@ -10,6 +10,7 @@
 
 #include "core/statistics/median.h"
 #include "core/strict_json.h"
+#include "training/run/lost_seconds.h"
 
 namespace cputrain::cells {
 namespace {
@@ -75,7 +76,7 @@ enum class Wanted { epochs, steps_too };
 
 std::optional<Lines> lines_of(const std::filesystem::path& run, Wanted wanted) {
   Lines lines;
-  system::BoundedLines file(run / "metrics.jsonl", kMetricsLimits);
+  system::BoundedLines file(run / "metrics.jsonl", training::kMetricsLimits);
   while (const auto text = file.next()) {
     json line = parse_strict_json(*text);
     const std::string type = line.at("type");

@@ -7,7 +7,6 @@
 #include "core/budget.h"
 #include "scaling/cells/plan.h"
 #include "scaling/cells/run_devices.h"
-#include "system/bounded_file.h"
 
 /// What one training that measured a cell left in its run folder, and what a cell's trainings say
 /// together.
@@ -29,14 +28,11 @@ struct RunFigures {
   std::optional<double> cpu_wait{};  ///< the same of the time for which its threads wanted a CPU
 };
 
-/// Of metrics.jsonl: far more than a training writes.
-inline constexpr system::BoundedLines::Limits kMetricsLimits{256 << 20, 1 << 16};
-
 /// Steps that were measured, scaled to an epoch: of the whole steps in metrics.jsonl in which no
 /// algorithms were tried, nor memory touched first, the last `plan.measured`. Nothing where there
 /// are none, where the training did not come to its end or was on an emulated device, or where the
-/// file is damaged or larger than kMetricsLimits. Single figures that no table can hold are not
-/// known.
+/// file is damaged or larger than training::kMetricsLimits. Single figures that no table can hold
+/// are not known.
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell&,
                                          const EpochSize&, const StepPlan&);
 

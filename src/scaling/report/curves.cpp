@@ -9,6 +9,7 @@
 
 #include "scaling/cells/run_figures.h"
 #include "system/bounded_file.h"
+#include "training/run/lost_seconds.h"
 
 namespace cputrain::report {
 namespace {
@@ -136,7 +137,7 @@ double rounded(double value) {
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most) {
   RunLines run;
   try {
-    system::BoundedLines lines(metrics, cells::kMetricsLimits);
+    system::BoundedLines lines(metrics, training::kMetricsLimits);
     while (const auto line = lines.next()) run.add(nlohmann::json::parse(*line, nullptr, false));
   } catch (const std::runtime_error&) {  // what came before it is a curve all the same
   }

@@ -75,7 +75,7 @@ void say_rate(const training::TrainingJob& job, const loop::TrainOptions& then,
 void say_what_changes(const training::TrainingJob& job, const std::filesystem::path& checkpoint,
                       const loop::Progress& progress) {
   if (!job.session().leads()) return;
-  const nlohmann::ordered_json training = training::read_facts(checkpoint).at("training");
+  const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");
   say_weights(job.session(), job.plan().spec.flags.weights, training);
   const loop::TrainOptions now = training::end_of(job.plan().spec);
   say_end(job.session(), now, progress);

@@ -90,7 +90,7 @@ loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainOptio
 loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainOptions& end,
                            const std::filesystem::path& checkpoint) {
   if (!checkpoint.empty()) {
-    loop::Progress progress = training::read_progress(checkpoint);
+    loop::Progress progress = checkpoint::read_progress(checkpoint);
     if (progress.steps == count_in(summary, "steps")) return progress;
   }
   return progress_of(summary, end);

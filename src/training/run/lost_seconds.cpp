@@ -9,10 +9,8 @@
 
 #include "core/strict_json.h"
 #include "core/text.h"
-#include "scaling/cells/run_figures.h"
-#include "system/bounded_file.h"
 
-namespace cputrain::cells {
+namespace cputrain::training {
 namespace {
 
 using nlohmann::json;
@@ -117,4 +115,4 @@ std::string text_of(const LostSeconds& lost) {
   return join(parts, ", ");
 }
 
-}  // namespace cputrain::cells
+}  // namespace cputrain::training

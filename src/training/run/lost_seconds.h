@@ -4,7 +4,12 @@
 #include <map>
 #include <string>
 
-namespace cputrain::cells {
+#include "system/bounded_file.h"
+
+namespace cputrain::training {
+
+/// For metrics.jsonl: far more than a training writes.
+inline constexpr system::BoundedLines::Limits kMetricsLimits{256 << 20, 1 << 16};
 
 /// Seconds of the clock on the wall that a training lost, and where, as far as its folder tells.
 struct LostSeconds {
@@ -29,4 +34,4 @@ LostSeconds lost_seconds(const std::filesystem::path& run);
 /// (most: rank 2 on vm)": what is a second or more; empty where nothing is.
 std::string text_of(const LostSeconds&);
 
-}  // namespace cputrain::cells
+}  // namespace cputrain::training

@@ -47,8 +47,8 @@ std::string resume_fault_of(const std::filesystem::path& checkpoint) {
   std::string fault = checkpoint::fault_of(checkpoint);
   if (!fault.empty()) return fault;
   try {
-    const std::uint64_t steps = training::read_progress(checkpoint).steps;
-    fault = fault_of_facts(training::read_facts(checkpoint));
+    const std::uint64_t steps = checkpoint::read_progress(checkpoint).steps;
+    fault = fault_of_facts(checkpoint::read_facts(checkpoint));
     if (!fault.empty()) return fault;
     const auto named = checkpoint::step_of(checkpoint.filename().string());
     if (!named || *named == steps) return {};  // a copy may have any other name
@@ -100,7 +100,7 @@ void check_folder(const std::filesystem::path& checkpoint, const RunFolder& fold
                      checkpoint.string(), folder.path.string()));
   }
   const auto all = checkpoint::list(folder.path);
-  if (all.empty() || all.front().step <= training::read_progress(checkpoint).steps) return;
+  if (all.empty() || all.front().step <= checkpoint::read_progress(checkpoint).steps) return;
   fail(ExitCode::usage,
        fmt::format("--resume {}: {} in its folder is newer (it would be lost); name another folder "
                    "with --out, or move the newer ones away",
@@ -180,7 +180,7 @@ bool suits(const training::Session& session, const training::TrainingFlags& flag
 std::string allreduce_of(const training::Session& session, const training::TrainingSpec& spec,
                          const std::filesystem::path& checkpoint) {
   if (checkpoint.empty()) return {};
-  const nlohmann::ordered_json facts = training::read_facts(checkpoint);
+  const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
   const nlohmann::ordered_json& training = facts.at("training");
   const std::string none = "none", asked = exchange::to_text(spec.flags.compress);
   const bool as_before = (training.contains("compress") ? training.at("compress")
@@ -194,7 +194,7 @@ std::string allreduce_of(const training::Session& session, const training::Train
 std::string exif_of(const training::Session& session, const training::TrainingSpec& spec,
                     const Start& start) {
   if (start.checkpoint.empty()) return {};
-  const nlohmann::ordered_json training = training::read_facts(start.checkpoint).at("training");
+  const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
   const auto exif = training.find("exif");
   if (exif == training.end() || !exif->is_string()) return {};
   if (start.goes_on && !spec.flags.exif && *exif == data::exif_name(data::Exif::ignore)) {
@@ -275,7 +275,7 @@ void check_same_training(const training::Session& session, const std::filesystem
                          const training::TrainingSpec& spec,
                          const nlohmann::ordered_json& identity) {
   if (!session.leads()) return;
-  const nlohmann::ordered_json facts = training::read_facts(checkpoint);
+  const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
   const auto rows = training::identity_differences(facts.at("training"), identity,
                                                    training::Compared::checkpoint);
   for (const std::string& row : rows) training::warn(session, row);
@@ -289,7 +289,7 @@ void check_same_training(const training::Session& session, const std::filesystem
   }
   say_other_program(session, facts.at("training"), identity);
   const loop::TrainOptions end = training::end_of(spec);
-  const loop::Progress progress = training::read_progress(checkpoint);
+  const loop::Progress progress = checkpoint::read_progress(checkpoint);
   if (!training::asks_for_less(end, progress)) return;
   fail(ExitCode::usage,
        fmt::format("--resume: {} has {} steps, {} of them in {} whole epochs, and --{} {} asks for "
@@ -304,7 +304,7 @@ void check_same_training(const training::Session& session, const std::filesystem
 void keep_first_weights(const training::Session& session, const std::filesystem::path& checkpoint,
                         nlohmann::ordered_json& identity) {
   if (!session.leads()) return;
-  const nlohmann::ordered_json training = training::read_facts(checkpoint).at("training");
+  const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");
   if (training.contains(training::kFirstWeights)) {
     identity[training::kFirstWeights] = training.at(training::kFirstWeights);
   }
@@ -331,12 +331,12 @@ logging::LogPlace cut_to(const training::Session& session, const RunFolder& fold
   std::optional<double> lost;
   if (is_within(checkpoint, folder)) {
     lost = lost_since(checkpoint, folder);
-    const nlohmann::ordered_json facts = training::read_facts(checkpoint);
+    const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
     for (const std::string& warning : cut_logs(folder.path, facts.at("logs"))) {
       training::warn(session, warning);
     }
   }
-  const loop::Progress progress = training::read_progress(checkpoint);
+  const loop::Progress progress = checkpoint::read_progress(checkpoint);
   return {.steps = progress.steps,
           .epochs = progress.epochs,
           .images = progress.images,

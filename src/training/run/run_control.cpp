@@ -30,13 +30,12 @@ RunControl::RunControl(training::TrainingJob& job, const RunFolder& folder,
       folder_(folder.path),
       identity_(std::move(identity)),
       logs_(logs),
-      schedule_(
-          safety_.checkpoint_every, start,
-          kLeastBytes + training::snapshot_bytes(job.session(), job.plan(), job.compiled()).arrays),
+      schedule_(safety_.checkpoint_every, start,
+                kLeastBytes + checkpoint::snapshot_bytes(job.state(), safety_.kept()).arrays),
       newest_step_(start.steps),
       best_on_disk_(has_best ? start.best.epoch : 0) {
   if (job.session().leads() && (safety_.takes_checkpoints() || safety_.keeps_best())) {
-    writer_ = std::make_unique<CheckpointWriter>(bind_writer(job.session()));
+    writer_ = std::make_unique<checkpoint::WriterThread>(bind_writer(job.session()));
   }
 }
 
@@ -95,7 +94,7 @@ void RunControl::finish_writing(double seconds) {
 void RunControl::settle() {
   if (!writer_) return;
   comm::Pulse& pulse = job_.session().communicator->pulse();
-  const WriterState state = writer_->wait([&pulse] { pulse.moved(); });
+  const checkpoint::WriterState state = writer_->wait([&pulse] { pulse.moved(); });
   schedule_.written(state.cpu_seconds);
   const bool told = failure_ == state.failure;
   failure_ = state.failure;
@@ -219,7 +218,7 @@ void RunControl::stopping(const loop::Progress& progress) {
 void RunControl::best_weights(const loop::Progress& progress) {
   const system::Stopwatch watch;
   at_checkpoint(progress);
-  training::Snapshot& snapshot = job_.snapshot();
+  checkpoint::Snapshot& snapshot = job_.snapshot();
   const auto elsewhere = comes_free() ? nullptr : snapshot.room_elsewhere();
   if (!elsewhere) settle_or_stop();
   snapshot.take_weights(elsewhere.get());

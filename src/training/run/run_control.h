@@ -98,7 +98,7 @@ class RunControl final : public loop::Control {
   std::filesystem::path folder_;  ///< empty on ranks other than 0
   nlohmann::ordered_json identity_;
   system::WriteQueue& logs_;
-  CheckpointSchedule schedule_;
+  checkpoint::Schedule schedule_;
   system::Stopwatch watch_;
   std::optional<std::uint64_t> kept_step_;
   system::Stopwatch since_kept_;
@@ -113,8 +113,8 @@ class RunControl final : public loop::Control {
   Best best_;
   int best_on_disk_;  ///< of which epoch best.safetensors is
   std::string best_failure_;
-  double blocked_ = 0;                        ///< seconds that checkpoints kept the training
-  std::unique_ptr<CheckpointWriter> writer_;  // last: its thread uses the others
+  double blocked_ = 0;  ///< seconds that checkpoints kept the training
+  std::unique_ptr<checkpoint::WriterThread> writer_;  // last: its thread uses the others
 };
 
 }  // namespace cputrain::training

@@ -125,7 +125,7 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
                     .checkpoint_seconds = kept.checkpoint_seconds,
                     .training = identity_});
   logs.finish();
-  end.lost = cells::text_of(cells::lost_seconds(folder_));
+  end.lost = text_of(training::lost_seconds(folder_));
   for (const std::string& line : end_lines(end)) training::say(session, line);
 }
 

@@ -4,18 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/schedule.h"
 #include "loop/safety/nan_policy.h"
 
 namespace cputrain::training {
-
-/// How often checkpoints are taken: at each of these marks. All nothing: never (`0`).
-struct CheckpointMarks {
-  std::optional<std::uint64_t> steps{};
-  std::optional<double> seconds{};
-  std::optional<int> epochs{};
-
-  bool none() const { return !steps && !seconds && !epochs; }
-};
 
 /// The training ends where the loss of validation has not fallen by more than `min_delta` in so
 /// many epochs.
@@ -27,7 +19,7 @@ struct EarlyStopping {
 /// What a person asked about work that must not be lost.
 struct SafetyFlags {
   std::string resume;  ///< "auto", the folder of a checkpoint, or nothing
-  CheckpointMarks checkpoint_every{.steps = {}, .seconds = 600, .epochs = 1};
+  checkpoint::Marks checkpoint_every{.steps = {}, .seconds = 600, .epochs = 1};
   int keep = 2;  ///< checkpoints
   bool save_best = false;
   bool stop_on_checkpoint_failure = false;
@@ -40,6 +32,10 @@ struct SafetyFlags {
   bool takes_checkpoints() const { return !checkpoint_every.none(); }
   /// Whether best.safetensors is kept.
   bool keeps_best() const { return save_best || early_stopping.has_value(); }
+  checkpoint::Kept kept() const {
+    if (takes_checkpoints()) return checkpoint::Kept::all;
+    return keeps_best() ? checkpoint::Kept::weights : checkpoint::Kept::nothing;
+  }
 };
 
 }  // namespace cputrain::training

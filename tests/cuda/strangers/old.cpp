@@ -2,7 +2,7 @@
 // process, as code for objects of another layout may.
 #include <cstdlib>
 
-#include "backends/cuda/plugin_api.h"
+#include "backends/cuda/plugin/plugin_api.h"
 
 namespace {
 [[gnu::used]] constexpr char kMark[] = CPUTRAIN_PLUGIN_MARK "cputrain 0.0.9, GNU 9.4.0>";

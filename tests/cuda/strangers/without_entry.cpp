@@ -1,5 +1,5 @@
 // Says that it is of this build, and has no function for the program to call.
-#include "backends/cuda/plugin_api.h"
+#include "backends/cuda/plugin/plugin_api.h"
 #include "contracts.h"
 
 namespace {

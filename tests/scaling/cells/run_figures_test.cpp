@@ -1,4 +1,5 @@
 #include "scaling/cells/run_figures.h"
+#include "training/run/lost_seconds.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -278,7 +279,7 @@ TEST_F(RunFiguresTest, WhatNoTableCanHoldIsNotKnown) {
 }
 
 TEST_F(RunFiguresTest, HostileFilesHaveNoFigures) {
-  const std::string longest(kMetricsLimits.line - std::strlen(R"({"type":""})"), 'x');
+  const std::string longest(training::kMetricsLimits.line - std::strlen(R"({"type":""})"), 'x');
   const auto line_of = [](const std::string& type) {
     return fmt::format(R"({{"type":"{}"}})", type);
   };
@@ -292,7 +293,7 @@ TEST_F(RunFiguresTest, HostileFilesHaveNoFigures) {
   ASSERT_EQ(::mkfifo(limits.c_str(), 0600), 0);  // nobody writes to it
   EXPECT_FALSE(measured_figures(folder_.path()));
   std::filesystem::remove(limits);
-  std::filesystem::resize_file(metrics, kMetricsLimits.file + 1);
+  std::filesystem::resize_file(metrics, training::kMetricsLimits.file + 1);
   EXPECT_FALSE(measured_figures(folder_.path()));
   std::filesystem::remove(metrics);
   ASSERT_EQ(::mkfifo(metrics.c_str(), 0600), 0);

@@ -20,6 +20,7 @@
 #include "scaling/report/trainings/run_record.h"
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
+#include "training/run/lost_seconds.h"
 
 namespace cputrain::report {
 namespace {
@@ -139,7 +140,7 @@ class MetricsReader {
 
   void read(const fs::path& file) {
     try {
-      system::BoundedLines lines(file, cells::kMetricsLimits);
+      system::BoundedLines lines(file, training::kMetricsLimits);
       while (const auto line = lines.next()) {
         ++lines_;
         take(*line);
@@ -287,7 +288,7 @@ RunRecord read_run(const fs::path& folder) {
   if (summary.is_object()) run.seconds = figure_of(summary, "seconds");
   run.outcome = outcome_of(summary, run, metrics.any());
   run.checkpoint = newest_checkpoint(folder);
-  run.lost = cells::lost_seconds(folder);
+  run.lost = training::lost_seconds(folder);
   run.evaluations = read_evaluations(folder / "evaluations.jsonl", run.troubles);
   return run;
 }

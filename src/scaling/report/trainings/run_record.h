@@ -80,7 +80,7 @@ struct RunRecord {
   std::optional<std::uint64_t> checkpoint{};  ///< step of the newest one
   std::optional<double> seconds{};            ///< training and evaluation, as the summary says
   std::vector<RunEvaluation> evaluations;     ///< the newest first
-  cells::LostSeconds lost;                    ///< times that nobody computed in
+  training::LostSeconds lost;                 ///< times that nobody computed in
   std::vector<std::string> troubles;          ///< what of its files could not be read, and why
 
   std::optional<BestAccuracy> best() const;

@@ -21,7 +21,7 @@ std::string said_of(const RunList& list, const RunRecord& run, const cells::Lost
   return (list.runs.size() > 1 ? run.name + ": " : "") + lost.sentence;
 }
 
-Entry seconds_entry(const cells::LostSeconds::Loss& loss) {
+Entry seconds_entry(const training::LostSeconds::Loss& loss) {
   return figure_entry(loss.seconds, [](double seconds) { return fmt::format("{:.1f}", seconds); });
 }
 
@@ -37,7 +37,7 @@ DocumentTable lost_table(const RunList& list) {
       {},
       {}};
   for (const RunRecord& run : list.runs) {
-    const cells::LostSeconds& lost = run.lost;
+    const training::LostSeconds& lost = run.lost;
     if (!lost.any()) continue;
     const Entry restarts{.text = std::to_string(lost.restarts.times), .value = lost.restarts.times};
     table.rows.push_back({run.name,

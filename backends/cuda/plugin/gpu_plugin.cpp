@@ -1,5 +1,5 @@
 #include "backends/cuda/cuda_backend.h"
-#include "backends/cuda/plugin_name.h"
+#include "backends/cuda/plugin/plugin_name.h"
 
 namespace cputrain::cuda {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backends/cuda/cuda_backend.h"
-#include "backends/cuda/plugin_name.h"
-#include "backends/cuda/shared_object.h"
+#include "backends/cuda/plugin/plugin_name.h"
+#include "backends/cuda/plugin/shared_object.h"
 #include "contracts.h"  // which the build writes
 #include "core/error.h"
 #include "core/text.h"

@@ -1,4 +1,4 @@
-#include "backends/cuda/shared_object.h"
+#include "backends/cuda/plugin/shared_object.h"
 
 #include <elf.h>
 

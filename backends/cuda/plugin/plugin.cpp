@@ -1,5 +1,5 @@
 // The plugin's side of plugin_api.h.
-#include "backends/cuda/plugin_api.h"
+#include "backends/cuda/plugin/plugin_api.h"
 
 #include <fmt/format.h>
 
