@@ -13,7 +13,7 @@ namespace {
 constexpr int kVerboseMap = 3;  ///< --verbose: lines of an epoch, and the map of all ranks
 
 /// Which images batch normalization's statistics are of.
-std::string batch_norm_line(const training::TrainingFlags& flags, const data::BatchPlan& plan,
+std::string batch_norm_line(const TrainingFlags& flags, const data::BatchPlan& plan,
                             std::size_t ranks) {
   const std::size_t images = std::min(plan.images(0), plan.global_batch());
   const std::size_t share = (images + ranks - 1) / ranks;
@@ -27,19 +27,17 @@ std::string batch_norm_line(const training::TrainingFlags& flags, const data::Ba
       std::min(share, static_cast<std::size_t>(plan.micro_batch())));
 }
 
-void say_placement(const training::Session& session, const training::TrainingFlags& flags) {
-  for (const std::string& line : session.plan.lines) training::say(session, line);
-  for (const std::string& warning : session.plan.warnings) training::warn(session, warning);
+void say_placement(const Session& session, const TrainingFlags& flags) {
+  for (const std::string& line : session.plan.lines) say(session, line);
+  for (const std::string& warning : session.plan.warnings) warn(session, warning);
   if (flags.verbose.value_or(0) >= kVerboseMap) {
-    for (const std::string& line : placement::map_of(session.plan))
-      training::say(session, "  " + line);
+    for (const std::string& line : placement::map_of(session.plan)) say(session, "  " + line);
   }
-  training::say(session, fmt::format("Backend: {}; ranks: {}", session.backend->facts().description,
-                                     session.communicator->describe()));
+  say(session, fmt::format("Backend: {}; ranks: {}", session.backend->facts().description,
+                           session.communicator->describe()));
 }
 
-std::string batch_line(const training::TrainingSpec& spec, const data::BatchPlan& plan,
-                       std::size_t ranks) {
+std::string batch_line(const TrainingSpec& spec, const data::BatchPlan& plan, std::size_t ranks) {
   const std::size_t images = std::min(plan.images(0), plan.global_batch());
   const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
   return fmt::format(
@@ -51,31 +49,28 @@ std::string batch_line(const training::TrainingSpec& spec, const data::BatchPlan
 
 }  // namespace
 
-void say_plan(const training::TrainingJob& job) {
-  const training::Session& session = job.session();
-  const training::TrainingSpec& spec = job.plan().spec;
+void say_plan(const TrainingJob& job) {
+  const Session& session = job.session();
+  const TrainingSpec& spec = job.plan().spec;
   const model::Graph& graph = job.plan().graph;
   const data::BatchPlan& plan = job.batches().train;
   const auto ranks = static_cast<std::size_t>(session.communicator->size());
   say_placement(session, spec.flags);
-  training::say(session,
-                fmt::format("Model {}: {} parameters, {:.3g} GFLOP per image and training step "
-                            "(`cputrain info --model {}` lists the layers)",
-                            spec.model->name, with_commas(graph.parameter_count()),
-                            graph.training_flops() / 1e9, spec.model->spec));
-  training::say(session, batch_line(spec, plan, ranks));
-  for (const std::string& line : recipe_lines(spec, plan)) training::say(session, line);
-  for (const std::string& warning : recipe_warnings(spec, plan)) training::warn(session, warning);
-  if (graph.has_batch_norm()) training::say(session, batch_norm_line(spec.flags, plan, ranks));
+  say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP per image and training step "
+                           "(`cputrain info --model {}` lists the layers)",
+                           spec.model->name, with_commas(graph.parameter_count()),
+                           graph.training_flops() / 1e9, spec.model->spec));
+  say(session, batch_line(spec, plan, ranks));
+  for (const std::string& line : recipe_lines(spec, plan)) say(session, line);
+  for (const std::string& warning : recipe_warnings(spec, plan)) warn(session, warning);
+  if (graph.has_batch_norm()) say(session, batch_norm_line(spec.flags, plan, ranks));
   if (spec.batch > plan.samples()) {
-    training::warn(session,
-                   fmt::format("--batch {} is larger than the {} training images (every epoch "
-                               "is one step); a smaller batch learns more in the same time",
-                               spec.batch, plan.samples()));
+    warn(session, fmt::format("--batch {} is larger than the {} training images (every epoch "
+                              "is one step); a smaller batch learns more in the same time",
+                              spec.batch, plan.samples()));
   }
   if (!spec.flags.freeze.empty()) {
-    training::say(
-        session, fmt::format("Frozen: {} of {} parameters learn", with_commas(graph.learnt_count()),
+    say(session, fmt::format("Frozen: {} of {} parameters learn", with_commas(graph.learnt_count()),
                              with_commas(graph.parameter_count())));
   }
 }

@@ -6,6 +6,6 @@ namespace cputrain::training {
 
 /// What a person should know before the first step, on standard error: who runs where, the model,
 /// batches, the recipe, and what is odd about any of them. Once loaded.
-void say_plan(const training::TrainingJob&);
+void say_plan(const TrainingJob&);
 
 }  // namespace cputrain::training

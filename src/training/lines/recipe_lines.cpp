@@ -9,7 +9,7 @@
 namespace cputrain::training {
 namespace {
 
-std::string scaling_text(const training::TrainingSpec& spec) {
+std::string scaling_text(const TrainingSpec& spec) {
   const optim::LearningRateOptions& rate = spec.learning_rate;
   if (rate.scale == optim::RateScale::none) return fmt::format("{:g}", rate.base);
   const char* rule = rate.scale == optim::RateScale::linear ? "linear"
@@ -30,7 +30,7 @@ std::string warmup_text(const optim::LearningRateOptions& rate, double target) {
 }
 
 /// How the rate comes about, unless it is the plain one.
-void add_rate_lines(const training::TrainingSpec& spec, std::vector<std::string>& lines) {
+void add_rate_lines(const TrainingSpec& spec, std::vector<std::string>& lines) {
   const optim::LearningRateOptions& rate = spec.learning_rate;
   const loop::OptimizerOptions& optimizer = spec.optimizer;
   const bool scheduled = !std::holds_alternative<optim::ConstantRate>(rate.schedule);
@@ -56,7 +56,7 @@ void add_rate_lines(const training::TrainingSpec& spec, std::vector<std::string>
   if (!changes.empty()) lines.push_back("Gradient: " + join(changes, ", "));
 }
 
-void add_batch_lines(const training::TrainingSpec& spec, const data::BatchPlan& plan,
+void add_batch_lines(const TrainingSpec& spec, const data::BatchPlan& plan,
                      std::vector<std::string>& lines) {
   if (spec.plan.accumulate > 1) {
     lines.push_back(fmt::format("Gradients of {} batches of {} make one step", spec.plan.accumulate,
@@ -81,8 +81,7 @@ std::size_t most_images_of_a_rank(const data::BatchPlan& plan) {
          static_cast<std::size_t>(plan.options().accumulate);
 }
 
-void add_sharding_lines(const training::TrainingSpec& spec, int ranks,
-                        std::vector<std::string>& lines) {
+void add_sharding_lines(const TrainingSpec& spec, int ranks, std::vector<std::string>& lines) {
   if (spec.plan.sharding != data::Sharding::strided) return;
   lines.push_back(fmt::format("Sharding: rank k has images k, k + {}, ... of the {} order", ranks,
                               spec.shuffle ? "shuffled" : "data's own"));
@@ -90,13 +89,12 @@ void add_sharding_lines(const training::TrainingSpec& spec, int ranks,
 
 }  // namespace
 
-double full_rate(const training::TrainingSpec& spec) {
+double full_rate(const TrainingSpec& spec) {
   const optim::LearningRateOptions& rate = spec.learning_rate;
   return rate.base * optim::scale_factor(rate.scale, rate.n.value_or(1));
 }
 
-std::vector<std::string> recipe_lines(const training::TrainingSpec& spec,
-                                      const data::BatchPlan& plan) {
+std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::BatchPlan& plan) {
   std::vector<std::string> lines;
   add_rate_lines(spec, lines);
   add_batch_lines(spec, plan, lines);
@@ -104,8 +102,7 @@ std::vector<std::string> recipe_lines(const training::TrainingSpec& spec,
   return lines;
 }
 
-std::vector<std::string> recipe_warnings(const training::TrainingSpec& spec,
-                                         const data::BatchPlan& plan) {
+std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan) {
   const int ranks = plan.ranks();
   if (spec.plan.sharding == data::Sharding::shard_then_batch) {
     return {fmt::format(

@@ -10,13 +10,13 @@
 namespace cputrain::training {
 
 /// After warm-up, before any schedule.
-double full_rate(const training::TrainingSpec&);
+double full_rate(const TrainingSpec&);
 
 /// One line each for whatever is not plain: how the rate comes about, gradients of several batches,
 /// growing batches, another sharding.
-std::vector<std::string> recipe_lines(const training::TrainingSpec&, const data::BatchPlan&);
+std::vector<std::string> recipe_lines(const TrainingSpec&, const data::BatchPlan&);
 
 /// What is odd about the recipe: a sharding that does not show every rank every kind of image.
-std::vector<std::string> recipe_warnings(const training::TrainingSpec&, const data::BatchPlan&);
+std::vector<std::string> recipe_warnings(const TrainingSpec&, const data::BatchPlan&);
 
 }  // namespace cputrain::training

@@ -13,33 +13,31 @@
 namespace cputrain::training {
 namespace {
 
-void say_weights(const training::Session& session, const std::string& flag,
+void say_weights(const Session& session, const std::string& flag,
                  const nlohmann::ordered_json& training) {
-  const auto began = training.find(training::kFirstWeights);
+  const auto began = training.find(kFirstWeights);
   if (!flag.empty()) {
-    training::say(session,
-                  fmt::format("--weights {}: the training began with them; it goes on with "
-                              "those of the checkpoint, which are newer",
-                              flag));
+    say(session, fmt::format("--weights {}: the training began with them; it goes on with "
+                             "those of the checkpoint, which are newer",
+                             flag));
   } else if (began != training.end() && began->is_string()) {
-    training::say(session, fmt::format("The training began with the weights of {}",
-                                       printable(began->get<std::string>())));
+    say(session, fmt::format("The training began with the weights of {}",
+                             printable(began->get<std::string>())));
   }
 }
 
-void say_end(const training::Session& session, const loop::TrainOptions& now,
+void say_end(const Session& session, const loop::TrainOptions& now,
              const loop::Progress& progress) {
   const bool over = progress.begun ? loop::steps_are_made(now, progress)  // else it is completed
                                    : loop::is_over(now, progress);
   if (!over) return;
-  training::say(session,
-                fmt::format("The checkpoint is at the end that is asked for: no step follows "
-                            "(a larger --{} goes on)",
-                            now.steps ? "steps" : "epochs"));
+  say(session, fmt::format("The checkpoint is at the end that is asked for: no step follows "
+                           "(a larger --{} goes on)",
+                           now.steps ? "steps" : "epochs"));
 }
 
 /// The rate of the step that is next, in a training that ends there.
-double next_rate(const training::TrainingJob& job, const loop::TrainOptions& end,
+double next_rate(const TrainingJob& job, const loop::TrainOptions& end,
                  const loop::Progress& progress) {
   const data::BatchPlan& plan = job.batches().train;
   optim::LearningRate rate(job.plan().spec.learning_rate,
@@ -56,30 +54,29 @@ std::string end_text(const loop::TrainOptions& end) {
 }
 
 /// A schedule that leads to the end of the training moves with it.
-void say_rate(const training::TrainingJob& job, const loop::TrainOptions& then,
-              const loop::TrainOptions& now, const loop::Progress& progress) {
+void say_rate(const TrainingJob& job, const loop::TrainOptions& then, const loop::TrainOptions& now,
+              const loop::Progress& progress) {
   constexpr double kNotable = 0.01;  // of the rate
   const double planned = next_rate(job, then, progress), next = next_rate(job, now, progress);
   if (std::abs(next - planned) <= kNotable * std::max(next, planned)) return;
-  training::warn(
-      job.session(),
-      fmt::format("--schedule {} ends with the training, which is now {} and was {}: the "
-                  "learning rate goes from {:.3g} to {:.3g}, where {:.3g} was planned (the "
-                  "loss may rise for a while); for one curve begin anew in another --out",
-                  optim::schedule_text(job.plan().spec.learning_rate.schedule), end_text(now),
-                  end_text(then), progress.last_rate, next, planned));
+  warn(job.session(),
+       fmt::format("--schedule {} ends with the training, which is now {} and was {}: the "
+                   "learning rate goes from {:.3g} to {:.3g}, where {:.3g} was planned (the "
+                   "loss may rise for a while); for one curve begin anew in another --out",
+                   optim::schedule_text(job.plan().spec.learning_rate.schedule), end_text(now),
+                   end_text(then), progress.last_rate, next, planned));
 }
 
 }  // namespace
 
-void say_what_changes(const training::TrainingJob& job, const std::filesystem::path& checkpoint,
+void say_what_changes(const TrainingJob& job, const std::filesystem::path& checkpoint,
                       const loop::Progress& progress) {
   if (!job.session().leads()) return;
   const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");
   say_weights(job.session(), job.plan().spec.flags.weights, training);
-  const loop::TrainOptions now = training::end_of(job.plan().spec);
+  const loop::TrainOptions now = end_of(job.plan().spec);
   say_end(job.session(), now, progress);
-  say_rate(job, training::end_of_json(training.at(training::kEnd)), now, progress);
+  say_rate(job, end_of_json(training.at(kEnd)), now, progress);
 }
 
 }  // namespace cputrain::training

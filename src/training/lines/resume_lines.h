@@ -9,7 +9,7 @@ namespace cputrain::training {
 /// What a training that goes on does differently from what a person may expect, on rank 0: it does
 /// not read the weights of --weights again, and another end moves the rate of a schedule that leads
 /// to it. A line where no step follows, too. `progress` is that of the checkpoint.
-void say_what_changes(const training::TrainingJob&, const std::filesystem::path& checkpoint,
+void say_what_changes(const TrainingJob&, const std::filesystem::path& checkpoint,
                       const loop::Progress& progress);
 
 }  // namespace cputrain::training

@@ -24,22 +24,20 @@ bool restore_best(const std::filesystem::path& run, const std::filesystem::path&
 
 }  // namespace
 
-bool take_up_best(const training::TrainingJob& job, const std::filesystem::path& run,
+bool take_up_best(const TrainingJob& job, const std::filesystem::path& run,
                   const std::filesystem::path& checkpoint, loop::Progress& progress) {
-  const training::Session& session = job.session();
-  const training::SafetyFlags& safety = job.plan().spec.flags.safety;
+  const Session& session = job.session();
+  const SafetyFlags& safety = job.plan().spec.flags.safety;
   const int mine = session.leads() && restore_best(run, checkpoint, safety.keeps_best()) ? 1 : 0;
   const bool known = comm::gather_values(*session.communicator, mine).front() == 1;
   if (progress.best.epoch == 0 || known == safety.keeps_best()) return known;
   if (known) {
-    training::say(session,
-                  fmt::format("{} stays that of epoch {}: later ones are not compared with it "
-                              "without --save-best",
-                              kBestName, progress.best.epoch));
+    say(session, fmt::format("{} stays that of epoch {}: later ones are not compared with it "
+                             "without --save-best",
+                             kBestName, progress.best.epoch));
     return true;
   }
-  training::say(
-      session,
+  say(session,
       fmt::format("The best weights so far, of epoch {} (val_loss {:.4f}), were not kept: --{} "
                   "begins anew with the epochs from here on",
                   progress.best.epoch, progress.best.loss,
@@ -49,15 +47,14 @@ bool take_up_best(const training::TrainingJob& job, const std::filesystem::path&
   return false;
 }
 
-void say_missing_best(const training::Session& session, const std::filesystem::path& run,
-                      const training::SafetyFlags& safety) {
+void say_missing_best(const Session& session, const std::filesystem::path& run,
+                      const SafetyFlags& safety) {
   std::error_code ignored;
   if (!session.leads() || !safety.keeps_best()) return;
   if (std::filesystem::exists(run / kBestName, ignored)) return;
-  training::warn(session,
-                 fmt::format("there is no {} in {}: the run ended without best weights; more "
-                             "--epochs keep those of the epochs that follow",
-                             kBestName, run.string()));
+  warn(session, fmt::format("there is no {} in {}: the run ended without best weights; more "
+                            "--epochs keep those of the epochs that follow",
+                            kBestName, run.string()));
 }
 
 }  // namespace cputrain::training

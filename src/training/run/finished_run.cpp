@@ -49,7 +49,7 @@ nlohmann::ordered_json training_of(const nlohmann::json& summary) {
   if (training == summary.end() || !training->is_object()) return {};
   nlohmann::ordered_json known = *training;
   try {
-    training::end_of_json(known[training::kEnd]);
+    end_of_json(known[kEnd]);
   } catch (const Error&) {
     return {};
   }
@@ -59,8 +59,8 @@ nlohmann::ordered_json training_of(const nlohmann::json& summary) {
 /// Whether it compared its last epochs with the best one.
 bool kept_best(const nlohmann::ordered_json& training) {
   if (!training.is_object()) return false;
-  const nlohmann::ordered_json& end = training.at(training::kEnd);
-  return end.contains(training::kSaveBest) || training::end_of_json(end).patience;
+  const nlohmann::ordered_json& end = training.at(kEnd);
+  return end.contains(kSaveBest) || end_of_json(end).patience;
 }
 
 /// What the summary knows of where the training ended.
@@ -112,12 +112,10 @@ std::string end_text(const loop::TrainOptions& end, const loop::Progress& progre
 /// In how far the run is not what is asked for.
 std::vector<std::string> differences(const nlohmann::ordered_json& then,
                                      const nlohmann::ordered_json& identity,
-                                     const loop::Progress& progress,
-                                     const training::TrainingSpec& spec) {
-  auto rows = training::identity_differences(then, identity, training::Compared::finished_run);
-  const auto ends =
-      training::end_differences(training::end_of_json(then.at(training::kEnd)),
-                                training::end_of(spec), progress, spec.learning_rate.schedule);
+                                     const loop::Progress& progress, const TrainingSpec& spec) {
+  auto rows = identity_differences(then, identity, Compared::finished_run);
+  const auto ends = end_differences(end_of_json(then.at(kEnd)), end_of(spec), progress,
+                                    spec.learning_rate.schedule);
   rows.insert(rows.end(), ends.begin(), ends.end());
   if (spec.flags.safety.save_best && !kept_best(then)) {
     rows.push_back("save-best: off in the run, on here");
@@ -135,19 +133,18 @@ bool is_finished(const std::filesystem::path& folder) {
 bool has_ended(const std::filesystem::path& folder) { return read_summary(folder).is_object(); }
 
 bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::path& checkpoint,
-                   const training::TrainingSpec& spec) {
+                   const TrainingSpec& spec) {
   const nlohmann::json summary = read_summary(folder);
   const nlohmann::ordered_json training = training_of(summary);
-  const loop::TrainOptions now = training::end_of(spec);
-  const loop::TrainOptions then =
-      training.is_null() ? now : training::end_of_json(training.at(training::kEnd));
+  const loop::TrainOptions now = end_of(spec);
+  const loop::TrainOptions then = training.is_null() ? now : end_of_json(training.at(kEnd));
   loop::Progress progress = progress_of(summary, then, checkpoint);
   if (!kept_best(training)) progress.patience = {};  // it begins anew, see take_up_best()
   return loop::is_over(now, progress);
 }
 
-void check_finished(const training::Session& session, const std::filesystem::path& folder,
-                    const std::filesystem::path& checkpoint, const training::TrainingSpec& spec,
+void check_finished(const Session& session, const std::filesystem::path& folder,
+                    const std::filesystem::path& checkpoint, const TrainingSpec& spec,
                     const nlohmann::ordered_json& identity) {
   if (!session.leads()) return;
   const nlohmann::json summary = read_summary(folder);
@@ -159,16 +156,14 @@ void check_finished(const training::Session& session, const std::filesystem::pat
                      "replace it with --overwrite in place of --resume",
                      folder.string()));
   }
-  const loop::Progress progress =
-      progress_of(summary, training::end_of_json(then.at(training::kEnd)), checkpoint);
+  const loop::Progress progress = progress_of(summary, end_of_json(then.at(kEnd)), checkpoint);
   const auto rows = differences(then, identity, progress, spec);
   if (rows.empty()) {
-    training::say(session,
-                  fmt::format("The training in {} is finished ({}); nothing is left to do",
-                              folder.string(), end_text(training::end_of(spec), progress)));
+    say(session, fmt::format("The training in {} is finished ({}); nothing is left to do",
+                             folder.string(), end_text(end_of(spec), progress)));
     return say_missing_best(session, folder, spec.flags.safety);
   }
-  for (const std::string& row : rows) training::warn(session, row);
+  for (const std::string& row : rows) warn(session, row);
   fail(
       ExitCode::usage,
       fmt::format("--resume auto: the training in {} is finished, and it is another one than this, "

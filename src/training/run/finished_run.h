@@ -17,12 +17,12 @@ bool has_ended(const std::filesystem::path& folder);
 /// Whether such a run is at the end, too, that is asked for now. `checkpoint` is its last one, or
 /// empty where it has left none.
 bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::path& checkpoint,
-                   const training::TrainingSpec&);
+                   const TrainingSpec&);
 
 /// Error(usage) after a table where the run is of another training than the one that is asked for,
 /// `identity`: nothing of that would be trained. Else a line that says what ended it.
-void check_finished(const training::Session&, const std::filesystem::path& folder,
-                    const std::filesystem::path& checkpoint, const training::TrainingSpec&,
+void check_finished(const Session&, const std::filesystem::path& folder,
+                    const std::filesystem::path& checkpoint, const TrainingSpec&,
                     const nlohmann::ordered_json& identity);
 
 }  // namespace cputrain::training

@@ -36,9 +36,8 @@ std::string fault_of_facts(const nlohmann::ordered_json& facts) {
   }
   comm::parse_allreduce(facts.at("allreduce"));
   check_marks(facts.at("logs"));
-  if (!facts.at("training").contains(training::kEnd))
-    return "state.json has no end of the training";
-  training::end_of_json(facts.at("training").at(training::kEnd));
+  if (!facts.at("training").contains(kEnd)) return "state.json has no end of the training";
+  end_of_json(facts.at("training").at(kEnd));
   return {};
 }
 
@@ -59,7 +58,7 @@ std::string resume_fault_of(const std::filesystem::path& checkpoint) {
   }
 }
 
-Start choose_newest(const training::Session& session, const training::TrainingSpec& spec,
+Start choose_newest(const Session& session, const TrainingSpec& spec,
                     const std::filesystem::path& folder) {
   const bool finished = is_finished(folder);
   Start start;
@@ -77,8 +76,7 @@ Start choose_newest(const training::Session& session, const training::TrainingSp
                      folder.string(), (folder / kWeightsName).string()));
   }
   if (!start.goes_on && holds_run(folder)) {
-    training::say(session,
-                  fmt::format("No checkpoint in {}: the training begins anew", folder.string()));
+    say(session, fmt::format("No checkpoint in {}: the training begins anew", folder.string()));
   }
   return start;
 }
@@ -136,7 +134,7 @@ void check_is_folder(const std::filesystem::path& checkpoint) {
                   checkpoint.string()));
 }
 
-Start choose_named(const training::TrainingSpec& spec, const RunFolder& folder) {
+Start choose_named(const TrainingSpec& spec, const RunFolder& folder) {
   std::filesystem::path checkpoint = spec.flags.safety.resume;
   if (!checkpoint.has_filename()) checkpoint = checkpoint.parent_path();  // "DIR/"
   checkpoint = followed(checkpoint);
@@ -156,8 +154,7 @@ Start choose_named(const training::TrainingSpec& spec, const RunFolder& folder) 
   return start;
 }
 
-Start choose(const training::Session& session, const training::TrainingSpec& spec,
-             const RunFolder& folder) {
+Start choose(const Session& session, const TrainingSpec& spec, const RunFolder& folder) {
   const std::string& resume = spec.flags.safety.resume;
   if (!session.leads() || resume.empty()) return {};
   if (resume != "auto") return choose_named(spec, folder);
@@ -166,7 +163,7 @@ Start choose(const training::Session& session, const training::TrainingSpec& spe
 
 /// Whether a way of summing goes with what is asked for now. One that does not would be refused
 /// with advice about a flag that was not given.
-bool suits(const training::Session& session, const training::TrainingFlags& flags,
+bool suits(const Session& session, const TrainingFlags& flags,
            const comm::AllreduceChoice& before) {
   using Scheme = comm::AllreduceChoice::Scheme;
   using Devices = comm::AllreduceChoice::Devices;
@@ -177,7 +174,7 @@ bool suits(const training::Session& session, const training::TrainingFlags& flag
   return session.backend->memory().is_host() || before.scheme == Scheme::replicas;
 }
 
-std::string allreduce_of(const training::Session& session, const training::TrainingSpec& spec,
+std::string allreduce_of(const Session& session, const TrainingSpec& spec,
                          const std::filesystem::path& checkpoint) {
   if (checkpoint.empty()) return {};
   const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
@@ -191,31 +188,28 @@ std::string allreduce_of(const training::Session& session, const training::Train
   return alike && suits(session, spec.flags, comm::parse_allreduce(before)) ? before : "";
 }
 
-std::string exif_of(const training::Session& session, const training::TrainingSpec& spec,
-                    const Start& start) {
+std::string exif_of(const Session& session, const TrainingSpec& spec, const Start& start) {
   if (start.checkpoint.empty()) return {};
   const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
   const auto exif = training.find("exif");
   if (exif == training.end() || !exif->is_string()) return {};
   if (start.goes_on && !spec.flags.exif && *exif == data::exif_name(data::Exif::ignore)) {
-    training::say(session,
-                  "This training goes on with --exif ignore, as its images were read so far");
+    say(session, "This training goes on with --exif ignore, as its images were read so far");
   }
   return exif->get<std::string>();
 }
 
 /// So that neither the training's own checkpoints nor their pruning meet them.
-void set_aside(const training::Session& session, const std::vector<checkpoint::Found>& damaged) {
+void set_aside(const Session& session, const std::vector<checkpoint::Found>& damaged) {
   for (const checkpoint::Found& found : damaged) {
-    training::warn(session, fmt::format("{} is kept as {}", found.folder.filename().string(),
-                                        checkpoint::set_aside(found).filename().string()));
+    warn(session, fmt::format("{} is kept as {}", found.folder.filename().string(),
+                              checkpoint::set_aside(found).filename().string()));
   }
 }
 
 }  // namespace
 
-std::filesystem::path newest_whole(const training::Session& session,
-                                   const std::filesystem::path& folder) {
+std::filesystem::path newest_whole(const Session& session, const std::filesystem::path& folder) {
   std::vector<checkpoint::Found> damaged;
   for (const checkpoint::Found& found : checkpoint::list(folder)) {
     const std::string fault = resume_fault_of(found.folder);
@@ -223,8 +217,8 @@ std::filesystem::path newest_whole(const training::Session& session,
       set_aside(session, damaged);
       return found.folder;
     }
-    training::warn(session, fmt::format("checkpoint {} is passed over: {}",
-                                        found.folder.filename().string(), fault));
+    warn(session,
+         fmt::format("checkpoint {} is passed over: {}", found.folder.filename().string(), fault));
     damaged.push_back(found);
   }
   if (damaged.empty()) return {};
@@ -235,8 +229,7 @@ std::filesystem::path newest_whole(const training::Session& session,
                    damaged.size(), folder.string()));
 }
 
-Start choose_start(const training::Session& session, const training::TrainingSpec& spec,
-                   const RunFolder& folder) {
+Start choose_start(const Session& session, const TrainingSpec& spec, const RunFolder& folder) {
   Start start = choose(session, spec, folder);
   const auto found = comm::gather_values(
       *session.communicator, std::array<bool, 3>{start.finished, start.goes_on, start.elsewhere});
@@ -249,7 +242,7 @@ Start choose_start(const training::Session& session, const training::TrainingSpe
   return start;
 }
 
-training::TrainingSpec with_choices_of(const Start& start, training::TrainingSpec spec) {
+TrainingSpec with_choices_of(const Start& start, TrainingSpec spec) {
   comm::AllreduceChoice& asked = spec.flags.allreduce;
   if (start.goes_on && !start.allreduce.empty() && asked == comm::AllreduceChoice{}) {
     asked = comm::parse_allreduce(start.allreduce);
@@ -261,24 +254,22 @@ training::TrainingSpec with_choices_of(const Start& start, training::TrainingSpe
 namespace {
 
 /// Another backend or precision may go on with a training; losses may show where.
-void say_other_program(const training::Session& session, const nlohmann::ordered_json& then,
+void say_other_program(const Session& session, const nlohmann::ordered_json& then,
                        const nlohmann::ordered_json& here) {
-  const std::string before = training::program_text(then), now = training::program_text(here);
+  const std::string before = program_text(then), now = program_text(here);
   if (before.empty() || before == now) return;
-  training::say(session, fmt::format("The checkpoint was written with {}; this goes on with {}",
-                                     before, now));
+  say(session,
+      fmt::format("The checkpoint was written with {}; this goes on with {}", before, now));
 }
 
 }  // namespace
 
-void check_same_training(const training::Session& session, const std::filesystem::path& checkpoint,
-                         const training::TrainingSpec& spec,
-                         const nlohmann::ordered_json& identity) {
+void check_same_training(const Session& session, const std::filesystem::path& checkpoint,
+                         const TrainingSpec& spec, const nlohmann::ordered_json& identity) {
   if (!session.leads()) return;
   const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
-  const auto rows = training::identity_differences(facts.at("training"), identity,
-                                                   training::Compared::checkpoint);
-  for (const std::string& row : rows) training::warn(session, row);
+  const auto rows = identity_differences(facts.at("training"), identity, Compared::checkpoint);
+  for (const std::string& row : rows) warn(session, row);
   if (!rows.empty()) {
     fail(ExitCode::usage,
          fmt::format("--resume: {} is of another training, see above (what follows would be "
@@ -288,9 +279,9 @@ void check_same_training(const training::Session& session, const std::filesystem
                      train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
   }
   say_other_program(session, facts.at("training"), identity);
-  const loop::TrainOptions end = training::end_of(spec);
+  const loop::TrainOptions end = end_of(spec);
   const loop::Progress progress = checkpoint::read_progress(checkpoint);
-  if (!training::asks_for_less(end, progress)) return;
+  if (!asks_for_less(end, progress)) return;
   fail(ExitCode::usage,
        fmt::format("--resume: {} has {} steps, {} of them in {} whole epochs, and --{} {} asks for "
                    "less (nothing would be trained); ask for more, or name another --out for a "
@@ -301,12 +292,12 @@ void check_same_training(const training::Session& session, const std::filesystem
                    end.steps ? *end.steps : static_cast<std::uint64_t>(end.epochs)));
 }
 
-void keep_first_weights(const training::Session& session, const std::filesystem::path& checkpoint,
+void keep_first_weights(const Session& session, const std::filesystem::path& checkpoint,
                         nlohmann::ordered_json& identity) {
   if (!session.leads()) return;
   const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");
-  if (training.contains(training::kFirstWeights)) {
-    identity[training::kFirstWeights] = training.at(training::kFirstWeights);
+  if (training.contains(kFirstWeights)) {
+    identity[kFirstWeights] = training.at(kFirstWeights);
   }
 }
 
@@ -325,7 +316,7 @@ std::optional<double> lost_since(const std::filesystem::path& checkpoint, const 
 
 }  // namespace
 
-logging::LogPlace cut_to(const training::Session& session, const RunFolder& folder,
+logging::LogPlace cut_to(const Session& session, const RunFolder& folder,
                          const std::filesystem::path& checkpoint) {
   if (!session.leads()) return {};
   std::optional<double> lost;
@@ -333,7 +324,7 @@ logging::LogPlace cut_to(const training::Session& session, const RunFolder& fold
     lost = lost_since(checkpoint, folder);
     const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
     for (const std::string& warning : cut_logs(folder.path, facts.at("logs"))) {
-      training::warn(session, warning);
+      warn(session, warning);
     }
   }
   const loop::Progress progress = checkpoint::read_progress(checkpoint);

@@ -25,31 +25,30 @@ struct Start {
 };
 
 /// The spec with what the checkpoint's training chose for itself, where nobody names it now.
-training::TrainingSpec with_choices_of(const Start&, training::TrainingSpec);
+TrainingSpec with_choices_of(const Start&, TrainingSpec);
 
 /// The newest checkpoint that can be gone on from; empty where there is no checkpoint. Newer ones
 /// are passed over with a warning that says why, and set aside. Error(data) where none of those
 /// that are there can be used. Of rank 0.
-std::filesystem::path newest_whole(const training::Session&, const std::filesystem::path& folder);
+std::filesystem::path newest_whole(const Session&, const std::filesystem::path& folder);
 
 /// Chooses: of --resume auto the newest whole checkpoint of the run's folder, passing damaged ones
 /// with a line that says why; of --resume DIR that one, Error(data) where it is not whole.
 /// Collective.
-Start choose_start(const training::Session&, const training::TrainingSpec&, const RunFolder&);
+Start choose_start(const Session&, const TrainingSpec&, const RunFolder&);
 
 /// Error(usage) after a table where the checkpoint is of another training than the one to be made,
 /// `identity`, or where more is made than is asked for. On rank 0.
-void check_same_training(const training::Session&, const std::filesystem::path& checkpoint,
-                         const training::TrainingSpec&, const nlohmann::ordered_json& identity);
+void check_same_training(const Session&, const std::filesystem::path& checkpoint,
+                         const TrainingSpec&, const nlohmann::ordered_json& identity);
 
 /// Takes over into `identity` what a training that goes on need not repeat: the weights that it
 /// began with. On rank 0.
-void keep_first_weights(const training::Session&, const std::filesystem::path& checkpoint,
+void keep_first_weights(const Session&, const std::filesystem::path& checkpoint,
                         nlohmann::ordered_json& identity);
 
 /// Cuts the logs of the run where the checkpoint left them, if it is of this folder; how they go
 /// on.
-logging::LogPlace cut_to(const training::Session&, const RunFolder&,
-                         const std::filesystem::path& checkpoint);
+logging::LogPlace cut_to(const Session&, const RunFolder&, const std::filesystem::path& checkpoint);
 
 }  // namespace cputrain::training

@@ -22,9 +22,8 @@ constexpr std::size_t kLeastBytes = 25'000'000;
 
 }  // namespace
 
-RunControl::RunControl(training::TrainingJob& job, const RunFolder& folder,
-                       nlohmann::ordered_json identity, const loop::Progress& start, bool has_best,
-                       system::WriteQueue& logs)
+RunControl::RunControl(TrainingJob& job, const RunFolder& folder, nlohmann::ordered_json identity,
+                       const loop::Progress& start, bool has_best, system::WriteQueue& logs)
     : job_(job),
       safety_(job.plan().spec.flags.safety),
       folder_(folder.path),
@@ -64,11 +63,10 @@ bool RunControl::can_take(const loop::Progress& progress) {
   const bool free = comes_free();
   blocked_ += watch.seconds();
   if (std::exchange(told_wait_, !free) || free) return free;
-  training::warn(
-      job_.session(),
-      fmt::format("the checkpoint of step {} waits: that of step {} is not on disk after {:.0f} s "
-                  "(storage is slow or does not answer); the training goes on",
-                  progress.steps, kept_step_.value_or(0), since_kept_.seconds()));
+  warn(job_.session(),
+       fmt::format("the checkpoint of step {} waits: that of step {} is not on disk after {:.0f} s "
+                   "(storage is slow or does not answer); the training goes on",
+                   progress.steps, kept_step_.value_or(0), since_kept_.seconds()));
   return false;
 }
 
@@ -99,11 +97,10 @@ void RunControl::settle() {
   const bool told = failure_ == state.failure;
   failure_ = state.failure;
   if (failure_ && !told) {
-    training::warn(job_.session(),
-                   fmt::format("no checkpoint: {}; the training goes on", *failure_));
+    warn(job_.session(), fmt::format("no checkpoint: {}; the training goes on", *failure_));
   }
   if (best_failure_.empty()) return;
-  training::warn(job_.session(), fmt::format("the best weights are not kept: {}", best_failure_));
+  warn(job_.session(), fmt::format("the best weights are not kept: {}", best_failure_));
   best_failure_.clear();
 }
 
@@ -130,7 +127,7 @@ void RunControl::begin_with_checkpoint(const loop::Progress& progress) {
 /// Replicas that drifted apart must not become what a resume goes on from. Where all ranks compute
 /// with one copy there is nothing to compare.
 void RunControl::compare_replicas(const loop::Progress& progress) {
-  const training::Session& session = job_.session();
+  const Session& session = job_.session();
   const exchange::GradientExchange& exchange = *job_.compiled().exchange;
   if (session.nodes.nodes() == 1 && exchange.memory().own_weights == 0) return;
   const compute::Arenas arenas = exchange.arenas();
@@ -145,7 +142,7 @@ void RunControl::keep(const loop::Progress& progress) {
   kept_step_ = progress.steps;
   since_kept_ = {};
   if (!writer_) return;
-  const training::Session& session = job_.session();
+  const Session& session = job_.session();
   nlohmann::ordered_json facts{{"cputrain", kVersion},
                                {"ranks", session.communicator->size()},
                                {"nodes", session.nodes.nodes()},

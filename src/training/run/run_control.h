@@ -29,7 +29,7 @@ class RunControl final : public loop::Control {
   /// `identity`: training_identity() of the job. `start`: where this process takes the training up.
   /// `has_best`: best.safetensors has the weights of start.best. `logs`: who writes the logs, which
   /// a checkpoint waits for.
-  RunControl(training::TrainingJob&, const RunFolder&, nlohmann::ordered_json identity,
+  RunControl(TrainingJob&, const RunFolder&, nlohmann::ordered_json identity,
              const loop::Progress& start, bool has_best, system::WriteQueue& logs);
 
   bool stop_requested() override;
@@ -93,8 +93,8 @@ class RunControl final : public loop::Control {
     int epoch = 0;
   };
 
-  training::TrainingJob& job_;
-  const training::SafetyFlags& safety_;
+  TrainingJob& job_;
+  const SafetyFlags& safety_;
   std::filesystem::path folder_;  ///< empty on ranks other than 0
   nlohmann::ordered_json identity_;
   system::WriteQueue& logs_;

@@ -50,8 +50,7 @@ nlohmann::ordered_json openmp_variables() {
 }
 
 /// Where and with what the run was made: host, processor, libraries, ranks and threads, time.
-nlohmann::ordered_json environment_json(const training::Session& session,
-                                        const training::TrainingPlan& plan) {
+nlohmann::ordered_json environment_json(const Session& session, const TrainingPlan& plan) {
   nlohmann::ordered_json given = nlohmann::ordered_json::object();
   for (const auto& [flag, value] : plan.spec.flags.given) given[flag] = value;
   nlohmann::ordered_json json{{"cputrain", kVersion},
@@ -97,7 +96,7 @@ void require_readable(const std::filesystem::path& folder) {
 
 /// Makes the folder: --out, or runs/<date>-<model>-np<ranks>-b<batch>, with a number where another
 /// training has that one.
-std::filesystem::path make_run_folder(const training::TrainingSpec& spec, int ranks) {
+std::filesystem::path make_run_folder(const TrainingSpec& spec, int ranks) {
   if (spec.flags.out.empty()) {
     return system::make_new_folder(fmt::format("runs/{}-{}-np{}-b{}", time_text("{:%Y%m%d-%H%M%S}"),
                                                spec.model->name, ranks, spec.batch));
@@ -112,16 +111,15 @@ constexpr const char* kLockName = ".lock";
 
 /// The lock, or nothing where the file system has none, which a line says. Error(usage) where
 /// somebody keeps it for longer than a job takes to end, or it cannot be had.
-std::optional<system::FileLock> lock_folder(const training::Session& session,
+std::optional<system::FileLock> lock_folder(const Session& session,
                                             const std::filesystem::path& folder) {
   constexpr double kPatience = 10;  // seconds; orphans notice within one
   const std::filesystem::path file = folder / kLockName;
   try {
     auto lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
     if (!lock) {
-      training::say(session,
-                    fmt::format("Waiting for the training that still works in {} (up to {} s)",
-                                folder.string(), kPatience));
+      say(session, fmt::format("Waiting for the training that still works in {} (up to {} s)",
+                               folder.string(), kPatience));
     }
     for (const system::Stopwatch watch; !lock && watch.seconds() < kPatience;) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -129,11 +127,10 @@ std::optional<system::FileLock> lock_folder(const training::Session& session,
     }
     if (lock) return lock;
   } catch (const system::NoLocksHere&) {
-    training::warn(session,
-                   fmt::format("{} cannot be locked: its file system has no locks (a second "
-                               "training in it would mix up its files); start no other one "
-                               "there",
-                               folder.string()));
+    warn(session, fmt::format("{} cannot be locked: its file system has no locks (a second "
+                              "training in it would mix up its files); start no other one "
+                              "there",
+                              folder.string()));
     return std::nullopt;
   }
   fail(ExitCode::usage,
@@ -163,11 +160,10 @@ void remove_litter(const std::filesystem::path& folder) {
 
 }  // namespace
 
-void describe_run(const training::Session& session, const training::TrainingPlan& plan,
+void describe_run(const Session& session, const TrainingPlan& plan,
                   const std::filesystem::path& folder) {
   if (!session.leads()) return;
-  system::write_own_file(folder / kConfigName,
-                         json_text(training::recorded_flags(plan.spec), 2) + "\n");
+  system::write_own_file(folder / kConfigName, json_text(recorded_flags(plan.spec), 2) + "\n");
   system::write_own_file(folder / "environment.json",
                          json_text(environment_json(session, plan), 2) + "\n");
 }
@@ -179,7 +175,7 @@ bool holds_run(const std::filesystem::path& folder) {
          !checkpoint::list(folder).empty();
 }
 
-RunFolder take_run_folder(const training::Session& session, const training::TrainingFlags& flags) {
+RunFolder take_run_folder(const Session& session, const TrainingFlags& flags) {
   const bool may_be_taken = !flags.safety.resume.empty() || flags.overwrite;
   std::error_code ignored;
   if (!session.leads() || !may_be_taken || !std::filesystem::is_directory(flags.out, ignored)) {
@@ -192,8 +188,7 @@ RunFolder take_run_folder(const training::Session& session, const training::Trai
   return folder;
 }
 
-void open_run_folder(const training::Session& session, const training::TrainingPlan& plan,
-                     RunFolder& folder) {
+void open_run_folder(const Session& session, const TrainingPlan& plan, RunFolder& folder) {
   if (!session.leads()) return;
   if (folder.path.empty()) {
     folder.path = make_run_folder(plan.spec, session.communicator->size());
@@ -208,7 +203,7 @@ void open_run_folder(const training::Session& session, const training::TrainingP
   }
 }
 
-void watch_folder(const training::Session& session, const std::filesystem::path& folder) {
+void watch_folder(const Session& session, const std::filesystem::path& folder) {
   const std::string mine = session.leads() ? system::absolute_path(folder.string()) : "";
   session.watch.write_into(session.communicator->gather(mine).front());
 }
@@ -223,7 +218,7 @@ void clear_run_folder(const std::filesystem::path& folder) {
   checkpoint::prune(folder, 0, 0);
 }
 
-void replace_run(const training::Session& session, const training::TrainingPlan& plan,
+void replace_run(const Session& session, const TrainingPlan& plan,
                  const std::filesystem::path& folder) {
   if (!session.leads() || !holds_run(folder)) return;
   clear_run_folder(folder);
@@ -248,8 +243,8 @@ void copy_durably(const std::filesystem::path& from, const std::filesystem::path
   file.commit();
 }
 
-void write_limits(const training::Session& session, const std::filesystem::path& folder) {
-  const compute::Limits limits = training::measure_together(session);
+void write_limits(const Session& session, const std::filesystem::path& folder) {
+  const compute::Limits limits = measure_together(session);
   system::forget_peak();  // its arrays are larger than many a training
   if (!session.leads()) return;
   const nlohmann::ordered_json json{{"fma_gflops", limits.fma_gflops},

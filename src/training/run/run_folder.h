@@ -37,34 +37,32 @@ struct RunFolder {
 /// Takes the folder of --out, where it is there and may be another training's (--resume,
 /// --overwrite): a file in it is locked for this process' life. Waits up to ten seconds for ranks
 /// of a job that is ending, and says so. Error(usage) where another training keeps it.
-RunFolder take_run_folder(const training::Session&, const training::TrainingFlags&);
+RunFolder take_run_folder(const Session&, const TrainingFlags&);
 
 /// Makes the folder of this run: --out, or runs/<date>-<model>-np<ranks>-b<batch>, unless it was
 /// taken already, with config.json and environment.json in it, which a run that is to be replaced
 /// keeps until replace_run(). Error(usage) where --out holds a run already and neither --overwrite
 /// nor --resume was given; Error(output) where it cannot be written.
-void open_run_folder(const training::Session&, const training::TrainingPlan&, RunFolder&);
+void open_run_folder(const Session&, const TrainingPlan&, RunFolder&);
 
 /// From now on stalls of this job are told in its folder, too. Collective.
-void watch_folder(const training::Session&, const std::filesystem::path&);
+void watch_folder(const Session&, const std::filesystem::path&);
 
 /// Takes the figures of the run that --overwrite replaces out of its folder: a new run's must not
 /// mix with them. Its weights stay until the new run's take their place and name.
 void clear_run_folder(const std::filesystem::path& folder);
 
 /// The same where the folder holds a run, and describes this one there. On rank 0.
-void replace_run(const training::Session&, const training::TrainingPlan&,
-                 const std::filesystem::path& folder);
+void replace_run(const Session&, const TrainingPlan&, const std::filesystem::path& folder);
 
 /// config.json and environment.json: what the folder's other files are of. On rank 0.
-void describe_run(const training::Session&, const training::TrainingPlan&,
-                  const std::filesystem::path& folder);
+void describe_run(const Session&, const TrainingPlan&, const std::filesystem::path& folder);
 
 /// Copies a file so that it is whole and on disk, or absent. Error(output).
 void copy_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// limits.json: what these processors and their memory can do, measured in the same places, a
 /// moment before the training. Collective. Error(output).
-void write_limits(const training::Session&, const std::filesystem::path& folder);
+void write_limits(const Session&, const std::filesystem::path& folder);
 
 }  // namespace cputrain::training

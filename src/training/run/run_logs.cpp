@@ -16,14 +16,14 @@
 namespace cputrain::training {
 namespace {
 
-logging::Verbosity verbosity(const training::TrainingSpec& spec) {
+logging::Verbosity verbosity(const TrainingSpec& spec) {
   const int standard = system::screen_columns(STDOUT_FILENO) ? 1 : 2;
   return static_cast<logging::Verbosity>(std::min(spec.flags.verbose.value_or(standard), 2));
 }
 
-logging::RunFacts facts_of(const training::TrainingJob& job) {
-  const training::Session& session = job.session();
-  const training::TrainingSpec& spec = job.plan().spec;
+logging::RunFacts facts_of(const TrainingJob& job) {
+  const Session& session = job.session();
+  const TrainingSpec& spec = job.plan().spec;
   const auto& [plan, validation] = job.batches();
   return {.model = spec.model->name,
           .data = spec.flags.data_or_synthetic(),
@@ -36,20 +36,20 @@ logging::RunFacts facts_of(const training::TrainingJob& job) {
           .validation_images = validation.samples(),
           .ranks = session.communicator->size(),
           .classes = job.plan().classes,
-          .steps = training::all_steps(plan, spec.epochs, spec.flags.steps),
+          .steps = all_steps(plan, spec.epochs, spec.flags.steps),
           .epochs = data::training_epochs(plan, spec.epochs, spec.flags.steps),
           .learning_rate = full_rate(spec),
           .seed = spec.seed,
           .seconds_of_start = session.since_start.seconds()};
 }
 
-bool asks_for(const training::TrainingSpec& spec, std::string_view format) {
+bool asks_for(const TrainingSpec& spec, std::string_view format) {
   return std::ranges::find(spec.flags.log_formats, format) != spec.flags.log_formats.end();
 }
 
 /// What this rank's clock shows more than rank 0's, in seconds: processes of one host read the same
 /// clock; of others the median of what they show when all leave a barrier, some of its time wrong.
-double clock_offset(const training::Session& session) {
+double clock_offset(const Session& session) {
   constexpr int kRounds = 9;
   std::vector<double> offsets;
   for (int i = 0; i < kRounds; ++i) {
@@ -62,7 +62,7 @@ double clock_offset(const training::Session& session) {
   return same_host ? 0 : offsets[kRounds / 2];
 }
 
-void check_timeline(const training::TrainingSpec& spec, const std::filesystem::path& folder) {
+void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folder) {
   const std::filesystem::path path = std::filesystem::absolute(spec.flags.timeline);
   std::error_code ignored;
   const bool own = std::filesystem::equivalent(path.parent_path(), folder, ignored) &&
@@ -76,12 +76,12 @@ void check_timeline(const training::TrainingSpec& spec, const std::filesystem::p
 
 }  // namespace
 
-std::unique_ptr<logging::Reporter> make_reporter(const training::TrainingJob& job,
+std::unique_ptr<logging::Reporter> make_reporter(const TrainingJob& job,
                                                  const std::filesystem::path& folder,
                                                  const logging::LogPlace& place,
                                                  system::WriteQueue& logs) {
-  const training::Session& session = job.session();
-  const training::TrainingSpec& spec = job.plan().spec;
+  const Session& session = job.session();
+  const TrainingSpec& spec = job.plan().spec;
   const std::filesystem::path metrics = folder / "metrics.jsonl";
   if (!session.leads()) return logging::all_of({});
   logging::Verbosity shown = verbosity(spec);
@@ -117,14 +117,13 @@ std::unique_ptr<logging::Reporter> make_reporter(const training::TrainingJob& jo
   return logging::all_of(std::move(reporters));
 }
 
-std::function<void()> bind_writer(const training::Session& session) {
+std::function<void()> bind_writer(const Session& session) {
   return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
     if (cpu) bind({*cpu});
   };
 }
 
-logging::Timeline make_timeline(const training::Session& session,
-                                const training::TrainingSpec& spec,
+logging::Timeline make_timeline(const Session& session, const TrainingSpec& spec,
                                 const std::filesystem::path& folder) {
   const int ranks = session.communicator->size();
   if (spec.flags.timeline.empty()) return logging::Timeline(logging::StepRange{}, ranks);
@@ -136,7 +135,7 @@ logging::Timeline make_timeline(const training::Session& session,
   return logging::Timeline(spec.flags.timeline_steps, ranks);
 }
 
-void write_timeline(const training::Session& session, const training::TrainingSpec& spec,
+void write_timeline(const Session& session, const TrainingSpec& spec,
                     const logging::Timeline& timeline) {
   if (!timeline.wanted()) return;
   const auto texts =
@@ -144,8 +143,8 @@ void write_timeline(const training::Session& session, const training::TrainingSp
   if (!session.leads()) return;
   system::write_given_file(spec.flags.timeline,
                            logging::timeline_json(texts, session.plan.hosts()));
-  training::say(session, "Timeline: " + spec.flags.timeline +
-                             " (open it in https://ui.perfetto.dev or chrome://tracing)");
+  say(session, "Timeline: " + spec.flags.timeline +
+                   " (open it in https://ui.perfetto.dev or chrome://tracing)");
 }
 
 }  // namespace cputrain::training

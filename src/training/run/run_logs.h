@@ -18,23 +18,22 @@ inline constexpr std::string_view kLogFormats[] = {"mlperf", "dawnbench", "tf_cn
 /// Everything that hears of a training that is loaded: the terminal, the files of its folder, and
 /// the logs that --log-format asks for. Silence on ranks other than 0. `place`: where the files of
 /// a training that goes on were cut. Files are written by the queue.
-std::unique_ptr<logging::Reporter> make_reporter(const training::TrainingJob&,
+std::unique_ptr<logging::Reporter> make_reporter(const TrainingJob&,
                                                  const std::filesystem::path& folder,
                                                  const logging::LogPlace& place,
                                                  system::WriteQueue& logs);
 
 /// What a thread that writes does first. It has the core of communication where there is one, which
 /// waits most of the time; else any of this rank's.
-std::function<void()> bind_writer(const training::Session&);
+std::function<void()> bind_writer(const Session&);
 
 /// The steps that --timeline shows; none without it. Rank 0 begins the file, so that a wrong path
 /// shows at once; Error(usage) where it is one of the run's own, or there already without
 /// --overwrite.
-logging::Timeline make_timeline(const training::Session&, const training::TrainingSpec&,
+logging::Timeline make_timeline(const Session&, const TrainingSpec&,
                                 const std::filesystem::path& folder);
 
 /// Writes the timeline of all ranks where there is one. Collective. Error(output).
-void write_timeline(const training::Session&, const training::TrainingSpec&,
-                    const logging::Timeline&);
+void write_timeline(const Session&, const TrainingSpec&, const logging::Timeline&);
 
 }  // namespace cputrain::training

@@ -31,7 +31,7 @@ std::optional<double> validation_accuracy(const std::filesystem::path& folder, i
 
 }  // namespace
 
-RunResults::RunResults(training::TrainingJob& job, std::filesystem::path folder,
+RunResults::RunResults(TrainingJob& job, std::filesystem::path folder,
                        const nlohmann::ordered_json& identity)
     : job_(job), folder_(std::move(folder)), identity_(json_text(identity)) {
   std::error_code ignored;
@@ -47,9 +47,9 @@ std::string RunResults::with_earlier(const std::string& what) const {
 
 void RunResults::say_earlier() const {
   if (!has_earlier_) return;
-  training::say(job_.session(),
-                fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
-                            weights_path().string()));
+  say(job_.session(),
+      fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
+                  weights_path().string()));
 }
 
 void RunResults::save_now() {
@@ -88,8 +88,8 @@ logging::ProgramSeconds RunResults::program_seconds(const loop::TrainResult& res
 
 void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
                         logging::Reporter& reporter, system::WriteQueue& logs) {
-  const training::Session& session = job_.session();
-  const auto memory = training::measure_peaks(job_);
+  const Session& session = job_.session();
+  const auto memory = measure_peaks(job_);
   if (!session.leads()) return;
   const std::lock_guard lock(saving_);
   const system::WorkMeter::Busy busy(finishing_);
@@ -97,7 +97,7 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
   job_.save(weights_path());
   saved_ = true;
   has_earlier_ = false;
-  const training::TrainingFlags& flags = job_.plan().spec.flags;
+  const TrainingFlags& flags = job_.plan().spec.flags;
   RunEnd end{.result = result,
              .folder = folder_,
              .target = flags.target_accuracy,
@@ -125,8 +125,8 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
                     .checkpoint_seconds = kept.checkpoint_seconds,
                     .training = identity_});
   logs.finish();
-  end.lost = text_of(training::lost_seconds(folder_));
-  for (const std::string& line : end_lines(end)) training::say(session, line);
+  end.lost = text_of(lost_seconds(folder_));
+  for (const std::string& line : end_lines(end)) say(session, line);
 }
 
 }  // namespace cputrain::training

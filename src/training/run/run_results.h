@@ -19,8 +19,7 @@ namespace cputrain::training {
 class RunResults {
  public:
   /// `identity`: training_identity() of the job, which the summary repeats.
-  RunResults(training::TrainingJob&, std::filesystem::path folder,
-             const nlohmann::ordered_json& identity);
+  RunResults(TrainingJob&, std::filesystem::path folder, const nlohmann::ordered_json& identity);
 
   /// A line about weights that lie in the folder, of a run before this one.
   void say_earlier() const;
@@ -47,7 +46,7 @@ class RunResults {
   std::filesystem::path weights_path() const;
   logging::ProgramSeconds program_seconds(const loop::TrainResult&) const;
 
-  training::TrainingJob& job_;
+  TrainingJob& job_;
   std::filesystem::path folder_;
   std::string identity_;           ///< as text
   std::atomic<bool> has_earlier_;  ///< the weights in the folder are of a run before this one

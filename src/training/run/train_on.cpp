@@ -33,12 +33,12 @@ bool is_another_network(const std::string& row) {
 
 }  // namespace
 
-std::string train_on_advice(const training::Session& session, const training::TrainingSpec& spec,
+std::string train_on_advice(const Session& session, const TrainingSpec& spec,
                             const std::vector<std::string>& differences,
                             const std::filesystem::path& weights,
                             const std::filesystem::path& run) {
   if (differences.empty() || std::ranges::any_of(differences, is_another_network)) return "";
-  std::vector<std::string> words = training::typed_command(
+  std::vector<std::string> words = typed_command(
       session, spec.flags, [](const std::string& flag) { return !is_of_this_start(flag); });
   words.insert(words.end(), {"--weights", weights.string(), "--out", new_folder(run)});
   return "; to begin a new training with its weights and these flags: " + command_line(words);

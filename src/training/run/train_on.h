@@ -13,7 +13,7 @@ namespace cputrain::training {
 /// run or a checkpoint of it, which cannot be gone on with for these `differences`. "; to begin a
 /// new training ...: cputrain --lr 0.1 --weights runs/a --out runs/a-2". Empty where they make
 /// another network, which the weights do not fit.
-std::string train_on_advice(const training::Session&, const training::TrainingSpec&,
+std::string train_on_advice(const Session&, const TrainingSpec&,
                             const std::vector<std::string>& differences,
                             const std::filesystem::path& weights, const std::filesystem::path& run);
 
