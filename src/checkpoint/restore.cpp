@@ -73,7 +73,7 @@ class Restoring {
 
   /// Findings of other kernels are left behind.
   void compare_kernels() {
-    if (files_->state.findings_of == findings_of(training_.backend)) return;
+    if (files_->state.findings_of == kernels_of(training_.backend)) return;
     files_->state.progress.findings.clear();
     other_kernels_ = std::move(files_->state.findings_of);
   }

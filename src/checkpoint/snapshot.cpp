@@ -141,7 +141,7 @@ void Snapshot::write(const std::filesystem::path& folder, const loop::ModelDescr
                             std::move(tensors));
   pulse.moved();
   copy.own_parts.write(folder / kRanksName, copy.progress.steps);
-  write_state(folder, copy.progress, findings_of(copy.training.backend), facts);
+  write_state(folder, copy.progress, kernels_of(copy.training.backend), facts);
 }
 
 void Snapshot::write_weights(const std::filesystem::path& file,

@@ -39,7 +39,7 @@ auto from_file(const std::filesystem::path& folder, const F& read) {
 
 }  // namespace
 
-std::string findings_of(const compute::Backend& backend) {
+std::string kernels_of(const compute::Backend& backend) {
   return fmt::format("{}: {}", backend.name(), backend.facts().kernels);
 }
 

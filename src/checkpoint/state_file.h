@@ -11,7 +11,7 @@
 namespace cputrain::checkpoint {
 
 /// Which kernels a program's findings are of.
-std::string findings_of(const compute::Backend&);
+std::string kernels_of(const compute::Backend&);
 
 /// Writes the file, with fsync. Error(output).
 void write_state(const std::filesystem::path& folder, const loop::Progress&,

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/json_text.h"
@@ -164,7 +165,7 @@ loop::Progress TrainingJob::resume(const std::filesystem::path& checkpoint) {
          fmt::format("the checkpoint comes from other kernels ({}; here: {}): weights are not the "
                      "bits of a training that was never stopped, which --reproducible promises; "
                      "for those begin anew in another --out",
-                     printable(other_kernels), checkpoint::findings_of(*session_.backend)));
+                     printable(other_kernels), checkpoint::kernels_of(*session_.backend)));
   }
   describe(resumed_data(session_, plan_.spec, *source_, checkpoint));
   return progress;
