@@ -155,7 +155,7 @@ TEST_F(HostileFiles, StatesOfAnotherForm) {
   expect_refusal(with("\"format\": 2", "\"format\": 3"), {name, "another version"});
   expect_refusal(with("\"steps\": 4", "\"steps\": -4"), {name, "progress.steps"});
   expect_refusal(with("\"plateau\"", "\"plattau\""), {name, "progress.plateau"});
-  EXPECT_THROW(read_facts(with("{", "[")), Error);
+  EXPECT_THROW(checkpoint::read_facts(with("{", "[")), Error);
 }
 
 /// What no program can have found changes nothing.

@@ -178,8 +178,8 @@ TEST_F(OtherRanks, GoesBackAsOften) {
 TEST_F(OtherRanks, FactsAndProgressCanBeReadAlone) {
   const std::filesystem::path at = folder("at");
   const auto results = train(job(flags("sgd"), "shm", 2), 8, at);
-  EXPECT_EQ(read_facts(at).dump(), R"({"fact":"of a test"})");
-  const loop::Progress progress = read_progress(at);
+  EXPECT_EQ(checkpoint::read_facts(at).dump(), R"({"fact":"of a test"})");
+  const loop::Progress progress = checkpoint::read_progress(at);
   EXPECT_EQ(progress.steps, 8u);
   EXPECT_EQ(progress.epochs, 1);
   EXPECT_EQ(progress.begun->steps, 2u);

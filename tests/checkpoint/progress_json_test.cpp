@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -219,4 +219,4 @@ TEST(ProgressJson, TheFormatBeforeIsStillRead) {
 }
 
 }  // namespace
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

@@ -125,7 +125,8 @@ void go_on(TrainingJob& job, const loop::Progress& start, loop::Control& control
   const auto silent = logging::all_of({});
   logging::Timeline timeline(logging::StepRange{});
   result.steps = job.run(start, *silent, timeline, control).steps;
-  result.weights = numbers_of(*job.compiled().program, job.weights(), all_parameters);
+  result.weights =
+      checkpoint::numbers_of(*job.compiled().program, job.weights(), checkpoint::all_parameters);
 }
 
 }  // namespace

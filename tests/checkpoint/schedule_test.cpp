@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 namespace {
 
 loop::Progress at(std::uint64_t steps, int epochs = 0) {
@@ -16,8 +16,8 @@ loop::Progress at(std::uint64_t steps, int epochs = 0) {
 
 /// A training whose steps take a second each and whose checkpoints cost the same each: the steps
 /// that have one. An epoch has `epoch` steps; it is asked again when one ends.
-std::vector<std::uint64_t> taken_at(CheckpointSchedule& schedule, std::uint64_t from,
-                                    std::uint64_t to, std::uint64_t epoch, double cost) {
+std::vector<std::uint64_t> taken_at(Schedule& schedule, std::uint64_t from, std::uint64_t to,
+                                    std::uint64_t epoch, double cost) {
   std::vector<std::uint64_t> steps;
   double thread = 0;
   for (std::uint64_t step = from + 1; step <= to; ++step) {
@@ -43,51 +43,51 @@ std::vector<std::uint64_t> every(std::uint64_t by, std::uint64_t from, std::uint
 
 constexpr std::uint64_t kNever = 1'000'000'000;
 
-TEST(CheckpointSchedule, StepsAreKeptToTheLetterWhateverTheyCost) {
-  CheckpointSchedule schedule({.steps = 5}, at(0), std::size_t{1} << 40);
+TEST(Schedule, StepsAreKeptToTheLetterWhateverTheyCost) {
+  Schedule schedule({.steps = 5}, at(0), std::size_t{1} << 40);
   EXPECT_EQ(taken_at(schedule, 0, 50, kNever, 1000), every(5, 5, 50));
 }
 
-TEST(CheckpointSchedule, AResumeKeepsTheSameSteps) {
-  CheckpointSchedule schedule({.steps = 5}, at(12), 0);
+TEST(Schedule, AResumeKeepsTheSameSteps) {
+  Schedule schedule({.steps = 5}, at(12), 0);
   EXPECT_EQ(taken_at(schedule, 12, 50, kNever, 1), every(5, 15, 50));
-  CheckpointSchedule on_a_mark({.steps = 5}, at(10), 0);
+  Schedule on_a_mark({.steps = 5}, at(10), 0);
   EXPECT_EQ(taken_at(on_a_mark, 10, 50, kNever, 1), every(5, 15, 50));
 }
 
-TEST(CheckpointSchedule, OfNothingIsNever) {
-  CheckpointSchedule schedule({}, at(0), 0);
+TEST(Schedule, OfNothingIsNever) {
+  Schedule schedule({}, at(0), 0);
   EXPECT_TRUE(taken_at(schedule, 0, 1000, 10, 0).empty());
 }
 
-TEST(CheckpointSchedule, CheapOnesComeAtEveryMark) {
-  CheckpointSchedule seconds({.seconds = 7}, at(0), 0);
+TEST(Schedule, CheapOnesComeAtEveryMark) {
+  Schedule seconds({.seconds = 7}, at(0), 0);
   EXPECT_EQ(taken_at(seconds, 0, 100, kNever, 0.001), every(7, 7, 100));
-  CheckpointSchedule epochs({.epochs = 2}, at(0), 0);
+  Schedule epochs({.epochs = 2}, at(0), 0);
   EXPECT_EQ(taken_at(epochs, 0, 100, 10, 0.001), every(20, 20, 100));
 }
 
 // The first is guessed to cost a second (half a gigabyte), and costs two: 1 % of 100 s, then of
 // (2 + 2) / 1 % = 400 s, 600 s, ...
-TEST(CheckpointSchedule, MarksOfSecondsWaitForOnePercent) {
-  CheckpointSchedule schedule({.seconds = 10}, at(0), 500'000'000);
+TEST(Schedule, MarksOfSecondsWaitForOnePercent) {
+  Schedule schedule({.seconds = 10}, at(0), 500'000'000);
   EXPECT_EQ(taken_at(schedule, 0, 1000, kNever, 2),
             (std::vector<std::uint64_t>{100, 400, 600, 800, 1000}));
 }
 
 // As above, but an epoch that was due and could not be is made up for as soon as it can.
-TEST(CheckpointSchedule, MarksOfEpochsWaitForOnePercent) {
-  CheckpointSchedule schedule({.epochs = 1}, at(0), 500'000'000);
+TEST(Schedule, MarksOfEpochsWaitForOnePercent) {
+  Schedule schedule({.epochs = 1}, at(0), 500'000'000);
   EXPECT_EQ(taken_at(schedule, 0, 1000, 70, 2),
             (std::vector<std::uint64_t>{100, 400, 600, 800, 1000}));
-  CheckpointSchedule seldom({.epochs = 1}, at(0), 500'000'000);
+  Schedule seldom({.epochs = 1}, at(0), 500'000'000);
   EXPECT_EQ(taken_at(seldom, 0, 2000, 500, 2), every(500, 500, 2000));
 }
 
 // At most 1 % of the time, whatever the cost.
-TEST(CheckpointSchedule, CostsNoMoreThanOnePercent) {
+TEST(Schedule, CostsNoMoreThanOnePercent) {
   for (const double cost : {0.01, 0.3, 1., 5.}) {
-    CheckpointSchedule schedule({.seconds = 1, .epochs = 1}, at(0), 1000);
+    Schedule schedule({.seconds = 1, .epochs = 1}, at(0), 1000);
     const auto steps = taken_at(schedule, 0, 3000, 100, cost);
     const double without_the_first = cost * static_cast<double>(steps.size() - 1);
     EXPECT_LE(without_the_first, 30) << cost;
@@ -96,18 +96,18 @@ TEST(CheckpointSchedule, CostsNoMoreThanOnePercent) {
 }
 
 // An epoch of 12 steps; cheap: the step that ends one has both, the second in its place.
-TEST(CheckpointSchedule, StepsAndEpochsTogether) {
-  CheckpointSchedule cheap({.steps = 5, .epochs = 1}, at(0), 0);
+TEST(Schedule, StepsAndEpochsTogether) {
+  Schedule cheap({.steps = 5, .epochs = 1}, at(0), 0);
   EXPECT_EQ(taken_at(cheap, 0, 60, 12, 0.0001),
             (std::vector<std::uint64_t>{5, 10, 12, 15, 20, 24, 25, 30, 35, 36, 40, 45, 48, 50, 55,
                                         60, 60}));
-  CheckpointSchedule dear({.steps = 5, .epochs = 1}, at(0), 0);
+  Schedule dear({.steps = 5, .epochs = 1}, at(0), 0);
   EXPECT_EQ(taken_at(dear, 0, 60, 12, 10), every(5, 5, 60));
 }
 
 // What the thread has taken is known late: until then it is taken for what one took before.
-TEST(CheckpointSchedule, CountsWhatIsBeingWritten) {
-  CheckpointSchedule schedule({.seconds = 1}, at(0), 500'000'000);
+TEST(Schedule, CountsWhatIsBeingWritten) {
+  Schedule schedule({.seconds = 1}, at(0), 500'000'000);
   EXPECT_FALSE(schedule.due(at(99), 99));
   EXPECT_TRUE(schedule.due(at(100), 100));
   schedule.taken(at(100), 100, 0.1);
@@ -119,4 +119,4 @@ TEST(CheckpointSchedule, CountsWhatIsBeingWritten) {
 }
 
 }  // namespace
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

@@ -14,11 +14,11 @@
 #include "core/error.h"
 #include "tests/support/in_a_child.h"
 
-namespace cputrain::training {
+namespace cputrain::checkpoint {
 namespace {
 
-TEST(CheckpointWriter, WritesOneAfterTheOtherOnAThreadOfItsOwn) {
-  CheckpointWriter writer;
+TEST(WriterThread, WritesOneAfterTheOtherOnAThreadOfItsOwn) {
+  WriterThread writer;
   std::vector<int> order;
   const auto caller = std::this_thread::get_id();
   std::atomic<bool> elsewhere = true;
@@ -36,8 +36,8 @@ TEST(CheckpointWriter, WritesOneAfterTheOtherOnAThreadOfItsOwn) {
   EXPECT_TRUE(std::ranges::is_sorted(order));
 }
 
-TEST(CheckpointWriter, IsBusyUntilItHasWritten) {
-  CheckpointWriter writer;
+TEST(WriterThread, IsBusyUntilItHasWritten) {
+  WriterThread writer;
   EXPECT_FALSE(writer.busy());
   std::promise<void> go;
   writer.start([&] { go.get_future().wait(); });
@@ -48,8 +48,8 @@ TEST(CheckpointWriter, IsBusyUntilItHasWritten) {
   EXPECT_EQ(writer.wait().written, 1);  // at once
 }
 
-TEST(CheckpointWriter, WhoWaitsLearnsThatItGetsOn) {
-  CheckpointWriter writer;
+TEST(WriterThread, WhoWaitsLearnsThatItGetsOn) {
+  WriterThread writer;
   std::atomic<bool> told = false;
   writer.start([&] {
     volatile double work = 1;
@@ -59,8 +59,8 @@ TEST(CheckpointWriter, WhoWaitsLearnsThatItGetsOn) {
   EXPECT_TRUE(told);
 }
 
-TEST(CheckpointWriter, AFailureIsThatOfTheLast) {
-  CheckpointWriter writer;
+TEST(WriterThread, AFailureIsThatOfTheLast) {
+  WriterThread writer;
   writer.start([] { fail(ExitCode::output, "no space"); });
   writer.start([] {});
   EXPECT_FALSE(writer.wait().failure);
@@ -72,19 +72,19 @@ TEST(CheckpointWriter, AFailureIsThatOfTheLast) {
   EXPECT_EQ(state.written, 1);
 }
 
-TEST(CheckpointWriter, ItsEndWaitsForAllThatWasStarted) {
+TEST(WriterThread, ItsEndWaitsForAllThatWasStarted) {
   int done = 0;
   {
-    CheckpointWriter writer;
+    WriterThread writer;
     for (int i = 0; i < 20; ++i) writer.start([&] { ++done; });
   }
   EXPECT_EQ(done, 20);
 }
 
-TEST(CheckpointWriter, ItsThreadGoesBehindOthersAndIsBoundByItsMaker) {
+TEST(WriterThread, ItsThreadGoesBehindOthersAndIsBoundByItsMaker) {
   std::thread::id begun_on, written_on;
   int nice = 0;
-  CheckpointWriter writer([&] { begun_on = std::this_thread::get_id(); });
+  WriterThread writer([&] { begun_on = std::this_thread::get_id(); });
   writer.start([&] {
     written_on = std::this_thread::get_id();
     nice = ::getpriority(PRIO_PROCESS, 0);  // Linux: of the thread
@@ -97,12 +97,12 @@ TEST(CheckpointWriter, ItsThreadGoesBehindOthersAndIsBoundByItsMaker) {
 }
 
 // A process that was made nice itself stays before this thread, as far as nice values go.
-TEST(CheckpointWriter, ItsThreadIsBehindThoseOfANiceProcessToo) {
+TEST(WriterThread, ItsThreadIsBehindThoseOfANiceProcessToo) {
   for (const auto& [nice_of_process, expected] : {std::pair{15, 17}, {18, 19}, {19, 19}}) {
     if (::getpriority(PRIO_PROCESS, 0) > nice_of_process) continue;
     const int nice = testing::in_a_child([&, process = nice_of_process] {
       ::setpriority(PRIO_PROCESS, 0, process);
-      CheckpointWriter writer;
+      WriterThread writer;
       int found = 0;
       writer.start([&] { found = ::getpriority(PRIO_PROCESS, 0); });
       writer.wait();
@@ -113,8 +113,8 @@ TEST(CheckpointWriter, ItsThreadIsBehindThoseOfANiceProcessToo) {
 }
 
 // Two clocks of the same thread.
-TEST(CheckpointWriter, TellsTheTimeThatItsThreadTook) {
-  CheckpointWriter writer;
+TEST(WriterThread, TellsTheTimeThatItsThreadTook) {
+  WriterThread writer;
   double inside = 0;
   writer.start([&] {
     timespec time{};
@@ -132,4 +132,4 @@ TEST(CheckpointWriter, TellsTheTimeThatItsThreadTook) {
 }
 
 }  // namespace
-}  // namespace cputrain::training
+}  // namespace cputrain::checkpoint

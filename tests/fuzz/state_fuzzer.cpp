@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 std::string state_text(int format, const loop::Progress& progress) {
   return json_text(Json{{"format", format},
-                        {"progress", training::to_json(progress)},
+                        {"progress", checkpoint::to_json(progress)},
                         {"findings_of", "cpu: avx512"},
                         {"ranks", 2},
                         {"logs", {{"metrics.jsonl", 1234}, {"train/events.out.tfevents.1", 5}}}},
@@ -41,15 +41,15 @@ std::vector<std::string> fuzzer_seeds() {
 
 bool fuzzer_takes(const std::string& text) {
   return is_taken([&] {
-    const Json state = training::parse_state(text);
+    const Json state = checkpoint::parse_state(text);
     if (const auto logs = state.find("logs"); logs != state.end()) {
       // Where there are no logs nothing is cut: the names and numbers are looked at.
       is_taken([&] { training::cut_logs("/nonexistent", *logs); });
     }
-    const loop::Progress progress = training::progress_of_state(state);
-    const std::string again = json_text(training::to_json(progress));
-    const auto back = training::progress_of(Json::parse(again));
-    promise(json_text(training::to_json(back)) == again, "every number comes back");
+    const loop::Progress progress = checkpoint::progress_of_state(state);
+    const std::string again = json_text(checkpoint::to_json(progress));
+    const auto back = checkpoint::progress_of(Json::parse(again));
+    promise(json_text(checkpoint::to_json(back)) == again, "every number comes back");
   });
 }
 

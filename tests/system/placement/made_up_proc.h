@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "../support/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 #include "system/placement/launcher_gone.h"
 
 namespace cputrain::placement {

@@ -8,7 +8,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain::cells {
+namespace cputrain::training {
 namespace {
 
 class LostSecondsTest : public ::testing::Test {
@@ -71,4 +71,4 @@ TEST_F(LostSecondsTest, LinesThatAreNoneOfOursCountNothing) {
 }
 
 }  // namespace
-}  // namespace cputrain::cells
+}  // namespace cputrain::training
