@@ -17,7 +17,7 @@ class SkippingConvolution {
   static bool possible(const ConvolutionPlace&);
   SkippingConvolution(const Planning&, const ConvolutionPlace&);
 
-  /// Of the kernel in the arena.
+  /// How the kernel lies in the arena.
   const dnnl::memory::desc& kernel_layout() const { return kernel_layout_; }
   /// Whether images are read where they lie, and not the map of their numbers.
   bool reads_images() const { return first_.has_value(); }

@@ -70,7 +70,7 @@ void list_16_windows(const WindowRow& row, const Outputs& out, std::size_t first
   transpose_floats(diffs);
   __m512i winners[4];
   transpose_bytes(out.winners, winners);
-  alignas(64) std::uint8_t winners_of[4][4][16];  // of channel 4 j + i: [i][j]
+  alignas(64) std::uint8_t winners_of[4][4][16];  // channel 4 j + i is at [i][j]
   for (int i = 0; i < 4; ++i) _mm512_store_si512(winners_of[i], winners[i]);
 
   const auto start = [&](unsigned position) { return static_cast<int>(start_of(row, position)); };

@@ -18,9 +18,9 @@ struct Lists {
 
 /// One row of windows of one block.
 struct WindowRow {
-  Outputs outputs;  ///< of its first window
+  Outputs outputs;  ///< its first window's
   std::size_t windows;
-  std::size_t row_size;  ///< of the image's rows
+  std::size_t row_size;  ///< numbers from one row of the image to the next
   bool relu;
 };
 

@@ -9,8 +9,8 @@ namespace cputrain::cpu::sparse {
 /// Windows [row, row_end) x [column, column_end) and the patch of the source that they read.
 struct GatherPlan::Tile {
   int row, row_end, column, column_end;
-  int y, x;            ///< of the patch; outside the map where there is padding
-  int height, width;   ///< of the patch
+  int y, x;            ///< where the patch begins; outside the map where there is padding
+  int height, width;   ///< the patch's
   bool inside;         ///< the patch can be read in the map itself
   std::size_t stride;  ///< numbers in a row of the map or, where there is one, of the copy
 };
@@ -20,12 +20,15 @@ std::size_t GatherPlan::sums_size() const {
   return (9 * src.blocks() * static_cast<std::size_t>(kernels.block) + 1) * out;
 }
 
+/// Values and offsets of the lists (b x room each), copies of two patches, sizes of the lists (b).
 std::size_t GatherPlan::scratch_bytes() const {
   const auto room = static_cast<std::size_t>(kTile * kTile);
   const auto block = static_cast<std::size_t>(kernels.block);
   return (2 * block * room + 2 * patch_size() + block) * sizeof(float);
 }
 
+/// A 3 x 3 kernel reads two pixels more than it writes, each way. Tiles that touch the padding are
+/// copied with zeros around them, so that the kernels never test for an edge.
 GatherPlan::Tile GatherPlan::tile_at(int row, int column) const {
   const int size = pool ? 2 : 1;
   Tile tile{};
@@ -87,6 +90,8 @@ void GatherPlan::run(const float* image, const Gradients& gradients, const Gathe
   }
 }
 
+/// One block of outputs: lists its gradients once, then gathers for two blocks of inputs at a time,
+/// which share the lists.
 void GatherPlan::run_tile(const Tile& tile, const float* image, const Gradients& gradients, int out,
                           float* sums, std::byte* scratch) const {
   constexpr auto kRoom = static_cast<std::size_t>(kTile * kTile);

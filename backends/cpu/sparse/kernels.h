@@ -39,7 +39,7 @@ struct Gradients {
 struct RowShape {
   int tiles;
   int before;  ///< pixels of the first tile that lie outside
-  int width;   ///< of the map
+  int width;   ///< the map's
   int blocks;
   std::size_t plane;
 };
@@ -55,7 +55,7 @@ struct ScatterRow {
 /// Where a row of windows goes. The window behind tile t (from 1 on) is number t - 1.
 struct PoolTarget {
   float* dst;
-  std::uint8_t* winners;  ///< null: nobody asks
+  std::uint8_t* winners;  ///< null: not wanted
   const float* bias;      ///< null: none
   bool relu;
 };

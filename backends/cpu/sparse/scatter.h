@@ -16,12 +16,12 @@ int fitting_blocks(int block);
 /// cache; sums over earlier chunks are carried along.
 struct ScatterPlan {
   const Kernels& kernels;
-  int rows, tiles;            ///< of tiles
-  int in_blocks, out_blocks;  ///< of channels
+  int rows, tiles;            ///< rows of tiles, and tiles in a row
+  int in_blocks, out_blocks;  ///< blocks of channels
   int chunk;                  ///< blocks of channels at a time
 
   ScatterPlan(const Kernels&, int rows, int tiles, int in_blocks, int out_blocks);
-  std::size_t bytes() const;  ///< of scratch for one thread
+  std::size_t bytes() const;  ///< scratch of one thread
 
   /// Runs rows [first, last) of tiles. `list(row, first block, blocks, lists)` lists the entries of
   /// a row; `finish(row, out block, sums)` takes a row of sums to where they belong. The row before

@@ -57,9 +57,9 @@ struct Cuts {
 /// what.
 struct GatherCuts {
   std::size_t threads;
-  std::size_t most_chunks;  ///< of rows of tiles; the number decides about bits
+  std::size_t most_chunks;  ///< of the rows of tiles; their number decides about bits
   std::size_t tasks;        ///< wanted, so that the threads end together
-  std::size_t groups;       ///< of outputs, at least
+  std::size_t groups;       ///< the fewest groups of outputs
 
   /// `size`: numbers of a chunk's sums. A task should find those of its group in the second-level
   /// cache, so a group is at most kGroup; and all sums together at most kFewest of that for each
@@ -74,13 +74,14 @@ struct GatherCuts {
     groups = std::min(blocks, (size + kGroup - 1) / kGroup);
   }
 
-  /// Of so many rows.
+  /// The number of chunks that so many rows are cut into.
   std::size_t chunks(std::size_t rows) const {
     const std::size_t most = with_large_ones() ? threads + (rows - in_large_ones(rows)) : rows;
     return std::clamp<std::size_t>(most, 1, most_chunks);
   }
   /// Where chunk `i` of `count` begins. Where a thread has kFewest or more, one is large: these
-  /// come first and share three quarters of the rows; the rest is cut small, for who is free first.
+  /// come first and share three quarters of the rows; the rest is cut small, for threads that are
+  /// free first.
   std::size_t begin(std::size_t i, std::size_t count, std::size_t rows) const {
     if (!with_large_ones()) return rows * i / count;
     const std::size_t large = in_large_ones(rows);
@@ -143,7 +144,8 @@ SparseConvolution::Scatter SparseConvolution::scatter_over(const compute::Sample
   return {kernels_, rows, tiles, static_cast<int>(in.blocks()), static_cast<int>(out.blocks())};
 }
 
-/// The tile behind the last window completes it.
+/// Tile t reaches outputs 2 t - 2 to 2 t + 1 and completes the first two of them, so there is a row
+/// and a column of tiles behind the last window.
 SparseConvolution::Scatter SparseConvolution::forward_scatter() const {
   const Shape& wide = shape_.wide.shape;
   const int rows = shape_.pool ? shape_.dst.shape.height : half(wide.height);

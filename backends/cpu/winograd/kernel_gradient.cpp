@@ -14,11 +14,12 @@ std::size_t chunks_of(std::size_t tiles) { return (tiles + kChunk - 1) / kChunk;
 
 }  // namespace
 
+/// What lies in scratch, by planes of one point each (kernels.h).
 struct KernelGradient::Rooms {
-  float* sums;
-  float* patches;
-  float* gradients;
-  float* bias;  ///< [chunk][channel]
+  float* sums;       ///< laid out as by KernelPlace
+  float* patches;    ///< [block of inputs][tile][channel]
+  float* gradients;  ///< [block of outputs][tile][channel]
+  float* bias;       ///< [chunk][channel]
 };
 
 KernelGradient::KernelGradient(const Problem& problem, int threads, InstructionSet set)

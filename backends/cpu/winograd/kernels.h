@@ -11,12 +11,12 @@ namespace cputrain::cpu::winograd {
 
 constexpr int kTile = 4;             ///< outputs, each way
 constexpr int kPatch = 6;            ///< what a tile of outputs reads, each way
-constexpr std::size_t kPoints = 36;  ///< of a tile: numbers that are multiplied
+constexpr std::size_t kPoints = 36;  ///< products of a tile, for each pair of channels
 
 /// Neighbouring tiles of a row, in one block of channels of one image's map.
 struct TileRun {
   int y, x;           ///< the first pixel of the first tile's patch or outputs; may lie outside
-  int height, width;  ///< of the map
+  int height, width;  ///< the map's
   int count;          ///< tiles, each kTile pixels further
 };
 
@@ -34,7 +34,7 @@ struct Product {
   float* c;
   std::size_t room;
   int tiles;
-  int blocks;   ///< of the k channels
+  int blocks;   ///< k / b
   int vectors;  ///< 1 or 2
 };
 
@@ -46,7 +46,7 @@ struct OuterSum {
   float* c;
   std::size_t room;
   int tiles;
-  int blocks;   ///< of the rows
+  int blocks;   ///< rows / b
   int vectors;  ///< 1 or 2
   bool adds;
 };

@@ -21,8 +21,8 @@ struct Pass::Run {
   const float* bias;
   bool relu;
   float* to;
-  float* patches;
-  float* sums;
+  float* patches;  ///< planes of [block of inputs][tile][channel]
+  float* sums;     ///< planes of [block of outputs of a sweep][tile][channel]
 };
 
 Pass::Pass(const Problem& problem, Way way, int threads, InstructionSet set)
@@ -63,6 +63,7 @@ std::size_t Pass::scratch_bytes() const {
   return kPoints * (weights_plane_ + threads_ * (patches_plane_ + sums_plane_)) * sizeof(float);
 }
 
+/// The kernel that leads back has inputs and outputs exchanged and its taps in reverse order.
 void Pass::transform_kernel(const float* weights, float* transformed) const {
   const std::size_t square = block_ * block_;
   const auto transpose = sparse::kernels_for(set_).transpose;
@@ -102,6 +103,8 @@ void Pass::finish_tiles(const Run& run, std::size_t out, const float* sums) cons
                   });
 }
 
+/// Points are outside in a sweep, so that patches that leave the caches are read once for all of
+/// its blocks of outputs.
 void Pass::run_tiles(const Run& run) const {
   transform_patches(run);
   for (std::size_t first = run.out; first < run.out_end; first += sweep_) {
