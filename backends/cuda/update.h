@@ -29,7 +29,7 @@ class DeviceUpdate final : public compute::Update {
   }
   /// `facts` are on the device. New weights are written to their copy as well.
   void enqueue(const UpdateFacts* facts, const float* rates = nullptr) const;
-  /// Of the arena that it updates; null where it updates nothing.
+  /// The copy of the arena that it updates; null where it updates nothing.
   const WeightCopy* copy() const { return copy_; }
 
  private:

@@ -36,7 +36,8 @@ union GemmMemory {
     typename Tile::Stage stages[Tile::kStages];
     typename Operands::Table table;
   } loop;
-  /// Sums of each warp, 8 numbers between rows.
+  /// Sums of each warp. Rows are 8 numbers longer than the tile's, so that lanes that write at the
+  /// same time meet different banks.
   alignas(128) float sums[Tile::kWarps][Tile::kWarpRows][Tile::kWarpColumns + 8];
 };
 
@@ -117,6 +118,7 @@ CPUTRAIN_DEVICE void multiply(Memory& memory, Operands& operands, int steps, War
   }
   int step = 0, noted = Operands::kSteps, stage = 0, free_stage = kAhead;
   while (true) {
+    // Copies use the table kAhead steps before products do.
     const int end = noted < steps ? noted - kAhead : steps;
 #pragma unroll 1
     for (; step < end; ++step) {
@@ -223,8 +225,7 @@ void launch_gemm(Stream stream, const char* name,
          dim3(Tile::kThreads), sizeof(Memory), problem, plan);
 }
 
-/// Puts a product into a stream as its plan says: the slices and, where there are several, their
-/// sum.
+/// Puts a product into a stream by its plan: the slices and, where there are several, their sum.
 template <class Direction, class N>
 void launch_product(Stream stream, const char* name,
                     const typename Direction::template Problem<N>& problem,

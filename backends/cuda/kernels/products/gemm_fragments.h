@@ -6,7 +6,7 @@
 
 /// What the lanes of a warp hold in registers, and how tensor cores multiply it. An instruction
 /// (mma) takes 16 rows of A and 8 columns of B; it is 8 numbers deep where those are floats, 16
-/// where they are bf16. tensor_core.h says which lane has what.
+/// where they are bf16. tensor_core.h has the layout of lanes.
 namespace cputrain::cuda {
 
 /// kCount times 16 rows of A.
