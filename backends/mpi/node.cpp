@@ -65,7 +65,8 @@ void require_space(std::size_t bytes, const NodeRanks& node) {
 
 /// Makes the kernel supply the pages of `bytes` now. A shared file whose file system is full has
 /// none left, and the first write would kill the process with SIGBUS: asked like this the kernel
-/// says so instead. Kernels before 5.14 do not know the question and leave it at that.
+/// returns an error instead. Kernels before 5.14 do not know the call, which is then without
+/// effect.
 void claim_pages(std::span<std::byte> bytes) {
 #ifdef MADV_POPULATE_WRITE
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -186,7 +187,7 @@ std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_large(std::size_t b
 }
 
 void MpiNodeBarrier::wait() {
-  // MPI_Barrier says nothing about plain stores to shared memory. The fences keep compiler and
+  // MPI_Barrier promises nothing about plain stores to shared memory. The fences keep compiler and
   // processor from moving them over it; MPI_Win_sync would do the same for one window.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   check(MPI_Barrier(node_.comm()), "MPI_Barrier");

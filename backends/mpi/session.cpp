@@ -13,7 +13,7 @@ namespace cputrain::mpi {
 namespace {
 
 /// MPI keeps memory that ranks share in files, 4 MiB and more a rank, and ends the process, or
-/// waits for ever, where they may not be as long. Before MPI_Init there is still a word to say.
+/// waits for ever, where they may not be as long. Before MPI_Init an error can still be printed.
 void require_long_files() {
   constexpr std::uint64_t kLeast = std::uint64_t{32} << 20;
   if (longest_file() >= kLeast) return;

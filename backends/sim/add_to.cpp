@@ -1,4 +1,4 @@
-// comm/segments.h: the sum takes its time and nobody looks at the numbers.
+// comm/segments.h: the sum takes its time and touches no number.
 #include "backends/sim/core.h"
 #include "comm/segments.h"
 

@@ -18,13 +18,13 @@ constexpr std::size_t kCanvasHeader = 10, kFrameHeader = 16;
 struct Container {
   std::int64_t canvas_width = 0, canvas_height = 0;  // 0: as large as the image
   std::int64_t left = 0, top = 0;
-  std::int64_t frame_width = 0, frame_height = 0;  // of an animation alone
+  std::int64_t frame_width = 0, frame_height = 0;  // only in an animation
   bool animated = false;
   bool alpha = false;
   Bytes image;
   bool complete = true;
 
-  /// Whether an image of this size is what the headers around it say.
+  /// Whether an image of this size fits the headers around it.
   bool holds(std::int64_t width, std::int64_t height) const {
     if (!animated) return width == canvas_width && height == canvas_height;
     return width == frame_width && height == frame_height && left + width <= canvas_width &&
@@ -32,8 +32,8 @@ struct Container {
   }
 };
 
-/// Lossy images begin with the length of their first partition, which must be whole (RFC
-/// 6386, 9.1). libwebp says of others that they are damaged.
+/// Lossy images begin with the length of their first partition, which must be whole (RFC 6386,
+/// 9.1). libwebp calls others damaged.
 bool has_first_partition(Bytes lossy) {
   constexpr std::size_t kFrameTag = 10;
   return lossy.size() >= kFrameTag &&

@@ -23,7 +23,7 @@ PartName part_name(std::string_view folder);
 /// Whether the name has words of data and numbers only: "images", "JPEGImages", "img_256".
 bool is_data_name(std::string_view folder);
 
-/// Whether such a name says "images" or the like: "images", "JPEGImages", not "raw".
+/// Whether such a name means "images" or the like: "images", "JPEGImages", not "raw".
 bool is_image_name(std::string_view folder);
 
 /// Whether one of the words is a noun of data: "images_001", "fold2", "HAM10000_images_part_1".
