@@ -9,6 +9,10 @@ namespace cputrain::comm {
 
 /// The sum of an array over the ranks of a group, in place: all ranks call it with arrays of one
 /// length and get the same bits. Not for two threads at once.
+///
+/// What algorithms cut: a bucket is the range of gradients that one call sums (exchange/buckets.h).
+/// A chunk is the part of it that a step works on: 1/P in a ring, halves of halves in
+/// Rabenseifner's algorithm. A segment (segments.h) is what one message holds of a chunk.
 class Allreduce {
  public:
   virtual ~Allreduce() = default;

@@ -8,7 +8,7 @@
 
 #include "comm/allreduce.h"
 
-/// What --allreduce says, and the algorithm that follows from it.
+/// The value of --allreduce, and the algorithm that follows from it.
 namespace cputrain::comm {
 
 /// Arrays of `first` to `last` bytes are summed by this algorithm.

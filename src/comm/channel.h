@@ -10,7 +10,7 @@ namespace cputrain::comm {
 /// An algorithm with the channel it works on.
 struct Channel {
   std::unique_ptr<Peers> peers;
-  std::unique_ptr<Peers> group;  ///< of `peers`, where the algorithm is not between all ranks
+  std::unique_ptr<Peers> group;  ///< some of `peers`; null: the algorithm is between all
   std::unique_ptr<Allreduce> allreduce;
 
   /// Those that `allreduce` sums over.

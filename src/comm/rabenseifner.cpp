@@ -26,7 +26,9 @@ class Rabenseifner final : public Allreduce {
 
   void sum_in_pairs(const Array& numbers) {
     const int rank = folded_.rank();
-    std::vector<Halves> halves;  // of each distance, the widest first
+    // Halving: pairs at the widest distance exchange halves, then narrower ones halves of those,
+    // until each rank has the sum of one chunk. Doubling goes the same way back.
+    std::vector<Halves> halves;  // by distance, the widest first
     Array mine = numbers;
     for (int distance = folded_.size() / 2; distance > 0; distance /= 2) {
       const bool upper = (rank & distance) != 0;

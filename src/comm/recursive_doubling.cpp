@@ -11,7 +11,8 @@ class RecursiveDoubling final : public Allreduce {
  public:
   explicit RecursiveDoubling(Peers& peers) : peers_(peers), folded_(peers) {}
 
-  /// Partners add a + b and b + a, which are the same bits.
+  /// After the step at distance d, each group of 2 d ranks has its sum. Partners add a + b and b +
+  /// a, which are the same bits.
   void sum(const Array& numbers) override {
     folded_.fold(segments_, numbers);
     for (int distance = 1; folded_.takes_part() && distance < folded_.size(); distance *= 2) {

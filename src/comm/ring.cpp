@@ -14,10 +14,12 @@ class Ring final : public Allreduce {
     const int size = peers_.size(), rank = peers_.rank();
     const int next = (rank + 1) % size, before = (rank + size - 1) % size;
     const auto part = [&](int i) { return part_of(numbers, (i + size) % size, size); };
-    // A part goes round once and grows by what each rank has; part rank + 1 ends here, complete.
+    // Reduce-scatter: a chunk goes round once and grows by what each rank has, so chunk rank + 1
+    // ends here, complete.
     for (int step = 0; step + 1 < size; ++step) {
       segments_.exchange_and_add(peers_, next, part(rank - step), before, part(rank - step - 1));
     }
+    // Allgather: complete chunks go round once more.
     for (int step = 0; step + 1 < size; ++step) {
       peers_.exchange(next, part(rank + 1 - step).bytes(), before, part(rank - step).bytes());
     }

@@ -13,8 +13,8 @@ namespace cputrain::comm {
 /// dst[i] += src[i], in arrays of one length and type.
 void add_to(const Array& dst, const Array& src);
 
-/// Moves and adds long arrays piece by piece, so that what was received is still in the cache when
-/// it is added and no more than one piece of memory is needed.
+/// Moves and adds long arrays segment by segment, so that what was received is still in the cache
+/// when it is added and no more memory than for one segment is needed.
 class Segments {
  public:
   static constexpr std::size_t kBytes = std::size_t{1} << 20;

@@ -12,6 +12,7 @@ class Tree final : public Allreduce {
 
   void sum(const Array& numbers) override {
     const int rank = peers_.rank(), size = peers_.size();
+    // A rank receives from those at distances 1, 2, 4, ... until its own lowest bit, then sends.
     int distance = 1;
     for (; distance < size && rank % (2 * distance) == 0; distance *= 2) {
       if (rank + distance < size) segments_.receive_and_add(peers_, rank + distance, numbers);

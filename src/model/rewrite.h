@@ -28,11 +28,11 @@ Graph with_label_smoothing(const Graph&, float smoothing);
 /// and keep their values.
 Graph with_frozen(const Graph&, std::span<const std::string> layers);
 
-/// The ranks of a node compute the named dense layers together, a share of the inputs each, instead
-/// of each its own images: the kernel's gradient is then made once per node and not once per rank,
-/// while activations travel between the ranks. After "One weird trick for parallelizing
-/// convolutional neural networks" (Krizhevsky 2014, arXiv 1404.5997). Exact up to the order of
-/// additions. Names, parameters and their files stay.
+/// The ranks of a node compute the named dense layers together, each a share of the inputs for the
+/// images of all: the kernel's gradient is then made once per node and not once per rank, while
+/// activations travel between the ranks. After "One weird trick for parallelizing convolutional
+/// neural networks" (Krizhevsky 2014, arXiv 1404.5997). Exact up to the order of additions. Names,
+/// parameters and their files stay.
 Graph with_sharded_dense(const Graph&, std::span<const std::string> layers);
 bool has_sharded_dense(const Graph&);
 

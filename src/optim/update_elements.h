@@ -113,7 +113,7 @@ struct AddWeightsElement {
   CPUTRAIN_HOST_DEVICE void operator()(T weight, T& gradient) const { gradient += factor * weight; }
 };
 
-/// A gradient that is no number stays so: the run must end, not go on with the limit.
+/// A gradient that is NaN stays NaN: the run must end, not go on with the limit.
 template <class T>
 struct ClipElement {
   static constexpr int kStates = 0;

@@ -18,8 +18,8 @@
 namespace cputrain::system {
 namespace {
 
-/// Of the whole file. Locks of an open file description outlive a close() of another descriptor of
-/// the same file in this process, which classic POSIX locks do not.
+/// A lock of the whole file. Locks of an open file description outlive a close() of another
+/// descriptor of the same file in this process, which classic POSIX locks do not.
 struct flock whole(short type) {
   struct flock lock {};
   lock.l_type = type;
@@ -71,7 +71,7 @@ void open_to_writers_of(const std::filesystem::path& folder, int descriptor) {
                         ::fchown(descriptor, static_cast<uid_t>(-1), around.st_gid) == 0;
     if (shared) wanted |= S_IRGRP | S_IWGRP;
   }
-  // Where the file system refuses, others are told whose file it is.
+  // Where the file system refuses, other users get an error that names the file's owner.
   if (wanted != (file.st_mode & 0777)) static_cast<void>(::fchmod(descriptor, wanted) == 0);
 }
 
