@@ -12,7 +12,7 @@ namespace cputrain::bench {
 /// One way to sum over ranks, timed.
 struct AllreduceFigure {
   std::string name;
-  std::vector<double> seconds;  ///< of each repeat, the slowest rank's
+  std::vector<double> seconds;  ///< by repeat, the slowest rank's
   std::string reason;           ///< why there are none
 };
 

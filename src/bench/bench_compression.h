@@ -11,8 +11,8 @@ namespace cputrain::bench {
 struct CompressionFigure {
   std::string name;  ///< "topk:0.01"
   double ratio;      ///< times fewer bytes that a rank sends
-  /// Of a sum without sending, and of a ring's that compresses nothing and has to add as well: of
-  /// each repeat, the slowest rank's.
+  /// A sum without sending; and a plain ring's, which has to add as well. By repeat, the slowest
+  /// rank's.
   std::vector<double> seconds, plain_seconds;
 };
 

@@ -191,7 +191,7 @@ bool is_sharded(const ExchangeParts& parts) {
 /// Whether one node's ranks had better exchange messages. They have a lead to make up: slices keep
 /// one copy of the weights, and each rank updates a part of them.
 bool prefers_messages(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {
-  constexpr std::size_t kSample = std::size_t{32} << 20;  // of all ranks together
+  constexpr std::size_t kSample = std::size_t{32} << 20;  // in all ranks together
   constexpr double kLead = 2;
   const auto ranks = static_cast<std::size_t>(parts.communicator.size());
   if (ranks == 1) return false;

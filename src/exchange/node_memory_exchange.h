@@ -12,11 +12,11 @@ namespace cputrain::exchange {
 
 /// The shared memory of one exchange.
 struct NodeBlocks {
-  std::unique_ptr<comm::NodeArrays> gradients;  ///< of every rank, and of every lane of it
+  std::unique_ptr<comm::NodeArrays> gradients;  ///< one for every lane of every rank
   std::unique_ptr<NodeWeights> weights;
   std::unique_ptr<comm::NodeVersion> version;
 
-  /// Of this rank.
+  /// This rank's part.
   std::size_t own_bytes() const { return gradients->own_bytes() + weights->own_bytes(); }
 };
 

@@ -55,7 +55,7 @@ struct Request {
   /// The same with factors of convolutions that are rounded to bf16. For that precision alone.
   compute::Backend* rounding_reference = nullptr;
   Own own{};
-  int device = 0;  ///< of the backend's, for its own cases
+  int device = 0;  ///< one of the backend's, for its own cases
 };
 
 /// What was not tested: a layer or a precision that the backend lacks.

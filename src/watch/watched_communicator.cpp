@@ -80,8 +80,8 @@ class WatchedNodeMemory final : public comm::NodeMemory {
   int local_size() const override { return memory_.local_size(); }
   int first_rank() const override { return memory_.first_rank(); }
 
-  /// Much memory takes long to touch, which is work. Whoever waits in it for others of its machine
-  /// spins, and seems to work, too: a rank that is stopped is silent all the same.
+  /// Much memory takes long to touch, which is work. A rank that waits in it for others of its
+  /// machine spins, and seems to work, too: a rank that is stopped is silent all the same.
   std::unique_ptr<system::SharedBlock> allocate_touched(std::size_t bytes,
                                                         std::span<const Range> mine) override {
     pulse_->moved();

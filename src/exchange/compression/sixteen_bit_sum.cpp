@@ -155,7 +155,7 @@ class SixteenBitSum final : public GradientSum {
 
   comm::Channel channel_;
   comm::Peers& ranks_;
-  std::vector<std::span<T>> pieces_;  ///< of each rank's part of the sum
+  std::vector<std::span<T>> pieces_;  ///< by rank, its part of the sum
   std::vector<std::uint16_t> out_;
   std::vector<std::vector<std::uint16_t>> in_;
   std::vector<T> sum_;
