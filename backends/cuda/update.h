@@ -9,8 +9,8 @@
 
 namespace cputrain::cuda {
 
-/// An update in one launch. What does not change lies on the device from the beginning; the figures
-/// of a step are read there, too, so that the update may be a part of a graph.
+/// An update in one launch. What does not change lies on the device from the beginning; a step's
+/// figures are read there, too, so that the update may be a part of a graph.
 class DeviceUpdate final : public compute::Update {
  public:
   /// `number`: no other update of the backend has or had it. Borrows the stream and the memory.

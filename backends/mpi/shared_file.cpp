@@ -43,7 +43,7 @@ std::vector<std::string> folders() {
   return list;
 }
 
-/// Some room stays for others: a file system that is full stops whoever writes there.
+/// Some space stays for others: a file system that is full stops all that write there.
 std::string find_folder(std::uint64_t bytes) {
   for (const std::string& folder : folders()) {
     if (::access(folder.c_str(), W_OK | X_OK) != 0) continue;

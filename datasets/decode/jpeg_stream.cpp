@@ -174,8 +174,8 @@ std::size_t JpegStreams::working_bytes() {
 }
 
 /// Data that stop inside a scan are missing. So are those of an image of several scans
-/// (progressive) that stop between them, and there only the missing end marker shows it; in a image
-/// of one scan a missing end marker alone costs nothing and is only a complaint.
+/// (progressive) that stop between them, and there only the missing end marker shows it; in an
+/// image of one scan a missing end marker alone costs nothing and is only a complaint.
 bool JpegStreams::is_truncated() {
   const bool end_tells = jpeg_has_multiple_scans(&info) || info.arith_code;
   return errors.data_missing || (errors.stream_ended && end_tells);

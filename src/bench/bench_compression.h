@@ -16,8 +16,8 @@ struct CompressionFigure {
   std::vector<double> seconds, plain_seconds;
 };
 
-/// Times each of compressions() on a gradient of `bytes` in float32, all but a rest of it a matrix
-/// of 512 columns as the largest layer of the paper's network has it. Collective.
+/// Times each of compressions() on a gradient of `bytes` in float32: a matrix with 512 columns, as
+/// the largest layer of the paper's network has it, and a rest. Collective.
 std::vector<CompressionFigure> bench_compression(comm::Communicator&, std::size_t bytes,
                                                  int repeat);
 

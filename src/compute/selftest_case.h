@@ -10,8 +10,8 @@
 /// that runs twice and whose outputs are compared with plain loops in double.
 namespace cputrain::compute {
 
-/// |actual - expected| / |expected|, Euclidean; 0 where they are equal, infinite where they are not
-/// of one length or all that is expected is 0.
+/// |actual - expected| / |expected|, Euclidean; 0 where they are equal, infinite where their
+/// lengths differ or all that is expected is 0.
 double relative_distance(std::span<const double> actual, std::span<const double> expected);
 
 /// Numbers that a case computed. What does not fit a name goes to RunOutputs::wrong.

@@ -223,8 +223,8 @@ inline void with_change(const LambDirection& lamb, F f) {
                    static_cast<T>(lamb.rule.epsilon), static_cast<T>(lamb.decay)});
 }
 
-/// Sums of squares of blocks of this many elements are formed first, whoever computes them, so that
-/// their sum has the same bits at any number of threads.
+/// Sums of squares of blocks of this many elements are formed first in all backends, so that their
+/// sum has the same bits at any number of threads.
 inline constexpr std::size_t kNormBlock = 4096;
 
 /// Blocks that `size` elements from `position` of the arena on touch.

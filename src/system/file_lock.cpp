@@ -56,8 +56,8 @@ bool has_no_locks(int descriptor, int error) {
   return error == ENOLCK && ::fstatfs(descriptor, &about) == 0 && about.f_type == NFS_SUPER_MAGIC;
 }
 
-/// Whoever may write the folder is to have the lock after us, whatever our umask is. A file with
-/// another name beside this one is maybe no lock at all: in a folder for all, anybody can link it.
+/// All that may write the folder may have the lock after us, whatever our umask is. A file with
+/// another name beside this one is maybe no lock at all: in a folder for all, any user can link it.
 void open_to_writers_of(const std::filesystem::path& folder, int descriptor) {
   struct stat file {
   }, around{};

@@ -143,7 +143,7 @@ void SignalWatch::terminate(int signal, const std::function<void()>& on_terminat
   terminates_ = false;
   ask_for_stop(signal);
   if (interrupted_) ask_for_stop(SIGINT);
-  // Under the lock: whoever waits may end this object.
+  // Under the lock: the waiting thread may end this object.
   terminated_.notify_all();
 }
 

@@ -62,7 +62,7 @@ void WriteQueue::push(Task task, Lock& lock) {
   if (sleeps_) asked_.notify_one();
 }
 
-/// Where this process can have no more threads, whoever asks makes the write.
+/// Where this process can have no more threads, the caller makes the write.
 void WriteQueue::start_thread() {
   try {
     thread_ = std::thread([this] {

@@ -14,7 +14,7 @@ struct Report {
   bool waits = false;  ///< it is in a call that ends when others have come
   bool deaf = false;   ///< it gets no answers
   double still = 0;    ///< seconds since it did anything that others may wait for
-  double idle = 0;     ///< of these, the seconds since it used a CPU
+  double idle = 0;     ///< seconds of `still` since it used a CPU
 };
 
 /// What is known of a rank.

@@ -52,12 +52,11 @@ struct Cuts {
   int tasks() const { return whole + cut * parts; }
 };
 
-/// How the rows of tiles of a call and the blocks of outputs are cut. Each chunk of rows has sums
-/// of its own, which are added in their order: the same bits every time, whichever thread takes
-/// what.
+/// How the rows of tiles of a call and the blocks of outputs are cut. Each chunk of rows has its
+/// own sums, which are added in their order: the same bits every time, whichever thread takes what.
 struct GatherCuts {
   std::size_t threads;
-  std::size_t most_chunks;  ///< of the rows of tiles; their number decides about bits
+  std::size_t most_chunks;  ///< chunks of rows of tiles; their number decides about bits
   std::size_t tasks;        ///< wanted, so that the threads end together
   std::size_t groups;       ///< the fewest groups of outputs
 

@@ -140,8 +140,8 @@ CPUTRAIN_DEVICE void multiply(Memory& memory, Operands& operands, int steps, War
   wait_for_copies<0>();
 }
 
-/// Writes a warp's tile of sums, which lies in shared memory, to the result: each lane some rows
-/// of one chunk.
+/// Writes a warp's tile of sums, which lies in shared memory, to the result: each lane a chunk of
+/// some rows.
 template <class Tile, class N, class Part, class Problem>
 CPUTRAIN_DEVICE void store_tile(const GemmResult<N>& result, const Part& part,
                                 const Problem& problem, int first_row, int first_column, int lane,
@@ -175,8 +175,8 @@ CPUTRAIN_DEVICE void stage_sums(float (&to)[Tile::kWarpRows][Tile::kWarpColumns 
   }
 }
 
-/// Grid: tiles, those of the shorter side of the result in a row so that they share what they read
-/// of the longer one; slices; parts of the problem.
+/// Grid: tiles, those of the result's shorter side in a row so that they share what they read of
+/// the longer one; slices; parts of the problem.
 template <class N, class Tile, class Direction>
 __global__ void __launch_bounds__(Tile::kThreads)
     gemm(typename Direction::template Problem<N> problem, GemmPlan plan) {
