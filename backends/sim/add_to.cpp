@@ -1,4 +1,4 @@
-// comm/segments.h: the sum takes its time and touches no number.
+// comm/segments.h: the sum takes its time and touches no array.
 #include "backends/sim/core.h"
 #include "comm/segments.h"
 

@@ -8,7 +8,7 @@
 namespace cputrain::sim {
 namespace {
 
-/// Arenas hold no numbers: all that are read are zero.
+/// Arenas are empty: all numbers that are read are zero.
 class NoNumbers final : public compute::ParameterFormat {
  public:
   explicit NoNumbers(std::size_t count) : count_(count) {}

@@ -29,7 +29,7 @@ bool is_image_name(std::string_view folder);
 /// Whether one of the words is a noun of data: "images_001", "fold2", "HAM10000_images_part_1".
 bool names_data(std::string_view folder);
 
-/// The words of a name in lower case, with blanks between them, but no numbers and single letters.
+/// The words of a name in lower case, with blanks between them, without numbers and single letters.
 std::string without_numbers(std::string_view folder);
 
 /// The same with numbers, but without the words that name parts: "cat" of "train_cat".

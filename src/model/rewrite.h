@@ -13,9 +13,9 @@ namespace cputrain::model {
 /// parameters and `origin` stay.
 Graph pool_before_relu(const Graph&);
 
-/// Leaves every ReLU out, so that no number of a map is zero: the worst case of kernels that skip
-/// zeros. Computes something else than the graph does; names, parameters and `origin` of what is
-/// left stay.
+/// Leaves every ReLU out, so that none of a map's numbers is zero: the worst case of kernels that
+/// skip zeros. Computes something else than the graph does; names, parameters and `origin` of what
+/// is left stay.
 Graph without_relus(const Graph&);
 
 /// Sets the rate of every dropout layer.

@@ -134,7 +134,7 @@ class Restoring {
   Training& training_;
   compute::Memory& memory_;
   OwnParts own_parts_;
-  std::optional<Files> files_;  ///< of rank 0
+  std::optional<Files> files_;  ///< rank 0's
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ struct Snapshot::Copy {
   std::vector<std::string_view> state_names;
   train::ArenaOwners owners;
   OwnParts own_parts;
-  compute::OwnedArray weights;             ///< of rank 0, as the two below
+  compute::OwnedArray weights;             ///< rank 0's, as the two below
   std::vector<compute::OwnedArray> state;  ///< by name
   train::Progress progress;
 };
@@ -124,7 +124,7 @@ void Snapshot::write(const std::filesystem::path& folder,
                      const train::ModelDescription& description,
                      const nlohmann::ordered_json& facts) const {
   const Copy& copy = *copy_;
-  comm::Pulse& pulse = copy.session.communicator->pulse();  // told of each file: disks may be slow
+  comm::Pulse& pulse = copy.session.communicator->pulse();  // each file counts: disks may be slow
   require_numbers(copy.memory, copy.weights.array());
   const std::string step = std::to_string(copy.progress.steps);
   model::safetensors::Metadata metadata = train::weights_metadata(description);

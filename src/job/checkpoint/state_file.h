@@ -17,7 +17,7 @@ std::string findings_of(const Session&);
 void write_state(const std::filesystem::path& folder, const train::Progress&,
                  const std::string& findings_of, const nlohmann::ordered_json& facts);
 
-/// What it says.
+/// Its content.
 struct SavedState {
   train::Progress progress;
   std::string findings_of;

@@ -63,7 +63,7 @@ void check_backend(const Session& session, const std::string& backend, Precision
                   fmt::format("--backend {} --precision {}", backend, word_of(precision)));
 }
 
-/// An emulated device is for results; who measures would take its times for a GPU's.
+/// An emulated device is for results; in a measurement its times would look like a GPU's.
 void check_emulated(const Session& session, const TrainingFlags& flags) {
   if (!session.device.emulated) return;
   if (session.leads()) {
