@@ -51,7 +51,9 @@ class MpiCommunicator final : public comm::Communicator {
   comm::NodeMemory& node_memory() override { return memory_; }
   comm::NodeBarrier& node_barrier() override { return barrier_; }
 
-  std::unique_ptr<comm::Peers> make_peers() override { return make_mpi_peers(); }
+  std::unique_ptr<comm::PointToPoint> make_point_to_point() override {
+    return make_mpi_point_to_point();
+  }
   std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
     return make_mpi_allreduce(group);
   }

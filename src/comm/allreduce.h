@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "comm/peers.h"
+#include "comm/point_to_point.h"
 #include "core/array.h"
 
 namespace cputrain::comm {
@@ -20,11 +20,11 @@ class Allreduce {
 };
 
 /// The algorithms; each file begins with what it costs. n is the length in bytes, P the ranks.
-std::unique_ptr<Allreduce> make_ring(Peers&);
-std::unique_ptr<Allreduce> make_recursive_doubling(Peers&);
-std::unique_ptr<Allreduce> make_rabenseifner(Peers&);
-std::unique_ptr<Allreduce> make_tree(Peers&);
+std::unique_ptr<Allreduce> make_ring(PointToPoint&);
+std::unique_ptr<Allreduce> make_recursive_doubling(PointToPoint&);
+std::unique_ptr<Allreduce> make_rabenseifner(PointToPoint&);
+std::unique_ptr<Allreduce> make_tree(PointToPoint&);
 /// One rank adds up for all: what a parameter server does with gradients.
-std::unique_ptr<Allreduce> make_server(Peers&);
+std::unique_ptr<Allreduce> make_server(PointToPoint&);
 
 }  // namespace cputrain::comm

@@ -47,7 +47,7 @@ AllreduceChoice parse_allreduce(const std::string& text);
 std::string to_text(const AllreduceChoice&);
 
 /// The algorithm called so over `peers`; `engine` is what `mpi` means.
-std::unique_ptr<Allreduce> make_algorithm(const std::string& name, Peers& peers,
+std::unique_ptr<Allreduce> make_algorithm(const std::string& name, PointToPoint& peers,
                                           std::unique_ptr<Allreduce> engine);
 
 }  // namespace cputrain::comm

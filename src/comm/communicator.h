@@ -12,7 +12,7 @@
 
 #include "comm/allreduce.h"
 #include "comm/node.h"
-#include "comm/peers.h"
+#include "comm/point_to_point.h"
 #include "comm/pulse.h"
 #include "core/array.h"
 
@@ -40,14 +40,14 @@ class Communicator {
   virtual NodeBarrier& node_barrier() = 0;
 
   /// A new channel for messages between all ranks. Collective.
-  virtual std::unique_ptr<Peers> make_peers() = 0;
+  virtual std::unique_ptr<PointToPoint> make_point_to_point() = 0;
   /// The engine's own allreduce, whatever its algorithm, over the ranks that name the same group.
   /// Collective over all ranks.
   virtual std::unique_ptr<Allreduce> make_allreduce(int group) = 0;
   /// Whether make_allreduce() of all ranks' own group takes addresses of GPUs.
   virtual bool reads_devices() const { return false; }
-  /// Whether another thread than the one that made the communicator may use what make_peers() and
-  /// make_allreduce() returned, while that one makes calls of its own.
+  /// Whether another thread than the one that made the communicator may use what
+  /// make_point_to_point() and make_allreduce() returned, while that one makes calls of its own.
   virtual bool serves_threads() const = 0;
 
   /// Ends all ranks with this exit code, so that none waits for ever for one that failed.

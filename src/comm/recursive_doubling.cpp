@@ -9,7 +9,7 @@ namespace {
 
 class RecursiveDoubling final : public Allreduce {
  public:
-  explicit RecursiveDoubling(Peers& peers) : peers_(peers), folded_(peers) {}
+  explicit RecursiveDoubling(PointToPoint& peers) : peers_(peers), folded_(peers) {}
 
   /// After the step at distance d, each group of 2 d ranks has its sum. Partners add a + b and b +
   /// a, which are the same bits.
@@ -23,14 +23,14 @@ class RecursiveDoubling final : public Allreduce {
   }
 
  private:
-  Peers& peers_;
+  PointToPoint& peers_;
   Folded folded_;
   Segments segments_;
 };
 
 }  // namespace
 
-std::unique_ptr<Allreduce> make_recursive_doubling(Peers& peers) {
+std::unique_ptr<Allreduce> make_recursive_doubling(PointToPoint& peers) {
   return std::make_unique<RecursiveDoubling>(peers);
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 class Tree final : public Allreduce {
  public:
-  explicit Tree(Peers& peers) : peers_(peers) {}
+  explicit Tree(PointToPoint& peers) : peers_(peers) {}
 
   void sum(const Array& numbers) override {
     const int rank = peers_.rank(), size = peers_.size();
@@ -27,12 +27,12 @@ class Tree final : public Allreduce {
   }
 
  private:
-  Peers& peers_;
+  PointToPoint& peers_;
   Segments segments_;
 };
 
 }  // namespace
 
-std::unique_ptr<Allreduce> make_tree(Peers& peers) { return std::make_unique<Tree>(peers); }
+std::unique_ptr<Allreduce> make_tree(PointToPoint& peers) { return std::make_unique<Tree>(peers); }
 
 }  // namespace cputrain::comm

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <utility>
 
-#include "comm/contestants.h"
+#include "comm/candidates.h"
 #include "comm/open_channel.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -41,8 +41,8 @@ std::vector<Measured> time_algorithms(comm::Communicator& communicator,
   const Array numbers{memory.bytes().data(), bytes / sizeof(float), DType::f32};
   std::vector<Measured> times;
   for (const std::string& name : comm::allreduce_algorithms()) {
-    const auto contestant = comm::between_ranks(numbers, open({{name}}));
-    times.push_back({name, comm::median_time(communicator, *contestant, kRepeat)});
+    const auto candidate = comm::between_ranks(numbers, open({{name}}));
+    times.push_back({name, comm::median_time(communicator, *candidate, kRepeat)});
   }
   return times;
 }

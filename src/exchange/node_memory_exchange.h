@@ -42,10 +42,10 @@ class NodeMemoryExchange : public BasicExchange {
 
   comm::NodeMap map_;
   std::unique_ptr<NodeBlocks> blocks_;
-  std::unique_ptr<comm::Peers> peers_;
+  std::unique_ptr<comm::PointToPoint> peers_;
 
  private:
-  comm::PeerGroup node_;
+  comm::PointToPointGroup node_;
   std::unique_ptr<comm::Allreduce> over_owners_;
 };
 

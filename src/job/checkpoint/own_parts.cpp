@@ -82,7 +82,7 @@ OwnParts::OwnParts(const Session& session, const CompiledTraining& compiled)
       memory_(session.backend->memory()),
       sum_(compiled.exchange->gradient_sum()),
       owners_(*session.communicator, compiled.exchange->owned()),
-      peers_(session.communicator->make_peers()) {}
+      peers_(session.communicator->make_point_to_point()) {}
 
 OwnParts::Bytes OwnParts::bytes(const Session& session, const CompiledTraining& compiled) {
   exchange::GradientSum* const sum = compiled.exchange->gradient_sum();

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "comm/agreement.h"
-#include "comm/contestants.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -200,7 +199,8 @@ compute::Limits measure_together(const Session& session) {
   const compute::Together together{
       .processes = communicator.node_memory().local_size(),
       .meet = [&] { communicator.barrier(); },
-      .slowest = [&](double seconds) { return comm::slowest_rank(communicator, seconds); }};
+      .slowest =
+          [&](double seconds) { return comm::largest_of_ranks(communicator, seconds).value(); }};
   const compute::Limits limits = session.backend->measure_limits(together);
   std::array<double, 2> sums{limits.fma_gflops, limits.triad_gbs};
   communicator.sum(Array::of<double>(sums));
