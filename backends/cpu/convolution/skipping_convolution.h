@@ -37,7 +37,7 @@ class SkippingConvolution {
 
   compute::MemoryPlan::Block forward_scratch_{}, data_scratch_{}, weights_scratch_{},
       turned_block_{};
-  std::byte *forward_room_ = nullptr, *data_room_ = nullptr, *weights_room_ = nullptr;
+  std::byte *forward_memory_ = nullptr, *data_memory_ = nullptr, *weights_memory_ = nullptr;
   float* turned_ = nullptr;  ///< the kernel, as backward-data wants it
   const float *src_value_ = nullptr, *weights_ = nullptr, *bias_ = nullptr;
   float *dst_value_ = nullptr, *dst_diff_ = nullptr, *src_diff_ = nullptr;

@@ -69,7 +69,7 @@ constexpr std::size_t kMostChannels = 16;  ///< in a block
 
 /// Entries of one channel's list for a row of windows: one more makes their number even, and whole
 /// vectors are written.
-[[maybe_unused]] std::size_t room_for(const Shape& s) {
+[[maybe_unused]] std::size_t list_capacity(const Shape& s) {
   return (static_cast<std::size_t>(s.window_columns()) + 15) / 16 * 16 + 16;
 }
 

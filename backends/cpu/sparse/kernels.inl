@@ -244,7 +244,7 @@ void list_windows(const Gradients& from, int count, std::uint32_t pixel, std::ui
     *reinterpret_cast<Int*>(offsets) = pixels;
     for (; left; left &= left - 1) {
       const int lane = __builtin_ctz(left);
-      const std::size_t to = static_cast<std::size_t>(lane) * lists.room + lists.sizes[lane]++;
+      const std::size_t to = static_cast<std::size_t>(lane) * lists.capacity + lists.sizes[lane]++;
       lists.values[to] = diff[lane];
       lists.offsets[to] = offsets[lane];
     }
@@ -284,8 +284,9 @@ void gather(const ChannelLists& lists, const float* const* src, int blocks, std:
   for (std::size_t lane = 0; lane < kBlock; ++lane) {
     if (lists.sizes[lane] == 0) continue;
     const auto run = blocks == 2 ? gather_channel<2> : gather_channel<1>;
-    run(lists.values + lane * lists.room, lists.offsets + lane * lists.room, lists.sizes[lane], src,
-        row, sums, lane * 9 * kBlock);
+    const std::size_t first = lane * lists.capacity;
+    run(lists.values + first, lists.offsets + first, lists.sizes[lane], src, row, sums,
+        lane * 9 * kBlock);
   }
 }
 

@@ -180,7 +180,7 @@ double SparseConvolution::forward(int images, const float* src, const float* wei
                                   std::byte* scratch) const {
   const compute::SampleLayout &from = shape_.src, &to = shape_.dst;
   const Scatter plan = forward_scatter();
-  const auto run = [&](std::size_t image, int first, int last, std::byte* room) {
+  const auto run = [&](std::size_t image, int first, int last, std::byte* memory) {
     const float* const map = src + image * from.size();
     float* const out = dst + image * to.size();
     const auto list = [&](int row, int begin, int blocks, TileLists& lists) {
@@ -208,7 +208,7 @@ double SparseConvolution::forward(int images, const float* src, const float* wei
                                           false});
       }
     };
-    return plan.run(first, last, weights, room, list, finish);
+    return plan.run(first, last, weights, memory, list, finish);
   };
   return part_of_all(plan.for_parts(images, threads_, scratch, run), images, shape_.src);
 }
@@ -219,7 +219,7 @@ double SparseConvolution::backward_data(int images, const Outputs& outputs, cons
   const Scatter plan = backward_scatter();
   const Gradients all{outputs.diff, shape_.relu ? outputs.dst : nullptr,
                       shape_.pool ? outputs.winners : nullptr};
-  const auto run = [&](std::size_t image, int first, int last, std::byte* room) {
+  const auto run = [&](std::size_t image, int first, int last, std::byte* memory) {
     const Gradients own = cpu::sparse::behind(all, image * from.size());
     const auto list = [&](int row, int begin, int blocks, TileLists& lists) {
       const auto line = [&](int y) {
@@ -241,7 +241,7 @@ double SparseConvolution::backward_data(int images, const Outputs& outputs, cons
           sums,
           {{line(y), line(y + 1)}, shape_.columns.before, to.shape.width, nullptr, false, adds});
     };
-    return plan.run(first, last, turned, room, list, finish);
+    return plan.run(first, last, turned, memory, list, finish);
   };
   return part_of_all(plan.for_parts(images, threads_, scratch, run), images, shape_.wide);
 }

@@ -27,24 +27,24 @@ struct Finish {
 };
 
 /// A product of matrices at one point: c = a b. `a` is [k / b][tiles][b], `b` is [k][vectors][b],
-/// `c` is [vectors][tiles][b]; blocks of `a` and of `c` have room for `room` tiles.
+/// `c` is [vectors][tiles][b]; blocks of `a` and of `c` have memory for `capacity` tiles.
 struct Product {
   const float* a;
   const float* b;
   float* c;
-  std::size_t room;
+  std::size_t capacity;
   int tiles;
   int blocks;   ///< k / b
   int vectors;  ///< 1 or 2
 };
 
 /// A sum over tiles at one point: c = a^T b, or c += a^T b. `a` is [rows / b][tiles][b], `b` is
-/// [vectors][tiles][b], `c` is [rows][vectors][b]; `room` as above.
+/// [vectors][tiles][b], `c` is [rows][vectors][b]; `capacity` as above.
 struct OuterSum {
   const float* a;
   const float* b;
   float* c;
-  std::size_t room;
+  std::size_t capacity;
   int tiles;
   int blocks;   ///< rows / b
   int vectors;  ///< 1 or 2

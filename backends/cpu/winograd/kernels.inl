@@ -217,7 +217,7 @@ void multiply_rows(const Product& p, std::size_t first) {
   Float sums[kRows][kVectors] = {};
   const float* from = p.a + first * kBlock;
   const float* weights = p.b;
-  for (int block = 0; block < p.blocks; ++block, from += p.room * kBlock) {
+  for (int block = 0; block < p.blocks; ++block, from += p.capacity * kBlock) {
     for (int k = 0; k < kBlock; ++k, weights += kVectors * kBlock) {
       Float row[kVectors];
 #pragma GCC unroll 2
@@ -234,7 +234,7 @@ void multiply_rows(const Product& p, std::size_t first) {
   for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      store(p.c + (size(v) * p.room + first + size(r)) * kBlock, sums[r][v]);
+      store(p.c + (size(v) * p.capacity + first + size(r)) * kBlock, sums[r][v]);
     }
   }
 }
@@ -269,7 +269,7 @@ inline void add_outer_vectors(const OuterSum& s) {
   float* to = s.c;
   for (int block = 0; block < s.blocks; ++block) {
     for (int column = 0; column < kBlock; column += kColumns, to += kColumns * kVectors * kBlock) {
-      const float* left = s.a + size(block) * s.room * kBlock + column;
+      const float* left = s.a + size(block) * s.capacity * kBlock + column;
       const float* right = s.b;
       Float sums[kColumns][kVectors];
 #pragma GCC unroll 16
@@ -282,7 +282,7 @@ inline void add_outer_vectors(const OuterSum& s) {
       for (int tile = 0; tile < s.tiles; ++tile, left += kBlock, right += kBlock) {
         Float row[kVectors];
 #pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) row[v] = load(right + size(v) * s.room * kBlock);
+        for (int v = 0; v < kVectors; ++v) row[v] = load(right + size(v) * s.capacity * kBlock);
 #pragma GCC unroll 16
         for (int c = 0; c < kColumns; ++c) {
           const Float value = left[c] - Float{};
