@@ -139,7 +139,7 @@ NodeRanks::~NodeRanks() {
 }
 
 /// What all ranks of the node together will touch.
-void MpiNodeMemory::require_space(std::span<const Range> mine) const {
+void MpiNodeMemory::require_memory_for(std::span<const Range> mine) const {
   std::uint64_t bytes = 0;
   for (const Range& range : mine) bytes += range.size();
   check(MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_UINT64_T, MPI_SUM, node_.comm()),
@@ -165,7 +165,7 @@ std::string MpiNodeMemory::touch(const system::SharedBlock& block, std::span<con
 std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
                                                                      std::span<const Range> mine) {
   if (node_.size() == 1) return std::make_unique<system::Pages>(bytes);
-  require_space(mine);
+  require_memory_for(mine);
   require_space(bytes, node_);
   auto block = std::make_unique<SharedWindow>(node_, bytes);
   if (const std::string failure = touch(*block, mine); !failure.empty()) {
