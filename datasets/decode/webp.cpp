@@ -81,9 +81,9 @@ Container read_container(Bytes file) {
 }
 
 /// What libwebp allocates at most beside the pixels. Lossless: the whole image in four bytes per
-/// pixel, and for each group of Huffman codes tables of up to 21 kB; the smallest area with a group
-/// of its own is 4x4, and there are 65,536 groups at most. Lossy: rows of macroblocks with margins,
-/// of which 1 kB per column of 16 pixels and 1 MB are more than enough.
+/// pixel, and for each group of Huffman codes tables of up to 21 kB; the smallest area with its own
+/// group is 4x4, and there are 65,536 groups at most. Lossy: rows of macroblocks with margins, of
+/// which 1 kB per column of 16 pixels and 1 MB are more than enough.
 std::size_t working_bytes(const WebPBitstreamFeatures& features) {
   constexpr std::size_t kLossless = 2, kGroupBytes = 21'000, kMostGroups = 65'536;
   const auto width = static_cast<std::size_t>(features.width);

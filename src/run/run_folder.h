@@ -35,8 +35,8 @@ struct RunFolder {
 };
 
 /// Takes the folder of --out, where it is there and may be another training's (--resume,
-/// --overwrite): a file in it is locked for this process' life. Waits up to ten seconds for ranks
-/// of a job that is ending, and prints it. Error(usage) where another training keeps it.
+/// --overwrite): a file in it is locked for this process' life. Waits up to ten seconds for a job's
+/// ranks that are ending, and prints it. Error(usage) where another training keeps it.
 RunFolder take_run_folder(const job::Session&, const job::TrainingFlags&);
 
 /// Makes the folder of this run: --out, or runs/<date>-<model>-np<ranks>-b<batch>, unless it was

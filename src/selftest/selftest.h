@@ -26,8 +26,8 @@ struct Way {
   std::function<bool(const LayerCase&)> concerns = [](const LayerCase&) { return true; };
 };
 
-/// What a precision is called that stores activations and their gradients rounded, and which part
-/// of a number rounding moves it by at most.
+/// The name of a precision that stores activations and their gradients rounded, and by which part
+/// rounding moves a number at most.
 struct RoundedActivations {
   std::string name;
   double roundoff;

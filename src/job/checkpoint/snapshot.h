@@ -58,10 +58,10 @@ class Snapshot {
 SnapshotBytes snapshot_bytes(const Session&, const TrainingPlan&, const CompiledTraining&);
 
 /// Puts a checkpoint into a training whose program was compiled: weights, optimizer state,
-/// statistics, remainders, findings, plateau, whatever they were before. On rank 0 `folder` is that
-/// of a whole checkpoint (its files are read as hostile all the same); others pass nothing. The
-/// number of ranks and the backend may differ from those that wrote it: own_parts.h has what that
-/// means. Findings are of use to the same kernels only; others keep what they found or try anew.
+/// statistics, remainders, findings, plateau, whatever they were before. On rank 0 `folder` is a
+/// whole checkpoint's (its files are read as hostile all the same); others pass nothing. The number
+/// of ranks and the backend may differ from those that wrote it: own_parts.h has what that means.
+/// Findings are of use to the same kernels only; others keep what they found or try anew.
 /// Collective; Error(data) on all ranks.
 train::Progress restore(const Session&, const TrainingPlan&, const CompiledTraining&, Training&,
                         const std::filesystem::path& folder);
