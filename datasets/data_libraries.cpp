@@ -11,8 +11,8 @@
 namespace cputrain::datasets {
 namespace {
 
-/// Of the headers, three digits each: 2001005. The library cannot be asked, its binary interface is
-/// what both share.
+/// The headers' version, three digits each: 2001005. The library cannot be asked; headers and
+/// library share its binary interface.
 std::string jpeg_version() {
 #ifdef LIBJPEG_TURBO_VERSION_NUMBER
   constexpr int kNumber = LIBJPEG_TURBO_VERSION_NUMBER;

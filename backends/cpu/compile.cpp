@@ -41,7 +41,7 @@ class OpMaker {
   int next_op() const { return static_cast<int>(list_.ops.size()); }
   TrackedActivation& input(std::size_t i = 0) { return walk_.input(i); }
 
-  /// Of the node's output, which the operator made next will write.
+  /// The node's output, which the operator made next will write.
   Activation new_activation(const compute::SampleLayout& layout, bool wants_diff) {
     walk_.place(planning_.add_activation(layout, wants_diff), next_op());
     return walk_.newest();
@@ -171,7 +171,7 @@ class OpMaker {
 
   void pool() {
     check_not_flattened();
-    // Of a ReLU's outputs the largest is zero only where all are.
+    // The maximum of a ReLU's outputs is zero only where all of them are.
     const bool zeros_are_dead =
         std::holds_alternative<model::MaxPool>(node().layer) && input().zeros_are_dead;
     const Source src = read(input());

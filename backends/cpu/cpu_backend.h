@@ -10,8 +10,8 @@ namespace cputrain::cpu {
 /// What may compute convolutions, besides direct algorithms.
 struct KernelChoice {
   bool winograd = false;    ///< rounding is about ten times that of direct convolution
-  bool skip_zeros = false;  ///< of activations and gradients, exactly
-  bool bf16 = false;        ///< of factors rounded to 16-bit brain floats; sums are floats
+  bool skip_zeros = false;  ///< leaves out products with zeros; exact
+  bool bf16 = false;        ///< factors are rounded to bfloat16; sums are floats
   /// Training programs try what is allowed and take the quickest; else a rule decides, so that the
   /// same command gives the same bits every time.
   bool measure = false;
@@ -26,7 +26,7 @@ bool cpu_backend_available();
 /// Whether the backend and this machine have --precision bf16.
 bool cpu_backend_has_bf16();
 /// The library and the instructions that it may use here, "oneDNN 2.6.3 for AVX-512 with bf16"; ""
-/// where this build has none. Reports tell runs apart by it.
+/// where this build has none. Reports distinguish runs by it.
 std::string cpu_library_versions();
 
 }  // namespace cputrain::cpu

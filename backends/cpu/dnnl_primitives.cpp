@@ -199,7 +199,7 @@ bool as_wished(const Operation& operation, const Wish& wish) {
   return !operation.bf16 || !wish.channels_last || named(operation, "amx");
 }
 
-/// What the library makes of a wish; it says by an error, or by another kernel, that it has none.
+/// The library's operation for a wish. It refuses by an error, or by choosing another kernel.
 template <class Make>
 std::optional<Operation> granted(const Wish& wish, const Make& make) {
   try {

@@ -52,9 +52,9 @@ struct ConvolutionProblem {
 enum class ConvolutionAlgorithm { direct, bf16 };
 enum class PostOp { none, relu };
 
-/// The library chooses the layout of the weights. Maps lie as the problem says, or channels-last
-/// where the library multiplies bf16 in tiles (AMX) or has no other fast kernel; `src` and `dst` of
-/// the operation tell. Where the library has no kernel for the problem by the algorithm that is
+/// The library chooses the layout of the weights. Maps lie as the problem asks, or channels-last
+/// where the library multiplies bf16 in tiles (AMX) or has no other fast kernel: see `src` and
+/// `dst` of the operation. Where the library has no kernel for the problem by the algorithm that is
 /// asked for, the operation is a direct one of floats.
 Operation convolution_forward(const DnnlContext&, const ConvolutionProblem&, ConvolutionAlgorithm,
                               PostOp);
@@ -66,7 +66,7 @@ Operation convolution_backward_weights(const DnnlContext&, const ConvolutionProb
 struct PoolProblem {
   int images;
   compute::SampleLayout src, dst;
-  int height, width;  ///< of a window
+  int height, width;  ///< a window's
   int stride;
   model::PadAmount rows, columns;
 };

@@ -40,7 +40,7 @@ constexpr std::int64_t kRounds = 1'000'000;
 }
 
 [[gnu::target("avx2,fma")]] float multiply_add_256(std::int64_t rounds) {
-  constexpr int kRegisters = 12;  // of 16; two hold the factor and the term
+  constexpr int kRegisters = 12;  // 16 less two for the factor and the term, and two spare
   __m256 sums[kRegisters];
 #pragma GCC unroll 12
   for (int i = 0; i < kRegisters; ++i) sums[i] = _mm256_set1_ps(static_cast<float>(i));
@@ -79,7 +79,7 @@ float multiply_add_128(std::int64_t rounds) {
 
 struct Kernel {
   float (*run)(std::int64_t rounds);
-  double flops;  ///< of one round
+  double flops;  ///< per round
 };
 
 Kernel widest_kernel() {

@@ -13,12 +13,12 @@ namespace cputrain::cpu {
 std::unique_ptr<compute::ParameterFormat> make_kernel_format(const dnnl::memory::desc& stored,
                                                              int kernel, int in, int out);
 /// (in, out) weights whose rows are permuted from the order height, width, channel to that in which
-/// the source lies in memory; rows of channels that only fill a block are zero. `factors`: of the
-/// gradient, where backward leaves it as such.
+/// the source lies in memory; rows of channels that only fill a block are zero. `factors`: the
+/// gradient's, where backward leaves it as such.
 std::unique_ptr<compute::ParameterFormat> make_rows_format(
     const compute::SampleLayout& src, std::size_t out,
     std::optional<compute::Factors> factors = {});
-/// As it is.
+/// A vector, stored as it lies.
 std::unique_ptr<compute::ParameterFormat> make_vector_format(std::size_t size);
 
 }  // namespace cputrain::cpu

@@ -2,7 +2,7 @@
 
 namespace cputrain::cpu {
 
-/// OpenMP's threads meet some hundred times a step, and whoever comes early spins until the others
+/// OpenMP's threads meet some hundred times a step, and one that comes early spins until the others
 /// are there, as libgomp's default has it for some milliseconds. On a machine that does other work,
 /// too, that takes CPUs from the very threads that are waited for. So a waiting thread spins about
 /// as long as it takes to be put to sleep and woken, and then sleeps: at most twice the cost of the

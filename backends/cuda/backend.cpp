@@ -36,7 +36,7 @@ compute::BackendFacts facts_of(const DeviceProperties& properties, Numbers numbe
       .number_bytes = stored_bytes(numbers)};
 }
 
-/// NCCL has nothing to do with devices that are none.
+/// NCCL works with GPUs only, not with emulated devices.
 const nccl::Library& library_of(const DeviceGroups& groups, const DeviceProperties& properties) {
   if (groups.library) return *groups.library;
   static const nccl::Library none{.why_none = "emulated devices have no NCCL",
@@ -156,7 +156,7 @@ void CudaBackend::sum(std::span<const Array> src, const Array& dst) {
   if (kept.data()) stream_.synchronize();
 }
 
-/// Those that nobody waits for any more, or new ones.
+/// A block of norms without a pending wait, or a new one.
 std::shared_ptr<CudaBackend::Norms> CudaBackend::free_norms(std::size_t bytes) {
   const auto found = std::ranges::find_if(norms_, [&](const std::shared_ptr<Norms>& norms) {
     return norms.use_count() == 1 && norms->host.size() >= bytes;

@@ -5,14 +5,14 @@
 #include "backends/cuda/plugin/plugin_api.h"
 #include "compute/backend.h"
 
-/// The CUDA backend as the program sees it: a plugin that is loaded when somebody asks.
+/// The CUDA backend as the program sees it: a plugin that is loaded when it is asked for.
 namespace cputrain::cuda {
 
 /// Whether this build has a plugin at all.
 bool cuda_plugin_built();
 
 /// The devices that this process may use. Loads the plugin; where there is none, or none that this
-/// program may load, the list says why it is empty. Never fails otherwise.
+/// program may load, the list has the reason. Never fails otherwise.
 compute::DeviceList cuda_devices();
 
 /// The backend on a device that cuda_devices() listed (Device::index). Error(usage) with the reason

@@ -18,9 +18,9 @@ namespace {
 /// How often sums that are under way are looked at.
 constexpr auto kLook = std::chrono::milliseconds(20);
 
-/// Looks after sums that the host does not wait for in a call of its own: says that this rank waits
-/// for others (comm/pulse.h), and gives up what failed, since who waits for the device would wait
-/// for ever. To give up takes until the program's graphs are gone, so it is the thread's to do.
+/// Looks after sums that the host does not wait for in a call of its own. It notes that this rank
+/// waits for others (comm/pulse.h), and gives up what failed, since a wait for the device would
+/// never end. Giving up takes until the program's graphs are gone, so a thread does it.
 class Overseer {
  public:
   Overseer(int device, ComputeStream& compute, nccl::Group& group,
@@ -48,7 +48,7 @@ class Overseer {
     changed_.notify_all();
   }
 
-  /// What goes wrong here goes wrong for whoever waits for the device, too, who is told.
+  /// An error here is an error of every wait for the device, which throws it.
   void serve(const std::stop_token& stop) {
     try {
       use_device(device_);
@@ -59,7 +59,7 @@ class Overseer {
     }
   }
 
-  /// Until nobody wants it any more, or the sums are given up.
+  /// Until it is asked to stop, or the sums are given up.
   void watch(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (changed_.wait(lock, stop, [&] { return expected_ || lost_; })) {
@@ -140,8 +140,8 @@ class NcclSum final : public compute::DeviceSum {
     widen_gradients(stream_.get(), narrow, count, numbers.data());
   }
 
-  /// NCCL's first sums connect the ranks, who wait for each other there. What failed first is what
-  /// the error says.
+  /// NCCL's first sums connect the ranks, which wait for each other there. The error names what
+  /// failed first.
   void sum(void* numbers, std::size_t count, nccl::DataType type) {
     const comm::Pulse::Meeting meeting(*pulse_);
     try {
@@ -156,7 +156,7 @@ class NcclSum final : public compute::DeviceSum {
   OwnedStream stream_;
   Event begun_, done_;
   std::shared_ptr<comm::Pulse> pulse_;
-  DeviceBlock narrowed_;  ///< of nothing where numbers travel as they are
+  DeviceBlock narrowed_;  ///< empty where numbers travel as they are
   // To free memory of a device takes until its sums are done: the group, which gives up those that
   // never will be, goes first.
   std::unique_ptr<nccl::Group> group_;

@@ -60,13 +60,13 @@ DeviceFeed::DeviceFeed(int device, compute::Memory& memory, const compute::FeedS
   }
 }
 
-/// Copies and passes that nobody has waited for read and write the slots.
+/// Copies and passes may still be reading and writing the slots.
 DeviceFeed::~DeviceFeed() {
   try {
     use_device(device_);
     for (const auto& slot : slots_) slot->batch.consumed_.hold_up(stream_.get());
     stream_.synchronize();
-  } catch (const Error&) {  // whoever asks for a result is told
+  } catch (const Error&) {  // the next call that waits for a result throws it
   }
 }
 

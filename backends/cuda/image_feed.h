@@ -54,7 +54,7 @@ class DeviceFeed final : public compute::ImageFeed {
   compute::FeedSize size_;
   DeviceBlock kept_;
   std::vector<std::unique_ptr<Slot>> slots_;
-  OwnedStream stream_;  ///< of copies to slots
+  OwnedStream stream_;  ///< for copies to slots
 };
 
 }  // namespace cputrain::cuda

@@ -6,8 +6,8 @@
 
 namespace cputrain::cuda {
 
-/// Of the calling thread's device, whose stream is idle: multiply-adds of the program's numbers,
-/// and the triad. Of an emulated device, whose times mean nothing, a little.
+/// Measures the calling thread's device, whose stream is idle: multiply-adds of the program's
+/// numbers, and the triad. An emulated device, whose times mean nothing, does little work.
 compute::Limits measure_device(Stream, const DeviceProperties&, Numbers, const compute::Together&);
 
 }  // namespace cputrain::cuda

@@ -24,7 +24,7 @@ class ComputeStream {
     check();
   }
   /// What is in it computes nonsense from now on, with these words for why: a sum over ranks was
-  /// given up. Whoever reads what it computed is told. The first words count.
+  /// given up. Reading what it computed throws. The first words count.
   void spoil(const std::string& why);
   /// Throws Error(internal) where it is spoilt. Behind a wait, it knows of all that came before.
   void check() const;
@@ -111,7 +111,7 @@ class DeviceMemory final : public compute::Memory {
   int sharers_;
   const ComputeStream& compute_;
   WeightCopies copies_;
-  std::mutex mutex_;                                 ///< of what follows
+  std::mutex mutex_;                                 ///< for what follows
   std::map<const std::byte*, std::size_t> staging_;  ///< bytes of blocks that were given out
   OwnedStream stream_;
   Piece pieces_[2];

@@ -144,7 +144,7 @@ class DeviceTarget final : public compute::Target {
             .update = update ? update->facts_of(execution.update->step) : UpdateFacts{}};
   }
 
-  /// What nobody has sent ahead.
+  /// Sends images that the loader has not sent ahead.
   compute::StagedImages* send(const compute::MicroBatch& batch) {
     if (!own_) own_.emplace(device_.device, device_.memory, own_size_);
     moves_.clear();
@@ -155,12 +155,12 @@ class DeviceTarget final : public compute::Target {
   }
 
   ProgramDevice device_;
-  WeightCopy* copy_ = nullptr;  ///< of the arena; null where it is empty
+  WeightCopy* copy_ = nullptr;  ///< the arena's; null where it is empty
   bool may_capture_ = false, times_layers_ = false;
-  DeviceBlock facts_;                                 ///< of the pass that runs
+  DeviceBlock facts_;                                 ///< the running pass's
   std::vector<std::unique_ptr<StreamEvent>> places_;  ///< by operator
   std::map<PassKind, KnownPass> passes_;
-  DeviceBatch* batch_ = nullptr;  ///< of the pass
+  DeviceBatch* batch_ = nullptr;  ///< the pass's
   bool reads_batch_ = false;      ///< what was enqueued since the last call ended
   compute::FeedSize own_size_;
   std::optional<DeviceFeed> own_;

@@ -12,7 +12,7 @@ namespace cputrain::cuda {
 struct ProgramDevice {
   int device;
   int multiprocessors;
-  Numbers numbers;  ///< of activations; the memory has those of copies of weights
+  Numbers numbers;  ///< how activations are stored; the memory knows how copies of weights are
   ComputeStream& stream;
   DeviceMemory& memory;
   bool captures;  ///< passes become CUDA graphs

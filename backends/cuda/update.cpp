@@ -22,7 +22,7 @@ const T* first_of(const system::SharedBlock& block) {
   return reinterpret_cast<const T*>(block.bytes().data());
 }
 
-/// Of the arena that all slices lie in.
+/// The copy of the arena that all slices lie in.
 const WeightCopy* copy_of(WeightCopies& copies, const optim::UpdatePlan& plan) {
   if (plan.slices.empty()) return nullptr;
   const auto copy_of_slice = [&](const optim::UpdateSlice& slice) {

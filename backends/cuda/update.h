@@ -9,8 +9,8 @@
 
 namespace cputrain::cuda {
 
-/// An update in one launch. What does not change lies on the device from the beginning; the figures
-/// of a step are read there, too, so that the update may be a part of a graph.
+/// An update in one launch. What does not change lies on the device from the beginning; a step's
+/// figures are read there, too, so that the update may be a part of a graph.
 class DeviceUpdate final : public compute::Update {
  public:
   /// `number`: no other update of the backend has or had it. Borrows the stream and the memory.
@@ -29,7 +29,7 @@ class DeviceUpdate final : public compute::Update {
   }
   /// `facts` are on the device. New weights are written to their copy as well.
   void enqueue(const UpdateFacts* facts, const float* rates = nullptr) const;
-  /// Of the arena that it updates; null where it updates nothing.
+  /// The copy of the arena that it updates; null where it updates nothing.
   const WeightCopy* copy() const { return copy_; }
 
  private:

@@ -37,7 +37,7 @@ void WeightCopies::add(std::span<const std::byte> block) {
 }
 
 void WeightCopies::remove(std::span<const std::byte> block) {
-  decltype(copies_)::node_type removed;  // freed when nobody waits for the lock any more
+  decltype(copies_)::node_type removed;  // freed once the lock is released
   const std::lock_guard lock(mutex_);
   removed = copies_.extract(block.data());
 }

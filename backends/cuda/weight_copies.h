@@ -54,7 +54,7 @@ class WeightCopies {
   /// The copy of what lies there; null where no block does.
   WeightCopy* find(const void* weights);
   /// Numbers in these bytes of a block were written, or will be by what was put into the backend's
-  /// stream: their copy is stale. Updates need not say so, since they write both.
+  /// stream: their copy is stale. Updates write both and need no such call.
   void written(std::span<const std::byte> bytes);
 
   // A block's own.

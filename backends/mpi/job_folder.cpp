@@ -42,7 +42,7 @@ class Descriptor {
   int number_;
 };
 
-/// How names of our folders begin: with the user's number, since /dev/shm is everybody's.
+/// How names of our folders begin: with the user's number, since all users share /dev/shm.
 std::string name_prefix() { return "cputrain-" + std::to_string(::geteuid()) + "-"; }
 
 std::string folder_name(const LaunchedJob& job) {
@@ -51,7 +51,7 @@ std::string folder_name(const LaunchedJob& job) {
   return name.str();
 }
 
-/// Opens the folder if nobody else may write there, so that what it holds is this user's, too.
+/// Opens the folder if no other user may write there, so that what it holds is this user's, too.
 int open_private(const fs::path& path) {
   Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
@@ -77,8 +77,8 @@ bool is_still_lock_of(int lock, const fs::path& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-/// What the locked file tells those who find the job dead: the launcher's number and start, and its
-/// session folder, a line each. All ranks write the same.
+/// The locked file's text, for those that find the job dead: the launcher's number and start, and
+/// its session folder, a line each. All ranks write the same.
 std::string text_of(const LaunchedJob& job) {
   const auto launcher = job.launcher.value_or(placement::ProcessIdentity{});
   return std::to_string(launcher.id) + ' ' + std::to_string(launcher.start) + '\n' + job.session +
@@ -132,7 +132,7 @@ void remove_if_dead(const fs::path& path, const std::function<void(const Launche
   if (system::try_lock(lock.number(), FileLock::Kind::exclusive) != 0) return;
   if (!is_still_lock_of(lock.number(), path)) return;
   clean_up(read_text(lock.number()));
-  // At once away from its name: who joins meanwhile must not get what is being removed.
+  // At once away from its name: a rank that joins meanwhile must not get what is being removed.
   const auto number = static_cast<pid_t>(std::random_device()() >> 1 | 1);
   const fs::path away = path.string() + "-" + std::to_string(number);
   std::error_code error;
@@ -144,8 +144,8 @@ void remove_if_dead(const fs::path& path, const std::function<void(const Launche
   }
 }
 
-/// Hydra's variables are alike in all jobs: its process on this machine, which started the ranks
-/// here, is what tells one from another.
+/// Hydra's variables are alike in all jobs. They differ in its process on this machine, which
+/// started the ranks here.
 std::optional<LaunchedJob> job_of_hydra(const std::function<const char*(const char*)>& variable) {
   if (variable("PMI_RANK") == nullptr || variable("MPI_LOCALRANKID") == nullptr) return {};
   LaunchedJob job{.id = {}, .session = {}, .launcher = placement::find_launcher(::getpid())};
@@ -204,7 +204,7 @@ std::optional<JobFolder> JobFolder::join(const fs::path& base, const LaunchedJob
       if (::pwrite(lock.number(), text.data(), text.size(), 0) < 0) return std::nullopt;
       return JobFolder(path, lock.release());
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // somebody is removing it
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // another process is removing it
   }
   return std::nullopt;
 }
@@ -215,7 +215,7 @@ JobFolder::JobFolder(JobFolder&& other) noexcept
 JobFolder::~JobFolder() {
   if (lock_ < 0) return;
   ::close(lock_);
-  // Of ranks that leave at the same time, one finds the lock free.
+  // If several ranks leave at the same time, one finds the lock free.
   remove_if_dead(path_, [](const LaunchedJob&) {});
 }
 

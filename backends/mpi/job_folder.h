@@ -11,30 +11,30 @@
 /// What Open MPI keeps in /dev/shm while a job runs stays there where the job is killed together
 /// with its launcher. So the ranks of a job put it into a folder of their own, in which each of
 /// them holds a lock for its life. Locks go with their process, whatever ends it and whichever
-/// container it is in; a folder that nobody has locked is a dead job's, and the next job of the
-/// same user removes it.
+/// container it is in; a folder without a lock is a dead job's, and the next job of the same user
+/// removes it.
 namespace cputrain::mpi {
 
 /// A job of an MPI launcher on this machine, alike on all its ranks here.
 struct LaunchedJob {
   std::string id;       ///< differs from that of any other job
   std::string session;  ///< the launcher's folder of this job; empty where it has none
-  std::optional<placement::ProcessIdentity> launcher;  ///< whose end makes that folder rubbish
+  std::optional<placement::ProcessIdentity> launcher;  ///< when it ends, that folder is of no use
 };
 
-/// What the environment says (PMIX_*), and of MPICH's launcher who started this process; nothing
-/// where neither did. `variable` gives nullptr where one is not set.
+/// The job by the environment (PMIX_*), or by the MPICH launcher that started this process; nothing
+/// where there is neither. `variable` gives nullptr where one is not set.
 std::optional<LaunchedJob> launched_job(const std::function<const char*(const char*)>& variable);
 
-/// Removes folders of dead jobs below `base`, and their launchers' session folders. Says nothing of
-/// what cannot be removed.
+/// Removes folders of dead jobs below `base`, and their launchers' session folders. Keeps silent
+/// about what cannot be removed.
 void remove_dead_jobs(const std::filesystem::path& base, const LaunchedJob& mine);
 
 /// The folder of this rank's job.
 class JobFolder {
  public:
   /// Makes it, or joins the other ranks in it. Nothing where it cannot be had: no such `base`, one
-  /// that cannot be written, no locks, or a folder of somebody else with its name.
+  /// that cannot be written, no locks, or a folder of another user with its name.
   static std::optional<JobFolder> join(const std::filesystem::path& base, const LaunchedJob&);
   /// The last rank that leaves removes it.
   ~JobFolder();

@@ -34,7 +34,7 @@ bool has_number(const fs::path& process, pid_t number) {
   return false;
 }
 
-/// Of all that are seen here, those of containers included, which have other numbers there.
+/// Looks at all processes that are seen here. Those of containers are, with other numbers there.
 bool no_process_has(pid_t number, const fs::path& proc) {
   if (::kill(number, 0) == 0 || errno != ESRCH) return false;
   std::error_code error;
@@ -145,8 +145,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return paths;
 }
 
-/// An empty one does not say whose it was. One that is an hour old is no job's that begins just
-/// now.
+/// An empty one may be any job's. If it is an hour old, it is not that of a job that just begins.
 void remove_empty(const fs::path& session) {
   std::error_code error;
   const auto written = fs::last_write_time(session, error);

@@ -14,13 +14,14 @@
 /// launcher is killed. MPICH's launcher keeps nothing there.
 namespace cputrain::mpi {
 
-/// Removes a session that a dead job has told of, unless its launcher lives. Other folders stay.
+/// Removes a session that a dead job has left word of, unless its launcher lives. Other folders
+/// stay.
 void remove_session(const std::filesystem::path& session,
                     const std::optional<placement::ProcessIdentity>& launcher,
                     const std::filesystem::path& proc = "/proc");
 
 /// Removes this user's sessions below `base` that launchers of this machine left, where no process
-/// has their number any more: also those that were killed before a rank could tell of them. The
+/// has their number any more: also those that were killed before a rank could leave word. The
 /// host's name in the folder's keeps machines apart that share a folder. A container that may share
 /// one with its machine removes nothing, since it does not see all processes; `proc` shows them.
 void remove_dead_sessions(const std::filesystem::path& base,

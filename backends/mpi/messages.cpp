@@ -20,9 +20,9 @@ OwnComm::~OwnComm() {
 
 namespace {
 
-class MpiPeers final : public comm::Peers {
+class MpiPointToPoint final : public comm::PointToPoint {
  public:
-  MpiPeers() : comm_(0) {
+  MpiPointToPoint() : comm_(0) {
     check(MPI_Comm_rank(comm_.get(), &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_.get(), &size_), "MPI_Comm_size");
   }
@@ -67,7 +67,9 @@ class MpiAllreduce final : public comm::Allreduce {
 
 }  // namespace
 
-std::unique_ptr<comm::Peers> make_mpi_peers() { return std::make_unique<MpiPeers>(); }
+std::unique_ptr<comm::PointToPoint> make_mpi_point_to_point() {
+  return std::make_unique<MpiPointToPoint>();
+}
 
 std::unique_ptr<comm::Allreduce> make_mpi_allreduce(int group) {
   return std::make_unique<MpiAllreduce>(group);

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "comm/allreduce/allreduce.h"
-#include "comm/peers.h"
+#include "comm/point_to_point.h"
 
 namespace cputrain::mpi {
 
@@ -24,7 +24,7 @@ class OwnComm final {
 };
 
 /// MPI_Sendrecv between all ranks.
-std::unique_ptr<comm::Peers> make_mpi_peers();
+std::unique_ptr<comm::PointToPoint> make_mpi_point_to_point();
 
 /// MPI_Allreduce over the ranks that name the same group. All ranks get the same bits, though MPI
 /// only recommends it: Open MPI's and MPICH's algorithms (ring, recursive doubling, Rabenseifner,

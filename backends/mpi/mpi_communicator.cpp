@@ -22,7 +22,7 @@ namespace cputrain::mpi {
 
 namespace {
 
-/// What Open MPI and its relatives say of themselves: whether this build can, and this run does.
+/// Whether Open MPI and its relatives can in this build and do in this run, by their own word.
 bool reads_devices() {
 #if defined(MPIX_CUDA_AWARE_SUPPORT) && MPIX_CUDA_AWARE_SUPPORT
   return MPIX_Query_cuda_support() == 1;
@@ -51,7 +51,9 @@ class MpiCommunicator final : public comm::Communicator {
   comm::NodeMemory& node_memory() override { return memory_; }
   comm::NodeBarrier& node_barrier() override { return barrier_; }
 
-  std::unique_ptr<comm::Peers> make_peers() override { return make_mpi_peers(); }
+  std::unique_ptr<comm::PointToPoint> make_point_to_point() override {
+    return make_mpi_point_to_point();
+  }
   std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
     return make_mpi_allreduce(group);
   }
@@ -60,7 +62,7 @@ class MpiCommunicator final : public comm::Communicator {
 
   [[noreturn]] void abort(int code) override {
     std::fflush(nullptr);
-    // MPICH's launcher drops what ranks have said and it has not read yet: the error's own message.
+    // MPICH's launcher drops what ranks have written and it has not read yet: the error's message.
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     MPI_Abort(MPI_COMM_WORLD, code);
     std::_Exit(code);
@@ -75,9 +77,9 @@ class MpiCommunicator final : public comm::Communicator {
 };
 
 /// Reduce and broadcast rather than allreduce, whose result MPI does not promise to be the same
-/// bits everywhere: decisions depend on these sums (is the loss a number? shall we stop?), and
-/// ranks that decide differently would wait for each other for ever. They are few numbers, so it
-/// costs little.
+/// bits everywhere: decisions depend on these sums (is the loss finite? shall we stop?), and ranks
+/// that decide differently would wait for each other for ever. They are few numbers, so it costs
+/// little.
 void MpiCommunicator::sum(Array values) {
   for_pieces(values.size, kMaxCount, [&](Range piece) {
     const Array part = values.slice(piece.begin, piece.end);
@@ -134,7 +136,7 @@ std::string mpi_library_version() {
   int length = 0;
   check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
   // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...", "MPICH Version:\t4.0.2\nMPICH Release
-  // date: ...": name and number say it.
+  // date: ...": name and number are enough.
   std::string version(text, length);
   version = version.substr(0, version.find_first_of(",\n"));
   version = std::regex_replace(version, std::regex("\\s+(v|Version:\\s*)(?=\\d)"), " ");

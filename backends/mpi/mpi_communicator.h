@@ -38,8 +38,8 @@ struct StartLimit {
 /// A process that ended inside MPI_Init or MPI_Finalize would leave Open MPI's mpirun, and so the
 /// other ranks, waiting for ever: there `hold` keeps signals away.
 ///
-/// Where it does not start within the limit, it says who is missing and ends the process with
-/// ExitCode::unanswered.
+/// Where it does not start within the limit, it prints which ranks are missing and ends the process
+/// with ExitCode::unanswered.
 ///
 /// Everything made from the communicator must be destroyed before it. Throws Error(internal) with
 /// MPI's own words when a call fails, Error(usage) in a build without MPI.

@@ -21,7 +21,7 @@ namespace cputrain::mpi {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr const char* kRoom =
+constexpr const char* kMoreSpace =
     "free space in /dev/shm or enlarge it (containers: --shm-size), or use fewer or smaller images";
 
 /// Refuses what the machine has no memory for, before any of it is claimed: MPICH, unlike Open MPI,
@@ -60,12 +60,13 @@ void require_space(std::size_t bytes, const NodeRanks& node) {
   if (wanted <= space) return;
   fail(ExitCode::internal,
        "no room for memory shared by the ranks of this machine: " + std::to_string(wanted >> 10) +
-           " KiB are wanted and " + std::to_string(space >> 10) + " KiB left; " + kRoom);
+           " KiB are wanted and " + std::to_string(space >> 10) + " KiB left; " + kMoreSpace);
 }
 
 /// Makes the kernel supply the pages of `bytes` now. A shared file whose file system is full has
 /// none left, and the first write would kill the process with SIGBUS: asked like this the kernel
-/// says so instead. Kernels before 5.14 do not know the question and leave it at that.
+/// returns an error instead. Kernels before 5.14 do not know the call, which is then without
+/// effect.
 void claim_pages(std::span<std::byte> bytes) {
 #ifdef MADV_POPULATE_WRITE
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -77,7 +78,7 @@ void claim_pages(std::span<std::byte> bytes) {
     // EFAULT stands for the SIGBUS that a write would have met.
     const std::string why = errno == EFAULT ? "its file system is full" : std::strerror(errno);
     fail(ExitCode::internal, "no room for memory shared by the ranks of this machine: " + why +
-                                 " (they keep one copy of what all of them read); " + kRoom);
+                                 " (they keep one copy of what all of them read); " + kMoreSpace);
   }
 #endif
 }
@@ -91,7 +92,8 @@ class SharedWindow final : public system::SharedBlock {
     const auto mine = static_cast<MPI_Aint>(node.rank() == 0 ? bytes + kAlignment : 0);
     void* base = nullptr;
     check(MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, node.comm(), &base, &window_),
-          ("MPI_Win_allocate_shared of " + std::to_string(bytes >> 20) + " MiB").c_str(), kRoom);
+          ("MPI_Win_allocate_shared of " + std::to_string(bytes >> 20) + " MiB").c_str(),
+          kMoreSpace);
     check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
     MPI_Aint size = 0;
     int unit = 0;
@@ -137,7 +139,7 @@ NodeRanks::~NodeRanks() {
 }
 
 /// What all ranks of the node together will touch.
-void MpiNodeMemory::require_room(std::span<const Range> mine) const {
+void MpiNodeMemory::require_memory_for(std::span<const Range> mine) const {
   std::uint64_t bytes = 0;
   for (const Range& range : mine) bytes += range.size();
   check(MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_UINT64_T, MPI_SUM, node_.comm()),
@@ -163,7 +165,7 @@ std::string MpiNodeMemory::touch(const system::SharedBlock& block, std::span<con
 std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
                                                                      std::span<const Range> mine) {
   if (node_.size() == 1) return std::make_unique<system::Pages>(bytes);
-  require_room(mine);
+  require_memory_for(mine);
   require_space(bytes, node_);
   auto block = std::make_unique<SharedWindow>(node_, bytes);
   if (const std::string failure = touch(*block, mine); !failure.empty()) {
@@ -186,7 +188,7 @@ std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_large(std::size_t b
 }
 
 void MpiNodeBarrier::wait() {
-  // MPI_Barrier says nothing about plain stores to shared memory. The fences keep compiler and
+  // MPI_Barrier promises nothing about plain stores to shared memory. The fences keep compiler and
   // processor from moving them over it; MPI_Win_sync would do the same for one window.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   check(MPI_Barrier(node_.comm()), "MPI_Barrier");

@@ -43,7 +43,7 @@ class MpiNodeMemory final : public comm::NodeMemory {
   std::string folder_of_large(std::size_t bytes) override;
 
  private:
-  void require_room(std::span<const Range> mine) const;
+  void require_memory_for(std::span<const Range> mine) const;
   std::string touch(const system::SharedBlock&, std::span<const Range> mine);
 
   const NodeRanks& node_;

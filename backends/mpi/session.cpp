@@ -13,7 +13,7 @@ namespace cputrain::mpi {
 namespace {
 
 /// MPI keeps memory that ranks share in files, 4 MiB and more a rank, and ends the process, or
-/// waits for ever, where they may not be as long. Before MPI_Init there is still a word to say.
+/// waits for ever, where they may not be as long. Before MPI_Init an error can still be printed.
 void require_long_files() {
   constexpr std::uint64_t kLeast = std::uint64_t{32} << 20;
   if (longest_file() >= kLeast) return;
@@ -27,7 +27,7 @@ constexpr const char* kSharedMemory = "/dev/shm";
 const char* variable(const char* name) { return std::getenv(name); }
 
 /// Joins this job's folder, and has Open MPI put what the ranks of a machine share there. MPI reads
-/// the variables when it starts; whoever has set one wins.
+/// the variables when it starts; a value that is set already wins.
 std::optional<JobFolder> join_job() {
   const auto job = launched_job(variable);
   if (!job) return std::nullopt;
@@ -58,7 +58,7 @@ MpiSession::MpiSession(HoldSignals hold, const StartLimit& limit)
   // Open MPI's waiting ranks spin, and give their core away only where mpirun itself counted more
   // ranks than cores: not in a container with less CPU time than cores, nor beside other jobs,
   // where each barrier then lasts as long as the scheduler's turns. Giving way costs nothing
-  // measurable on a free core. Whoever sets the variable wins; other MPIs do not know it.
+  // measurable on a free core. A value that is set already wins; other MPIs do not know it.
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   // Open MPI 5 asks the kernel's routes which addresses reach each other, and finds no pair on
   // hosts that have IPv4 and IPv6 alike: a warning per rank, and between hosts no connection. Its

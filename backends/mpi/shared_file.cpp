@@ -29,7 +29,7 @@ std::string text_of(const NodeRanks& node, int rank, std::string text) {
   return text;
 }
 
-[[noreturn]] void no_room(std::uint64_t bytes, const std::string& why) {
+[[noreturn]] void no_space(std::uint64_t bytes, const std::string& why) {
   fail(ExitCode::usage, "no room for " + std::to_string(bytes >> 20) +
                             " MiB that the ranks of this machine share: /dev/shm is too small, " +
                             why + " (they keep one copy of the decoded images); " + kRemedy +
@@ -43,7 +43,7 @@ std::vector<std::string> folders() {
   return list;
 }
 
-/// Some room stays for others: a file system that is full stops whoever writes there.
+/// Some space stays for others: a file system that is full stops all that write there.
 std::string find_folder(std::uint64_t bytes) {
   for (const std::string& folder : folders()) {
     if (::access(folder.c_str(), W_OK | X_OK) != 0) continue;
@@ -95,7 +95,7 @@ std::string folder_for_file(const NodeRanks& node, std::uint64_t bytes) {
     if (folder.empty()) failure = "and so are the file systems of TMPDIR, /var/tmp, /tmp and here";
   }
   failure = text_of(node, 0, failure);
-  if (!failure.empty()) no_room(bytes, failure);
+  if (!failure.empty()) no_space(bytes, failure);
   return text_of(node, 0, folder);
 }
 
@@ -118,7 +118,7 @@ SharedFile::SharedFile(const NodeRanks& node, const std::string& folder, std::si
   failure = failure_of_any(node, failure);
   if (failure.empty()) failure = map(file.number, bytes);
   failure = failure_of_any(node, failure);
-  if (!failure.empty()) no_room(bytes, "and a file in " + folder + " cannot be had: " + failure);
+  if (!failure.empty()) no_space(bytes, "and a file in " + folder + " cannot be had: " + failure);
 }
 
 std::string SharedFile::map(int descriptor, std::size_t bytes) {

@@ -7,7 +7,7 @@
 #include "backends/mpi/node.h"
 
 /// Memory of a node's ranks in a file on disk: for what does not fit into /dev/shm, which has 64 MB
-/// in a container unless somebody asked for more. The pages are the system's cache of the file, so
+/// in a container unless more was asked for. The pages are the system's cache of the file, so
 /// reading them costs what memory costs as long as the machine has room for them.
 namespace cputrain::mpi {
 

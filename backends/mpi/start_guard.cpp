@@ -30,7 +30,7 @@ std::string ranks_text(const std::set<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "Missing ranks: ") + join(numbers, ", ");
 }
 
-/// Of a job whose ranks are all on this machine.
+/// For a job whose ranks are all on this machine.
 std::set<int> absent_ranks(const placement::Launcher& launcher, const Arrivals& arrivals) {
   std::set<int> absent;
   for (int rank = 0; rank < launcher.size; ++rank) {
@@ -139,7 +139,8 @@ void StartGuard::end(double seconds) const {
   for (const int rank : arrivals.stopped) moving.erase(rank);
   const bool speaks = moving.empty() ? launcher_.rank == 0 : *moving.begin() == launcher_.rank;
   if (speaks) system::tell("cputrain: " + missing_text(launcher_, arrivals, seconds));
-  // MPICH's launcher drops what ranks have said and it has not read yet; others wait for the word.
+  // MPICH's launcher drops what ranks have written and it has not read yet; silent ranks wait
+  // longer, so that the message comes first.
   std::this_thread::sleep_for(std::chrono::milliseconds(speaks ? 100 : 1000));
   ::_exit(static_cast<int>(ExitCode::unanswered));
 }

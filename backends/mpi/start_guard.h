@@ -10,22 +10,22 @@
 
 #include "system/placement/launcher.h"
 
-/// MPI's start waits for all ranks, for ever and without a word: one that ended before it, hangs in
-/// it or was never started is missed by nobody.
+/// MPI's start waits for all ranks, for ever and without a word, also for one that ended before it,
+/// hangs in it or was never started.
 namespace cputrain::mpi {
 
 /// What is known of the ranks of a job that were started on this machine.
 struct Arrivals {
   std::set<int> here{};     ///< that have come
-  std::set<int> stopped{};  ///< of these, those that have not shown themselves lately
+  std::set<int> stopped{};  ///< those among them that have not shown themselves lately
 };
 
-/// What to say of a start that took too long.
+/// The message for a start that took too long.
 std::string missing_text(const placement::Launcher&, const Arrivals&, double seconds);
 
 /// While it lives, MPI is starting. This rank shows itself by a file in the folder that the job's
-/// ranks of this machine share, if they have one. After `seconds` the first rank there says who is
-/// missing, and all end with ExitCode::unanswered.
+/// ranks of this machine share, if they have one. After `seconds` the first rank there prints which
+/// ranks are missing, and all end with ExitCode::unanswered.
 class StartGuard {
  public:
   /// No guard where `seconds` is 0 or the launcher started one process.

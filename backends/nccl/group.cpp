@@ -53,8 +53,8 @@ Group::Group(const Library& library, const UniqueId& id, int rank, int ranks,
   }
 }
 
-/// A graph that still has sums would keep NCCL waiting, so programs are gone by now. In the middle
-/// of an error the other ranks may never come.
+/// A graph that still has sums would keep NCCL waiting, so programs are gone by now. During an
+/// error the other ranks may never come.
 Group::~Group() {
   if (!communicator_ || given_up_) return;
   if (std::uncaught_exceptions() > 0) {
@@ -64,7 +64,7 @@ Group::~Group() {
   try {
     if (calls_.comm_finalize) settle(calls_.comm_finalize(communicator_), "its end", limits_.call);
     static_cast<void>(calls_.comm_destroy(communicator_));
-  } catch (const Error&) {  // whoever needed the sums was told
+  } catch (const Error&) {  // calls that needed the sums have thrown
     static_cast<void>(calls_.comm_abort(communicator_));
   }
 }
@@ -85,8 +85,8 @@ std::string Group::failure() const {
   return worst == Result::success || worst == Result::in_progress ? "" : words(worst);
 }
 
-/// NCCL returns when no graph has sums any more. Whoever is to destroy the graphs must not wait for
-/// that meanwhile, so the mutex is free by then; nobody begins a call any more.
+/// NCCL returns when no graph has sums any more. The thread that destroys the graphs must not wait
+/// for that meanwhile, so the mutex is free by then; no call begins any more.
 void Group::abort() {
   {
     const std::lock_guard lock(mutex_);

@@ -46,8 +46,9 @@ class Group {
   const Calls& calls_;
   TimeLimits limits_;
   Communicator* communicator_ = nullptr;
-  mutable std::mutex mutex_;  ///< of what follows, and of calls with the communicator but the last
-  bool given_up_ = false;     ///< and with it the communicator
+  mutable std::mutex
+      mutex_;              ///< for what follows, and for calls with the communicator but the last
+  bool given_up_ = false;  ///< and with it the communicator
 };
 
 }  // namespace cputrain::nccl

@@ -62,7 +62,7 @@ class Survey {
   }
 
  private:
-  /// "" where nobody says.
+  /// "" where it is not known.
   std::string way_to(Device* device, Device* other) const {
     if (!other) return "";
     int status = 1, level = 0;

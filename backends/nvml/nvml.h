@@ -29,7 +29,7 @@ struct Calls {
   int (*processes)(Device*, unsigned* count, void* infos) = nullptr;
   int (*p2p_status)(Device*, Device*, int capability, int* status) = nullptr;
   int (*common_ancestor)(Device*, Device*, int* level) = nullptr;
-  /// Of GPU and slot together: an idle link goes back to the first.
+  /// The most that GPU and slot do together: an idle link goes back to the first generation.
   int (*pcie_generation)(Device*, unsigned*) = nullptr;
   int (*pcie_width)(Device*, unsigned*) = nullptr;
 };
@@ -37,7 +37,7 @@ struct Calls {
 /// libnvidia-ml.so.1 of the driver; null where there is none.
 const Calls* calls();
 
-/// What each of these devices is at and how they are linked. Whatever NVML does not say stays
+/// What each of these devices is at and how they are linked. What NVML does not report stays
 /// unknown; all of it where `calls` is null.
 std::vector<compute::DeviceUse> use_of(const Calls* calls,
                                        const std::vector<compute::Device>& devices);

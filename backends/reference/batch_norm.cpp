@@ -82,7 +82,7 @@ void backward(const model::BatchNorm&, const BatchNormArgs<T>& a) {
     sums[c] += a.diff_dst[i];
     sums[channels + c] += a.diff_dst[i] * (a.src[i] - a.mean[c]) * a.inverse_deviation[c];
   });
-  if (a.diff_gamma) {  // of this rank's images: the reduction adds up the others'
+  if (a.diff_gamma) {  // this rank's part: the reduction adds up the others'
     for (std::size_t c = 0; c < channels; ++c) {
       a.diff_beta[c] += static_cast<T>(sums[c]);
       a.diff_gamma[c] += static_cast<T>(sums[channels + c]);

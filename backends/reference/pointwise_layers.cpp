@@ -161,7 +161,7 @@ void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels, do
   const int classes = std::max(logits, 2);
   for (std::size_t n = 0; n < labels.size(); ++n) {
     for (int k = 0; k < logits; ++k) {
-      // One logit is the sigmoid of class 1, whose target is the label itself.
+      // One logit is that of class 1 in a sigmoid, whose target is the label itself.
       const double hit = logits == 1 ? labels[n] : labels[n] == k;
       const T target = static_cast<T>(hit * (1 - smoothing) + smoothing / classes);
       diff_z[n * logits + k] += scale * (probabilities[n * logits + k] - target);

@@ -69,7 +69,7 @@ class ReferenceProgram final : public compute::Program {
   std::vector<float> probabilities_;
   compute::Tally tally_;  ///< since it was last asked
 
-  // of the last forward pass
+  // The last forward pass:
   compute::Pass pass_;
   std::vector<std::int32_t> labels_;
   std::vector<std::uint32_t> samples_;

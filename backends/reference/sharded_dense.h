@@ -22,7 +22,7 @@ class ShardedDense {
 
  private:
   std::size_t in_, out_;
-  Range rows_;  ///< of the kernel: this rank's
+  Range rows_;  ///< this rank's in the kernel
   exchange::SharedLayer layer_;
 };
 

@@ -1,4 +1,4 @@
-// comm/allreduce/segments.h: the sum takes its time and nobody looks at the numbers.
+// comm/allreduce/segments.h: the sum takes its time and touches no array.
 #include "backends/sim/core.h"
 #include "comm/allreduce/segments.h"
 

@@ -20,10 +20,10 @@ class SimulatedCore final {
   /// Computes a part of it for so many seconds, more or less, while bytes are moved: the longer one
   /// counts.
   void work_on_micro_batch(double seconds, double bytes);
-  /// Of the time of micro-batches so far, what waiting for bytes added.
+  /// Seconds that waiting for bytes has added to micro-batches so far.
   double memory_stall() const { return memory_stall_; }
 
-  /// As much for work between micro-batches, which is disturbed too little to tell.
+  /// As much for work between micro-batches, which is disturbed too little to notice.
   void work(double seconds, double bytes) const;
 
  private:

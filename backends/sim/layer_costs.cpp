@@ -14,7 +14,7 @@ simulation::CostsWhenActive measured_as(const simulation::Platform& platform,
   return platform.cpu ? costs.alone() : costs.when(local.ranks * local.threads);
 }
 
-/// Of a core, when so many work.
+/// A core's bandwidth when so many work.
 double core_gbs(const simulation::CostsWhenActive& one_thread) {
   return one_thread.triad_gbs / one_thread.active;
 }
@@ -64,7 +64,7 @@ double LayerCosts::weight_bytes(std::size_t layer, Way way) const {
   return passes(way) * layers_[layer].weight_bytes;
 }
 
-/// Of the seconds that do not grow with the images, those that moving weights explains.
+/// How many of the `fixed` seconds, which do not grow with the images, moving weights explains.
 double LayerCosts::measured_memory_seconds(std::size_t layer, Way way, double fixed) const {
   return std::min(fixed, weight_bytes(layer, way) / (rank_gbs_ * 1e9));
 }

@@ -11,7 +11,7 @@ namespace cputrain::sim {
 /// What a piece of a pass asks of a core.
 struct SimulatedWork {
   double seconds = 0;  ///< on the platform's core
-  double bytes = 0;    ///< of the node's memory meanwhile
+  double bytes = 0;    ///< that the node's memory moves meanwhile
 
   SimulatedWork& operator+=(const SimulatedWork& other) {
     seconds += other.seconds;
@@ -46,14 +46,14 @@ class LayerCosts final {
   double update_seconds(double numbers) const;
   double sum_seconds(double bytes) const;
   double workspace_bytes(int images) const;
-  /// Of a micro-batch's seconds, relative: a standard deviation.
+  /// The relative standard deviation of a micro-batch's seconds.
   double noise() const { return noise_; }
 
  private:
   struct Layer {
     std::string name;
     double weight_bytes = 0;
-    double map_bytes = 0;  ///< of an image, read and written by the forward pass
+    double map_bytes = 0;  ///< that the forward pass reads and writes for an image
   };
   struct MeasuredSeconds {
     double fixed, of_images;
@@ -66,9 +66,9 @@ class LayerCosts final {
   const simulation::CostTable& costs_;
   const simulation::CostsWhenActive measured_;
   double slowdown_, noise_;
-  double rank_gbs_;         ///< of a rank in the measurement
-  double platform_gbs_;     ///< of a rank on the platform
-  double memory_slowdown_;  ///< of a core's bandwidth
+  double rank_gbs_;         ///< a rank's in the measurement
+  double platform_gbs_;     ///< a rank's on the platform
+  double memory_slowdown_;  ///< factor for a core's bandwidth
   std::vector<Layer> layers_;
 };
 

@@ -33,7 +33,7 @@ simulation::SimulationResult simulated(const simulation::SimulationJob& job) {
 }
 
 int run(const char* file) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // smpirun may be killed, which could not tell us
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // smpirun may be killed without a word
   try {
     const simulation::SimulationJob job = simulation::read_job(file);
     const simulation::SimulationResult result = simulated(job);

@@ -1,5 +1,5 @@
 // backends/mpi/node.h under SMPI. All simulated ranks live in one process, so a node's shared
-// memory is a pointer that its first rank tells the others (MPI_Win_shared_query of SimGrid 3.32
+// memory is a pointer that its first rank gives the others (MPI_Win_shared_query of SimGrid 3.32
 // gives every rank the first one's own base); MPI_Barrier takes the time of its messages.
 #include "backends/mpi/node.h"
 

@@ -16,7 +16,7 @@ constexpr std::size_t kLarge = std::size_t{1} << 20;
 constexpr std::size_t kAlignment = 4096;
 
 /// The area of all ranks, which are contexts of one thread. One that has become too small stays for
-/// those who hold it. An area of its own for each would count as resident memory once more, though
+/// ranks that hold it. An area of its own for each would count as resident memory once more, though
 /// SMPI maps them to the same pages.
 std::byte* garbage_of(std::size_t bytes) {
   static std::byte* start = nullptr;

@@ -17,7 +17,7 @@ double bytes_of(const Array& array) { return static_cast<double>(array.bytes().s
 /// Costs of every graph that was compiled; programs borrow them.
 struct SimBackend::Parts {
   SimulatedCore core;
-  LayerCosts plain;  ///< of no graph: for what is not a layer
+  LayerCosts plain;  ///< without a graph: for what is not a layer
   std::list<LayerCosts> of_graphs;
 };
 

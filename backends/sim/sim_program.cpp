@@ -8,7 +8,7 @@
 namespace cputrain::sim {
 namespace {
 
-/// There are no numbers in arenas: all are zero to whoever asks.
+/// Arenas are empty: all numbers that are read are zero.
 class NoNumbers final : public compute::ParameterFormat {
  public:
   explicit NoNumbers(std::size_t count) : count_(count) {}
@@ -65,7 +65,7 @@ void SimProgram::finish(SimulatedWork& work) {
   if (done.seconds > 0 || done.bytes > 0) core_.work_on_micro_batch(done.seconds, done.bytes);
 }
 
-/// Layers come together, but for those whose bytes the others would hide.
+/// Layers are added up, but for those whose bytes the others would hide.
 void SimProgram::add(SimulatedWork& work, SimulatedWork layer) {
   if (!costs_.may_wait_for_memory(layer)) {
     work += layer;

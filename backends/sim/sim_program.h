@@ -42,7 +42,7 @@ class SimProgram final : public compute::Program {
   std::vector<std::unique_ptr<SimulatedDense>> dense_;
   std::vector<float> probabilities_;
   compute::Tally tally_;  ///< since it was last asked
-  int images_ = 0;        ///< of the last forward pass
+  int images_ = 0;        ///< in the last forward pass
 };
 
 }  // namespace cputrain::sim

@@ -78,7 +78,7 @@ class LastEpoch final : public logging::Reporter {
   logging::EpochRecord record_;
 };
 
-/// Nobody stops it or takes checkpoints.
+/// It is never stopped and takes no checkpoints.
 class Undisturbed final : public loop::Control {
  public:
   bool stop_requested() override { return false; }

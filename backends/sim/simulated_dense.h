@@ -29,7 +29,7 @@ class SimulatedDense final {
   std::string name_;
   std::size_t in_, out_;
   exchange::SharedLayer layer_;
-  double part_;  ///< of the weights: this rank's
+  double part_;  ///< this rank's part of the weights
 };
 
 }  // namespace cputrain::sim

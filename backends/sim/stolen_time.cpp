@@ -1,5 +1,5 @@
-// system/lost_time/stolen_time.h and system/lost_time/cpu_wait.h of simulated CPUs: whoever has one
-// has it alone.
+// system/lost_time/stolen_time.h and system/lost_time/cpu_wait.h for simulated CPUs: a rank has its
+// own alone.
 #include "system/lost_time/stolen_time.h"
 
 #include "system/lost_time/cpu_wait.h"

@@ -16,7 +16,7 @@ struct Call {
   const char* name = "";   ///< must be the same on all ranks,
   std::size_t shape = 0;   ///< and so must this: a size or a root
   void* data = nullptr;    ///< memory of this rank that the others read or write
-  std::size_t length = 0;  ///< of the data, may differ
+  std::size_t length = 0;  ///< the data's; may differ from rank to rank
 };
 
 /// Between two ranks on one channel.
@@ -49,7 +49,7 @@ class Team {
   /// Ends the waiting of all ranks with Stopped.
   void stop();
 
-  /// The rank will make no more calls. With an exception: everybody else stops, too.
+  /// The rank will make no more calls. With an exception all others stop, too.
   void leave(const std::exception_ptr& failure);
   std::exception_ptr failure() const;  ///< the first
 

@@ -39,9 +39,10 @@ void sum_over_team(Team& team, int rank, Array values) {
   team.meet(rank, {"end of sum"});
 }
 
-class TeamPeers final : public comm::Peers {
+class TeamPointToPoint final : public comm::PointToPoint {
  public:
-  TeamPeers(Team& team, int rank, int channel) : team_(team), rank_(rank), channel_(channel) {}
+  TeamPointToPoint(Team& team, int rank, int channel)
+      : team_(team), rank_(rank), channel_(channel) {}
   int rank() const override { return rank_; }
   int size() const override { return team_.size(); }
   void exchange(int to, std::span<const std::byte> out, int from,
@@ -58,15 +59,15 @@ class TeamPeers final : public comm::Peers {
 /// There is no engine below threads: a tree stands in for it.
 class GroupAllreduce final : public comm::Allreduce {
  public:
-  GroupAllreduce(std::unique_ptr<comm::Peers> peers, std::vector<int> members)
+  GroupAllreduce(std::unique_ptr<comm::PointToPoint> peers, std::vector<int> members)
       : peers_(std::move(peers)),
         group_(*peers_, std::move(members)),
         tree_(comm::make_tree(group_)) {}
   void sum(const Array& numbers) override { tree_->sum(numbers); }
 
  private:
-  std::unique_ptr<comm::Peers> peers_;
-  comm::PeerGroup group_;
+  std::unique_ptr<comm::PointToPoint> peers_;
+  comm::PointToPointGroup group_;
   std::unique_ptr<comm::Allreduce> tree_;
 };
 
@@ -150,8 +151,8 @@ class TeamCommunicator final : public comm::Communicator {
   comm::NodeMemory& node_memory() override { return memory_; }
   comm::NodeBarrier& node_barrier() override { return barrier_; }
 
-  std::unique_ptr<comm::Peers> make_peers() override {
-    return std::make_unique<TeamPeers>(team_, rank_, channels_++);
+  std::unique_ptr<comm::PointToPoint> make_point_to_point() override {
+    return std::make_unique<TeamPointToPoint>(team_, rank_, channels_++);
   }
   std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
     const auto groups = gather(std::to_string(group));
@@ -159,7 +160,7 @@ class TeamCommunicator final : public comm::Communicator {
     for (int rank = 0; rank < size(); ++rank) {
       if (groups[static_cast<std::size_t>(rank)] == std::to_string(group)) members.push_back(rank);
     }
-    return std::make_unique<GroupAllreduce>(make_peers(), std::move(members));
+    return std::make_unique<GroupAllreduce>(make_point_to_point(), std::move(members));
   }
   bool serves_threads() const override { return true; }
 

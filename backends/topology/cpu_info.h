@@ -13,7 +13,7 @@ std::string instruction_set(std::string_view cpuinfo);
 /// "Intel(R) Xeon(R) CPU @ 2.80GHz"; "unknown" where /proc/cpuinfo has no such line.
 std::string cpu_model(std::string_view cpuinfo);
 
-/// All memory in bytes, of /proc/meminfo's text; 0 where it does not say.
+/// All memory in bytes, by /proc/meminfo's text; 0 where it is not there.
 double total_memory(std::string_view meminfo);
 
 }  // namespace cputrain::topology

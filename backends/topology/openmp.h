@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-/// What the environment tells the OpenMP runtime of this program.
+/// What the environment sets for the OpenMP runtime of this program.
 namespace cputrain::topology {
 
 /// Hardware threads that the OpenMP runtime spreads its threads over, ascending; empty where it
@@ -17,7 +17,7 @@ std::vector<int> openmp_cpus();
 /// that it is not given.
 struct TeamLimit {
   int threads = 0;    ///< 0: no limit
-  std::string named;  ///< the variable of the environment that says so, else "OpenMP"
+  std::string named;  ///< the variable of the environment that sets it, else "OpenMP"
 };
 
 TeamLimit openmp_team_limit();

@@ -148,7 +148,7 @@ placement::Machine read_machine() {
   machine.host = host_name();
   machine.cpu_model = cpu_model(cpuinfo);
   machine.instruction_set = instruction_set(cpuinfo);
-  // Of a virtual machine that is given memory as it uses it, NUMA nodes have what is there by now.
+  // A virtual machine may be given memory as it uses it; its NUMA nodes have what is there by now.
   machine.memory_gb = std::max(machine.memory_gb, total_memory(read_file("/proc/meminfo")) / 1e9);
   if (limits.memory_bytes > 0) {
     machine.memory_gb = std::min(machine.memory_gb, limits.memory_bytes / 1e9);

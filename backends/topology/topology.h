@@ -12,8 +12,8 @@ namespace cputrain::topology {
 /// called on the main thread before it starts others. Throws Error(internal) when hwloc fails.
 placement::Machine read_machine();
 
-/// What a loaded tree of hwloc says of a machine, for a process that may run on these hardware
-/// threads: cores, NUMA nodes, caches, memory. Names, quota and limits stay empty.
+/// A machine by a loaded tree of hwloc, for a process that may run on these hardware threads:
+/// cores, NUMA nodes, caches, memory. Names, quota and limits stay empty.
 placement::Machine machine_of(hwloc_topology* tree, const std::vector<int>& allowed_cpus);
 
 }  // namespace cputrain::topology

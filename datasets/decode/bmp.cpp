@@ -22,7 +22,7 @@ constexpr std::size_t kOs2Header = 64;    // has other meanings for compressions
 constexpr std::int64_t kPlain = 0, kRuns8 = 1, kRuns4 = 2, kMasks = 3, kMasksWithAlpha = 6;
 
 struct Header {
-  std::size_t bytes = 0;  // of the information header, which begins with its own size
+  std::size_t bytes = 0;  // the information header's size, with which it begins
   std::int64_t first_row = 0;
   std::int64_t width = 0, height = 0;
   bool from_the_top = false;
@@ -35,7 +35,7 @@ struct Header {
   }
 };
 
-/// Of a file with at least the first 26 bytes, or 34 with a newer header.
+/// `file` has at least the first 26 bytes, or 34 with a newer header.
 Header read_header(Bytes file) {
   Header header;
   header.bytes = little_endian_32(file, 14);

@@ -35,7 +35,7 @@ Decoded decode_gif(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 Decoded decode_webp(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
 /// The first page: grey, RGB, palette, YCbCr, CIELab and CMYK of unsigned integers, in strips or
-/// tiles; alpha is dropped. Pixels are as they are stored, since decode() says how to turn them.
+/// tiles; alpha is dropped. Pixels are as they are stored, since decode() returns how to turn them.
 /// JPEG in it is decoded as decode_jpeg() does, the rest by libtiff.
 Decoded decode_tiff(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 

@@ -1,6 +1,7 @@
 // GIF 87a and 89a, as CompuServe's specification of 1990 has them: the first image. Read here and
 // not by stb_image, which keeps three copies of the screen in RGBA, and takes an image whose codes
-// end early for a whole one.
+// end early for a whole one; nor by giflib (5.2), which draws pixels for codes that stand for
+// nothing.
 #include <algorithm>
 #include <array>
 

@@ -13,7 +13,8 @@ namespace {
 JpegErrors& errors_of(j_common_ptr info) { return *reinterpret_cast<JpegErrors*>(info->err); }
 
 [[noreturn]] void on_error(j_common_ptr info) {
-  // After the end of the stream, errors are only consequences; the complaint about it says more.
+  // After the end of the stream, errors are only consequences; the complaint about it is more
+  // useful.
   if (!errors_of(info).stream_ended) info->err->format_message(info, errors_of(info).message);
   std::longjmp(errors_of(info).jump, 1);
 }
@@ -173,7 +174,7 @@ std::size_t JpegStreams::working_bytes() {
 }
 
 /// Data that stop inside a scan are missing. So are those of an image of several scans
-/// (progressive) that stop between them, and there nothing but the missing end marker tells; in a
+/// (progressive) that stop between them, and there only the missing end marker shows it; in an
 /// image of one scan a missing end marker alone costs nothing and is only a complaint.
 bool JpegStreams::is_truncated() {
   const bool end_tells = jpeg_has_multiple_scans(&info) || info.arith_code;

@@ -30,8 +30,8 @@ int orientation_of_tiff(Bytes tiff) {
   const std::size_t count_bytes = version == 43 ? 8 : 2;
   const std::uint64_t directory = numbers.at(version == 43 ? 8 : 4, word);
   if (directory == 0 || directory > tiff.size() || tiff.size() - directory < count_bytes) return 1;
-  const std::uint64_t first = directory + count_bytes, room = (tiff.size() - first) / entry;
-  const std::uint64_t entries = std::min(numbers.at(directory, count_bytes), room);
+  const std::uint64_t first = directory + count_bytes, most = (tiff.size() - first) / entry;
+  const std::uint64_t entries = std::min(numbers.at(directory, count_bytes), most);
   for (std::uint64_t i = 0; i < entries; ++i) {
     const std::uint64_t at = first + i * entry;
     if (numbers.at(at, 2) != kOrientation) continue;

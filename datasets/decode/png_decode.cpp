@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kIhdrEnd = 29;  // signature, length, type, and the 13 bytes of IHDR
 
-/// The file as libpng reads it, and what libpng says of it. Its error handler must not return, and
-/// an exception must not cross its C frames, so the handler jumps back to attempt() below.
+/// The file as libpng reads it, and libpng's messages. Its error handler must not return, and an
+/// exception must not cross its C frames, so the handler jumps back to attempt() below.
 struct PngState {
   std::span<const std::uint8_t> file;
   std::size_t at = 0;

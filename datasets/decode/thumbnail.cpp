@@ -11,7 +11,7 @@ namespace cputrain::datasets {
 namespace {
 
 constexpr int kChannels = 3;
-constexpr int kWithoutLoss = 64;  // longest side of an image whose PNG is small
+constexpr int kWithoutLoss = 64;  // longest side for which a PNG is small
 
 /// The pixels of an axis that a new one covers.
 struct Covered {

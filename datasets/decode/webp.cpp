@@ -18,13 +18,13 @@ constexpr std::size_t kCanvasHeader = 10, kFrameHeader = 16;
 struct Container {
   std::int64_t canvas_width = 0, canvas_height = 0;  // 0: as large as the image
   std::int64_t left = 0, top = 0;
-  std::int64_t frame_width = 0, frame_height = 0;  // of an animation alone
+  std::int64_t frame_width = 0, frame_height = 0;  // only in an animation
   bool animated = false;
   bool alpha = false;
   Bytes image;
   bool complete = true;
 
-  /// Whether an image of this size is what the headers around it say.
+  /// Whether an image of this size fits the headers around it.
   bool holds(std::int64_t width, std::int64_t height) const {
     if (!animated) return width == canvas_width && height == canvas_height;
     return width == frame_width && height == frame_height && left + width <= canvas_width &&
@@ -32,8 +32,8 @@ struct Container {
   }
 };
 
-/// Lossy images begin with the length of their first partition, which must be whole (RFC
-/// 6386, 9.1). libwebp says of others that they are damaged.
+/// Lossy images begin with the length of their first partition, which must be whole (RFC 6386,
+/// 9.1). libwebp calls others damaged.
 bool has_first_partition(Bytes lossy) {
   constexpr std::size_t kFrameTag = 10;
   return lossy.size() >= kFrameTag &&
@@ -81,9 +81,9 @@ Container read_container(Bytes file) {
 }
 
 /// What libwebp allocates at most beside the pixels. Lossless: the whole image in four bytes per
-/// pixel, and for each group of Huffman codes tables of up to 21 kB; the smallest area with a group
-/// of its own is 4x4, and there are 65,536 groups at most. Lossy: rows of macroblocks with margins,
-/// of which 1 kB per column of 16 pixels and 1 MB are more than enough.
+/// pixel, and for each group of Huffman codes tables of up to 21 kB; the smallest area with its own
+/// group is 4x4, and there are 65,536 groups at most. Lossy: rows of macroblocks with margins, of
+/// which 1 kB per column of 16 pixels and 1 MB are more than enough.
 std::size_t working_bytes(const WebPBitstreamFeatures& features) {
   constexpr std::size_t kLossless = 2, kGroupBytes = 21'000, kMostGroups = 65'536;
   const auto width = static_cast<std::size_t>(features.width);

@@ -6,7 +6,7 @@
 
 namespace cputrain::datasets {
 
-/// FNV-1a with 64 bits (Fowler, Noll, Vo): tells contents apart that differ by accident, not
+/// FNV-1a with 64 bits (Fowler, Noll, Vo): distinguishes contents that differ by accident, not
 /// contents made to collide.
 class ContentHash {
  public:

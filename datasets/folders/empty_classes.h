@@ -20,8 +20,8 @@ std::string describe_empty_classes(const std::vector<EmptyClass>&);
 
 /// The one rule for such classes in training, whenever it is known that a class is empty. A class
 /// without images cannot be learnt, and dropping it would change what the network answers:
-/// Error(data) that names the classes. Where they are allowed they stay outputs of the network; a
-/// warning that says so is returned. Empty without such classes.
+/// Error(data) that names the classes. Where they are allowed they stay outputs of the network, and
+/// a warning is returned. Empty without such classes.
 std::string check_empty_classes(const std::vector<EmptyClass>&, bool allowed);
 
 /// Classes of which training samples are listed and none is left after decoding. `left`: labels of

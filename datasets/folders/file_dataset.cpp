@@ -115,7 +115,7 @@ class FileDataset final : public data::Dataset {
   }
 
  private:
-  /// Tells files apart, whatever path leads to them.
+  /// The same for all paths that lead to one file.
   struct Identity {
     std::uint64_t device, inode;
     std::uint32_t index;
@@ -141,7 +141,7 @@ class FileDataset final : public data::Dataset {
   std::vector<std::int32_t> labels_;
   std::vector<Identity> identities_;  ///< until find_conflict()
   std::uint64_t fingerprint_ = 0;
-  mutable DecodingBudget budget_;  // of all threads that read this data set
+  mutable DecodingBudget budget_;  // for all threads that read this data set
 };
 
 }  // namespace

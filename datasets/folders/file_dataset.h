@@ -19,8 +19,8 @@ data::ReadResult read_image(const std::string& path, Shape image, data::Resize, 
                             std::span<std::uint8_t> dst);
 
 /// Whether the name ends in one of the endings of images that are looked at, any case: those of
-/// Keras (.bmp .gif .jpeg .jpg .png), .jfif, .jpe, .tif, .tiff and .webp. What a file is, its
-/// content says.
+/// Keras (.bmp .gif .jpeg .jpg .png), .jfif, .jpe, .tif, .tiff and .webp. What a file is depends on
+/// its content.
 bool is_image_file_name(std::string_view name);
 /// These endings, for messages: ".bmp .gif ...".
 std::string image_endings();

@@ -54,7 +54,7 @@ bool is_data_noun(std::string_view word) {
   return kWords.contains(word) || is_image_word(word);
 }
 
-/// Words that say nothing of what the images show.
+/// Words that do not describe what the images show.
 bool is_data_word(std::string_view word) {
   static const Words kWords{"seg",   "raw",      "clean",   "cleaned", "resized", "processed",
                             "small", "original", "cropped", "final",   "full",    "all",
@@ -78,7 +78,7 @@ std::optional<Part> part_of_word(std::string_view word) {
   return std::nullopt;
 }
 
-/// Of a word such as "trainset" or "testimages", too.
+/// Also for words such as "trainset" or "testimages".
 std::optional<Part> part_of_compound(std::string_view word) {
   if (const auto part = part_of_word(word)) return part;
   for (const std::string_view end : {"dataset", "images", "image", "imgs", "img", "data", "set"}) {

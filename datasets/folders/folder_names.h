@@ -23,13 +23,13 @@ PartName part_name(std::string_view folder);
 /// Whether the name has words of data and numbers only: "images", "JPEGImages", "img_256".
 bool is_data_name(std::string_view folder);
 
-/// Whether such a name says "images" or the like: "images", "JPEGImages", not "raw".
+/// Whether such a name means "images" or the like: "images", "JPEGImages", not "raw".
 bool is_image_name(std::string_view folder);
 
 /// Whether one of the words is a noun of data: "images_001", "fold2", "HAM10000_images_part_1".
 bool names_data(std::string_view folder);
 
-/// The words of a name in lower case, with blanks between them, but no numbers and single letters.
+/// The words of a name in lower case, with blanks between them, without numbers and single letters.
 std::string without_numbers(std::string_view folder);
 
 /// The same with numbers, but without the words that name parts: "cat" of "train_cat".

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
                            " (its images are needed); check its permissions");
 }
 
-/// Tells folders apart, whatever path leads to them.
+/// The same for all paths that lead to one folder.
 struct Identity {
   dev_t device;
   ino_t inode;
@@ -54,7 +54,7 @@ bool holds_only(const FolderNode& node, Predicate fits) {
 class Walk {
  public:
   explicit Walk(fs::path root) : root_(std::move(root)) {
-    std::error_code ignored;  // what cannot be found here is said when it is read
+    std::error_code ignored;  // a folder that cannot be found is an error when it is read
     fs::path above = fs::canonical(root_, ignored);
     while (above.has_relative_path()) {
       above = above.parent_path();
@@ -110,7 +110,7 @@ class Walk {
     std::string name = entry.path().filename().string();
     std::error_code error;
     const bool linked = entry.is_symlink(error);
-    const auto kind = entry.status(error).type();  // of what a link leads to
+    const auto kind = entry.status(error).type();  // the kind of what a link leads to
     if (kind == fs::file_type::directory) {
       if (is_system_folder(name)) return;
       if ((linked || through_link) && leads_back(entry.path())) {
@@ -160,7 +160,7 @@ class Walk {
   fs::path root_;
   std::vector<Identity> above_;  ///< from the root of the file system to the folder being read
   std::size_t images_ = 0, linked_ = 0;
-  bool held_output_ = false;  ///< of the folder that read() returned last
+  bool held_output_ = false;  ///< the folder that read() returned last did
 };
 
 /// What a file that is not read is counted as, for one and for several.

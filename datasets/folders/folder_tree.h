@@ -24,7 +24,7 @@ struct UnreadName {
 /// A folder and all below it, read once.
 struct FolderNode {
   std::string name;
-  std::vector<std::string> images;  ///< of this folder itself, sorted
+  std::vector<std::string> images;  ///< in this folder itself, sorted
   std::vector<UnreadName> unread;
   std::vector<FolderNode> folders;  ///< sorted by name
   std::size_t image_count = 0;      ///< here and below

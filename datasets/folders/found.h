@@ -16,7 +16,7 @@ namespace cputrain::datasets {
 struct Found {
   std::unique_ptr<data::Dataset> dataset;
   std::vector<std::uint32_t> train, validation;  ///< ascending; the first may be divided further
-  std::string validation_name;                   ///< of its own part; empty when it has none
+  std::string validation_name;                   ///< its own part's; empty when it has none
   std::vector<std::uint32_t> test{};  ///< a test part beside a validation part; ascending
   std::string test_name{};
   std::string things = "files";
@@ -43,7 +43,7 @@ void take_alike_classes(std::vector<ImageFile>&, const std::vector<std::string>&
 void set_files(Found& found, std::string root, std::vector<ImageFile> files,
                std::vector<std::string> classes, data::Exif);
 
-/// Of the request, the folder and what is done about classes without images count.
+/// Only the request's folder and its rule for classes without images count.
 Found find_folder(const data::DataRequest&);
 Found find_list(const std::string& path, data::Exif);
 /// inat:DIR, by super category, and coco:TRAIN.json[,VALIDATION.json], by category; without a

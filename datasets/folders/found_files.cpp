@@ -222,7 +222,7 @@ class FolderFinder {
     add_unread_around(tree_, "", parts);
   }
 
-  /// Of a folder above a part.
+  /// `node` is a folder above a part.
   void add_unread_around(const FolderNode& node, const std::string& above,
                          const std::set<std::string>& parts) {
     for (const UnreadName& file : node.unread) {

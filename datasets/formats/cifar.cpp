@@ -22,9 +22,9 @@ namespace fs = std::filesystem;
 
 constexpr int kSide = 32;
 constexpr std::size_t kPlane = std::size_t{kSide} * kSide;
-constexpr std::size_t kTrainingFiles = 5;  ///< of CIFAR-10
+constexpr std::size_t kTrainingFiles = 5;  ///< CIFAR-10's
 
-/// What tells the two sets apart.
+/// How the two sets differ.
 struct Kind {
   const char* spec;
   const char* folder;

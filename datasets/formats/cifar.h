@@ -16,7 +16,7 @@ struct CifarData {
   std::unique_ptr<data::Dataset> dataset;
   std::size_t train = 0;
   bool has_test = false;
-  std::vector<std::string> paths;  ///< of the files read, the test file last
+  std::vector<std::string> paths;  ///< the files read, the test file last
   std::string remark;              ///< for the log: how many files there are
 };
 

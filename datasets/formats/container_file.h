@@ -11,9 +11,8 @@
 namespace cputrain::datasets {
 
 /// A regular file that holds many images, or their names, and is read by calls where they are asked
-/// for: somebody may cut it meanwhile, which is an error here, and would be the end of the program
-/// (SIGBUS) in mapped memory. Its pages are the system's own copy, one a machine. From many
-/// threads.
+/// for. If it is cut meanwhile, that is an error here; in mapped memory it would be the end of the
+/// program (SIGBUS). Its pages are the system's own copy, one a machine. From many threads.
 class ContainerFile {
  public:
   /// Error(data) naming the file, with `purpose` as the reason why it matters.

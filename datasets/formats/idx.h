@@ -13,7 +13,7 @@ struct IdxData {
   std::unique_ptr<data::Dataset> dataset;
   std::size_t train = 0;
   bool has_test = false;
-  std::vector<std::string> paths;  ///< of the files read
+  std::vector<std::string> paths;  ///< the files read
 };
 
 /// Reads train-images-idx3-ubyte, train-labels-idx1-ubyte and, where they exist, the t10k pair from

@@ -20,7 +20,7 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-constexpr std::size_t kMostNameBytes = 1 << 16;  // of each; paths of files have some thousand
+constexpr std::size_t kMostNameBytes = 1 << 16;  // each; paths of files have some thousand
 
 [[noreturn]] void refuse(const std::string& path, const std::string& problem) {
   fail(ExitCode::data, fmt::format("packed file '{}' {} (its images are read as they lie there); "

@@ -30,9 +30,9 @@ float between(float low, float high, std::uint32_t word) {
 }
 
 /// Class 1 has many small bright spots, class 0 a few large pale ones. What spots add to the mean
-/// colour is taken from the ground, so that the mean says little of the class: a shade of red or
-/// blue that gets 4 of 5 right. Images are dark because large inputs make large gradients, and
-/// plain SGD with a high rate must be able to learn them, too.
+/// colour is taken from the ground, so that the mean has little to do with the class: a shade of
+/// red or blue that gets 4 of 5 right. Images are dark because large inputs make large gradients,
+/// and plain SGD with a high rate must be able to learn them, too.
 Scene make_scene(std::uint64_t seed, std::size_t index, int label) {
   const RandomStream stream(seed, Purpose::pixels, static_cast<std::uint32_t>(index));
   const auto first = stream.at(0);

@@ -48,10 +48,10 @@ class Head {
     header_.classes = data.classes().size();
     header_.source = data.fingerprint();
     for (const std::string& name : data.classes()) add_name(name);
-    // Room for all, since only decoding shows which images are damaged.
-    std::size_t room = kPackedHeaderBytes + listed.size() * kPackedEntryBytes + names_.size();
-    for (const Listed& one : listed) room += data.name(one.sample).size() + 1;
-    header_.pixels_at = (room + kPackedAlign - 1) / kPackedAlign * kPackedAlign;
+    // Space for all, since only decoding shows which images are damaged.
+    std::size_t head = kPackedHeaderBytes + listed.size() * kPackedEntryBytes + names_.size();
+    for (const Listed& one : listed) head += data.name(one.sample).size() + 1;
+    header_.pixels_at = (head + kPackedAlign - 1) / kPackedAlign * kPackedAlign;
   }
 
   std::size_t pixels_at() const { return header_.pixels_at; }

@@ -20,7 +20,7 @@ struct AnnotationTables {
   std::vector<std::pair<std::int64_t, std::int64_t>> annotations;  ///< image, category
 };
 
-/// Says what is wrong; the caller adds the path.
+/// What is wrong; the caller adds the path.
 struct WrongAnnotations {
   std::string problem;
 };

@@ -11,7 +11,7 @@ namespace cputrain::datasets {
 
 struct ListContent {
   std::vector<ImageFile> files;  ///< one a row
-  std::vector<Part> parts;       ///< of each; empty where no column says it
+  std::vector<Part> parts;       ///< each file's; empty where no column has it
   std::string part_column;       ///< its name
 };
 
@@ -19,8 +19,8 @@ struct ListContent {
 /// columns under a header that names these two ("filename", "image_path", ...; "label", "class",
 /// ...). A further column all of whose values name parts of a split divides the rows. Paths are
 /// relative to the list's folder or absolute. Error(data) naming file and line, also where the
-/// first line looks like a header of other names, and where a column seems to say the part in a way
-/// that is not understood.
+/// first line looks like a header of other names, and where a column seems to name the part in a
+/// way that is not understood.
 ListContent read_list(const std::string& path);
 
 /// The same for its text; `path` stands in messages, and its folder is where images are looked for.

@@ -222,7 +222,7 @@ class Parser {
   const Take& take_;
   csv_parser parser_{};
   ListRow row_;
-  std::size_t bytes_ = 0;  ///< of the row, with quotes and separators
+  std::size_t bytes_ = 0;  ///< the row's, with quotes and separators
   std::size_t first_line_ = 0, columns_ = 0;
   bool within_ = false;
   std::exception_ptr problem_;

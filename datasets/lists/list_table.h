@@ -10,7 +10,7 @@
 namespace cputrain::datasets {
 
 struct ListRow {
-  std::size_t line = 0;             ///< of the file, from 1
+  std::size_t line = 0;             ///< in the file, from 1
   std::vector<std::string> fields;  ///< without blanks around them
 };
 

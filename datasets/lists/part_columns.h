@@ -11,7 +11,7 @@
 
 namespace cputrain::datasets {
 
-/// Columns of a list that may say the part of each row. They are looked at row by row; a column's
+/// Columns of a list that may name the part of each row. They are looked at row by row; a column's
 /// values are kept only as long as all of them name parts.
 class PartColumns {
  public:
@@ -27,9 +27,9 @@ class PartColumns {
 
   void take(const ListRow& row);
 
-  /// The column that says the part, if there is one. Where a column's name says so, words beside
-  /// that of the part do no harm: "PublicTest". Error(data) where two do, and where one says the
-  /// part of some rows only, or as yes and no: all rows would train.
+  /// The column that names the part, if there is one. With a header that means so, words beside
+  /// that of the part do no harm: "PublicTest". Error(data) with two such columns, and with one
+  /// that names the part of some rows only, or by yes and no: all rows would train.
   std::optional<Column> finish(const std::string& list);
 
  private:
@@ -47,7 +47,7 @@ class PartColumns {
   static void take(Watched&, std::size_t line, const std::string& value);
   static bool says_parts(const Watched&, const std::string& list);
 
-  std::size_t line_ = 0;  ///< of the header
+  std::size_t line_ = 0;  ///< the header's
   std::vector<Watched> columns_;
 };
 

@@ -13,7 +13,7 @@ namespace cputrain::datasets {
 using TextPieces = std::function<std::string_view()>;
 
 /// The pieces of a file of at most 2 GiB. Error(data) naming the file, with `purpose` as the reason
-/// why it matters; also where somebody cuts the file while it is read.
+/// why it matters; also where the file is cut while it is read.
 TextPieces pieces_of_file(const std::string& path, const std::string& purpose);
 
 /// The same of a text in memory, with so many bytes each.

@@ -45,7 +45,7 @@ compute::FeedSize feed_size(Shape image, const data::BatchPlan&, const data::Bat
 /// Fills slots with the micro-batches of a plan; used by one thread only.
 class Assembler {
  public:
-  /// The set is borrowed. Sends all of it where the request says so. Error(data), Error(internal).
+  /// The set is borrowed. Sends all of it with `request.on_device`. Error(data), Error(internal).
   Assembler(const data::ImageSet&, const data::BatchPlan&, const data::BatchRequest&);
 
   /// Slot number `i` of slots_of().
@@ -63,7 +63,7 @@ class Assembler {
 
   const data::ImageSet& set_;
   const data::BatchPlan plan_;
-  data::BatchPlan epoch_plan_;  // of the epoch that was entered
+  data::BatchPlan epoch_plan_;  // that of the epoch that was entered
   const data::BatchRequest request_;
   WorkArena arena_;
   std::vector<std::uint32_t> kept_;  // by index in the set: which image of those on the device

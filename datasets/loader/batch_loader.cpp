@@ -17,7 +17,7 @@
 namespace cputrain::datasets {
 namespace {
 
-/// What both loaders say of images that lie in a file.
+/// What both loaders do about images that lie in a file.
 class Loader : public data::BatchSource {
  public:
   Loader(const data::ImageSet& set, const data::BatchPlan& plan, const data::BatchRequest& request)
@@ -35,7 +35,7 @@ class Loader : public data::BatchSource {
     return slot.batch;
   }
 
-  Assembler assembler_;  // of the thread that fills slots alone
+  Assembler assembler_;  // only for the thread that fills slots
 
  private:
   const data::BatchPlan plan_;

@@ -23,7 +23,7 @@ namespace {
 using File = std::vector<std::uint8_t>;
 
 constexpr int kEpochsOfBatches = 10;    ///< in a round: one is soon over, images lie ready
-constexpr double kLeastSeconds = 0.05;  ///< of a measurement, for a few images go many times
+constexpr double kLeastSeconds = 0.05;  ///< in a measurement: a few images go many times
 
 /// The JPEG files that both decoders read without a complaint, so that both do the same work.
 std::vector<File> read_jpegs(const data::DataSource& source, data::InputBench& bench) {

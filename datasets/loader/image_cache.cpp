@@ -101,7 +101,7 @@ void read_slice(const data::DataSource& source, std::span<const std::uint32_t> i
   });
 }
 
-/// Sorts what the shared memory says into good and bad; the same on every rank.
+/// Sorts the results in the shared memory into good and bad; the same on every rank.
 class Collector {
  public:
   Collector(const data::Dataset& data, std::span<const std::uint32_t> images, const CacheView& view,
@@ -203,7 +203,7 @@ data::CacheSize size_of_cache(const data::DataSource& source, Shape image, data:
   const std::size_t images = images_of(source).size();
   const auto ready = source.dataset->ready_form();
   if (ready) check_form(*ready, image, resize, source.exif);
-  const Shape kept = ready ? Shape{0, 0, 0} : image;  // of ready images only the results are shared
+  const Shape kept = ready ? Shape{0, 0, 0} : image;  // ready images share only their results
   return {cache_bytes(images, kept), images, sizeof(SharedResult)};
 }
 
@@ -215,7 +215,7 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
   const auto ready = source.dataset->ready_form();
   const Shape stored = ready ? Shape{0, 0, 0} : request.image;
   const std::size_t bytes = size_of_cache(source, request.image, request.resize).bytes;
-  barrier.wait();  // everybody has looked before anybody takes
+  barrier.wait();  // all ranks have looked before one takes memory
   data::DecodedData decoded;
   decoded.bytes = images.size() * request.image.size();
   decoded.memory = memory.allocate_large(bytes);

@@ -47,7 +47,7 @@ FileContent read_file(const std::string& path, std::size_t limit, DecodingBudget
     const ssize_t got = ::read(file.number(), content.bytes.data() + done, size - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return unreadable();
-    if (got == 0) break;  // somebody shortened it meanwhile
+    if (got == 0) break;  // it was shortened meanwhile
     done += static_cast<std::size_t>(got);
   }
   content.bytes.resize(done);

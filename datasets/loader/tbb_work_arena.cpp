@@ -9,8 +9,8 @@
 
 namespace cputrain::datasets {
 
-/// TBB starts no more threads than the process may use hardware threads, and says so on standard
-/// error: what a person asked for beyond that must be allowed.
+/// TBB starts no more threads than the process may use hardware threads, and warns about it on
+/// standard error. A user may ask for more, so that must be allowed first.
 struct WorkArena::Arena {
   explicit Arena(int threads) : tbb(std::max(threads, 1)) {
     if (threads <= tbb::this_task_arena::max_concurrency()) return;

@@ -15,7 +15,7 @@ namespace cputrain::datasets {
 struct Change {
   Warp warp{};
   bool flip = false, vflip = false;
-  data::Turn turn = data::Turn::none;   ///< of `six`
+  data::Turn turn = data::Turn::none;   ///< by `six`
   int crop_rows = 0, crop_columns = 0;  ///< where the crop lies, from the image's own place
   ColourChange colour{};
   bool operator==(const Change&) const = default;

@@ -50,8 +50,8 @@ struct Window {
 std::optional<compute::ImageMove> as_move(const PixelMap&, Shape image, const Window&);
 
 /// Writes the pixels of the window, the others black. Places between pixels are bilinear (to 1/4096
-/// of a pixel) and places outside are those of the nearest edge, as SciPy's affine_transform with
-/// order 1 and mode "nearest". A map of whole pixels copies bytes.
+/// pixel) and places outside are those of the nearest edge, as SciPy's affine_transform with order
+/// 1 and mode "nearest". A map of whole pixels copies bytes.
 void map_image(const std::uint8_t* src, Shape image, const PixelMap&, const Window&,
                std::span<std::uint8_t> dst);
 

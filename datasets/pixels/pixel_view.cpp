@@ -5,9 +5,9 @@
 
 namespace cputrain::datasets {
 
-// The tag says where the stored first row and first column are shown (EXIF 2.3, 4.6.4 A): from 5 on
-// rows are shown as columns, in 3, 4, 6 and 7 the stored last row comes first, and in 2, 3, 7 and 8
-// the stored last column.
+// The tag tells where the stored first row and first column are shown (EXIF 2.3, 4.6.4 A): from 5
+// on rows are shown as columns, in 3, 4, 6 and 7 the stored last row comes first, and in 2, 3, 7
+// and 8 the stored last column.
 PixelView::PixelView(const Image& image, int orientation)
     : first(image.rgb.data()),
       down(std::ptrdiff_t{3} * image.width),

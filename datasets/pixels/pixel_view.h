@@ -17,7 +17,7 @@ struct PixelView {
   // NOLINTNEXTLINE(google-explicit-constructor): an image is the plainest view of itself
   PixelView(const Image& image) : PixelView(image, 1) {}
 
-  /// Turned as an EXIF orientation from 1 to 8 says (orientation.h).
+  /// Turned by an EXIF orientation from 1 to 8 (orientation.h).
   PixelView(const Image& image, int orientation);
 
   const std::uint8_t* row(std::size_t number) const {
@@ -26,7 +26,7 @@ struct PixelView {
   bool lies_row_by_row() const { return right == 3 && down == std::ptrdiff_t{3} * width; }
 };
 
-/// The image of a file, turned as it says unless that is ignored.
+/// The image of a file, turned by its orientation unless that is ignored.
 PixelView shown(const Decoded&, data::Exif);
 
 }  // namespace cputrain::datasets

@@ -19,7 +19,7 @@ bool all_parameters(const compute::Parameter&);
 bool learnt_parameters(const compute::Parameter&);
 bool averaged_parameters(const compute::Parameter&);
 
-/// Of an array of the optimizer: "conv2d/kernel/momentum".
+/// An optimizer array's: "conv2d/kernel/momentum".
 std::string state_tensor_name(std::string_view parameter, std::string_view state);
 
 /// Numbers of all of them, one after the other.

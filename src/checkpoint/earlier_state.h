@@ -4,10 +4,10 @@
 
 namespace cputrain::checkpoint {
 
-inline constexpr int kStateFormat = 2;  ///< of state.json, as it is written
+inline constexpr int kStateFormat = 2;  ///< state.json's, as it is written
 
 /// Brings a state.json of format 1 to that of today. It had one count for early stopping and best
-/// weights, ignored EXIF orientation, and did not say all that ends a training. What is not as
+/// weights, ignored EXIF orientation, and did not have all that ends a training. What is not as
 /// format 1 has it stays, for the reader to refuse.
 void bring_up_to_date(nlohmann::ordered_json& state);
 

@@ -32,7 +32,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// A folder is somebody's as long as its MANIFEST is locked, which is the first thing in it.
+/// A folder is in use as long as its MANIFEST is locked, which is the first thing in it.
 void remove_if_abandoned(const fs::path& folder) {
   std::error_code ignored;
   if (fs::symlink_status(folder, ignored).type() != fs::file_type::directory) return;
@@ -46,7 +46,7 @@ std::uint64_t step_aside(std::string_view name) {
   return step_of(name.substr(1, name.find(".tmp") - 1)).value_or(0);
 }
 
-/// Of what killed processes left, the newest that is whole; empty where none is, or somebody lives.
+/// The newest whole one that killed processes left; empty where there is none, or a writer lives.
 fs::path newest_whole_aside(const fs::path& run, const std::vector<std::string>& names) {
   std::vector<std::string> left;
   std::ranges::copy_if(names, std::back_inserter(left), is_aside);

@@ -37,14 +37,14 @@ std::string fault_of(const std::filesystem::path& folder);
 /// up, and go, too. Never throws: what cannot be removed stays.
 void prune(const std::filesystem::path& run, std::uint64_t step, int keep) noexcept;
 
-/// Gives a damaged checkpoint a name that nobody takes for one's, `damaged-ckpt-<step>`, so that it
-/// is neither chosen nor pruned: what cannot be read today may be read tomorrow. Its new path; the
-/// old one where it cannot be renamed.
+/// Gives a damaged checkpoint a name that is no checkpoint's, `damaged-ckpt-<step>`, so that it is
+/// neither chosen nor pruned: what cannot be read today may be read tomorrow. Its new path; the old
+/// one where it cannot be renamed.
 std::filesystem::path set_aside(const Found&);
 
 /// Where a run has no checkpoint under its name, the newest whole one that a killed process left
 /// gets its name back: a file system that cannot exchange two names leaves a moment in which
-/// neither has it. For who goes on with the run.
+/// neither has it. For a process that goes on with the run.
 void give_name_back(const std::filesystem::path& run) noexcept;
 
 /// Removes what killed processes left of folders that they were writing or removing.

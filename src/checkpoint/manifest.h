@@ -34,8 +34,8 @@ bool is_manifest_name(std::string_view name);
 /// Names are unique and good, and at most kMostFiles.
 std::string manifest_text(std::span<const ManifestFile>);
 
-/// Of a text that may be hostile. Error(data) with words that follow the file's name: "names
-/// state.json twice".
+/// The text may be hostile. Error(data) with words that follow the file's name: "names state.json
+/// twice".
 std::vector<ManifestFile> parse_manifest(std::string_view text);
 
 }  // namespace cputrain::checkpoint

@@ -15,7 +15,7 @@ std::string name_of(std::uint64_t step);
 std::optional<std::uint64_t> step_of(std::string_view name);
 
 /// A new path in a run for what is written or removed: ".ckpt-000000120.tmp4711-99". It is hidden,
-/// so that whoever looks for ckpt-* meets what is whole and nothing else.
+/// so that ckpt-* meets what is whole and nothing else.
 std::filesystem::path new_aside(const std::filesystem::path& run, std::uint64_t step);
 
 /// Whether that is such a name.

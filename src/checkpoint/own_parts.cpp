@@ -81,7 +81,7 @@ OwnParts::OwnParts(const TrainingState& training)
       memory_(training.memory()),
       sum_(training.exchange.gradient_sum()),
       owners_(training.communicator, training.exchange.owned()),
-      peers_(training.communicator.make_peers()) {}
+      peers_(training.communicator.make_point_to_point()) {}
 
 OwnParts::Bytes OwnParts::bytes(const TrainingState& training) {
   exchange::GradientSum* const sum = training.exchange.gradient_sum();

@@ -87,7 +87,7 @@ class OwnParts {
   compute::Memory& memory_;
   exchange::GradientSum* sum_;  ///< null where gradients go another way
   loop::ArenaOwners owners_;
-  std::unique_ptr<comm::Peers> peers_;
+  std::unique_ptr<comm::PointToPoint> peers_;
   std::vector<double> own_images_;               ///< by rank
   std::vector<std::vector<double>> statistics_;  ///< by rank; none where all have the same
   std::vector<compute::OwnedArray> unsent_;      ///< by owner, in the host's memory

@@ -123,7 +123,7 @@ class Restoring {
   std::mutex& weights_mutex_;
   std::vector<std::string_view> state_names_;
   OwnParts own_parts_;
-  std::optional<Files> files_;  ///< of rank 0
+  std::optional<Files> files_;  ///< rank 0's
   std::string other_kernels_;   ///< the same
 };
 

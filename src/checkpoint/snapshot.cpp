@@ -52,7 +52,7 @@ struct Snapshot::Copy {
   std::vector<std::string_view> state_names;
   loop::ArenaOwners owners;
   OwnParts own_parts;
-  compute::OwnedArray weights;             ///< of rank 0, as the two below
+  compute::OwnedArray weights;             ///< rank 0's, as the two below
   std::vector<compute::OwnedArray> state;  ///< by name
   loop::Progress progress;
 };
@@ -119,7 +119,7 @@ std::shared_ptr<compute::OwnedArray> Snapshot::room_elsewhere() const {
 void Snapshot::write(const std::filesystem::path& folder, const loop::ModelDescription& description,
                      const nlohmann::ordered_json& facts) const {
   const Copy& copy = *copy_;
-  comm::Pulse& pulse = copy.training.communicator.pulse();  // told of each file: disks may be slow
+  comm::Pulse& pulse = copy.training.communicator.pulse();  // each file counts: disks may be slow
   require_numbers(copy.memory, copy.weights.array());
   const std::string step = std::to_string(copy.progress.steps);
   model::safetensors::Metadata metadata = loop::weights_metadata(description);

@@ -23,8 +23,8 @@ struct SnapshotBytes {
 
 /// All that a training is between two steps, copied, so that the training goes on while the copy is
 /// written. Rank 0 has it; the others send what they own. The form in files is canonical (Keras'
-/// layout, by parameters' names): it depends on no backend and on no number of ranks, but for what
-/// each rank has of its own (own_parts.h).
+/// layout, by parameters' names): it depends neither on the backend nor on the number of ranks, but
+/// for what each rank has of its own (own_parts.h).
 class Snapshot {
  public:
   /// Borrows all of them. Allocates at the first take(). Collective.
@@ -37,7 +37,7 @@ class Snapshot {
   /// on all ranks where rank 0 has no room.
   void take(const loop::Progress&);
   /// The weights alone, with statistics as they are, for the best ones. Collective. Rank 0 may have
-  /// them copied elsewhere, while somebody writes what is here.
+  /// them copied elsewhere, while a thread writes what is here.
   void take_weights(const compute::OwnedArray* elsewhere = nullptr);
   /// Room for that; null where there is no memory for it. Of rank 0.
   std::shared_ptr<compute::OwnedArray> room_elsewhere() const;
@@ -45,7 +45,7 @@ class Snapshot {
   /// Writes the files of a checkpoint into a folder, each with fsync: weights with their
   /// description, optimizer state, what ranks have of their own, and state.json: the progress, with
   /// the images of all ranks as its own, and `facts` beside it. Of rank 0, from any thread, while
-  /// nobody takes. Error(output).
+  /// no take() runs. Error(output).
   void write(const std::filesystem::path& folder, const loop::ModelDescription&,
              const nlohmann::ordered_json& facts) const;
   /// The weights alone, as save_weights() does, or those that lie elsewhere. From any thread.
@@ -61,10 +61,10 @@ class Snapshot {
 SnapshotBytes snapshot_bytes(const TrainingState&, Kept);
 
 /// Puts a checkpoint into a training whose program was compiled: weights, optimizer state,
-/// statistics, remainders, findings, plateau, whatever they were before. On rank 0 `folder` is that
-/// of a whole checkpoint (its files are read as hostile all the same); others pass nothing. The
-/// number of ranks and the backend may differ from those that wrote it: own_parts.h says what that
-/// means. Findings are of use to the same kernels only; others keep what they found or try anew.
+/// statistics, remainders, findings, plateau, whatever they were before. On rank 0 `folder` is a
+/// whole checkpoint's (its files are read as hostile all the same); others pass nothing. The number
+/// of ranks and the backend may differ from those that wrote it: own_parts.h has what that means.
+/// Findings are of use to the same kernels only; others keep what they found or try anew.
 /// Collective; Error(data) on all ranks.
 struct Restored {
   loop::Progress progress;

@@ -17,7 +17,7 @@ std::string kernels_of(const compute::Backend&);
 void write_state(const std::filesystem::path& folder, const loop::Progress&,
                  const std::string& findings_of, const nlohmann::ordered_json& facts);
 
-/// What it says.
+/// Its content.
 struct SavedState {
   loop::Progress progress;
   std::string findings_of;

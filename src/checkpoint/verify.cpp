@@ -42,7 +42,7 @@ std::string fault_of_file(const fs::path& path, const ManifestFile& expected) {
   return fmt::format("is damaged: its checksum is {:08x}, not {:08x}", checksum, expected.checksum);
 }
 
-/// What whoever reads a checkpoint would take must be in the list; other files are nobody's.
+/// All that a reader of a checkpoint would take must be in the list; other files do not matter.
 std::string fault_of_list(const fs::path& folder, const std::vector<ManifestFile>& files) {
   for (const std::string name : {kModelName, kOptimizerName, kRanksName, kStateName, kBestName}) {
     if (std::ranges::find(files, name, &ManifestFile::name) != files.end()) continue;

@@ -74,7 +74,7 @@ fs::path take_place(const fs::path& from, const fs::path& to, const fs::path& as
 }  // namespace
 
 Writer::Writer(fs::path run, std::uint64_t step) : run_(std::move(run)), step_(step) {
-  // Somebody who clears up may take the folder away before there is a lock in it.
+  // Another process that clears up may take the folder away before there is a lock in it.
   for (int error = ENOENT; manifest_ < 0; error = errno) {
     if (error != ENOENT) system::cannot_write(temporary_, error);
     temporary_ = new_aside(run_, step_);

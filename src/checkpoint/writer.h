@@ -17,8 +17,8 @@ class Writer {
 
   /// For files to be made in, or links (link(2)) to some that are there.
   const std::filesystem::path& folder() const { return temporary_; }
-  /// Checksums of all files into MANIFEST; all is on disk when it returns. In the place of a folder
-  /// of the same step that is there already, which goes. Error(output).
+  /// Checksums of all files into MANIFEST; all is on disk when it returns. A folder that is there
+  /// already for the same step is replaced. Error(output).
   void commit();
 
  private:

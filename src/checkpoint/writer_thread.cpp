@@ -15,7 +15,7 @@ namespace {
 
 /// Threads that train go first: a step of all ranks lasts as long as that of the slowest. Linux has
 /// a nice value per thread, and takes the priority of reading and writing from it, too. Not the
-/// lowest: a process that was told to end waits for this thread, beside others that spin. Under
+/// lowest: a process that is asked to end waits for this thread, beside others that spin. Under
 /// `nice` the threads that train are far behind themselves, and this one is a little more so.
 void go_behind_others() {
   constexpr int kNice = 10, kBehind = 2, kLowest = 19;

@@ -15,8 +15,8 @@ namespace cputrain::checkpoint {
 /// What became of what was written.
 struct WriterState {
   int written = 0;                     ///< checkpoints
-  std::optional<std::string> failure;  ///< of the last one; nothing: it is there
-  double cpu_seconds = 0;              ///< of the thread, in all
+  std::optional<std::string> failure;  ///< the last one's; nothing: it is there
+  double cpu_seconds = 0;              ///< the thread's, in all
 };
 
 /// A thread that writes one thing after the other, while others train. Of rank 0.

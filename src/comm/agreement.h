@@ -8,7 +8,7 @@
 namespace cputrain::comm {
 
 /// Throws Error(disagree) where the ranks' texts differ; `what` names what they are of. Rank 0
-/// tells a table of them before. Collective.
+/// prints a table of them before. Collective.
 void check_agreement(Communicator&, const std::string& what, const std::string& mine);
 
 /// What one rank could not have, no rank has: where `make` throws an Error on some ranks, `undo`

@@ -3,18 +3,18 @@
 #include <memory>
 
 #include "comm/allreduce/allreduce.h"
-#include "comm/peers.h"
+#include "comm/point_to_point.h"
 
 namespace cputrain::comm {
 
 /// An algorithm with the channel it works on.
 struct Channel {
-  std::unique_ptr<Peers> peers;
-  std::unique_ptr<Peers> group;  ///< of `peers`, where the algorithm is not between all ranks
+  std::unique_ptr<PointToPoint> peers;
+  std::unique_ptr<PointToPoint> group;  ///< some of `peers`; null: the algorithm is between all
   std::unique_ptr<Allreduce> allreduce;
 
   /// Those that `allreduce` sums over.
-  Peers& members() const { return group ? *group : *peers; }
+  PointToPoint& members() const { return group ? *group : *peers; }
 };
 
 }  // namespace cputrain::comm

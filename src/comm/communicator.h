@@ -12,14 +12,14 @@
 
 #include "comm/allreduce/allreduce.h"
 #include "comm/node.h"
-#include "comm/peers.h"
+#include "comm/point_to_point.h"
 #include "comm/pulse.h"
 #include "core/array.h"
 
 namespace cputrain::comm {
 
 /// A fixed set of ranks. Every rank makes the same calls in the same order. One rank is a real,
-/// working communicator (solo.h), so nobody asks whether there is more than one.
+/// working communicator (solo.h), so no code asks whether there is more than one.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -32,7 +32,7 @@ class Communicator {
   /// Element by element, in place: the sum over ranks, the same bits on every rank.
   virtual void sum(Array values) = 0;
   virtual void broadcast(std::span<std::byte> data, int root) = 0;
-  /// Everybody's text, by rank, on every rank.
+  /// All ranks' texts, by rank, on every rank.
   virtual std::vector<std::string> gather(std::string_view text) = 0;
   virtual void barrier() = 0;
 
@@ -40,29 +40,29 @@ class Communicator {
   virtual NodeBarrier& node_barrier() = 0;
 
   /// A new channel for messages between all ranks. Collective.
-  virtual std::unique_ptr<Peers> make_peers() = 0;
+  virtual std::unique_ptr<PointToPoint> make_point_to_point() = 0;
   /// The engine's own allreduce, whatever its algorithm, over the ranks that name the same group.
   /// Collective over all ranks.
   virtual std::unique_ptr<Allreduce> make_allreduce(int group) = 0;
   /// Whether make_allreduce() of all ranks' own group takes addresses of GPUs.
   virtual bool reads_devices() const { return false; }
-  /// Whether another thread than the one that made the communicator may use what make_peers() and
-  /// make_allreduce() returned, while that one makes calls of its own.
+  /// Whether another thread than the one that made the communicator may use what
+  /// make_point_to_point() and make_allreduce() returned, while that one makes calls of its own.
   virtual bool serves_threads() const = 0;
 
   /// Ends all ranks with this exit code, so that none waits for ever for one that failed.
   [[noreturn]] virtual void abort(int code) = 0;
 
-  /// Where this rank is in its work, as it says itself.
+  /// Where this rank is in its work, by its own account.
   Pulse& pulse() { return *pulse_; }
-  /// For who looks at it until after the communicator's end.
+  /// For a thread that reads it until after the communicator's end.
   std::shared_ptr<Pulse> share_pulse() const { return pulse_; }
 
  private:
   std::shared_ptr<Pulse> pulse_ = std::make_shared<Pulse>();
 };
 
-/// Everybody's value, by rank, on every rank, bit for bit. Collective.
+/// All ranks' values, by rank, on every rank, bit for bit. Collective.
 template <class T>
 requires std::is_trivially_copyable_v<T> std::vector<T> gather_values(Communicator& communicator,
                                                                       const T& mine) {

@@ -16,21 +16,21 @@ class NodeMemory {
   virtual ~NodeMemory() = default;
   virtual int local_rank() const = 0;
   virtual int local_size() const = 0;
-  /// The rank, of all, of the node's local rank 0: it tells nodes apart.
+  /// The global rank of the node's local rank 0: it identifies the node.
   virtual int first_rank() const = 0;
   /// Collective over the node's ranks, which all ask for the same size. Each of them is the first
-  /// to touch the bytes it names, so that they lie in its NUMA node's memory. What nobody names
-  /// costs no memory, and nobody may write there. Where there is no room, all of them throw
-  /// Error(internal).
+  /// to touch the bytes it names, so that they lie in its NUMA node's memory. Bytes that no rank
+  /// names cost no memory and must not be written. Where there is not enough memory, all of them
+  /// throw Error(internal).
   virtual std::unique_ptr<system::SharedBlock> allocate_touched(std::size_t bytes,
                                                                 std::span<const Range> mine) = 0;
   /// The same with an equal part for each, in the order of ranks, of whole pages.
   std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes);
 
   /// The same for what is large, written once and read from then on, such as decoded images: where
-  /// the memory that ranks share is too small (containers), it lies in a file that nobody else
-  /// sees and that goes with its last process. Collective over the node's ranks. Error(usage) on
-  /// all of them where there is no room for it.
+  /// the memory that ranks share is too small (containers), it lies in a file that no other process
+  /// sees and that goes with its last one. Collective over the node's ranks. Error(usage) on all of
+  /// them where there is no space for it.
   virtual std::unique_ptr<system::SharedBlock> allocate_large(std::size_t bytes) {
     return allocate(bytes);
   }
@@ -39,7 +39,7 @@ class NodeMemory {
   virtual std::string folder_of_large(std::size_t) { return {}; }
 };
 
-/// Nobody of the node goes on before all have arrived; writes to shared memory before it are seen
+/// No rank of the node goes on before all have arrived; writes to shared memory before it are seen
 /// after it.
 class NodeBarrier {
  public:

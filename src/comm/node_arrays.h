@@ -42,8 +42,8 @@ class NodeArrays {
   std::unique_ptr<system::SharedBlock> block_;
 };
 
-/// Tells whether the ranks of a node are changing what they share. Each rank calls begin() before
-/// and end() after its part of a change.
+/// Whether the ranks of a node are changing what they share. Each rank calls begin() before and
+/// end() after its part of a change.
 class NodeVersion {
  public:
   explicit NodeVersion(NodeMemory&);

@@ -8,8 +8,8 @@ namespace cputrain::comm {
 
 /// Which ranks share which node.
 struct NodeMap {
-  std::vector<std::vector<int>> ranks;  ///< of every node, in the order of local ranks
-  int node = 0;                         ///< of this rank
+  std::vector<std::vector<int>> ranks;  ///< by node, in the order of local ranks
+  int node = 0;                         ///< this rank's
   int local = 0;                        ///< this rank's place in it
 
   int nodes() const { return static_cast<int>(ranks.size()); }

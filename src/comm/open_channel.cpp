@@ -30,8 +30,8 @@ class BySize final : public Allreduce {
 Channel open_channel(Communicator& communicator, const std::vector<int>& members, int group,
                      const std::vector<SizeRange>& ranges) {
   Channel channel;
-  channel.peers = communicator.make_peers();
-  channel.group = std::make_unique<PeerGroup>(*channel.peers, members);
+  channel.peers = communicator.make_point_to_point();
+  channel.group = std::make_unique<PointToPointGroup>(*channel.peers, members);
   std::vector<BySize::Part> parts;
   for (const SizeRange& range : ranges) {
     auto engine = range.algorithm == "mpi" ? communicator.make_allreduce(group) : nullptr;

@@ -24,11 +24,11 @@ enum class Phase : std::uint8_t {
   exchange,
   update,
   agree,    ///< sums of a step, wishes to stop
-  compare,  ///< of replicas
+  compare,  ///< replicas
   validate,
   checkpoint,
   save,  ///< results
-  end    ///< of MPI
+  end    ///< MPI ends
 };
 
 /// What they are called in messages, in stalls.jsonl and by CPUTRAIN_FAULT of the tests.
@@ -45,8 +45,8 @@ inline std::optional<Phase> phase_of(std::string_view name) {
   return static_cast<Phase>(found - kPhaseNames.begin());
 }
 
-/// What a rank shows of itself. All make the same collective calls in the same order, so who has
-/// made fewer of them is behind.
+/// What a rank shows of itself. All make the same collective calls in the same order, so a rank
+/// that has made fewer of them is behind.
 struct Place {
   std::uint64_t calls = 0;  ///< collective ones of all ranks
   std::uint64_t step = 0;   ///< from 1; 0 before the first
@@ -55,8 +55,8 @@ struct Place {
 };
 
 /// A rank's own account of what it does, for a thread that watches it (src/comm/watch). Its working
-/// thread, which made it, says where it is; who enters a call that waits for other ranks says that.
-/// Some stores that nobody waits for.
+/// thread, which made it, stores where it is; a call that waits for other ranks stores that, too.
+/// Relaxed stores, which cost next to nothing.
 class Pulse {
  public:
   void at(Phase phase, std::uint64_t step) {

@@ -10,7 +10,7 @@ namespace cputrain::comm {
 
 namespace {
 
-class SoloPeers final : public Peers {
+class SoloPointToPoint final : public PointToPoint {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
@@ -55,7 +55,9 @@ class SoloCommunicator final : public Communicator {
   NodeMemory& node_memory() override { return memory_; }
   NodeBarrier& node_barrier() override { return barrier_; }
 
-  std::unique_ptr<Peers> make_peers() override { return std::make_unique<SoloPeers>(); }
+  std::unique_ptr<PointToPoint> make_point_to_point() override {
+    return std::make_unique<SoloPointToPoint>();
+  }
   std::unique_ptr<Allreduce> make_allreduce(int) override {
     return std::make_unique<SoloAllreduce>();
   }

@@ -13,7 +13,7 @@ namespace cputrain::composition {
 struct ListedBackend {
   training::BackendChoice choice;
   std::function<std::unique_ptr<compute::Backend>(const training::BackendRequest&)> make;
-  /// Of a backend that computes on devices: those that are here.
+  /// The devices that are here, for a backend that computes on such.
   std::function<compute::DeviceList()> devices{};
   selftest::Own own{};
 };

@@ -20,7 +20,7 @@
 namespace cputrain::composition {
 namespace {
 
-/// Of those that the build has, the default first.
+/// Backends that the build has, the default first.
 std::vector<std::string> backend_names() {
   std::vector<std::string> names;
   for (const ListedBackend& backend : backend_list()) {
@@ -75,7 +75,8 @@ std::vector<std::string> library_versions() {
   return libraries;
 }
 
-/// Where several processes were started that this build cannot join, commands of ranks say so.
+/// Where several processes were started that this build cannot join, commands of ranks fail with
+/// that reason.
 std::unique_ptr<comm::Communicator> make_communicator(const placement::Launcher& launcher,
                                                       system::SignalWatch& signals,
                                                       double start_timeout) {

@@ -28,15 +28,15 @@ struct CompileOptions {
   /// Where batch normalization takes its statistics from the images of all ranks: every training
   /// step is then one micro-batch on every rank, empty ones included. Borrowed by the program.
   comm::Communicator* synchronise = nullptr;
-  std::optional<int> threads{};  ///< of the program, where it should not use all of the backend's
-  /// Whose node's ranks compute sharded layers together; needed where the graph has any. Every
-  /// pass, for training or not, is then one micro-batch on each of them, empty ones included.
+  std::optional<int> threads{};  ///< the program's, where it should not use all of the backend's
+  /// The ranks of a node, which compute sharded layers together; needed where the graph has any.
+  /// Every pass, for training or not, is then one micro-batch on each of them, empty ones included.
   /// Borrowed by the program.
   comm::Communicator* node = nullptr;
-  /// Images of a usual training pass on the rank that has most: the same on all ranks. The largest
-  /// of micro_batches where nobody says.
+  /// Images of a usual training pass on the rank that has most: the same on all ranks. By default
+  /// the largest of micro_batches.
   std::optional<int> usual_images{};
-  /// Gradients may be left as factors (compute/reproducible/factors.h): somebody adds up the
+  /// Gradients may be left as factors (compute/reproducible/factors.h): the exchange adds up the
   /// products.
   bool leaves_factors = false;
 };
@@ -56,7 +56,7 @@ inline Limits better(const Limits& a, const Limits& b) {
 }
 
 /// How processes that share a machine measure it together: each pass begins when all are there and
-/// lasts until the slowest is done, so that nobody has the machine to himself. Alone by default.
+/// lasts until the slowest is done, so that none has the machine to itself. Alone by default.
 struct Together {
   int processes = 1;  ///< on this machine
   std::function<void()> meet = [] {};
@@ -71,7 +71,7 @@ struct BackendFacts {
   /// Names what may compute a program: other bits and other speeds come from where it differs.
   /// Empty where there is one way only.
   std::string kernels{};
-  DType dtype = DType::f32;  ///< of arenas
+  DType dtype = DType::f32;  ///< the arenas'
   /// Bytes of a number as maps lie in memory, and weights where products read them.
   std::size_t number_bytes = size_of(dtype);
 };
@@ -88,7 +88,7 @@ class ReproducibleCompute {
   virtual void on_threads(int count, const std::function<void(int)>& work) {
     for (int i = 0; i < count; ++i) work(i);
   }
-  /// As AddProducts says; the same bits however the product is cut into parts.
+  /// AddProducts; the same bits however the product is cut into parts.
   virtual void add_products(const Factors& factors, std::span<const Array> leaves, Range part,
                             const Array& sum) {
     add_products_plainly(factors, leaves, part, sum);

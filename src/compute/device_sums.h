@@ -16,7 +16,7 @@ namespace cputrain::compute {
 struct DeviceSumsFacts {
   std::string library{};         ///< "NCCL 2.28.9"; empty: they can do nothing
   std::string lack{}, remedy{};  ///< then why
-  std::string device{};          ///< of this rank: Device::identity
+  std::string device{};          ///< this rank's Device::identity
   bool share_devices = false;    ///< two ranks of one device can sum
 };
 
@@ -48,7 +48,7 @@ class DeviceSum {
 class DeviceSums {
  public:
   virtual const DeviceSumsFacts& facts() const = 0;
-  /// Of arrays with at most `most` elements. Collective over the ranks of the communicator, which
+  /// For arrays with at most `most` elements. Collective over the ranks of the communicator, which
   /// is borrowed. Error(internal).
   virtual std::unique_ptr<DeviceSum> make(comm::Communicator&, Travel, std::size_t most) = 0;
 
@@ -56,7 +56,7 @@ class DeviceSums {
   ~DeviceSums() = default;
 };
 
-/// Who takes gradients on as soon as they are final, as part of the pass that makes them.
+/// Sums gradients as soon as they are final, as part of the pass that makes them.
 class PassSums {
  public:
   /// Gradients [0, n) are final behind what was enqueued so far. n only grows within a pass; the

@@ -9,16 +9,16 @@ namespace cputrain::compute {
 
 /// A device beside the CPUs that a backend can compute on.
 struct Device {
-  int index = 0;          ///< of those that this process may use
+  int index = 0;          ///< among those that this process may use
   std::string name;       ///< "NVIDIA H100 80GB HBM3"
   std::string identity;   ///< the same for two processes of a host that share it, no others
   std::string facts;      ///< for people: "compute capability 9.0, 132 multiprocessors, ..."
   bool emulated = false;  ///< computes on the CPU, for tests: no time of it means anything
 };
 
-/// What a device is at, as its driver says; what nobody says is empty.
+/// What a device is at, by its driver; empty where that is not known.
 struct DeviceUse {
-  std::optional<int> busy_percent{};  ///< of the last second or so
+  std::optional<int> busy_percent{};  ///< in the last second or so
   std::optional<int> processes{};     ///< that compute there
   std::optional<std::size_t> free_memory{};
   std::vector<std::string> links{};  ///< "PCIe 5 x16", "NVLink to 1" (another one's index)

@@ -15,7 +15,7 @@ namespace cputrain::compute {
 /// What a feed has room for.
 struct FeedSize {
   Shape image;
-  std::size_t images = 0;  ///< of the largest micro-batch
+  std::size_t images = 0;  ///< in the largest micro-batch
   std::size_t slots = 1;   ///< micro-batches at a time
   std::size_t kept = 0;    ///< images that stay on the device, so that micro-batches send no bytes
 };

@@ -15,10 +15,10 @@ struct LayerTime {
   double forward = 0;     ///< seconds
   double backward_data = 0;
   double backward_weights = 0;
-  double macs = 0;  ///< of one image, forward
+  double macs = 0;  ///< per image, forward
   /// Parts of an activation that are not zero, as last counted: in a call that skips zeros.
-  std::optional<double> density{};           ///< of what forward reads
-  std::optional<double> gradient_density{};  ///< of the gradient that comes back
+  std::optional<double> density{};           ///< in what forward reads
+  std::optional<double> gradient_density{};  ///< in the gradient that comes back
   /// What runs the ways back; empty where nothing needs a word of its own.
   std::string data_algorithm{}, weights_algorithm{};
 

@@ -14,9 +14,9 @@
 namespace cputrain::compute {
 
 /// Where the arrays of a backend lie: weights, gradients, optimizer state, all that its kernels
-/// read and write. Unless is_host() says so, the host may touch them through these calls alone:
-/// their addresses mean something to the backend only. Calls may come from any thread. They see
-/// what the backend's calls before them computed, and are done when they return.
+/// read and write. Unless is_host(), the host may touch them through these calls alone: their
+/// addresses mean something to the backend only. Calls may come from any thread. They see what the
+/// backend's calls before them computed, and are done when they return.
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -40,7 +40,7 @@ class Memory {
   /// and the ranks of a node may share them.
   virtual bool is_host() const = 0;
   /// Bytes that this rank can still get of a memory that is not the host's, its part where several
-  /// ranks have one device; nothing where nobody knows. (The host's:
+  /// ranks have one device; nothing where that is not known. (The host's:
   /// system/limits/available_memory.h.) A rank takes some of a device as soon as it has a backend
   /// there, so ask when all of them have.
   virtual std::optional<std::size_t> available() const = 0;
@@ -52,7 +52,7 @@ Memory& host_memory();
 /// An array in a memory, which is freed with the object.
 class OwnedArray {
  public:
-  OwnedArray() = default;  ///< of nothing
+  OwnedArray() = default;  ///< empty
   OwnedArray(Memory&, std::size_t elements, DType);
 
   const Array& array() const { return array_; }

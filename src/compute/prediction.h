@@ -10,10 +10,10 @@
 
 namespace cputrain::compute {
 
-/// What a row of a network's outputs says, the one rule of training, `eval` and `predict`: the
-/// class of the largest probability, the first one on a tie (as Keras and argmax have it). One
+/// The class that a row of a network's outputs predicts, the one rule of training, `eval` and
+/// `predict`: that of the largest probability, the first one on a tie (as in Keras and argmax). One
 /// output is the probability of class 1 of two, which wins above a half. Nothing where an output is
-/// not a number: such a row is wrong whatever the label, also where other classes look fine.
+/// NaN: such a row is wrong whatever the label, also where other classes look fine.
 template <class T>
 std::optional<std::size_t> predicted_class(std::span<const T> outputs) {
   const auto is_nan = [](T value) { return std::isnan(value); };
@@ -23,7 +23,7 @@ std::optional<std::size_t> predicted_class(std::span<const T> outputs) {
 }
 
 /// Whether a network with so many outputs has answers to rank: among five classes or fewer, being
-/// one of the five best says nothing.
+/// one of the five best means nothing.
 inline constexpr std::size_t kFive = 5;
 constexpr bool ranks_answers(std::size_t outputs) { return outputs > kFive; }
 
@@ -40,7 +40,7 @@ bool among_best(std::span<const T> outputs, std::size_t truth, std::size_t k) {
   return before < k;
 }
 
-/// Adds to the tally what a row of outputs says of an image of class `truth`; not its loss.
+/// Adds to the tally what a row of outputs predicts for an image of class `truth`; not its loss.
 template <class T>
 void count_answer(std::span<const T> outputs, std::size_t truth, Tally& tally) {
   tally.images += 1;

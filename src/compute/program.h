@@ -31,7 +31,7 @@ struct MicroBatch {
   std::span<const std::uint8_t* const> images;  ///< one pointer an image: H*W*3 bytes, RGB
   std::span<const std::int32_t> labels;
   std::span<const std::uint32_t> samples;  ///< identities, for randomness that is f(sample)
-  /// The same on a device (image_feed.h); `images` then count alone. Null where nobody sent them.
+  /// The same on a device (image_feed.h); `images` then count alone. Null where they were not sent.
   StagedImages* staged = nullptr;
 
   int size() const { return static_cast<int>(images.size()); }
@@ -50,15 +50,15 @@ struct Pass {
 /// Called with n when gradients [0, n) of the arena are final and weights [0, n) will not be read
 /// again in this step, once a device has come to `after`; null: already. n only grows; the last
 /// call has n = ParameterLayout::gradient_size. The program's next backward pass uses its events
-/// anew, so who waits for one is done by then.
+/// anew, so waits for them must have ended by then.
 using ReadySink = std::function<void(std::size_t n, Event* after)>;
 
 /// What a backward pass must know.
 struct Backward {
   double loss_scale = 1;                          ///< what the summed loss is multiplied by
-  Accumulate accumulate = Accumulate::overwrite;  ///< of gradients
+  Accumulate accumulate = Accumulate::overwrite;  ///< for gradients
   ReadySink ready = [](std::size_t, Event*) {};
-  /// Who sums these gradients over ranks where they lie; null: who is told by `ready` does.
+  /// Sums these gradients over ranks where they lie; null: the receiver of `ready` does.
   PassSums* sums = nullptr;
   /// What the gradients go to, where nothing comes between: a device has it as part of the pass.
   const StepUpdate* update = nullptr;
@@ -95,9 +95,9 @@ class Program {
   /// arena. Called when the weights of a step change.
   virtual void publish_statistics() = 0;
 
-  /// Class probabilities of the last forward pass, which it waits for and whose Pass must have said
-  /// that they will be asked for: images x classes, or x 1 where it is the probability of class 1
-  /// of two. They lie in the host's memory, wherever arrays do.
+  /// Class probabilities of the last forward pass, which it waits for and whose Pass must have
+  /// asked for them: images x classes, or x 1 where it is the probability of class 1 of two. They
+  /// lie in the host's memory, wherever arrays do.
   virtual std::span<const float> probabilities() = 0;
 
   /// Every layer with what runs it, and the seconds of all passes that were timed by layer.

@@ -10,11 +10,11 @@
 /// that runs twice and whose outputs are compared with plain loops in double.
 namespace cputrain::compute {
 
-/// |actual - expected| / |expected|, Euclidean; 0 where they are equal, infinite where they are not
-/// of one length or all that is expected is 0.
+/// |actual - expected| / |expected|, Euclidean; 0 where they are equal, infinite where their
+/// lengths differ or all that is expected is 0.
 double relative_distance(std::span<const double> actual, std::span<const double> expected);
 
-/// Numbers that a case computed. What does not fit a name is said in RunOutputs::wrong.
+/// Numbers that a case computed. What does not fit a name goes to RunOutputs::wrong.
 struct CaseOutput {
   std::string name;
   std::vector<double> values;
@@ -49,13 +49,13 @@ struct SelftestCase {
   double error = 0;
   double limit = 0;
   bool repeats = true;     ///< the second run gave the same bits
-  std::uint64_t hash = 0;  ///< of the first run's outputs
+  std::uint64_t hash = 0;  ///< a hash of the first run's outputs
   std::string wrong{};     ///< in words; empty for a case that passed
 
   bool passed() const { return wrong.empty(); }
 };
 
-/// Takes cases as they are made and runs each at once, so that it can say before which one comes.
+/// Takes cases as they are made and runs each at once, so that it can print before which one comes.
 using SelftestSink = std::function<void(const CasePlan&)>;
 
 /// Runs a case. An Error fails the case, with its text.

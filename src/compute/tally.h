@@ -12,7 +12,7 @@ struct Tally {
   double correct = 0;
   double images = 0;
   double among_five = 0;  ///< images whose class was among the five most probable
-  double ranked = 0;      ///< images of which that is known: where there are more than five classes
+  double ranked = 0;      ///< images for which that counts: with more than five classes
 
   Tally& operator+=(const Tally& other) {
     loss += other.loss;
@@ -26,9 +26,9 @@ struct Tally {
   std::array<double*, 5> sums() { return {&loss, &correct, &images, &among_five, &ranked}; }
 
   double mean_loss() const { return images > 0 ? loss / images : 0; }
-  /// Whether the loss is a number. A network whose loss is none has nothing to say about images.
+  /// Whether the loss is finite. Predictions of a network whose loss is not mean nothing.
   bool is_number() const { return std::isfinite(loss); }
-  /// Nothing where the loss is no number.
+  /// Nothing where the loss is not finite.
   std::optional<double> accuracy() const {
     if (!is_number()) return std::nullopt;
     return images > 0 ? correct / images : 0;

@@ -7,12 +7,12 @@
 
 namespace cputrain::compute {
 
-/// A part of a program that several methods can compute. Its word says which of them do.
+/// A part of a program that several methods can compute. Its word names those that do.
 class MethodChoice {
  public:
   virtual ~MethodChoice() = default;
   virtual std::string methods() const = 0;
-  /// Whether a part of this kind may have said the word.
+  /// Whether the word is one of this kind of part.
   virtual bool is_word(std::string_view) const = 0;
   /// Uses the methods of a word, as far as it has them.
   virtual void use_methods(std::string_view word) = 0;

@@ -5,10 +5,10 @@
 
 namespace cputrain {
 
-/// What the process tells the shell. The numbers are a promise to scripts (src/logging/README.md).
+/// The process's exit status. The numbers are a promise to scripts (src/logging/README.md).
 enum class ExitCode : int {
   ok = 0,
-  failed = 1,         ///< a loss or weight is no number: of training, or in what `eval` looked at
+  failed = 1,         ///< a loss or weight is NaN or infinite, in training or in `eval`
   usage = 2,          ///< unknown flag, value, combination; more than machine or `ulimit` allow
   disagree = 64,      ///< ranks have different programs, flags, data or pixels, or no common MPI
   data = 65,          ///< bad data, model or weight file

@@ -32,7 +32,7 @@ std::vector<std::string> precision_words();
 /// Error(usage) where the word is not in the table.
 Precision parse_precision(std::string_view word);
 
-/// Of arrays.
+/// The type of arrays.
 constexpr DType dtype_of(Precision precision) {
   return precision == Precision::f64 ? DType::f64 : DType::f32;
 }

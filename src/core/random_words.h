@@ -5,7 +5,7 @@
 #include "core/host_device.h"
 
 /// Random numbers as functions that the host shares with a GPU's kernels, without containers;
-/// random.h says what they are for.
+/// random.h describes what they are for.
 namespace cputrain {
 
 struct RandomWords {
@@ -54,7 +54,7 @@ CPUTRAIN_HOST_DEVICE constexpr float unit_float(std::uint32_t word) {
 }
 
 /// Dropout's words of elements 4 * group .. 4 * group + 3 of one sample, as DropoutMask of random.h
-/// has them: the one place that says where they lie in the generator's counter.
+/// has them: the one place that decides where they lie in the generator's counter.
 CPUTRAIN_HOST_DEVICE constexpr RandomWords dropout_words(std::uint64_t seed, std::uint64_t step,
                                                          std::uint32_t layer, std::uint32_t sample,
                                                          std::uint32_t group) {

@@ -79,7 +79,7 @@ class Builder final : public nlohmann::json_sax<json> {
 
   json root_;
   std::vector<json*> open_;  ///< objects and lists, the innermost last
-  json* member_ = nullptr;   ///< of the innermost object, whose value comes next
+  json* member_ = nullptr;   ///< the innermost object's, whose value comes next
   std::size_t events_ = 0, keys_ = 0;
 };
 

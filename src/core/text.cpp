@@ -46,7 +46,7 @@ std::string with_escapes(std::string_view text, std::string_view kept) {
       continue;
     }
     const std::uint32_t code =
-        code_point(text.substr(0, unsafe));  // of a byte that is no UTF-8: the byte
+        code_point(text.substr(0, unsafe));  // the byte itself where it is no UTF-8
     if (code == '\n' || code == '\t' || code == '\r') {
       result += code == '\n' ? "\\n" : code == '\t' ? "\\t" : "\\r";
     } else {
@@ -57,8 +57,8 @@ std::string with_escapes(std::string_view text, std::string_view kept) {
   return result;
 }
 
-/// Of a terminal: 0, 1 or 2. Ranges of wide characters from Unicode's EastAsianWidth.txt, without
-/// the rare ones between them.
+/// Columns of a terminal: 0, 1 or 2. Ranges of wide characters from Unicode's EastAsianWidth.txt,
+/// without the rare ones between them.
 std::size_t columns_of_first(std::string_view text) {
   const std::size_t size = utf8_bytes(text);
   if (size < 2) return 1;

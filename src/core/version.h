@@ -4,7 +4,7 @@
 
 namespace cputrain {
 
-/// "0.1.0", as project() in CMakeLists.txt says.
+/// "0.1.0", from project() in CMakeLists.txt.
 extern const std::string_view kVersion;
 
 /// "commit abc1234, Release": what the program was built from, and how. Only the program has it, in

@@ -5,8 +5,8 @@
 
 namespace cputrain::data {
 
-/// Whether a photograph is read as viewers show it: cameras store what their sensor saw, and an
-/// EXIF tag says how to turn it.
+/// Whether a photograph is read as viewers show it: cameras store what their sensor saw, and how to
+/// turn it in an EXIF tag.
 enum class Exif { apply, ignore };
 
 /// "apply", "ignore": for flags and for the description in weight files.

@@ -11,7 +11,7 @@ namespace cputrain::data {
 struct ReadResult;
 
 /// Why an image that can be read shows a network nothing, or something else than people see.
-/// `in_alpha` and `low_bits` are causes of the first two that only the file tells.
+/// `in_alpha` and `low_bits` are causes of the first two that only the file shows.
 enum class Flaw : std::uint8_t { none, one_colour, nearly_black, in_alpha, low_bits, unturned };
 constexpr int kFlaws = 6;
 
@@ -25,7 +25,7 @@ std::string_view flaw_remedy(Flaw);
 /// How a file holds an image, as far as reading drops something of it.
 struct StoredAs {
   bool alpha = false;
-  int bits = 8;  ///< of a sample
+  int bits = 8;  ///< in a sample
 };
 
 /// The flaw of an image as it was read, RGB bytes; `none` for one that could not be read. Stops at

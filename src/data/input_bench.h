@@ -19,7 +19,7 @@ struct InputBenchRequest {
   Resize resize = Resize::bilinear;
   Exif exif = Exif::apply;
   Augment augment{};
-  std::uint64_t seed = 0;  ///< of the augmentation and of the order of images in batches
+  std::uint64_t seed = 0;  ///< for the augmentation and the order of images in batches
   int micro_batch = 32;
   int threads = 1;
   int repeat = 5;  ///< measured rounds
@@ -28,14 +28,14 @@ struct InputBenchRequest {
 /// A way to bring all images nearer to training, timed in every round.
 struct InputStage {
   std::string name;
-  std::vector<double> seconds;  ///< of one way through all images, a round each
+  std::vector<double> seconds;  ///< one way through all images, a round each
 };
 
 /// The input path, piece by piece, each measured in the same rounds as what limits it.
 struct InputBench {
   std::size_t images = 0, left_out = 0;  ///< left out: no JPEG, or not without complaints
-  double megapixels = 0;                 ///< of all images as they are stored
-  std::size_t bytes = 0;                 ///< of all files
+  double megapixels = 0;                 ///< all images', as they are stored
+  std::size_t bytes = 0;                 ///< all files'
   /// Nothing but decompression, by the codec's own interface and as its own benchmark calls it.
   InputStage codec;
   std::vector<InputStage> decoding;  ///< from files in memory; limited by the codec

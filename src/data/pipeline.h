@@ -31,8 +31,7 @@ struct DataRequest {
   std::optional<std::size_t> limit_validation{};
   bool balanced = false;  ///< the limits keep as many of each class, not the classes' proportions
   Expand expand = Expand::none;
-  /// For `eval`: one class is enough, others may be empty, and the description says nothing of
-  /// training.
+  /// For `eval`: one class is enough, others may be empty, and the description leaves training out.
   bool to_evaluate = false;
   /// For `eval`: classes of the weights, which may be classes without images here.
   std::vector<std::string> known_classes{};
@@ -55,7 +54,7 @@ struct DecodedData {
   std::vector<std::string> flaws;  ///< warnings of classes whose images show little (Flaw)
   std::size_t warnings = 0;        ///< decoded although the decoder complained
   std::unique_ptr<system::SharedBlock> memory;  ///< what the sets point into
-  std::size_t bytes = 0;  ///< of pixels, once per node: in memory, or in the data's file
+  std::size_t bytes = 0;  ///< pixels, once per node: in memory, or in the data's file
   double seconds = 0;
 };
 
@@ -83,7 +82,7 @@ struct BatchRequest {
 /// Bytes of images that a batch source keeps beside what lies in memory.
 struct BatchMemory {
   std::size_t host = 0;
-  std::size_t device = 0;  ///< of the feeder's
+  std::size_t device = 0;  ///< the feeder's
 };
 
 /// What `data pack` is to do.

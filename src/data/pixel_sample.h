@@ -16,9 +16,9 @@ constexpr std::size_t kComparedImages = 64;
 constexpr std::size_t kComparedRows = 64;
 
 /// A hash of the pixels in rows of images drawn by `seed` from training and validation together,
-/// and how many images they are of. Nodes decode each for themselves, with libraries and processors
-/// of their own: ranks whose texts differ would train on different pixels. The same whether pixels
-/// lie in the node's cache or in a packed file.
+/// and how many images they are of. Each node decodes with its own libraries and processors: ranks
+/// whose texts differ would train on different pixels. The same whether pixels lie in the node's
+/// cache or in a packed file.
 std::string pixel_sample(const DecodedData&, std::uint64_t seed);
 
 }  // namespace cputrain::data

@@ -31,9 +31,9 @@ class BasicExchange : public GradientExchange {
   virtual void finish_gradients(std::size_t, compute::Event*) {}
   /// Until all ranks have come.
   virtual void meet() { communicator_.barrier(); }
-  /// Forms the sums of what is owned. Gives the seconds of that in which nobody waited for others.
+  /// Forms the sums of what is owned. Returns the seconds of it without waiting for others.
   virtual double reduce() { return 0; }
-  /// Adds a measure's numbers up over those who own other parts.
+  /// Adds a measure's numbers up over ranks that own other parts.
   virtual void sum_over_owners(const Array&) {}
   virtual void begin_update() {}
   /// After the update of an owned range.
@@ -44,7 +44,7 @@ class BasicExchange : public GradientExchange {
 
   comm::Communicator& communicator_;
   std::vector<Range> owned_;
-  ExchangeTimes earlier_;  ///< of this step, before finish()
+  ExchangeTimes earlier_;  ///< this step's, before finish()
 
  private:
   bool last_ = true;  ///< micro-batch of the step

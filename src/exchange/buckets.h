@@ -22,7 +22,7 @@ enum class Overlap {
 /// Reduces buckets one after the other, in one order on all ranks.
 class Buckets {
  public:
-  /// Of gradients that are final behind `after`; null: already.
+  /// Reduces gradients that are final behind `after`; null: already.
   using Reduce = std::function<void(Range, compute::Event* after)>;
   /// `ends` as bucket_ends() gives them. `on_thread_start` runs first on the thread, if there is
   /// one.

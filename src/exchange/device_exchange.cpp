@@ -42,7 +42,7 @@ class DeviceExchange final : public BasicExchange {
   }
   bool sums_in_backward() const override { return in_pass_; }
   void spread_weights() override { broadcast_array(communicator_, memory_, weights_.array(), 0); }
-  std::uint64_t weights_version() const override { return 0; }  // nobody else changes them
+  std::uint64_t weights_version() const override { return 0; }  // only this rank changes them
   ExchangeMemory memory() const override {
     return {weights_.bytes() + gradients_.bytes() + sum_->memory(), 0, weights_.bytes(), 0};
   }
@@ -88,7 +88,7 @@ class DeviceExchange final : public BasicExchange {
   std::string library_;
   compute::Travel travel_;
   compute::OwnedArray weights_, gradients_;
-  std::vector<std::size_t> ends_;  ///< of buckets
+  std::vector<std::size_t> ends_;  ///< the buckets'
   std::size_t next_ = 0;           ///< bucket of the pass that is being enqueued
   bool in_pass_ = false;           ///< the sums of this step are part of its last backward pass
   std::map<std::vector<std::size_t>, SumsOfPass> passes_;  ///< by images of ranks

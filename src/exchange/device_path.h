@@ -49,7 +49,7 @@ struct DevicePathWish {
 /// with what to try, where the way that was asked for cannot be gone.
 DevicePathChoice choose_device_path(std::span<const DeviceReport>, const DevicePathWish&);
 
-/// Everybody's report, by rank, on every rank. Collective.
+/// All ranks' reports, by rank, on every rank. Collective.
 std::vector<DeviceReport> gather_reports(comm::Communicator&, const compute::DeviceSumsFacts&,
                                          int node);
 

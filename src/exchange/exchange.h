@@ -28,7 +28,7 @@ struct ExchangeTimes {
 
 /// What an exchange has allocated, in bytes.
 struct ExchangeMemory {
-  std::size_t own = 0;          ///< of this rank
+  std::size_t own = 0;          ///< this rank's
   std::size_t node = 0;         ///< once per node, whatever the number of its ranks
   std::size_t own_weights = 0;  ///< the part of `own` that is weights
   std::size_t own_buffers = 0;  ///< the part of it that sums keep, always in the host's memory
@@ -63,9 +63,9 @@ class GradientExchange {
   /// starts with k = 0.
   virtual compute::Accumulate begin(int k, bool last) = 0;
 
-  /// Of this micro-batch, gradients [0, n) are final, and weights [0, n) are not read any more,
-  /// once a device has come to `after`; null: already. In the last one, buckets that are complete
-  /// start to travel while backward goes on, and nobody waits for events of the others.
+  /// This micro-batch's gradients [0, n) are final, and weights [0, n) are not read any more, once
+  /// a device has come to `after`; null: already. In the last one, buckets that are complete start
+  /// to travel while backward goes on; events of other micro-batches are not waited for.
   virtual void ready(std::size_t n, compute::Event* after) = 0;
   void ready(std::size_t n) { ready(n, nullptr); }
 
@@ -74,15 +74,15 @@ class GradientExchange {
   /// weights are those of all ranks. Where every rank owns everything, a measure is whole already;
   /// where ranks own different ranges, the exchange adds the numbers up over ranks. `ready(size of
   /// the gradients)` must have been called. Where they lie on a device and nothing is added to
-  /// them, nobody waits for it: update() is then to come behind them there.
+  /// them, finish() does not wait for it: update() is then to come behind them there.
   virtual ExchangeTimes finish(std::span<const Measure> measures,
                                const std::function<void(Range)>& update) = 0;
   ExchangeTimes finish(const std::function<void(Range)>& update) { return finish({}, update); }
 
-  /// Who sums gradients as part of this step's last backward pass (Backward::sums), beside it.
-  /// Null: whoever hears ready(), or finish(). `images` of that micro-batch, by rank, which all
-  /// ranks name alike: passes of other numbers have another one, since a device that repeats a pass
-  /// repeats its sums, for which all ranks must then repeat theirs.
+  /// Sums gradients as part of this step's last backward pass (Backward::sums), beside it. Null:
+  /// ready() or finish() has them summed. `images`: those of that micro-batch, by rank, which all
+  /// ranks name alike. Other numbers get another object: a device that repeats a pass repeats its
+  /// sums, for which all ranks must then repeat theirs.
   virtual compute::PassSums* pass_sums([[maybe_unused]] std::span<const std::size_t> images) {
     return nullptr;
   }

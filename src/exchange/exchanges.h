@@ -21,16 +21,16 @@ struct ExchangeParts {
   compute::ParameterLayout layout;
   std::size_t bucket_bytes = 0;  ///< cut buckets at about this size, at parameter boundaries
   Overlap overlap = Overlap::none;
-  std::function<void()> on_thread_start = {};  ///< of the thread that overlaps, if there is one
+  std::function<void()> on_thread_start = {};  ///< on the thread that overlaps, if there is one
   comm::SumArrays sum = comm::sum_plainly;     ///< by the calling thread's cores
   /// Where sums are to be the same bits at any number of ranks: how many leaves each rank computes
   /// at once. 0: they need not be.
   int lanes = 0;
-  Compression compression{};                                          ///< of what is sent
-  compute::AddProducts add_products = compute::add_products_plainly;  ///< of leaves
+  Compression compression{};                                          ///< for what is sent
+  compute::AddProducts add_products = compute::add_products_plainly;  ///< for leaves
   /// Where programs and updates want the arenas. What is not host_memory() suits replicas alone.
   compute::Memory& memory = compute::host_memory();
-  compute::DeviceSums* device_sums = nullptr;  ///< of that memory, where it is not the host's
+  compute::DeviceSums* device_sums = nullptr;  ///< that memory's, where it is not the host's
 };
 
 /// Every rank keeps a replica of the weights and updates all of it: buckets of gradients are summed
@@ -48,12 +48,12 @@ std::unique_ptr<GradientExchange> make_device_exchange(const ExchangeParts&, com
 /// first `lanes` ranks of a node sums its slice over them in the order of ranks, then over nodes
 /// with the owners of the same slice there (`between_nodes`; all slices travel at once), updates it
 /// and writes it into the node's one copy of the weights. After "ZeRO" (Rajbhandari et al. 2020,
-/// stage 1) within the node; what nodes send is 2 n (K - 1) / K bytes each for K nodes.
-/// Of a sharded parameter each rank updates its own rows, whose gradient it alone of its node has
-/// made and which travel between nodes as a slice does; all nodes must then have as many ranks.
-/// Where ranks keep moving statistics of their own, each also has a replica of the weights, which
-/// it copies from the node's. Throws Error(internal) on all ranks where shared memory cannot be had
-/// on one node.
+/// stage 1) within the node; what nodes send is 2 n (K - 1) / K bytes each for K nodes. A sharded
+/// parameter's rows belong to one rank of the node each: it alone makes their gradient and updates
+/// them. They travel between nodes as a slice does; all nodes must then have as many ranks. Where
+/// ranks keep moving statistics of their own, each also has a replica of the weights, which it
+/// copies from the node's. Throws Error(internal) on all ranks where shared memory cannot be had on
+/// one node.
 std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts&, const comm::NodeMap&,
                                                      std::unique_ptr<GradientSum> between_nodes);
 

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <utility>
 
-#include "comm/allreduce/contestants.h"
+#include "comm/allreduce/candidates.h"
 #include "comm/open_channel.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -41,8 +41,8 @@ std::vector<Measured> time_algorithms(comm::Communicator& communicator,
   const Array numbers{memory.bytes().data(), bytes / sizeof(float), DType::f32};
   std::vector<Measured> times;
   for (const std::string& name : comm::allreduce_algorithms()) {
-    const auto contestant = comm::between_ranks(numbers, open({{name}}));
-    times.push_back({name, comm::median_time(communicator, *contestant, kRepeat)});
+    const auto candidate = comm::between_ranks(numbers, open({{name}}));
+    times.push_back({name, comm::median_time(communicator, *candidate, kRepeat)});
   }
   return times;
 }
@@ -191,7 +191,7 @@ bool is_sharded(const ExchangeParts& parts) {
 /// Whether one node's ranks had better exchange messages. They have a lead to make up: slices keep
 /// one copy of the weights, and each rank updates a part of them.
 bool prefers_messages(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {
-  constexpr std::size_t kSample = std::size_t{32} << 20;  // of all ranks together
+  constexpr std::size_t kSample = std::size_t{32} << 20;  // in all ranks together
   constexpr double kLead = 2;
   const auto ranks = static_cast<std::size_t>(parts.communicator.size());
   if (ranks == 1) return false;

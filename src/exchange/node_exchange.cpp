@@ -26,7 +26,7 @@ class NodeExchange final : public NodeMemoryExchange {
         sum_(overlaps_ ? comm::sum_plainly : parts.sum),
         gradients_(*blocks_->gradients),
         between_nodes_(std::move(between_nodes)),
-        thread_peers_(parts.communicator.make_peers()),
+        thread_peers_(parts.communicator.make_point_to_point()),
         thread_node_(*thread_peers_, map.own()),
         wait_for_bucket_(comm::make_tree(thread_node_)),
         buckets_(
@@ -112,8 +112,8 @@ class NodeExchange final : public NodeMemoryExchange {
   comm::SumArrays sum_;
   comm::NodeArrays& gradients_;
   std::unique_ptr<GradientSum> between_nodes_;
-  std::unique_ptr<comm::Peers> thread_peers_;
-  comm::PeerGroup thread_node_;
+  std::unique_ptr<comm::PointToPoint> thread_peers_;
+  comm::PointToPointGroup thread_node_;
   std::unique_ptr<comm::Allreduce> wait_for_bucket_;
   Buckets buckets_;  // last: its thread uses the others
 };

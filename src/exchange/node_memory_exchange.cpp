@@ -36,7 +36,7 @@ NodeMemoryExchange::NodeMemoryExchange(comm::Communicator& communicator, const c
     : BasicExchange(communicator),
       map_(map),
       blocks_(allocate_blocks(communicator, layout, lanes)),
-      peers_(communicator.make_peers()),
+      peers_(communicator.make_point_to_point()),
       node_(*peers_, map.own()),
       over_owners_(comm::make_tree(node_)) {}
 
@@ -54,7 +54,7 @@ void NodeMemoryExchange::spread_weights() {
   const NodeWeights& weights = *blocks_->weights;
   if (!weights.one_copy()) return communicator_.broadcast(weights.arena().bytes(), 0);
   if (map_.local == 0) {
-    comm::PeerGroup firsts(*peers_, map_.lane(0));
+    comm::PointToPointGroup firsts(*peers_, map_.lane(0));
     const auto bytes = weights.shared().bytes();
     if (map_.node > 0) firsts.receive(0, bytes);
     for (int node = 1; map_.node == 0 && node < map_.nodes(); ++node) firsts.send(node, bytes);

@@ -12,11 +12,11 @@ namespace cputrain::exchange {
 
 /// The shared memory of one exchange.
 struct NodeBlocks {
-  std::unique_ptr<comm::NodeArrays> gradients;  ///< of every rank, and of every lane of it
+  std::unique_ptr<comm::NodeArrays> gradients;  ///< one for every lane of every rank
   std::unique_ptr<NodeWeights> weights;
   std::unique_ptr<comm::NodeVersion> version;
 
-  /// Of this rank.
+  /// This rank's part.
   std::size_t own_bytes() const { return gradients->own_bytes() + weights->own_bytes(); }
 };
 
@@ -42,10 +42,10 @@ class NodeMemoryExchange : public BasicExchange {
 
   comm::NodeMap map_;
   std::unique_ptr<NodeBlocks> blocks_;
-  std::unique_ptr<comm::Peers> peers_;
+  std::unique_ptr<comm::PointToPoint> peers_;
 
  private:
-  comm::PeerGroup node_;
+  comm::PointToPointGroup node_;
   std::unique_ptr<comm::Allreduce> over_owners_;
 };
 

@@ -8,8 +8,8 @@
 
 namespace cputrain::exchange {
 
-/// The weights of a node: one copy that all of its ranks compute with, or, where ranks keep numbers
-/// of their own beside them (moving statistics), one that is published and a replica for each.
+/// The weights of a node: one copy that all of its ranks compute with, or, where ranks keep their
+/// own numbers beside them (moving statistics), one that is published and a replica for each.
 class NodeWeights {
  public:
   /// A rank's own copy where it needs one, else none.

@@ -78,7 +78,7 @@ class OrderedExchange final : public NodeMemoryExchange {
   /// sum = sum + leaf + leaf + ..., in the order of ranks and lanes, which is that of images.
   void add_round() {
     system::Stopwatch watch;
-    meet();  // of all nodes: a late one is no slow network
+    meet();  // all nodes: a late one is no slow network
     const double met = watch.lap();
     if (!owned_.empty()) add_leaves(leaves_in_order());
     const double adds = watch.lap();
@@ -159,7 +159,7 @@ class OrderedExchange final : public NodeMemoryExchange {
     }
   }
 
-  /// Of one leaf, in pages of 4 KiB, of which a range may touch two more than it fills.
+  /// For one leaf, in pages of 4 KiB: a range may touch two more than it fills.
   std::size_t needed_bytes() const {
     constexpr std::size_t kPage = 4096;
     std::size_t bytes = 0;
@@ -173,7 +173,7 @@ class OrderedExchange final : public NodeMemoryExchange {
   compute::ParameterLayout layout_;
   system::Pages sum_memory_;  ///< only the owned slices are ever touched
   Array sum_;
-  std::vector<compute::GradientPart> gradient_parts_;  ///< of what is owned; points into layout_
+  std::vector<compute::GradientPart> gradient_parts_;  ///< what is owned; points into layout_
   /// Arenas of other nodes' leaves, of which only what the slice needs is ever touched; by node.
   std::vector<std::deque<system::Pages>> received_;
   bool complete_ = false;  ///< the micro-batch's gradients are there and added

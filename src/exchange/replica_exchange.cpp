@@ -32,7 +32,7 @@ class ReplicaExchange final : public BasicExchange {
   bool sums_in_backward() const override { return sum_->is_nothing(); }
 
   void spread_weights() override { broadcast_array(communicator_, memory_, weights_.array(), 0); }
-  std::uint64_t weights_version() const override { return 0; }  // nobody else changes them
+  std::uint64_t weights_version() const override { return 0; }  // only this rank changes them
   GradientSum* gradient_sum() override { return sum_.get(); }
   ExchangeMemory memory() const override {
     return {weights_.bytes() + gradients_.bytes() + sum_->memory(), 0, weights_.bytes(),

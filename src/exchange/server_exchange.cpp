@@ -10,7 +10,7 @@ class ServerExchange final : public BasicExchange {
  public:
   explicit ServerExchange(const ExchangeParts& parts)
       : BasicExchange(parts.communicator),
-        peers_(parts.communicator.make_peers()),
+        peers_(parts.communicator.make_point_to_point()),
         weights_(parts.layout.arena_size * size_of(parts.layout.dtype)),
         gradients_(parts.layout.gradient_size * size_of(parts.layout.dtype)),
         arenas_{{weights_.bytes().data(), parts.layout.arena_size, parts.layout.dtype},
@@ -46,7 +46,7 @@ class ServerExchange final : public BasicExchange {
     for (int rank = 1; rank < peers_->size(); ++rank) peers_->send(rank, learnt.bytes());
   }
 
-  std::unique_ptr<comm::Peers> peers_;
+  std::unique_ptr<comm::PointToPoint> peers_;
   system::Pages weights_, gradients_;
   compute::Arenas arenas_;
   comm::Segments segments_;

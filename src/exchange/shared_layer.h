@@ -20,12 +20,11 @@ namespace cputrain::exchange {
 /// - backward: own rows of diff() are written; wait(); own columns of sources() and diff() give the
 ///   gradient of own rows of the kernel; then own columns of sources() are overwritten with the
 ///   gradient of the inputs; wait(); own rows of sources() are taken.
-/// Each array is written again only behind a wait() at which those who read it arrive after
-/// reading.
+/// Each array is written again only behind a wait() at which its readers arrive after reading.
 class SharedLayer {
  public:
   struct Size {
-    std::size_t in, out;  ///< of an image
+    std::size_t in, out;  ///< an image's
     std::size_t images;   ///< the most that this rank has at once
   };
   /// Collective over the node; Error(internal) on all of its ranks where there is no room.
@@ -40,7 +39,7 @@ class SharedLayer {
 
   int local_rank() const { return local_rank_; }
   int ranks() const { return local_size_; }
-  /// Of the node in this round, and this rank's among them.
+  /// The node's in this round, and this rank's among them.
   std::size_t images() const { return images_; }
   Range rows() const { return rows_; }
 

@@ -41,7 +41,7 @@ std::vector<Bound> gather_bounds(comm::Communicator& communicator, std::span<con
 }  // namespace
 
 ArenaOwners::ArenaOwners(comm::Communicator& communicator, std::span<const Range> owned)
-    : communicator_(communicator), peers_(communicator.make_peers()) {
+    : communicator_(communicator), peers_(communicator.make_point_to_point()) {
   std::set<int> owners;
   std::size_t position = 0;
   for (const Bound& bound : gather_bounds(communicator, owned)) {

@@ -61,7 +61,7 @@ class ArenaOwners {
   void broadcast_part(const Transfer&, Range);
 
   comm::Communicator& communicator_;
-  std::unique_ptr<comm::Peers> peers_;
+  std::unique_ptr<comm::PointToPoint> peers_;
   std::vector<Piece> pieces_;  ///< ascending; of elements that have owners
   int most_ = 0;
   std::vector<std::byte> staged_;  ///< of the host, for memory that it cannot reach

@@ -14,7 +14,7 @@ struct ClassOutputs {
   /// and of batch normalization behind it. Empty where what lies between mixes channels or is read
   /// by others, too.
   std::vector<std::string> arrays;
-  /// Of a network with one output: those whose negation makes the probability of class 1 that of
+  /// For a network with one output: those whose negation makes the probability of class 1 that of
   /// class 0. Empty where no negation does.
   std::vector<std::string> negated;
 };

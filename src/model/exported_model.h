@@ -18,7 +18,7 @@ struct ExportedModel {
   std::string resize;                ///< how images came to the input's size: "bilinear"
   std::string exif;                  ///< what was done with EXIF orientation before: "apply"
   Graph graph;                       ///< with the image's size and scale
-  WeightValues values;               ///< of every parameter of the graph
+  WeightValues values;               ///< every parameter of the graph
 };
 
 }  // namespace cputrain::model

@@ -18,7 +18,7 @@ using nlohmann::ordered_json;
 /// The most a model description may ask for; beyond it is a damaged or hostile file.
 constexpr int kMaxExtent = 65536;
 constexpr std::size_t kMaxLayers = 10000;
-constexpr double kMaxNumbers = 1e10;  // of one layer's output or of all parameters
+constexpr double kMaxNumbers = 1e10;  // in one layer's output or in all parameters
 
 const char* padding_name(Padding padding) { return padding == Padding::same ? "same" : "valid"; }
 
@@ -206,7 +206,7 @@ class GraphReader {
   std::map<std::string, int> by_name_{{"input", 0}};
 };
 
-/// The input node: what the file says of the pixels, and the size that is asked for.
+/// The input node: pixels as the file describes them, and the size that is asked for.
 Graph read_input(const JsonReader& top, const std::string& where,
                  const std::optional<ModelSize>& size) {
   static const json nothing = json::object();

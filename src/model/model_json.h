@@ -25,7 +25,7 @@ struct ModelSize {
 };
 
 /// Checks every figure; Error(data) names `where` and the entry that is wrong. Without a size the
-/// description must say its own.
+/// description must have its own.
 Graph graph_from_json(const nlohmann::json&, const std::string& where,
                       const std::optional<ModelSize>& = std::nullopt);
 

@@ -54,7 +54,7 @@ Graph pool_before_relu(const Graph& graph) {
     if (relu_before_pool(graph, i)) {
       const int pooled = editor.append(nodes[i + 1], std::move(src));
       moved[i + 1] = editor.append(nodes[i], {pooled});
-      ++i;  // the pool is done; nobody else reads the ReLU's full-size output
+      ++i;  // the pool is done; it alone reads the ReLU's full-size output
     } else {
       moved[i] = editor.append(nodes[i], std::move(src));
     }

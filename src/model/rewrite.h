@@ -13,9 +13,9 @@ namespace cputrain::model {
 /// parameters and `origin` stay.
 Graph pool_before_relu(const Graph&);
 
-/// Leaves every ReLU out, so that no number of a map is zero: the worst case of kernels that skip
-/// zeros. Computes something else than the graph does; names, parameters and `origin` of what is
-/// left stay.
+/// Leaves every ReLU out, so that none of a map's numbers is zero: the worst case of kernels that
+/// skip zeros. Computes something else than the graph does; names, parameters and `origin` of what
+/// is left stay.
 Graph without_relus(const Graph&);
 
 /// Sets the rate of every dropout layer.
@@ -28,11 +28,11 @@ Graph with_label_smoothing(const Graph&, float smoothing);
 /// and keep their values.
 Graph with_frozen(const Graph&, std::span<const std::string> layers);
 
-/// The ranks of a node compute the named dense layers together, a share of the inputs each, instead
-/// of each its own images: the kernel's gradient is then made once per node and not once per rank,
-/// while activations travel between the ranks. After "One weird trick for parallelizing
-/// convolutional neural networks" (Krizhevsky 2014, arXiv 1404.5997). Exact up to the order of
-/// additions. Names, parameters and their files stay.
+/// The ranks of a node compute the named dense layers together, each a share of the inputs for the
+/// images of all: the kernel's gradient is then made once per node and not once per rank, while
+/// activations travel between the ranks. After "One weird trick for parallelizing convolutional
+/// neural networks" (Krizhevsky 2014, arXiv 1404.5997). Exact up to the order of additions. Names,
+/// parameters and their files stay.
 Graph with_sharded_dense(const Graph&, std::span<const std::string> layers);
 bool has_sharded_dense(const Graph&);
 

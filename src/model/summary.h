@@ -7,8 +7,8 @@
 
 namespace cputrain::model {
 
-/// Keras' summary table with what else matters: layer, output, parameters, MACs of one image, bytes
-/// of its float32 output; then the totals and the bytes that are reduced in every step.
+/// Keras' summary table with what else matters: layer, output, parameters, MACs per image, bytes of
+/// an image's float32 output; then the totals and the bytes that are reduced in every step.
 std::string summary_text(const Graph&);
 
 /// {"parameters", "macs_per_image", "layers": [{"name", "type", "output": [H, W, C], ...}]}

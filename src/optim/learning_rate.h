@@ -29,7 +29,7 @@ struct LearningRateOptions {
 struct StepTime {
   int epoch = 0;            ///< from 0
   std::size_t step = 0;     ///< in the epoch, from 0
-  std::size_t steps = 1;    ///< of this epoch
+  std::size_t steps = 1;    ///< in this epoch
   std::uint64_t total = 0;  ///< steps done in the training
 
   double epochs_done() const {
@@ -41,10 +41,10 @@ struct StepTime {
 struct PlateauState {
   double best_loss = std::numeric_limits<double>::infinity();
   int waited = 0;     ///< epochs since then
-  double factor = 1;  ///< of the rate
+  double factor = 1;  ///< for the rate
 };
 
-/// The rate of every step: scaled, warmed up, then as the schedule says. The same on every rank.
+/// The rate of every step: scaled, warmed up, then by the schedule. The same on every rank.
 class LearningRate {
  public:
   /// `training_epochs`: how long the training is, for schedules that end with it.

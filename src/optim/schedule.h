@@ -81,7 +81,7 @@ Schedule parse_schedule(std::string_view text);
 /// The same text again, with all figures.
 std::string schedule_text(const Schedule&);
 
-/// What the text of --help says about the forms.
+/// The forms in the text of --help.
 inline constexpr const char* kScheduleForms =
     "constant, step:EPOCHS:FACTOR, piecewise:EPOCH:FACTOR[,...], cosine[:FLOOR], "
     "poly[:POWER[:FLOOR]], plateau[:PATIENCE[:FACTOR]], decay:X";

@@ -113,7 +113,7 @@ struct AddWeightsElement {
   CPUTRAIN_HOST_DEVICE void operator()(T weight, T& gradient) const { gradient += factor * weight; }
 };
 
-/// A gradient that is no number stays so: the run must end, not go on with the limit.
+/// A gradient that is NaN stays NaN: the run must end, not go on with the limit.
 template <class T>
 struct ClipElement {
   static constexpr int kStates = 0;
@@ -223,8 +223,8 @@ inline void with_change(const LambDirection& lamb, F f) {
                    static_cast<T>(lamb.rule.epsilon), static_cast<T>(lamb.decay)});
 }
 
-/// Sums of squares of blocks of this many elements are formed first, whoever computes them, so that
-/// their sum has the same bits at any number of threads.
+/// Sums of squares of blocks of this many elements are formed first in all backends, so that their
+/// sum has the same bits at any number of threads.
 inline constexpr std::size_t kNormBlock = 4096;
 
 /// Blocks that `size` elements from `position` of the arena on touch.

@@ -82,7 +82,7 @@ struct UpdatePlan {
   UpdateRule rule;
   std::vector<UpdateSlice> slices{};
   double limit = std::numeric_limits<double>::infinity();  ///< ClipValues', before the rule
-  /// Of slices that decay. Decoupled, as Keras' argument: w -= learning_rate * decay * w. Not for
+  /// For slices that decay. Decoupled, as Keras' argument: w -= learning_rate * decay * w. Not for
   /// layer-wise rules, in whose gradients it is already.
   double weight_decay = 0;
 };

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-/// Reading files that may be hostile: a pipe that nobody writes to, gigabytes, a line without an
-/// end. std::runtime_error says what is wrong with one.
+/// Reading files that may be hostile: a pipe without a writer, gigabytes, a line without an end.
+/// std::runtime_error has what is wrong with one.
 namespace cputrain::system {
 
 /// A regular file, read at any place. It stays the same file where its name gets another one.
@@ -65,8 +65,8 @@ class BoundedLines {
 
   BoundedFile file_;
   std::uintmax_t most_;
-  std::string piece_;      ///< of the file
-  std::size_t place_ = 0;  ///< in it
+  std::string piece_;      ///< what was read ahead
+  std::size_t place_ = 0;  ///< in piece_
 };
 
 }  // namespace cputrain::system

@@ -46,11 +46,11 @@ struct Start {
   pid_t parent;
 };
 
-/// Who is started with signals ignored hands that on, through exec, too: `nohup` SIGHUP, a shell's
-/// `&` SIGINT, and we ourselves SIGPIPE. SIGHUP stays ignored where it is, since nohup's user wants
-/// what we start to outlive the terminal. mpirun sets a handler for it, and that of Open MPI 5
-/// takes it off the blocked ones, too, so the signal must not come: a terminal sends it to process
-/// groups.
+/// A process that is started with signals ignored hands that on, through exec, too: `nohup` SIGHUP,
+/// a shell's `&` SIGINT, and we ourselves SIGPIPE. SIGHUP stays ignored where it is, since nohup's
+/// user wants what we start to outlive the terminal. mpirun sets a handler for it, and that of Open
+/// MPI 5 takes it off the blocked ones, too, so the signal must not come: a terminal sends it to
+/// process groups.
 void pass_signals() {
   if (is_ignored(SIGHUP)) ::setpgid(0, 0);
   sigset_t none;

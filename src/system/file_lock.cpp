@@ -18,8 +18,8 @@
 namespace cputrain::system {
 namespace {
 
-/// Of the whole file. Locks of an open file description outlive a close() of another descriptor of
-/// the same file in this process, which classic POSIX locks do not.
+/// A lock of the whole file. Locks of an open file description outlive a close() of another
+/// descriptor of the same file in this process, which classic POSIX locks do not.
 struct flock whole(short type) {
   struct flock lock {};
   lock.l_type = type;
@@ -56,8 +56,8 @@ bool has_no_locks(int descriptor, int error) {
   return error == ENOLCK && ::fstatfs(descriptor, &about) == 0 && about.f_type == NFS_SUPER_MAGIC;
 }
 
-/// Whoever may write the folder is to have the lock after us, whatever our umask is. A file with
-/// another name beside this one is maybe no lock at all: in a folder for all, anybody can link it.
+/// All that may write the folder may have the lock after us, whatever our umask is. A file with
+/// another name beside this one is maybe no lock at all: in a folder for all, any user can link it.
 void open_to_writers_of(const std::filesystem::path& folder, int descriptor) {
   struct stat file {
   }, around{};
@@ -71,7 +71,7 @@ void open_to_writers_of(const std::filesystem::path& folder, int descriptor) {
                         ::fchown(descriptor, static_cast<uid_t>(-1), around.st_gid) == 0;
     if (shared) wanted |= S_IRGRP | S_IWGRP;
   }
-  // Where the file system refuses, others are told whose file it is.
+  // Where the file system refuses, other users get an error that names the file's owner.
   if (wanted != (file.st_mode & 0777)) static_cast<void>(::fchmod(descriptor, wanted) == 0);
 }
 

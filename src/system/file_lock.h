@@ -20,7 +20,7 @@ class FileLock {
 
   /// Makes the file where it is missing, for as many users as may write its folder. Nothing where
   /// another process has the lock. Error(output) where the file cannot be made; Error(usage) where
-  /// it is there and cannot be locked, with its owner: somebody else may hold it. NoLocksHere.
+  /// it is there and cannot be locked, with its owner: another user may hold it. NoLocksHere.
   static std::optional<FileLock> take(const std::filesystem::path&, Kind);
   ~FileLock();
   FileLock(FileLock&&) noexcept;
@@ -36,10 +36,11 @@ class FileLock {
 /// included.
 int try_lock(int descriptor, FileLock::Kind);
 
-/// Whether that error means that somebody else has the lock, and not that there are no locks here.
+/// Whether that error means that another process has the lock, and not that there are no locks
+/// here.
 bool is_taken(int lock_error);
 
-/// Looks whether somebody has a lock on a file that may be read, without taking it.
+/// Looks whether a process has a lock on a file that may be read, without taking it.
 class LockProbe {
  public:
   explicit LockProbe(const std::filesystem::path&);

@@ -100,10 +100,10 @@ void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) 
 
 void AtomicFile::close(Durability durability) {
   if (durability == Durability::disk) sync(descriptor_, path_);
-  // Until the file has its name nobody may take it for abandoned.
+  // Until the file has its name it must not look abandoned.
   const int lock = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
   if (lock < 0) cannot_write(path_, errno);
-  // Network file systems may tell of a full disk only here.
+  // Network file systems may report a full disk only here.
   if (::close(std::exchange(descriptor_, lock)) != 0) cannot_write(path_, errno);
 }
 
@@ -199,7 +199,7 @@ std::optional<int> own_descriptor(const fs::path& path) {
 
 struct Given {
   fs::path path;                  ///< where its links end, whether something is there or not
-  std::optional<int> descriptor;  ///< of this process, which it leads to
+  std::optional<int> descriptor;  ///< this process's, where it leads to one
 };
 
 Given follow(fs::path path) {
@@ -276,7 +276,7 @@ void GrowingFile::append(std::string_view bytes) {
   try {
     write_all(descriptor_, std::as_bytes(std::span(bytes)), path_);
   } catch (const Error&) {
-    // Half a piece would make the file unreadable; if even this fails, the error says enough.
+    // Half a piece would make the file unreadable; if even this fails, the error is enough.
     static_cast<void>(::ftruncate(descriptor_, whole) == 0);
     throw;
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-/// Writing so that a file is whole or absent: Error(output) says what could not be written.
+/// Writing so that a file is whole or absent: Error(output) names what could not be written.
 ///
 /// A file of ours in a folder of ours (AtomicFile, GrowingFile, write_own_file) is made new by its
 /// name: a link of that name is not followed and a pipe not opened, since another user of the
@@ -36,7 +36,7 @@ class OutputFile {
 
 /// A file that grows under a temporary name and appears whole under its own with commit(). Without
 /// commit() nothing is left behind; where the process is killed, the next AtomicFile of that path
-/// clears up. The temporary file is locked until then, which tells others that its process lives.
+/// clears up. The temporary file is locked until then, a sign that its process lives.
 class AtomicFile final : public OutputFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -49,7 +49,7 @@ class AtomicFile final : public OutputFile {
   /// Writes at a place of its own; write() goes on where it was.
   void write_at(std::size_t offset, std::span<const std::byte> bytes);
   void commit(Durability = Durability::disk) override;
-  /// The same, but leaves a file alone that is there already, and says so with false.
+  /// The same, but leaves a file alone that is there already, and returns false.
   bool commit_new();
 
  private:
@@ -124,7 +124,7 @@ void make_folder(const std::filesystem::path&);
 /// A folder of ours in a folder of ours: not one that a link leads to. Error(output).
 void make_own_folder(const std::filesystem::path&);
 
-/// The same for a folder that nobody else has made: FOLDER, or FOLDER-2, -3, ... Of several
+/// The same for a folder that no other process has made: FOLDER, or FOLDER-2, -3, ... Of several
 /// processes that ask at once each gets its own. Error(output).
 std::filesystem::path make_new_folder(const std::filesystem::path&);
 

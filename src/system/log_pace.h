@@ -6,8 +6,8 @@
 
 namespace cputrain::system {
 
-/// How often a long task tells of its progress where no terminal shows a line that is redrawn (a
-/// log file, a batch job): every 30 s, the first time after 30 s.
+/// How often a long task prints its progress where no terminal shows a line that is redrawn (a log
+/// file, a batch job): every 30 s, the first time after 30 s.
 class LogPace {
  public:
   static constexpr double kSeconds = 30;

@@ -10,7 +10,7 @@
 #include "core/text.h"
 
 /// The ways to standard output. Words that come from outside (names, paths, a file's words) reach
-/// nobody's terminal as they are: what a terminal would obey is escaped.
+/// no terminal as they are: what a terminal would obey is escaped.
 namespace cputrain::system {
 
 /// A text of several lines; what was put into it went through escaped(). A failure shows in

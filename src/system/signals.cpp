@@ -75,12 +75,12 @@ void SignalWatch::run(const std::stop_token& stop) {
     stopped_.look();
     if (signal > 0) ++came_;
     if (signal > 0) remember(signal);
-    // One lock over question and answer: nobody may begin to hold in between.
+    // One lock over question and answer: no hold may begin in between.
     const std::lock_guard lock(mutex_);
     if (!is_held()) {
       if (const int came = std::exchange(remembered_, 0)) answer(came);
     }
-    look_around();  // held or not: a launcher that is gone waits for nobody
+    look_around();  // held or not: a launcher that is gone needs no answer
   }
 }
 
@@ -129,7 +129,7 @@ void SignalWatch::terminated(int signal) {
     std::thread([this, signal, call = on_terminate_] {
       ::pthread_setname_np(::pthread_self(), "saving");  // for ps and strace
       terminate(signal, call);
-    }).detach();                        // who disarms waits for it
+    }).detach();                        // disarm() waits for it
   } catch (const std::system_error&) {  // no more threads
     on_terminate_();
     terminates_ = false;
@@ -143,7 +143,7 @@ void SignalWatch::terminate(int signal, const std::function<void()>& on_terminat
   terminates_ = false;
   ask_for_stop(signal);
   if (interrupted_) ask_for_stop(SIGINT);
-  // Under the lock: whoever waits may end this object.
+  // Under the lock: the waiting thread may end this object.
   terminated_.notify_all();
 }
 

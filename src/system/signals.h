@@ -30,8 +30,8 @@ bool is_ignored(int signal);
 /// word that time is up) asks for a stop after the running step; a SIGINT after it ends the process
 /// with 130. SIGTERM and SIGHUP (a lost terminal) call the function given and then ask for a stop,
 /// too: under mpirun SIGTERM comes a second before SIGKILL, which a long step does not survive.
-/// Batch systems send it to mpirun and ranks alike, so it may come twice. The function has a thread
-/// of its own: while it waits for storage, other signals are answered.
+/// Batch systems send it to mpirun and ranks alike, so it may come twice. The function has its own
+/// thread: while it waits for storage, other signals are answered.
 class SignalWatch {
  public:
   SignalWatch();
@@ -104,7 +104,7 @@ class SignalWatch {
   std::mutex mutex_;
   bool armed_ = false;
   int held_ = 0;
-  int remembered_ = 0;        ///< of the thread: a signal that came while held; 0: none
+  int remembered_ = 0;        ///< for the thread: a signal that came while held; 0: none
   Stopwatch since_signal_{};  ///< since then
   std::function<void()> on_terminate_;
   bool terminates_ = false;      ///< it is being called

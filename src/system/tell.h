@@ -12,16 +12,16 @@ namespace cputrain::system {
 void tell(std::string_view line);
 
 /// The file descriptor is a terminal that may show colours: NO_COLOR (no-color.org) is not there or
-/// empty, and TERM says more than "dumb".
+/// empty, and TERM is not "dumb".
 bool shows_colours(int descriptor);
 
 /// A line that begins with "warning:" has that word in yellow; one that begins with "cputrain:", an
 /// error, is red. Blanks may come before these. Any other line stays as it is.
 std::string coloured(std::string_view line);
 
-/// From now on what is written to standard output or error is lost where nobody reads it, instead
-/// of waiting: mpirun reads no more once it was told to end, and its ranks would spend the second
-/// that they have in a write. Of pipes and terminals alone, which a launcher made for this process.
+/// From now on writes to standard output or error that are not read are lost and do not wait:
+/// mpirun reads no more once it was told to end, and its ranks would spend the second that they
+/// have in a write. Only for pipes and terminals, which a launcher made for this process.
 void never_wait_for_readers();
 
 }  // namespace cputrain::system

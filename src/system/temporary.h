@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-/// What is written aside and gets its name when it is whole: temporary names, and locks that tell
+/// What is written aside and gets its name when it is whole: temporary names, and locks that show
 /// other processes whether the writer lives.
 namespace cputrain::system {
 
@@ -28,7 +28,7 @@ class AbandonedFile {
   AbandonedFile(const AbandonedFile&) = delete;
   AbandonedFile& operator=(const AbandonedFile&) = delete;
 
-  /// Nobody holds its lock. Where the file system has no locks: it is older than a day.
+  /// Its lock is free. Where the file system has no locks: it is older than a day.
   bool is_abandoned() const { return abandoned_; }
   bool is_missing() const { return missing_; }
 

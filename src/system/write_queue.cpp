@@ -21,11 +21,11 @@ WriteQueue::~WriteQueue() {
 }
 
 void WriteQueue::add(std::size_t bytes, std::function<void()> write) {
-  const auto has_room = [&] { return failure_ || is_idle() || bytes_ + bytes <= most_bytes_; };
+  const auto has_space = [&] { return failure_ || is_idle() || bytes_ + bytes <= most_bytes_; };
   Lock lock(mutex_);
-  if (!has_room()) {
+  if (!has_space()) {
     ++waiting_;
-    changed_.wait(lock, has_room);
+    changed_.wait(lock, has_space);
     --waiting_;
   }
   if (failure_) std::rethrow_exception(failure_);
@@ -62,7 +62,7 @@ void WriteQueue::push(Task task, Lock& lock) {
   if (sleeps_) asked_.notify_one();
 }
 
-/// Where this process can have no more threads, whoever asks makes the write.
+/// Where this process can have no more threads, the caller makes the write.
 void WriteQueue::start_thread() {
   try {
     thread_ = std::thread([this] {

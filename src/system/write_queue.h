@@ -13,9 +13,9 @@
 namespace cputrain::system {
 
 /// Writes that a thread of its own makes, in the order in which they were asked for, so that
-/// storage that is slow or does not answer keeps nobody who asks. What waits is kept in memory up
-/// to a bound; whoever asks for more waits, too, so nothing is lost. After the first failure no
-/// more is written, and whoever asks is told.
+/// callers do not wait for storage that is slow or does not answer. What waits is kept in memory up
+/// to a bound; a caller with more waits, too, so nothing is lost. After the first failure no more
+/// is written, and calls throw.
 class WriteQueue {
  public:
   /// Some ten thousand lines of a log.
@@ -41,7 +41,7 @@ class WriteQueue {
   /// Waits for so many seconds at most.
   void wait_for(double seconds);
 
-  /// Whether somebody waits for room.
+  /// Whether a caller waits for space.
   bool is_full();
   const WorkMeter& meter() const { return meter_; }
 
@@ -61,12 +61,12 @@ class WriteQueue {
   const std::function<void()> on_thread_start_;
   const std::size_t most_bytes_;
   std::mutex mutex_;
-  std::condition_variable changed_;  ///< for those who wait for the thread
+  std::condition_variable changed_;  ///< for callers that wait for the thread
   std::condition_variable asked_;    ///< for the thread
   std::deque<Task> tasks_;
-  std::size_t bytes_ = 0;  ///< of tasks, with the one that is being made
+  std::size_t bytes_ = 0;  ///< the tasks', with the one that is being made
   bool working_ = false, sleeps_ = false, ends_ = false;
-  int waiting_ = 0;  ///< for room
+  int waiting_ = 0;  ///< callers that wait for space
   std::exception_ptr failure_;
   WorkMeter meter_;
   std::thread thread_;  // last: it uses the others

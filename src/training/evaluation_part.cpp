@@ -94,7 +94,7 @@ Doubt doubt_of(const data::DataSource& source, const loop::ModelDescription& mod
   return {};
 }
 
-/// Of data that has neither a test nor a validation part of its own, or is to be divided anew.
+/// For data that has neither a test nor a validation part of its own, or is to be divided anew.
 Part divided(const data::DataSource& source, const loop::ModelDescription& model,
              const data::DataRequest& request, bool asked) {
   const Doubt doubt = doubt_of(source, model, request);

@@ -3,7 +3,7 @@
 #include "loop/weights.h"
 #include "training/session/session.h"
 
-/// Which images `eval` looks at: those that say most about weights, and none that they were learnt
+/// Which images `eval` looks at: those that tell most about weights, and none that they were learnt
 /// from where that can be known.
 namespace cputrain::training {
 

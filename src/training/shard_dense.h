@@ -23,7 +23,7 @@ namespace cputrain::training {
 /// as much.
 bool sharding_pays(std::size_t in, std::size_t out, int ranks, std::size_t images);
 
-/// Error(usage) where --shard-dense cannot be, as far as flags alone tell.
+/// Error(usage) where --shard-dense cannot be, as far as flags alone decide.
 void check_shard_dense(const TrainingFlags&);
 
 /// Names of the layers to be sharded: those for which it pays; with --shard-dense the largest one

@@ -22,7 +22,7 @@ struct KnownClasses {
   bool by_place = false;  ///< names differ, and outputs cannot be moved
 };
 
-/// Of `classes`, the first `named` have names of their own.
+/// The first `named` of `classes` have names of their own.
 KnownClasses known_classes(const TrainingSpec& spec, const model::safetensors::File& file,
                            const model::ClassOutputs& outputs,
                            const std::vector<std::string>& classes, std::size_t named) {
@@ -57,7 +57,7 @@ std::string others_text(const KnownClasses& known, const std::vector<std::string
   return first_few(parts);
 }
 
-/// What a person should know of classes whose outputs were loaded.
+/// What users should know of classes whose outputs were loaded.
 void say_classes(const Session& session, const TrainingSpec& spec, const KnownClasses& known,
                  const std::vector<std::string>& classes) {
   if (!known.match.names.alike.empty() && !known.by_place) {
@@ -150,7 +150,7 @@ void load_start(const Session& session, const TrainingPlan& plan, const data::Da
   if (!spec.flags.partial) warn_of_other_kernels(session, spec, file);
 }
 
-/// What the weights of a training on this data will say about it: earlier trainings, whose weights
+/// What the weights of a training on this data will hold about it: earlier trainings, whose weights
 /// it begins with, included. Warns where one of them learnt from images that are for validation
 /// now.
 loop::TrainingData training_data(const Session& session, const TrainingSpec& spec,

@@ -18,14 +18,14 @@ void check_layouts(const Session&, const CompiledTraining&);
 
 /// Rank 0 makes the weights or loads them from --weights, the others get them from it; a hash
 /// proves that they did. What makes the outputs is put by the names of the data's classes, and a
-/// line says where that was needed or not possible. Returns what the weights of this training will
-/// say about its data, and that of earlier ones (known to rank 0, which saves); warns where those
-/// learnt from images that are for validation now. Error(data) for weights that cannot be used.
-/// Collective.
+/// line is printed where that was needed or not possible. Returns what the weights of this training
+/// will hold about its data, and that of earlier ones (known to rank 0, which saves); warns where
+/// those learnt from images that are for validation now. Error(data) for weights that cannot be
+/// used. Collective.
 loop::TrainingData start_weights(const Session&, const TrainingPlan&, const data::DataSource&,
                                  const CompiledTraining&);
 
-/// What the weights of a resumed training will say about its data: what the checkpoint says, which
+/// What the weights of a resumed training will hold about its data: what the checkpoint has, which
 /// rank 0 names.
 loop::TrainingData resumed_data(const Session&, const TrainingSpec&, const data::DataSource&,
                                 const std::filesystem::path& checkpoint);

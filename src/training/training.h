@@ -9,8 +9,8 @@
 namespace cputrain::training {
 
 /// What a compiled program needs to train: optimizer, learning rate, batches. Weights are as the
-/// exchange made them until somebody fills them (start_weights.h). Borrows everything that it is
-/// given but the batches.
+/// exchange made them until they are filled (start_weights.h). Borrows everything that it is given
+/// but the batches.
 class Training {
  public:
   Training(const Session&, const TrainingPlan&, const CompiledTraining&, const data::BatchPlan&,

@@ -22,7 +22,7 @@ namespace {
 constexpr const char *kBackend = "backend", *kPrecision = "precision", *kDamaged = "damaged images",
                      *kFirstSteps = "steps of the first epoch";
 
-/// Flags that make a training what it is. Those that nobody gave and no recipe decides are left
+/// Flags that make a training what it is. Those that were not given and no recipe decides are left
 /// out, alike in both.
 constexpr const char* kFlags[] = {
     "image-size",      "dropout",       "freeze",   "validation-split",

@@ -16,11 +16,11 @@ inline constexpr const char* kFirstWeights = "weights";
 
 /// What a training is, by names that a person knows. All but the end, the backend and the precision
 /// is what a resume may not change, since the rest of the training would be another one's. Threads,
-/// ranks and what is logged are not in it. What only decoding tells is null before add_decoded().
+/// ranks and what is logged are not in it. What only decoding shows is null before add_decoded().
 /// The same on all ranks, but for the weights that the training starts with, which rank 0 reads.
 /// Error(data) where they cannot be read.
 nlohmann::ordered_json training_identity(const TrainingJob&);
-/// Adds what decoding tells: which images are damaged. Once loaded.
+/// Adds what decoding shows: which images are damaged. Once loaded.
 void add_decoded(nlohmann::ordered_json& identity, const TrainingJob&);
 
 /// What a training is compared with: a checkpoint that it would go on from, or a run that is at its

@@ -37,7 +37,7 @@ std::string identity(const TrainingPlan& plan, const data::DataSource& source) {
 /// Where `ulimit` lets this process have less than the machine: what is mapped later than now, and
 /// the threads that start then. Error(usage). Collective.
 void require_room(const Session& session, const TrainingMemory& memory) {
-  constexpr std::size_t kHeap = std::size_t{64} << 20;  // of libraries, reports, messages
+  constexpr std::size_t kHeap = std::size_t{64} << 20;  // libraries, reports, messages
   const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
   const std::size_t arrays = mine.elsewhere > 0 ? 0 : mine.state + mine.snapshot;
   system::MemoryToCome room{
@@ -234,7 +234,7 @@ void TrainingJob::save(const std::filesystem::path& file) const {
 // While the mutex is held this rank changes no weights, but others of its node may, where they
 // share one copy: a copy of it is of a completed step if its version was the same before and after.
 void TrainingJob::save_at_once(const std::filesystem::path& file) const {
-  constexpr int kTries = 500;  // of some ms; mpirun leaves a second or two
+  constexpr int kTries = 500;  // some ms each; mpirun leaves a second or two
   const exchange::GradientExchange& exchange = *compiled_.exchange;
   compute::Memory& memory = session_.backend->memory();
   const compute::OwnedArray copy(memory, weights().size, weights().dtype);

@@ -40,7 +40,7 @@ class TrainingJob {
   loop::Progress resume(const std::filesystem::path& checkpoint);
 
   /// Trains and validates from `start` on, which resume() returned. Error(failed) where the loss
-  /// or, in the end, a weight is no number; the reporter has heard of all before.
+  /// or, in the end, a weight is NaN or infinite; the reporter has got all before.
   loop::TrainResult run(const loop::Progress& start, logging::Reporter&, logging::Timeline&,
                         loop::Control&);
 
@@ -92,7 +92,7 @@ class TrainingJob {
   CompiledTraining compiled_;
   std::unique_ptr<Training> training_;
   std::unique_ptr<checkpoint::Snapshot> snapshot_;
-  std::optional<loop::ModelDescription> description_;  ///< of the weights, once started
+  std::optional<loop::ModelDescription> description_;  ///< the weights', once started
 };
 
 /// Opens the data, decides the plan, and makes sure that all ranks are about to do the same.

@@ -12,7 +12,7 @@ namespace {
 
 struct Watcher {
   std::string flag;
-  const char* watches;  ///< of validation
+  const char* watches;  ///< a figure of validation
   const char* idle;     ///< what becomes of it without validation
 };
 

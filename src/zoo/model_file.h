@@ -12,11 +12,11 @@
 ///             "weight_decay": 0, "schedule": "cosine", "shuffle": true, "drop_last": false,
 ///             "augment": "flip,crop:4"},
 ///  "input": {"scale": 0.00392, "offset": 0}, "layers": [... as in model_json.h ...]}
-/// "units": "classes" stands for the number of classes of the data. Images have the size that
-/// the command line or the recipe says.
+/// "units": "classes" stands for the number of classes of the data. Images have the size that the
+/// command line or the recipe sets.
 namespace cputrain::zoo {
 
-/// Reads and checks everything but sizes that depend on the image. Error(data) says what is wrong
+/// Reads and checks everything but sizes that depend on the image. Error(data) names what is wrong
 /// and where.
 ModelEntry read_model_file(const std::filesystem::path&);
 

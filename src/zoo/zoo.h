@@ -16,7 +16,7 @@ namespace cputrain::zoo {
 /// What the source of a model trained it with; every flag of the command line goes before it.
 struct Recipe {
   int image_size;
-  int classes;  ///< of the source's data; training takes those of the data at hand
+  int classes;  ///< in the source's data; training takes those of the data at hand
   std::size_t batch;
   int epochs;
   optim::UpdateRule rule;
@@ -43,7 +43,7 @@ struct ModelEntry {
 const std::vector<ModelEntry>& model_zoo();
 
 /// By name or alias, or a model file by its path (a name that ends in .json). Error(usage) lists
-/// the names and the nearest one; Error(data) says what is wrong with a file.
+/// the names and the nearest one; Error(data) names what is wrong with a file.
 std::shared_ptr<const ModelEntry> find_model(const std::string& name);
 
 }  // namespace cputrain::zoo

@@ -11,7 +11,7 @@
 namespace cputrain::comm {
 namespace {
 
-std::unique_ptr<Allreduce> make(const std::string& name, Communicator& comm, Peers& peers,
+std::unique_ptr<Allreduce> make(const std::string& name, Communicator& comm, PointToPoint& peers,
                                 int group) {
   if (name == "server") return make_server(peers);
   return make_algorithm(name, peers, name == "mpi" ? comm.make_allreduce(group) : nullptr);
@@ -43,7 +43,7 @@ void expect_exact_sums(Allreduce& allreduce, int rank, int ranks) {
 }
 
 void exact_sums(const std::string& name, Communicator& comm) {
-  const auto peers = comm.make_peers();
+  const auto peers = comm.make_point_to_point();
   const auto allreduce = make(name, comm, *peers, 0);
   expect_exact_sums<float>(*allreduce, comm.rank(), comm.size());
   expect_exact_sums<double>(*allreduce, comm.rank(), comm.size());
@@ -51,8 +51,8 @@ void exact_sums(const std::string& name, Communicator& comm) {
 
 /// Even ranks among themselves, odd ones among themselves, at the same time.
 void sums_of_groups(const std::string& name, Communicator& comm) {
-  const auto peers = comm.make_peers();
-  PeerGroup group(*peers, every(2, comm.rank() % 2, comm.size()));
+  const auto peers = comm.make_point_to_point();
+  PointToPointGroup group(*peers, every(2, comm.rank() % 2, comm.size()));
   const auto allreduce = make(name, comm, group, comm.rank() % 2);
   expect_exact_sums<float>(*allreduce, group.rank(), group.size());
 }
@@ -60,7 +60,7 @@ void sums_of_groups(const std::string& name, Communicator& comm) {
 /// Numbers whose sum depends on the order of additions: all ranks get the same bits, and they are
 /// near the sum in double.
 void the_same_bits(const std::string& name, Communicator& comm) {
-  const auto peers = comm.make_peers();
+  const auto peers = comm.make_point_to_point();
   const auto allreduce = make(name, comm, *peers, 0);
   const auto value = [](std::size_t i, int rank) {
     return std::sin(static_cast<float>(i + 1) * static_cast<float>(rank + 1)) *

@@ -45,7 +45,7 @@ bool worth_measuring(double macs_per_image, int images) {
 }
 
 std::vector<Piece> cut_into_pieces(int images, std::size_t bytes, int threads) {
-  constexpr std::size_t kBytesPerThread = 8 << 20;  // of a last-level cache, roughly
+  constexpr std::size_t kBytesPerThread = 8 << 20;  // roughly a core's share of a last-level cache
   const std::size_t fitting = kBytesPerThread * static_cast<std::size_t>(threads) / bytes;
   // At least one image a thread: threads that share an image share little else.
   const int largest = std::clamp(static_cast<int>(std::min<std::size_t>(fitting, 1u << 20)),

@@ -14,8 +14,8 @@ namespace cputrain::cpu {
 /// weights.
 constexpr int kKernelsVersion = 9;
 
-/// Who computes a block: the library directly; our Winograd kernels, in the directions where the
-/// rule says that they pay; the library with narrow numbers; or SparseConvolution.
+/// What computes a block: the library's direct kernels; our Winograd kernels, in the directions
+/// where winograd_pays(); SparseConvolution; or the library's bf16 kernels.
 enum class ConvolutionMethod { direct, winograd, sparse, bf16 };
 
 struct ConvolutionMethods {
@@ -27,20 +27,18 @@ struct ConvolutionMethods {
   bool operator==(const ConvolutionMethods&) const = default;
 };
 
-/// What is taken of those that are possible where nothing is measured: zeros are skipped behind a
-/// pool, where at most a quarter of the gradients is not zero; else narrow numbers go before
-/// Winograd.
+/// The methods where nothing is measured. In front of a pool at most a quarter of the gradients is
+/// not zero, so zeros are skipped there; elsewhere bf16 goes before Winograd.
 ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled);
 
 /// Whether forward goes to what measures quickest, as both ways back do. In front of a pool it does
 /// not: its rounding decides which of two nearly equal numbers wins a window, and so which way
-/// gradients go, and losses would depend on what each job had measured.
-/// Narrow numbers, which round more than that, are measured.
+/// gradients go, and losses would depend on what each job had measured. bf16, which rounds more
+/// than that, is measured.
 bool measures_forward(const std::vector<ConvolutionMethod>& possible, bool pooled);
 
-/// Whether timing tells the methods apart: of a block with less work than this in a micro-batch
-/// (one or two milliseconds) there is little to gain, and by rule the same command gives the same
-/// bits.
+/// Whether a block has enough work in a micro-batch for its methods to be timed. Below one or two
+/// milliseconds there is little to gain, and with the rule the same command gives the same bits.
 bool worth_measuring(double macs_per_image, int images);
 
 /// Whether Winograd F(4x4, 3x3) is possible and pays. From measurements beside oneDNN 2.6.3 on one
@@ -57,7 +55,7 @@ struct Piece {
 
 /// Cuts a micro-batch into pieces whose maps stay in the cache between a convolution, the pooling
 /// behind it and their backward passes: the large map then exists for a few images only. All pieces
-/// have one of two sizes, which differ by one. `bytes` is of one image's source and destination.
+/// have one of two sizes, which differ by one. `bytes`: one image's source and destination.
 std::vector<Piece> cut_into_pieces(int images, std::size_t bytes, int threads);
 
 }  // namespace cputrain::cpu

@@ -34,7 +34,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const Convolution
   const auto possible = possible_methods(planning, place_);
   methods_ = fixed_methods(possible, place_.pool.has_value());
   forward_stays_ = !measures_forward(possible, place_.pool.has_value());
-  // Without a way back nothing tells when a trial has ended.
+  // A trial ends in backward(), so there is none without it.
   if (dst.wants_diff && planning.kernels.measure && possible.size() > 1 &&
       worth_measuring(block.macs, planning.usual())) {
     trials_.emplace(possible);
@@ -49,6 +49,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const Convolution
   if (dst.wants_diff && (block.relu || block.pooled_relu)) {
     planning.memory.use(dst.value, backward);
   }
+  // Kernels of the first layer read bytes, so the source's floats need no memory.
   const bool reads_src = !skipping_ || !skipping_->reads_images() || trials_;
   if (!reads_src) return;
   planning.memory.use(src.value, planning.forward_time(op));
@@ -57,6 +58,8 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const Convolution
 
 void ConvolutionOp::make_candidates(const Planning& planning,
                                     const std::vector<ConvolutionMethod>& methods) {
+  // All methods share the kernel in the arena. The sparse kernels know one layout only; without
+  // them the first method takes the one that its primitive prefers, and the others copy.
   std::optional<dnnl::memory::desc> kernel_layout;
   const auto with = [&](ConvolutionMethod method) {
     return std::ranges::find(methods, method) != methods.end();
@@ -162,7 +165,7 @@ void ConvolutionOp::take(ConvolutionMethods methods) {
   methods_ = methods;
 }
 
-/// Only the usual number of images tells what is quickest.
+/// Only the largest micro-batches are timed: another method may be quickest for smaller ones.
 bool ConvolutionOp::is_trial(const Execution& execution) const {
   return trying() && execution.most_images && execution.pass.phase == compute::Phase::train;
 }

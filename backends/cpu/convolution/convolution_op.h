@@ -51,8 +51,8 @@ class ConvolutionOp final : public Op, public compute::MethodChoice {
   MethodTimes before_trial_;
 
   float* src_value_ = nullptr;
-  SkippingConvolution::Images images_;  ///< of the last forward pass
-  bool split_ = false;                  ///< and src_value_ has their planes
+  SkippingConvolution::Images images_;  ///< those of the last forward pass
+  bool split_ = false;                  ///< src_value_ has their planes
   ConvolutionTimes times_;
 };
 

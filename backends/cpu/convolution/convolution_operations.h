@@ -49,13 +49,12 @@ bool winograd_pays(const ConvolutionPlace&, int images);
 /// Whether the library has kernels of narrow factors in any direction.
 bool has_bf16(const Planning&, const ConvolutionPlace&, int images);
 
-/// By any method but SparseConvolution. Winograd's are direct where the rule says that it does not
-/// pay.
+/// `method` is not sparse. With winograd a direction is direct where winograd_pays() refuses it.
 ConvolutionOperations make_operations(const Planning&, const ConvolutionPlace&, int images,
                                       ConvolutionMethod);
 
-/// A piece of a map, or of its gradient, in the form that a primitive reads or writes where that is
-/// not ours: of bf16, or channels-last.
+/// Copies a piece of a map, or of its gradient, between our layout (blocked floats) and what a
+/// primitive reads or writes: bf16, or channels-last.
 class MapCopy {
  public:
   explicit MapCopy(const compute::SampleLayout& layout) : layout_(layout) {}

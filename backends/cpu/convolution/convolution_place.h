@@ -13,7 +13,7 @@ struct ConvolutionBlock {
   const model::Graph::Node* convolution;
   Shape src_shape;
   model::PadAmount rows, columns;            ///< its own padding, or that of a ZeroPad before it
-  double macs;                               ///< of one image, forward
+  double macs;                               ///< per image, forward
   bool relu = false;                         ///< right behind the convolution; never with a pool
   const model::Graph::Node* pool = nullptr;  ///< a MaxPool of at most MaxPoolShape::kLargestSize
   bool pooled_relu = false;
@@ -26,9 +26,9 @@ struct ConvolutionPlace {
   ConvolutionBlock block;
   Source src;
   Activation dst;
-  compute::SampleLayout wide;  ///< of the convolution's output
+  compute::SampleLayout wide;  ///< the convolution's output, before the pool
   std::optional<MaxPoolShape> pool;
-  compute::MemoryPlan::Block winners;  ///< of the pool, where there is a way back
+  compute::MemoryPlan::Block winners;  ///< where the pool's maxima were, for backward
   std::size_t first_parameter;
   bool bias;
   bool learns;  ///< computes gradients of its weights

@@ -35,6 +35,7 @@ void MethodTrials::note(const MethodTimes& times) {
 }
 
 ConvolutionMethods MethodTrials::best() const {
+  // Both ways back are chosen as a pair: unpooling is needed once if either of them needs it.
   const auto forward = std::ranges::min_element(least_, {}, &MethodTimes::forward);
   ConvolutionMethods best;
   double quickest = std::numeric_limits<double>::infinity();

@@ -25,9 +25,9 @@ class MethodTrials {
   explicit MethodTrials(std::vector<ConvolutionMethod> candidates);
 
   bool running() const { return next_ < kRounds * candidates_.size(); }
-  /// Whose turn it is.
+  /// The next one to be timed.
   ConvolutionMethod candidate() const { return candidates_[next_ % candidates_.size()]; }
-  /// What the candidate took; then it is the next one's turn.
+  /// Records what the candidate took and moves on to the next.
   void note(const MethodTimes&);
   void restart();
   void stop() { next_ = kRounds * candidates_.size(); }

@@ -67,7 +67,7 @@ void PiecewiseConvolution::plan_pieces(const Planning& planning) {
     Prepared& prepared = prepared_.emplace_back();
     for (const Piece& piece : cut_into_pieces(images, bytes, planning.threads)) {
       const ConvolutionOperations& made = operations_for(planning, piece.count);
-      // The first piece of the largest size decides where nobody else does.
+      // No other method has chosen a layout, so the first piece of the largest size does.
       if (!forward_copies_) set_kernel_layout(planning, float_kernel_layout(planning, made));
       PieceCalls calls;
       calls.piece = piece;
@@ -91,6 +91,9 @@ bool PiecewiseConvolution::shares_diff(const ConvolutionOperations& made) const 
   return place_.learns && made.backward_weights.dst == made.backward_data.dst;
 }
 
+/// Backward-weights writes and cannot add: pieces that add write to scratch (kernel_gradient_),
+/// which is added to the arena. Where the library wants another layout than the arena's, it first
+/// writes to foreign_gradient_, which is converted.
 void PiecewiseConvolution::plan_scratch(const Planning& planning) {
   const int forward = planning.forward_time(place_.op),
             backward = planning.backward_time(place_.op);

@@ -82,8 +82,8 @@ class PiecewiseConvolution {
       foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{}, piece_diff_{};
 
   float *dst_value_ = nullptr, *dst_diff_ = nullptr;
-  float *src_diff_ = nullptr, *piece_diff_data_ = nullptr;  ///< of the source; of one piece of it
-  float *wide_data_ = nullptr, *wide_diff_data_ = nullptr;  ///< of one piece
+  float *src_diff_ = nullptr, *piece_diff_data_ = nullptr;  ///< the source's; one piece of it
+  float *wide_data_ = nullptr, *wide_diff_data_ = nullptr;  ///< one piece
   std::uint8_t* winners_ = nullptr;
   float *kernel_sum_ = nullptr, *bias_sum_ = nullptr;  ///< gradients in the arena
   float *kernel_part_ = nullptr, *bias_part_ = nullptr;

@@ -68,19 +68,19 @@ void SkippingConvolution::bind(const Bindings& bindings) {
   if (!first_) src_value_ = bindings.at(place_.src.value);
   dst_value_ = bindings.at(place_.dst.value);
   weights_ = bindings.weights(place_.first_parameter);
-  forward_room_ = bindings.at<std::byte>(forward_scratch_);
+  forward_memory_ = bindings.at<std::byte>(forward_scratch_);
   if (place_.bias) bias_ = bindings.weights(place_.first_parameter + 1);
   if (!place_.dst.wants_diff) return;
   dst_diff_ = bindings.at(place_.dst.diff);
   if (place_.pool) winners_ = bindings.at<std::uint8_t>(place_.winners);
   if (place_.learns) {
-    weights_room_ = bindings.at<std::byte>(weights_scratch_);
+    weights_memory_ = bindings.at<std::byte>(weights_scratch_);
     diff_weights_ = bindings.gradients(place_.first_parameter);
     if (place_.bias) diff_bias_ = bindings.gradients(place_.first_parameter + 1);
   }
   if (!place_.src.wants_diff) return;
   src_diff_ = bindings.at(place_.src.diff);
-  data_room_ = bindings.at<std::byte>(data_scratch_);
+  data_memory_ = bindings.at<std::byte>(data_scratch_);
   turned_ = bindings.at(turned_block_);
 }
 
@@ -88,20 +88,20 @@ void SkippingConvolution::forward(const Execution& execution, Images images,
                                   ConvolutionTimes& times) {
   const TimeSpan span(times.convolution.forward);
   if (first_) {
-    return first_->forward(images, weights_, bias_, dst_value_, winners_, forward_room_);
+    return first_->forward(images, weights_, bias_, dst_value_, winners_, forward_memory_);
   }
   times.convolution.density = inner_->forward(execution.images, src_value_, weights_, bias_,
-                                              dst_value_, winners_, forward_room_);
+                                              dst_value_, winners_, forward_memory_);
 }
 
 void SkippingConvolution::backward_weights(const Execution& execution, Images images) {
   const bool adds = execution.accumulate == compute::Accumulate::add;
   if (first_) {
     return first_->backward_weights(images, {dst_value_, winners_, dst_diff_}, diff_weights_,
-                                    diff_bias_, adds, weights_room_);
+                                    diff_bias_, adds, weights_memory_);
   }
   inner_->backward_weights(execution.images, src_value_, {dst_diff_, dst_value_, winners_},
-                           diff_weights_, diff_bias_, adds, weights_room_);
+                           diff_weights_, diff_bias_, adds, weights_memory_);
 }
 
 void SkippingConvolution::backward(const Execution& execution, Images images, bool weights,
@@ -113,7 +113,7 @@ void SkippingConvolution::backward(const Execution& execution, Images images, bo
   inner_->turn_kernel(weights_, turned_);
   times.convolution.gradient_density =
       inner_->backward_data(execution.images, {dst_diff_, dst_value_, winners_}, turned_, src_diff_,
-                            place_.src.adds, data_room_);
+                            place_.src.adds, data_memory_);
   times.convolution.backward_data += watch.lap();
 }
 

@@ -17,7 +17,7 @@ class SkippingConvolution {
   static bool possible(const ConvolutionPlace&);
   SkippingConvolution(const Planning&, const ConvolutionPlace&);
 
-  /// Of the kernel in the arena.
+  /// How the kernel lies in the arena.
   const dnnl::memory::desc& kernel_layout() const { return kernel_layout_; }
   /// Whether images are read where they lie, and not the map of their numbers.
   bool reads_images() const { return first_.has_value(); }
@@ -37,7 +37,7 @@ class SkippingConvolution {
 
   compute::MemoryPlan::Block forward_scratch_{}, data_scratch_{}, weights_scratch_{},
       turned_block_{};
-  std::byte *forward_room_ = nullptr, *data_room_ = nullptr, *weights_room_ = nullptr;
+  std::byte *forward_memory_ = nullptr, *data_memory_ = nullptr, *weights_memory_ = nullptr;
   float* turned_ = nullptr;  ///< the kernel, as backward-data wants it
   const float *src_value_ = nullptr, *weights_ = nullptr, *bias_ = nullptr;
   float *dst_value_ = nullptr, *dst_diff_ = nullptr, *src_diff_ = nullptr;

@@ -23,7 +23,7 @@ struct Sizes {
 };
 constexpr std::size_t kMostImages = 32;
 constexpr std::size_t kColumns = 16;
-constexpr std::size_t kRows = 64;  ///< of a block; the last may be shorter
+constexpr std::size_t kRows = 64;  ///< in a block; the last may be shorter
 
 constexpr std::size_t blocks(std::size_t in) { return (in + kRows - 1) / kRows; }
 

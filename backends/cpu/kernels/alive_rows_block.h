@@ -31,8 +31,8 @@ ALWAYS_INLINE void for_bits(std::uint64_t mask, const F& f) {
 /// What the three products of one block need.
 struct Block {
   Sizes sizes;
-  const std::uint64_t* masks;  ///< of its images
-  const float* x;              ///< of its first row, image 0
+  const std::uint64_t* masks;  ///< its images'
+  const float* x;              ///< its first row, image 0
   std::size_t rows;
 };
 

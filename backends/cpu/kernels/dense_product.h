@@ -28,7 +28,7 @@ class DenseProduct {
 
   /// y = x W, or (`add`) y += x W.
   void forward(std::size_t images, const float* x, const float* weights, bool add, float* y);
-  /// Of the images of the last forward(): diff_weights = x^T diff_y, or added.
+  /// diff_weights = x^T diff_y, or added, for the images of the last forward().
   void backward_weights(std::size_t images, const float* x, const float* diff_y, bool add,
                         float* diff_weights) const;
   /// diff_x = diff_y W^T, or added.

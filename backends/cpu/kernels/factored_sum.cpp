@@ -84,7 +84,7 @@ void add_products_in_parallel(InstructionSet set, const compute::Factors& factor
   assert(factors.columns % kFactoredColumns == 0 && part.begin % kFactoredColumns == 0 &&
          part.end % kFactoredColumns == 0);
   if (part.size() == 0) return;
-  constexpr std::size_t kRows = 64;    // of a task
+  constexpr std::size_t kRows = 64;    // in a task
   constexpr std::size_t kPanel = 256;  // columns whose diff_y stays in a cache for all these rows
   const AddTerms add = add_terms_for(set);
   const std::size_t columns = factors.columns, first = part.begin / columns,
@@ -93,7 +93,7 @@ void add_products_in_parallel(InstructionSet set, const compute::Factors& factor
   parallel_tasks((rows + kRows - 1) / kRows, [&](std::size_t task, std::size_t) {
     const std::size_t begin_row = task * kRows, count = std::min(kRows, rows - begin_row);
     std::vector<Term> terms;
-    std::size_t end_of[kRows + 1]{};  // of each row's terms, behind those of the row before
+    std::size_t end_of[kRows + 1]{};  // where each row's terms end
     for (std::size_t r = 0; r < count; ++r) {
       find_terms(factors, leaves, first + begin_row + r, terms);
       end_of[r + 1] = terms.size();

@@ -12,7 +12,7 @@ namespace {
 
 /// The part of a window that lies inside the map, along one axis.
 struct Inside {
-  int origin;  ///< of the window in the map; may be negative
+  int origin;  ///< where the window begins in the map; may be negative
   int begin, end;
 };
 

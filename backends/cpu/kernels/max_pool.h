@@ -27,7 +27,7 @@ struct MaxPoolShape {
 /// How a map lies that max_pool reads.
 enum class MapForm {
   blocked,        ///< [image][block][row][column][channel of the block], as all others
-  channels_last,  ///< [image][row][column][channel]; only of maps whose blocks are full
+  channels_last,  ///< [image][row][column][channel]; only for maps whose blocks are full
 };
 
 /// `winners` gets the position in its window (row by row) of each maximum, in dst's layout; null

@@ -10,7 +10,7 @@ namespace cputrain::cpu {
 
 /// While it lives, parallel regions that the calling thread starts (ours and oneDNN's) have
 /// `threads` threads. OpenMP keeps this number per calling thread, so each entry into the backend
-/// says it again: ranks may be threads of one process.
+/// sets it again: ranks may be threads of one process.
 class ThreadCount {
  public:
   explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
@@ -56,7 +56,7 @@ inline int team_size() {
 }
 
 /// Calls f(i, thread) for every i in [0, n), each by the next thread that is free; threads count
-/// from 0. For work whose size is not known and whose result does not depend on who does it.
+/// from 0. For work of unknown size, whose result does not depend on the thread.
 template <class F>
 void parallel_tasks(std::size_t n, const F& f) {
 #pragma omp parallel for schedule(dynamic) if (n > 1)
@@ -64,8 +64,8 @@ void parallel_tasks(std::size_t n, const F& f) {
 }
 
 /// Cuts [0, n) into one piece a thread, each a multiple of a cache line of floats but the last, and
-/// calls f(begin, end): of arrays of one length a thread always has the same part, whose pages may
-/// lie near it. Arrays too short to be worth waking the threads stay in one piece.
+/// calls f(begin, end). A thread gets the same part of all arrays of one length, whose pages may
+/// then lie near it. Arrays too short to be worth waking the threads stay in one piece.
 template <class F>
 void parallel_ranges(std::size_t n, const F& f) {
   constexpr std::size_t kLine = 16, kWorthwhile = 1 << 14;

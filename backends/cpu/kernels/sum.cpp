@@ -13,7 +13,7 @@
 namespace cputrain::cpu {
 namespace {
 
-/// Of one thread: pointers to the first element.
+/// The sources' first elements.
 struct Sources {
   const float* const* first;
   std::size_t count;

@@ -10,7 +10,8 @@
 namespace cputrain::cpu {
 namespace {
 
-/// Where somebody else forms the products of factors, and these are far smaller.
+/// Backward leaves factors where the exchange forms their products (`leaves_factors`) and they are
+/// far smaller than the gradient.
 std::optional<compute::Factors> factors_of(const Planning& planning, std::size_t in,
                                            std::size_t out) {
   const compute::Factors factors{static_cast<std::size_t>(planning.largest()), in, out};

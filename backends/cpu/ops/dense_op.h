@@ -6,9 +6,9 @@
 
 namespace cputrain::cpu {
 
-/// Matrix product with the weights and a bias, whoever computes it. The arena holds weights
-/// (in, out) with rows in the order in which the source lies in memory, so that a blocked one needs
-/// no reordering; rows of channels that only fill a block are zero.
+/// What all matrix products with weights and a bias share. The arena holds weights (in, out) with
+/// rows in the order in which the source lies in memory, so that a blocked one needs no reordering;
+/// rows of channels that only fill a block are zero.
 class DenseLayerOp : public compute::UnaryOp<Op> {
  public:
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;

@@ -34,7 +34,7 @@ class LossOp final : public compute::LossOp {
   Activation logits_;
   std::size_t classes_;  ///< columns; 1 for the sigmoid
   bool sigmoid_;
-  double smoothing_;      ///< of the targets, in training
+  double smoothing_;      ///< label smoothing, in training only
   compute::Tally tally_;  ///< since it was last asked
   std::vector<float> probabilities_;
   std::vector<double> slopes_;  ///< d loss / d logit

@@ -42,7 +42,7 @@ class ShardedDenseOp final : public DenseLayerOp {
   std::unique_ptr<exchange::SharedLayer> layer_;
   Range shard_;                                ///< this rank's weights, within the kernel
   std::vector<bool> has_rows_;                 ///< by rank: small layers leave some without
-  std::optional<DenseProduct> product_;        ///< of own rows
+  std::optional<DenseProduct> product_;        ///< by the rows of this rank
   std::vector<std::byte> kept_, for_forward_;  ///< its memory
 };
 

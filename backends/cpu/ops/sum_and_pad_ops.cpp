@@ -30,7 +30,8 @@ void AddOp::forward(const Execution& execution) {
 void AddOp::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   const std::size_t count = dst_.count(execution.images);
-  // Of one activation that is added twice the last part writes first.
+  // An activation may be added twice. Its last part writes the gradient (share_gradient), so parts
+  // are taken from the back.
   for (std::size_t i = parts_.size(); i-- > 0;) {
     float* diff = src_diff_[i];
     if (!diff) continue;

@@ -41,13 +41,13 @@ void FirstConvolution::forward(Images images, const float* weights, const float*
                                std::uint8_t* winners, std::byte* scratch) const {
   const std::size_t parts = threads_ == 1 ? 1 : 4;
   const auto rows = static_cast<std::size_t>(shape_.window_rows());
-  auto* const room = reinterpret_cast<float*>(scratch);
+  auto* const memory = reinterpret_cast<float*>(scratch);
   parallel_tasks(images.size() * parts, [&](std::size_t i, std::size_t thread) {
     const std::size_t image = i / parts, part = i % parts, at = image * map_size();
     first_layer::forward(
         set_, shape_, images[image], weights, bias, static_cast<int>(rows * part / parts),
-        static_cast<int>(rows * (part + 1) / parts), room + thread * scratch_of_thread(), dst + at,
-        winners ? winners + at : nullptr);
+        static_cast<int>(rows * (part + 1) / parts), memory + thread * scratch_of_thread(),
+        dst + at, winners ? winners + at : nullptr);
   });
 }
 
@@ -56,8 +56,8 @@ void FirstConvolution::backward_weights(Images images, const first_layer::Output
                                         std::byte* scratch) const {
   const auto rows = static_cast<std::size_t>(shape_.window_rows());
   const std::size_t all = images.size() * rows;
-  auto* const room = reinterpret_cast<float*>(scratch);
-  float* const sums = room + threads_ * scratch_of_thread();
+  auto* const memory = reinterpret_cast<float*>(scratch);
+  float* const sums = memory + threads_ * scratch_of_thread();
   parallel_tasks(parts(), [&](std::size_t part, std::size_t thread) {
     float* const own = sums + part * sums_of_part();
     std::fill_n(own, sums_of_part(), 0.0f);
@@ -68,7 +68,7 @@ void FirstConvolution::backward_weights(Images images, const first_layer::Output
       first_layer::backward_weights(set_, shape_, images[image],
                                     {outputs.dst + at, outputs.winners + at, outputs.diff + at},
                                     static_cast<int>(first), static_cast<int>(last),
-                                    room + thread * scratch_of_thread(), own);
+                                    memory + thread * scratch_of_thread(), own);
       row += last - first;
     }
   });

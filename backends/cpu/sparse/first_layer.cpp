@@ -14,7 +14,7 @@ const Kernels& kernels_for(InstructionSet set) {
 }  // namespace
 
 std::size_t scratch_size(const Shape& s) {
-  return kRowsSeen * row_size(s) + 2 * kMostChannels * room_for(s);
+  return kRowsSeen * row_size(s) + 2 * kMostChannels * list_capacity(s);
 }
 
 std::size_t sums_size(const Shape& s) {

@@ -21,13 +21,14 @@
 namespace cputrain::cpu::first_layer {
 
 struct Shape {
-  int height, width;               ///< of the image
+  int height, width;               ///< the image's
   model::PadAmount rows, columns;  ///< zeros around it, at most 2 each
-  int channels;                    ///< of the output; a multiple of the block
+  int channels;                    ///< outputs; a multiple of the block
   float scale, offset;             ///< number = byte * scale + offset
   bool relu;
 
-  /// Of the pooled map; at least 1. A last odd row or column of the convolution is in no window.
+  /// The pooled map's size, at least 1. A last odd row or column of the convolution is in no
+  /// window.
   [[gnu::always_inline]] int window_rows() const {
     return (height + rows.before + rows.after - 2) / 2;
   }
@@ -42,7 +43,7 @@ constexpr int block(InstructionSet set) { return set == InstructionSet::avx512 ?
 std::size_t scratch_size(const Shape&);
 
 /// Writes rows [begin, end) of the pooled map of one image (height, width, 3), and to `winners`
-/// (null: nobody asks), in the same places, the position row * 2 + column of the first largest in
+/// (null: not wanted), in the same places, the position row * 2 + column of the first largest in
 /// each window. `bias` may be null.
 void forward(InstructionSet, const Shape&, const std::uint8_t* image, const float* weights,
              const float* bias, int begin, int end, float* scratch, float* dst,

@@ -70,7 +70,7 @@ void list_16_windows(const WindowRow& row, const Outputs& out, std::size_t first
   transpose_floats(diffs);
   __m512i winners[4];
   transpose_bytes(out.winners, winners);
-  alignas(64) std::uint8_t winners_of[4][4][16];  // of channel 4 j + i: [i][j]
+  alignas(64) std::uint8_t winners_of[4][4][16];  // channel 4 j + i is at [i][j]
   for (int i = 0; i < 4; ++i) _mm512_store_si512(winners_of[i], winners[i]);
 
   const auto start = [&](unsigned position) { return static_cast<int>(start_of(row, position)); };
@@ -86,7 +86,7 @@ void list_16_windows(const WindowRow& row, const Outputs& out, std::size_t first
     const __m512i winner = _mm512_cvtepu8_epi32(
         _mm_load_si128(reinterpret_cast<const __m128i*>(winners_of[c % 4][c / 4])));
     const __m512i offsets = _mm512_add_epi32(firsts, _mm512_permutexvar_epi32(winner, starts));
-    const std::size_t place = c * lists.room + lists.sizes[c];
+    const std::size_t place = c * lists.capacity + lists.sizes[c];
     _mm512_storeu_ps(lists.values + place, _mm512_maskz_compress_ps(counts, diffs[c]));
     _mm512_storeu_si512(lists.offsets + place, _mm512_maskz_compress_epi32(counts, offsets));
     lists.sizes[c] += static_cast<std::size_t>(__builtin_popcount(counts));

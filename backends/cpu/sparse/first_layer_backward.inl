@@ -10,17 +10,17 @@ namespace {
 
 /// Gradients of one row of windows of one block of channels, by channel.
 struct Lists {
-  float* values;           ///< block x room
-  std::uint32_t* offsets;  ///< block x room: of the first number that it meets
-  std::size_t room;
+  float* values;           ///< block x capacity
+  std::uint32_t* offsets;  ///< block x capacity: of the first number that it meets
+  std::size_t capacity;
   std::size_t sizes[kMostChannels];
 };
 
 /// One row of windows of one block.
 struct WindowRow {
-  Outputs outputs;  ///< of its first window
+  Outputs outputs;  ///< its first window's
   std::size_t windows;
-  std::size_t row_size;  ///< of the image's rows
+  std::size_t row_size;  ///< numbers from one row of the image to the next
   bool relu;
 };
 
@@ -52,7 +52,7 @@ void list_row(const WindowRow& row, Lists& lists, float* bias_sums) {
     }
     const auto first = static_cast<std::uint32_t>(2 * kColours * window);
     for (std::size_t c = 0; c < kBlock; ++c) {
-      const std::size_t place = c * lists.room + lists.sizes[c];
+      const std::size_t place = c * lists.capacity + lists.sizes[c];
       lists.values[place] = diffs[c];
       lists.offsets[place] = first + starts[row.outputs.winners[at + c]];
       lists.sizes[c] += (std::bit_cast<std::uint32_t>(diffs[c]) << 1) != 0;
@@ -67,8 +67,8 @@ void gather(const Lists& lists, std::size_t channel, const float* rows, std::siz
             float* sums) {
   using L = Lanes<W>;
   constexpr std::size_t kParts = (kRun + W - 1) / W;
-  float* values = lists.values + channel * lists.room;
-  std::uint32_t* offsets = lists.offsets + channel * lists.room;
+  float* values = lists.values + channel * lists.capacity;
+  std::uint32_t* offsets = lists.offsets + channel * lists.capacity;
   const std::size_t size = lists.sizes[channel];
   values[size] = 0;  // to take entries in pairs
   offsets[size] = 0;
@@ -99,10 +99,10 @@ void gather(const Lists& lists, std::size_t channel, const float* rows, std::siz
 template <std::size_t kBlock, std::size_t W, void (*kListRow)(const WindowRow&, Lists&, float*)>
 void backward_rows(const Shape& s, const std::uint8_t* image, const Outputs& out, int begin,
                    int end, float* scratch, float* sums) {
-  const std::size_t size = row_size(s), room = room_for(s);
+  const std::size_t size = row_size(s), capacity = list_capacity(s);
   float* rows = scratch;
   float* values = rows + kRowsSeen * size;
-  Lists lists{values, reinterpret_cast<std::uint32_t*>(values + kBlock * room), room, {}};
+  Lists lists{values, reinterpret_cast<std::uint32_t*>(values + kBlock * capacity), capacity, {}};
   const auto windows = static_cast<std::size_t>(s.window_columns());
   const std::size_t plane = windows * static_cast<std::size_t>(s.window_rows()) * kBlock;
   const auto channels = static_cast<std::size_t>(s.channels);

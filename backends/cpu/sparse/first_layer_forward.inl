@@ -9,13 +9,13 @@ namespace {
 
 /// One row of windows of a few adjacent blocks of channels.
 struct Target {
-  const float* rows;  ///< of the image
+  const float* rows;  ///< the image's, padded and converted
   std::size_t row_size;
   const float* weights;
   const float* bias;  ///< null: none
   int windows;
   float* dst;
-  std::uint8_t* winners;  ///< null: nobody asks
+  std::uint8_t* winners;  ///< null: not wanted
   std::size_t plane;      ///< numbers from one block of the pooled map to the next
   bool relu;
 };
@@ -57,7 +57,8 @@ struct Tile {
 };
 
 /// `kWindows` windows from number `first` on: 4 * kWindows * kVectors sums in registers. For each
-/// tap every weight is loaded once, and every pixel.
+/// tap every weight is loaded once, and every pixel. The image row that the lower outputs read is
+/// the one that the upper outputs read at the next kernel row.
 template <int kBlock, int W, int kWindows, int kVectors>
 void forward_tile(const Target& t, int first) {
   using T = Tile<kBlock, W, kVectors>;

@@ -9,8 +9,8 @@ namespace cputrain::cpu::sparse {
 /// Windows [row, row_end) x [column, column_end) and the patch of the source that they read.
 struct GatherPlan::Tile {
   int row, row_end, column, column_end;
-  int y, x;            ///< of the patch; outside the map where there is padding
-  int height, width;   ///< of the patch
+  int y, x;            ///< where the patch begins; outside the map where there is padding
+  int height, width;   ///< the patch's
   bool inside;         ///< the patch can be read in the map itself
   std::size_t stride;  ///< numbers in a row of the map or, where there is one, of the copy
 };
@@ -20,12 +20,15 @@ std::size_t GatherPlan::sums_size() const {
   return (9 * src.blocks() * static_cast<std::size_t>(kernels.block) + 1) * out;
 }
 
+/// Lists' values and offsets (b x capacity each), copies of two patches, lists' sizes (b).
 std::size_t GatherPlan::scratch_bytes() const {
-  const auto room = static_cast<std::size_t>(kTile * kTile);
+  const auto capacity = static_cast<std::size_t>(kTile * kTile);
   const auto block = static_cast<std::size_t>(kernels.block);
-  return (2 * block * room + 2 * patch_size() + block) * sizeof(float);
+  return (2 * block * capacity + 2 * patch_size() + block) * sizeof(float);
 }
 
+/// A 3 x 3 kernel reads two pixels more than it writes, each way. Tiles that touch the padding are
+/// copied with zeros around them, so that the kernels never test for an edge.
 GatherPlan::Tile GatherPlan::tile_at(int row, int column) const {
   const int size = pool ? 2 : 1;
   Tile tile{};
@@ -87,17 +90,19 @@ void GatherPlan::run(const float* image, const Gradients& gradients, const Gathe
   }
 }
 
+/// One block of outputs: lists its gradients once, then gathers for two blocks of inputs at a time,
+/// which share the lists.
 void GatherPlan::run_tile(const Tile& tile, const float* image, const Gradients& gradients, int out,
                           float* sums, std::byte* scratch) const {
-  constexpr auto kRoom = static_cast<std::size_t>(kTile * kTile);
+  constexpr auto kCapacity = static_cast<std::size_t>(kTile * kTile);
   const auto block = static_cast<std::size_t>(kernels.block);
   const auto outs = static_cast<std::size_t>(dst.shape.channels);
   const std::size_t plane = src.size() / src.blocks(),
                     first = static_cast<std::size_t>(out) * block;
   auto* const memory = reinterpret_cast<float*>(scratch);
-  float* const copies = memory + 2 * block * kRoom;
-  ChannelLists lists{memory, reinterpret_cast<std::uint32_t*>(memory + block * kRoom),
-                     reinterpret_cast<std::uint32_t*>(copies + 2 * patch_size()), kRoom};
+  float* const copies = memory + 2 * block * kCapacity;
+  ChannelLists lists{memory, reinterpret_cast<std::uint32_t*>(memory + block * kCapacity),
+                     reinterpret_cast<std::uint32_t*>(copies + 2 * patch_size()), kCapacity};
   list_tile(tile, behind(gradients, static_cast<std::size_t>(out) * (dst.size() / dst.blocks())),
             lists, sums + 9 * src.blocks() * block * outs + first);
   for (int in = 0; in < in_blocks(); in += 2) {

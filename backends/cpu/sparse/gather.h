@@ -31,7 +31,7 @@ struct GatherPlan {
   /// Sums of a kernel: [in / b][out][tap][b], then of the bias: [out].
   std::size_t sums_size() const;
   std::size_t scratch_bytes() const;  ///< for one thread
-  int tile_rows() const;              ///< of an image
+  int tile_rows() const;              ///< in an image
 
   /// Adds what a part of one image contributes. Gradients are of the image.
   void run(const float* image, const Gradients&, const GatherPart&, float* sums,
@@ -43,12 +43,12 @@ struct GatherPlan {
  private:
   struct Tile;
   static constexpr int kTile = 16;          ///< pixels of the convolution's output, each way
-  static constexpr int kPatch = kTile + 2;  ///< of the source
+  static constexpr int kPatch = kTile + 2;  ///< pixels of the source that they read, each way
   int in_blocks() const { return static_cast<int>(src.blocks()); }
   std::size_t patch_size() const {
     return static_cast<std::size_t>(kPatch * kPatch * kernels.block);
   }
-  int windows() const { return pool ? kTile / 2 : kTile; }  ///< of a tile, each way
+  int windows() const { return pool ? kTile / 2 : kTile; }  ///< in a tile, each way
   Tile tile_at(int row, int column) const;
   void run_tile(const Tile&, const float* image, const Gradients&, int out, float* sums,
                 std::byte* scratch) const;

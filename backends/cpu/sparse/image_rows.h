@@ -15,7 +15,6 @@ constexpr std::size_t kSlack = 64;
 /// A row of windows sees so many rows of the image.
 constexpr std::size_t kRowsSeen = 4;
 
-/// Numbers from one padded row to the next.
 // In place of the standard library's, which a linker might take from a file for one instruction
 // set.
 template <class T>
@@ -28,6 +27,7 @@ void copy(const T* from, std::size_t count, T* to) {
 }
 [[maybe_unused]] int least(int a, int b) { return a < b ? a : b; }
 
+/// Numbers from one padded row to the next.
 [[maybe_unused]] std::size_t row_size(const Shape& s) {
   const auto columns = static_cast<std::size_t>(s.columns.before + s.width + s.columns.after);
   return (columns * kColours + kSlack + 15) / 16 * 16;
@@ -63,13 +63,13 @@ void copy(const T* from, std::size_t count, T* to) {
   }
 }
 
-/// Of one channel: 3 rows of taps in kLanes numbers each, of which kRun count.
+/// A channel's sums: 3 rows of taps in kLanes numbers each, of which kRun count.
 constexpr std::size_t kLanes = 16, kSumsOfChannel = 3 * kLanes;
-constexpr std::size_t kMostChannels = 16;  ///< of a block
+constexpr std::size_t kMostChannels = 16;  ///< in a block
 
 /// Entries of one channel's list for a row of windows: one more makes their number even, and whole
 /// vectors are written.
-[[maybe_unused]] std::size_t room_for(const Shape& s) {
+[[maybe_unused]] std::size_t list_capacity(const Shape& s) {
   return (static_cast<std::size_t>(s.window_columns()) + 15) / 16 * 16 + 16;
 }
 

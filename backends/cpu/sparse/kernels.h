@@ -11,7 +11,7 @@
 namespace cputrain::cpu::sparse {
 
 /// Entries of a row of tiles: numbers that are not zero, with where their channel's weights begin.
-/// Room for one block more than there can be entries, because whole blocks are written.
+/// Memory for one block more than there can be entries, because whole blocks are written.
 struct TileLists {
   float* values;
   std::uint32_t* offsets;
@@ -19,12 +19,13 @@ struct TileLists {
   std::uint32_t size;     ///< entries so far
 };
 
-/// Entries of a tile of windows, by channel of one block.
+/// Entries of a tile of windows, by channel of one block: gradients, and where the pixel at the
+/// window's winner lies, from the tile's first.
 struct ChannelLists {
-  float* values;           ///< b x room
-  std::uint32_t* offsets;  ///< b x room: of the pixel at the window's winner, from the tile's first
+  float* values;           ///< b x capacity
+  std::uint32_t* offsets;  ///< b x capacity
   std::uint32_t* sizes;    ///< b
-  std::size_t room;
+  std::size_t capacity;
 };
 
 /// Gradients of a block of outputs with what says which of them count: those that are not zero and,
@@ -39,7 +40,7 @@ struct Gradients {
 struct RowShape {
   int tiles;
   int before;  ///< pixels of the first tile that lie outside
-  int width;   ///< of the map
+  int width;   ///< the map's
   int blocks;
   std::size_t plane;
 };
@@ -55,7 +56,7 @@ struct ScatterRow {
 /// Where a row of windows goes. The window behind tile t (from 1 on) is number t - 1.
 struct PoolTarget {
   float* dst;
-  std::uint8_t* winners;  ///< null: nobody asks
+  std::uint8_t* winners;  ///< null: not wanted
   const float* bias;      ///< null: none
   bool relu;
 };

@@ -135,7 +135,7 @@ inline void add_entries(const TileLists& lists, std::uint32_t begin, std::uint32
 #pragma GCC unroll 9
   for (int i = 0; i < 9; ++i) own[i] = sums[kRow + 2 - i / 3][kColumn + 2 - i % 3];
   for (std::uint32_t k = begin; k < end; ++k) {
-    const Float value = lists.values[k] - Float{};
+    const Float value = lists.values[k] - Float{};  // broadcast
     const float* const taps = weights + lists.offsets[k];
 #pragma GCC unroll 9
     for (int i = 0; i < 9; ++i) own[i] += value * load(taps + i * kTap);
@@ -224,6 +224,8 @@ void scatter_and_store(const ScatterRow& row, const StoreTarget& target) {
 
 // ---- gather ----
 
+/// Entries go to the list of their channel one by one: the lanes of a window belong to different
+/// lists, so none is compressed.
 void list_windows(const Gradients& from, int count, std::uint32_t pixel, std::uint32_t step,
                   std::uint32_t row, ChannelLists& lists, float* bias_sum) {
   alignas(64) std::uint32_t offsets[kBlock];
@@ -242,7 +244,7 @@ void list_windows(const Gradients& from, int count, std::uint32_t pixel, std::ui
     *reinterpret_cast<Int*>(offsets) = pixels;
     for (; left; left &= left - 1) {
       const int lane = __builtin_ctz(left);
-      const std::size_t to = static_cast<std::size_t>(lane) * lists.room + lists.sizes[lane]++;
+      const std::size_t to = static_cast<std::size_t>(lane) * lists.capacity + lists.sizes[lane]++;
       lists.values[to] = diff[lane];
       lists.offsets[to] = offsets[lane];
     }
@@ -250,6 +252,9 @@ void list_windows(const Gradients& from, int count, std::uint32_t pixel, std::ui
   store(bias_sum, sums);
 }
 
+/// The nine taps' sums of one output channel, each over a block of input channels, are local while
+/// its entries pass: in registers, where there are enough. Sources share the list, so an entry is
+/// loaded once for all of them.
 template <int kSources>
 inline void gather_channel(const float* values, const std::uint32_t* offsets, std::uint32_t size,
                            const float* const* src, std::size_t row, float* const* sums,
@@ -279,8 +284,9 @@ void gather(const ChannelLists& lists, const float* const* src, int blocks, std:
   for (std::size_t lane = 0; lane < kBlock; ++lane) {
     if (lists.sizes[lane] == 0) continue;
     const auto run = blocks == 2 ? gather_channel<2> : gather_channel<1>;
-    run(lists.values + lane * lists.room, lists.offsets + lane * lists.room, lists.sizes[lane], src,
-        row, sums, lane * 9 * kBlock);
+    const std::size_t first = lane * lists.capacity;
+    run(lists.values + first, lists.offsets + first, lists.sizes[lane], src, row, sums,
+        lane * 9 * kBlock);
   }
 }
 

@@ -42,32 +42,33 @@ std::size_t ScatterPlan::bytes() const {
          (partial + carried) * sizeof(float);
 }
 
-ScatterPlan::Room ScatterPlan::clear(std::byte* scratch) const {
-  Room room{};
+ScatterPlan::Memory ScatterPlan::clear(std::byte* scratch) const {
+  Memory memory{};
   const auto take = [&](std::size_t count) {
     std::byte* const begin = scratch;
     scratch += aligned(count * 4);
     return begin;
   };
-  room.lists.values = reinterpret_cast<float*>(take(most_entries()));
-  room.lists.offsets = reinterpret_cast<std::uint32_t*>(take(most_entries()));
-  room.lists.starts =
+  memory.lists.values = reinterpret_cast<float*>(take(most_entries()));
+  memory.lists.offsets = reinterpret_cast<std::uint32_t*>(take(most_entries()));
+  memory.lists.starts =
       reinterpret_cast<std::uint32_t*>(take(static_cast<std::size_t>(4 * tiles + 1)));
   const std::size_t partial = static_cast<std::size_t>(chunks() * out_blocks) * partial_size();
-  room.partial = reinterpret_cast<float*>(take(partial));
-  std::fill_n(room.partial, partial, 0.0f);
-  room.carry = reinterpret_cast<float*>(scratch);
-  return room;
+  memory.partial = reinterpret_cast<float*>(take(partial));
+  std::fill_n(memory.partial, partial, 0.0f);
+  memory.carry = reinterpret_cast<float*>(scratch);
+  return memory;
 }
 
-ScatterRow ScatterPlan::sums_of(const Room& room, const float* weights, int begin, int out) const {
+ScatterRow ScatterPlan::sums_of(const Memory& memory, const float* weights, int begin,
+                                int out) const {
   const auto kernel = static_cast<std::size_t>(9 * kernels.block * kernels.block);
   const auto index = static_cast<std::size_t>(begin / chunk * out_blocks + out);
-  return {.lists = room.lists,
+  return {.lists = memory.lists,
           .tiles = tiles,
           .weights = weights + static_cast<std::size_t>(out * in_blocks + begin) * kernel,
-          .partial = room.partial + index * partial_size(),
-          .carry = begin > 0 ? carry(room, out) : nullptr};
+          .partial = memory.partial + index * partial_size(),
+          .carry = begin > 0 ? carry(memory, out) : nullptr};
 }
 
 }  // namespace cputrain::cpu::sparse

@@ -16,12 +16,12 @@ int fitting_blocks(int block);
 /// cache; sums over earlier chunks are carried along.
 struct ScatterPlan {
   const Kernels& kernels;
-  int rows, tiles;            ///< of tiles
-  int in_blocks, out_blocks;  ///< of channels
+  int rows, tiles;            ///< rows of tiles, and tiles in a row
+  int in_blocks, out_blocks;  ///< blocks of channels
   int chunk;                  ///< blocks of channels at a time
 
   ScatterPlan(const Kernels&, int rows, int tiles, int in_blocks, int out_blocks);
-  std::size_t bytes() const;  ///< of scratch for one thread
+  std::size_t bytes() const;  ///< scratch of one thread
 
   /// Runs rows [first, last) of tiles. `list(row, first block, blocks, lists)` lists the entries of
   /// a row; `finish(row, out block, sums)` takes a row of sums to where they belong. The row before
@@ -29,18 +29,18 @@ struct ScatterPlan {
   template <class List, class Finish>
   std::size_t run(int first, int last, const float* weights, std::byte* scratch, const List& list,
                   const Finish& finish) const {
-    Room room = clear(scratch);
+    Memory memory = clear(scratch);
     std::size_t entries = 0;
     for (int row = std::max(0, first - 1); row < last; ++row) {
       for (int begin = 0; begin < in_blocks; begin += chunk) {
         const int blocks = std::min(chunk, in_blocks - begin);
-        room.lists.size = 0;
-        list(row, begin, blocks, room.lists);
-        if (row >= first) entries += room.lists.size;
+        memory.lists.size = 0;
+        list(row, begin, blocks, memory.lists);
+        if (row >= first) entries += memory.lists.size;
         for (int out = 0; out < out_blocks; ++out) {
-          const ScatterRow sums = sums_of(room, weights, begin, out);
+          const ScatterRow sums = sums_of(memory, weights, begin, out);
           if (begin + blocks < in_blocks) {
-            kernels.scatter_and_carry(sums, carry(room, out));
+            kernels.scatter_and_carry(sums, carry(memory, out));
           } else if (row < first) {
             leave(sums);
           } else {
@@ -58,7 +58,7 @@ struct ScatterPlan {
   }
 
  private:
-  struct Room {
+  struct Memory {
     TileLists lists;
     float *partial, *carry;
   };
@@ -66,11 +66,11 @@ struct ScatterPlan {
   std::size_t most_entries() const;
   std::size_t partial_size() const;
   std::size_t carry_size() const;
-  Room clear(std::byte* scratch) const;
-  float* carry(const Room& room, int out) const {
-    return room.carry + static_cast<std::size_t>(out) * carry_size();
+  Memory clear(std::byte* scratch) const;
+  float* carry(const Memory& memory, int out) const {
+    return memory.carry + static_cast<std::size_t>(out) * carry_size();
   }
-  ScatterRow sums_of(const Room&, const float* weights, int begin, int out) const;
+  ScatterRow sums_of(const Memory&, const float* weights, int begin, int out) const;
 };
 
 }  // namespace cputrain::cpu::sparse

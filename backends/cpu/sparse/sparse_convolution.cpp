@@ -52,14 +52,13 @@ struct Cuts {
   int tasks() const { return whole + cut * parts; }
 };
 
-/// How the rows of tiles of a call and the blocks of outputs are cut. Each chunk of rows has sums
-/// of its own, which are added in their order: the same bits every time, whichever thread takes
-/// what.
+/// How the rows of tiles of a call and the blocks of outputs are cut. Each chunk of rows has its
+/// own sums, which are added in their order: the same bits every time, whichever thread takes what.
 struct GatherCuts {
   std::size_t threads;
-  std::size_t most_chunks;  ///< of rows of tiles; the number decides about bits
+  std::size_t most_chunks;  ///< chunks of rows of tiles; their number decides about bits
   std::size_t tasks;        ///< wanted, so that the threads end together
-  std::size_t groups;       ///< of outputs, at least
+  std::size_t groups;       ///< the fewest groups of outputs
 
   /// `size`: numbers of a chunk's sums. A task should find those of its group in the second-level
   /// cache, so a group is at most kGroup; and all sums together at most kFewest of that for each
@@ -74,13 +73,14 @@ struct GatherCuts {
     groups = std::min(blocks, (size + kGroup - 1) / kGroup);
   }
 
-  /// Of so many rows.
+  /// The number of chunks that so many rows are cut into.
   std::size_t chunks(std::size_t rows) const {
     const std::size_t most = with_large_ones() ? threads + (rows - in_large_ones(rows)) : rows;
     return std::clamp<std::size_t>(most, 1, most_chunks);
   }
   /// Where chunk `i` of `count` begins. Where a thread has kFewest or more, one is large: these
-  /// come first and share three quarters of the rows; the rest is cut small, for who is free first.
+  /// come first and share three quarters of the rows; the rest is cut small, for threads that are
+  /// free first.
   std::size_t begin(std::size_t i, std::size_t count, std::size_t rows) const {
     if (!with_large_ones()) return rows * i / count;
     const std::size_t large = in_large_ones(rows);
@@ -143,7 +143,8 @@ SparseConvolution::Scatter SparseConvolution::scatter_over(const compute::Sample
   return {kernels_, rows, tiles, static_cast<int>(in.blocks()), static_cast<int>(out.blocks())};
 }
 
-/// The tile behind the last window completes it.
+/// Tile t reaches outputs 2 t - 2 to 2 t + 1 and completes the first two of them, so there is a row
+/// and a column of tiles behind the last window.
 SparseConvolution::Scatter SparseConvolution::forward_scatter() const {
   const Shape& wide = shape_.wide.shape;
   const int rows = shape_.pool ? shape_.dst.shape.height : half(wide.height);
@@ -179,7 +180,7 @@ double SparseConvolution::forward(int images, const float* src, const float* wei
                                   std::byte* scratch) const {
   const compute::SampleLayout &from = shape_.src, &to = shape_.dst;
   const Scatter plan = forward_scatter();
-  const auto run = [&](std::size_t image, int first, int last, std::byte* room) {
+  const auto run = [&](std::size_t image, int first, int last, std::byte* memory) {
     const float* const map = src + image * from.size();
     float* const out = dst + image * to.size();
     const auto list = [&](int row, int begin, int blocks, TileLists& lists) {
@@ -207,7 +208,7 @@ double SparseConvolution::forward(int images, const float* src, const float* wei
                                           false});
       }
     };
-    return plan.run(first, last, weights, room, list, finish);
+    return plan.run(first, last, weights, memory, list, finish);
   };
   return part_of_all(plan.for_parts(images, threads_, scratch, run), images, shape_.src);
 }
@@ -218,7 +219,7 @@ double SparseConvolution::backward_data(int images, const Outputs& outputs, cons
   const Scatter plan = backward_scatter();
   const Gradients all{outputs.diff, shape_.relu ? outputs.dst : nullptr,
                       shape_.pool ? outputs.winners : nullptr};
-  const auto run = [&](std::size_t image, int first, int last, std::byte* room) {
+  const auto run = [&](std::size_t image, int first, int last, std::byte* memory) {
     const Gradients own = cpu::sparse::behind(all, image * from.size());
     const auto list = [&](int row, int begin, int blocks, TileLists& lists) {
       const auto line = [&](int y) {
@@ -240,7 +241,7 @@ double SparseConvolution::backward_data(int images, const Outputs& outputs, cons
           sums,
           {{line(y), line(y + 1)}, shape_.columns.before, to.shape.width, nullptr, false, adds});
     };
-    return plan.run(first, last, turned, room, list, finish);
+    return plan.run(first, last, turned, memory, list, finish);
   };
   return part_of_all(plan.for_parts(images, threads_, scratch, run), images, shape_.wide);
 }

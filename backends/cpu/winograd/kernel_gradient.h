@@ -21,21 +21,21 @@ class KernelGradient {
            std::byte* scratch) const;
 
  private:
-  struct Rooms;
-  Rooms rooms_in(std::byte* scratch) const;
+  struct Memory;
+  Memory memory_in(std::byte* scratch) const;
   void transform(std::size_t first, std::size_t last, const float* src, const float* diff_dst,
-                 const Rooms&) const;
+                 const Memory&) const;
   void transform_chunk(std::size_t first, std::size_t begin, std::size_t end, std::size_t block,
-                       const float* src, const float* diff_dst, const Rooms&) const;
-  void add_products(std::size_t tiles, bool adds, const Rooms&) const;
-  void add_bias(std::size_t tiles, const Rooms&, float* diff_bias) const;
-  void finish(const Rooms&, float* diff_weights) const;
+                       const float* src, const float* diff_dst, const Memory&) const;
+  void add_products(std::size_t tiles, bool adds, const Memory&) const;
+  void add_bias(std::size_t tiles, const Memory&, float* diff_bias) const;
+  void finish(const Memory&, float* diff_weights) const;
 
   Problem problem_;
   const Kernels& kernels_;
   Tiles tiles_;
   std::size_t block_, ins_, outs_;
-  std::size_t room_;  ///< for the tiles of a group
+  std::size_t capacity_;  ///< for the tiles of a group
   std::size_t sums_plane_, patches_plane_, gradients_plane_;
 };
 

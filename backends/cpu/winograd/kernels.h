@@ -11,12 +11,12 @@ namespace cputrain::cpu::winograd {
 
 constexpr int kTile = 4;             ///< outputs, each way
 constexpr int kPatch = 6;            ///< what a tile of outputs reads, each way
-constexpr std::size_t kPoints = 36;  ///< of a tile: numbers that are multiplied
+constexpr std::size_t kPoints = 36;  ///< products of a tile, for each pair of channels
 
 /// Neighbouring tiles of a row, in one block of channels of one image's map.
 struct TileRun {
   int y, x;           ///< the first pixel of the first tile's patch or outputs; may lie outside
-  int height, width;  ///< of the map
+  int height, width;  ///< the map's
   int count;          ///< tiles, each kTile pixels further
 };
 
@@ -27,26 +27,26 @@ struct Finish {
 };
 
 /// A product of matrices at one point: c = a b. `a` is [k / b][tiles][b], `b` is [k][vectors][b],
-/// `c` is [vectors][tiles][b]; blocks of `a` and of `c` have room for `room` tiles.
+/// `c` is [vectors][tiles][b]; blocks of `a` and of `c` have memory for `capacity` tiles.
 struct Product {
   const float* a;
   const float* b;
   float* c;
-  std::size_t room;
+  std::size_t capacity;
   int tiles;
-  int blocks;   ///< of the k channels
+  int blocks;   ///< k / b
   int vectors;  ///< 1 or 2
 };
 
 /// A sum over tiles at one point: c = a^T b, or c += a^T b. `a` is [rows / b][tiles][b], `b` is
-/// [vectors][tiles][b], `c` is [rows][vectors][b]; `room` as above.
+/// [vectors][tiles][b], `c` is [rows][vectors][b]; `capacity` as above.
 struct OuterSum {
   const float* a;
   const float* b;
   float* c;
-  std::size_t room;
+  std::size_t capacity;
   int tiles;
-  int blocks;   ///< of the rows
+  int blocks;   ///< rows / b
   int vectors;  ///< 1 or 2
   bool adds;
 };

@@ -23,8 +23,10 @@ inline std::size_t size(int n) { return static_cast<std::size_t>(n); }
 
 // ---- transforms ----
 
-// Polynomials are evaluated at 0, a, -a, b, -b and infinity. Errors are smaller than with the usual
-// a = 1 and b = 2, because powers stay near 1.
+// F(4x4, 3x3) of Lavin and Gray (arXiv 1509.09308), whose names the matrices have. Polynomials are
+// evaluated at 0, a, -a, b, -b and infinity. Errors are smaller than with the usual a = 1 and b =
+// 2, because powers stay near 1. Values at a point and at its opposite differ in the sign of the
+// odd powers, so even and odd powers are summed once for both.
 constexpr float kA = 0.625f, kB = 1.5f;
 constexpr float kAA = kA * kA, kBB = kB * kB;
 
@@ -186,6 +188,7 @@ void transform_gradients(const float* map, const TileRun& run, float* to, std::s
   store(bias_sum, load(bias_sum) + sum);
 }
 
+/// Tiles at the lower and right edges have outputs outside of the map, which are not stored.
 void finish_tiles(const float* from, std::size_t plane, const TileRun& run, const Finish& finish,
                   float* map) {
   const Float bias = finish.bias ? load(finish.bias) : Float{};
@@ -214,14 +217,14 @@ void multiply_rows(const Product& p, std::size_t first) {
   Float sums[kRows][kVectors] = {};
   const float* from = p.a + first * kBlock;
   const float* weights = p.b;
-  for (int block = 0; block < p.blocks; ++block, from += p.room * kBlock) {
+  for (int block = 0; block < p.blocks; ++block, from += p.capacity * kBlock) {
     for (int k = 0; k < kBlock; ++k, weights += kVectors * kBlock) {
       Float row[kVectors];
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) row[v] = load(weights + v * kBlock);
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        const Float value = from[r * kBlock + k] - Float{};
+        const Float value = from[r * kBlock + k] - Float{};  // broadcast
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) sums[r][v] += value * row[v];
       }
@@ -231,7 +234,7 @@ void multiply_rows(const Product& p, std::size_t first) {
   for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      store(p.c + (size(v) * p.room + first + size(r)) * kBlock, sums[r][v]);
+      store(p.c + (size(v) * p.capacity + first + size(r)) * kBlock, sums[r][v]);
     }
   }
 }
@@ -259,13 +262,14 @@ inline void multiply_all(const Product& p) {
 
 void multiply(const Product& p) { p.vectors == 2 ? multiply_all<2>(p) : multiply_all<1>(p); }
 
+/// kColumns rows of the sum by kVectors stay in registers while all tiles pass.
 template <int kVectors>
 inline void add_outer_vectors(const OuterSum& s) {
   constexpr int kColumns = Isa::kColumns;
   float* to = s.c;
   for (int block = 0; block < s.blocks; ++block) {
     for (int column = 0; column < kBlock; column += kColumns, to += kColumns * kVectors * kBlock) {
-      const float* left = s.a + size(block) * s.room * kBlock + column;
+      const float* left = s.a + size(block) * s.capacity * kBlock + column;
       const float* right = s.b;
       Float sums[kColumns][kVectors];
 #pragma GCC unroll 16
@@ -278,7 +282,7 @@ inline void add_outer_vectors(const OuterSum& s) {
       for (int tile = 0; tile < s.tiles; ++tile, left += kBlock, right += kBlock) {
         Float row[kVectors];
 #pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) row[v] = load(right + size(v) * s.room * kBlock);
+        for (int v = 0; v < kVectors; ++v) row[v] = load(right + size(v) * s.capacity * kBlock);
 #pragma GCC unroll 16
         for (int c = 0; c < kColumns; ++c) {
           const Float value = left[c] - Float{};

@@ -21,8 +21,8 @@ struct Pass::Run {
   const float* bias;
   bool relu;
   float* to;
-  float* patches;
-  float* sums;
+  float* patches;  ///< planes of [block of inputs][tile][channel]
+  float* sums;     ///< planes of [block of outputs of a sweep][tile][channel]
 };
 
 Pass::Pass(const Problem& problem, Way way, int threads, InstructionSet set)
@@ -40,8 +40,8 @@ Pass::Pass(const Problem& problem, Way way, int threads, InstructionSet set)
   assert(problem.possible() && problem.src.block == kernels_.block);
   cut(static_cast<std::size_t>(threads));
   weights_plane_ = plane_of(ins_ * outs_ * block_ * block_);
-  patches_plane_ = plane_of(ins_ * room_ * block_);
-  sums_plane_ = plane_of(sweep_ * room_ * block_);
+  patches_plane_ = plane_of(ins_ * capacity_ * block_);
+  sums_plane_ = plane_of(sweep_ * capacity_ * block_);
 }
 
 /// Threads share outputs only where there are few tiles, since each transforms what it reads.
@@ -52,10 +52,10 @@ void Pass::cut(std::size_t threads) {
   threads_ = threads;
   runs_ = std::max(runs_of(balanced_tiles(from_, to_)), std::min(tasks, runs_of(kFewestTiles)));
   parts_ = std::clamp<std::size_t>((tasks + runs_ - 1) / runs_, 1, pairs_of(outs_));
-  room_ = runs_of(runs_);
+  capacity_ = runs_of(runs_);
   // Patches that leave the caches are read once, point by point; others once a pair of outputs.
   constexpr std::size_t kCached = 8 << 20;
-  const bool cached = kPoints * ins_ * block_ * room_ * sizeof(float) <= kCached;
+  const bool cached = kPoints * ins_ * block_ * capacity_ * sizeof(float) <= kCached;
   sweep_ = kTogether * (cached ? 1 : (pairs_of(outs_) + parts_ - 1) / parts_);
 }
 
@@ -63,6 +63,7 @@ std::size_t Pass::scratch_bytes() const {
   return kPoints * (weights_plane_ + threads_ * (patches_plane_ + sums_plane_)) * sizeof(float);
 }
 
+/// The kernel that leads back has inputs and outputs exchanged and its taps in reverse order.
 void Pass::transform_kernel(const float* weights, float* transformed) const {
   const std::size_t square = block_ * block_;
   const auto transpose = sparse::kernels_for(set_).transpose;
@@ -87,7 +88,7 @@ void Pass::transform_patches(const Run& run) const {
   const std::size_t plane = from_.size() / ins_;
   for (std::size_t in = 0; in < ins_; ++in) {
     tiles_.for_runs(run.tile, run.tile_end, from_, above_, left_, run.from + in * plane,
-                    run.patches + in * room_ * block_,
+                    run.patches + in * capacity_ * block_,
                     [&](const TileRun& tiles, const float* map, float* place) {
                       kernels_.transform_patches(map, tiles, place, patches_plane_);
                     });
@@ -102,6 +103,8 @@ void Pass::finish_tiles(const Run& run, std::size_t out, const float* sums) cons
                   });
 }
 
+/// Points are outside in a sweep, so that patches that leave the caches are read once for all of
+/// its blocks of outputs.
 void Pass::run_tiles(const Run& run) const {
   transform_patches(run);
   for (std::size_t first = run.out; first < run.out_end; first += sweep_) {
@@ -110,13 +113,14 @@ void Pass::run_tiles(const Run& run) const {
       for (std::size_t out = first; out < last; out += kTogether) {
         kernels_.multiply({run.patches + point * patches_plane_,
                            run.weights + point * weights_plane_ + out * ins_ * block_ * block_,
-                           run.sums + point * sums_plane_ + (out - first) * room_ * block_, room_,
-                           static_cast<int>(run.tile_end - run.tile), static_cast<int>(ins_),
+                           run.sums + point * sums_plane_ + (out - first) * capacity_ * block_,
+                           capacity_, static_cast<int>(run.tile_end - run.tile),
+                           static_cast<int>(ins_),
                            static_cast<int>(std::min(kTogether, last - out))});
       }
     }
     for (std::size_t out = first; out < last; ++out) {
-      finish_tiles(run, out, run.sums + (out - first) * room_ * block_);
+      finish_tiles(run, out, run.sums + (out - first) * capacity_ * block_);
     }
   }
 }
@@ -124,16 +128,16 @@ void Pass::run_tiles(const Run& run) const {
 void Pass::run(const float* from, const float* weights, const float* bias, bool relu, float* to,
                std::byte* scratch) const {
   auto* const transformed = reinterpret_cast<float*>(scratch);
-  float* const rooms = transformed + kPoints * weights_plane_;
+  float* const memory = transformed + kPoints * weights_plane_;
   transform_kernel(weights, transformed);
   const std::size_t pairs = pairs_of(outs_);
   parallel_tasks(runs_ * parts_, [&](std::size_t task, std::size_t thread) {
     const std::size_t i = task / parts_, part = task % parts_;
-    float* const room = rooms + thread * kPoints * (patches_plane_ + sums_plane_);
+    float* const own = memory + thread * kPoints * (patches_plane_ + sums_plane_);
     run_tiles({tiles_.count() * i / runs_, tiles_.count() * (i + 1) / runs_,
                pairs * part / parts_ * kTogether,
                std::min(outs_, pairs * (part + 1) / parts_ * kTogether), from, transformed, bias,
-               relu, to, room, room + kPoints * patches_plane_});
+               relu, to, own, own + kPoints * patches_plane_});
   });
 }
 

@@ -33,15 +33,15 @@ class Pass {
   InstructionSet set_;
   const Kernels& kernels_;
   compute::SampleLayout from_, to_;
-  int above_, left_;  ///< padding
+  int above_, left_;  ///< padding; backward: 2 less the convolution's
   Tiles tiles_;
   std::size_t block_, ins_, outs_;
 
   std::size_t threads_;
-  std::size_t runs_;   ///< of tiles, by one thread each
-  std::size_t parts_;  ///< of the outputs, by one thread each
-  std::size_t sweep_;  ///< blocks of outputs between a point and the next
-  std::size_t room_;   ///< for the tiles of a run
+  std::size_t runs_;      ///< runs of tiles, each on one thread
+  std::size_t parts_;     ///< parts of the outputs, each on one thread
+  std::size_t sweep_;     ///< blocks of outputs between a point and the next
+  std::size_t capacity_;  ///< for the tiles of a run
   std::size_t weights_plane_, patches_plane_, sums_plane_;
 };
 

@@ -88,7 +88,7 @@ constexpr std::size_t kTogether = 2;
 /// Where a block of inputs and one of outputs meet in such a plane.
 struct KernelPlace {
   std::size_t vectors;  ///< blocks of outputs that lie side by side there
-  std::size_t at;       ///< of the first input
+  std::size_t at;       ///< where the first input's row begins
 
   KernelPlace(std::size_t in, std::size_t ins, std::size_t out, std::size_t outs, std::size_t block)
       : vectors(std::min(kTogether, outs - out / kTogether * kTogether)),

@@ -42,7 +42,7 @@ std::size_t free_memory();
 /// Memory of the calling thread's device, on a 256-byte boundary, with undefined contents.
 class DeviceBlock {
  public:
-  DeviceBlock() = default;  ///< of nothing
+  DeviceBlock() = default;  ///< empty
   /// `name` is for reports of the emulated device.
   DeviceBlock(std::size_t bytes, const char* name);
   ~DeviceBlock();
@@ -103,7 +103,7 @@ class OwnedStream {
 /// A place in a stream.
 class Event {
  public:
-  /// Only those that are timed tell when they were reached; to wait for the others costs no CPU.
+  /// Only timed events have a time; waiting for the others costs no CPU.
   enum Kind { untimed, timed };
   explicit Event(Kind kind = untimed);
   ~Event();
@@ -115,7 +115,7 @@ class Event {
   /// The same within a capture: each launch of the graph records the event anew, for the host too.
   void record_in_graph(Stream);
   /// What is put into the stream from now on begins after this place. An event that was never
-  /// recorded holds nobody up, as in CUDA.
+  /// recorded holds nothing up, as in CUDA.
   void hold_up(Stream) const;
   /// Until the place was reached.
   void synchronize() const;
@@ -165,7 +165,7 @@ void copy_async(void* dst, const void* src, std::size_t bytes, Stream);
 void clear_async(void* dst, std::size_t bytes, Stream);
 /// Has blocks of a kernel get so much dynamic shared memory (only 48 KiB need no asking), and
 /// multiprocessors set apart as much shared memory as they can, so that several blocks fit. Every
-/// launch says it; the runtime is asked once per kernel and device.
+/// launch asks for it; the runtime is asked once per kernel and device.
 void reserve_shared_memory(const char* name, const void* kernel, std::size_t bytes);
 /// Begins a range of the calling thread and ends the one before, for tools that show what the host
 /// asked for beside what the device did (NVTX). The text lives for ever.

@@ -1,5 +1,5 @@
 // device.h on the CUDA runtime, one call per function. Tests run an emulated device in its place,
-// so nothing is decided here but the words for what the runtime says.
+// so nothing is decided here but the words for the runtime's errors.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
@@ -14,7 +14,7 @@
 namespace cputrain::cuda {
 namespace {
 
-/// Throws what the runtime says went wrong in a call.
+/// Throws the runtime's error for a call.
 void check(cudaError_t status, std::string_view call) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // the next call starts clean
@@ -45,7 +45,7 @@ std::string unusable_driver() {
       version_text(CUDART_VERSION), kOldestDriver);
 }
 
-/// UUIDs tell GPUs, and the parts of one that MIG makes, apart.
+/// GPUs, and the parts of one that MIG makes, differ in their UUIDs.
 std::string identity_of(const cudaDeviceProp& properties) {
   std::string text;
   for (const char byte : properties.uuid.bytes) {
@@ -100,7 +100,7 @@ DeviceBlock::DeviceBlock(std::size_t bytes, const char* name) : size_(bytes) {
   check(cudaMalloc(&data_, bytes), fmt::format("{} bytes for {}", bytes, name));
 }
 
-// What cannot be freed is gone with the process; a destructor has nobody to tell.
+// What cannot be freed is gone with the process; a destructor must not throw.
 DeviceBlock::~DeviceBlock() {
   if (data_) static_cast<void>(cudaFree(data_));
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The instructions that C++ has no words for. Fragments are laid out as the PTX ISA says:
+/// The instructions that C++ has no words for. Fragments are laid out as in the PTX ISA:
 /// mma.m16n8k16 of bf16, mma.m16n8k8 of TF32, ldmatrix.
 #include "backends/cuda/device/language.h"
 
@@ -101,7 +101,7 @@ CPUTRAIN_DEVICE unsigned bf16_pair(float low, float high) {
   return pair;
 }
 
-/// What tensor cores take a TF32 number for. Its lower 13 bits are nobody's: they may hold
+/// What tensor cores take a TF32 number for. Its lower 13 bits are not used: they may hold
 /// anything.
 CPUTRAIN_DEVICE float tf32_value(unsigned r) { return __uint_as_float(r & 0xffffe000u); }
 

@@ -47,7 +47,7 @@ struct Position {
 
 /// Positions of a map, or windows on it, that are numbered through all images, row by row.
 struct PositionNumbers {
-  Divisor high, wide;  ///< of an image
+  Divisor high, wide;  ///< an image's
 
   CPUTRAIN_HOST_DEVICE constexpr Position position(int number) const {
     const Digits at = Digits::of(number, wide, high);

@@ -24,7 +24,7 @@ void load_images(Stream, Numbers, const ImageLoad&, void* map);
 /// dst = src, rounded to tf32 or bf16: how the copies of weights are made that products read.
 void round_numbers(Stream, Numbers, std::int64_t count, const float* src, void* dst);
 
-/// map = max(map, 0), in place. What is no number stays so.
+/// map = max(map, 0), in place. NaN stays NaN.
 void relu_forward(Stream, Numbers, std::int64_t count, void* map);
 /// diff = 0 where the ReLU's output was not above zero, in place.
 void relu_backward(Stream, Numbers, std::int64_t count, const void* map, void* diff);
@@ -39,13 +39,13 @@ struct MapList {
 void add_maps(Stream, Numbers, std::int64_t count, const MapList&, void* dst);
 
 /// Which numbers of which images dropout keeps: f(seed, step, layer, sample), as DropoutMask of
-/// core/random.h says, of numbers in canonical order (rows, columns, channels without padding).
+/// core/random.h, for numbers in canonical order (rows, columns, channels without padding).
 struct DropoutCall {
   float rate = 0;
   std::uint32_t layer = 0;  ///< the node's origin in the graph
   int images = 0;
-  int positions = 1;  ///< of one image's map
-  int channels = 1;   ///< of a position, without padding
+  int positions = 1;  ///< in one image's map
+  int channels = 1;   ///< in a position, without padding
 };
 /// map = map / (1 - rate) where it is kept, else 0, in place: forward of maps, backward of
 /// gradients. Reads seed, step and samples of the facts.

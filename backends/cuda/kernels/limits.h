@@ -9,7 +9,7 @@ namespace cputrain::cuda {
 /// Multiply-adds of such numbers that launch_multiply_adds() does, from registers: products of the
 /// kind that convolutions take, three of which make one of exact numbers.
 double multiply_adds(Numbers, int multiprocessors, int rounds);
-/// `sums` has as many floats as multiply_add_sums(): nobody may leave the products out.
+/// `sums` has as many floats as multiply_add_sums(): the compiler may not leave the products out.
 std::size_t multiply_add_sums(int multiprocessors);
 void launch_multiply_adds(Stream, Numbers, int multiprocessors, int rounds, float* sums);
 

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads)
   const double target = label * (1 - call.smoothing) + call.smoothing / 2;
   const double tail = exp(-fabs(z));
   const double exact = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
-  // Keeps what is no number, as the host's std::max(z, 0.0).
+  // Keeps NaN, as the host's std::max(z, 0.0).
   const double loss = (z < 0 ? 0 : z) - z * target + log1p(tail);
   const float probability = static_cast<float>(exact);
   probabilities[image] = probability;

@@ -14,15 +14,15 @@ struct LossCall {
   int images = 0;
   int classes = 1;       ///< columns; 1 is the sigmoid, whose column is the probability of class 1
   int row = 1;           ///< numbers from one image's logits to the next: the map's padded channels
-  double smoothing = 0;  ///< of the targets: target * (1 - smoothing) + smoothing / classes
+  double smoothing = 0;  ///< label smoothing: target * (1 - smoothing) + smoothing / classes
   const PassFacts* facts = nullptr;  ///< on the device: labels, and backward the scale of the loss
 };
 
-/// What a row says of its image.
+/// What a row of logits gives for its image.
 struct ImageLoss {
   double loss;
   std::int32_t correct;     ///< compute::predicted_class() of the row is the label
-  std::int32_t among_five;  ///< compute::among_best() of the row; of a sigmoid nothing
+  std::int32_t among_five;  ///< compute::among_best() of the row; 0 with a sigmoid
 };
 
 /// Sums of images, in double; 1 for an image is what counts.

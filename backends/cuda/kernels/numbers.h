@@ -58,7 +58,7 @@ constexpr auto with_numbers(Numbers numbers, const F& f) {
   return f(Bf16Numbers{});
 }
 
-/// As figures and names of kernels say it.
+/// The word in figures and in names of kernels.
 constexpr const char* word_of(Numbers numbers) {
   return with_numbers(numbers, []<class N>(N) { return N::kWord; });
 }

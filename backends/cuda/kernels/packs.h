@@ -29,8 +29,8 @@ CPUTRAIN_DEVICE typename N::Stored rounded(float number) {
   }
 }
 
-/// Neighbours, as many as fit 16 bytes where nothing else is said: in memory as `N` says, in
-/// registers floats. All of them are loaded at once, so they lie on a boundary of their size.
+/// Neighbours, by default as many as fit 16 bytes: in memory as `N` stores them, in registers
+/// floats. All of them are loaded at once, so they lie on a boundary of their size.
 template <class N, int kSize = kNumbersOfChunk<N>>
 struct Pack {
   using Stored = typename N::Stored;

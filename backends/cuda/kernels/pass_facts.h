@@ -9,7 +9,7 @@ namespace cputrain::cuda {
 
 /// What differs from step to step of an update.
 struct UpdateFacts {
-  float figures[4] = {};  ///< of the rule's element (optim/update_elements.h), as they lie there
+  float figures[4] = {};  ///< the rule's element (optim/update_elements.h), as it lies there
   float keep = 1;         ///< what weights that decay are multiplied by
 };
 
@@ -17,13 +17,13 @@ struct UpdateFacts {
 /// of them suits every pass.
 struct PassFacts {
   // On the device.
-  const std::uint8_t* bytes = nullptr;        ///< of images, RGB, one image behind the other
+  const std::uint8_t* bytes = nullptr;        ///< images, RGB, one behind the other
   const compute::ImageMove* moves = nullptr;  ///< one for each image of the pass, which it makes
   const std::int32_t* labels = nullptr;       ///< as well
   const std::uint32_t* samples = nullptr;     ///< as well
-  std::uint64_t seed = 0, step = 0;           ///< of the training
+  std::uint64_t seed = 0, step = 0;           ///< the training's
   double loss_scale = 1;                      ///< backward
-  UpdateFacts update{};                       ///< of the one behind backward, if any
+  UpdateFacts update{};                       ///< for the update behind backward, if any
 };
 
 /// *dst = facts. They travel with the launch, so no memory of the host has to wait for it.

@@ -85,8 +85,8 @@ CPUTRAIN_DEVICE void for_windows(const WindowShape& shape, const Position& place
   }
 }
 
-/// The largest number so far and its place; where numbers begin with -infinity the next one is
-/// taken whatever it is, and what is no number stays once it was taken.
+/// The largest number so far and its place. After -infinity the next number is taken whatever it
+/// is; NaN stays once it was taken.
 struct Largest {
   float value;
   int place;

@@ -14,13 +14,13 @@ namespace cputrain::cuda {
 /// Windows of max pools are at most so large: a winner is one byte.
 inline constexpr int kLargestMaxPool = 15;
 
-/// Instead of a place in a window: nobody gets the gradient.
+/// Instead of a place in a window: no position gets the gradient.
 inline constexpr std::uint8_t kNoWinner = 255;
 
-/// winners: of each number of dst, its place in its window (row * size + column): the first of
-/// equals, but the last where all are minus infinity, as the reference backend has it. A zero that
-/// it sees outside of src may win, and has no gradient. `relu`: dst is then max(dst, 0), NaN stays,
-/// and what is not above zero has no winner.
+/// winners: for each number of dst its place in its window (row * size + column). That is the first
+/// of equals, but the last where all are minus infinity, as the reference backend has it. A zero
+/// that it sees outside of src may win, and has no gradient. `relu`: dst is then max(dst, 0), NaN
+/// stays, and what is not above zero has no winner.
 void max_pool_forward(Stream, Numbers, const WindowShape&, const void* src, void* dst,
                       std::uint8_t* winners, bool relu = false);
 void max_pool_backward(Stream, Numbers, const WindowShape&, const void* diff_dst,

@@ -8,7 +8,7 @@
 #include "backends/cuda/kernels/pass_facts.h"
 #include "optim/update_rule.h"
 
-/// Update rules, what is done to gradients before them, and norms: as optim/update_math.h says, of
+/// Update rules, what is done to gradients before them, and norms, as in optim/update_math.h, for
 /// float arrays on the device, whose slices begin anywhere (4 bytes of alignment). The arithmetic
 /// is the host's (optim/update_elements.h), but nvcc fuses products and sums where a host's
 /// compiler may not, so the last bits of weights and state can differ.
@@ -49,7 +49,7 @@ struct UpdateCall {
   const std::uint32_t* segment_of_block;  ///< as well
   std::uint32_t blocks;
   int width;
-  float limit;               ///< of gradients
+  float limit;               ///< gradients are clipped to it
   const UpdateFacts* facts;  ///< on the device
   const float* rates;        ///< there, by segment; null: the facts' own
   CopiedWeights copied{};
@@ -57,7 +57,7 @@ struct UpdateCall {
 /// Gradients plus weights, clipped; decoupled weight decay; then the rule, whose figures are in the
 /// facts: only what kind of rule it is counts here. Gradients stay as they are.
 void update(Stream, const optim::UpdateRule&, const UpdateCall&);
-/// `weight_decay`: of segments that decay.
+/// `weight_decay`: that of segments that decay.
 UpdateFacts update_facts(const optim::UpdateStep&, double weight_decay);
 /// dst = rates of segments, by their trust, if any.
 void write_rates(Stream, const optim::UpdateStep&, float* dst);

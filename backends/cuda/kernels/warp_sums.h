@@ -18,7 +18,7 @@ CPUTRAIN_DEVICE T warp_sum(T value) {
   return value;
 }
 
-/// The largest; what is no number never wins.
+/// The largest; NaN never wins.
 template <class T>
 CPUTRAIN_DEVICE T warp_largest(T value) {
 #pragma unroll

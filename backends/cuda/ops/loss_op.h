@@ -8,8 +8,8 @@
 
 namespace cputrain::cuda {
 
-/// Sigmoid or softmax with its cross-entropy, from the logits. What it says of images is added up
-/// on the device, in their order.
+/// Sigmoid or softmax with its cross-entropy, from the logits. Losses and counts of images are
+/// added up on the device, in their order.
 class LossOp final : public OnDevice<compute::LossOp> {
  public:
   LossOp(const Planning&, int op, const model::Graph::Node&, const Activation& logits);

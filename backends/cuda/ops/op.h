@@ -23,10 +23,10 @@ using compute::Source;
 /// What operators of this backend know besides when they are made.
 struct DevicePlanning {
   int multiprocessors;
-  Numbers numbers;  ///< of activations
+  Numbers numbers;  ///< how activations are stored
   const ComputeStream& compute;
   const PassFacts* facts;  ///< on the device: those of the pass that runs
-  WeightCopies* copies;    ///< of weights, for products
+  WeightCopies* copies;    ///< copies of weights, for products
 };
 struct Planning : compute::Planning, DevicePlanning {};
 
@@ -41,9 +41,8 @@ inline MapShape stored_shape(const Activation& activation) {
   return {layout.shape.height, layout.shape.width, layout.block};
 }
 
-/// The windows of a layer that slides one over an activation, but for the images. `zeros`: those
-/// around the activation that the layer reads as well, where nobody wrote them; then it pads not
-/// itself.
+/// The windows of a layer that slides one over an activation, but for the images. `zeros`: a layer
+/// before it that pads the activation and was left to this one; then it has no padding of its own.
 inline WindowShape sliding_window(model::Padding padding, int size, int stride,
                                   const model::ZeroPad* zeros, const Activation& src,
                                   const Activation& dst) {
@@ -110,7 +109,7 @@ class OnDevice : public Base {
 
  protected:
   Stream stream() const { return stream_; }
-  Numbers numbers() const { return numbers_; }  ///< of activations
+  Numbers numbers() const { return numbers_; }
   /// Does the work, and times what it puts into the stream where times are taken.
   template <class Work>
   void timed(DeviceTime& time, const Work& work) {

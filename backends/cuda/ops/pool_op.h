@@ -9,9 +9,8 @@ namespace cputrain::cuda {
 /// windows of one number, which sees zeros outside.
 class PoolOp final : public compute::UnaryOp<DeviceOp, void> {
  public:
-  /// Error(usage) where a max pool's window is larger than kLargestMaxPool.
-  /// `zeros`: of the node before, which has no operator. `relu`: of a max pool, whose ReLU it is as
-  /// well.
+  /// Error(usage) where a max pool's window is larger than kLargestMaxPool. `zeros`: the node
+  /// before, which has no operator of its own. `relu`: a max pool is its ReLU, too.
   PoolOp(const Planning&, int op, const model::Graph::Node&, const model::ZeroPad* zeros, bool relu,
          const Source&, const Activation& dst);
 

@@ -49,7 +49,7 @@ Plugin refused(const fs::path& file, const std::string& why) {
           kBuildAgain};
 }
 
-/// What keeps a file from being loaded, from what it says of itself.
+/// What keeps a file from being loaded, by the marks in it.
 std::string why_not_loaded(const fs::path& file) {
   const SharedObject object(file);
   if (!object.why_not().empty()) return object.why_not();
@@ -104,7 +104,7 @@ const PluginCalls& calls() {
   fail(ExitCode::usage, compute::no_device_text("cuda", {{}, here.why_none, here.remedy}));
 }
 
-/// The driver shows what this variable lets through, and says nothing of it.
+/// The driver hides devices that this variable leaves out, without a message.
 void blame_variable(compute::DeviceList& list) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!visible || !list.devices.empty()) return;
@@ -121,7 +121,7 @@ compute::DeviceList cuda_devices() {
   try {
     list = here.calls->devices();
   } catch (const Error& error) {
-    if (error.code() == ExitCode::usage) throw;  // of the emulated device's settings, not of a GPU
+    if (error.code() == ExitCode::usage) throw;  // about the emulated device's settings
     list = {.devices = {}, .why_none = error.what(), .remedy = "see what nvidia-smi says"};
   }
   blame_variable(list);

@@ -14,7 +14,7 @@ namespace {
 /// Kernels are made for compute capability 8.0 and newer: for asynchronous copies and bf16.
 constexpr int kLeastMajor = 8;
 
-// Found in the file by who loads it. Not `inline`: the program's own would take its place.
+// load_plugin.cpp finds it in the file. Not `inline`: the program's own would take its place.
 [[gnu::used]] constexpr char kMark[] = CPUTRAIN_PLUGIN_MARK CPUTRAIN_CONTRACTS ">";
 
 compute::Device device_of(int index, const DeviceProperties& p) {
@@ -27,7 +27,7 @@ compute::Device device_of(int index, const DeviceProperties& p) {
           .emulated = p.emulated};
 }
 
-/// What to try where why_no_device() says this.
+/// What to try for a reason of why_no_device().
 std::string remedy_of(const std::string& why) {
   if (why.starts_with("no NVIDIA driver")) return "install NVIDIA's driver where there is a GPU";
   if (why.starts_with("an NVIDIA driver")) {

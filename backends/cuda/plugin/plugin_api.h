@@ -11,14 +11,14 @@
 /// What the program and its CUDA plugin know of each other. The plugin is a file of its own, so
 /// that the program starts where there is neither a CUDA runtime nor a GPU. It takes all that it
 /// uses of src/ from the program, which has one copy of everything: errors that the plugin throws
-/// are the program's. So both must be made from the same headers, and the plugin's file says of
-/// which it is before any of it is run (kBuildMark).
+/// are the program's. So both must be made from the same headers, and a mark in the plugin's file
+/// (kBuildMark) is compared before any of it is run.
 namespace cputrain::cuda {
 
 /// Which backend is wanted.
 struct DeviceChoice {
   int device = 0;           ///< among those that the plugin lists
-  int ranks_on_device = 1;  ///< who share it: each has its part of the memory
+  int ranks_on_device = 1;  ///< that share it: each has its part of the memory
   Numbers numbers = Numbers::exact;
   bool captures = true;  ///< programs make CUDA graphs of their passes
 };

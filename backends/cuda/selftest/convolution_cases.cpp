@@ -222,8 +222,8 @@ const char* tile_name(GemmTileSize size) {
   return "tower";
 }
 
-/// Where numbers are stored in other ways, some kinds tell what is different there; with the last
-/// three, which have the largest tiles.
+/// For other ways to store numbers some kinds are enough, with the last three, which have the
+/// largest tiles.
 bool takes_part(Numbers format, std::size_t kind) {
   if (format == Numbers::exact || kind + 3 >= std::size(kKinds)) return true;
   return kind % 3 == (format == Numbers::bf16 ? 0 : 1);

@@ -16,15 +16,15 @@
 namespace cputrain::cuda {
 
 /// What outputs and workspaces hold before a run: NaN the first time, so that it spreads where a
-/// kernel reads what nobody wrote, and a large number the second time.
+/// kernel reads what was not written, and a large number the second time.
 inline float poison_of(int run) {
   return run == 0 ? std::numeric_limits<float>::quiet_NaN() : 1e30f;
 }
 /// Neither is a place in a window.
 inline std::uint8_t poison_of_bytes(int run) { return run == 0 ? 0xff : 0xfe; }
 
-/// An array on the device between two regions that nobody may write. They are full of NaN, where T
-/// has it, so that reading them shows. It begins `shift` elements behind a 256-byte boundary.
+/// An array on the device between two regions that must not be written. They are full of NaN, where
+/// T has it, so that reading them shows. It begins `shift` elements behind a 256-byte boundary.
 template <class T>
 class GuardedArray {
  public:
@@ -105,7 +105,7 @@ class GuardedMap {
   GuardedArray<std::byte> bytes_;
 };
 
-/// Behind the name of a case; exact is what is not said.
+/// Behind the name of a case; nothing for exact.
 inline std::string in_words(Numbers numbers) {
   return numbers == Numbers::exact ? "" : std::string(" in ") + word_of(numbers);
 }

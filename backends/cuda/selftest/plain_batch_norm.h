@@ -9,7 +9,7 @@ namespace cputrain::cuda {
 
 /// A layer's parameters and what it reads, forward and backward.
 struct BatchNormNumbers {
-  std::vector<float> gamma, beta;  ///< of each channel
+  std::vector<float> gamma, beta;  ///< by channel
   std::vector<float> src, diff_dst;
   std::vector<float> other{};   ///< that is added; empty: none
   std::vector<float> before{};  ///< in the gradient of src; empty: nothing

@@ -8,8 +8,8 @@
 
 namespace cputrain::cuda {
 
-/// Which numbers of the samples' maps, without padding, dropout keeps: as core's mask says, element
-/// by element of each sample.
+/// Which numbers of the samples' maps, without padding, dropout keeps: by core's mask, element by
+/// element of each sample.
 inline std::vector<bool> kept_by_mask(const DropoutCall& call, const PassFacts& facts,
                                       const std::vector<std::uint32_t>& samples) {
   const auto elements = static_cast<std::size_t>(call.positions * call.channels);

@@ -9,7 +9,7 @@
 
 namespace cputrain::cuda {
 
-/// A window that slides over a map, as a model says it.
+/// A window that slides over a map, as in a model.
 struct WindowCase {
   int images, height, width, channels, outputs, size, stride;
   model::Padding padding = model::Padding::same;

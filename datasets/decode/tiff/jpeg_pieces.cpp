@@ -8,7 +8,7 @@
 namespace cputrain::datasets {
 namespace {
 
-/// What the samples of a pixel are. The tags say it, whatever the markers of a stream do.
+/// What the samples of a pixel are. The tags decide, whatever markers a stream has.
 enum class Colours { black_is_zero, white_is_zero, rgb, ycc, inks };
 
 std::optional<Colours> colours_of(TIFF* tiff, const TiffLayout& layout) {

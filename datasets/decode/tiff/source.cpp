@@ -64,7 +64,7 @@ int keep_error(TIFF*, void* user, const char*, const char* format, va_list value
   std::vsnprintf(words, sizeof words, format, values);
   hear(source, words);
   if (source.error[0] == 0) std::strcpy(source.error, words);
-  return 1;  // nobody else need hear of it
+  return 1;  // libtiff's default handler need not print it
 }
 
 int keep_warning(TIFF*, void* user, const char*, const char* format, va_list values) {

@@ -11,7 +11,7 @@
 
 namespace cputrain::datasets {
 
-/// The file as libtiff reads it, and what libtiff tells of it.
+/// The file as libtiff reads it, and libtiff's messages.
 struct TiffSource {
   std::span<const std::uint8_t> file;
   std::uint64_t at = 0;

@@ -29,7 +29,7 @@ void drop_alpha(TIFF* tiff) {
 
 using Raster = std::vector<std::uint32_t>;  // words of alpha, blue, green and red
 
-/// What libtiff cannot show it says with "Sorry"; other words are about what is wrong.
+/// libtiff's message begins with "Sorry" where it cannot show an image; others are about damage.
 std::optional<Decoded> read_raster(TIFF* tiff, const TiffLayout& layout, const TiffSource& source,
                                    Raster& raster) {
   char problem[1024] = {};

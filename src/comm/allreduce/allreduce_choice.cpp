@@ -105,7 +105,7 @@ std::string to_text(const AllreduceChoice& choice) {
   return text;
 }
 
-std::unique_ptr<Allreduce> make_algorithm(const std::string& name, Peers& peers,
+std::unique_ptr<Allreduce> make_algorithm(const std::string& name, PointToPoint& peers,
                                           std::unique_ptr<Allreduce> engine) {
   if (name == "ring") return make_ring(peers);
   if (name == "recursive-doubling") return make_recursive_doubling(peers);

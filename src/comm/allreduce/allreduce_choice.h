@@ -8,7 +8,7 @@
 
 #include "comm/allreduce/allreduce.h"
 
-/// What --allreduce says, and the algorithm that follows from it.
+/// The value of --allreduce, and the algorithm that follows from it.
 namespace cputrain::comm {
 
 /// Arrays of `first` to `last` bytes are summed by this algorithm.
@@ -47,7 +47,7 @@ AllreduceChoice parse_allreduce(const std::string& text);
 std::string to_text(const AllreduceChoice&);
 
 /// The algorithm called so over `peers`; `engine` is what `mpi` means.
-std::unique_ptr<Allreduce> make_algorithm(const std::string& name, Peers& peers,
+std::unique_ptr<Allreduce> make_algorithm(const std::string& name, PointToPoint& peers,
                                           std::unique_ptr<Allreduce> engine);
 
 }  // namespace cputrain::comm

@@ -11,7 +11,7 @@ namespace cputrain::comm {
 /// afterwards: 2 more steps and 2 n more bytes for those ranks.
 class Folded {
  public:
-  explicit Folded(Peers& peers)
+  explicit Folded(PointToPoint& peers)
       : peers_(peers),
         size_(static_cast<int>(std::bit_floor(static_cast<unsigned>(peers.size())))),
         pairs_(peers.size() - size_) {}
@@ -38,7 +38,7 @@ class Folded {
  private:
   bool in_pair() const { return peers_.rank() < 2 * pairs_; }
 
-  Peers& peers_;
+  PointToPoint& peers_;
   int size_, pairs_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 class Rabenseifner final : public Allreduce {
  public:
-  explicit Rabenseifner(Peers& peers) : peers_(peers), folded_(peers) {}
+  explicit Rabenseifner(PointToPoint& peers) : peers_(peers), folded_(peers) {}
 
   void sum(const Array& numbers) override {
     folded_.fold(segments_, numbers);
@@ -26,11 +26,13 @@ class Rabenseifner final : public Allreduce {
 
   void sum_in_pairs(const Array& numbers) {
     const int rank = folded_.rank();
-    std::vector<Halves> halves;  // of each distance, the widest first
+    // Halving: pairs at the widest distance exchange halves, then narrower ones halves of those,
+    // until each rank has the sum of one chunk. Doubling goes the same way back.
+    std::vector<Halves> halves;  // by distance, the widest first
     Array mine = numbers;
     for (int distance = folded_.size() / 2; distance > 0; distance /= 2) {
       const bool upper = (rank & distance) != 0;
-      halves.push_back({part_of(mine, upper, 2), part_of(mine, !upper, 2)});
+      halves.push_back({chunk_of(mine, upper, 2), chunk_of(mine, !upper, 2)});
       mine = halves.back().mine;
       const int partner = folded_.peer(rank ^ distance);
       segments_.exchange_and_add(peers_, partner, halves.back().other, partner, mine);
@@ -41,14 +43,14 @@ class Rabenseifner final : public Allreduce {
     }
   }
 
-  Peers& peers_;
+  PointToPoint& peers_;
   Folded folded_;
   Segments segments_;
 };
 
 }  // namespace
 
-std::unique_ptr<Allreduce> make_rabenseifner(Peers& peers) {
+std::unique_ptr<Allreduce> make_rabenseifner(PointToPoint& peers) {
   return std::make_unique<Rabenseifner>(peers);
 }
 

@@ -9,9 +9,10 @@ namespace {
 
 class RecursiveDoubling final : public Allreduce {
  public:
-  explicit RecursiveDoubling(Peers& peers) : peers_(peers), folded_(peers) {}
+  explicit RecursiveDoubling(PointToPoint& peers) : peers_(peers), folded_(peers) {}
 
-  /// Partners add a + b and b + a, which are the same bits.
+  /// After the step at distance d, each group of 2 d ranks has its sum. Partners add a + b and b +
+  /// a, which are the same bits.
   void sum(const Array& numbers) override {
     folded_.fold(segments_, numbers);
     for (int distance = 1; folded_.takes_part() && distance < folded_.size(); distance *= 2) {
@@ -22,14 +23,14 @@ class RecursiveDoubling final : public Allreduce {
   }
 
  private:
-  Peers& peers_;
+  PointToPoint& peers_;
   Folded folded_;
   Segments segments_;
 };
 
 }  // namespace
 
-std::unique_ptr<Allreduce> make_recursive_doubling(Peers& peers) {
+std::unique_ptr<Allreduce> make_recursive_doubling(PointToPoint& peers) {
   return std::make_unique<RecursiveDoubling>(peers);
 }
 

@@ -8,28 +8,30 @@ namespace {
 
 class Ring final : public Allreduce {
  public:
-  explicit Ring(Peers& peers) : peers_(peers) {}
+  explicit Ring(PointToPoint& peers) : peers_(peers) {}
 
   void sum(const Array& numbers) override {
     const int size = peers_.size(), rank = peers_.rank();
     const int next = (rank + 1) % size, before = (rank + size - 1) % size;
-    const auto part = [&](int i) { return part_of(numbers, (i + size) % size, size); };
-    // A part goes round once and grows by what each rank has; part rank + 1 ends here, complete.
+    const auto chunk = [&](int i) { return chunk_of(numbers, (i + size) % size, size); };
+    // Reduce-scatter: a chunk goes round once and grows by what each rank has, so chunk rank + 1
+    // ends here, complete.
     for (int step = 0; step + 1 < size; ++step) {
-      segments_.exchange_and_add(peers_, next, part(rank - step), before, part(rank - step - 1));
+      segments_.exchange_and_add(peers_, next, chunk(rank - step), before, chunk(rank - step - 1));
     }
+    // Allgather: complete chunks go round once more.
     for (int step = 0; step + 1 < size; ++step) {
-      peers_.exchange(next, part(rank + 1 - step).bytes(), before, part(rank - step).bytes());
+      peers_.exchange(next, chunk(rank + 1 - step).bytes(), before, chunk(rank - step).bytes());
     }
   }
 
  private:
-  Peers& peers_;
+  PointToPoint& peers_;
   Segments segments_;
 };
 
 }  // namespace
 
-std::unique_ptr<Allreduce> make_ring(Peers& peers) { return std::make_unique<Ring>(peers); }
+std::unique_ptr<Allreduce> make_ring(PointToPoint& peers) { return std::make_unique<Ring>(peers); }
 
 }  // namespace cputrain::comm

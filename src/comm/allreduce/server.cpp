@@ -8,7 +8,7 @@ namespace {
 
 class Server final : public Allreduce {
  public:
-  explicit Server(Peers& peers) : peers_(peers) {}
+  explicit Server(PointToPoint& peers) : peers_(peers) {}
 
   void sum(const Array& numbers) override {
     if (peers_.rank() > 0) {
@@ -22,12 +22,14 @@ class Server final : public Allreduce {
   }
 
  private:
-  Peers& peers_;
+  PointToPoint& peers_;
   Segments segments_;
 };
 
 }  // namespace
 
-std::unique_ptr<Allreduce> make_server(Peers& peers) { return std::make_unique<Server>(peers); }
+std::unique_ptr<Allreduce> make_server(PointToPoint& peers) {
+  return std::make_unique<Server>(peers);
+}
 
 }  // namespace cputrain::comm

@@ -8,10 +8,11 @@ namespace {
 
 class Tree final : public Allreduce {
  public:
-  explicit Tree(Peers& peers) : peers_(peers) {}
+  explicit Tree(PointToPoint& peers) : peers_(peers) {}
 
   void sum(const Array& numbers) override {
     const int rank = peers_.rank(), size = peers_.size();
+    // A rank receives from those at distances 1, 2, 4, ... until its own lowest bit, then sends.
     int distance = 1;
     for (; distance < size && rank % (2 * distance) == 0; distance *= 2) {
       if (rank + distance < size) segments_.receive_and_add(peers_, rank + distance, numbers);
@@ -26,12 +27,12 @@ class Tree final : public Allreduce {
   }
 
  private:
-  Peers& peers_;
+  PointToPoint& peers_;
   Segments segments_;
 };
 
 }  // namespace
 
-std::unique_ptr<Allreduce> make_tree(Peers& peers) { return std::make_unique<Tree>(peers); }
+std::unique_ptr<Allreduce> make_tree(PointToPoint& peers) { return std::make_unique<Tree>(peers); }
 
 }  // namespace cputrain::comm

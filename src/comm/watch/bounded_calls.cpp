@@ -14,7 +14,7 @@ void BoundedCalls::make(const std::function<void()>& call, double seconds) {
   last_ = task.get_future();
   try {
     std::thread(std::move(task)).detach();
-  } catch (const std::system_error&) {  // no more threads: better said late than never
+  } catch (const std::system_error&) {  // no more threads: better late than never
     return call();
   }
   returned();

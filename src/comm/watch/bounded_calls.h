@@ -5,8 +5,8 @@
 
 namespace cputrain::watch {
 
-/// Makes calls that may never return, as a write into a pipe that nobody reads or to a file system
-/// that hangs: each on a thread of its own, for which nobody waits long.
+/// Makes calls that may never return, as a write into a pipe without a reader or to a file system
+/// that hangs: each on its own thread, which is not waited for long.
 class BoundedCalls {
  public:
   /// Returns after so many seconds at most. A call is left out where one before it has not

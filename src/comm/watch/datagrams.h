@@ -9,7 +9,7 @@
 
 namespace cputrain::watch {
 
-/// Of IPv4, both in the network's order of bytes.
+/// An IPv4 address, host and port in the network's order of bytes.
 struct Address {
   std::uint32_t host = 0;
   std::uint16_t port = 0;
@@ -21,7 +21,7 @@ std::uint32_t this_machine();
 /// Those of this machine's networks that are up, without that one.
 std::vector<std::uint32_t> network_addresses();
 
-/// A UDP socket that never waits. What is lost is lost: whoever sends, sends again.
+/// A UDP socket that never waits. What is lost is lost: senders repeat.
 class Datagrams {
  public:
   /// A port that is free, for datagrams from this machine alone, or from everywhere. Without a

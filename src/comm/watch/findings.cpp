@@ -19,7 +19,7 @@ std::vector<RankView>& group_of(Sorted& sorted, const RankView& view, const Limi
   return view.last.deaf ? sorted.deaf : sorted.waiting;
 }
 
-/// Those who are behind the others.
+/// Ranks that are behind the others.
 std::vector<RankView> last_of(const std::vector<RankView>& views) {
   const auto place = [](const RankView& view) { return view.last.place; };
   const auto least = std::ranges::min(views, {}, place).last.place;

@@ -8,13 +8,13 @@
 
 namespace cputrain::watch {
 
-/// What a rank says of itself.
+/// What a rank reports of itself.
 struct Report {
   comm::Place place{};
   bool waits = false;  ///< it is in a call that ends when others have come
-  bool deaf = false;   ///< nobody answers it
+  bool deaf = false;   ///< it gets no answers
   double still = 0;    ///< seconds since it did anything that others may wait for
-  double idle = 0;     ///< of these, the seconds since it used a CPU
+  double idle = 0;     ///< seconds of `still` since it used a CPU
 };
 
 /// What is known of a rank.
@@ -23,30 +23,30 @@ struct RankView {
   Report last{};
   double silence = 0;     ///< seconds since that came
   bool heard = false;     ///< it ever came
-  bool hidden = false;    ///< nobody of its host was ever heard: a firewall, perhaps
-  bool finished = false;  ///< its work is done, and nobody waits for it
+  bool hidden = false;    ///< no report ever came from its host: a firewall, perhaps
+  bool finished = false;  ///< its work is done, and no rank waits for it
 
   double still() const { return last.still + silence; }
 };
 
-/// Why nobody gets further.
+/// Why no rank gets further.
 enum class Cause {
   none,
-  silent,   ///< ranks that are stopped, or whose host or network is gone
-  hung,     ///< ranks that answer and do nothing: storage, a lock
-  slow,     ///< ranks that others wait for and that compute: no reason to end
-  deaf,     ///< all wait, and words reach some ranks no more: a link that is cut in one direction
-  hidden,   ///< all wait but those of whom nothing is known
+  silent,  ///< ranks that are stopped, or whose host or network is gone
+  hung,    ///< ranks that answer and do nothing: storage, a lock
+  slow,    ///< ranks that others wait for and that compute: no reason to end
+  deaf,    ///< all wait, and messages reach some ranks no more: a link that is cut in one direction
+  hidden,  ///< all wait but those of which nothing is known
   network,  ///< all wait and all answer: what travels between them was lost
 };
 
 struct Finding {
   Cause cause = Cause::none;
-  std::vector<int> ranks{};  ///< that others wait for, ascending; empty where it is nobody's fault
-  /// Where the first of them is; of silent ones, whose last word may be old, where the others wait;
-  /// where it is nobody's fault, where all are.
+  std::vector<int> ranks{};  ///< that others wait for, ascending; empty: no rank is at fault
+  /// Where the first of them is. For silent ones, whose last report may be old, where the others
+  /// wait; if no rank is at fault, where all are.
   comm::Place place{};
-  double seconds = 0;  ///< for how long nobody has got further
+  double seconds = 0;  ///< for how long no rank has got further
   bool ends = false;   ///< it has lasted for the time-out
 };
 

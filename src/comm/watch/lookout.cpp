@@ -40,7 +40,7 @@ void Lookout::send_report(int observer, double now, Beat::Kind kind) {
 }
 
 void Lookout::listen(double now) {
-  const int most = 4 * team_.size() + 64;  // who sends without end keeps this rank from nothing
+  const int most = 4 * team_.size() + 64;  // a sender without end keeps this rank from nothing
   std::array<std::byte, kBeatBytes> buffer;
   for (int i = 0; i < most; ++i) {
     const auto came = socket_.receive(buffer);
@@ -131,7 +131,7 @@ std::vector<RankView> Lookout::views(double now) const {
         team_.observes() || rank == team_.rank || rank == 0 || rank == team_.deputy();
     if (!known) continue;
     RankView one = view(rank, now);
-    // Observers tell others no more of themselves than that they are there.
+    // Observers send others no more than that they are there.
     if (!team_.observes() && rank != team_.rank && one.silence < silent_after_) continue;
     views.push_back(one);
   }
@@ -140,7 +140,7 @@ std::vector<RankView> Lookout::views(double now) const {
 
 bool Lookout::speaks(double now) const {
   if (team_.rank == 0) return true;
-  // Where rank 0 does not hear this side, it cannot tell of it.
+  // Where rank 0 gets no reports from this side, it cannot print them.
   if (team_.observes()) return !hears(0, now) || ranks_.front().last.deaf;
   return judges(now) && team_.is_first_of_node();
 }

@@ -21,29 +21,28 @@ class Lookout {
   void report(Report, double now);
   /// Takes what has come, and answers.
   void listen(double now);
-  /// This rank's work is done: a last word to all who know of it.
+  /// This rank's work is done: a last report to all that know of it.
   void farewell();
-  /// The job ends, to all who know of this rank.
+  /// The job ends: a message to all that know of this rank.
   void pass_verdict(double grace);
 
   /// Observers see all ranks, others themselves and the observers. By rank.
   std::vector<RankView> views(double now) const;
-  /// Whether that rank has said something lately.
+  /// Whether that rank has reported lately.
   bool hears(int rank, double now) const;
-  /// Whether nobody else is in a position to speak.
+  /// Whether this rank has to print: no other can.
   bool speaks(double now) const;
-  /// Whether this rank may end the job: who speaks, and who hears no observer.
+  /// Whether this rank may end the job: one that prints, and one that no observer reaches.
   bool judges(double now) const;
-  /// Seconds to wait for rank 0, which writes, before this rank ends; nothing where nobody has
-  /// judged.
+  /// Seconds to wait for rank 0, which writes, before this rank ends; nothing without a verdict.
   const std::optional<double>& verdict() const { return verdict_; }
 
  private:
   struct Known {
     Report last{};
-    std::optional<double> heard{};     ///< when its last word came
-    std::optional<Address> from{};     ///< of its reports
-    std::optional<std::size_t> way{};  ///< of its addresses, one that it answered by
+    std::optional<double> heard{};     ///< when its last report came
+    std::optional<Address> from{};     ///< where its reports come from
+    std::optional<std::size_t> way{};  ///< the one of its addresses that it answered by
     bool finished = false;
   };
 

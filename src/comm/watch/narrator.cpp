@@ -75,7 +75,7 @@ std::vector<std::string> hosts_of(const Team& team, std::vector<int> ranks) {
 
 Narrator::Narrator(const Team& team, const Limits& limits) : team_(team), limits_(limits) {}
 
-/// "rank 3 on b", "Missing ranks: 2, 3 on b; 5 on c"; who computes is not missing.
+/// "rank 3 on b", "Missing ranks: 2, 3 on b; 5 on c"; a rank that computes is not missing.
 std::string Narrator::who(const Finding& finding) const {
   std::vector<std::string> parts;
   for (const auto& [host, those] : by_host(team_, finding.ranks)) {

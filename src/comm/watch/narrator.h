@@ -10,23 +10,23 @@
 
 namespace cputrain::watch {
 
-/// What is to be said of a stall: a line for people, and one of stalls.jsonl without its time.
+/// A stall in words: a line for people, and one of stalls.jsonl without its time.
 struct Word {
   std::string line;
   nlohmann::ordered_json entry;
 };
 
-/// Says each stall once, once more each minute, when ranks or cause are others, and at its end.
+/// Prints each stall once, once more each minute, when ranks or cause are others, and at its end.
 /// Borrows the team.
 class Narrator {
  public:
   Narrator(const Team&, const Limits&);
 
-  /// What is to be said now. `now` in seconds of a clock that does not go back.
+  /// What is to be printed now. `now` in seconds of a clock that does not go back.
   std::optional<Word> hear(const Finding&, double now);
-  /// Of ranks of whom no word ever came, once; nothing where there are none.
+  /// About ranks without any report, once; nothing where there are none.
   std::optional<Word> hear_hidden(const std::vector<RankView>&);
-  /// Whether a stall was told whose end was not.
+  /// Whether a stall was printed whose end was not.
   bool owes_end() const { return told_.has_value(); }
 
  private:

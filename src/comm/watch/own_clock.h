@@ -5,8 +5,8 @@
 namespace cputrain::watch {
 
 /// A clock that runs while this process does. One that was stopped, or whose machine was paused,
-/// must not take its own pause for the others' silence. Whoever looks at it often enough sees
-/// seconds; of a longer gap between two looks only `most` counts.
+/// must not take its own pause for the others' silence. Looked at often enough it shows seconds; of
+/// a longer gap between two looks only `most` counts.
 class OwnClock {
  public:
   OwnClock(double now, double most) : last_(now), most_(most) {}

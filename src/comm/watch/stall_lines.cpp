@@ -17,7 +17,7 @@ std::string stall_line(const nlohmann::ordered_json& entry) {
   return json_text(line);
 }
 
-/// Whoever speaks adds whole lines, so that several ranks may.
+/// Whole lines are appended, so that several ranks may print.
 void append_stall(const std::filesystem::path& folder, std::string line) {
   const std::filesystem::path path = folder / kStallsName;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;

@@ -11,7 +11,7 @@ inline constexpr const char* kStallsName = "stalls.jsonl";
 /// A line of stalls.jsonl: the entry, with the time before it.
 std::string stall_line(const nlohmann::ordered_json& entry);
 
-/// Adds it to that file of a folder. Nobody hears where it cannot.
+/// Adds it to that file of a folder. A failure is ignored.
 void append_stall(const std::filesystem::path& folder, std::string line);
 
 }  // namespace cputrain::watch

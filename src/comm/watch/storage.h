@@ -25,8 +25,8 @@ struct Writing {
 struct StorageDuty {
   std::filesystem::path folder;
   std::vector<Writing> writings;
-  system::WriteQueue* logs;             ///< whose lines steps wait for where it is full
-  const system::SignalWatch* signals;   ///< null: nobody can tell it to end
+  system::WriteQueue* logs;             ///< where it is full, steps wait for its lines
+  const system::SignalWatch* signals;   ///< null: no signal can end it
   std::function<std::string()> newest;  ///< the newest whole checkpoint; touches no storage
 };
 
@@ -37,7 +37,7 @@ struct StorageSilence {
   bool keeps_steps = false;
 };
 
-/// Who writes and uses no CPU time waits for storage. Times are seconds of the caller's clock.
+/// A writer that uses no CPU time waits for storage. Times are seconds of the caller's clock.
 class StorageAccount {
  public:
   explicit StorageAccount(std::vector<Writing>);
@@ -52,8 +52,8 @@ class StorageAccount {
   std::vector<Known> known_;
 };
 
-/// What is said of it: when it was silent for the time of the warning, each minute, and when it
-/// answers again. The place is the rank's own.
+/// What is printed about it: when it was silent for the time of the warning, each minute, and when
+/// it answers again. The place is the rank's own.
 class StorageNarrator {
  public:
   StorageNarrator(std::filesystem::path folder, int rank, std::string host, const Limits&);
@@ -67,18 +67,18 @@ class StorageNarrator {
   int rank_;
   std::string host_;
   double warns_after_;
-  std::optional<double> told_{};  ///< when it was last said
+  std::optional<double> told_{};  ///< when it was last printed
   double began_ = 0;
 };
 
-/// What becomes of a job that was told to end while storage is silent.
+/// What becomes of a job that is asked to end while storage is silent.
 enum class Farewell {
   none,
-  announced,  ///< it is to be said that the job will end, once
+  announced,  ///< to be printed once: the job will end
   now,
 };
 
-/// A job that was told to end leaves storage so many seconds to answer; after a second signal as
+/// A job that is asked to end leaves storage so many seconds to answer; after a second signal as
 /// many fewer.
 inline constexpr double kStorageGrace = 20, kStorageGraceAfterTwo = 2;
 

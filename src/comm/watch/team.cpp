@@ -68,7 +68,7 @@ Team gather_team(comm::Communicator& communicator, const comm::NodeMap& map,
     std::vector<Address>& all = team.addresses.emplace_back();
     if (address.port == 0) continue;
     if (team.is_on_own_node(rank)) all.push_back({this_machine(), address.port});
-    // A machine alone listens to nobody else.
+    // A single machine listens to no other.
     while (map.nodes() > 1 && words >> address.host) all.push_back(address);
   }
   return team;

@@ -10,9 +10,9 @@
 
 namespace cputrain::watch {
 
-/// Who watches whom, and how they reach each other.
+/// Which ranks watch each other, and how they reach each other.
 struct Team {
-  std::uint64_t token = 0;  ///< of this job alone
+  std::uint64_t token = 0;  ///< this job's alone
   int rank = 0;
   std::vector<std::string> hosts{};               ///< by rank
   std::vector<int> nodes{};                       ///< by rank: which share a machine
@@ -23,7 +23,7 @@ struct Team {
   /// The observer beside rank 0: the first rank of another machine, else rank 1.
   int deputy() const;
   bool observes() const { return rank == 0 || rank == deputy(); }
-  /// Of the ranks of its machine that are no observers, the first.
+  /// Whether it is the first of its machine's ranks that are no observers.
   bool is_first_of_node() const;
 };
 

@@ -26,7 +26,7 @@
 namespace cputrain::watch {
 namespace {
 
-/// So long rank 0 finishes what it writes before it ends, and for a word of a stall to be said.
+/// So long rank 0 finishes what it writes before it ends, and a line about a stall may take.
 constexpr double kFinish = 3, kSaying = 0.5;
 /// So long others leave rank 0 for all of that.
 constexpr double kGrace = kFinish + 4 * kSaying;
@@ -178,7 +178,7 @@ class Watch::Thread {
                         "last state in {:g} s, and at once after another signal",
                         join(silence.what, ", "), kStorageGrace));
       case Farewell::now:
-        lookout.pass_verdict(kSaying);  // nobody may wait for this rank
+        lookout.pass_verdict(kSaying);  // no rank may wait for this one
         end_without_storage(duty, silence);
     }
   }
@@ -210,7 +210,7 @@ class Watch::Thread {
     } else {
       sleep_for(grace);
     }
-    sleep_for(0.1);  // MPICH's launcher drops what ranks have said and it has not read yet
+    sleep_for(0.1);  // MPICH's launcher drops what ranks have written and it has not read yet
     ::_exit(static_cast<int>(ExitCode::unanswered));
   }
 

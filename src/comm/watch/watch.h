@@ -12,9 +12,9 @@
 
 namespace cputrain::watch {
 
-/// Looks at what this rank does and hears of the others, on a thread of its own that makes no calls
-/// of MPI and has one UDP socket. Says who is waited for, and ends the process with
-/// ExitCode::unanswered after the time-out. The README has what it promises.
+/// Looks at what this rank does and receives reports of others, on its own thread, which makes no
+/// calls of MPI and has one UDP socket. Prints which ranks are waited for, and ends the process
+/// with ExitCode::unanswered after the time-out. The README has what it promises.
 class Watch {
  public:
   /// Watches nothing.
@@ -34,8 +34,8 @@ class Watch {
   [[nodiscard]] std::shared_ptr<void> finish_first(
       std::function<void(double seconds)> finish) const;
 
-  /// While what it returns lives, storage that does not answer is told of, and a job that was told
-  /// to end by a signal does not wait for it longer than kStorageGrace seconds.
+  /// While what it returns lives, storage that does not answer is reported, and a job that a signal
+  /// asks to end does not wait for it longer than kStorageGrace seconds.
   [[nodiscard]] std::shared_ptr<void> look_after(StorageDuty) const;
 
  private:

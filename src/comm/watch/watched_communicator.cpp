@@ -8,9 +8,9 @@ namespace {
 
 using Meeting = comm::Pulse::Meeting;
 
-class WatchedPeers final : public comm::Peers {
+class WatchedPointToPoint final : public comm::PointToPoint {
  public:
-  WatchedPeers(std::unique_ptr<comm::Peers> peers, comm::Pulse& pulse)
+  WatchedPointToPoint(std::unique_ptr<comm::PointToPoint> peers, comm::Pulse& pulse)
       : peers_(std::move(peers)), pulse_(pulse) {}
   int rank() const override { return peers_->rank(); }
   int size() const override { return peers_->size(); }
@@ -21,7 +21,7 @@ class WatchedPeers final : public comm::Peers {
   }
 
  private:
-  std::unique_ptr<comm::Peers> peers_;
+  std::unique_ptr<comm::PointToPoint> peers_;
   comm::Pulse& pulse_;
 };
 
@@ -80,8 +80,8 @@ class WatchedNodeMemory final : public comm::NodeMemory {
   int local_size() const override { return memory_.local_size(); }
   int first_rank() const override { return memory_.first_rank(); }
 
-  /// Much memory takes long to touch, which is work. Whoever waits in it for others of its machine
-  /// spins, and seems to work, too: a rank that is stopped is silent all the same.
+  /// Much memory takes long to touch, which is work. A rank that waits in it for others of its
+  /// machine spins, and seems to work, too: a rank that is stopped is silent all the same.
   std::unique_ptr<system::SharedBlock> allocate_touched(std::size_t bytes,
                                                         std::span<const Range> mine) override {
     pulse_->moved();
@@ -143,9 +143,9 @@ class WatchedCommunicator final : public comm::Communicator {
   comm::NodeMemory& node_memory() override { return memory_; }
   comm::NodeBarrier& node_barrier() override { return barrier_; }
 
-  std::unique_ptr<comm::Peers> make_peers() override {
+  std::unique_ptr<comm::PointToPoint> make_point_to_point() override {
     const Meeting meeting(pulse(), Meeting::Of::all);
-    return std::make_unique<WatchedPeers>(ranks_->make_peers(), pulse());
+    return std::make_unique<WatchedPointToPoint>(ranks_->make_point_to_point(), pulse());
   }
   std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
     const Meeting meeting(pulse(), Meeting::Of::all);

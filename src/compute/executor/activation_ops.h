@@ -6,7 +6,7 @@
 #include "compute/executor/op.h"
 
 /// What operators share whatever they compute: where they read and write. `Base`: a backend's Op,
-/// whose constructor takes the arguments behind the activations. `Element`: of the activations, or
+/// whose constructor takes the arguments behind the activations. `Element`: the activations', or
 /// void.
 namespace cputrain::compute {
 

@@ -29,9 +29,9 @@ Executor::Executor(std::unique_ptr<Target> target, const model::Graph& graph,
     compile(options);
     arenas_ = arenas(layout());
     target_->use(arenas_);
-    // On a device with the first pass, not before: whoever compiles a program may find that it
-    // needs more memory than there is, and say how much would do. Pages of the host cost nothing
-    // before they are touched.
+    // On a device with the first pass, not before: if the program needs more memory than there is,
+    // the caller can then report how much would do. Pages of the host cost nothing before they are
+    // touched.
     if (target_->memory().is_host()) allocate();
   });
 }
@@ -40,7 +40,7 @@ Executor::Executor(std::unique_ptr<Target> target, const model::Graph& graph,
 Executor::~Executor() {
   try {
     target_->enter([&] { target_->wait(); });
-  } catch (const Error&) {  // whoever asks for a result is told
+  } catch (const Error&) {  // a call that asks for a result throws it
   }
 }
 
@@ -66,7 +66,7 @@ void Executor::compile(const CompileOptions& options) {
 }
 
 /// Ranges of parameters run backwards: behind an operator's backward everything up to the end of
-/// its first parameter is final. Padding behind the last of them is nobody's.
+/// its first parameter is final. Padding behind the last of them belongs to none.
 void Executor::lay_out_parameters() {
   StoredParameters::Formats formats;
   std::vector<std::size_t> stored, first_of_op;
@@ -92,7 +92,7 @@ void Executor::lay_out_parameters() {
     told = layout.parameters[first].range.end;
     final_after_.push_back({.op = i, .gradients = told});
   }
-  if (!final_after_.empty()) final_after_.pop_back();  // the last of them is said at the end
+  if (!final_after_.empty()) final_after_.pop_back();  // the last of them is reported at the end
   parameters_.emplace(std::move(layout), std::move(formats), target_->memory());
 }
 
@@ -109,8 +109,8 @@ std::size_t Executor::size_index(int images) const {
   return static_cast<std::size_t>(found - sizes_.begin());
 }
 
-/// Evaluation may run more images at once than training does, and tells nothing about it. Trials of
-/// fewer images do not count once there are more.
+/// Counts training passes only: evaluation may run more images at once. Trials of fewer images do
+/// not count once there are more.
 bool Executor::is_most(int images) {
   if (images < most_trained_) return false;
   if (images > std::exchange(most_trained_, images)) tuner_.restart_trials();
@@ -138,7 +138,7 @@ void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   last_.pixels = {};  // the caller's
 }
 
-/// Of the last forward pass, unless it has run: that of a training pass may wait for its backward.
+/// Runs the last forward pass unless it has run: a training pass's may wait for its backward.
 void Executor::run_waiting_forward() {
   if (!std::exchange(forward_waits_, false)) return;
   target_->run(last_, {.forward = true}, [&] {
@@ -180,7 +180,7 @@ void Executor::backward(const Backward& call) {
       execution.update = call.update;
       run_backward(execution, call.ready);
     }
-    target_->mark(0);  // event 0 is nobody else's, since images have no gradient
+    target_->mark(0);  // event 0 has no other use, since images have no gradient
     target_->end_call();
     if (times_layers_) wait();
     for (const auto& [op, gradients] : final_after_) {

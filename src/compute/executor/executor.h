@@ -54,14 +54,14 @@ class Executor final : public Program {
   Phase phase_;
   std::vector<int> sizes_;  ///< descending
   MemoryPlan memory_;
-  std::unique_ptr<system::SharedBlock> arena_;  ///< of activations
+  std::unique_ptr<system::SharedBlock> arena_;  ///< the activations'
   OpList list_;
   std::vector<FinalGradients> final_after_;  ///< in the order of backward, but for the last
   std::optional<StoredParameters> parameters_;
   Arenas arenas_;
   std::vector<Range> own_gradients_;  ///< what this rank makes
   Tuner tuner_;
-  Execution last_{};            ///< of the last forward pass
+  Execution last_{};            ///< the last forward pass's
   bool forward_waits_ = false;  ///< its operators have not been called
   bool times_layers_ = false;
   int most_trained_ = 0;  ///< images of a training pass

@@ -18,7 +18,7 @@
 #include "compute/tuner.h"
 
 /// A program is a list of operators, each one node of the graph or a few that run as one. An
-/// operator is made in two phases: its constructor tells the memory plan what it needs and when;
+/// operator is made in two phases: its constructor adds to the memory plan what it needs and when;
 /// bind() then learns the addresses, which never change afterwards. executor.h runs the list.
 namespace cputrain::compute {
 

@@ -63,7 +63,7 @@ class Target {
   /// False where they are done when they return: then there are no events.
   virtual bool mark([[maybe_unused]] std::size_t i) { return false; }
   virtual Event* event([[maybe_unused]] std::size_t i) { return nullptr; }
-  /// A call of the program returns: who uses the arenas from now on comes behind what it enqueued.
+  /// A call of the program returns: uses of the arenas from now on come behind what it enqueued.
   virtual void end_call() {}
   /// Until all that operators have enqueued is done.
   virtual void wait() {}

@@ -47,9 +47,9 @@ Range shard_of(const Parameter&, int local, int ranks);
 
 /// Parameters in model order. Ranges of those that are learnt run backwards through the arena (the
 /// last layer lies first), because that is the order in which backward finishes gradients: buckets
-/// of gradients are then slices of one array. Behind them, in [gradient_size, arena_size), lies
-/// what is not learnt (moving statistics, frozen layers): no rule updates it, nobody reduces it,
-/// and ranks may differ in it. Every range starts on a 64-byte boundary.
+/// are then slices of one array. Behind them, in [gradient_size, arena_size), lies what is not
+/// learnt (moving statistics, frozen layers): no rule updates it, it is not reduced, and ranks may
+/// differ in it. Every range starts on a 64-byte boundary.
 struct ParameterLayout {
   std::vector<Parameter> parameters;
   std::size_t gradient_size = 0;  ///< elements of the gradient arena
@@ -70,7 +70,7 @@ std::vector<Parameter> sharded_parameters(const ParameterLayout&);
 /// shards and what factors leave free, ascending.
 std::vector<Range> used_gradients(const ParameterLayout&, int local, int ranks);
 
-/// A run of an arena's elements, and where somebody keeps a number for each of them.
+/// A run of an arena's elements, and an array with a number for each of them.
 struct ArenaPart {
   Range range;
   Array values;

@@ -14,8 +14,8 @@
 namespace cputrain::compute {
 
 /// sum[i] += (x^T diff_y)[part.begin + i], image after image of all leaves, those whose x is 0 left
-/// out: diff_y of images that are not there may be anything. Of each leaf, the array
-/// begins with the factors; `part` counts the product's elements, and `sum` is as long.
+/// out: diff_y of images that are not there may be anything. A leaf's array begins with the
+/// factors; `part` counts the product's elements, and `sum` is as long.
 using AddProducts = std::function<void(const Factors&, std::span<const Array> leaves, Range part,
                                        const Array& sum)>;
 /// The same in plain loops on the calling thread.
@@ -25,7 +25,7 @@ void add_products_plainly(const Factors&, std::span<const Array> leaves, Range p
 /// A part of the gradients that is summed in one way.
 struct GradientPart {
   Range range;                          ///< elements of the arena
-  const Parameter* factored = nullptr;  ///< whose product's elements they are, if any
+  const Parameter* factored = nullptr;  ///< if they are elements of a product of factors
   /// Elements of `range` as the product counts them.
   Range of_product() const {
     return {range.begin - factored->range.begin, range.end - factored->range.begin};

@@ -95,7 +95,7 @@ class LeafProgram final : public Program {
   ReproducibleCompute* threads_ = nullptr;
   Leaves leaves_;
   std::vector<std::unique_ptr<Program>> lanes_;
-  std::vector<Tally> tallies_;  ///< of lanes in the last pass
+  std::vector<Tally> tallies_;  ///< by lane, in the last pass
   Tally sum_;                   ///< since it was last asked
   std::vector<float> probabilities_;
 };

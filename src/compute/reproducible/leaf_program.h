@@ -12,7 +12,7 @@ using LaneArenas = std::function<Arenas(const ParameterLayout&, int lane)>;
 
 /// How a program is cut so that its numbers do not depend on threads.
 struct Leaves {
-  int images = 1;  ///< of a leaf; the last one of a batch may have fewer
+  int images = 1;  ///< in a leaf; the last one of a batch may have fewer
   int lanes = 1;   ///< leaves computed at the same time, each by one thread
 };
 

@@ -192,14 +192,14 @@ CasePlan norm_plan(std::uint64_t seed, Backend& tested, Backend& reference) {
 CasePlan copy_plan(std::uint64_t seed, Backend& tested) {
   const std::string name = "copies of bytes";
   CaseNumbers numbers(seed, name);
-  const std::size_t room = (std::size_t{9} << 20) + 1000;
+  const std::size_t capacity = (std::size_t{9} << 20) + 1000;
   const auto from = static_cast<std::size_t>(numbers.odd_between(1, 99));
   const auto to = static_cast<std::size_t>(numbers.odd_between(1, 99));
-  const std::size_t size = room - 200 - static_cast<std::size_t>(numbers.between(0, 99));
+  const std::size_t size = capacity - 200 - static_cast<std::size_t>(numbers.between(0, 99));
   const auto compute = [=, &tested](int run) {
     compute::Memory& memory = tested.memory();
-    const auto a = memory.allocate(room), b = memory.allocate(room);
-    std::vector<std::byte> written(size), whole(room);
+    const auto a = memory.allocate(capacity), b = memory.allocate(capacity);
+    std::vector<std::byte> written(size), whole(capacity);
     for (std::size_t i = 0; i < size; ++i) {
       written[i] = static_cast<std::byte>((i * 7 + i / 251 + from) % 256);
     }
@@ -208,7 +208,7 @@ CasePlan copy_plan(std::uint64_t seed, Backend& tested) {
     std::ranges::fill(whole, static_cast<std::byte>(run));
     memory.read(b->bytes().data(), whole);
     double wrong = 0;
-    for (std::size_t i = 0; i < room; ++i) {
+    for (std::size_t i = 0; i < capacity; ++i) {
       const bool inside = i >= to && i < to + size;
       wrong += whole[i] != (inside ? written[i - to] : std::byte{0});
     }

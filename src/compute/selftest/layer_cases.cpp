@@ -15,7 +15,7 @@ using Layers = std::vector<model::Layer>;
 
 struct Sizes {
   Shape image;
-  int channels;  ///< of the map that the layer reads
+  int channels;  ///< in the map that the layer reads
   int filters;
 };
 

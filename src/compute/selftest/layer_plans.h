@@ -9,7 +9,7 @@
 
 namespace cputrain::selftest {
 
-/// The output that says how many images were answered rightly.
+/// The output with the number of images that were predicted rightly.
 inline constexpr const char* kAnswers = "correct answers";
 
 /// A training step of the case: loss, correct answers, probabilities and the gradient of every

@@ -16,8 +16,8 @@
 namespace cputrain::selftest {
 namespace {
 
-/// What rounding to bf16's 8 bits moves a number by: 2^-8 of it at most, 2^-9 on average. A tensor
-/// of few numbers is moved by less now and then, by chance.
+/// What rounding to bf16's 8 bits moves a number by: 2^-8 of it at most, 2^-9 on average. In a
+/// small tensor the mean is lower now and then, by chance.
 constexpr double kRounding = 0x1p-9;
 /// Where a kernel stays in float, roundings are missing that would cancel others. Where a float sum
 /// falls on the other side of a tie, other numbers are rounded.
@@ -26,7 +26,7 @@ constexpr double kOtherRoundings = 3;
 /// What is rounded turns answers, and moves numbers by more than sums do.
 enum class Rounds {
   nothing,
-  factors,     ///< of convolutions: what that moves is allowed
+  factors,     ///< those of convolutions: what that moves is allowed
   activations  ///< and their gradients
 };
 
@@ -137,7 +137,7 @@ double allowance_of_rounding(const compute::RunOutputs& rounded, const compute::
   return moved > 0 ? kOtherRoundings * std::max(moved, kRounding) : 0;
 }
 
-/// Answers are no numbers that rounding moves a little.
+/// Predictions are not numbers that rounding moves a little.
 compute::CasePlan with_other_answers(const compute::CasePlan& plan) {
   return {.name = plan.name,
           .limit = plan.limit,

@@ -26,8 +26,8 @@ struct Way {
   std::function<bool(const LayerCase&)> concerns = [](const LayerCase&) { return true; };
 };
 
-/// What a precision is called that stores activations and their gradients rounded, and which part
-/// of a number rounding moves it by at most.
+/// The name of a precision that stores activations and their gradients rounded, and by which part
+/// rounding moves a number at most.
 struct RoundedActivations {
   std::string name;
   double roundoff;
@@ -55,7 +55,7 @@ struct Request {
   /// The same with factors of convolutions that are rounded to bf16. For that precision alone.
   compute::Backend* rounding_reference = nullptr;
   Own own{};
-  int device = 0;  ///< of the backend's, for its own cases
+  int device = 0;  ///< one of the backend's, for its own cases
 };
 
 /// What was not tested: a layer or a precision that the backend lacks.

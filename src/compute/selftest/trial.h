@@ -21,8 +21,8 @@ Samples make_images(int count, Shape image, int classes, std::uint64_t seed = 1)
 
 struct Outcome {
   compute::Tally tally;
-  std::vector<float> probabilities;  ///< of all images, in order
-  /// Canonical, by parameter; of parameters that are not learnt their values after the step.
+  std::vector<float> probabilities;  ///< all images', in order
+  /// Canonical, by parameter; for parameters that are not learnt their values after the step.
   std::vector<std::vector<double>> gradients;
 };
 

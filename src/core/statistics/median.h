@@ -10,7 +10,7 @@ double median(std::vector<double> values);
 
 /// The value below which a part `p` (0 to 1) of the values lies, linear between neighbours: type 7
 /// of Hyndman and Fan, "Sample Quantiles in Statistical Packages" (1996), R's and NumPy's default.
-/// Of at least one value.
+/// There is at least one value.
 double quantile(std::vector<double> values, double p);
 
 /// Each value divided by the median of its group. The values are in runs of the same length, one

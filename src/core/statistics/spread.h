@@ -13,7 +13,7 @@ struct Spread {
   double median, min, max;
 };
 
-/// Of at least one value.
+/// There is at least one value.
 inline Spread spread_of(std::vector<double> values) {
   const auto [min, max] = std::ranges::minmax(values);
   return {median(std::move(values)), min, max};

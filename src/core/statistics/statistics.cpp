@@ -32,8 +32,8 @@ double student_quantile(double p, double degrees) {
 
 namespace {
 
-/// Mean of the logarithms, the variance of that mean (not a number for one value), and its degrees
-/// of freedom.
+/// Mean of the logarithms, the variance of that mean (NaN for one value), and its degrees of
+/// freedom.
 struct LogMean {
   double mean, variance, degrees;
 };

@@ -17,7 +17,7 @@ constexpr std::string_view kNoName = " (no name)";
 }  // namespace
 
 std::string class_names_mistake(std::span<const std::string> names) {
-  // Of escapes inside of escapes a byte makes at most seven, and a weight file's head has 100 MB.
+  // A byte becomes at most seven as escapes inside of escapes; a weight file's head has 100 MB.
   constexpr std::size_t kMostBytes = 1000, kMostInAll = std::size_t{8} << 20;
   std::size_t all = 0;
   std::set<std::string_view> seen;

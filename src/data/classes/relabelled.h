@@ -7,10 +7,10 @@
 
 namespace cputrain::data {
 
-/// Gives the data these classes, in this order: labels are translated by name. It may have some
-/// of the classes only. A class whose name looks like one of them alone is taken for it, with a
-/// warning. Error(data) names those of its own that are not among them; one that no sample has does
-/// not count.
+/// Gives the data these classes, in this order: labels are translated by name. It may lack some of
+/// the classes. A class whose name looks like one of them alone is taken for it, with a warning.
+/// Error(data) names those of its own that are not among them; one that no sample has does not
+/// count.
 void give_classes(DataSource&, std::vector<std::string> classes);
 
 }  // namespace cputrain::data

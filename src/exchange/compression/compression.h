@@ -8,14 +8,14 @@
 #include "compute/parameters/parameters.h"
 #include "exchange/gradient_sum.h"
 
-/// What --compress says: how gradients travel between ranks, or between nodes.
+/// --compress: how gradients travel between ranks, or between nodes.
 namespace cputrain::exchange {
 
 struct Compression {
   enum class Method { none, fp16, bf16, topk, powersgd };
   Method method = Method::none;
-  double fraction = 0.01;  ///< of topk: the part that is sent
-  int rank = 4;            ///< of powersgd
+  double fraction = 0.01;  ///< topk: the part that is sent
+  int rank = 4;            ///< powersgd
 
   bool operator==(const Compression&) const = default;
 };
@@ -31,7 +31,7 @@ std::vector<Compression> compressions();
 /// server is there for comparison only.
 void check_compression(const Compression&, const comm::AllreduceChoice&);
 
-/// The sum over the channel's ranks of gradients that lie as `layout` says.
+/// The sum over the channel's ranks of gradients with this layout.
 std::unique_ptr<GradientSum> make_gradient_sum(const Compression&, const compute::ParameterLayout&,
                                                comm::Channel);
 

@@ -13,8 +13,8 @@ namespace cputrain::exchange {
 
 /// Finds the numbers of largest magnitude, exactly and whatever the numbers are: one pass counts
 /// them by size, roughly, and another takes those that may be among the largest, which are then
-/// told apart. The bits of a float without its sign are ordered as its size is. Doubles are
-/// compared as floats. NaN counts as larger than all, so that it is not overlooked.
+/// sorted. The bits of a float without its sign are ordered as its size is. Doubles are compared as
+/// floats. NaN counts as larger than all, so that it is not overlooked.
 class Largest {
  public:
   /// Positions of the `count` largest, ascending; among equals the first. count <= values.size().
@@ -59,7 +59,7 @@ class Largest {
     }
   }
 
-  /// Of the positions found, which are ascending and enough.
+  /// Keeps `count` of the positions found, which are ascending and enough.
   template <class T>
   void keep_largest(std::span<const T> values, std::size_t count) {
     if (positions_.size() == count) return;

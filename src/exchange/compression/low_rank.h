@@ -6,7 +6,7 @@
 #include <limits>
 
 /// Products of a matrix with a few columns. Matrices M are row by row; factors P (rows x rank) and
-/// Q (columns x rank) column by column. Plain loops, the same bits whoever computes them.
+/// Q (columns x rank) column by column. Plain loops, the same bits on every rank.
 namespace cputrain::exchange {
 
 /// In partial sums, so that the loop is vectorised.

@@ -186,7 +186,7 @@ class PowerSgdSum final : public GradientSum {
   }
 
  private:
-  /// Of a range: its parts, and the Q that the next step starts from.
+  /// A range's parts, and the Q that the next step starts from.
   struct State {
     Parts parts;
     std::vector<T> q;
@@ -197,7 +197,7 @@ class PowerSgdSum final : public GradientSum {
     return reinterpret_cast<T*>(unsent_.bytes().data()) + position;
   }
 
-  /// Of every matrix of the ranges that were summed.
+  /// Calls f for every matrix of the ranges that were summed.
   template <class F>
   void for_unsent(F f) {
     for (const auto& [range, state] : states_) {
@@ -253,8 +253,7 @@ class PowerSgdSum final : public GradientSum {
 
   compute::ParameterLayout layout_;
   std::size_t rank_;
-  system::Pages
-      unsent_;  ///< of every element of the arena; pages that no range touches take no memory
+  system::Pages unsent_;  ///< by element of the arena; pages that no range touches take no memory
   comm::Channel channel_;
   std::map<std::pair<std::size_t, std::size_t>, State> states_;
   std::vector<T> left_, right_;  ///< what travels: the rest and all P, then all Q

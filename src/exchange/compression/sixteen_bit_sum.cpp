@@ -83,7 +83,7 @@ class SixteenBitSum final : public GradientSum {
     for (std::size_t begin = 0; begin < most; begin += kPiece) {
       pieces_.clear();
       for (int rank = 0; rank < size; ++rank) {
-        const Array part = comm::part_of(gradients, rank, size);
+        const Array part = comm::chunk_of(gradients, rank, size);
         pieces_.push_back(
             part.slice(std::min(begin, part.size), std::min(begin + kPiece, part.size))
                 .template as<T>());
@@ -154,8 +154,8 @@ class SixteenBitSum final : public GradientSum {
   }
 
   comm::Channel channel_;
-  comm::Peers& ranks_;
-  std::vector<std::span<T>> pieces_;  ///< of each rank's part of the sum
+  comm::PointToPoint& ranks_;
+  std::vector<std::span<T>> pieces_;  ///< by rank, its part of the sum
   std::vector<std::uint16_t> out_;
   std::vector<std::vector<std::uint16_t>> in_;
   std::vector<T> sum_;

@@ -114,11 +114,10 @@ class TopKSum final : public GradientSum {
   }
 
   double fraction_;
-  system::Pages
-      unsent_;  ///< of every element of the arena; pages that no range touches take no memory
+  system::Pages unsent_;  ///< by element of the arena; pages that no range touches take no memory
   std::set<std::pair<std::size_t, std::size_t>> summed_;  ///< ranges
   comm::Channel channel_;
-  comm::Peers& ranks_;
+  comm::PointToPoint& ranks_;
   Largest largest_;
   std::vector<std::vector<std::byte>> messages_;  ///< by rank
 };

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <span>
 
-/// What sums that send a part do with the rest of it, in numbers that somebody has put there.
+/// What sums that send a part do with the rest.
 namespace cputrain::exchange {
 
-/// Of elements that travel as they are from now on: adds what is owed of them to what is sent. Only
-/// what is owed is written, since pages of zeros may take no memory.
+/// For elements that travel as they are from now on: adds what was not sent of them to what is
+/// sent. Zeros are not written, since pages of zeros may take no memory.
 template <class T>
 void send_owed(std::span<T> unsent, std::span<T> sent) {
   for (std::size_t i = 0; i < unsent.size(); ++i) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/allreduce/contestants.h"
+#include "comm/allreduce/candidates.h"
 #include "comm/open_channel.h"
 #include "core/error.h"
 #include "exchange/make_exchange.h"
@@ -16,17 +16,17 @@ namespace {
 
 /// One sum that is checked; the arrays are zeros afterwards, and stay so whatever is summed.
 void check_sum(comm::Communicator& communicator, const std::string& name,
-               comm::Contestant& contestant) {
+               comm::Candidate& candidate) {
   const int ranks = communicator.size();
-  std::ranges::fill(contestant.input().as<float>(), static_cast<float>(communicator.rank() + 1));
+  std::ranges::fill(candidate.input().as<float>(), static_cast<float>(communicator.rank() + 1));
   communicator.barrier();
-  contestant.run();
+  candidate.run();
   const auto wrong = [expected = static_cast<float>(ranks * (ranks + 1) / 2)](float x) {
     return x != expected;
   };
-  double mistakes = std::ranges::any_of(contestant.result().as<float>(), wrong) ? 1 : 0;
+  double mistakes = std::ranges::any_of(candidate.result().as<float>(), wrong) ? 1 : 0;
   communicator.sum(Array::of<double>({&mistakes, 1}));
-  std::ranges::fill(contestant.input().as<float>(), 0.0f);
+  std::ranges::fill(candidate.input().as<float>(), 0.0f);
   communicator.barrier();
   if (mistakes > 0) {
     fail(ExitCode::internal, "allreduce " + name +
@@ -37,15 +37,15 @@ void check_sum(comm::Communicator& communicator, const std::string& name,
 
 /// All in turn, so that a disturbance of the machine meets all of them alike.
 void time_all(comm::Communicator& communicator,
-              const std::vector<std::unique_ptr<comm::Contestant>>& contestants, int repeat,
+              const std::vector<std::unique_ptr<comm::Candidate>>& candidates, int repeat,
               std::vector<AllreduceFigure>& figures) {
   for (std::size_t i = 0; i < figures.size(); ++i) {
-    if (contestants[i]) check_sum(communicator, figures[i].name, *contestants[i]);
+    if (candidates[i]) check_sum(communicator, figures[i].name, *candidates[i]);
   }
   for (int round = 0; round < repeat; ++round) {
     for (std::size_t i = 0; i < figures.size(); ++i) {
-      if (!contestants[i]) continue;
-      figures[i].seconds.push_back(comm::time_one(communicator, *contestants[i]));
+      if (!candidates[i]) continue;
+      figures[i].seconds.push_back(comm::time_one(communicator, *candidates[i]));
     }
   }
 }
@@ -63,11 +63,11 @@ std::vector<AllreduceFigure> AllreduceBench::run(int repeat) {
   const system::Pages own(bytes());
   const Array numbers{own.bytes().data(), elements_, DType::f32};
   const comm::SharedArrays shared(communicator_, elements_);
-  std::vector<std::unique_ptr<comm::Contestant>> contestants;
+  std::vector<std::unique_ptr<comm::Candidate>> candidates;
   std::vector<AllreduceFigure> figures;
-  const auto add = [&](const std::string& name, std::unique_ptr<comm::Contestant> contestant) {
+  const auto add = [&](const std::string& name, std::unique_ptr<comm::Candidate> candidate) {
     figures.push_back({name, {}, {}});
-    contestants.push_back(std::move(contestant));
+    candidates.push_back(std::move(candidate));
   };
   const auto add_within = [&](const std::string& name, const std::string& algorithm) {
     add(name, shared.failure.empty()
@@ -81,16 +81,16 @@ std::vector<AllreduceFigure> AllreduceBench::run(int repeat) {
     add_within("hierarchical", "tree");
   } else {
     figures.push_back({"shm", {}, "the ranks are on several nodes"});
-    contestants.push_back(nullptr);
+    candidates.push_back(nullptr);
   }
   for (const std::string& name : comm::allreduce_algorithms()) {
     add(name, comm::between_ranks(numbers, comm::open_world(communicator_, {{name}})));
     if (map_.nodes() > 1) add_within("hierarchical+" + name, name);
   }
-  comm::Channel server{communicator_.make_peers(), nullptr, nullptr};
+  comm::Channel server{communicator_.make_point_to_point(), nullptr, nullptr};
   server.allreduce = comm::make_server(*server.peers);
   add("ps", comm::between_ranks(numbers, std::move(server)));
-  time_all(communicator_, contestants, repeat, figures);
+  time_all(communicator_, candidates, repeat, figures);
   return figures;
 }
 

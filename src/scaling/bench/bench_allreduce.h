@@ -12,13 +12,13 @@ namespace cputrain::bench {
 /// One way to sum over ranks, timed.
 struct AllreduceFigure {
   std::string name;
-  std::vector<double> seconds;  ///< of each repeat, the slowest rank's
+  std::vector<double> seconds;  ///< by repeat, the slowest rank's
   std::string reason;           ///< why there are none
 };
 
-/// Times every name of --allreduce on arrays of `bytes`: a sum of float32 over all ranks that all
-/// of them can read afterwards. For `shm` and `hierarchical` the arrays lie in shared memory and
-/// the result is one copy per node. Collective.
+/// Times every name of --allreduce on arrays of `bytes`: a sum of float32 over all ranks, which all
+/// can read afterwards. For `shm` and `hierarchical` the arrays lie in shared memory and the result
+/// is one copy per node. Collective.
 class AllreduceBench {
  public:
   AllreduceBench(comm::Communicator&, std::size_t bytes, comm::SumArrays sum);

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "comm/allreduce/contestants.h"
+#include "comm/allreduce/candidates.h"
 #include "comm/open_channel.h"
 #include "exchange/compression/compression.h"
 #include "system/clock.h"
@@ -15,9 +15,9 @@ namespace cputrain::bench {
 namespace {
 
 /// Adds up the time that messages take.
-class TimedPeers final : public comm::Peers {
+class TimedPointToPoint final : public comm::PointToPoint {
  public:
-  TimedPeers(std::unique_ptr<comm::Peers> peers, double& seconds)
+  TimedPointToPoint(std::unique_ptr<comm::PointToPoint> peers, double& seconds)
       : peers_(std::move(peers)), seconds_(seconds) {}
   int rank() const override { return peers_->rank(); }
   int size() const override { return peers_->size(); }
@@ -29,7 +29,7 @@ class TimedPeers final : public comm::Peers {
   }
 
  private:
-  std::unique_ptr<comm::Peers> peers_;
+  std::unique_ptr<comm::PointToPoint> peers_;
   double& seconds_;
 };
 
@@ -74,8 +74,9 @@ class Trial {
   /// The ratio, and the seconds of each repeat.
   double run(const exchange::Compression& compression, int repeat, std::vector<double>& seconds) {
     double sending = 0;
-    comm::Channel channel{std::make_unique<TimedPeers>(communicator_.make_peers(), sending),
-                          nullptr, nullptr};
+    comm::Channel channel{
+        std::make_unique<TimedPointToPoint>(communicator_.make_point_to_point(), sending), nullptr,
+        nullptr};
     channel.allreduce = comm::make_ring(*channel.peers);
     const auto sum = exchange::make_gradient_sum(compression, layout_, std::move(channel));
     const Range all{0, layout_.gradient_size};
@@ -86,7 +87,8 @@ class Trial {
       sending = 0;
       const system::Stopwatch watch;
       sum->sum(all, gradients);
-      const double slowest = comm::slowest_rank(communicator_, watch.seconds() - sending);
+      const double slowest =
+          std::max(0.0, comm::largest_of_ranks(communicator_, watch.seconds() - sending).value());
       if (i > 0) seconds.push_back(slowest);
     }
     return exchange::compression_ratio(*sum, {&all, 1}, DType::f32);

@@ -11,13 +11,13 @@ namespace cputrain::bench {
 struct CompressionFigure {
   std::string name;  ///< "topk:0.01"
   double ratio;      ///< times fewer bytes that a rank sends
-  /// Of a sum without sending, and of a ring's that compresses nothing and has to add as well: of
-  /// each repeat, the slowest rank's.
+  /// A sum without sending; and a plain ring's, which has to add as well. By repeat, the slowest
+  /// rank's.
   std::vector<double> seconds, plain_seconds;
 };
 
-/// Times each of compressions() on a gradient of `bytes` in float32, all but a rest of it a matrix
-/// of 512 columns as the largest layer of the paper's network has it. Collective.
+/// Times each of compressions() on a gradient of `bytes` in float32: a matrix with 512 columns, as
+/// the largest layer of the paper's network has it, and a rest. Collective.
 std::vector<CompressionFigure> bench_compression(comm::Communicator&, std::size_t bytes,
                                                  int repeat);
 

@@ -17,16 +17,16 @@ namespace cputrain::bench {
 struct DirectionFigures {
   const compute::LayerDirection* way;
   std::string algorithm;
-  Spread seconds;                ///< of one image
-  std::optional<Spread> gflops;  ///< counting direct convolution; of layers that multiply
-  std::optional<Spread> gbs;     ///< of least_bytes(); of layers that move anything by themselves
-  std::optional<double> of_peak{};  ///< of the medians
+  Spread seconds;                ///< per image
+  std::optional<Spread> gflops;  ///< counting direct convolution; for layers that multiply
+  std::optional<Spread> gbs;     ///< for least_bytes(), in layers that move anything by themselves
+  std::optional<double> of_peak{};  ///< by the medians
   std::optional<double> of_bandwidth{};
 };
 
 struct LayerFigures {
   std::string name;
-  double macs = 0;            ///< of one image
+  double macs = 0;            ///< per image
   double bytes_of_image = 0;  ///< that must at least move, weights shared out over the micro-batch
   std::optional<double> density{}, gradient_density{};
   std::vector<DirectionFigures> directions{};  ///< in which it took any time
@@ -36,7 +36,7 @@ struct LayerFigures {
 struct KernelFigures {
   int micro_batch = 0, images = 0;  ///< at once, in a round
   std::vector<LayerFigures> layers{};
-  Spread seconds{}, gflops{};  ///< of one image and of all layers; rounds, counting convolution
+  Spread seconds{}, gflops{};  ///< one image, all layers; by rounds, counting direct convolution
   double of_peak = 0;
 };
 

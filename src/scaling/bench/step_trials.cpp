@@ -56,22 +56,22 @@ double StepTrial::step() {
 
 namespace {
 
-/// Steps worth measuring where nobody says: the clock of a shared machine changes from second to
-/// second, so a median of short steps wants many.
+/// Steps worth measuring by default: the clock of a shared machine changes from second to second,
+/// so a median of short steps wants many.
 int usual_steps(double seconds) {
   constexpr double kSeconds = 8;
   constexpr double kLeast = 5, kMost = 25;
   return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
 }
 
-/// Steps of which stolen time can tell something: it is counted in ticks of 10 ms, and a round may
-/// lose a fiftieth of its time.
+/// Steps that are long enough together to see stolen time: it is counted in ticks of 10 ms, and a
+/// round may lose a fiftieth of its time.
 int steps_of_a_round(const training::Session& session, double seconds) {
   constexpr double kCpuSeconds = 1;
   return static_cast<int>(std::ceil(kCpuSeconds / (seconds * session.most_threads)));
 }
 
-/// Of the rank that lost most, since the others wait for it.
+/// The part that the rank lost that lost most, since the others wait for it.
 std::optional<double> most_stolen(const training::Session& session, system::StolenTime& stolen) {
   return comm::largest_of_ranks(*session.communicator, stolen.part_since_last());
 }

@@ -29,7 +29,7 @@ class StepTrial {
   /// Seconds that layers take in so many further steps, which a device makes more slowly. None is
   /// on its way afterwards.
   std::vector<compute::LayerTime> measure_layers(int steps);
-  /// Of every step that was timed.
+  /// By step, those that were timed.
   const std::vector<double>& images_per_second() const { return rates_; }
   /// CPU time of this rank's threads in each of them.
   const std::vector<double>& cpu_seconds() const { return cpu_seconds_; }
@@ -42,25 +42,25 @@ class StepTrial {
 
   training::TrainingJob job_;
   int done_ = 0;           ///< steps
-  loop::StepResult last_;  ///< of them, whose sums nobody has waited for
+  loop::StepResult last_;  ///< the last step's, whose sums may not be there yet
   std::vector<double> rates_, cpu_seconds_;
-  logging::Timeline timeline_{logging::StepRange{}};  ///< of nothing
+  logging::Timeline timeline_{logging::StepRange{}};  ///< records nothing
 };
 
 /// What rounds of a step of each trial came to.
 struct StepFigures {
   compute::Limits limits;
   CalmRounds rounds;
-  int steps;                               ///< of each trial in a round
-  std::vector<Spread> images_per_second;   ///< of each trial, of rounds that count
-  int layer_steps;                         ///< further ones of the first trial
+  int steps;                               ///< for each trial in a round
+  std::vector<Spread> images_per_second;   ///< by trial, from rounds that count
+  int layer_steps;                         ///< further ones by the first trial
   std::vector<compute::LayerTime> layers;  ///< what they took there
-  std::optional<double> cpu_wait;  ///< system/lost_time/cpu_wait.h: of the rank that waited most
+  std::optional<double> cpu_wait;  ///< system/lost_time/cpu_wait.h: the rank's that waited most
 };
 
 /// All trials in turn, so that a disturbance of the machine meets them alike, between two
 /// measurements of its limits. `wanted` steps of each, else as many as fill some seconds, in rounds
-/// of which stolen time can tell something. Layers are timed afterwards, in a third as many steps,
+/// that are long enough to see stolen time. Layers are timed afterwards, in a third as many steps,
 /// so that steps are those of training. Trials on a device must be alone: their steps overlap.
 /// Collective.
 StepFigures run_trials(const training::Session&, const std::vector<std::unique_ptr<StepTrial>>&,

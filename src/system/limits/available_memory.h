@@ -6,7 +6,7 @@
 namespace cputrain::system {
 
 /// Bytes that programs on this machine, or in this container, can still get without swapping;
-/// nothing where the system does not say.
+/// nothing where the system does not report it.
 std::optional<std::size_t> available_memory();
 
 /// Whether these are fewer because a control group (system/limits/control_group.h) allows no more.
@@ -16,7 +16,7 @@ bool group_limits_memory();
 inline constexpr const char* kInControlGroup =
     " in its control group (the limit of a container or batch job)";
 
-/// Bytes that this process holds for itself alone right now; 0 where the system does not say.
+/// Bytes that this process holds for itself alone right now; 0 where the system does not report it.
 std::size_t own_memory();
 
 }  // namespace cputrain::system

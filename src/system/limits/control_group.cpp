@@ -36,8 +36,8 @@ double number_after(const fs::path& file, const std::string& word) {
   return 0;
 }
 
-/// A file with a limit, one with what counts for it, and the line of memory.stat that says how much
-/// of that are files read long ago, which the system drops first.
+/// A file with a limit, one with what counts for it, and the line of memory.stat for the part of
+/// that in files read long ago, which the system drops first.
 struct MemoryFiles {
   const char *limit, *used, *droppable;
 };

@@ -38,8 +38,8 @@ void add_limit(std::vector<std::string>& parts, const NamedLimit& limit) {
   parts.push_back(std::string(limit.name) + " " + std::to_string(now.rlim_cur / limit.unit));
 }
 
-/// The variable that says how large the stacks of OpenMP's threads are, as a person wrote it
-/// ("512", "8M", in KiB without a unit); of no name where nobody did.
+/// The variable for the size of the stacks of OpenMP's threads, as it was written ("512", "8M", in
+/// KiB without a unit); without a name where none is set.
 struct StackSize {
   const char *variable = nullptr, *text = "";
 };

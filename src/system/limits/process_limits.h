@@ -13,8 +13,8 @@ namespace cputrain::system {
 /// for, "OMP_STACKSIZE 8M". Empty where there are none.
 std::string limits_text();
 
-/// Bytes that a process will map. Addresses count for `ulimit -v`; those that nobody else sees for
-/// `ulimit -d`, too.
+/// Bytes that a process will map. Addresses count for `ulimit -v`; those that no other process sees
+/// for `ulimit -d`, too.
 struct MemoryToCome {
   std::size_t own = 0, shared = 0;
   std::size_t all() const { return own + shared; }

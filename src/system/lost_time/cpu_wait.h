@@ -21,17 +21,17 @@ struct ThreadTimes {
   bool operator==(const ThreadTimes&) const = default;
 };
 
-/// Of the text of a thread's schedstat; nothing where it is none.
+/// Parses a thread's schedstat; nothing for any other text.
 std::optional<ThreadTimes> thread_times(int thread, std::string_view schedstat);
 
 /// The part, 0 to 1, of the time for which threads wanted a CPU between two readings, in which they
 /// waited for one: waited / (ran + waited), of all threads together. One that began meanwhile
 /// counts from its beginning; one that ended does not count. Nothing where no thread ran: the
-/// system then does not count (or tells nothing).
+/// system then does not count (or does not report it).
 std::optional<double> waited_part(const std::vector<ThreadTimes>& before,
                                   const std::vector<ThreadTimes>& after);
 
-/// A part from which on a person is told.
+/// A part from which on it is printed.
 inline constexpr double kWaitWorthSaying = 0.1;
 
 /// Why threads wait, in words; inline, since cputrain-smpi has no cpu_wait.cpp. `crowded`: the
@@ -45,7 +45,8 @@ inline std::string cpu_wait_reason(bool crowded) {
 class CpuWait {
  public:
   CpuWait();
-  /// The part, 0 to 1, since construction or the last call; nothing where the system does not tell.
+  /// The part, 0 to 1, since construction or the last call; nothing where the system does not
+  /// report it.
   std::optional<double> part_since_last();
 
  private:

@@ -7,7 +7,7 @@
 namespace cputrain::system {
 
 /// Time in which this process as a whole did not run: it was stopped (SIGSTOP, a debugger), a
-/// container or its machine was paused, or others had all CPUs. Its own clock cannot tell that from
+/// container or its machine was paused, or others had all CPUs. On its own clock that looks like
 /// waiting for others, where it came while this process waited.
 ///
 /// A thread that does little else looks at the clock all the time: longer than kGap without a look

@@ -10,7 +10,7 @@ namespace cputrain::placement {
 /// One rank's part of a mask that several share.
 struct CorePart {
   std::vector<int> cpus;                 ///< hardware threads, ascending
-  std::optional<int> communication_cpu;  ///< of a core that is not among `cpus`
+  std::optional<int> communication_cpu;  ///< on a core that is not among `cpus`
 };
 
 /// What a rank wants of it.

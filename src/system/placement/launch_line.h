@@ -7,8 +7,8 @@
 
 namespace cputrain::placement {
 
-/// What Open MPI must be told to start ranks well on one machine. It counts cores as slots, unless
-/// it is told to count hardware threads, and binds one or two ranks to one core each.
+/// The options with which Open MPI starts ranks well on one machine. It counts cores as slots by
+/// default, not hardware threads, and binds one or two ranks to one core each.
 struct LaunchHost {
   int cores = 1;             ///< that may be used
   int hardware_threads = 1;  ///< that may be used
@@ -29,7 +29,7 @@ struct LaunchLine {
 };
 
 /// The first is what we would type on this machine; the others are worth comparing with it.
-/// `as_root`: mpirun wants to be told; without `mpi` there is one process.
+/// `as_root`: mpirun wants an option for it; without `mpi` there is one process.
 std::vector<LaunchLine> launch_lines(const LaunchHost&, bool as_root, bool mpi);
 
 }  // namespace cputrain::placement

@@ -19,7 +19,7 @@ std::optional<int> as_number(const char* text) {
   return number;
 }
 
-/// Who starts processes of a kind, and which variable says how many there are, or which one it is.
+/// What starts processes of a kind, and the variable for their number, or for which one it is.
 struct Words {
   Launcher::Kind kind;
   const char *who, *variable;
@@ -66,7 +66,7 @@ Launcher read_launcher(const std::function<const char*(const char*)>& variable) 
   Launcher found;
   if (const auto world = number("WORLD_SIZE"); world && number("RANK")) found.world = *world;
   const auto ompi_local = number("OMPI_COMM_WORLD_LOCAL_SIZE");
-  const auto local = ompi_local ? ompi_local : number("MPI_LOCALNRANKS");  // of Hydra
+  const auto local = ompi_local ? ompi_local : number("MPI_LOCALNRANKS");  // Hydra's
   const auto started = [&](Kind kind, std::optional<int> rank, int size) {
     found.kind = kind;
     found.rank = rank.value_or(0);
@@ -81,7 +81,7 @@ Launcher read_launcher(const std::function<const char*(const char*)>& variable) 
   const auto pmi_rank = number("PMI_RANK");
   const auto pmi_size = number("PMI_SIZE") ? number("PMI_SIZE") : tasks;
   if (pmi_rank && pmi_size) return started(Kind::pmi, pmi_rank, *pmi_size);
-  // PMIx tells the size through its library only: what a rank knows is that there are those below.
+  // PMIx has the size in its library only: a rank just knows that those below it exist.
   if (const auto rank = number("PMIX_RANK")) {
     found.size_known = tasks.has_value();
     return started(Kind::pmix, rank, tasks.value_or(*rank + 1));

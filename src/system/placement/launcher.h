@@ -6,16 +6,16 @@
 
 namespace cputrain::placement {
 
-/// What the environment says about who started this process, as which of how many, before (and
-/// without) MPI_Init.
+/// What started this process, as which of how many, by the environment: before (and without)
+/// MPI_Init.
 struct Launcher {
   enum class Kind { nobody, open_mpi, pmi, pmix, slurm };
   Kind kind = Kind::nobody;
   int rank = 0;
   int size = 1;            ///< at least so many, where it is not known
-  bool size_known = true;  ///< PMIx without Slurm does not tell
-  int local_size = 1;      ///< of those on this machine, as far as it tells, else of all
-  int world = 1;  ///< of torchrun and its kin (WORLD_SIZE beside RANK), who know nothing of MPI
+  bool size_known = true;  ///< not with PMIx without Slurm
+  int local_size = 1;      ///< on this machine where that is known, else all
+  int world = 1;  ///< torchrun's and its kin's (WORLD_SIZE beside RANK), which know nothing of MPI
 
   /// Started as one rank of a job by something that an MPI may understand.
   bool present() const { return kind == Kind::open_mpi || kind == Kind::pmi || kind == Kind::pmix; }
@@ -30,11 +30,11 @@ Launcher launcher_environment();
 
 /// Error(disagree) where more processes were started than the `ranks` that MPI has: each of them
 /// would train alone. `mpi` is the library with its version, nothing in a build without. Ranks
-/// other than 0 say little, since they all meet the same, unless rank 0 cannot know of them.
+/// other than 0 print little, since they all meet the same, unless rank 0 cannot know of them.
 void check_launch(const Launcher&, int ranks, const std::optional<std::string>& mpi);
 
-/// Of a single process that a launcher without MPI started as one of several, or one whose launcher
-/// may have started more than it tells; empty else.
+/// For a single process that a launcher without MPI started as one of several, or whose launcher
+/// may have started more than are known; else empty.
 std::string launch_warning(const Launcher&, int ranks);
 
 }  // namespace cputrain::placement

@@ -13,10 +13,10 @@
 namespace cputrain::placement {
 namespace {
 
-/// What /proc/PID/stat says; proc(5) has its fields.
+/// The content of /proc/PID/stat; proc(5) has its fields.
 struct ProcessStatus {
   ProcessIdentity identity;
-  std::string name;  ///< of the program's file, cut to 15 letters
+  std::string name;  ///< the program file's, cut to 15 letters
   char state = '?';
   pid_t parent = 0;
 };
@@ -59,8 +59,8 @@ std::optional<ProcessStatus> read_status(pid_t id, const std::filesystem::path& 
   return parse_status(id, line);
 }
 
-/// Those whose end ends the job: of Open MPI (orted and prted on other hosts), of MPICH and its kin
-/// (Hydra), of Slurm.
+/// Those whose end ends the job: Open MPI's (orted and prted on other hosts), MPICH's and its kin's
+/// (Hydra), Slurm's.
 bool is_launcher(std::string_view name) {
   constexpr std::array<std::string_view, 7> kNames{
       "orterun", "prterun", "orted", "prted", "prte", "hydra_pmi_proxy", "slurmstepd"};

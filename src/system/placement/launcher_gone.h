@@ -17,16 +17,16 @@ struct ProcessIdentity {
   bool operator==(const ProcessIdentity&) const = default;
 };
 
-/// Nothing where there is no such process, or `proc` tells nothing.
+/// Nothing where there is no such process, or `proc` does not show it.
 std::optional<ProcessIdentity> identity_of(pid_t, const std::filesystem::path& proc = "/proc");
 
 /// Whether that process has ended; a zombie has. False where it cannot be found out.
 bool is_gone(const ProcessIdentity&, const std::filesystem::path& proc = "/proc");
 
-/// Of a process that a launcher started as a rank: the nearest ancestor of `process` with a
+/// The launcher of a process that was started as a rank: the nearest ancestor of `process` with a
 /// launcher's name (mpirun, orted, hydra_pmi_proxy, slurmstepd and their kin), else its parent.
 /// Nothing where that is the first process of the machine or container, which takes in orphans, or
-/// where `proc` tells nothing.
+/// where `proc` does not show it.
 std::optional<ProcessIdentity> find_launcher(pid_t process,
                                              const std::filesystem::path& proc = "/proc");
 

@@ -14,7 +14,7 @@ struct Machine {
   std::string instruction_set;  ///< "AVX-512 (bf16, VNNI)", "AVX2", ...
   int sockets = 0, numa_nodes = 0;
   int cores = 0,
-      hardware_threads = 0;         ///< of the whole machine, or of the container it seems to be
+      hardware_threads = 0;         ///< the whole machine's, or of the container it seems to be
   double memory_gb = 0;             ///< 1e9 bytes; less where a control group allows less
   std::vector<std::string> caches;  ///< "L2 1024 KiB", one line a level
   std::vector<int> allowed_cpus;    ///< hardware threads this process may run on
@@ -23,7 +23,7 @@ struct Machine {
   int allowed_cores = 0;            ///< physical cores among them
   double cpu_quota = 0;         ///< CPUs' worth of time that the control group allows; 0: no limit
   int team_limit = 0;           ///< threads that OpenMP lets compute together; 0: no limit
-  std::string team_limited_by;  ///< the variable that says so; "OpenMP" where it has no name
+  std::string team_limited_by;  ///< the variable that sets it; "OpenMP" without one
 };
 
 }  // namespace cputrain::placement

@@ -18,7 +18,7 @@ constexpr int kLeastToSpareOne = 4;
 /// One thread copies and turns images about as fast as so many compute on them.
 constexpr int kComputingForOneInput = 8;
 
-using Positions = std::vector<std::size_t>;  // of ranks in the node's list
+using Positions = std::vector<std::size_t>;  // ranks' places in the node's list
 
 /// Threads, and whether a core is kept free; the mask is still the launcher's.
 RankPlan first_plan(const RankPlace& place, const MachineRanks& node,
@@ -52,7 +52,7 @@ std::vector<Positions> groups_of(const std::vector<RankPlace>& places) {
   return groups;
 }
 
-/// A machine that this job fills has no room for others, so that binding can meet nobody.
+/// A machine that this job fills has no cores left for others, so that binding harms no other job.
 bool fills(const MachineRanks& node, const std::vector<RankPlan>& plans) {
   int used = 0;
   for (const RankPlan& plan : plans) used += plan.threads + (plan.communication_core ? 1 : 0);

@@ -7,22 +7,22 @@
 
 #include "system/placement/machine.h"
 
-/// Who runs where: from the hardware threads that every rank of a job may use to the threads that
+/// Where ranks run: from the hardware threads that every rank of a job may use to the threads that
 /// it starts and the cores they run on.
 namespace cputrain::placement {
 
-/// What one rank tells the others about the place it was given.
+/// What one rank sends the others about the place it was given.
 struct RankPlace {
   int rank = 0;
   std::string host;
-  int machine_cores = 0, machine_cpus = 0;  ///< of the whole machine: are there idle ones?
-  int numa_nodes = 1;                       ///< of the whole machine
+  int machine_cores = 0, machine_cpus = 0;  ///< the whole machine's: are there idle ones?
+  int numa_nodes = 1;                       ///< the whole machine's
   double cpu_quota = 0;                     ///< for all ranks of the machine together; 0: no limit
-  int team_limit = 0;                       ///< of Machine
+  int team_limit = 0;                       ///< as in Machine
   std::string team_limited_by = "-";        ///< a word
   bool user_binds = false;  ///< OMP_PROC_BIND or the like is set: we keep our hands off
   std::vector<int> cpus;    ///< hardware threads that the rank may run on
-  std::vector<int> core_of_cpu, numa_of_cpu;  ///< of each of them
+  std::vector<int> core_of_cpu, numa_of_cpu;  ///< by hardware thread
 
   bool operator==(const RankPlace&) const = default;
 };
@@ -74,7 +74,7 @@ struct Placement {
 ///
 /// Ranks that share a mask are bound to parts of it (core_division.h), where they are several, fill
 /// the machine (other jobs could not get out of their way, nor they out of the others'), have room
-/// in it, and nobody bound them otherwise. `request.bind` decides where the first two are open.
+/// in it, and were not bound otherwise. `request.bind` decides where the first two are open.
 Placement plan_node(const std::vector<RankPlace>& ranks_of_this_node, const PlacementRequest&,
                     int hosts = 1);
 
@@ -87,10 +87,10 @@ struct JobPlacement {
   std::vector<std::string> lines;  ///< one a distinct placement: "host a: 96 ranks x 1 thread ..."
   std::vector<std::string> warnings;  ///< each once, with the hosts it is about
   std::vector<std::string> limits;    ///< as these; for every command that computes
-  double crowding = 0;                ///< of the host that has most
+  double crowding = 0;                ///< the host's that has most
 };
 
-/// From everybody's to_text(), by rank, as Communicator::gather returns it.
+/// From all ranks' to_text(), by rank, as Communicator::gather returns it.
 JobPlacement plan_job(const std::vector<std::string>& places, const PlacementRequest&);
 
 /// A line a rank: "rank 3 on a: cores 12-15 (NUMA node 0, hardware threads 12-15,60-63), 4 threads,

@@ -91,8 +91,8 @@ std::optional<std::string> two_on_one_core(const Review& r) {
   return std::nullopt;
 }
 
-/// Open MPI binds each of one or two ranks to one core, which nobody expects of a program with
-/// threads: the rest of the machine idles.
+/// Open MPI binds each of one or two ranks to one core. With threads that is not what users expect:
+/// the rest of the machine idles.
 std::string bound_to_one_core(const Review& r) {
   return (r.ranks() == 1 ? "the rank is bound to one core of "
                          : "two ranks are bound to one core each of ") +
@@ -102,7 +102,7 @@ std::string bound_to_one_core(const Review& r) {
          std::to_string(r.ranks()) + ":node:PE=" + std::to_string(r.node.machine_cores / r.ranks());
 }
 
-/// More than an eighth of the machine has nothing to do, and nobody asked for that.
+/// More than an eighth of the machine has nothing to do, and that was not asked for.
 std::string cores_idle(const Review& r, int used) {
   return counted(r.node.machine_cores - used, "core") + " of " +
          std::to_string(r.node.machine_cores) + " idle (" + ranks_by_threads(r.plans) +

@@ -6,7 +6,7 @@
 /// How wide a line may be. All of it is asked anew at every call, since a window may be resized.
 namespace cputrain::system {
 
-/// The width of the terminal that somebody looks at. Nothing where the descriptor is none, or one
+/// The width of the terminal that a person looks at. Nothing where the descriptor is none, or one
 /// without a width: mpirun gives such a one to ranks, and copies what they write there into its own
 /// output, which may be a file.
 std::optional<std::size_t> screen_columns(int descriptor);

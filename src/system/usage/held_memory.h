@@ -8,8 +8,8 @@ namespace cputrain::system {
 
 /// Bytes of memory that this process has held.
 struct HeldMemory {
-  /// Resident at the most until now (VmHWM), shared pages and those of files included: what
-  /// `time -v` says.
+  /// Resident at the most until now (VmHWM), shared pages and those of files included: what `time
+  /// -v` reports.
   std::size_t peak = 0;
   /// Its part of a machine's memory at that time: shared pages are divided by the processes that
   /// have them, and pages of files, which the system may drop, are left out. How many pages are
@@ -17,7 +17,7 @@ struct HeldMemory {
   std::size_t part = 0;
 };
 
-/// Nothing where the system does not say.
+/// Nothing where the system does not report it.
 std::optional<HeldMemory> held_memory();
 
 /// The peak counts from now on, as far as the system does that (/proc/self/clear_refs): for what

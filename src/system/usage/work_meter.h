@@ -7,7 +7,7 @@
 
 namespace cputrain::system {
 
-/// Whether a thread is at work, and whether it gets on: who writes to storage uses some CPU time
+/// Whether a thread is at work, and whether it gets on: writing to storage uses some CPU time
 /// however slow that is, and none at all where it does not answer.
 class WorkMeter {
  public:

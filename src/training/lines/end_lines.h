@@ -8,14 +8,14 @@
 #include "logging/reporter.h"
 #include "loop/trainer.h"
 
-/// What a training says at its end: what came out, which weights lie where, how long it took.
+/// What a training prints at its end: what came out, which weights lie where, how long it took.
 namespace cputrain::training {
 
 struct RunEnd {
   const loop::TrainResult& result;
   std::filesystem::path folder;
   std::optional<double> target{};         ///< --target-accuracy
-  std::optional<double> best_accuracy{};  ///< of validation, in the best epoch
+  std::optional<double> best_accuracy{};  ///< in validation, in the best epoch
   bool keeps_best = false;                ///< --save-best or --early-stopping
   bool kept_best = false;                 ///< best.safetensors has the weights of result.best
   std::optional<logging::PeakMemory> memory{};

@@ -4,7 +4,7 @@
 
 namespace cputrain::training {
 
-/// What a person should know before the first step, on standard error: who runs where, the model,
+/// What users should know before the first step, on standard error: where ranks run, the model,
 /// batches, the recipe, and what is odd about any of them. Once loaded.
 void say_plan(const TrainingJob&);
 

@@ -74,7 +74,7 @@ void add_batch_lines(const TrainingSpec& spec, const data::BatchPlan& plan,
   }
 }
 
-/// Of one step.
+/// In one step.
 std::size_t most_images_of_a_rank(const data::BatchPlan& plan) {
   const auto ranks = static_cast<std::size_t>(plan.ranks());
   return (plan.global_batch() + ranks - 1) / ranks *

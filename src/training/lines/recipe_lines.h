@@ -6,7 +6,7 @@
 #include "data/batch_plan.h"
 #include "training/spec/training_spec.h"
 
-/// What the start-up lines say about batches and learning rate.
+/// Batches and learning rate in the start-up lines.
 namespace cputrain::training {
 
 /// After warm-up, before any schedule.

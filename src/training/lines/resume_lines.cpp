@@ -56,7 +56,7 @@ std::string end_text(const loop::TrainOptions& end) {
 /// A schedule that leads to the end of the training moves with it.
 void say_rate(const TrainingJob& job, const loop::TrainOptions& then, const loop::TrainOptions& now,
               const loop::Progress& progress) {
-  constexpr double kNotable = 0.01;  // of the rate
+  constexpr double kNotable = 0.01;  // part of the rate
   const double planned = next_rate(job, then, progress), next = next_rate(job, now, progress);
   if (std::abs(next - planned) <= kNotable * std::max(next, planned)) return;
   warn(job.session(),

@@ -79,8 +79,8 @@ std::optional<std::size_t> workspace_with(const Session& session, compute::Backe
 
 /// Bytes that a rank of a node can have for activations and for images in flight.
 struct ActivationRoom {
-  std::size_t here, elsewhere;  ///< of the host, and of a backend's memory that is another
-  std::size_t batches;          ///< in flight, as compiled: of the host
+  std::size_t here, elsewhere;  ///< in the host's memory, and in a backend's that is another
+  std::size_t batches;          ///< in flight, as compiled, in the host's memory
 };
 
 /// Nothing where the rest alone takes all.

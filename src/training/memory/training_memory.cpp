@@ -119,7 +119,7 @@ int ranks_that_fit(const TrainingMemory& memory, const NodeRoom& room) {
     const RankMemory mine = whole.without_snapshot();
     each = std::max(each, mine.to_come() - (memory.state_divided ? mine.state : 0));
     state += mine.state;
-    snapshot += whole.to_come() - mine.to_come();  // of rank 0, however many there are
+    snapshot += whole.to_come() - mine.to_come();  // rank 0's, however many there are
   }
   const std::size_t fixed = memory.shared.total() + snapshot + (memory.state_divided ? state : 0);
   if (!room.available || fixed >= *room.available) return 0;

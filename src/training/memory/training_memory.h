@@ -15,9 +15,9 @@ namespace cputrain::training {
 struct NodeRoom {
   std::string host;
   std::vector<int> ranks;
-  std::optional<std::size_t> available;  ///< bytes; nothing where the system does not say
+  std::optional<std::size_t> available;  ///< bytes; nothing where the system does not report it
   bool in_group = false;                 ///< a control group allows no more of it
-  std::string image_folder = {};  ///< of the file that decoded images lie in; empty for memory
+  std::string image_folder = {};  ///< where the file of decoded images lies; empty for memory
   /// Bytes of a backend's memory that is not the host's: what each of these ranks can get.
   std::optional<std::size_t> backend_available = {};
 };
@@ -32,11 +32,11 @@ std::optional<std::size_t> least_available(const std::vector<NodeRoom>&);
 /// Bytes that one rank has for itself, in the host's memory except for `elsewhere`.
 struct RankMemory {
   std::size_t weights = 0, gradients = 0;
-  std::size_t state = 0;      ///< of the update rule, for the ranges that the rank owns
+  std::size_t state = 0;      ///< the update rule's, for the ranges that the rank owns
   std::size_t workspace = 0;  ///< activations and scratchpads of the program
   std::size_t batches = 0;    ///< images in flight
   std::size_t process = 0;    ///< held already: libraries, compiled kernels
-  std::size_t elsewhere = 0;  ///< of these, in a backend's memory that is not the host's
+  std::size_t elsewhere = 0;  ///< the part of these in a backend's memory that is not the host's
   std::size_t images = 0;     ///< there: those in flight, or the whole training set
   /// Weights once more, where they lie elsewhere: of a step that a signal ends, they are copied
   /// there before they are saved.
@@ -47,7 +47,7 @@ struct RankMemory {
   /// The largest array of rank 0 as files have it, while it is written; in the host's memory.
   std::size_t written = 0;
 
-  /// Of the host.
+  /// Host memory.
   std::size_t to_come() const {
     return weights + gradients + state + workspace + batches + images + copy + snapshot +
            snapshot_host + written - elsewhere;
@@ -70,7 +70,7 @@ struct SharedMemory {
 struct TrainingMemory {
   std::vector<NodeRoom> rooms;
   std::vector<RankMemory> ranks;  ///< by rank
-  SharedMemory shared;            ///< of each node
+  SharedMemory shared;            ///< a node's
   bool state_divided = false;  ///< ranks own different ranges, so more of them take no more state
 
   /// The same with --checkpoint-every 0.
@@ -87,7 +87,7 @@ struct TrainingMemory {
   std::size_t elsewhere(const NodeRoom&) const;
 };
 
-/// Everybody's figures on every rank. Collective.
+/// All ranks' figures on every rank. Collective.
 TrainingMemory gather_memory(const Session&, std::vector<NodeRoom>, const RankMemory& mine,
                              const SharedMemory&);
 

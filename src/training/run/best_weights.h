@@ -10,12 +10,12 @@ namespace cputrain::training {
 
 /// At a resume, or when a training goes back: best.safetensors of the run's folder becomes what it
 /// was at the checkpoint. Where --save-best or --early-stopping begin only now, or the file could
-/// not be written then, the best is sought anew from `progress` on, with a line that says so.
-/// Returns whether the file is there. Collective; Error(output) on rank 0.
+/// not be written then, the best is sought anew from `progress` on, and a line is printed. Returns
+/// whether the file is there. Collective; Error(output) on rank 0.
 bool take_up_best(const TrainingJob&, const std::filesystem::path& run,
                   const std::filesystem::path& checkpoint, loop::Progress& progress);
 
-/// Says that a finished run has none, although they are asked for now.
+/// Prints that a finished run has none, although they are asked for now.
 void say_missing_best(const Session&, const std::filesystem::path& run, const SafetyFlags&);
 
 }  // namespace cputrain::training

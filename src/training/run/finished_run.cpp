@@ -22,7 +22,7 @@ namespace {
 
 /// The last line of metrics.jsonl where it is a summary; else null.
 nlohmann::json read_summary(const std::filesystem::path& folder) {
-  constexpr std::uintmax_t kLongest = 1 << 16;  // of a line
+  constexpr std::uintmax_t kLongest = 1 << 16;  // bytes of a line
   try {
     const system::RegularFile file(folder / "metrics.jsonl");
     const std::uintmax_t begin = file.size() > kLongest ? file.size() - kLongest : 0;
@@ -43,7 +43,7 @@ std::uint64_t count_in(const nlohmann::json& object, const char* name) {
   return known ? object.at(name).get<std::uint64_t>() : 0;
 }
 
-/// What the run says that it is: null where it does not.
+/// What training the run is, by its summary: null where that has none.
 nlohmann::ordered_json training_of(const nlohmann::json& summary) {
   const auto training = summary.find("training");
   if (training == summary.end() || !training->is_object()) return {};

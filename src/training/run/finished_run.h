@@ -8,10 +8,10 @@
 /// A run that came to its end, and is asked for again by --resume auto. Of rank 0.
 namespace cputrain::training {
 
-/// Whether the last line of metrics.jsonl says that the training ended by itself.
+/// Whether by the last line of metrics.jsonl the training ended by itself.
 bool is_finished(const std::filesystem::path& folder);
 
-/// Whether its last line is that of an end: nobody killed the training.
+/// Whether its last line is that of an end: the training was not killed.
 bool has_ended(const std::filesystem::path& folder);
 
 /// Whether such a run is at the end, too, that is asked for now. `checkpoint` is its last one, or
@@ -20,7 +20,7 @@ bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::p
                    const TrainingSpec&);
 
 /// Error(usage) after a table where the run is of another training than the one that is asked for,
-/// `identity`: nothing of that would be trained. Else a line that says what ended it.
+/// `identity`: nothing of that would be trained. Else prints what ended it.
 void check_finished(const Session&, const std::filesystem::path& folder,
                     const std::filesystem::path& checkpoint, const TrainingSpec&,
                     const nlohmann::ordered_json& identity);

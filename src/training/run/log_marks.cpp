@@ -96,7 +96,7 @@ void cut(const fs::path& path, std::uint64_t size) {
 
 /// The bytes of a text up to the end of its last whole line.
 std::uint64_t whole_lines(const fs::path& path) {
-  constexpr std::uint64_t kLongest = 1 << 20;  // of a line
+  constexpr std::uint64_t kLongest = 1 << 20;  // bytes of a line
   const system::RegularFile file(path);
   const std::uint64_t begin = file.size() > kLongest ? file.size() - kLongest : 0;
   std::string end(file.size() - begin, '\0');

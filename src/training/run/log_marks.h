@@ -12,9 +12,9 @@ namespace cputrain::training {
 nlohmann::ordered_json log_marks(const std::filesystem::path& run);
 
 /// Cuts the logs of a run where a checkpoint left them, each in one call of the system, and removes
-/// logs that were begun after it. What is left says nothing of later steps; what it says of earlier
-/// ones is as it was. May be interrupted and done again. Returns what a person should know: logs
-/// that are shorter than they were; they end with a whole line then. Marks are a file's words:
+/// logs that were begun after it. What is left has nothing about later steps; what it has about
+/// earlier ones is as it was. May be interrupted and done again. Returns what users should know:
+/// logs that are shorter than they were; they end with a whole line then. Marks are a file's words:
 /// Error(data) where they name anything but such logs, and then nothing is cut. Error(output).
 std::vector<std::string> cut_logs(const std::filesystem::path& run,
                                   const nlohmann::ordered_json& marks);

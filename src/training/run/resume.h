@@ -24,16 +24,16 @@ struct Start {
   std::optional<data::Exif> exif{};
 };
 
-/// The spec with what the checkpoint's training chose for itself, where nobody names it now.
+/// The spec with what the checkpoint's training chose for itself, where it is not named now.
 TrainingSpec with_choices_of(const Start&, TrainingSpec);
 
 /// The newest checkpoint that can be gone on from; empty where there is no checkpoint. Newer ones
-/// are passed over with a warning that says why, and set aside. Error(data) where none of those
+/// are passed over with a warning and its reason, and set aside. Error(data) where none of those
 /// that are there can be used. Of rank 0.
 std::filesystem::path newest_whole(const Session&, const std::filesystem::path& folder);
 
-/// Chooses: of --resume auto the newest whole checkpoint of the run's folder, passing damaged ones
-/// with a line that says why; of --resume DIR that one, Error(data) where it is not whole.
+/// Chooses: for --resume auto the newest whole checkpoint of the run's folder, passing damaged ones
+/// with a line and its reason; for --resume DIR that one, Error(data) where it is not whole.
 /// Collective.
 Start choose_start(const Session&, const TrainingSpec&, const RunFolder&);
 

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "checkpoint/names.h"
 #include "checkpoint/writer.h"
 #include "core/error.h"
 #include "core/version.h"
@@ -180,7 +181,7 @@ void RunControl::write(const loop::Progress& progress, nlohmann::ordered_json fa
   if (progress.best.epoch > 0 && progress.best.epoch == best_on_disk_) {
     add_best(writer.folder(), progress.best.epoch);
   }
-  sync_logs(folder_);  // who finds the checkpoint finds the lines of its steps
+  sync_logs(folder_);  // where the checkpoint is, the lines of its steps are, too
   writer.commit();
   ++written_;
   newest_step_ = progress.steps;
@@ -189,7 +190,7 @@ void RunControl::write(const loop::Progress& progress, nlohmann::ordered_json fa
 }
 
 /// The best weights so far: those of the checkpoint before, where they are the same, at no cost.
-/// They are no link to the run's, which somebody may write into, or take away.
+/// They are no link to the run's, which may be written into, or taken away.
 void RunControl::add_best(const std::filesystem::path& folder, int epoch) {
   std::error_code error = std::make_error_code(std::errc::not_supported);
   if (best_.epoch == epoch) {

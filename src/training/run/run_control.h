@@ -22,13 +22,13 @@
 
 namespace cputrain::training {
 
-/// What a training asks between its steps: whether somebody wants it to stop, and its checkpoints,
-/// which rank 0 writes on a thread of its own. Borrows the job, which has started.
+/// What a training asks between its steps: whether it is to stop, and its checkpoints, which rank 0
+/// writes on a thread of its own. Borrows the job, which has started.
 class RunControl final : public loop::Control {
  public:
   /// `identity`: training_identity() of the job. `start`: where this process takes the training up.
-  /// `has_best`: best.safetensors has the weights of start.best. `logs`: who writes the logs, which
-  /// a checkpoint waits for.
+  /// `has_best`: best.safetensors has the weights of start.best. `logs`: the queue of logs, which a
+  /// checkpoint waits for.
   RunControl(TrainingJob&, const RunFolder&, nlohmann::ordered_json identity,
              const loop::Progress& start, bool has_best, system::WriteQueue& logs);
 
@@ -48,7 +48,7 @@ class RunControl final : public loop::Control {
   /// Whether best.safetensors has the weights of that epoch: a full disk may have kept them from
   /// it. Collective.
   bool has_best(const loop::BestEpoch&);
-  /// Where a training whose gradients are no numbers can go back to: the newest whole checkpoint,
+  /// Where a training whose gradients are not finite can go back to: the newest whole checkpoint,
   /// on rank 0. Collective; Error(output) on rank 0 where there is none.
   std::filesystem::path newest_to_go_back_to();
   /// Why the last checkpoint, or the best weights, could not be written; nothing where they were,
@@ -61,7 +61,7 @@ class RunControl final : public loop::Control {
 
   /// Waits for what is being written, for so many seconds at most. From any thread.
   void finish_writing(double seconds);
-  /// What it writes, for whoever looks after storage.
+  /// What it writes, for the watch over storage.
   std::vector<watch::Writing> writings() const;
   /// The newest checkpoint that it has written, or begun from; empty of none. From any thread.
   std::string newest() const;
@@ -108,10 +108,10 @@ class RunControl final : public loop::Control {
   bool told_wait_ = false;
   Aside aside_;
   std::atomic<std::uint64_t> newest_step_;  ///< 0: none
-  // Of the writer's thread, between two calls of its wait():
+  // For the writer's thread, between two calls of its wait():
   int written_ = 0;
   Best best_;
-  int best_on_disk_;  ///< of which epoch best.safetensors is
+  int best_on_disk_;  ///< the epoch that best.safetensors is of
   std::string best_failure_;
   double blocked_ = 0;  ///< seconds that checkpoints kept the training
   std::unique_ptr<checkpoint::WriterThread> writer_;  // last: its thread uses the others

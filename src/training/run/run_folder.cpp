@@ -32,14 +32,14 @@ std::string time_text(const char* format) {
 }
 
 /// Threads of the whole machine that ran or wanted to, over the last minute; null where the system
-/// does not tell.
+/// does not report it.
 nlohmann::ordered_json load_average() {
   double load = 0;
   return ::getloadavg(&load, 1) == 1 ? nlohmann::ordered_json(load) : nlohmann::ordered_json();
 }
 
-/// How OpenMP's threads wait and where they run, as far as the environment says that the program
-/// was started in.
+/// How OpenMP's threads wait and where they run, as far as it is in the environment that the
+/// program was started in.
 nlohmann::ordered_json openmp_variables() {
   nlohmann::ordered_json set = nlohmann::ordered_json::object();
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "OMP_PLACES",
@@ -109,8 +109,8 @@ std::filesystem::path make_run_folder(const TrainingSpec& spec, int ranks) {
 
 constexpr const char* kLockName = ".lock";
 
-/// The lock, or nothing where the file system has none, which a line says. Error(usage) where
-/// somebody keeps it for longer than a job takes to end, or it cannot be had.
+/// The lock, or nothing where the file system has none; then a line is printed. Error(usage) where
+/// another process keeps it for longer than a job takes to end, or it cannot be had.
 std::optional<system::FileLock> lock_folder(const Session& session,
                                             const std::filesystem::path& folder) {
   constexpr double kPatience = 10;  // seconds; orphans notice within one

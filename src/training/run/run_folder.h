@@ -15,8 +15,8 @@ inline constexpr const char* kWeightsName = "weights.safetensors";
 inline constexpr const char* kProfileName = "profile.json";
 inline constexpr const char* kLimitsName = "limits.json";
 inline constexpr const char* kMlperfName = "mlperf.log";
-inline constexpr const char* kEvaluationsName = "evaluations.jsonl";  ///< of `eval`
-inline constexpr const char* kBestName = checkpoint::kBestName;       ///< of --save-best
+inline constexpr const char* kEvaluationsName = "evaluations.jsonl";  ///< `eval` adds to it
+inline constexpr const char* kBestName = checkpoint::kBestName;       ///< with --save-best
 using watch::kStallsName;
 /// What a run and its evaluations may write into its folder.
 inline constexpr const char* kRunFiles[] = {
@@ -35,8 +35,8 @@ struct RunFolder {
 };
 
 /// Takes the folder of --out, where it is there and may be another training's (--resume,
-/// --overwrite): a file in it is locked for this process' life. Waits up to ten seconds for ranks
-/// of a job that is ending, and says so. Error(usage) where another training keeps it.
+/// --overwrite): a file in it is locked for this process' life. Waits up to ten seconds for a job's
+/// ranks that are ending, and prints it. Error(usage) where another training keeps it.
 RunFolder take_run_folder(const Session&, const TrainingFlags&);
 
 /// Makes the folder of this run: --out, or runs/<date>-<model>-np<ranks>-b<batch>, unless it was
@@ -45,7 +45,7 @@ RunFolder take_run_folder(const Session&, const TrainingFlags&);
 /// nor --resume was given; Error(output) where it cannot be written.
 void open_run_folder(const Session&, const TrainingPlan&, RunFolder&);
 
-/// From now on stalls of this job are told in its folder, too. Collective.
+/// From now on stalls of this job are written to its folder, too. Collective.
 void watch_folder(const Session&, const std::filesystem::path&);
 
 /// Takes the figures of the run that --overwrite replaces out of its folder: a new run's must not

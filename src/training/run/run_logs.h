@@ -15,9 +15,9 @@ namespace cputrain::training {
 /// What --log-format takes.
 inline constexpr std::string_view kLogFormats[] = {"mlperf", "dawnbench", "tf_cnn_benchmarks"};
 
-/// Everything that hears of a training that is loaded: the terminal, the files of its folder, and
-/// the logs that --log-format asks for. Silence on ranks other than 0. `place`: where the files of
-/// a training that goes on were cut. Files are written by the queue.
+/// All reporters of a training that is loaded: the terminal, the files of its folder, and the logs
+/// that --log-format asks for. Silence on ranks other than 0. `place`: where the files of a
+/// training that goes on were cut. Files are written by the queue.
 std::unique_ptr<logging::Reporter> make_reporter(const TrainingJob&,
                                                  const std::filesystem::path& folder,
                                                  const logging::LogPlace& place,

@@ -14,7 +14,7 @@
 
 namespace cputrain::training {
 
-/// What a training leaves in its folder, and the lines that say so. The job is borrowed; it has
+/// What a training leaves in its folder, and its lines about that. The job is borrowed; it has
 /// started.
 class RunResults {
  public:
@@ -24,7 +24,7 @@ class RunResults {
   /// A line about weights that lie in the folder, of a run before this one.
   void say_earlier() const;
   /// The answer to SIGTERM, from another thread: saves the weights of the last completed step at
-  /// once, since a step may last longer than whoever sent it waits. Rank 0 only; others do nothing.
+  /// once, since a step may last longer than its sender waits. Rank 0 only; others do nothing.
   void save_now();
   /// Steps are made from here on: what came before is start-up, unless this was called before.
   void begin_training(const loop::Progress& from);
@@ -32,10 +32,9 @@ class RunResults {
     bool best = false;              ///< best.safetensors has the weights of the best epoch
     double checkpoint_seconds = 0;  ///< that checkpoints kept the training
   };
-  /// Saves, reports the summary, and says it to people; all logs are written then. On rank 0.
-  /// Collective.
+  /// Saves, reports the summary, and prints it; all logs are written then. On rank 0. Collective.
   void finish(const loop::TrainResult&, const Kept&, logging::Reporter&, system::WriteQueue& logs);
-  /// What it writes, for whoever looks after storage.
+  /// What it writes, for the watch over storage.
   std::vector<watch::Writing> writings() const {
     return {{"the weights", &saving_now_}, {"results", &finishing_}};
   }
@@ -50,11 +49,11 @@ class RunResults {
   std::filesystem::path folder_;
   std::string identity_;           ///< as text
   std::atomic<bool> has_earlier_;  ///< the weights in the folder are of a run before this one
-  std::mutex saving_;              ///< held by who writes the weights
+  std::mutex saving_;              ///< held while weights are written
   system::WorkMeter saving_now_, finishing_;
   bool saved_ = false;                ///< those of the end
   std::optional<double> start_up_{};  ///< seconds of the process until its first step
-  double seconds_before_ = 0, training_before_ = 0;  ///< of the steps that others made
+  double seconds_before_ = 0, training_before_ = 0;  ///< for steps that earlier processes made
 };
 
 }  // namespace cputrain::training

@@ -82,7 +82,7 @@ std::string newest_run_within(const fs::path& folder) {
                    run ? "" : newest_run_within(folder)));
 }
 
-/// Weights that a run's folder stands for. --save-best says which of them are wanted.
+/// Weights that a run's folder stands for. --save-best decides which of them are wanted.
 NamedWeights weights_of_run(const fs::path& run) {
   const fs::path best = run / kBestName, last = run / kWeightsName;
   if (is_there(best)) {

@@ -11,18 +11,17 @@ namespace cputrain::training {
 /// The file that a person meant by --weights.
 struct NamedWeights {
   std::filesystem::path file;
-  std::string chosen{};  ///< what a folder's name was taken for, to be said; empty for a file
+  std::string chosen{};  ///< what a folder's name was taken for, to be printed; empty for a file
   std::filesystem::path run{};  ///< the run that wrote it; empty where the file lies in none
 };
 
 /// A file stands for itself, and so does a name that nothing has. The folder of a run stands for
 /// its best weights where it keeps them, else for those of its end; where it is not finished, for
 /// its newest whole checkpoint, all of which is read before it is chosen, so that all ranks choose
-/// the same. A checkpoint's folder stands for its weights. Error(data) for a folder that has none
-/// of them.
+/// the same. A checkpoint's folder stands for its weights. Error(data) for a folder without any.
 NamedWeights find_weights(const std::filesystem::path& named);
 
-/// What a run's config.json says of its data, beside what its weight files say.
+/// What a run's config.json has about its data, beside what its weight files have.
 struct RunData {
   std::string spec;  ///< as --data takes it
   std::optional<std::size_t> limit_validation{};

@@ -13,7 +13,7 @@
 namespace cputrain::training {
 namespace {
 
-/// Whoever lacks a device says so to all, so that none goes on alone.
+/// If one rank lacks a device, all ranks fail, so that none goes on alone.
 void require_devices(comm::Communicator& communicator, const std::string& refusal) {
   const std::vector<std::string> all = communicator.gather(refusal);
   const auto first = std::ranges::find_if(all, [](const auto& text) { return !text.empty(); });
@@ -23,7 +23,7 @@ void require_devices(comm::Communicator& communicator, const std::string& refusa
        alike ? *first : fmt::format("rank {}: {}", std::distance(all.begin(), first), *first));
 }
 
-/// Every rank's device, told apart by node.
+/// Every rank's device, with its node.
 std::vector<std::pair<int, std::string>> places_of(comm::Communicator& communicator,
                                                    const comm::NodeMap& nodes,
                                                    const std::string& identity) {

@@ -18,8 +18,8 @@ struct Inference {
 
 Inference make_inference(const Session&, const model::Graph&, std::vector<int> sizes);
 
-/// Fills it from a weight file and warns, on standard error, of weights that are no numbers. Rank 0
-/// only. Error(data).
+/// Fills it from a weight file and warns, on standard error, of weights that are NaN or infinite.
+/// Rank 0 only. Error(data).
 void load_to_use(const std::string& file, const Inference&);
 
 }  // namespace cputrain::training

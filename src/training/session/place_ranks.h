@@ -5,9 +5,9 @@
 
 namespace cputrain::training {
 
-/// Plans the threads of the whole job and binds this rank's where the plan says so, before it
-/// starts any: threads inherit the mask of the one that starts them, and memory lies near the
-/// thread that writes it first. The same plan on every rank; collective.
+/// Plans the threads of the whole job and binds this rank's where the plan does, before it starts
+/// any: threads inherit the mask of the one that starts them, and memory lies near the thread that
+/// writes it first. The same plan on every rank; collective.
 placement::JobPlacement place_ranks(comm::Communicator&, const placement::Machine&,
                                     const TrainingFlags&, const Services&);
 

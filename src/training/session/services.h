@@ -27,7 +27,7 @@ struct BackendRequest {
   int threads = 1;
   bool reproducible = false;        ///< nothing is chosen by measuring: always the same bits
   std::set<std::string> options{};  ///< words of BackendChoice::options
-  int device = 0;                   ///< of a backend of devices: compute::Device::index
+  int device = 0;                   ///< for a backend of devices: compute::Device::index
   int ranks_on_device = 1;          ///< that share it
 };
 
@@ -41,7 +41,7 @@ struct BackendChoice {
   std::string name;
   std::vector<Precision> precisions;  ///< that --precision may ask it for
   bool built = true;                  ///< this build has it
-  std::string lack{};                 ///< for who asks all the same: the refusal
+  std::string lack{};                 ///< the refusal where it is asked for all the same
   std::vector<BackendOption> options{};
 };
 
@@ -51,12 +51,13 @@ struct Services {
   std::vector<std::string> backends;  ///< names that this build has, the default first
   std::function<std::unique_ptr<compute::Backend>(const BackendRequest&)> make_backend;
   /// Those of a backend that computes on devices; nothing for one that computes on the CPUs, and
-  /// where this is empty. Says why where there are none, and does not fail.
+  /// where this is empty. Where there are none the list has the reason; it does not fail.
   std::function<std::optional<compute::DeviceList>(const std::string& backend)> devices{};
   /// What they are at, and how they sum; takes nothing of them. May be empty.
   std::function<compute::DeviceSurvey(const compute::DeviceList&)> survey{};
   /// Starts communication; called once, after the command line proved right. Where the ranks have
-  /// not met after so many seconds, says who is missing and ends the process; 0: waits for ever.
+  /// not met after so many seconds, prints which ranks are missing and ends the process; 0: waits
+  /// for ever.
   std::function<std::unique_ptr<comm::Communicator>(double start_timeout)> make_communicator;
   data::DataPipeline data;
   /// Writes an ONNX file; Error(usage) in a build without it.
@@ -69,7 +70,7 @@ struct Services {
   std::string mpi_version;                 ///< "Open MPI 4.1.4", or "no MPI"
   placement::Launcher launcher;            ///< what started this process
   std::vector<std::string> libraries;      ///< with versions, for `info` and environment.json
-  system::Stopwatch since_start{};         ///< of the process, as far as it can tell
+  system::Stopwatch since_start{};         ///< the process's start, as far as it is known
   system::SignalWatch* signals = nullptr;  ///< borrowed; null in the simulator
   std::string program_build{};             ///< "commit abc1234, Release"; empty in other programs
 };

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "comm/agreement.h"
-#include "comm/allreduce/contestants.h"
 #include "comm/watch/watched_communicator.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -63,7 +62,7 @@ void check_backend(const Session& session, const std::string& backend, Precision
                   fmt::format("--backend {} --precision {}", backend, word_of(precision)));
 }
 
-/// An emulated device is for results; who measures would take its times for a GPU's.
+/// An emulated device is for results; in a measurement its times would look like a GPU's.
 void check_emulated(const Session& session, const TrainingFlags& flags) {
   if (!session.device.emulated) return;
   if (session.leads()) {
@@ -200,7 +199,8 @@ compute::Limits measure_together(const Session& session) {
   const compute::Together together{
       .processes = communicator.node_memory().local_size(),
       .meet = [&] { communicator.barrier(); },
-      .slowest = [&](double seconds) { return comm::slowest_rank(communicator, seconds); }};
+      .slowest =
+          [&](double seconds) { return comm::largest_of_ranks(communicator, seconds).value(); }};
   const compute::Limits limits = session.backend->measure_limits(together);
   std::array<double, 2> sums{limits.fma_gflops, limits.triad_gbs};
   communicator.sum(Array::of<double>(sums));

@@ -21,12 +21,12 @@ struct Session {
   std::unique_ptr<comm::Communicator> communicator;
   comm::NodeMap nodes{};  ///< which ranks share which node
   placement::Machine machine{};
-  int threads = 1;                       ///< of this rank
-  int most_threads = 1;                  ///< of any rank: for choices that all make alike
-  int io_threads = 1;                    ///< of this rank, where it decodes and nothing else
-  placement::JobPlacement plan{};        ///< of all ranks
+  int threads = 1;                       ///< this rank's
+  int most_threads = 1;                  ///< the most of any rank: for choices that all make alike
+  int io_threads = 1;                    ///< this rank's, where it decodes and nothing else
+  placement::JobPlacement plan{};        ///< all ranks'
   std::vector<std::string> placement{};  ///< the plan, a line a kind of host; warnings after it
-  DeviceChoice device{};                 ///< of this rank
+  DeviceChoice device{};                 ///< this rank's
   std::unique_ptr<compute::Backend> backend{};
   system::Stopwatch since_start{};
   bool quiet = false;  ///< --verbose 0: warnings and errors alone
@@ -39,11 +39,10 @@ struct Session {
 
 /// Starts communication, places the ranks and makes the backend. `services` must outlive the
 /// session. Error(usage) where this process cannot have the threads or the device that it needs,
-/// and for measurements on a device that is none. Collective.
+/// and for measurements on an emulated device. Collective.
 Session start_session(const TrainingFlags&, const Services&);
 
-/// This rank has come so far in its work: for whoever watches it, and for tests that break it
-/// there.
+/// This rank has come so far in its work: for the watch, and for tests that break it there.
 void reached(const Session&, comm::Phase);
 
 /// Threads of this process beside those that compute.
@@ -80,7 +79,8 @@ compute::Limits measure_together(const Session&);
 /// times more than hardware threads.
 int micro_batch_size(const TrainingFlags&, const Session&);
 
-/// Throws Error(disagree) where the ranks' texts differ; rank 0 says before it who has which.
+/// Throws Error(disagree) where the ranks' texts differ; rank 0 prints before it which rank has
+/// which.
 void check_agreement(const Session&, const std::string& what, const std::string& mine);
 
 /// Writes text to FILE, or to standard output for "-". Rank 0 only.

@@ -200,6 +200,8 @@ def gif_files():
     wrong = bytearray(gif_codes(index.ravel()))
     wrong[3] = 0xFF  # a code far above those that the table has
     add("gif of a wrong code", gif(index, colours, codes=bytes(wrong)), "not an image")
+    wrong[3], wrong[60] = index[0, 0], 0xFF
+    add("gif of a wrong code behind others", gif(index, colours, codes=bytes(wrong)), "not an image")
     add("gif of 12-bit literals", gif(index, colours, codes=b"\x0c" + gif_codes(index.ravel())[1:]), "not an image")
 
 

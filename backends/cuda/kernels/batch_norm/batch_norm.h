@@ -16,7 +16,7 @@ namespace cputrain::cuda {
 struct ChannelSums {
   int channels = kChannelBlock;  ///< as they are stored
   int parts = 0;
-  double positions = 0;      ///< of all parts
+  double positions = 0;      ///< in all parts
   double of_part = 0;        ///< positions of each but the last, which has what is left
   double* values = nullptr;  ///< on the device: parts x 2 x channels
 
@@ -58,7 +58,7 @@ struct ChannelFactors {
   }
 };
 
-/// A channel's moving statistics that a training pass has moved and nobody has published.
+/// A channel's moving statistics that a training pass has moved and that are not published yet.
 struct MovedStatistic {
   float mean, variance;
   float *to_mean, *to_variance;  ///< where they will lie; null: nothing was moved
@@ -66,7 +66,7 @@ struct MovedStatistic {
 
 /// What a pass over maps has besides its arrays.
 struct BatchNormPass {
-  int positions = 0;  ///< of all images
+  int positions = 0;  ///< in all images
   ChannelFactors factors;
   bool relu = false;
 };

@@ -20,8 +20,8 @@ namespace cputrain::cuda {
 struct ConvolutionCall {
   Numbers numbers = Numbers::exact;
   WindowShape shape;
-  ConvolutionPlan plan;        ///< of this shape
-  float* workspace = nullptr;  ///< as large as the plan says
+  ConvolutionPlan plan;        ///< this shape's
+  float* workspace = nullptr;  ///< plan.workspace_bytes()
 };
 
 /// dst = src * weights + bias. `bias` has dst.channels elements; null: there is none.

@@ -29,8 +29,8 @@ struct BackwardData {
 
   template <class N>
   struct Problem {
-    int images, channels;           ///< of src
-    PositionClasses rows, columns;  ///< of src
+    int images, channels;           ///< src's
+    PositionClasses rows, columns;  ///< src's
     ClassDivisor high, wide, tap_columns;
     ChunkMap dst;
     Divisor dst_chunks;
@@ -41,6 +41,8 @@ struct BackwardData {
       const int stride = rows.stride;
       const PositionClass of_rows = rows.of(number / stride),
                           of_columns = columns.of(number % stride);
+      // Turned weights lie by classes: those of earlier rows have all columns, then come earlier
+      // classes of columns with this class's rows.
       const int before = of_rows.taps_before * columns.size + of_rows.taps * of_columns.taps_before;
       const int count = images * of_rows.count * of_columns.count;
       return {{count,
@@ -58,6 +60,7 @@ struct BackwardData {
               of_columns};
     }
 
+    /// A class's positions are `stride` apart in src.
     CPUTRAIN_DEVICE std::int64_t place(const Part& part, int row) const {
       if (rows.stride == 1) return row;
       const Position at = part.windows.numbers.position(row);
@@ -81,7 +84,7 @@ template <class Stored>
 __global__ void __launch_bounds__(kTurnedSide* kTurnedRows)
     turn_weights_kernel(int inputs, int outputs, TurnedTaps taps, const Stored* weights,
                         Stored* turned) {
-  struct Square {
+  struct Square {  // a number more in a row: columns are read from different banks
     Stored numbers[kTurnedSide][kTurnedSide + 1];
   };
   auto& square = shared<Square>();

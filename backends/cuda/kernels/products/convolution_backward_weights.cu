@@ -11,19 +11,21 @@ struct BackwardWeights {
 
   template <class N>
   struct Problem {
-    int rows, columns, depth;
+    int rows, columns, depth;  ///< output channels, taps by input channels, windows
     Windows windows;
     Taps taps;
     const void* diff_dst;
     GemmResult<ExactNumbers> result;
-    float* bias_sums;  ///< [slice][turn][row]; null: nobody asks for them
+    float* bias_sums;  ///< [slice][turn][row]; null: not wanted
     int turns;
 
     CPUTRAIN_DEVICE const Problem& part(int) const { return *this; }
     CPUTRAIN_DEVICE std::int64_t place(const Problem&, int row) const { return row; }
   };
 
-  /// A is diff_dst: side by side are output channels. B is src by windows: side by side are taps.
+  /// A is diff_dst: side by side are output channels. B is src by windows: side by side are taps. A
+  /// thread copies one chunk of output channels and one tap of each of its windows. The table has
+  /// the windows' corners, since all threads need them.
   template <class N, class Tile>
   class Operands {
    public:
@@ -115,7 +117,7 @@ struct BackwardWeights {
     }
 
     CPUTRAIN_DEVICE void add(const unsigned char* a) {
-      // All lanes agree; that they vote tells the compiler so.
+      // All lanes agree; the vote lets the compiler know.
       if (__any_sync(kAllLanes, --steps_left_ >= 0)) return;
       steps_left_ = problem_.turns - 1;
       Sums<kFragments, 1> of_step{};

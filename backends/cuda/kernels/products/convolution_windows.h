@@ -28,7 +28,7 @@ struct alignas(8) Place {
 struct ChunkMap {
   const void* begin;
   int height, width;
-  int chunks;  ///< of a position
+  int chunks;  ///< in a position
   int last;    ///< row and column, as Place has them
 
   template <class N>
@@ -40,7 +40,9 @@ struct ChunkMap {
   CPUTRAIN_DEVICE Place at(int image, int row, int column) const {
     return Place::at(((image * height + row) * width + column) * chunks, row, column);
   }
-  /// Neither row nor column is negative, nor is what is left to the last ones.
+  /// Neither row nor column is negative, nor is what is left to the last ones. Both tests look at
+  /// the signs of two 16-bit numbers at once: a column below zero borrows from its row, but leaves
+  /// bit 15 set.
   CPUTRAIN_DEVICE bool has(const Place& place) const {
     const auto where = static_cast<unsigned>(place.where);
     return ((where | (static_cast<unsigned>(last) - where)) & 0x80008000u) == 0;
@@ -51,7 +53,7 @@ struct ChunkMap {
 /// j * stride).
 struct Windows {
   ChunkMap map;
-  int count;  ///< of all images
+  int count;  ///< in all images
   PositionNumbers numbers;
   int first_row, first_column, stride;
 
@@ -98,7 +100,9 @@ struct WindowProduct {
   const void* weights;
 };
 
-/// Rows and columns behind the last are the last one's again; nobody stores their sums.
+/// A thread keeps the corners of the windows that it copies. The table has the taps of the next
+/// steps, since all windows have the same. Rows and columns behind the last are the last one's
+/// again; their sums are not stored.
 template <class N, class Tile>
 class WindowOperands {
  public:

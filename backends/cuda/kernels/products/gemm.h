@@ -36,7 +36,8 @@ union GemmMemory {
     typename Tile::Stage stages[Tile::kStages];
     typename Operands::Table table;
   } loop;
-  /// Sums of each warp, 8 numbers between rows.
+  /// Sums of each warp. Rows are 8 numbers longer than the tile's, so that lanes that write at the
+  /// same time meet different banks.
   alignas(128) float sums[Tile::kWarps][Tile::kWarpRows][Tile::kWarpColumns + 8];
 };
 
@@ -117,6 +118,7 @@ CPUTRAIN_DEVICE void multiply(Memory& memory, Operands& operands, int steps, War
   }
   int step = 0, noted = Operands::kSteps, stage = 0, free_stage = kAhead;
   while (true) {
+    // Copies use the table kAhead steps before products do.
     const int end = noted < steps ? noted - kAhead : steps;
 #pragma unroll 1
     for (; step < end; ++step) {
@@ -138,8 +140,8 @@ CPUTRAIN_DEVICE void multiply(Memory& memory, Operands& operands, int steps, War
   wait_for_copies<0>();
 }
 
-/// Writes a warp's tile of sums, which lies in shared memory, to the result: each lane some rows
-/// of one chunk.
+/// Writes a warp's tile of sums, which lies in shared memory, to the result: each lane a chunk of
+/// some rows.
 template <class Tile, class N, class Part, class Problem>
 CPUTRAIN_DEVICE void store_tile(const GemmResult<N>& result, const Part& part,
                                 const Problem& problem, int first_row, int first_column, int lane,
@@ -173,8 +175,8 @@ CPUTRAIN_DEVICE void stage_sums(float (&to)[Tile::kWarpRows][Tile::kWarpColumns 
   }
 }
 
-/// Grid: tiles, those of the shorter side of the result in a row so that they share what they read
-/// of the longer one; slices; parts of the problem.
+/// Grid: tiles, those of the result's shorter side in a row so that they share what they read of
+/// the longer one; slices; parts of the problem.
 template <class N, class Tile, class Direction>
 __global__ void __launch_bounds__(Tile::kThreads)
     gemm(typename Direction::template Problem<N> problem, GemmPlan plan) {
@@ -223,8 +225,7 @@ void launch_gemm(Stream stream, const char* name,
          dim3(Tile::kThreads), sizeof(Memory), problem, plan);
 }
 
-/// Puts a product into a stream as its plan says: the slices and, where there are several, their
-/// sum.
+/// Puts a product into a stream by its plan: the slices and, where there are several, their sum.
 template <class Direction, class N>
 void launch_product(Stream stream, const char* name,
                     const typename Direction::template Problem<N>& problem,

@@ -6,7 +6,7 @@
 
 /// What the lanes of a warp hold in registers, and how tensor cores multiply it. An instruction
 /// (mma) takes 16 rows of A and 8 columns of B; it is 8 numbers deep where those are floats, 16
-/// where they are bf16. tensor_core.h says which lane has what.
+/// where they are bf16. tensor_core.h has the layout of lanes.
 namespace cputrain::cuda {
 
 /// kCount times 16 rows of A.
@@ -58,8 +58,8 @@ struct Product {
 
 /// Floats: three of the four products of their halves (tf32_halves.h) are summed, the smallest
 /// first. The fourth, below 2^-20 of the product, is left out, and so are the two lowest bits of
-/// the smaller half, which has up to 13 where a TF32 number has 11. All of that together is 4e-7
-/// of the sums (norm of the errors by norm of the sums).
+/// the smaller half, which has up to 13 where a TF32 number has 11. All of that together is an
+/// error of 4e-7 (its norm by that of the sums).
 ///
 /// Tensor cores cut sums off where they should round, towards zero (an H200 does), so that an error
 /// of up to 2^-23 of the sum is added with the same sign by every instruction: over a depth of

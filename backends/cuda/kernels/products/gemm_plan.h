@@ -15,14 +15,14 @@ enum class GemmTileSize {
   wide,    ///< 32 x 128: few rows (a small batch of a dense layer, few output channels)
   square,  ///< 64 x 64
   large,   ///< 128 x 64: less traffic, where there are tiles enough
-  huge,    ///< 128 x 128: least traffic; not of `exact`, whose sums fill the registers
+  huge,    ///< 128 x 128: least traffic; not with `exact`, whose sums fill the registers
   tower    ///< 256 x 64: as large, for fewer columns; A is one whose depth lies inside
 };
 
 struct TileExtent {
   int rows, columns;
   int warps_beside;  ///< warps along a row of the tile
-  int stages;        ///< of the main loop
+  int stages;        ///< tiles in shared memory: this step's and those on their way
 };
 constexpr TileExtent tile_extent(GemmTileSize size) {
   switch (size) {
@@ -44,7 +44,7 @@ constexpr TileExtent tile_extent(GemmTileSize size) {
 
 /// What is to be multiplied.
 struct GemmExtent {
-  std::int64_t rows = 1, columns = 1;  ///< of the result, or of its largest part
+  std::int64_t rows = 1, columns = 1;  ///< the result's, or its largest part's
   std::int64_t depth = 1;              ///< length of its sums
   int parts = 1;                       ///< results of this size at most that one launch makes
   bool depth_inside = true;            ///< numbers of a row of A lie one behind the other
@@ -53,7 +53,7 @@ struct GemmExtent {
 struct GemmPlan {
   GemmTileSize tile = GemmTileSize::square;
   int row_tiles = 1, column_tiles = 1;
-  int slices = 1;  ///< of the depth, each summed by blocks of its own
+  int slices = 1;  ///< parts of the depth, each summed by blocks of its own
 };
 
 /// Bytes of a row of A, or of a column of B, that a step of the main loop multiplies.

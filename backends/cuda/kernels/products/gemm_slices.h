@@ -9,15 +9,15 @@
 namespace cputrain::cuda {
 
 /// Where sums go: values[row][column] = sum + bias[column] (null: none), added to what is there
-/// where `add` says so. Where they are cut into slices, those lie in `partials` as floats, one
-/// behind the other, and are added later.
+/// with `add`. Where they are cut into slices, those lie in `partials` as floats, one behind the
+/// other, and are added later.
 template <class N>
 struct GemmResult {
   typename N::Stored* values = nullptr;
   const float* bias = nullptr;
   bool add = false;
   float* partials = nullptr;
-  std::int64_t numbers = 0;  ///< of the result, and of a slice
+  std::int64_t numbers = 0;  ///< in the result, and in a slice
 };
 
 /// Threads that share the sum of so many slices, each having some eight: a power of two.
@@ -29,7 +29,8 @@ constexpr int lines_of_sum(int slices) {
 }
 
 /// result.values[i] = the sum of all slices' result.partials[slice][i], in an order that their
-/// number fixes, then bias and what was there, as `result` says. Values are rows of `columns`.
+/// number fixes, then `result`'s bias and, with `add`, what was there. Values are rows of
+/// `columns`.
 template <class N>
 void add_slices(Stream, const GemmResult<N>& result, int slices, std::int64_t columns);
 

@@ -97,11 +97,12 @@ struct DepthInside {
     }
   };
 
-  /// Of line `line` of the matrix at eight rows `rows` and the chunk `chunk` of an instruction.
+  /// Where line `line` of the matrix at eight rows `rows` and chunk `chunk` of an instruction lies.
   CPUTRAIN_DEVICE static int place_of_matrix(int first, int rows, int chunk, int line) {
     return place(first + 8 * rows + line, chunk);
   }
-  /// The 16 rows `number` of those that a warp reads.
+  /// The 16 rows `number` of those that a warp reads. Chunks are turned by XOR, so an instruction's
+  /// chunk is one more XOR.
   CPUTRAIN_DEVICE static void load(unsigned (&registers)[4], const unsigned char* tile,
                                    int place_of_lane, int number, int instruction) {
     load_matrices(registers, tile + (place_of_lane ^ instruction * 2 * kChunkBytes) +

@@ -6,8 +6,9 @@ namespace cputrain::cuda {
 
 /// Along one side of src, the positions that are covered by taps `phase`, phase + stride, ... of
 /// windows, and by no others: position + pad is phase modulo stride. Tap phase + i * stride covers
-/// the class's position n where window first_window + n - i does. So windows that cover positions
-/// of a class lie side by side on dst, with taps against the direction.
+/// the class's position n where window first_window + n - i does. So windows that cover a class's
+/// positions lie side by side on dst, with taps against the direction: each class is a convolution
+/// with stride 1, and none multiplies the zeros that a stride would put between windows.
 struct PositionClass {
   int first, count;  ///< positions first, first + stride, ...
   int taps;          ///< 0: no window covers them
@@ -39,8 +40,8 @@ struct TurnedTaps {
 
   struct Place {
     int before;  ///< taps of classes before
-    int taps;    ///< of the class
-    int number;  ///< of the tap among them
+    int taps;    ///< in the class
+    int number;  ///< the tap's among them
   };
   CPUTRAIN_HOST_DEVICE constexpr Place place(int tap) const {
     const int row = size.quotient(tap);

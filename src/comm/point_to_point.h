@@ -8,9 +8,9 @@ namespace cputrain::comm {
 
 /// Messages between the ranks of a group; what the algorithms of allreduce are written on. Each
 /// object is a channel of its own: its messages meet no others.
-class Peers {
+class PointToPoint {
  public:
-  virtual ~Peers() = default;
+  virtual ~PointToPoint() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// Sends `out` to one rank while receiving `in` from another (or the same). Both sides name the
@@ -23,10 +23,10 @@ class Peers {
 };
 
 /// Some ranks of a larger group, numbered anew in the order given. Borrows the larger one.
-class PeerGroup final : public Peers {
+class PointToPointGroup final : public PointToPoint {
  public:
   /// `members` are ranks of `all`, this one among them.
-  PeerGroup(Peers& all, std::vector<int> members);
+  PointToPointGroup(PointToPoint& all, std::vector<int> members);
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
   void exchange(int to, std::span<const std::byte> out, int from,
@@ -36,7 +36,7 @@ class PeerGroup final : public Peers {
   }
 
  private:
-  Peers& all_;
+  PointToPoint& all_;
   std::vector<int> members_;
   int rank_;
 };

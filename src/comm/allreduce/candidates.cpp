@@ -1,4 +1,4 @@
-#include "comm/allreduce/contestants.h"
+#include "comm/allreduce/candidates.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace cputrain::comm {
 namespace {
 
-class BetweenRanks final : public Contestant {
+class BetweenRanks final : public Candidate {
  public:
   BetweenRanks(Array numbers, Channel channel) : numbers_(numbers), channel_(std::move(channel)) {}
   Array input() const override { return numbers_; }
@@ -23,7 +23,7 @@ class BetweenRanks final : public Contestant {
   Channel channel_;
 };
 
-class WithinNode final : public Contestant {
+class WithinNode final : public Candidate {
  public:
   WithinNode(Communicator& communicator, const NodeMap& map, const NodeArrays& arrays,
              const Array& copy, const SumArrays& sum, Channel between_nodes)
@@ -58,7 +58,7 @@ class WithinNode final : public Contestant {
 
 }  // namespace
 
-std::unique_ptr<Contestant> between_ranks(const Array& numbers, Channel channel) {
+std::unique_ptr<Candidate> between_ranks(const Array& numbers, Channel channel) {
   return std::make_unique<BetweenRanks>(numbers, std::move(channel));
 }
 
@@ -82,28 +82,24 @@ Array SharedArrays::copy() const {
   return {block->bytes().data(), block->bytes().size() / sizeof(float), DType::f32};
 }
 
-std::unique_ptr<Contestant> within_node(Communicator& communicator, const NodeMap& map,
-                                        const SharedArrays& shared, const SumArrays& sum,
-                                        Channel between_nodes) {
+std::unique_ptr<Candidate> within_node(Communicator& communicator, const NodeMap& map,
+                                       const SharedArrays& shared, const SumArrays& sum,
+                                       Channel between_nodes) {
   return std::make_unique<WithinNode>(communicator, map, *shared.arrays, shared.copy(), sum,
                                       std::move(between_nodes));
 }
 
-double slowest_rank(Communicator& communicator, double seconds) {
-  return std::max(0.0, std::ranges::max(gather_values(communicator, seconds)));
-}
-
-double time_one(Communicator& communicator, Contestant& contestant) {
+double time_one(Communicator& communicator, Candidate& candidate) {
   communicator.barrier();
   const system::Stopwatch watch;
-  contestant.run();
-  return slowest_rank(communicator, watch.seconds());
+  candidate.run();
+  return largest_of_ranks(communicator, watch.seconds()).value();
 }
 
-double median_time(Communicator& communicator, Contestant& contestant, int repeat) {
-  contestant.run();
+double median_time(Communicator& communicator, Candidate& candidate, int repeat) {
+  candidate.run();
   std::vector<double> seconds;
-  for (int i = 0; i < repeat; ++i) seconds.push_back(time_one(communicator, contestant));
+  for (int i = 0; i < repeat; ++i) seconds.push_back(time_one(communicator, candidate));
   std::ranges::sort(seconds);
   return seconds[seconds.size() / 2];
 }

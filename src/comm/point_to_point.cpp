@@ -1,4 +1,4 @@
-#include "comm/peers.h"
+#include "comm/point_to_point.h"
 
 #include <algorithm>
 #include <cassert>
@@ -6,7 +6,7 @@
 
 namespace cputrain::comm {
 
-PeerGroup::PeerGroup(Peers& all, std::vector<int> members)
+PointToPointGroup::PointToPointGroup(PointToPoint& all, std::vector<int> members)
     : all_(all),
       members_(std::move(members)),
       rank_(static_cast<int>(std::ranges::find(members_, all.rank()) - members_.begin())) {
