@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cells/axes.h"
-#include "cells/cores.h"
+#include "cells/cells.h"
 #include "core/statistics.h"
 #include "core/text.h"
 #include "system/lost_time/cpu_wait.h"

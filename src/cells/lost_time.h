@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,5 +26,28 @@ std::vector<LostTime> lost_time(const Budget&, double seconds, std::optional<dou
 
 /// What a cell lost; nothing where its budget is not known.
 std::vector<LostTime> lost_time_of(const Cell&);
+
+/// Seconds of the clock on the wall that a training lost, and where, as far as its folder tells.
+struct LostSeconds {
+  /// How often, how long, and how long because of whom: "rank 2 on vm".
+  struct Loss {
+    int times = 0;
+    double seconds = 0;
+    std::map<std::string, double> whose{};
+  };
+  Loss restarts;     ///< from a checkpoint until a training that had died went on from it
+  Loss checkpoints;  ///< steps that waited for one, since the last start
+  Loss stragglers;   ///< ranks waited for the last one; stalls are in it, too
+  Loss stalls;       ///< nobody got further, and then the job did
+
+  bool any() const;
+};
+
+/// Of metrics.jsonl and stalls.jsonl; lines that cannot be read are passed over.
+LostSeconds lost_seconds(const std::filesystem::path& run);
+
+/// "2 restarts 35.2 s, checkpoints 3.1 s, stragglers 12.0 s (most: rank 1 on vm), 1 stall 8.0 s
+/// (most: rank 2 on vm)": what is a second or more; empty where nothing is.
+std::string text_of(const LostSeconds&);
 
 }  // namespace cputrain::cells

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cells/prices.h"
+#include "cells/cells.h"
 #include "job/spec/training_flags.h"
 #include "simulation/simulation_request.h"
 #include "sweep/sweep_request.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "cells/run_devices.h"
+#include "cells/run_environment.h"
 #include "cells/series_identity.h"
 #include "core/text.h"
 #include "report/grid_tables.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cells/axes.h"
-#include "cells/run_devices.h"
+#include "cells/run_environment.h"
 #include "cells/series_identity.h"
 #include "core/json_text.h"
 #include "report/forms/escapes.h"

@@ -13,7 +13,6 @@
 #include "cells/cells.h"
 #include "cells/device_rates.h"
 #include "cells/equal_cpus.h"
-#include "cells/prices.h"
 #include "cells/series_identity.h"
 
 /// Tables of sweeps and simulations, merged and with what follows from their times.

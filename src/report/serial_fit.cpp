@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "cells/cores.h"
+#include "cells/cells.h"
 
 namespace cputrain::report {
 namespace {

@@ -20,7 +20,7 @@ struct RunEnd {
   bool kept_best = false;                 ///< best.safetensors has the weights of result.best
   std::optional<logging::PeakMemory> memory{};
   logging::ProgramSeconds program{};
-  std::string lost{};  ///< cells/lost_seconds.h: text_of()
+  std::string lost{};  ///< cells/lost_time.h: text_of()
 };
 
 std::vector<std::string> end_lines(const RunEnd&);

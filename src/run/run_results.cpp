@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cells/lost_seconds.h"
+#include "cells/lost_time.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "job/peak_memory.h"

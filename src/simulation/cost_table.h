@@ -3,7 +3,12 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
+
+namespace cputrain {
+class JsonMembers;
+}
 
 /// What a model costs on one kind of core: the measurements that a simulation computes with.
 namespace cputrain::simulation {
@@ -81,10 +86,16 @@ struct CostTable {
   int measured_threads() const { return by_active.back().threads; }
 };
 
+/// What Error(data) of the files here ends with.
+inline constexpr std::string_view kFileRemedy =
+    "(the simulation would compute with it); correct the file or have it written again";
+/// A JSON file that may be hostile. Error(data).
+nlohmann::json read_file(const std::filesystem::path&);
+
+void fields_of_costs(JsonMembers&, CostTable&);
 nlohmann::ordered_json to_json(const CostTable&);
 /// Error(data), naming `where`, for anything odd.
 CostTable costs_from_json(const nlohmann::json&, const std::string& where);
-/// Reads a file that may be hostile. Error(data).
 CostTable read_costs(const std::filesystem::path&);
 
 }  // namespace cputrain::simulation

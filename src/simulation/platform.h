@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "simulation/cost_table.h"
-#include "simulation/gpu/gpu_node.h"
 
 namespace cputrain::simulation {
 
@@ -27,6 +26,20 @@ struct PlatformCpu {
   double second_thread_gain = 1;     ///< what two threads of a core compute, by what one does
 
   double ghz(int active_cores) const { return in_proportion(clock, active_cores); }
+};
+
+/// The GPUs of a node, and what joins them with each other and with the host. All are alike.
+struct GpuNode {
+  std::string name;  ///< as costs call it: "H100"
+  int per_node = 1;
+  double memory_gb = 0;  ///< of each, 1e9 bytes
+  /// What each GPU sends and receives at the same time in a ring of the node: the bus bandwidth of
+  /// NCCL's tests.
+  double ring_gbs = 0;
+  double hop_us = 0;        ///< of each step of a ring
+  double sum_us = 0;        ///< of each sum, however many GPUs
+  double host_gbs = 0;      ///< from pinned memory to one GPU
+  double all_host_gbs = 0;  ///< to all GPUs of the node at the same time
 };
 
 /// A kind of machine and how many of them stand on one network: a small JSON file.
@@ -83,6 +96,7 @@ std::vector<std::string> platform_names();
 /// Error(data) for a file that is wrong.
 Platform find_platform(const std::string& name_or_file, const CostTable&);
 
+void fields_of_platform(JsonMembers&, Platform&);
 nlohmann::ordered_json to_json(const Platform&);
 Platform platform_from_json(const nlohmann::json&, const std::string& where);
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cells/run_machine.h"
+#include "cells/run_environment.h"
 #include "core/strict_json.h"
 #include "core/text.h"
 #include "sweep/sweep_folder.h"

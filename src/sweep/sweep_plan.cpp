@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cells/axes.h"
-#include "cells/run_machine.h"
+#include "cells/run_environment.h"
 #include "core/error.h"
 #include "core/shell_words.h"
 #include "core/text.h"

@@ -1,6 +1,6 @@
 // What a training lost to restarts, checkpoints, stragglers and stalls, of the lines that it wrote.
 
-#include "cells/lost_seconds.h"
+#include "cells/lost_time.h"
 
 #include <gtest/gtest.h>
 

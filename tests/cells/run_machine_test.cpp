@@ -1,4 +1,4 @@
-#include "cells/run_machine.h"
+#include "cells/run_environment.h"
 
 #include <gtest/gtest.h>
 

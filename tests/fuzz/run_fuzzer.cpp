@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cells/run_figures.h"
-#include "cells/run_machine.h"
+#include "cells/run_environment.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"
 #include "report/curves.h"

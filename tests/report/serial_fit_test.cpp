@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-#include "cells/cores.h"
+#include "cells/cells.h"
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cells/prices.h"
+#include "cells/cells.h"
 #include "report/trainings/run_record.h"
 
 namespace cputrain::report {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cells/lost_seconds.h"
-#include "cells/run_devices.h"
+#include "cells/lost_time.h"
+#include "cells/run_environment.h"
 #include "core/budget.h"
 
 namespace cputrain::report {
