@@ -176,13 +176,6 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-std::string gnuplot_text(std::string_view text) {
-  return "'" +
-         changed(text,
-                 [](std::string& out, char c) { out += c == '\'' ? "''" : std::string(1, c); }) +
-         "'";
-}
-
 std::string csv_number(std::optional<double> value) {
   return value ? fmt::format("{}", *value) : "";
 }

@@ -23,7 +23,5 @@ std::string csv_text(std::string_view);
 std::string csv_number(std::optional<double>);
 /// Bytes as text (RFC 4648), for the address of an image that lies in a page.
 std::string base64(std::string_view bytes);
-/// A text with gnuplot's single quotes around it, in which nothing but a quote means anything.
-std::string gnuplot_text(std::string_view);
 
 }  // namespace cputrain::report
