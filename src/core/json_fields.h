@@ -232,6 +232,12 @@ std::optional<double> number_in(const nlohmann::json& object, const char* key, d
 /// A whole number, which may be written as a text: flags in config.json are.
 std::optional<double> whole_in(const nlohmann::json& object, const char* key, double least,
                                double most);
+template <class Integer>
+std::optional<Integer> whole_of(const nlohmann::json& object, const char* key, double least,
+                                double most) {
+  const auto value = whole_in(object, key, least, most);
+  return value ? std::optional(static_cast<Integer>(*value)) : std::nullopt;
+}
 /// A value as text, whether it was written as a text, a number or a switch.
 std::string text_in(const nlohmann::json& object, const char* key);
 

@@ -2,22 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 
 #include "cells/run_figures.h"
+#include "core/json_fields.h"
 #include "system/bounded_file.h"
 
 namespace cputrain::report {
 namespace {
 
 std::optional<double> number(const nlohmann::json& line, const char* key) {
-  const auto found = line.find(key);
-  if (found == line.end() || !found->is_number()) return std::nullopt;
-  const double value = found->get<double>();
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+  constexpr double kAny = std::numeric_limits<double>::max();
+  return number_in(line, key, -kAny, kAny);
 }
 
 /// A step line. Loss and accuracy may be missing: its images count all the same.

@@ -10,7 +10,7 @@
 #include "cells/run_environment.h"
 #include "cells/series_identity.h"
 #include "core/json_text.h"
-#include "report/forms/escapes.h"
+#include "report/forms/csv.h"
 #include "report/grid_tables.h"
 #include "report/sweep_difference.h"
 
@@ -25,21 +25,6 @@ std::string name_of(const cells::Cell& c) {
                   c.threads, c.batch, c.backend);
   for (const auto& [flag, value] : c.axes) name += ", " + cells::option_text(flag, value);
   return name;
-}
-
-/// ",precision,allreduce,...", and the values of a cell in these columns.
-std::string axes_columns() {
-  std::string columns;
-  for (const cells::ListedFlag& flag : cells::kListedFlags) columns += "," + std::string(flag.name);
-  return columns;
-}
-std::string axes_fields(const cells::Cell& c) {
-  std::string fields;
-  for (const cells::ListedFlag& flag : cells::kListedFlags) {
-    const auto value = c.axes.find(std::string(flag.name));
-    fields += "," + (value == c.axes.end() ? "" : csv_text(value->second));
-  }
-  return fields;
 }
 
 DocumentTable table_of(const std::vector<CellDifference>& differences) {
@@ -143,38 +128,14 @@ Document difference_document(const std::vector<CellDifference>& differences,
   return document;
 }
 
-std::string difference_csv(const std::vector<CellDifference>& differences) {
-  std::string text =
-      "backend,cpus,ranks,threads,batch,batch_per_rank" + axes_columns() +
-      ",before_status,before_seconds,after_status,after_seconds,ratio,ratio_low,ratio_high,verdict,"
-      "why\r\n";
-  const auto seconds = [](const cells::Cell& c) {
-    return c.seconds_per_epoch ? fmt::format("{}", *c.seconds_per_epoch) : "";
-  };
-  for (const CellDifference& d : differences) {
-    const cells::Cell& c = d.before;
-    const Interval* interval = d.interval();
-    text +=
-        fmt::format("{},{},{},{},{},{}{},{},{},{},{},{},{},{},{},{}\r\n", csv_text(c.backend),
-                    c.cpus, c.ranks, c.threads, c.batch,
-                    c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "", axes_fields(c),
-                    cells::status_name(c.status), seconds(c), cells::status_name(d.after.status),
-                    seconds(d.after), d.ratio ? fmt::format("{}", d.ratio->of_means) : "",
-                    interval ? fmt::format("{}", interval->low) : "",
-                    interval ? fmt::format("{}", interval->high) : "", verdict_text(d.verdict),
-                    csv_text(d.why));
-  }
-  return text;
-}
+namespace {
 
-Json difference_json(const std::vector<CellDifference>& differences, const cells::CellTable& before,
-                     const std::string& before_name, const cells::CellTable& after,
-                     const std::string& after_name) {
-  Json cells = Json::array();
+Json rows_of(const std::vector<CellDifference>& differences) {
+  Json rows = Json::array();
   for (const CellDifference& d : differences) {
     const cells::Cell& c = d.before;
     const Interval* interval = d.interval();
-    cells.push_back({{"cpus", c.cpus},
+    rows.push_back({{"cpus", c.cpus},
                      {"batch", c.batch},
                      {"backend", c.backend},
                      {"ranks", c.ranks},
@@ -192,13 +153,41 @@ Json difference_json(const std::vector<CellDifference>& differences, const cells
                      {"verdict", verdict_text(d.verdict)},
                      {"why", d.why}});
   }
+  return rows;
+}
+
+}  // namespace
+
+std::string difference_csv(const std::vector<CellDifference>& differences) {
+  std::vector<CsvColumn> columns{{"backend"}, {"cpus"},  {"ranks"},
+                                 {"threads"}, {"batch"}, {"batch_per_rank"}};
+  for (const cells::ListedFlag& flag : cells::kListedFlags) {
+    columns.push_back({std::string(flag.name), "/axes/" + std::string(flag.name)});
+  }
+  columns.insert(columns.end(), {{"before_status", "/before/status"},
+                                 {"before_seconds", "/before/seconds_per_epoch"},
+                                 {"after_status", "/after/status"},
+                                 {"after_seconds", "/after/seconds_per_epoch"},
+                                 {"ratio"},
+                                 {"ratio_low", "/interval/0"},
+                                 {"ratio_high", "/interval/1"},
+                                 {"verdict"},
+                                 {"why"}});
+  Csv csv(columns);
+  for (const Json& row : rows_of(differences)) csv.add(row);
+  return csv.text();
+}
+
+Json difference_json(const std::vector<CellDifference>& differences, const cells::CellTable& before,
+                     const std::string& before_name, const cells::CellTable& after,
+                     const std::string& after_name) {
   return {{"version", 1},
           {"before", before_name},
           {"after", after_name},
           {"confidence", 0.95},
           {"method", "Welch's t on logarithms of seconds"},
           {"warnings", conditions_that_differ(before, after)},
-          {"cells", std::move(cells)}};
+          {"cells", rows_of(differences)}};
 }
 
 }  // namespace cputrain::report

@@ -176,10 +176,6 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-std::string csv_number(std::optional<double> value) {
-  return value ? fmt::format("{}", *value) : "";
-}
-
 std::string csv_text(std::string_view text) {
   std::string result = changed(text, [](std::string& out, char c) { out += c; });
   if (!result.empty() && std::string_view("=+-@").find(result.front()) != std::string_view::npos) {
