@@ -98,6 +98,8 @@ struct PageParts {
   std::string library_licence;  ///< that must stay with it
   std::string no_plots;         ///< why there are none, in words
 };
+/// What this build makes pages with; `data_json` is what their plots are drawn from.
+PageParts page_parts(std::string data_json);
 /// One HTML page that loads nothing.
 std::string html(const Document&, const PageParts&);
 

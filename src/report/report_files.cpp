@@ -11,7 +11,6 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "report/curves.h"
-#include "report/page/page_parts.h"
 #include "report/scaling_document.h"
 #include "report/seconds_figure.h"
 #include "report/sweep_difference.h"

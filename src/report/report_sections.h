@@ -35,7 +35,7 @@ MaybeSection spread_section(const ScalingTable&);
 
 // accuracy, and whether CPUs or batch change it (accuracy_section.cpp)
 MaybeSection accuracy_section(const ScalingTable&, const Curves&);
-/// Against CPUs, with intervals over the images (accuracy_by_cpus.cpp).
+/// Against CPUs, with intervals over the images.
 MaybeSection accuracy_by_cpus_section(const ScalingTable&);
 
 // beside others (comparison_sections.cpp)

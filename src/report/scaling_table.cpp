@@ -17,6 +17,12 @@ const ScalingCell* Grid::at(const GridRow& row, int cpu) const {
   return found == cells.end() ? nullptr : &found->second;
 }
 
+std::optional<Interval> validation_interval(const Series& series, const cells::Cell& cell) {
+  const auto images = static_cast<double>(series.about.validation_images);
+  if (!cell.val_accuracy || images < 1) return std::nullopt;
+  return accuracy_interval(*cell.val_accuracy, images);
+}
+
 bool ScalingTable::has_strong() const {
   return std::ranges::any_of(series, [](const Series& s) { return !s.strong.empty(); });
 }

@@ -14,6 +14,7 @@
 #include "cells/device_rates.h"
 #include "cells/equal_cpus.h"
 #include "cells/series_identity.h"
+#include "core/statistics.h"
 
 /// Tables of sweeps and simulations, merged and with what follows from their times.
 namespace cputrain::report {
@@ -84,6 +85,10 @@ struct Series {
   cells::SeriesIdentity identity{};
   std::string beside{};  ///< of devices: the series of CPUs they are compared with, or empty
 };
+
+/// What a cell's accuracy of validation may be among all images like these (accuracy_interval);
+/// nothing where it or the images are not known.
+std::optional<Interval> validation_interval(const Series&, const cells::Cell&);
 
 struct ScalingTable {
   std::vector<Series> series;        ///< CPUs first

@@ -5,29 +5,12 @@
 #include <set>
 
 #include "cells/cells.h"
+#include "core/statistics.h"
 
 namespace cputrain::report {
 namespace {
 
 constexpr std::size_t kLeastTimes = 4, kLeastCounts = 3;
-
-/// Sums over times with the weight 1 / seconds^2; x is 1 / cores.
-struct Sums {
-  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
-};
-
-Sums sums_of(std::span<const CoreTime> times) {
-  Sums s;
-  for (const auto& [cores, seconds] : times) {
-    const double x = 1 / cores, weight = 1 / (seconds * seconds);
-    s.w += weight;
-    s.wx += weight * x;
-    s.wy += weight * seconds;
-    s.wxx += weight * x * x;
-    s.wxy += weight * x * seconds;
-  }
-  return s;
-}
 
 bool can_be_fitted(std::span<const CoreTime> times) {
   std::set<double> counts;
@@ -42,11 +25,13 @@ bool can_be_fitted(std::span<const CoreTime> times) {
 
 std::optional<SerialFit> fit_serial_and_work(std::span<const CoreTime> times) {
   if (!can_be_fitted(times)) return std::nullopt;
-  const Sums s = sums_of(times);
-  SerialFit fit{.times = times.size()};
-  fit.work = (s.w * s.wxy - s.wx * s.wy) / (s.w * s.wxx - s.wx * s.wx);
-  fit.serial = (s.wy - fit.work * s.wx) / s.w;
-  if (fit.serial < 0) fit = {0, s.wxy / s.wxx, 0, times.size()};
+  std::vector<double> parts, seconds_of;
+  for (const auto& [cores, seconds] : times) {
+    parts.push_back(1 / cores);
+    seconds_of.push_back(seconds);
+  }
+  const Line line = fit_line(parts, seconds_of);
+  SerialFit fit{line.fixed, line.each, 0, times.size()};
   if (!(fit.work > 0)) return std::nullopt;
   for (const auto& [cores, seconds] : times) {
     const double deviation = std::fabs(fit.serial + fit.work / cores - seconds) / seconds;

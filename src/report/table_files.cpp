@@ -6,7 +6,6 @@
 
 #include "cells/axes.h"
 #include "core/json_text.h"
-#include "report/evaluation/accuracy_interval.h"
 #include "report/forms/csv.h"
 #include "report/serial_fit.h"
 

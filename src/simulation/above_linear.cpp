@@ -1,4 +1,4 @@
-#include "simulation/above_linear.h"
+// Why simulated cells are quicker than their CPUs explain.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 
 #include "cells/explanation.h"
 #include "core/text.h"
+#include "simulation/forecast.h"
 
 namespace cputrain::simulation {
 namespace {

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "core/json_fields.h"
+#include "core/statistics.h"
 #include "system/json_file.h"
 
 namespace cputrain::simulation {
@@ -43,34 +44,13 @@ CostsWhenActive between(const CostsWhenActive& a, const CostsWhenActive& b, int 
 
 }  // namespace
 
-CostLine fit_line(const std::vector<int>& images, const std::vector<double>& seconds) {
-  assert(!images.empty() && images.size() == seconds.size());
-  // Weights 1 / seconds^2 make the errors relative.
-  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    const double x = images[i], y = seconds[i];
-    const double weight = y > 0 ? 1 / (y * y) : 0;
-    w += weight;
-    wx += weight * x;
-    wy += weight * y;
-    wxx += weight * x * x;
-    wxy += weight * x * y;
-  }
-  if (w == 0) return {};
-  const double determinant = w * wxx - wx * wx;
-  const double each = determinant > 1e-12 * w * wxx ? (w * wxy - wx * wy) / determinant : -1;
-  const double fixed = (wy - each * wx) / w;
-  if (each < 0) return {wy / w, 0};  // one point only, or seconds that fall
-  if (fixed < 0) return {0, wxy / wxx};
-  return {fixed, each};
-}
-
 double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x) {
   assert(!at.empty() && at.size() == values.size());
   if (at.size() == 1) return values[0] * x / at[0];
   if (x < at.front() || x > at.back()) {
     const std::size_t nearest = x < at.front() ? 0 : at.size() - 1;
-    return std::max(0.0, values[nearest] + fit_line(at, values).each * (x - at[nearest]));
+    const std::vector<double> points(at.begin(), at.end());
+    return std::max(0.0, values[nearest] + fit_line(points, values).each * (x - at[nearest]));
   }
   std::size_t i = 0;
   while (x > at[i + 1]) ++i;

@@ -13,15 +13,6 @@ class JsonMembers;
 /// What a model costs on one kind of core: the measurements that a simulation computes with.
 namespace cputrain::simulation {
 
-/// seconds = fixed + each * images.
-struct CostLine {
-  double fixed = 0, each = 0;
-};
-
-/// The line with the least sum of squared relative errors through (images, seconds); neither part
-/// is negative. At least one point.
-CostLine fit_line(const std::vector<int>& images, const std::vector<double>& seconds);
-
 /// Straight lines between the points, which ascend; beyond them on with the slope of the whole fit.
 double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x);
 

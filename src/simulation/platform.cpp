@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/json_fields.h"
 #include "core/text.h"
-#include "simulation/platform_files.h"
 
 namespace cputrain::simulation {
 namespace {

@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "simulation/cost_table.h"
@@ -90,6 +92,12 @@ double slowdown(const Platform&, const CostTable&, const LocalRank&);
 
 /// Of the platform that is the machine of the costs.
 inline constexpr const char* kHere = "here";
+/// A platform that is built in: the text of src/simulation/platforms/NAME.json.
+struct PlatformFile {
+  std::string_view name, text;
+};
+
+std::span<const PlatformFile> platform_files();
 /// Names of those that are built in, `here` first.
 std::vector<std::string> platform_names();
 /// A name, or a file. `here` is the machine of the costs. Error(usage) for a word that is neither,

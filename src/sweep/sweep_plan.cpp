@@ -20,8 +20,7 @@
 #include "job/validation_watchers.h"
 #include "model/least_bytes.h"
 #include "model/summary.h"
-#include "sweep/grid_limits.h"
-#include "sweep/listed_values.h"
+#include "sweep/grid.h"
 #include "sweep/sweep_folder.h"
 #include "system/child_process.h"
 

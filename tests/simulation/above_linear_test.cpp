@@ -1,4 +1,4 @@
-#include "simulation/above_linear.h"
+#include "simulation/forecast.h"
 
 #include <gtest/gtest.h>
 

@@ -7,14 +7,14 @@ namespace cputrain::simulation {
 namespace {
 
 TEST(CostLine, IsExactWherePointsLieOnALine) {
-  const CostLine line = fit_line({1, 2, 8}, {5, 7, 19});
+  const Line line = fit_line({1, 2, 8}, {5, 7, 19});
   EXPECT_NEAR(line.fixed, 3, 1e-12);
   EXPECT_NEAR(line.each, 2, 1e-12);
 }
 
 // Weights 1, 1/4, 1/4: sums 3/2, 9/4 (x), 2 (y), 17/4 (x^2), 7/2 (xy).
 TEST(CostLine, HasTheLeastRelativeErrors) {
-  const CostLine line = fit_line({1, 2, 3}, {1, 2, 2});
+  const Line line = fit_line({1, 2, 3}, {1, 2, 2});
   EXPECT_NEAR(line.each, 4.0 / 7, 1e-12);
   EXPECT_NEAR(line.fixed, 10.0 / 21, 1e-12);
 }

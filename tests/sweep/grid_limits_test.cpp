@@ -1,4 +1,4 @@
-#include "sweep/grid_limits.h"
+#include "sweep/grid.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sweep/listed_values.h"
+#include "sweep/grid.h"
 
 #include <gtest/gtest.h>
 

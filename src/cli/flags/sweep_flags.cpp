@@ -12,8 +12,7 @@
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "sweep/grid_limits.h"
-#include "sweep/listed_values.h"
+#include "sweep/grid.h"
 
 namespace cputrain::cli {
 namespace {

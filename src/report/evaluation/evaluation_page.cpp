@@ -9,7 +9,6 @@
 
 #include "core/text.h"
 #include "report/grid_tables.h"
-#include "report/page/page_parts.h"
 #include "report/trainings/run_list.h"
 
 namespace cputrain::report {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/text.h"
-#include "report/evaluation/accuracy_interval.h"
+#include "core/statistics.h"
 #include "report/evaluation/evaluation_page.h"
 #include "report/grid_tables.h"
 #include "report/trainings/runs_document.h"

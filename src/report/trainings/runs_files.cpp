@@ -8,7 +8,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "report/curves.h"
-#include "report/evaluation/accuracy_interval.h"
+#include "core/statistics.h"
 #include "report/forms/csv.h"
 #include "report/trainings/runs_document.h"
 
