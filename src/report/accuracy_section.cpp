@@ -180,7 +180,7 @@ MaybeSection accuracy_section(const ScalingTable& table, const Curves& curves) {
        [](const ScalingCell& c) { return c.cell.val_accuracy; }, status, four},
       {"Loss of training at the end (nats)", [](const ScalingCell& c) { return c.cell.final_loss; },
        status, four}};
-  Section section{"accuracy", "Accuracy and loss", {}, {"loss", "accuracy"}, {}, {}};
+  Section section{.id = "accuracy", .title = "Accuracy and loss", .plots = {"loss", "accuracy"}};
   for (const GridFigure& figure : figures) {
     for (auto& t : both_grids(table, figure)) section.tables.push_back(std::move(t));
   }

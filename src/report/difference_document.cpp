@@ -27,24 +27,26 @@ std::string name_of(const cells::Cell& c) {
   return name;
 }
 
-DocumentTable table_of(const std::vector<CellDifference>& differences) {
-  DocumentTable table;
-  table.caption = "Seconds per epoch (medians), the ratio of geometric means and its 95 % interval";
-  table.corner = "cell";
-  table.head = {"before", "after", "after by before", "95 % interval", "verdict"};
-  for (const CellDifference& d : differences) {
-    Row row{
-        name_of(d.before), {seconds_entry(d.before, table), seconds_entry(d.after, table)}, false};
-    row.entries.push_back(d.ratio ? Entry{fmt::format("{:.4f}", d.ratio->of_means)}
-                                  : Entry{kNotKnown});
-    const Interval* interval = d.interval();
-    row.entries.push_back(
-        interval ? Entry{fmt::format("{:.4f} to {:.4f}", interval->low, interval->high)}
-                 : Entry{"n/a", "", table.note(d.why)});
-    row.entries.push_back({verdict_text(d.verdict)});
-    table.rows.push_back(std::move(row));
-  }
-  return table;
+Entry interval_entry(const CellDifference& d, DocumentTable& table) {
+  const Interval* interval = d.interval();
+  if (!interval) return {"n/a", "", table.note(d.why)};
+  return {fmt::format("{:.4f} to {:.4f}", interval->low, interval->high)};
+}
+
+DocumentTable differences_table(const std::vector<CellDifference>& differences) {
+  using D = const CellDifference&;
+  using Table = DocumentTable&;
+  const auto ratio = [](D d, Table) {
+    return Entry{d.ratio ? fmt::format("{:.4f}", d.ratio->of_means) : kNotKnown};
+  };
+  return table_of<CellDifference>(
+      "Seconds per epoch (medians), the ratio of geometric means and its 95 % interval", "cell",
+      differences, [](D d) { return name_of(d.before); },
+      {{"before", [](D d, Table t) { return seconds_entry(d.before, t); }},
+       {"after", [](D d, Table t) { return seconds_entry(d.after, t); }},
+       {"after by before", ratio},
+       {"95 % interval", interval_entry},
+       {"verdict", [](D d, Table) { return Entry{verdict_text(d.verdict)}; }}});
 }
 
 std::size_t count(const std::vector<CellDifference>& all, Verdict verdict) {
@@ -94,7 +96,7 @@ std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
 Document difference_document(const std::vector<CellDifference>& differences,
                              const cells::CellTable& before, const std::string& before_name,
                              const cells::CellTable& after, const std::string& after_name) {
-  Document document{before_name + " and " + after_name + " beside each other", {}, {}, {}};
+  Document document{before_name + " and " + after_name + " beside each other"};
   const std::size_t faster = count(differences, Verdict::faster),
                     slower = count(differences, Verdict::slower),
                     alike = count(differences, Verdict::no_difference_shown),
@@ -105,8 +107,10 @@ Document difference_document(const std::vector<CellDifference>& differences,
       cells_text(differences.size()), verb_text(faster, "is", "are"), after_name,
       verb_text(slower, "is", "are"), verb_text(alike, "shows", "show"),
       verb_text(absent, "is", "are")));
-  Section section{"difference", "Cell by cell", {}, {}, {table_of(differences)}, {}};
-  section.remarks = conditions_that_differ(before, after);
+  Section section{.id = "difference",
+                  .title = "Cell by cell",
+                  .tables = {differences_table(differences)},
+                  .remarks = conditions_that_differ(before, after)};
   if (differences.size() < std::max(before.cells.size(), after.cells.size())) {
     section.remarks.push_back(fmt::format("In one of them only: {} of {} and {} of {}.",
                                           cells_text(before.cells.size() - differences.size()),

@@ -90,10 +90,11 @@ MaybeSection fit_section(const ScalingTable& table,
                          const std::optional<ReferenceTable>& reference) {
   const std::vector<FittedRow> rows = fitted_rows(table, reference);
   if (rows.empty()) return std::nullopt;
-  Section section{"fit", "What more cores do not shorten, by a fit", {}, {}, {}, {}};
-  section.paragraphs.push_back(
-      "A fit, no measurement: by the least squares of relative deviations over the times of a row, "
-      "where there are four at least. The serial part is the plateau that more cores lead to.");
+  Section section{
+      "fit",
+      "What more cores do not shorten, by a fit",
+      {"A fit, no measurement: by the least squares of relative deviations over the times of a row, "
+       "where there are four at least. The serial part is the plateau that more cores lead to."}};
   std::set<const Series*> whose;
   for (const FittedRow& row : rows) whose.insert(row.series);
   if (whose.contains(nullptr)) {

@@ -216,7 +216,7 @@ void add_stacked_rows(const Chosen& part, Grid Series::*grid, const std::set<Gri
   for (const int cpus : columns) table.head.push_back(std::to_string(cpus));
   for (const GridRow& row : rows) {
     for (const Series* s : part.series) {
-      Row& line = table.rows.emplace_back(Row{row_text(row) + part.own_text(*s), {}, false});
+      Row& line = table.rows.emplace_back(Row{row_text(row) + part.own_text(*s)});
       for (const int cpus : columns) {
         line.entries.push_back(entry_of((s->*grid).at(row, cpus), figure, table));
       }
@@ -237,7 +237,7 @@ void add_rows_beside(const Chosen& part, Grid Series::*grid, const std::set<Grid
     for (const int cpus : g.cpus) table.head.push_back(std::to_string(cpus));
   }
   for (const GridRow& row : rows) {
-    Row& line = table.rows.emplace_back(Row{row_text(row), {}, false});
+    Row& line = table.rows.emplace_back(Row{row_text(row)});
     for (const Series* s : part.series) {
       const Grid& g = s->*grid;
       for (const int cpus : g.cpus)

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "report/curves.h"
@@ -12,6 +14,12 @@
 namespace cputrain::report {
 
 using MaybeSection = std::optional<Section>;
+
+/// A section with these tables, none where they have no row.
+MaybeSection section_of(std::string id, std::string title, std::vector<DocumentTable> tables);
+inline MaybeSection section_of(std::string id, std::string title, DocumentTable table) {
+  return section_of(std::move(id), std::move(title), std::vector{std::move(table)});
+}
 
 // what follows from times (grid_sections.cpp)
 MaybeSection seconds_section(const ScalingTable&);

@@ -127,17 +127,14 @@ std::optional<Card> scaling_card(const ScalingTable& table,
   const std::string mark = mark_of(cell.status);
   card.what =
       fmt::format("per epoch{} on {}", mark.empty() ? "" : " (" + mark + ")", place_text(cell));
-  const auto add = [&](const char* name, const std::string& text) {
-    if (!text.empty()) card.facts.emplace_back(name, text);
-  };
-  add("machine", machine_text(about.machine));
-  if (!cell.device.empty()) add("GPUs", fmt::format("{} x {}", cell.gpus, cell.device));
-  if (place.images_per_second) add("images/s", figure_text(*place.images_per_second));
-  add("speed-up", speed_up_text(*winner));
-  add("as quick as", equal_text(*winner));
-  if (place.cost) add("cost", figure_text(*place.cost) + " per epoch at the price given");
-  add("date", about.date);
-  add("program", about.commit);
+  card.add("machine", machine_text(about.machine));
+  if (!cell.device.empty()) card.add("GPUs", fmt::format("{} x {}", cell.gpus, cell.device));
+  if (place.images_per_second) card.add("images/s", figure_text(*place.images_per_second));
+  card.add("speed-up", speed_up_text(*winner));
+  card.add("as quick as", equal_text(*winner));
+  if (place.cost) card.add("cost", figure_text(*place.cost) + " per epoch at the price given");
+  card.add("date", about.date);
+  card.add("program", about.commit);
   card.command = about.command;
   return card;
 }
@@ -146,7 +143,7 @@ std::optional<Card> scaling_card(const ScalingTable& table,
 
 Document scaling_document(const ScalingFacts& facts) {
   const auto& [table, sources, reference, prices, curves] = facts;
-  Document document{document_title(table), headlines(table), {}, {}};
+  Document document{document_title(table), headlines(table)};
   for (std::string& text : equal_sentences(table)) document.headline.push_back(std::move(text));
   document.card = scaling_card(table, sources);
   for (const CellSource& source : sources) {

@@ -79,17 +79,8 @@ CellDifference compared(const cells::Cell& before, const cells::Cell& after,
 }  // namespace
 
 std::string verdict_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::faster:
-      return "faster";
-    case Verdict::slower:
-      return "slower";
-    case Verdict::no_difference_shown:
-      return "no difference shown";
-    case Verdict::absent:
-      break;
-  }
-  return "n/a";
+  constexpr const char* kWords[] = {"faster", "slower", "no difference shown", "n/a"};
+  return kWords[static_cast<std::size_t>(verdict)];
 }
 
 std::vector<CellDifference> compare_sweeps(const cells::CellTable& before,

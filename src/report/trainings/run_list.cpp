@@ -214,25 +214,14 @@ bool is_known(const Choice& choice, const std::vector<RunRecord>& runs) {
 }
 
 std::string outcome_text(const RunRecord& run) {
-  switch (run.outcome) {
-    case Outcome::finished:
-      return run.target ? fmt::format("finished below {:g}", *run.target) : "finished";
-    case Outcome::reached_target:
-      return run.target ? fmt::format("reached {:g}", *run.target) : "reached its target";
-    case Outcome::stopped_early:
-      return "stopped early";
-    case Outcome::interrupted:
-      return "interrupted";
-    case Outcome::not_a_number:
-      return "failed";
-    case Outcome::running:
-      return "still running";
-    case Outcome::no_end:
-      return "killed or failed";
-    case Outcome::no_figures:
-      return "no figures";
-  }
-  return "";
+  constexpr const char* kTexts[] = {"finished", "reached its target", "stopped early",
+                                    "interrupted", "failed", "still running", "killed or failed",
+                                    "no figures"};
+  if (run.target && run.outcome == Outcome::finished)
+    return fmt::format("finished below {:g}", *run.target);
+  if (run.target && run.outcome == Outcome::reached_target)
+    return fmt::format("reached {:g}", *run.target);
+  return kTexts[static_cast<std::size_t>(run.outcome)];
 }
 
 std::string outcome_details(const RunRecord& run) {
