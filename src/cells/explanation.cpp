@@ -10,6 +10,7 @@
 
 #include "cells/axes.h"
 #include "cells/cells.h"
+#include "core/counted.h"
 #include "core/statistics.h"
 #include "core/text.h"
 #include "system/lost_time/cpu_wait.h"
@@ -99,8 +100,6 @@ CellLimits own_limits(const Cell& c, double parameters) {
   return {"compute", compute_text(c)};
 }
 
-std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
-
 }  // namespace
 
 double images_a_step(const Cell& c) {
@@ -187,7 +186,7 @@ std::string kind_text(const Kind& kind) {
   const auto& [backend, threads, axes] = kind;
   const std::string whose = axes.empty() ? backend : backend + ", " + axes;
   if (unit_of(backend) != "rank") return whose;
-  return fmt::format("{}, {} thread{} per rank", whose, threads, threads == 1 ? "" : "s");
+  return fmt::format("{}, {} per rank", whose, counted(threads, "thread"));
 }
 
 /// Nothing where both ends read alike.
@@ -247,9 +246,9 @@ std::vector<std::string> best_splits(const CellTable& table) {
         splits, {}, [](const Cell* c) { return *c->seconds_per_epoch; });
     const std::string& axes = std::get<1>(key);
     lines.push_back(fmt::format(
-        "{}{}: best split of {} CPUs at batch {}: {} x {} thread{}, {} as {} x {}",
+        "{}{}: best split of {} CPUs at batch {}: {} x {}, {} as {} x {}",
         (*best)->backend, axes.empty() ? "" : ", " + axes, (*best)->cpus, (*best)->batch,
-        ranks_text((*best)->ranks), (*best)->threads, (*best)->threads == 1 ? "" : "s",
+        counted((*best)->ranks, "rank"), counted((*best)->threads, "thread"),
         quicker_text(**worst, **best), (*worst)->ranks, (*worst)->threads));
   }
   return lines;

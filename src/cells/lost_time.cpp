@@ -10,6 +10,7 @@
 
 #include "cells/explanation.h"
 #include "cells/run_figures.h"
+#include "core/counted.h"
 #include "core/json_fields.h"
 #include "core/strict_json.h"
 #include "core/text.h"
@@ -120,10 +121,6 @@ std::string most_text(const LostSeconds::Loss& loss) {
   const auto most =
       std::ranges::max_element(loss.whose, {}, &std::map<std::string, double>::value_type::second);
   return most == loss.whose.end() ? "" : fmt::format(" (most: {})", most->first);
-}
-
-std::string counted(int times, const char* what) {
-  return fmt::format("{} {}{}", times, what, times == 1 ? "" : "s");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "cells/axes.h"
 #include "cells/series_identity.h"
+#include "core/counted.h"
 #include "core/text.h"
 
 namespace cputrain::cells {
@@ -113,9 +114,6 @@ std::string cell_name(const Cell& c) {
 }
 
 std::string cell_text(const Cell& c) {
-  const auto counted = [](int n, const char* what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-  };
   std::string text = is_device(c.backend)
                          ? counted(c.ranks, "GPU")
                          : counted(c.ranks, "rank") + " x " + counted(c.threads, "thread");

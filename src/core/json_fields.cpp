@@ -161,8 +161,8 @@ std::vector<JsonFields> JsonFields::objects(const char* key, std::size_t least,
 
 void JsonFields::end(std::initializer_list<const char*> others) const {
   std::vector<std::string> names(others.begin(), others.end());
-  for (const std::string_view asked : asked_) {
-    if (std::ranges::find(names, asked) == names.end()) names.emplace_back(asked);
+  for (const std::string& asked : asked_) {
+    if (std::ranges::find(names, asked) == names.end()) names.push_back(asked);
   }
   for (const auto& [key, value] : object_.items()) {
     if (std::ranges::find(names, key) != names.end()) continue;

@@ -56,7 +56,7 @@ class JsonFields {
   const nlohmann::json& object_;
   std::string where_;
   std::string_view remedy_;
-  mutable std::vector<std::string_view> asked_;
+  mutable std::vector<std::string> asked_;
 };
 
 /// A number whose bits come back from JsonFields::number(): "inf", "-inf" and "nan:" with the bits

@@ -20,10 +20,9 @@ struct Curve {
 /// objects are left out, and it ends at one of more than 64 KB. At most `most` points remain,
 /// evenly spread. Empty where there is no file, or none of a size that a training writes.
 ///
-/// Images seen are those that the step lines say ("images_seen"). Files of earlier versions do not
-/// say it: there it follows from the lines of epochs, which count all of their images, and within
-/// an epoch from its largest step, since only its last step has fewer. Where a file goes back to an
-/// earlier step, as after a training that went on from older weights, the later lines hold.
+/// Images seen are those that the step lines have; without them, a step's images times the steps
+/// since the line before. Where a file goes back to an earlier step, as after a training that went
+/// on from older weights, the later lines hold.
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most = 300);
 
 /// To five digits, which are more than a plot shows.

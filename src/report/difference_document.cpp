@@ -9,6 +9,7 @@
 #include "cells/axes.h"
 #include "cells/run_environment.h"
 #include "cells/series_identity.h"
+#include "core/counted.h"
 #include "core/json_text.h"
 #include "report/forms/csv.h"
 #include "report/grid_tables.h"
@@ -52,8 +53,6 @@ DocumentTable differences_table(const std::vector<CellDifference>& differences) 
 std::size_t count(const std::vector<CellDifference>& all, Verdict verdict) {
   return static_cast<std::size_t>(std::ranges::count(all, verdict, &CellDifference::verdict));
 }
-
-std::string cells_text(std::size_t n) { return fmt::format("{} cell{}", n, n == 1 ? "" : "s"); }
 
 /// "1 is", "2 are".
 std::string verb_text(std::size_t n, const char* one, const char* several) {
@@ -104,7 +103,7 @@ Document difference_document(const std::vector<CellDifference>& differences,
   document.summary.push_back(fmt::format(
       "Of {} in both, {} faster in {}, {} slower, {} no difference, and {} n/a, with the reason "
       "below the table.",
-      cells_text(differences.size()), verb_text(faster, "is", "are"), after_name,
+      counted(differences.size(), "cell"), verb_text(faster, "is", "are"), after_name,
       verb_text(slower, "is", "are"), verb_text(alike, "shows", "show"),
       verb_text(absent, "is", "are")));
   Section section{.id = "difference",
@@ -113,7 +112,7 @@ Document difference_document(const std::vector<CellDifference>& differences,
                   .remarks = conditions_that_differ(before, after)};
   if (differences.size() < std::max(before.cells.size(), after.cells.size())) {
     section.remarks.push_back(fmt::format("In one of them only: {} of {} and {} of {}.",
-                                          cells_text(before.cells.size() - differences.size()),
+                                          counted(before.cells.size() - differences.size(), "cell"),
                                           before_name, after.cells.size() - differences.size(),
                                           after_name));
   }
@@ -127,7 +126,7 @@ Document difference_document(const std::vector<CellDifference>& differences,
       "Faster and slower mean that the interval leaves out 1. Of {} with an interval, and "
       "without any difference, about {:.1f} would do so by chance, and repeats in one sitting do "
       "not show what changes from day to day.",
-      cells_text(static_cast<std::size_t>(tested)), 0.05 * static_cast<double>(tested)));
+      counted(tested, "cell"), 0.05 * static_cast<double>(tested)));
   document.sections.push_back(std::move(section));
   return document;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/counted.h"
 #include "core/text.h"
 #include "report/headline.h"
 #include "system/lost_time/cpu_wait.h"
@@ -29,7 +30,7 @@ Entry figure_entry(std::optional<double> value, const std::function<std::string(
 
 std::string processor_text(const std::string& cpu, int cores) {
   if (cores <= 0) return cpu;
-  return fmt::format("{}{}{} core{}", cpu, cpu.empty() ? "" : ", ", cores, cores == 1 ? "" : "s");
+  return cpu + (cpu.empty() ? "" : ", ") + counted(cores, "core");
 }
 
 std::string mark_of(cells::CellStatus status) {

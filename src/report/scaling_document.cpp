@@ -31,10 +31,8 @@ std::string origin_of(const cells::CellTable& t) {
   const auto add = [&](const std::string& text) {
     if (!text.empty()) parts.push_back(text);
   };
-  const std::string cores =
-      m.cores > 0 ? fmt::format(", {} core{}", m.cores, m.cores == 1 ? "" : "s") : "";
   add(!m.platform.empty() ? "simulated platform " + m.platform
-                          : (m.cpu.empty() ? "machine not said" : m.cpu + cores));
+                          : (m.cpu.empty() ? "machine not said" : processor_text(m.cpu, m.cores)));
   add(t.date);
   add(t.commit);
   if (t.date.empty() && t.commit.empty()) add("date and commit not recorded");

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "cells/explanation.h"
+#include "core/counted.h"
 #include "core/text.h"
 #include "simulation/forecast.h"
 
@@ -92,8 +93,8 @@ void explain_above_linear(std::vector<cells::Cell>& cells, const std::vector<Cel
     const double efficiency =
         *base.cell->seconds_per_epoch * base.cell->cpus / (*c.seconds_per_epoch * c.cpus);
     if (c.cpus == base.cell->cpus || efficiency < cells::kAboveLinear) continue;
-    c.limits.why += fmt::format("; {:.1f} % of the speed of {} CPU{} for each as many, because {}",
-                                100 * efficiency, base.cell->cpus, base.cell->cpus == 1 ? "" : "s",
+    c.limits.why += fmt::format("; {:.1f} % of the speed of {} for each as many, because {}",
+                                100 * efficiency, counted(base.cell->cpus, "CPU"),
                                 reason_of({&c, &work[i]}, base, costs));
   }
 }

@@ -361,20 +361,6 @@ std::string calibration_progress(int rounds, double past, double least) {
   return fmt::format("Measured for {:.0f} s, about {:.0f} s to go", past, whole - past);
 }
 
-std::string text_of(const Team& team) {
-  return fmt::format("{} rank{} x {} thread{}", team.ranks, team.ranks == 1 ? "" : "s",
-                     team.threads, team.threads == 1 ? "" : "s");
-}
-
-std::vector<Team> teams_of(int cores, int hardware_threads) {
-  std::vector<Team> teams;
-  for (int ranks = 1; ranks < cores; ranks *= 4) teams.push_back({ranks, 1});
-  teams.push_back({cores, 1});
-  if (hardware_threads > cores) teams.push_back({hardware_threads, 1});
-  if (cores > 1) teams.push_back({1, cores});
-  return teams;
-}
-
 CostTable calibrate(const Calibration& todo) {
   CostTable table = table_of(todo);
   std::list<TeamTimes> teams;

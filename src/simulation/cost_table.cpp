@@ -139,12 +139,6 @@ void check_table(const CostTable& table, const JsonFields& file) {
   }
 }
 
-/// Files of earlier versions have them behind the network's hash alone.
-std::string kernels_of(const std::string& network) {
-  const auto comma = network.find(", ");
-  return comma == network.npos ? "" : network.substr(comma + 2);
-}
-
 }  // namespace
 
 void fields_of_costs(JsonMembers& f, CostTable& table) {
@@ -158,7 +152,6 @@ void fields_of_costs(JsonMembers& f, CostTable& table) {
   f.need("image_size", table.image_size, 1, 16384);
   f.need("classes", table.classes, 1, 65536);
   f.need("network", table.network);
-  if (f.file()) table.kernels = kernels_of(table.network);
   f.may("kernels", table.kernels);
   f.need("cores", table.cores, 1, 1'000'000);
   f.need("hardware_threads", table.hardware_threads, table.cores, 1'000'000);

@@ -20,7 +20,8 @@
 #include "job/validation_watchers.h"
 #include "model/least_bytes.h"
 #include "model/summary.h"
-#include "sweep/grid.h"
+#include "sweep/grid_limits.h"
+#include "sweep/listed_values.h"
 #include "sweep/sweep_folder.h"
 #include "system/child_process.h"
 

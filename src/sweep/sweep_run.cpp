@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cells/explanation.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"
@@ -275,8 +276,7 @@ cells::Cell cell_with_figures(const SweepPlan& plan, const cells::Cell& coordina
   cells::combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
   cell.reason = state.foreign;
   if (cell.reason.empty() && cells::is_device(cell.backend) && cell.gpus < cell.ranks) {
-    cell.reason = fmt::format("its {} ranks shared {} GPU{}", cell.ranks, cell.gpus,
-                              cell.gpus == 1 ? "" : "s");
+    cell.reason = fmt::format("its {} ranks shared {}", cell.ranks, counted(cell.gpus, "GPU"));
   }
   const bool enough = runs.size() >= static_cast<std::size_t>(plan.repeats);
   if (!state.failure.empty() && !enough) {

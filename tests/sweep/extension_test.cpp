@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "sweep/grid.h"
+#include "sweep/grid_limits.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::sweep {

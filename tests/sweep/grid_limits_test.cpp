@@ -1,4 +1,4 @@
-#include "sweep/grid.h"
+#include "sweep/grid_limits.h"
 
 #include <gtest/gtest.h>
 

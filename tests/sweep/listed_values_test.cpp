@@ -1,4 +1,4 @@
-#include "sweep/grid.h"
+#include "sweep/listed_values.h"
 
 #include <gtest/gtest.h>
 

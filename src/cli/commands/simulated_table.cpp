@@ -11,7 +11,7 @@
 #include "core/json_text.h"
 #include "core/shell_words.h"
 #include "core/version.h"
-#include "sweep/grid.h"
+#include "sweep/grid_limits.h"
 #include "system/files.h"
 #include "system/print.h"
 

@@ -5,7 +5,7 @@
 #include "cli/flags/flag_groups.h"
 #include "core/text.h"
 #include "simulation/platform.h"
-#include "sweep/grid.h"
+#include "sweep/grid_limits.h"
 
 namespace cputrain::cli {
 namespace {

@@ -12,7 +12,8 @@
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "sweep/grid.h"
+#include "sweep/grid_limits.h"
+#include "sweep/listed_values.h"
 
 namespace cputrain::cli {
 namespace {

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "cells/cells.h"
+#include "core/counted.h"
 #include "core/text.h"
 
 namespace cputrain::report {
@@ -60,10 +61,6 @@ std::string last_names(const std::vector<std::string>& names, std::size_t count)
 template <class Number>
 std::string number_text(const std::optional<Number>& number) {
   return number ? std::to_string(*number) : "";
-}
-
-std::string counted(int count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 /// "--batch 128" of config.json, "4 ranks" of environment.json.

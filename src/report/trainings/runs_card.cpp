@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/counted.h"
 #include "core/text.h"
 #include "report/grid_tables.h"
 #include "report/trainings/runs_document.h"
@@ -51,8 +52,7 @@ std::string machine_text(const RunRecord& run) {
   std::vector<std::string> parts;
   if (!run.machine.empty()) parts.push_back(run.machine);
   if (run.ranks && run.threads) {
-    parts.push_back(fmt::format("{} rank{} x {} thread{}", *run.ranks, *run.ranks == 1 ? "" : "s",
-                                *run.threads, *run.threads == 1 ? "" : "s"));
+    parts.push_back(counted(*run.ranks, "rank") + " x " + counted(*run.threads, "thread"));
   }
   return join(parts, "; ");
 }

@@ -1,8 +1,8 @@
-#include "sweep/grid.h"
+#include "sweep/grid_limits.h"
 
 #include <algorithm>
-#include <cassert>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -11,10 +11,6 @@ namespace {
 
 bool counts_gpus(const cells::SweepGrid& grid, const cells::Cell& cell) {
   return cells::is_device(cell.backend) && !grid.gpus.empty();
-}
-
-std::string counted(std::size_t n, const char* what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
 /// Of a backend of devices: what it lacks for the column of most GPUs; empty where nothing.
@@ -82,54 +78,6 @@ void check_size(const cells::SweepGrid& grid) {
   fail(ExitCode::usage,
        fmt::format("{}: {:.0f} cells, and at most {} are allowed; name fewer values",
                    join(flags, " "), count, cells::kMostCells));
-}
-
-void set_value(job::TrainingFlags& flags, std::string_view flag, const std::string& value) {
-  if (value == cells::kOwnDefault) return;
-  if (flag == "precision") {
-    flags.precision = parse_precision(value);
-  } else if (flag == "allreduce") {
-    flags.allreduce = comm::parse_allreduce(value);
-  } else if (flag == "compress") {
-    flags.compress = exchange::parse_compression(value);
-  } else if (flag == "prefetch") {
-    flags.prefetch = std::stoi(value);
-  } else {
-    assert(flag == "lr");
-    flags.lr = std::stod(value);
-  }
-}
-
-namespace {
-
-job::TrainingFlags flags_with(job::TrainingFlags flags, const cells::FlagTexts& axes) {
-  const job::TrainingFlags usual;
-  flags.precision = usual.precision;
-  flags.allreduce = usual.allreduce;
-  flags.compress = usual.compress;
-  flags.lr = usual.lr;
-  flags.prefetch = usual.prefetch;
-  for (const auto& [flag, value] : axes) set_value(flags, flag, value);
-  return flags;
-}
-
-}  // namespace
-
-job::TrainingSpec choose_any(const job::TrainingFlags& flags, const cells::SweepGrid& grid) {
-  const std::vector<cells::FlagTexts> all = cells::combinations_of(grid);
-  const auto possible = std::ranges::find_if(
-      all, [&](const cells::FlagTexts& axes) { return why_never(flags, axes).empty(); });
-  return job::choose_training(flags_with(flags, possible == all.end() ? all.front() : *possible));
-}
-
-std::string why_never(const job::TrainingFlags& flags, const cells::FlagTexts& axes) {
-  try {
-    static_cast<void>(job::choose_training(flags_with(flags, axes)));
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::usage) throw;
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace cputrain::sweep
