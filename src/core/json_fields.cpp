@@ -55,6 +55,10 @@ const nlohmann::json* JsonFields::find(const char* key) const {
 
 bool JsonFields::has(const char* key) const { return find(key) != nullptr; }
 
+bool JsonFields::is_null(const char* key) const {
+  return !has(key) && object_.contains(key);
+}
+
 const nlohmann::json& JsonFields::required(const char* key) const {
   const nlohmann::json* found = find(key);
   if (!found) wrong(fmt::format("{} is missing", key));
@@ -181,6 +185,10 @@ void JsonMembers::format(const std::string& name) {
   need("format", found);
   if (found == name) return;
   file_->wrong(fmt::format("format must be \"{}\", not \"{}\"", name, printable(found)));
+}
+
+void JsonMembers::refuse_fraction(const char* key) const {
+  file_->wrong(fmt::format("{} must be a list of whole numbers", key));
 }
 
 void JsonMembers::refuse_word(const char* key, const std::vector<std::string>& words) const {

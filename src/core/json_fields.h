@@ -20,6 +20,8 @@ class JsonFields {
   JsonFields(const nlohmann::json& object, std::string where, std::string_view remedy);
 
   bool has(const char* key) const;
+  /// Whether it is there, and null.
+  bool is_null(const char* key) const;
   const nlohmann::json& required(const char* key) const;
   template <class T = int>
   T whole(const char* key, std::type_identity_t<T> min, std::type_identity_t<T> max,
@@ -130,6 +132,13 @@ class JsonMembers {
       if (!file_ || file_->has(key)) object(key, member, describe);
     }
   }
+  /// One that must be there, and may be null. Its fields are all that it may have.
+  template <class T, class Describe>
+  void null_or_object(const char* key, std::optional<T>& member, const Describe& describe) {
+    if (json_) return may_object(key, member, describe);
+    if (file_->is_null(key)) return member.reset();
+    object(key, member.emplace(), describe, true);
+  }
   /// One that may be missing; its fields are all that it may have.
   template <class T, class Describe>
   void rare_object(const char* key, std::optional<T>& member, const Describe& describe) {
@@ -160,10 +169,12 @@ class JsonMembers {
       member = file_->real(key, bounds...);
     } else if constexpr (std::is_same_v<T, std::string>) {
       member = file_->text(key);
-    } else if constexpr (std::is_same_v<T, std::vector<double>> ||
-                         std::is_same_v<T, std::vector<int>>) {
-      const std::vector<double> values = reals(key, bounds...);
-      member.assign(values.begin(), values.end());
+    } else if constexpr (requires(T list) { static_cast<double>(list.front()); }) {
+      member.clear();
+      for (const double value : reals(key, bounds...)) {
+        member.push_back(static_cast<typename T::value_type>(value));
+        if (static_cast<double>(member.back()) != value) refuse_fraction(key);
+      }
     } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
       member = file_->texts(key, static_cast<std::size_t>(bounds)...);
     } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
@@ -202,6 +213,7 @@ class JsonMembers {
     return file_->reals(key, static_cast<std::size_t>(least), static_cast<std::size_t>(most), min,
                         max);
   }
+  [[noreturn]] void refuse_fraction(const char* key) const;
   [[noreturn]] void refuse_word(const char* key, const std::vector<std::string>& words) const;
 
   const JsonFields* file_ = nullptr;
