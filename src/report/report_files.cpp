@@ -14,7 +14,6 @@
 #include "report/scaling_document.h"
 #include "report/seconds_figure.h"
 #include "report/sweep_difference.h"
-#include "report/table_files.h"
 #include "report/trainings/runs_document.h"
 #include "system/files.h"
 

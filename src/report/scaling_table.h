@@ -12,7 +12,6 @@
 
 #include "cells/cells.h"
 #include "cells/device_rates.h"
-#include "cells/equal_cpus.h"
 #include "cells/series_identity.h"
 #include "core/statistics.h"
 

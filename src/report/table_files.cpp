@@ -1,4 +1,4 @@
-#include "report/table_files.h"
+#include "report/scaling_document.h"
 
 #include <fmt/format.h>
 

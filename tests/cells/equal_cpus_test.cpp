@@ -1,4 +1,4 @@
-#include "cells/equal_cpus.h"
+#include "cells/device_rates.h"
 
 #include <gtest/gtest.h>
 

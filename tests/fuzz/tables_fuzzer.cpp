@@ -5,7 +5,6 @@
 #include "report/curves.h"
 #include "report/reference_table.h"
 #include "report/scaling_document.h"
-#include "report/table_files.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace cputrain::testing {

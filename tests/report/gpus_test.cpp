@@ -9,7 +9,6 @@
 #include "report/gpus/beside_cpus.h"
 #include "report/scaling_document.h"
 #include "report/sweep_difference.h"
-#include "report/table_files.h"
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {

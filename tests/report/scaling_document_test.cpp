@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "report/grid_tables.h"
-#include "report/table_files.h"
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {

@@ -9,7 +9,7 @@
 #include "report/forms/escapes.h"
 #include "report/reference_table.h"
 #include "report/sweep_difference.h"
-#include "report/table_files.h"
+#include "report/scaling_document.h"
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {
