@@ -95,7 +95,7 @@ struct CellMachine {
   std::string cpu{}, host{}, os{}, mpi{}, build{};
   std::string platform{};  ///< of a simulation: "skylake-96"
   int cores = 0, hardware_threads = 0;
-  /// Of a simulated machine that grows with the cell: n CPUs are n hardware threads, so many a
+  /// For a simulated machine that grows with the cell: n CPUs are n hardware threads, so many a
   /// core.
   int cpus_per_core = 0;
   double memory_bytes = 0;
@@ -167,7 +167,7 @@ constexpr int cores_of(int cpus, int cpus_per_core) {
 /// others.
 struct Prices {
   std::map<std::string, double> per_hour, per_cpu_hour;
-  /// Of backends of devices alone, where it comes before those of all backends.
+  /// For backends of devices alone, where it comes before those of all backends.
   std::map<std::string, double> per_gpu_hour{};
 
   bool empty() const { return per_hour.empty() && per_cpu_hour.empty() && per_gpu_hour.empty(); }

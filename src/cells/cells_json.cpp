@@ -139,7 +139,7 @@ void describe_machine(JsonMembers& f, CellMachine& m) {
   f.rare("cpus_per_core", m.cpus_per_core, 0, kMostCpus);
 }
 
-/// Two figures for one place of the table: nobody could say which holds.
+/// Which of two figures for one place holds could not be decided.
 void check_unique(const JsonFields& file, const std::vector<Cell>& cells) {
   std::set<Place> seen;
   for (const Cell& c : cells) {

@@ -33,7 +33,7 @@ std::string precision_of(const CellTable& table, const Cell& cell) {
   return value == kOwnDefault ? std::string(word_of(Precision::f32)) : value;
 }
 
-/// Of one chip in the numbers of a cell; nothing for others.
+/// The rate of one chip at a precision; nothing for others.
 std::optional<double> tensor_gflops(const ChipRates& rates, const std::string& precision) {
   constexpr double kProductsOfExact = 3;
   if (precision == word_of(Precision::bf16)) return rates.bf16_gflops;

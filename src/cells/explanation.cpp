@@ -157,7 +157,7 @@ double ideal_of(const Cell& from, const Cell& to, int cpus_per_core) {
 }
 
 /// Every step from fewer to more ranks at the same batch, but for those to hardware threads of the
-/// same cores, of which nobody expects more speed, and those with too few repeats for an interval.
+/// same cores, which bring no speed, and those with too few repeats for an interval.
 std::map<Kind, std::vector<Growth>> growths(const CellTable& table) {
   const std::vector<ListedFlag> varied = varied_flags(table);
   std::map<std::pair<Kind, std::size_t>, std::vector<const Cell*>> rows;

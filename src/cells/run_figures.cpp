@@ -100,8 +100,7 @@ void read_figure(const json& object, const char* key, const char* name, RunFigur
   }
 }
 
-/// Whether a loss of the summary was NaN or infinite: earlier versions counted such answers as
-/// class 0.
+/// Whether a loss of the summary was not finite: an accuracy beside it means nothing.
 bool was_lost(const json& summary, const char* loss) {
   return summary.contains(loss) && !summary.at(loss).is_number();
 }

@@ -157,7 +157,7 @@ std::optional<std::string> same_step_sentence(const ScalingTable& table,
       place(*most->high, most->high_loss));
 }
 
-/// Of validation, which is what a model is for; of training where that is not known.
+/// By the accuracy of validation, which is what a model is for; where it is not known, of training.
 void add_differences(Section& section, const ScalingTable& table, const char* what,
                      const std::function<std::size_t(const Answer&)>& key) {
   for (const Kind& kind : {kValidation, kTraining}) {

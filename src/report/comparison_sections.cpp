@@ -85,7 +85,7 @@ std::string model_line(const cells::CellTable& t) {
   return join(parts, ", ");
 }
 
-/// A published time, "n/a", or nothing where nobody published this cell.
+/// A published time, "n/a", or nothing where this cell was not published.
 Entry published_entry(const ReferenceTable& reference, std::size_t batch, int cpus,
                       DocumentTable& table) {
   if (!reference.seconds.contains({batch, cpus})) return {};
@@ -140,7 +140,7 @@ DocumentTable beside_reference(const Series& series, const ReferenceTable& refer
   return table;
 }
 
-/// Whose experiment is whose, so that nobody takes one for the other.
+/// Which experiment is ours and which is published.
 std::string experiment_line(const Series& series, const ReferenceTable& reference) {
   const std::string other = reference.other_than(series.about);
   if (!other.empty()) {

@@ -11,8 +11,8 @@ namespace cputrain::report {
 /// Loss and accuracy of a run's steps, as metrics.jsonl has them.
 struct Curve {
   std::vector<double> images, loss, accuracy;  ///< images seen until then; accuracy as a part of 1
-  /// Of training steps until then; empty where the file does not say them of every step. Steps
-  /// without a line count as much as the next one that has a line.
+  /// Seconds of training until then; empty where a line lacks them. Steps without a line count as
+  /// much as the next one that has a line.
   std::vector<double> seconds{};
 };
 
@@ -35,7 +35,7 @@ struct CellCurve {
   Curve curve;
 };
 
-/// More lines than this nobody tells apart, and each is a file to read.
+/// More lines than this cannot be told apart, and each is a file to read.
 inline constexpr std::size_t kMostCurves = 300;
 
 struct Curves {
@@ -43,7 +43,7 @@ struct Curves {
   std::size_t left_out = 0;  ///< further cells with a run
 };
 
-/// Of the first kMostCurves cells whose runs have steps, each of the repeat whose time is nearest
+/// Curves of the first kMostCurves cells whose runs have steps, each of the repeat whose time is nearest
 /// to the cell's median.
 Curves curves_of(const ScalingTable&);
 

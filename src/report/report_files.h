@@ -12,7 +12,7 @@ namespace cputrain::report {
 
 /// What a report is made of and where it goes.
 struct ReportRequest {
-  /// Of sweeps, or their files (cells.json); of single trainings, or what holds such.
+  /// Sweeps, or their files (cells.json); single trainings, or folders that hold such.
   std::vector<std::filesystem::path> folders;
   std::filesystem::path out;  ///< folder; empty: the first of `folders`
   std::optional<std::filesystem::path> reference;

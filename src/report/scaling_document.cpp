@@ -40,7 +40,7 @@ std::string origin_of(const cells::CellTable& t) {
   return join(parts, "; ");
 }
 
-/// How many figures nobody should take for true as they are.
+/// How many figures are not to be taken for true as they are.
 std::string suspects_text(const ScalingTable& table) {
   int count = 0;
   table.for_each([&](const Series&, const ScalingCell& c) { count += c.suspect ? 1 : 0; });

@@ -72,8 +72,7 @@ void place(Grid& grid, const cells::Cell& cell, const GridRow& row,
   std::ranges::stable_sort(here.splits, {}, slow);
 }
 
-/// Of rows and of columns: a file with a hundred thousand cells must not make a table of their
-/// square.
+/// Rows and columns: a file with a hundred thousand cells must not make a table of their square.
 constexpr std::size_t kMostLines = 500;
 
 void derive(Grid& grid, const cells::CellTable& about, const cells::Prices& prices) {

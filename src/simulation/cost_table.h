@@ -32,7 +32,7 @@ struct CostsWhenActive {
   double triad_gbs = 0;                  ///< of all active ones together
   double update_seconds_per_number = 0;  ///< of the model's update rule, on each rank
   double sum_gbs = 0;                    ///< bytes read and written by each rank that adds arrays
-  /// Of the seconds of a pass on one rank: half the width of its middle two thirds, by the median.
+  /// Noise of a pass on one rank: half the width of the middle two thirds, by the median.
   double spread = 0;
   /// How far the machine's speed moved meanwhile: width of the middle half of the rounds, by the
   /// median.

@@ -90,7 +90,7 @@ struct LocalRank {
 /// before they fill hardware threads; the slowest of a rank's own ones decides.
 double slowdown(const Platform&, const CostTable&, const LocalRank&);
 
-/// Of the platform that is the machine of the costs.
+/// The platform that is the machine of the costs.
 inline constexpr const char* kHere = "here";
 /// A platform that is built in: the text of src/simulation/platforms/NAME.json.
 struct PlatformFile {

@@ -66,7 +66,7 @@ void take_config(const nlohmann::json& config, RunRecord& run) {
   try {
     const std::string target = text_in(config, "target-accuracy");
     if (!target.empty()) run.target = std::stod(target);
-  } catch (const std::exception&) {  // no number: no target
+  } catch (const std::exception&) {  // without a target
   }
   for (const auto& [key, value] : config.items()) {
     if (std::ranges::find(kUnimportant, key) == std::end(kUnimportant))
@@ -209,7 +209,7 @@ class MetricsReader {
     e.loss = number_in(line, "loss", -kMostCounted);
     e.val_loss = number_in(line, "val_loss", -kMostCounted);
     if (e.loss) e.accuracy = number_in(line, "accuracy", 0, 1);
-    // Earlier versions counted answers that are no number as class 0.
+    // An accuracy beside a loss that is not finite means nothing.
     if (e.val_loss || !line.contains("val_loss"))
       e.val_accuracy = number_in(line, "val_accuracy", 0, 1);
     // Where the file goes back, the later lines hold.
@@ -218,7 +218,7 @@ class MetricsReader {
     run_.where = marked_nan(line) ? fmt::format("epoch {}", *epoch) : "";
   }
 
-  /// A training whose loss is no number ends after that step.
+  /// A training whose loss is not finite ends after that step.
   void look_at_last_step() {
     const nlohmann::json step = nlohmann::json::parse(last_step_, nullptr, false);
     if (!step.is_object() || !marked_nan(step)) return;
@@ -234,7 +234,7 @@ class MetricsReader {
   bool fault_is_last_ = false;
 };
 
-/// Somebody has the lock of the folder. One that we may not open tells nothing.
+/// A process has the lock of the folder. One that we may not open does not count.
 bool is_locked(const fs::path& folder) {
   const fs::path lock = folder / ".lock";
   return ::access(lock.c_str(), R_OK) == 0 && system::LockProbe(lock).held();

@@ -101,7 +101,7 @@ std::optional<double> cost_of(const RunRecord& run, const cells::Prices& prices)
   const auto seconds = run.total_seconds();
   if (!seconds || !run.ranks || !run.threads || run.devices.emulated) return std::nullopt;
   int units = *run.ranks * *run.threads;
-  // Threads beside a GPU are no GPUs; a rank has one where nobody says how many there were.
+  // Threads beside a GPU are not GPUs; a rank has one where their number is not known.
   if (cells::is_device(run.backend)) {
     units = run.devices.count > 0 ? run.devices.count : *run.ranks;
   }

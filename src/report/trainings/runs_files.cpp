@@ -109,7 +109,7 @@ Json run_json(const RunRecord& run, const cells::Prices& prices) {
 }
 
 /// Where a number of images lies in epochs and in seconds of training. Between the ends of epochs
-/// both are in proportion; after the last end nobody knows the seconds.
+/// both are in proportion; after the last end the seconds are not known.
 class Progress {
  public:
   explicit Progress(const RunRecord& run) {

@@ -48,7 +48,7 @@ struct GpuRun {
   double bucket_bytes = 0;
 };
 
-/// Whether all training images stay on each GPU where nobody says so: where they take at most half
+/// Whether all training images stay on each GPU where no flag decides: where they take at most half
 /// of its memory.
 bool images_fit(const GpuNode&, double bytes);
 
@@ -69,12 +69,12 @@ class GpuForecast {
   std::string obstacle(const cells::Cell&) const;
   GpuGroup group_of(const cells::Cell&) const;
   std::vector<GpuBucket> buckets_of(const GpuStep&) const;
-  /// Of each GPU, while all of its node do the same: into pinned memory, by a thread of its rank
+  /// Rates of each GPU, while all of its node do the same: into pinned memory, by a thread of its rank
   /// that reads and writes every byte; and from there.
   double copy_gbs(const GpuGroup&) const;
   double send_gbs(const GpuGroup&) const;
   double input_seconds(int images, const GpuGroup&) const;
-  /// Of a step on the GPU that has most images; parts add up to its seconds.
+  /// A step on the GPU that has most images; parts add up to its seconds.
   Budget step_budget(int images, const GpuGroup&) const;
   cells::CellLimits limits_of(int images, const GpuGroup&, const Budget& step) const;
 
