@@ -56,7 +56,8 @@ const nlohmann::json* JsonFields::find(const char* key) const {
 bool JsonFields::has(const char* key) const { return find(key) != nullptr; }
 
 bool JsonFields::is_null(const char* key) const {
-  return !has(key) && object_.contains(key);
+  if (!object_.contains(key)) required(key);
+  return !has(key);
 }
 
 const nlohmann::json& JsonFields::required(const char* key) const {

@@ -20,7 +20,7 @@ class JsonFields {
   JsonFields(const nlohmann::json& object, std::string where, std::string_view remedy);
 
   bool has(const char* key) const;
-  /// Whether it is there, and null.
+  /// Error(data) where it is not there.
   bool is_null(const char* key) const;
   const nlohmann::json& required(const char* key) const;
   template <class T = int>
@@ -149,6 +149,7 @@ class JsonMembers {
   void objects(const char* key, std::vector<T>& members, std::size_t least, std::size_t most,
                const Describe& describe, bool strict = false) {
     if (file_) {
+      members.clear();
       for (const JsonFields& one : file_->objects(key, least, most)) {
         read_object(one, members.emplace_back(), describe, strict);
       }
@@ -236,7 +237,7 @@ T value_of(const JsonFields& fields, const Describe& describe) {
   return value;
 }
 
-// Members of objects that nobody vouches for, where one that is wrong counts as missing.
+// Members of objects that need not be right: one that is wrong counts as missing.
 
 inline constexpr double kMostCounted = 1e12;  ///< of anything that is counted or timed
 std::optional<double> number_in(const nlohmann::json& object, const char* key, double least = 0,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "core/text.h"
@@ -47,7 +48,8 @@ struct FigureLine {
 
 /// From figures to pixels; both axes are logarithmic.
 struct Axes {
-  static constexpr double kLeft = 64, kRight = 576, kTop = 44, kBottom = 424;
+  static constexpr double kLeft = 64, kTop = 44, kBottom = 424;
+  double right = 0;  ///< as far as the key leaves room
   double first = std::numeric_limits<double>::max(), last = 0;  ///< CPUs
   double least = first, most = 0;                               ///< seconds
 
@@ -56,7 +58,7 @@ struct Axes {
     least = std::min(least, p.least / 1.15), most = std::max(most, p.most * 1.15);
   }
   double x(double cpus) const {
-    return kLeft + (kRight - kLeft) * std::log(cpus / first) / std::log(last / first);
+    return kLeft + (right - kLeft) * std::log(cpus / first) / std::log(last / first);
   }
   double y(double seconds) const {
     return kBottom - (kBottom - kTop) * std::log(seconds / least) / std::log(most / least);
@@ -124,12 +126,12 @@ std::string frame(const Axes& axes, const std::set<int>& cpus, bool devices) {
             text_at(axes.x(n), axes.kBottom + 18, fmt::format("{}", n), "text-anchor=\"middle\"");
   }
   for (const double s : ticks_between(axes.least, axes.most)) {
-    text += path(fmt::format("M{} {:.1f}H{}", axes.kLeft, axes.y(s), axes.kRight), grid) +
+    text += path(fmt::format("M{} {:.1f}H{}", axes.kLeft, axes.y(s), axes.right), grid) +
             text_at(axes.kLeft - 7, axes.y(s) + 4, fmt::format("{:.6g}", s), "text-anchor=\"end\"");
   }
-  text += path(fmt::format("M{} {}V{}H{}", axes.kLeft, axes.kTop, axes.kBottom, axes.kRight),
+  text += path(fmt::format("M{} {}V{}H{}", axes.kLeft, axes.kTop, axes.kBottom, axes.right),
                {"#5b6472", 1});
-  text += text_at((axes.kLeft + axes.kRight) / 2, axes.kBottom + 42,
+  text += text_at((axes.kLeft + axes.right) / 2, axes.kBottom + 42,
                   devices ? "CPUs or GPUs" : "CPUs", "text-anchor=\"middle\"");
   return text + text_at(0, 0, "seconds per epoch",
                         "text-anchor=\"middle\" transform=\"translate(16 234) rotate(-90)\"");
@@ -211,20 +213,25 @@ std::string ideal_line(const Series& series, const Axes& axes) {
 }
 
 /// What lines mean, beside the frame.
-class Key {
- public:
-  void add(const LineStyle& style, const std::string& name) {
-    text_ += path(fmt::format("M588 {0}h32", y_), style);
-    if (style.shape) text_ += point_at(604, y_, style);
-    text_ += text_at(628, y_ + 4, name);
-    y_ += 21;
-  }
-  const std::string& text() const { return text_; }
+using Key = std::vector<std::pair<LineStyle, std::string>>;
 
- private:
-  std::string text_;
-  double y_ = Axes::kTop + 8;
-};
+double right_of(const Key& key) {
+  constexpr double kColumn = 7.6, kBeside = 64;
+  std::size_t longest = 18;
+  for (const auto& [style, name] : key) longest = std::max(longest, columns_of(name));
+  return 800 - kBeside - kColumn * static_cast<double>(longest);
+}
+
+std::string drawn(const Key& key, double right) {
+  std::string text;
+  for (double y = Axes::kTop + 8; const auto& [style, name] : key) {
+    text += path(fmt::format("M{:.1f} {}h32", right + 12, y), style);
+    if (style.shape) text += point_at(right + 28, y, style);
+    text += text_at(right + 52, y + 4, name);
+    y += 21;
+  }
+  return text;
+}
 
 std::string title_of(const ScalingTable& table) {
   const cells::CellTable& about = table.series.front().about;
@@ -255,21 +262,22 @@ std::string seconds_svg(const ScalingTable& table, const std::optional<Reference
     for (std::size_t i = 0; i < series.size(); ++i) {
       lines.push_back({in_colour(style_of(*series[i], i), colour), points_of(*series[i], batch)});
     }
-    key.add({colour, 4}, fmt::format("batch {}", batch));
+    key.push_back({{colour, 4}, fmt::format("batch {}", batch)});
   }
-  Axes axes;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    key.emplace_back(style_of(*series[i], i), kind_text(table, *series[i]));
+  }
+  if (reference) key.emplace_back(published, "published");
+  key.push_back({{kIdeal, 1.5}, "ideal"});
+  Axes axes{.right = right_of(key)};
   std::set<int> cpus;
   for (const FigureLine& line : lines) {
     for (const FigurePoint& p : line.points) axes.hold(p), cpus.insert(p.cpus);
   }
   std::string ideal, figures;
-  for (std::size_t i = 0; i < series.size(); ++i) {
-    ideal += ideal_line(*series[i], axes);
-    key.add(style_of(*series[i], i), kind_text(table, *series[i]));
-  }
+  for (const Series* one : series) ideal += ideal_line(*one, axes);
+  if (ideal.empty()) key.pop_back();
   for (const FigureLine& line : lines) figures += line.points.empty() ? "" : drawn(line, axes);
-  if (reference) key.add(published, "published");
-  if (!ideal.empty()) key.add({kIdeal, 1.5}, "ideal");
   const bool devices =
       std::ranges::any_of(series, [](const Series* s) { return cells::is_device(s->backend); });
   return fmt::format(
@@ -277,8 +285,8 @@ std::string seconds_svg(const ScalingTable& table, const std::optional<Reference
              "800 480\" font-family=\"DejaVu Sans,Verdana,sans-serif\" font-size=\"13\" "
              "fill=\"{}\">\n<rect width=\"800\" height=\"480\" fill=\"#ffffff\"/>\n",
              kInk) +
-         text_at(400, 24, title_of(table), "text-anchor=\"middle\" font-size=\"15\"") +
-         frame(axes, cpus, devices) + ideal + figures + key.text() + "</svg>\n";
+         text_at((axes.kLeft + axes.right) / 2, 24, title_of(table), "text-anchor=\"middle\" font-size=\"15\"") +
+         frame(axes, cpus, devices) + ideal + figures + drawn(key, axes.right) + "</svg>\n";
 }
 
 }  // namespace cputrain::report
