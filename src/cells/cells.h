@@ -130,15 +130,17 @@ inline constexpr std::size_t kMostBatch = 1 << 24, kMostCells = 100'000;
 
 /// What Error(data) of a table ends with.
 inline constexpr std::string_view kTableRemedy =
-    "(the table cannot be read); run the sweep or the simulation again, which writes it anew";
+    "(the table cannot be read); name the folder that holds one, or run the sweep or the "
+    "simulation "
+    "again, which writes it anew";
 
 /// Between what figures of a cell may be, times in seconds: whoever reads a table refuses others,
 /// so whoever writes one leaves them out.
 inline constexpr double kLeastCellSeconds = 1e-9, kMostCellSeconds = 1e12, kMostCellRate = 1e15,
                         kMostCellLoss = 1e15, kMostCellBytes = 1e18;
 
-/// A figure of a cell by its key, and how its repeats say it together: the median, or the most, as of
-/// limits: what a disturbance took away in one repeat was there in another.
+/// A figure of a cell by its key, and how its repeats say it together: the median, or the most, as
+/// of limits: what a disturbance took away in one repeat was there in another.
 struct CellFigure {
   const char* name;
   std::optional<double> Cell::*member;

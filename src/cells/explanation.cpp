@@ -245,11 +245,11 @@ std::vector<std::string> best_splits(const CellTable& table) {
     const auto [best, worst] = std::ranges::minmax_element(
         splits, {}, [](const Cell* c) { return *c->seconds_per_epoch; });
     const std::string& axes = std::get<1>(key);
-    lines.push_back(fmt::format(
-        "{}{}: best split of {} CPUs at batch {}: {} x {}, {} as {} x {}",
-        (*best)->backend, axes.empty() ? "" : ", " + axes, (*best)->cpus, (*best)->batch,
-        counted((*best)->ranks, "rank"), counted((*best)->threads, "thread"),
-        quicker_text(**worst, **best), (*worst)->ranks, (*worst)->threads));
+    lines.push_back(fmt::format("{}{}: best split of {} CPUs at batch {}: {} x {}, {} as {} x {}",
+                                (*best)->backend, axes.empty() ? "" : ", " + axes, (*best)->cpus,
+                                (*best)->batch, counted((*best)->ranks, "rank"),
+                                counted((*best)->threads, "thread"), quicker_text(**worst, **best),
+                                (*worst)->ranks, (*worst)->threads));
   }
   return lines;
 }

@@ -12,9 +12,9 @@
 
 namespace cputrain {
 
-/// The fields of an object in a JSON file that may be hostile. What is missing or odd is Error(data)
-/// with the place, the field, what is allowed, and the remedy: "(why it matters); what to try". Null
-/// counts as missing. A field with a default may be left out. Borrows the object.
+/// The fields of an object in a JSON file that may be hostile. What is missing or odd is
+/// Error(data) with the place, the field, what is allowed, and the remedy: "(why it matters); what
+/// to try". Null counts as missing. A field with a default may be left out. Borrows the object.
 class JsonFields {
  public:
   JsonFields(const nlohmann::json& object, std::string where, std::string_view remedy);
@@ -114,8 +114,8 @@ class JsonMembers {
     }
     refuse_word(key, names);
   }
-  /// A structure; its function is called with (JsonMembers&, T&). Fields besides its own are refused
-  /// where `strict`.
+  /// A structure; its function is called with (JsonMembers&, T&). Fields besides its own are
+  /// refused where `strict`.
   template <class T, class Describe>
   void object(const char* key, T& member, const Describe& describe, bool strict = false) {
     if (json_) return static_cast<void>((*json_)[key] = written(member, describe));

@@ -74,9 +74,7 @@ BatchNorm read_batch_norm(const JsonFields& r) {
           static_cast<float>(r.real("momentum", 0, 1, standard.momentum))};
 }
 
-Dropout read_dropout(const JsonFields& r) {
-  return {static_cast<float>(r.real("rate", 0, 0.999))};
-}
+Dropout read_dropout(const JsonFields& r) { return {static_cast<float>(r.real("rate", 0, 0.999))}; }
 
 /// Layers without figures.
 Layer read_plain_layer(const std::string& type, const JsonFields& r) {
@@ -209,9 +207,10 @@ Graph read_input(const JsonFields& top, const std::string& where,
   const Input standard;
   const Input input{static_cast<float>(r.real("scale", -1e6, 1e6, standard.scale)),
                     static_cast<float>(r.real("offset", -1e6, 1e6, standard.offset))};
-  const Shape image = size ? size->image
-                           : Shape{r.whole("height", 1, kMaxExtent), r.whole("width", 1, kMaxExtent),
-                                   r.whole("channels", 1, kMaxExtent)};
+  const Shape image = size
+                          ? size->image
+                          : Shape{r.whole("height", 1, kMaxExtent), r.whole("width", 1, kMaxExtent),
+                                  r.whole("channels", 1, kMaxExtent)};
   r.end();  // where the size is asked for, one in the file would have no effect
   return Graph(image, input);
 }

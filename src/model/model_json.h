@@ -16,7 +16,8 @@ namespace cputrain::model {
 
 /// What Error(data) of a description ends with.
 inline constexpr std::string_view kModelRemedy =
-    "(the model cannot be built); mend the file, or see `cputrain export --model-file` for one that "
+    "(the model cannot be built); mend the file, or see `cputrain export --model-file` for one "
+    "that "
     "is right";
 
 nlohmann::ordered_json to_json(const Graph&);

@@ -92,9 +92,9 @@ MaybeSection limits_section(const ScalingTable& table) {
     if (known.what.empty() && !absent) return;
     const bool said = absent || shared_status(table) == c.cell.status;
     const std::string mark = said ? "" : mark_of(c.cell.status);
-    limits.rows.push_back({place_text(table, series, c.cell),
-                           {{absent ? "n/a" : known.what, mark},
-                            {absent ? reason_text(c.cell) : known.why}}});
+    limits.rows.push_back(
+        {place_text(table, series, c.cell),
+         {{absent ? "n/a" : known.what, mark}, {absent ? reason_text(c.cell) : known.why}}});
   });
   MaybeSection result = section_of("limits", "What limits each cell", std::move(limits));
   if (result) result->remarks = starved_remarks(table);

@@ -203,12 +203,10 @@ std::string machine_line(const cells::CellMachine& m) {
 }  // namespace
 
 MaybeSection conditions_section(const ScalingTable& table, const std::vector<CellSource>& sources) {
-  Section section{
-      .id = "conditions", .title = "What was run, on what", .remarks = table.remarks};
+  Section section{.id = "conditions", .title = "What was run, on what", .remarks = table.remarks};
   for (const CellSource& source : sources) {
     const cells::CellTable& t = source.table;
-    DocumentTable facts{
-        .caption = source.name, .corner = "what", .head = {""}, .words = true};
+    DocumentTable facts{.caption = source.name, .corner = "what", .head = {""}, .words = true};
     const auto add = [&](const char* label, const std::string& text) {
       if (!text.empty()) facts.rows.push_back({label, {{text}}});
     };

@@ -43,8 +43,8 @@ struct Curves {
   std::size_t left_out = 0;  ///< further cells with a run
 };
 
-/// Curves of the first kMostCurves cells whose runs have steps, each of the repeat whose time is nearest
-/// to the cell's median.
+/// Curves of the first kMostCurves cells whose runs have steps, each of the repeat whose time is
+/// nearest to the cell's median.
 Curves curves_of(const ScalingTable&);
 
 }  // namespace cputrain::report

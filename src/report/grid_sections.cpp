@@ -154,8 +154,7 @@ void add_all(std::vector<std::string>& to, std::vector<std::string> from) {
 MaybeSection section_of(std::string id, std::string title, std::vector<DocumentTable> tables) {
   std::erase_if(tables, [](const DocumentTable& table) { return table.rows.empty(); });
   if (tables.empty()) return std::nullopt;
-  return Section{
-      .id = std::move(id), .title = std::move(title), .tables = std::move(tables)};
+  return Section{.id = std::move(id), .title = std::move(title), .tables = std::move(tables)};
 }
 
 MaybeSection seconds_section(const ScalingTable& table) {
@@ -278,8 +277,8 @@ MaybeSection cost_section(const ScalingTable& table, const cells::Prices& prices
   if (prices.empty()) return std::nullopt;
   MaybeSection result =
       section_of("cost", "Cost of an epoch",
-              both_grids(table, own("Cost of an epoch, in the currency of the price",
-                                    [](const ScalingCell& c) { return c.cost; })));
+                 both_grids(table, own("Cost of an epoch, in the currency of the price",
+                                       [](const ScalingCell& c) { return c.cost; })));
   if (!result) return result;
   const auto say = [&](const std::map<std::string, double>& list, const char* of) {
     for (const auto& [backend, price] : list) {

@@ -49,7 +49,7 @@ struct FigureLine {
 /// From figures to pixels; both axes are logarithmic.
 struct Axes {
   static constexpr double kLeft = 64, kTop = 44, kBottom = 424;
-  double right = 0;  ///< as far as the key leaves room
+  double right = 0;                                             ///< as far as the key leaves room
   double first = std::numeric_limits<double>::max(), last = 0;  ///< CPUs
   double least = first, most = 0;                               ///< seconds
 
@@ -285,7 +285,8 @@ std::string seconds_svg(const ScalingTable& table, const std::optional<Reference
              "800 480\" font-family=\"DejaVu Sans,Verdana,sans-serif\" font-size=\"13\" "
              "fill=\"{}\">\n<rect width=\"800\" height=\"480\" fill=\"#ffffff\"/>\n",
              kInk) +
-         text_at((axes.kLeft + axes.right) / 2, 24, title_of(table), "text-anchor=\"middle\" font-size=\"15\"") +
+         text_at((axes.kLeft + axes.right) / 2, 24, title_of(table),
+                 "text-anchor=\"middle\" font-size=\"15\"") +
          frame(axes, cpus, devices) + ideal + figures + drawn(key, axes.right) + "</svg>\n";
 }
 

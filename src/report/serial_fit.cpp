@@ -154,7 +154,7 @@ Reading reading_of(const Series& series) {
 
 /// A row's fits for each of these readings of a CPU.
 DocumentTable fits_table(const std::string& whose, const std::vector<FittedRow>& rows,
-                       const Series* series, const std::vector<Reading>& readings) {
+                         const Series* series, const std::vector<Reading>& readings) {
   DocumentTable table;
   table.caption = "Fit of " + whose + ": seconds per epoch = serial + work / cores";
   table.corner = "batch";
@@ -184,7 +184,8 @@ MaybeSection fit_section(const ScalingTable& table,
   Section section{
       "fit",
       "What more cores do not shorten, by a fit",
-      {"A fit, no measurement: by the least squares of relative deviations over the times of a row, "
+      {"A fit, no measurement: by the least squares of relative deviations over the times of a "
+       "row, "
        "where there are four at least. The serial part is the plateau that more cores lead to."}};
   std::set<const Series*> whose;
   for (const FittedRow& row : rows) whose.insert(row.series);

@@ -228,22 +228,22 @@ Json rows_of(const std::vector<CellDifference>& differences) {
     const cells::Cell& c = d.before;
     const Interval* interval = d.interval();
     rows.push_back({{"cpus", c.cpus},
-                     {"batch", c.batch},
-                     {"backend", c.backend},
-                     {"ranks", c.ranks},
-                     {"threads", c.threads},
-                     {"batch_per_rank", known(c.batch_per_rank)},
-                     {"axes", c.axes},
-                     {"before",
-                      {{"status", cells::status_name(c.status)},
-                       {"seconds_per_epoch", known(c.seconds_per_epoch)}}},
-                     {"after",
-                      {{"status", cells::status_name(d.after.status)},
-                       {"seconds_per_epoch", known(d.after.seconds_per_epoch)}}},
-                     {"ratio", d.ratio ? Json(d.ratio->of_means) : Json()},
-                     {"interval", interval ? Json{interval->low, interval->high} : Json()},
-                     {"verdict", verdict_text(d.verdict)},
-                     {"why", d.why}});
+                    {"batch", c.batch},
+                    {"backend", c.backend},
+                    {"ranks", c.ranks},
+                    {"threads", c.threads},
+                    {"batch_per_rank", known(c.batch_per_rank)},
+                    {"axes", c.axes},
+                    {"before",
+                     {{"status", cells::status_name(c.status)},
+                      {"seconds_per_epoch", known(c.seconds_per_epoch)}}},
+                    {"after",
+                     {{"status", cells::status_name(d.after.status)},
+                      {"seconds_per_epoch", known(d.after.seconds_per_epoch)}}},
+                    {"ratio", d.ratio ? Json(d.ratio->of_means) : Json()},
+                    {"interval", interval ? Json{interval->low, interval->high} : Json()},
+                    {"verdict", verdict_text(d.verdict)},
+                    {"why", d.why}});
   }
   return rows;
 }

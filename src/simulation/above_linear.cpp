@@ -93,9 +93,9 @@ void explain_above_linear(std::vector<cells::Cell>& cells, const std::vector<Cel
     const double efficiency =
         *base.cell->seconds_per_epoch * base.cell->cpus / (*c.seconds_per_epoch * c.cpus);
     if (c.cpus == base.cell->cpus || efficiency < cells::kAboveLinear) continue;
-    c.limits.why += fmt::format("; {:.1f} % of the speed of {} for each as many, because {}",
-                                100 * efficiency, counted(base.cell->cpus, "CPU"),
-                                reason_of({&c, &work[i]}, base, costs));
+    c.limits.why +=
+        fmt::format("; {:.1f} % of the speed of {} for each as many, because {}", 100 * efficiency,
+                    counted(base.cell->cpus, "CPU"), reason_of({&c, &work[i]}, base, costs));
   }
 }
 

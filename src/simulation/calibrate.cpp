@@ -212,8 +212,8 @@ class TeamTimes {
     return values;
   }
 
-  /// From values of all rounds, as many of each: those that count, by the median of their weights, so
-  /// that what is left is the machine's doing and the images'.
+  /// From values of all rounds, as many of each: those that count, by the median of their weights,
+  /// so that what is left is the machine's doing and the images'.
   std::vector<double> by_weights(const std::vector<double>& values) const {
     return by_group_median(rounds_.counted_of(values), rounds_.counted_of(weights_of_round_));
   }

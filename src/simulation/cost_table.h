@@ -79,7 +79,7 @@ struct CostTable {
 
 /// What Error(data) of the files here ends with.
 inline constexpr std::string_view kFileRemedy =
-    "(the simulation would compute with it); correct the file or have it written again";
+    "(a simulation needs it); check the path, correct the file or have it written again";
 /// A JSON file that may be hostile. Error(data).
 nlohmann::json read_file(const std::filesystem::path&);
 

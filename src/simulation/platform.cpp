@@ -73,8 +73,8 @@ void describe_gpus(JsonMembers& f, GpuNode& node) {
 
 /// A number, or a list by CPUs of a machine that grows with them.
 void describe_memory(JsonMembers& f, Platform& platform) {
-  const bool is_list = f.file() ? f.file()->required(kMemory.list).is_array()
-                                : !platform.memory_by_cpus.empty();
+  const bool is_list =
+      f.file() ? f.file()->required(kMemory.list).is_array() : !platform.memory_by_cpus.empty();
   if (!is_list) {
     f.need(kMemory.list, platform.memory_gb, kMemory.min, kMemory.max);
     return;

@@ -52,7 +52,8 @@ int outputs_of(const ModelEntry& entry) {
 
 ModelEntry read_model_file(const std::filesystem::path& path) {
   const std::string where = "model file " + path.string();
-  const json file = system::read_json_file(path, kMaxBytes, "(the model cannot be built); check --model");
+  const json file =
+      system::read_json_file(path, kMaxBytes, "(the model cannot be built); check --model");
   const JsonFields r(file, where, model::kModelRemedy);
   if (r.text("format") != kFormat) r.wrong(fmt::format("format must be \"{}\"", kFormat));
   static const json nothing = json::object();

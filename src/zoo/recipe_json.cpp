@@ -77,18 +77,19 @@ auto parsed(const JsonFields& r, const std::string& text, const Parse& parse) {
 
 Recipe read_recipe(const JsonFields& r, const std::string& source) {
   const optim::UpdateRule rule = read_rule(r);
-  Recipe recipe{.image_size = r.whole("image_size", 1, 16384, 224),
-          .classes = r.whole("classes", 2, 65536, 10),
-          .batch = static_cast<std::size_t>(r.whole("batch", 1, 16'777'216, 128)),
-          .epochs = r.whole("epochs", 1, 1'000'000, 10),
-          .rule = rule,
-          .learning_rate = r.real("learning_rate", 0, 1e6, optim::default_learning_rate(rule)),
-          .weight_decay = r.real("weight_decay", 0, 1e3, 0),
-          .schedule = parsed(r, r.text("schedule", "constant"), optim::parse_schedule),
-          .shuffle = r.truth("shuffle", true),
-          .drop_last = r.truth("drop_last", false),
-          .augment = parsed(r, r.text("augment", "none"), data::parse_augment),
-          .source = source};
+  Recipe recipe{
+      .image_size = r.whole("image_size", 1, 16384, 224),
+      .classes = r.whole("classes", 2, 65536, 10),
+      .batch = static_cast<std::size_t>(r.whole("batch", 1, 16'777'216, 128)),
+      .epochs = r.whole("epochs", 1, 1'000'000, 10),
+      .rule = rule,
+      .learning_rate = r.real("learning_rate", 0, 1e6, optim::default_learning_rate(rule)),
+      .weight_decay = r.real("weight_decay", 0, 1e3, 0),
+      .schedule = parsed(r, r.text("schedule", "constant"), optim::parse_schedule),
+      .shuffle = r.truth("shuffle", true),
+      .drop_last = r.truth("drop_last", false),
+      .augment = parsed(r, r.text("augment", "none"), data::parse_augment),
+      .source = source};
   r.end();
   return recipe;
 }

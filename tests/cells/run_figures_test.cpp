@@ -241,8 +241,8 @@ TEST_F(RunFiguresTest, WhatNoTableCanHoldIsNotKnown) {
                               R"("time_to_accuracy":{"seconds":1e13})",
                               odd_limits);
   ASSERT_TRUE(odd);
-  for (const auto& figure : {odd->final_loss, odd->final_accuracy, odd->val_accuracy, odd->seconds_to_target,
-                             odd->fma_gflops, odd->triad_gbs}) {
+  for (const auto& figure : {odd->final_loss, odd->final_accuracy, odd->val_accuracy,
+                             odd->seconds_to_target, odd->fma_gflops, odd->triad_gbs}) {
     EXPECT_FALSE(figure);
   }
   const auto most = ended_with(R"("loss":-1e15,"accuracy":1,"val_accuracy":0,)"

@@ -1,8 +1,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "cells/run_figures.h"
 #include "cells/run_environment.h"
+#include "cells/run_figures.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"
 #include "report/curves.h"

@@ -93,8 +93,8 @@ TEST(Curves, AreOfTheFirstCellsAndSayHowManyAreLeftOut) {
 }
 
 std::string step(int step, int images, int seen = 0) {
-  std::string line = R"({"type":"step","step":)" + std::to_string(step) + R"(,"images":)" +
-                     std::to_string(images);
+  std::string line =
+      R"({"type":"step","step":)" + std::to_string(step) + R"(,"images":)" + std::to_string(images);
   if (seen > 0) line += R"(,"images_seen":)" + std::to_string(seen);
   return line + R"(,"loss":0.5,"accuracy":0.5})";
 }
@@ -124,10 +124,10 @@ TEST(CurveImages, OfAFileThatGoesBackTheLaterLinesHold) {
 }
 
 TEST(CurveImages, ALossThatIsNotFiniteIsNoPointButCounts) {
-  EXPECT_EQ(seen_after({step(1, 4),
-                        R"({"type":"step","step":2,"images":6,"loss":null,"accuracy":0})",
-                        step(3, 2)}),
-            (Seen{4, 12}));
+  EXPECT_EQ(
+      seen_after({step(1, 4), R"({"type":"step","step":2,"images":6,"loss":null,"accuracy":0})",
+                  step(3, 2)}),
+      (Seen{4, 12}));
 }
 
 TEST(CurveImages, DamagedLinesDoNoHarm) {

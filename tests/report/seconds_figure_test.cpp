@@ -47,9 +47,8 @@ TEST(SecondsFigure, MeasuredIsFilledSimulatedHollow) {
 // Axes are from 1 / 1.08 to 4 * 1.08 CPUs and from 10 / 1.15 to 40 * 1.15 seconds, logarithmic:
 // 2 CPUs and 20 seconds are in the middle of the frame, which ends at 599.2 where names are short.
 TEST(SecondsFigure, PointsLieWhereTheirFiguresAre) {
-  const std::string svg = svg_of({testing::source({testing::cell(1, 1, 128, 40),
-                                                   testing::cell(2, 1, 128, 20),
-                                                   testing::cell(4, 1, 128, 10)})});
+  const std::string svg = svg_of({testing::source(
+      {testing::cell(1, 1, 128, 40), testing::cell(2, 1, 128, 20), testing::cell(4, 1, 128, 10)})});
   EXPECT_TRUE(holds(svg, "H599.2")) << svg;
   EXPECT_TRUE(holds(svg, "L331.6 234.0L")) << svg;
 }

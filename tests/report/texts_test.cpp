@@ -8,8 +8,8 @@
 #include "report/document.h"
 #include "report/forms/escapes.h"
 #include "report/reference_table.h"
-#include "report/sweep_difference.h"
 #include "report/scaling_document.h"
+#include "report/sweep_difference.h"
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {

@@ -77,11 +77,8 @@ std::string without_unsafe_escapes(std::string_view json) {
 }  // namespace
 
 std::string html_escape(std::string_view text) {
-  return replaced(text, {{'&', "&amp;"},
-                         {'<', "&lt;"},
-                         {'>', "&gt;"},
-                         {'"', "&quot;"},
-                         {'\'', "&#39;"}});
+  return replaced(text,
+                  {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}});
 }
 
 std::string script_json(std::string_view json) {

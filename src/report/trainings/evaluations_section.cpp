@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "core/text.h"
 #include "core/statistics.h"
+#include "core/text.h"
 #include "report/evaluation/evaluation_page.h"
 #include "report/grid_tables.h"
 #include "report/trainings/runs_document.h"
@@ -29,8 +29,7 @@ struct Evaluated {
 };
 
 Entry accuracy_entry(const Evaluated& e, DocumentTable& table) {
-  Entry entry =
-      figure_entry(e.what->accuracy, [](double a) { return fmt::format("{:.4f}", a); });
+  Entry entry = figure_entry(e.what->accuracy, [](double a) { return fmt::format("{:.4f}", a); });
   std::vector<std::string> notes;
   if (!e.what->doubt.empty()) notes.push_back(doubt_sentence(e.what->doubt));
   if (!e.what->command.empty()) notes.push_back("Command: " + e.what->command);

@@ -11,8 +11,8 @@
 
 #include "cells/run_figures.h"
 #include "checkpoint/folder.h"
-#include "core/shell_words.h"
 #include "core/json_fields.h"
+#include "core/shell_words.h"
 #include "core/strict_json.h"
 #include "core/text.h"
 #include "report/evaluation/evaluation_log.h"

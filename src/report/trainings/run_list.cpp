@@ -211,9 +211,9 @@ bool is_known(const Choice& choice, const std::vector<RunRecord>& runs) {
 }
 
 std::string outcome_text(const RunRecord& run) {
-  constexpr const char* kTexts[] = {"finished", "reached its target", "stopped early",
-                                    "interrupted", "failed", "still running", "killed or failed",
-                                    "no figures"};
+  constexpr const char* kTexts[] = {
+      "finished", "reached its target", "stopped early",    "interrupted",
+      "failed",   "still running",      "killed or failed", "no figures"};
   if (run.target && run.outcome == Outcome::finished)
     return fmt::format("finished below {:g}", *run.target);
   if (run.target && run.outcome == Outcome::reached_target)

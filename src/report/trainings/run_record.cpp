@@ -21,8 +21,9 @@ std::vector<double> rates_of(const std::vector<RunEpoch>& epochs, bool settled_o
 }  // namespace
 
 const char* outcome_name(Outcome outcome) {
-  constexpr const char* kNames[] = {"finished",     "reached-target", "stopped-early", "interrupted",
-                                    "not-a-number", "running",        "no-end",        "no-figures"};
+  constexpr const char* kNames[] = {"finished",    "reached-target", "stopped-early",
+                                    "interrupted", "not-a-number",   "running",
+                                    "no-end",      "no-figures"};
   return kNames[static_cast<std::size_t>(outcome)];
 }
 

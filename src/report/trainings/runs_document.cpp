@@ -134,8 +134,8 @@ DocumentTable runs_table(const RunList& list, const std::vector<Choice>& choices
 }
 
 /// "0.9120 (0.9050 to 0.9210)" of those that are known.
-Entry spread_entry(const std::vector<const RunRecord*>& runs,
-                   const std::function<Value(Run)>& of, std::string (*text)(double)) {
+Entry spread_entry(const std::vector<const RunRecord*>& runs, const std::function<Value(Run)>& of,
+                   std::string (*text)(double)) {
   std::vector<double> values;
   for (const RunRecord* run : runs) {
     if (const Value value = of(*run)) values.push_back(*value);
@@ -179,15 +179,15 @@ std::optional<Section> repeats_section(const RunList& list) {
       .title = "The same configuration",
       .paragraphs = {"Repeats have the same flags, machine, ranks and threads; the seed may "
                      "differ."},
-      .tables = {table_of<Repeats>(
-          "Runs of one configuration: medians, and least to most", "configuration", repeats,
-          &Repeats::what,
-          {{"runs", count},
-           {"best validation accuracy", spread(best(accuracy_of), accuracy_text)},
-           {"seconds to it", spread(best(seconds_of), figure_text)},
-           {"images/s", spread(rate, figure_text)},
-           {"seconds in all", spread(seconds, figure_text)},
-           {"seeds", seeds_entry}})}};
+      .tables = {
+          table_of<Repeats>("Runs of one configuration: medians, and least to most",
+                            "configuration", repeats, &Repeats::what,
+                            {{"runs", count},
+                             {"best validation accuracy", spread(best(accuracy_of), accuracy_text)},
+                             {"seconds to it", spread(best(seconds_of), figure_text)},
+                             {"images/s", spread(rate, figure_text)},
+                             {"seconds in all", spread(seconds, figure_text)},
+                             {"seeds", seeds_entry}})}};
 }
 
 Section runs_section(const RunList& list) {

@@ -6,9 +6,9 @@
 
 #include "core/budget_json.h"
 #include "core/json_text.h"
+#include "core/statistics.h"
 #include "core/text.h"
 #include "report/curves.h"
-#include "core/statistics.h"
 #include "report/forms/csv.h"
 #include "report/trainings/runs_document.h"
 

@@ -32,7 +32,8 @@ DocumentTable lost_table(const RunList& list) {
   std::ranges::copy_if(list.runs, std::back_inserter(runs), [](Run r) { return r.lost.any(); });
   const auto seconds = [](cells::LostSeconds::Loss cells::LostSeconds::*loss) {
     return [loss](Run r, Table) {
-      return figure_entry((r.lost.*loss).seconds, [](double s) { return fmt::format("{:.1f}", s); });
+      return figure_entry((r.lost.*loss).seconds,
+                          [](double s) { return fmt::format("{:.1f}", s); });
     };
   };
   const auto restarts = [](Run r, Table) {
@@ -72,8 +73,9 @@ std::optional<std::string> starved_sentence(const RunList& list) {
 }
 
 std::optional<Section> time_section(const RunList& list) {
-  DocumentTable table{.caption = "Parts of the seconds of all epochs (%); of CPU time what a host "
-                                 "took, and what threads waited for a CPU (%)",
+  DocumentTable table{.caption =
+                          "Parts of the seconds of all epochs (%); of CPU time what a host "
+                          "took, and what threads waited for a CPU (%)",
                       .corner = "run",
                       .head = {"input", "forward", "backward", "allreduce", "slowest rank",
                                "optimizer", "other", "taken by the host", "wait for CPUs"}};

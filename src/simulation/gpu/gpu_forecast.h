@@ -69,8 +69,8 @@ class GpuForecast {
   std::string obstacle(const cells::Cell&) const;
   GpuGroup group_of(const cells::Cell&) const;
   std::vector<GpuBucket> buckets_of(const GpuStep&) const;
-  /// Rates of each GPU, while all of its node do the same: into pinned memory, by a thread of its rank
-  /// that reads and writes every byte; and from there.
+  /// Rates of each GPU, while all of its node do the same: into pinned memory, by a thread of its
+  /// rank that reads and writes every byte; and from there.
   double copy_gbs(const GpuGroup&) const;
   double send_gbs(const GpuGroup&) const;
   double input_seconds(int images, const GpuGroup&) const;
