@@ -125,18 +125,18 @@ Entry interval_entry(const CellDifference& d, DocumentTable& table) {
 
 DocumentTable differences_table(const std::vector<CellDifference>& differences) {
   using D = const CellDifference&;
-  using Table = DocumentTable&;
-  const auto ratio = [](D d, Table) {
+  using T = DocumentTable&;
+  const auto ratio = [](D d, T) {
     return Entry{d.ratio ? fmt::format("{:.4f}", d.ratio->of_means) : kNotKnown};
   };
   return table_of<CellDifference>(
       "Seconds per epoch (medians), the ratio of geometric means and its 95 % interval", "cell",
       differences, [](D d) { return name_of(d.before); },
-      {{"before", [](D d, Table t) { return seconds_entry(d.before, t); }},
-       {"after", [](D d, Table t) { return seconds_entry(d.after, t); }},
+      {{"before", [](D d, T t) { return seconds_entry(d.before, t); }},
+       {"after", [](D d, T t) { return seconds_entry(d.after, t); }},
        {"after by before", ratio},
        {"95 % interval", interval_entry},
-       {"verdict", [](D d, Table) { return Entry{verdict_text(d.verdict)}; }}});
+       {"verdict", [](D d, T) { return Entry{verdict_text(d.verdict)}; }}});
 }
 
 std::size_t count(const std::vector<CellDifference>& all, Verdict verdict) {

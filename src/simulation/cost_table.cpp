@@ -8,7 +8,6 @@
 #include <functional>
 
 #include "core/json_fields.h"
-#include "core/statistics.h"
 #include "system/json_file.h"
 
 namespace cputrain::simulation {
@@ -44,13 +43,16 @@ CostsWhenActive between(const CostsWhenActive& a, const CostsWhenActive& b, int 
 
 }  // namespace
 
+Line fit_line(const std::vector<int>& images, const std::vector<double>& seconds) {
+  return cputrain::fit_line(std::vector<double>(images.begin(), images.end()), seconds);
+}
+
 double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x) {
   assert(!at.empty() && at.size() == values.size());
   if (at.size() == 1) return values[0] * x / at[0];
   if (x < at.front() || x > at.back()) {
     const std::size_t nearest = x < at.front() ? 0 : at.size() - 1;
-    const std::vector<double> points(at.begin(), at.end());
-    return std::max(0.0, values[nearest] + fit_line(points, values).each * (x - at[nearest]));
+    return std::max(0.0, values[nearest] + fit_line(at, values).each * (x - at[nearest]));
   }
   std::size_t i = 0;
   while (x > at[i + 1]) ++i;

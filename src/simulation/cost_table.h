@@ -6,12 +6,18 @@
 #include <string_view>
 #include <vector>
 
+#include "core/statistics.h"
+
 namespace cputrain {
 class JsonMembers;
 }
 
 /// What a model costs on one kind of core: the measurements that a simulation computes with.
 namespace cputrain::simulation {
+
+/// The line with the least relative errors through (images, seconds), of which there is one at
+/// least.
+Line fit_line(const std::vector<int>& images, const std::vector<double>& seconds);
 
 /// Straight lines between the points, which ascend; beyond them on with the slope of the whole fit.
 double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x);

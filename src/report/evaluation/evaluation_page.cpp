@@ -28,18 +28,18 @@ Entry count_entry(double count) { return figure_entry(count, count_text); }
 
 Section classes_section(const EvaluationFacts& facts) {
   using C = const ClassAnswers&;
-  using Table = DocumentTable&;
+  using T = DocumentTable&;
   DocumentTable table = table_of<ClassAnswers>(
       "Recall: part of the images of a class that were answered rightly; "
       "precision: part of the answers of a class that were right",
       "class", facts.classes, &ClassAnswers::name,
-      {{"images", [](C c, Table) { return count_entry(c.images); }},
-       {"answers", [](C c, Table) { return count_entry(c.answers); }},
-       {"right", [](C c, Table) { return count_entry(c.correct); }},
-       {"recall", [](C c, Table) { return rate_entry(c.correct, c.images); }},
-       {"precision", [](C c, Table) { return rate_entry(c.correct, c.answers); }},
+      {{"images", [](C c, T) { return count_entry(c.images); }},
+       {"answers", [](C c, T) { return count_entry(c.answers); }},
+       {"right", [](C c, T) { return count_entry(c.correct); }},
+       {"recall", [](C c, T) { return rate_entry(c.correct, c.images); }},
+       {"precision", [](C c, T) { return rate_entry(c.correct, c.answers); }},
        // The harmonic mean of both.
-       {"F1", [](C c, Table) { return rate_entry(2 * c.correct, c.images + c.answers); }}});
+       {"F1", [](C c, T) { return rate_entry(2 * c.correct, c.images + c.answers); }}});
   table.filterable = facts.classes.size() > kMostWithRates;
   Section section{.id = "classes", .title = "By class", .tables = {std::move(table)}};
   if (facts.matrix.empty())
@@ -110,14 +110,14 @@ std::vector<Mistake> mistakes_of(const EvaluationFacts& facts) {
 
 DocumentTable mistakes_table(const EvaluationFacts& facts) {
   using M = const Mistake&;
-  using Table = DocumentTable&;
+  using T = DocumentTable&;
   const auto& classes = facts.classes;
   return table_of<Mistake>(
       "The most frequent mistakes", "is", mistakes_of(facts),
       [&](M m) { return classes[m.truth].name; },
-      {{"answered", [&](M m, Table) { return Entry{classes[m.answer].name}; }},
-       {"images", [](M m, Table) { return count_entry(m.count); }},
-       {"of class", [&](M m, Table) { return rate_entry(m.count, classes[m.truth].images); }}});
+      {{"answered", [&](M m, T) { return Entry{classes[m.answer].name}; }},
+       {"images", [](M m, T) { return count_entry(m.count); }},
+       {"of class", [&](M m, T) { return rate_entry(m.count, classes[m.truth].images); }}});
 }
 
 std::optional<Section> confusion_section(const EvaluationFacts& facts) {

@@ -49,19 +49,17 @@ std::string evaluation_text(const RunEvaluation& evaluation) {
 
 std::optional<Section> evaluations_section(const RunList& list) {
   using E = const Evaluated&;
-  using Table = DocumentTable&;
+  using T = DocumentTable&;
   std::vector<Evaluated> all;
   for (const RunRecord& run : list.runs) {
     for (const RunEvaluation& one : run.evaluations) all.push_back({&run, &one});
   }
   if (all.empty()) return std::nullopt;
-  const auto text = [](auto of) {
-    return [of](E e, Table) { return Entry{or_dash(of(*e.what))}; };
-  };
-  const auto images = [](E e, Table) {
+  const auto text = [](auto of) { return [of](E e, T) { return Entry{or_dash(of(*e.what))}; }; };
+  const auto images = [](E e, T) {
     return figure_entry(e.what->images, [&](double) { return images_text(*e.what); });
   };
-  const auto interval = [](E e, Table) {
+  const auto interval = [](E e, T) {
     return Entry{e.what->accuracy ? interval_text(*e.what) : kNotKnown};
   };
   const auto part = [](const RunEvaluation& e) { return e.part.empty() ? "" : part_text(e.part); };
@@ -77,7 +75,7 @@ std::optional<Section> evaluations_section(const RunList& list) {
            {"data", text([](const RunEvaluation& e) { return without_folders(e.data); })},
            {"part", text(part)},
            {"weights", text([](const RunEvaluation& e) { return e.weights; })},
-           {"loss", [](E e, Table) { return figure_entry(e.what->loss); }},
+           {"loss", [](E e, T) { return figure_entry(e.what->loss); }},
            {"date", text([](const RunEvaluation& e) { return e.date; })}})},
       .remarks = {"These are the results of eval at its date. Weights that were written later may "
                   "give others."}};

@@ -26,17 +26,17 @@ std::string said_of(const RunList& list, const RunRecord& run, const cells::Lost
 
 /// Trainings that lost anything.
 DocumentTable lost_table(const RunList& list) {
-  using Run = const RunRecord&;
-  using Table = DocumentTable&;
+  using R = const RunRecord&;
+  using T = DocumentTable&;
   std::vector<RunRecord> runs;
-  std::ranges::copy_if(list.runs, std::back_inserter(runs), [](Run r) { return r.lost.any(); });
+  std::ranges::copy_if(list.runs, std::back_inserter(runs), [](R r) { return r.lost.any(); });
   const auto seconds = [](cells::LostSeconds::Loss cells::LostSeconds::*loss) {
-    return [loss](Run r, Table) {
+    return [loss](R r, T) {
       return figure_entry((r.lost.*loss).seconds,
                           [](double s) { return fmt::format("{:.1f}", s); });
     };
   };
-  const auto restarts = [](Run r, Table) {
+  const auto restarts = [](R r, T) {
     return figure_entry(r.lost.restarts.times, [](double n) { return fmt::format("{:.0f}", n); });
   };
   return table_of<RunRecord>(
