@@ -7,7 +7,6 @@
 #include "cells/axes.h"
 #include "cells/cells.h"
 #include "cells/plan.h"
-#include "core/budget_json.h"
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/text.h"

@@ -202,6 +202,13 @@ nlohmann::ordered_json json_number(double value) {
   return fmt::format("{}{:016x}", kNan, std::bit_cast<std::uint64_t>(value));
 }
 
+void fields_of_budget(JsonMembers& f, Budget& budget) {
+  constexpr double kMost = 1e12;
+  for (const BudgetPart& part : kBudgetParts) f.may(part.name, budget.*part.seconds, -kMost, kMost);
+}
+
+nlohmann::ordered_json json_of(const Budget& budget) { return json_of(budget, fields_of_budget); }
+
 std::optional<double> number_in(const nlohmann::json& object, const char* key, double least,
                                 double most) {
   const auto found = object.find(key);

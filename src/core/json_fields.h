@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/budget.h"
+
 namespace cputrain {
 
 /// The fields of an object in a JSON file that may be hostile. What is missing or odd is
@@ -236,6 +238,11 @@ T value_of(const JsonFields& fields, const Describe& describe) {
   describe(members, value);
   return value;
 }
+
+/// Parts of a budget by name, in seconds, as metrics.jsonl and cells.json have them; those that are
+/// missing are 0.
+void fields_of_budget(JsonMembers&, Budget&);
+nlohmann::ordered_json json_of(const Budget&);
 
 // Members of objects that need not be right: one that is wrong counts as missing.
 

@@ -1,6 +1,5 @@
 #include "simulation/job.h"
 
-#include "core/budget_json.h"
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "system/files.h"

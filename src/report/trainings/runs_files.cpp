@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "core/budget_json.h"
+#include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/statistics.h"
 #include "core/text.h"
