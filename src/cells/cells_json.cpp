@@ -10,8 +10,8 @@
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/text.h"
+#include "system/bounded_file.h"
 #include "system/files.h"
-#include "system/json_file.h"
 
 namespace cputrain::cells {
 namespace {

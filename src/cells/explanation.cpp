@@ -10,7 +10,6 @@
 
 #include "cells/axes.h"
 #include "cells/cells.h"
-#include "core/counted.h"
 #include "core/statistics.h"
 #include "core/text.h"
 #include "system/lost_time/cpu_wait.h"

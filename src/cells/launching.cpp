@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "cells/axes.h"
-#include "core/counted.h"
 #include "core/text.h"
 
 namespace cputrain::cells {

@@ -10,7 +10,6 @@
 
 #include "cells/explanation.h"
 #include "cells/run_figures.h"
-#include "core/counted.h"
 #include "core/json_fields.h"
 #include "core/strict_json.h"
 #include "core/text.h"

@@ -7,7 +7,6 @@
 
 #include "cells/axes.h"
 #include "cells/series_identity.h"
-#include "core/counted.h"
 #include "core/text.h"
 
 namespace cputrain::cells {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <set>
 
-#include "core/counted.h"
 #include "core/text.h"
 #include "report/headline.h"
 #include "system/lost_time/cpu_wait.h"

@@ -6,7 +6,7 @@
 
 #include "cells/explanation.h"
 #include "cells/lost_time.h"
-#include "core/counted.h"
+#include "core/text.h"
 #include "report/grid_tables.h"
 
 namespace cputrain::report {

@@ -9,7 +9,6 @@
 #include "cells/axes.h"
 #include "cells/run_environment.h"
 #include "cells/series_identity.h"
-#include "core/counted.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "report/forms/csv.h"

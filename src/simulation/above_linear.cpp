@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "cells/explanation.h"
-#include "core/counted.h"
 #include "core/text.h"
 #include "simulation/forecast.h"
 

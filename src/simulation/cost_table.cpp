@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "core/json_fields.h"
-#include "system/json_file.h"
+#include "system/bounded_file.h"
 
 namespace cputrain::simulation {
 namespace {

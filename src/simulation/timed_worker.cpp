@@ -6,9 +6,9 @@
 #include <array>
 
 #include "comm/node_arrays.h"
-#include "core/counted.h"
 #include "core/error.h"
 #include "core/median.h"
+#include "core/text.h"
 #include "system/clock.h"
 #include "train/weights.h"
 

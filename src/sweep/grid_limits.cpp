@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/counted.h"
 #include "core/error.h"
 #include "core/text.h"
 

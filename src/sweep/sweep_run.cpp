@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "cells/explanation.h"
-#include "core/counted.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"

@@ -11,7 +11,7 @@
 #include "core/json_text.h"
 #include "model/model_json.h"
 #include "system/absolute_path.h"
-#include "system/json_file.h"
+#include "system/bounded_file.h"
 #include "zoo/recipe_json.h"
 
 namespace cputrain::zoo {

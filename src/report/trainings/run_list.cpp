@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "cells/cells.h"
-#include "core/counted.h"
 #include "core/text.h"
 
 namespace cputrain::report {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/counted.h"
 #include "core/text.h"
 #include "report/grid_tables.h"
 #include "report/trainings/runs_document.h"
