@@ -79,7 +79,7 @@ SimulatedWork LayerCosts::pass(std::size_t layer, Way way, int images) const {
 
 SimulatedWork LayerCosts::shard(std::size_t layer, Way way, double part, std::size_t images) const {
   if (images == 0 || part == 0) return {};
-  const simulation::CostLine line = simulation::fit_line(costs_.sizes, seconds(layer, way));
+  const Line line = simulation::fit_line(costs_.sizes, seconds(layer, way));
   const double n = static_cast<double>(images);
   const SimulatedWork whole = work(layer, way, {line.fixed, line.each * n}, n);
   return {part * whole.seconds, part * whole.bytes};

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "scaling/cells/prices.h"
+#include "scaling/cells/cells.h"
 #include "scaling/simulation/simulation_request.h"
 #include "scaling/sweep/sweep_request.h"
 #include "training/spec/training_flags.h"

@@ -51,6 +51,12 @@ std::string in_columns(std::string_view text, std::size_t width);
 /// The columns that a text takes.
 std::size_t columns_of(std::string_view text);
 
+/// "1 rank", "2 ranks".
+template <class Number>
+std::string counted(Number n, std::string_view what) {
+  return std::to_string(n) + ' ' + std::string(what) + (n == 1 ? "" : "s");
+}
+
 /// 13217985 -> "13,217,985".
 std::string with_commas(std::size_t number);
 

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "core/budget_json.h"
+#include "core/json_fields.h"
 #include "core/json_text.h"
 #include "logging/epoch_lines.h"
 #include "logging/log_file.h"

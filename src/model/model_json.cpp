@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "model/json_reader.h"
+#include "core/json_fields.h"
 
 namespace cputrain::model {
 namespace {
@@ -35,57 +35,49 @@ ordered_json with_l2(ordered_json fields, float l2) {
   return fields;
 }
 
-Padding read_padding(const JsonReader& r) {
+Padding read_padding(const JsonFields& r) {
   const std::string name = r.text("padding", "valid");
   if (name != "same" && name != "valid") r.wrong("padding must be same or valid");
   return name == "same" ? Padding::same : Padding::valid;
 }
 
-Convolution read_convolution(const JsonReader& r) {
-  r.allow({"filters", "kernel", "stride", "padding", "bias", "l2"});
+Convolution read_convolution(const JsonFields& r) {
   return {r.whole("filters", 1, kMaxExtent),
           r.whole("kernel", 1, kMaxExtent),
           r.whole("stride", 1, kMaxExtent, 1),
           read_padding(r),
-          r.flag("bias", true),
+          r.truth("bias", true),
           static_cast<float>(r.real("l2", 0, 1e6, 0))};
 }
 
 template <class Pool>
-Pool read_pool(const JsonReader& r) {
-  r.allow({"size", "stride", "padding"});
+Pool read_pool(const JsonFields& r) {
   const int size = r.whole("size", 1, kMaxExtent);
   return {size, r.whole("stride", 1, kMaxExtent, size), read_padding(r)};
 }
 
-Dense read_dense(const JsonReader& r, const std::optional<ModelSize>& size) {
-  r.allow({"units", "bias", "l2"});
-  const bool open = r.has("units") && r.field("units") == "classes";
+Dense read_dense(const JsonFields& r, const std::optional<ModelSize>& size) {
+  const bool open = r.has("units") && r.required("units") == "classes";
   if (open && !size) r.wrong("units must be a number here");
-  return {open ? size->classes : r.whole("units", 1, kMaxExtent), r.flag("bias", true),
+  return {open ? size->classes : r.whole("units", 1, kMaxExtent), r.truth("bias", true),
           static_cast<float>(r.real("l2", 0, 1e6, 0))};
 }
 
-ZeroPad read_zero_pad(const JsonReader& r) {
-  r.allow({"top", "bottom", "left", "right"});
+ZeroPad read_zero_pad(const JsonFields& r) {
   const auto side = [&](const char* name) { return r.whole(name, 0, kMaxExtent, 0); };
   return {side("top"), side("bottom"), side("left"), side("right")};
 }
 
-BatchNorm read_batch_norm(const JsonReader& r) {
-  r.allow({"epsilon", "momentum"});
+BatchNorm read_batch_norm(const JsonFields& r) {
   const BatchNorm standard;
   return {static_cast<float>(r.real("epsilon", 1e-12, 1, standard.epsilon)),
           static_cast<float>(r.real("momentum", 0, 1, standard.momentum))};
 }
 
-Dropout read_dropout(const JsonReader& r) {
-  r.allow({"rate"});
-  return {static_cast<float>(r.real("rate", 0, 0.999))};
-}
+Dropout read_dropout(const JsonFields& r) { return {static_cast<float>(r.real("rate", 0, 0.999))}; }
 
 /// Layers without figures.
-Layer read_plain_layer(const std::string& type, const JsonReader& r) {
+Layer read_plain_layer(const std::string& type, const JsonFields& r) {
   static const std::map<std::string, Layer> layers{{"global_average_pool", GlobalAveragePool{}},
                                                    {"add", Add{}},
                                                    {"relu", Relu{}},
@@ -94,11 +86,10 @@ Layer read_plain_layer(const std::string& type, const JsonReader& r) {
                                                    {"softmax", SoftmaxCrossEntropy{}}};
   const auto found = layers.find(type);
   if (found == layers.end()) r.wrong("type " + type + " is not known");
-  r.allow({});
   return found->second;
 }
 
-Layer read_layer(const JsonReader& r, const std::optional<ModelSize>& size) {
+Layer read_layer(const JsonFields& r, const std::optional<ModelSize>& size) {
   const std::string type = r.text("type");
   if (type == "convolution") return read_convolution(r);
   if (type == "max_pool") return read_pool<MaxPool>(r);
@@ -117,7 +108,7 @@ bool is_loss(const Layer& layer) {
 
 /// What backends rely on: RGB images, no layer without a reader but the last, which is the only
 /// loss and reads flat logits.
-void check_shape(const Graph& graph, const JsonReader& top) {
+void check_shape(const Graph& graph, const JsonFields& top) {
   if (graph.image().channels != 3) top.wrong("channels must be 3");
   const std::size_t last = graph.nodes().size() - 1;
   std::vector<bool> read(graph.nodes().size());
@@ -147,7 +138,7 @@ void check_shape(const Graph& graph, const JsonReader& top) {
 
 /// Sizes that memory cannot hold, before anything is allocated for them: of the last layer so far,
 /// and of the `parameters` up to it, which it adds its own to.
-void check_numbers(const Graph& graph, const JsonReader& top, double& parameters) {
+void check_numbers(const Graph& graph, const JsonFields& top, double& parameters) {
   const auto& node = graph.back();
   const double numbers = static_cast<double>(node.dst.height) * node.dst.width * node.dst.channels;
   for (const auto& spec : node.parameters) {
@@ -167,11 +158,12 @@ class GraphReader {
       : graph_(std::move(graph)), where_(where), size_(size) {}
 
   void add(const json& entry, std::size_t number) {
-    const JsonReader r(entry, fmt::format("{}, layer {}", where_, number));
+    const JsonFields r(entry, fmt::format("{}, layer {}", where_, number), kModelRemedy);
     const std::string name = r.text("name", "");
     if (by_name_.contains(name)) r.wrong("name " + name + " is used twice");
     const Layer layer = read_layer(r, size_);
     std::vector<int> src = sources(r);
+    r.end();
     try {
       const int index = graph_.add(layer, name, std::move(src));
       by_name_[graph_.back().name] = index;
@@ -187,9 +179,9 @@ class GraphReader {
   const Graph& graph() const { return graph_; }
 
  private:
-  std::vector<int> sources(const JsonReader& r) const {
+  std::vector<int> sources(const JsonFields& r) const {
     if (!r.has("from")) return {static_cast<int>(graph_.nodes().size()) - 1};
-    const json& from = r.field("from");
+    const json& from = r.required("from");
     std::vector<int> src;
     if (!from.is_string() && !from.is_array()) r.wrong("from must name earlier layers");
     for (const json& name : from.is_string() ? json::array({from}) : from) {
@@ -206,21 +198,21 @@ class GraphReader {
   std::map<std::string, int> by_name_{{"input", 0}};
 };
 
-/// The input node: pixels as the file describes them, and the size that is asked for.
-Graph read_input(const JsonReader& top, const std::string& where,
+/// The input node: what the file says of the pixels, and the size that is asked for.
+Graph read_input(const JsonFields& top, const std::string& where,
                  const std::optional<ModelSize>& size) {
   static const json nothing = json::object();
-  const JsonReader r(top.has("input") ? top.field("input") : nothing, where + ", input");
-  // Where the size is asked for, one in the file would have no effect.
-  r.allow(size ? std::vector<std::string>{"scale", "offset"}
-               : std::vector<std::string>{"height", "width", "channels", "scale", "offset"});
+  const JsonFields r(top.has("input") ? top.required("input") : nothing, where + ", input",
+                     kModelRemedy);
   const Input standard;
   const Input input{static_cast<float>(r.real("scale", -1e6, 1e6, standard.scale)),
                     static_cast<float>(r.real("offset", -1e6, 1e6, standard.offset))};
-  if (size) return Graph(size->image, input);
-  return Graph({r.whole("height", 1, kMaxExtent), r.whole("width", 1, kMaxExtent),
-                r.whole("channels", 1, kMaxExtent)},
-               input);
+  const Shape image = size
+                          ? size->image
+                          : Shape{r.whole("height", 1, kMaxExtent), r.whole("width", 1, kMaxExtent),
+                                  r.whole("channels", 1, kMaxExtent)};
+  r.end();  // where the size is asked for, one in the file would have no effect
+  return Graph(image, input);
 }
 
 ordered_json fields_of(const Layer& layer) {
@@ -284,9 +276,9 @@ ordered_json to_json(const Graph& graph) {
 
 Graph graph_from_json(const json& model, const std::string& where,
                       const std::optional<ModelSize>& size) {
-  const JsonReader top(model, where);
+  const JsonFields top(model, where, kModelRemedy);
   GraphReader reader(read_input(top, where, size), where, size);
-  const json& layers = top.field("layers");
+  const json& layers = top.required("layers");
   if (!layers.is_array() || layers.empty() || layers.size() > kMaxLayers) {
     top.wrong(fmt::format("layers must be a list of 1 to {} layers", kMaxLayers));
   }

@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "model/graph.h"
 
@@ -12,6 +13,12 @@
 /// Fields of a layer that are left out have the defaults of model/layer.h. A layer reads the one
 /// before it unless "from" names others; "name" may be left out, too (src/zoo/README.md).
 namespace cputrain::model {
+
+/// What Error(data) of a description ends with.
+inline constexpr std::string_view kModelRemedy =
+    "(the model cannot be built); mend the file, or see `cputrain export --model-file` for one "
+    "that "
+    "is right";
 
 nlohmann::ordered_json to_json(const Graph&);
 

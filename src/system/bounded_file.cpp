@@ -1,15 +1,19 @@
 #include "system/bounded_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 
+#include "core/error.h"
+#include "core/strict_json.h"
 #include "core/text.h"
 
 namespace cputrain::system {
@@ -99,6 +103,25 @@ std::optional<std::string> BoundedLines::next() {
     if (end < piece_.size()) return line;
   }
   return some ? std::optional(std::move(line)) : std::nullopt;
+}
+
+nlohmann::json read_json_file(const std::filesystem::path& file, std::uintmax_t most,
+                              std::string_view remedy) {
+  const auto refuse = [&](const char* before, const std::string& what) {
+    fail(ExitCode::data, fmt::format("{}{}{} {}", file.string(), before, what, remedy));
+  };
+  std::string text;
+  try {
+    text = read_bounded(file, most);
+  } catch (const std::runtime_error& mistake) {
+    refuse(": ", mistake.what());
+  }
+  try {
+    return parse_strict_json(text);
+  } catch (const std::runtime_error& mistake) {
+    refuse(": is not valid JSON: ", printable(mistake.what()));
+  }
+  return {};
 }
 
 }  // namespace cputrain::system

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 /// Reading files that may be hostile: a pipe without a writer, gigabytes, a line without an end.
 /// std::runtime_error has what is wrong with one.
@@ -46,6 +48,11 @@ class BoundedFile {
 
 /// All of it.
 std::string read_bounded(const std::filesystem::path&, std::uintmax_t most);
+
+/// Reads a JSON file of at most so many bytes that may be hostile. Error(data) says what is wrong
+/// with it, with the remedy behind: "(why it matters); what to try".
+nlohmann::json read_json_file(const std::filesystem::path&, std::uintmax_t most,
+                              std::string_view remedy);
 
 /// The lines of a regular file, one after the other.
 class BoundedLines {

@@ -7,9 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_fields.h"
 #include "core/json_text.h"
-#include "core/strict_json.h"
-#include "model/json_reader.h"
 #include "model/model_json.h"
 #include "system/absolute_path.h"
 #include "system/bounded_file.h"
@@ -24,27 +23,8 @@ using nlohmann::ordered_json;
 constexpr const char* kFormat = "cputrain model 1";
 constexpr std::uintmax_t kMaxBytes = 16 << 20;  // 10,000 layers take 3 MB
 
-json read_json(const std::filesystem::path& path) {
-  const auto refuse = [&](const std::string& what) {
-    fail(ExitCode::data, fmt::format("model file {} {} (the model cannot be built); check --model",
-                                     path.string(), what));
-  };
-  std::string text;
-  try {
-    text = system::read_bounded(path, kMaxBytes);
-  } catch (const std::runtime_error& mistake) {
-    refuse(mistake.what());
-  }
-  try {
-    return parse_strict_json(text);
-  } catch (const std::runtime_error& mistake) {
-    refuse(std::string("is not valid JSON: ") + mistake.what());
-  }
-  return {};
-}
-
 /// Run folders are called after the model.
-void check_name(const std::string& name, const model::JsonReader& r) {
+void check_name(const std::string& name, const JsonFields& r) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
   if (name.empty() || name.size() > 64 || !std::ranges::all_of(name, plain)) {
     r.wrong("name must be 1 to 64 letters, digits, hyphens and underscores");
@@ -72,12 +52,13 @@ int outputs_of(const ModelEntry& entry) {
 
 ModelEntry read_model_file(const std::filesystem::path& path) {
   const std::string where = "model file " + path.string();
-  const json file = read_json(path);
-  const model::JsonReader r(file, where);
-  r.allow({"format", "description", "recipe", "input", "layers"});
+  const json file =
+      system::read_json_file(path, kMaxBytes, "(the model cannot be built); check --model");
+  const JsonFields r(file, where, model::kModelRemedy);
   if (r.text("format") != kFormat) r.wrong(fmt::format("format must be \"{}\"", kFormat));
   static const json nothing = json::object();
-  const model::JsonReader recipe(r.has("recipe") ? r.field("recipe") : nothing, where + ", recipe");
+  const JsonFields recipe(r.has("recipe") ? r.required("recipe") : nothing, where + ", recipe",
+                          model::kModelRemedy);
   ModelEntry entry{.name = r.text("name", path.stem().string()),
                    .spec = system::absolute_path(path.string()),
                    .aliases = {},
@@ -86,6 +67,7 @@ ModelEntry read_model_file(const std::filesystem::path& path) {
                    .build = [file, where](Shape image, int classes) {
                      return model::graph_from_json(file, where, model::ModelSize{image, classes});
                    }};
+  r.end({"input", "layers"});
   check_name(entry.name, r);
   const int outputs = outputs_of(entry);
   if (!recipe.has("classes")) entry.recipe.classes = outputs == 1 ? 2 : outputs;

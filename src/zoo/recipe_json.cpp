@@ -36,7 +36,7 @@ void for_figures(Rule& rule, const F& f) {
 
 constexpr std::array kFigures{"momentum", "nesterov", "rho", "epsilon", "centered", "trust"};
 
-optim::UpdateRule rule_named(const model::JsonReader& r, const std::string& name) {
+optim::UpdateRule rule_named(const JsonFields& r, const std::string& name) {
   const auto found = std::ranges::find(all_rules(), name, optim::rule_name);
   if (found == all_rules().end()) {
     r.wrong("optimizer must be sgd, rmsprop, adam, lars or lamb");
@@ -44,13 +44,13 @@ optim::UpdateRule rule_named(const model::JsonReader& r, const std::string& name
   return *found;
 }
 
-optim::UpdateRule read_rule(const model::JsonReader& r) {
+optim::UpdateRule read_rule(const JsonFields& r) {
   optim::UpdateRule rule = rule_named(r, r.text("optimizer", "sgd"));
   std::vector<std::string> own;
   for_figures(rule, [&](const char* field, auto& figure) {
     own.emplace_back(field);
     if constexpr (std::is_same_v<decltype(figure), bool&>) {
-      figure = r.flag(field, figure);
+      figure = r.truth(field, figure);
     } else {
       figure = r.real(field, 0, 1e3, figure);
     }
@@ -65,7 +65,7 @@ optim::UpdateRule read_rule(const model::JsonReader& r) {
 
 /// What `parse` makes of the text; its complaint becomes one of the file.
 template <class Parse>
-auto parsed(const model::JsonReader& r, const std::string& text, const Parse& parse) {
+auto parsed(const JsonFields& r, const std::string& text, const Parse& parse) {
   try {
     return parse(text);
   } catch (const Error& error) {
@@ -75,23 +75,23 @@ auto parsed(const model::JsonReader& r, const std::string& text, const Parse& pa
 
 }  // namespace
 
-Recipe read_recipe(const model::JsonReader& r, const std::string& source) {
-  r.allow({"image_size", "classes", "batch", "epochs", "optimizer", "learning_rate", "momentum",
-           "nesterov", "rho", "epsilon", "centered", "trust", "weight_decay", "schedule", "shuffle",
-           "drop_last", "augment"});
+Recipe read_recipe(const JsonFields& r, const std::string& source) {
   const optim::UpdateRule rule = read_rule(r);
-  return {.image_size = r.whole("image_size", 1, 16384, 224),
-          .classes = r.whole("classes", 2, 65536, 10),
-          .batch = static_cast<std::size_t>(r.whole("batch", 1, 16'777'216, 128)),
-          .epochs = r.whole("epochs", 1, 1'000'000, 10),
-          .rule = rule,
-          .learning_rate = r.real("learning_rate", 0, 1e6, optim::default_learning_rate(rule)),
-          .weight_decay = r.real("weight_decay", 0, 1e3, 0),
-          .schedule = parsed(r, r.text("schedule", "constant"), optim::parse_schedule),
-          .shuffle = r.flag("shuffle", true),
-          .drop_last = r.flag("drop_last", false),
-          .augment = parsed(r, r.text("augment", "none"), data::parse_augment),
-          .source = source};
+  Recipe recipe{
+      .image_size = r.whole("image_size", 1, 16384, 224),
+      .classes = r.whole("classes", 2, 65536, 10),
+      .batch = static_cast<std::size_t>(r.whole("batch", 1, 16'777'216, 128)),
+      .epochs = r.whole("epochs", 1, 1'000'000, 10),
+      .rule = rule,
+      .learning_rate = r.real("learning_rate", 0, 1e6, optim::default_learning_rate(rule)),
+      .weight_decay = r.real("weight_decay", 0, 1e3, 0),
+      .schedule = parsed(r, r.text("schedule", "constant"), optim::parse_schedule),
+      .shuffle = r.truth("shuffle", true),
+      .drop_last = r.truth("drop_last", false),
+      .augment = parsed(r, r.text("augment", "none"), data::parse_augment),
+      .source = source};
+  r.end();
+  return recipe;
 }
 
 ordered_json recipe_json(const Recipe& recipe) {

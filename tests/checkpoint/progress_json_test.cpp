@@ -128,19 +128,19 @@ TEST(ProgressJson, EveryFieldIsNeededAndNoOther) {
   for (const auto& [name, value] : whole.items()) {
     Json less = whole;
     less.erase(name);
-    expect_refusal(less, "progress." + name);
+    expect_refusal(less, "progress: " + name);
     for (const auto& [inner, of] : value.items()) {
       if (!value.is_object()) continue;
       less = whole;
       less[name].erase(inner);
-      expect_refusal(less, "progress." + name + "." + inner);
+      expect_refusal(less, "progress, " + name + ": " + inner);
       less[name][inner + "s"] = of;  // as many as are known
-      expect_refusal(less, "progress." + name + "." + inner);
+      expect_refusal(less, "progress, " + name + ": " + inner);
     }
   }
   Json more = whole;
   more["seed"] = 1;
-  expect_refusal(more, "fields");
+  expect_refusal(more, "seed is not a field");
 }
 
 TEST(ProgressJson, ValuesLieWithinTheirLimits) {
@@ -178,7 +178,7 @@ TEST(ProgressJson, ValuesLieWithinTheirLimits) {
   for (const auto& [pointer, value] : wrong) {
     std::string field(pointer);
     field = field.substr(1, field.find('/', 1) - 1);
-    expect_refusal(with(pointer, value), "progress." + field);
+    expect_refusal(with(pointer, value), field);
   }
   EXPECT_NO_THROW(progress_of(with("/begun/train/loss", "-inf")));
 }

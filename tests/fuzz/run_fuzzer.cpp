@@ -3,8 +3,8 @@
 
 #include "core/json_text.h"
 #include "core/strict_json.h"
+#include "scaling/cells/run_environment.h"
 #include "scaling/cells/run_figures.h"
-#include "scaling/cells/run_machine.h"
 #include "scaling/report/curves.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "tests/fuzz/fuzzer.h"

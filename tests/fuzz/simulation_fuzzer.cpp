@@ -2,7 +2,6 @@
 
 #include "core/json_text.h"
 #include "scaling/simulation/gpu/gpu_forecast.h"
-#include "scaling/simulation/json_file.h"
 #include "tests/fuzz/fuzzer.h"
 #include "tests/scaling/simulation/made_gpus.h"
 
@@ -57,7 +56,7 @@ std::vector<std::string> fuzzer_seeds() {
 
 bool fuzzer_takes(const std::string& text) {
   const auto path = own_file("simulation.json", text);
-  const bool is_platform = is_taken([&] { use(platform_from_json(read_json_file(path), "it")); });
+  const bool is_platform = is_taken([&] { use(platform_from_json(read_file(path), "it")); });
   const bool is_of_gpus = is_taken([&] { use(read_gpu_costs(path)); });
   return is_taken([&] { use(read_costs(path)); }) || is_platform || is_of_gpus;
 }

@@ -5,7 +5,6 @@
 #include "scaling/report/curves.h"
 #include "scaling/report/reference_table.h"
 #include "scaling/report/scaling_document.h"
-#include "scaling/report/table_files.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace cputrain::testing {

@@ -86,7 +86,7 @@ TEST_F(ModelFile, EveryFigureOfARecipeIsKept) {
                         .augment = data::parse_augment("flip,crop:4"),
                         .source = "here"};
     const json written = json::parse(recipe_json(recipe).dump());
-    const Recipe back = read_recipe(model::JsonReader(written, "test"), "here");
+    const Recipe back = read_recipe({written, "test", "(it is a test)"}, "here");
     EXPECT_EQ(recipe_json(back).dump(), recipe_json(recipe).dump());
     EXPECT_GT(written.size(), 11u);  // nothing was left out as a default
   }

@@ -156,7 +156,7 @@ class Sweep {
     const double images = plan_.epoch.images_in(plan_.cells[i].batch);
     system::tell(
         fmt::format("{}, repeat {}: {:.4g} s per epoch ({:.4g} images/s, {} steps of {:.4g} s){}{}",
-                    place(i), repeat, run.seconds_per_epoch, images / run.seconds_per_epoch,
+                    place(i), repeat, *run.seconds_per_epoch, images / *run.seconds_per_epoch,
                     run.steps, run.step_seconds, disturbance_text(run), ending));
   }
 

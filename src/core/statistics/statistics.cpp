@@ -64,4 +64,31 @@ TimeRatio compare_times(std::span<const double> a, std::span<const double> b) {
   return result;
 }
 
+Interval accuracy_interval(double accuracy, double images) {
+  constexpr double kNormal = 1.959964;  // its quantile of 0.975
+  const double z = kNormal * kNormal / images;
+  const double middle = (accuracy + z / 2) / (1 + z);
+  const double half = std::sqrt(z * (accuracy * (1 - accuracy) + z / 4)) / (1 + z);
+  return {middle - half, middle + half};
+}
+
+Line fit_line(std::span<const double> x, std::span<const double> y) {
+  // Weights 1 / y^2 make the errors relative.
+  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double weight = y[i] > 0 ? 1 / (y[i] * y[i]) : 0;
+    w += weight;
+    wx += weight * x[i];
+    wy += weight * y[i];
+    wxx += weight * x[i] * x[i];
+    wxy += weight * x[i] * y[i];
+  }
+  if (w == 0) return {};
+  const double determinant = w * wxx - wx * wx;
+  const double each = determinant > 1e-12 * w * wxx ? (w * wxy - wx * wy) / determinant : -1;
+  const double fixed = (wy - each * wx) / w;
+  if (each < 0) return {wy / w, 0};  // one point only, or values that fall
+  return fixed < 0 ? Line{0, wxy / wxx} : Line{fixed, each};
+}
+
 }  // namespace cputrain

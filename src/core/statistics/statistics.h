@@ -38,4 +38,16 @@ struct TimeRatio {
 /// a normal distribution, and variances need not be alike. Of at least one positive value each.
 TimeRatio compare_times(std::span<const double> a, std::span<const double> b);
 
+/// What an accuracy on so many images, at least one, may be among all images like these: 95 %
+/// (Wilson, "Probable Inference", 1927).
+Interval accuracy_interval(double accuracy, double images);
+
+/// y = fixed + each * x.
+struct Line {
+  double fixed = 0, each = 0;
+};
+/// The line with the least sum of squared relative errors of y, at least one; neither part is
+/// negative.
+Line fit_line(std::span<const double> x, std::span<const double> y);
+
 }  // namespace cputrain

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/budget.h"
@@ -21,7 +22,12 @@ namespace cputrain::cells {
 /// simulation that computes with measured costs; one that computes with predicted ones, of which
 /// nothing was measured; nowhere ("n/a", with a reason).
 enum class CellStatus { measured, scaled, simulated, predicted, absent };
-/// "measured", "scaled", "simulated", "predicted", "n/a".
+inline constexpr std::array<std::pair<CellStatus, std::string_view>, 5> kStatusWords{
+    {{CellStatus::measured, "measured"},
+     {CellStatus::scaled, "scaled"},
+     {CellStatus::simulated, "simulated"},
+     {CellStatus::predicted, "predicted"},
+     {CellStatus::absent, "n/a"}}};
 std::string status_name(CellStatus);
 /// Simulated or predicted: no run of this program was timed.
 bool is_forecast(CellStatus);
@@ -89,7 +95,7 @@ struct CellMachine {
   std::string cpu{}, host{}, os{}, mpi{}, build{};
   std::string platform{};  ///< of a simulation: "skylake-96"
   int cores = 0, hardware_threads = 0;
-  /// Of a simulated machine that grows with the cell: n CPUs are n hardware threads, so many a
+  /// For a simulated machine that grows with the cell: n CPUs are n hardware threads, so many a
   /// core.
   int cpus_per_core = 0;
   double memory_bytes = 0;
@@ -122,10 +128,56 @@ inline constexpr const char* kCellsName = "cells.json";
 /// What a table may have at most.
 inline constexpr std::size_t kMostBatch = 1 << 24, kMostCells = 100'000;
 
+/// What Error(data) of a table ends with.
+inline constexpr std::string_view kTableRemedy =
+    "(the table cannot be read); name the folder that holds one, or run the sweep or the "
+    "simulation "
+    "again, which writes it anew";
+
 /// Between what figures of a cell may be, times in seconds: whoever reads a table refuses others,
 /// so whoever writes one leaves them out.
 inline constexpr double kLeastCellSeconds = 1e-9, kMostCellSeconds = 1e12, kMostCellRate = 1e15,
                         kMostCellLoss = 1e15, kMostCellBytes = 1e18;
+
+/// A figure of a cell by its key, and how its repeats say it together: the median, or the most, as
+/// of limits: what a disturbance took away in one repeat was there in another.
+struct CellFigure {
+  const char* name;
+  std::optional<double> Cell::*member;
+  double least, most;
+  enum class Combined { median, most } combined = Combined::median;
+};
+inline constexpr CellFigure kCellFigures[] = {
+    {"gflops", &Cell::gflops, 0, kMostCellRate},
+    {"fma_gflops", &Cell::fma_gflops, 0, kMostCellRate, CellFigure::Combined::most},
+    {"triad_gbs", &Cell::triad_gbs, 0, kMostCellRate, CellFigure::Combined::most},
+    {"stolen", &Cell::stolen, 0, 1},
+    {"cpu_wait", &Cell::cpu_wait, 0, 1},
+    {"peak_rank_bytes", &Cell::peak_rank_bytes, 0, kMostCellBytes, CellFigure::Combined::most},
+    {"peak_node_bytes", &Cell::peak_node_bytes, 0, kMostCellBytes, CellFigure::Combined::most},
+    {"peak_device_bytes", &Cell::peak_device_bytes, 0, kMostCellBytes, CellFigure::Combined::most},
+    {"final_loss", &Cell::final_loss, -kMostCellLoss, kMostCellLoss},
+    {"final_accuracy", &Cell::final_accuracy, 0, 1},
+    {"val_accuracy", &Cell::val_accuracy, 0, 1}};
+
+/// Cores that so many CPUs are, where one has so many hardware threads that count as CPUs.
+constexpr int cores_of(int cpus, int cpus_per_core) {
+  return (cpus + cpus_per_core - 1) / cpus_per_core;
+}
+
+/// What an hour costs, of the whole machine, of one CPU or of one GPU, by backend; "" is for all
+/// others.
+struct Prices {
+  std::map<std::string, double> per_hour, per_cpu_hour;
+  /// For backends of devices alone, where it comes before those of all backends.
+  std::map<std::string, double> per_gpu_hour{};
+
+  bool empty() const { return per_hour.empty() && per_cpu_hour.empty() && per_gpu_hour.empty(); }
+  /// What so many seconds on so many CPUs or devices cost; nothing where this backend has no price.
+  std::optional<double> of(const std::string& backend, int cpus, double seconds) const;
+  /// What an epoch costs; nothing where the cell has no time, too.
+  std::optional<double> of(const Cell&) const;
+};
 
 /// A backend whose CPUs are devices.
 bool is_device(const std::string& backend);

@@ -11,7 +11,7 @@
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
-#include "scaling/cells/cores.h"
+#include "scaling/cells/cells.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
 
@@ -99,8 +99,6 @@ CellLimits own_limits(const Cell& c, double parameters) {
   return {"compute", compute_text(c)};
 }
 
-std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
-
 }  // namespace
 
 double images_a_step(const Cell& c) {
@@ -158,7 +156,7 @@ double ideal_of(const Cell& from, const Cell& to, int cpus_per_core) {
 }
 
 /// Every step from fewer to more ranks at the same batch, but for those to hardware threads of the
-/// same cores, of which nobody expects more speed, and those with too few repeats for an interval.
+/// same cores, which bring no speed, and those with too few repeats for an interval.
 std::map<Kind, std::vector<Growth>> growths(const CellTable& table) {
   const std::vector<ListedFlag> varied = varied_flags(table);
   std::map<std::pair<Kind, std::size_t>, std::vector<const Cell*>> rows;
@@ -187,7 +185,7 @@ std::string kind_text(const Kind& kind) {
   const auto& [backend, threads, axes] = kind;
   const std::string whose = axes.empty() ? backend : backend + ", " + axes;
   if (unit_of(backend) != "rank") return whose;
-  return fmt::format("{}, {} thread{} per rank", whose, threads, threads == 1 ? "" : "s");
+  return fmt::format("{}, {} per rank", whose, counted(threads, "thread"));
 }
 
 /// Nothing where both ends read alike.
@@ -246,11 +244,11 @@ std::vector<std::string> best_splits(const CellTable& table) {
     const auto [best, worst] = std::ranges::minmax_element(
         splits, {}, [](const Cell* c) { return *c->seconds_per_epoch; });
     const std::string& axes = std::get<1>(key);
-    lines.push_back(fmt::format(
-        "{}{}: best split of {} CPUs at batch {}: {} x {} thread{}, {} as {} x {}",
-        (*best)->backend, axes.empty() ? "" : ", " + axes, (*best)->cpus, (*best)->batch,
-        ranks_text((*best)->ranks), (*best)->threads, (*best)->threads == 1 ? "" : "s",
-        quicker_text(**worst, **best), (*worst)->ranks, (*worst)->threads));
+    lines.push_back(fmt::format("{}{}: best split of {} CPUs at batch {}: {} x {}, {} as {} x {}",
+                                (*best)->backend, axes.empty() ? "" : ", " + axes, (*best)->cpus,
+                                (*best)->batch, counted((*best)->ranks, "rank"),
+                                counted((*best)->threads, "thread"), quicker_text(**worst, **best),
+                                (*worst)->ranks, (*worst)->threads));
   }
   return lines;
 }

@@ -41,10 +41,6 @@ std::vector<std::string> users_words(const std::string& text, const Cell& cell) 
   return words;
 }
 
-std::string plural(std::size_t n, const std::string& what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 }  // namespace
 
 std::vector<std::string> launch_words(const Launching& launching, const Cell& cell) {
@@ -89,7 +85,7 @@ std::string machine_lacks(const Launching& launching, const Cell& cell,
       backend.devices.value_or(static_cast<std::size_t>(launching.host.hardware_threads));
   if (launching.oversubscribe || static_cast<std::size_t>(cell.cpus) <= here) return "";
   return fmt::format("this machine has {}, not {} (--oversubscribe measures it all the same)",
-                     plural(here, backend.devices ? "GPU" : "hardware thread"), cell.cpus);
+                     counted(here, backend.devices ? "GPU" : "hardware thread"), cell.cpus);
 }
 
 }  // namespace
@@ -101,7 +97,7 @@ std::string why_not(const Launching& launching, const Cell& cell) {
   const int most = launching.team_limit;
   if (most > 0 && cell.threads > most) {
     return fmt::format("{} allows {} per rank, not {}", launching.team_limited_by,
-                       plural(static_cast<std::size_t>(most), "thread"), cell.threads);
+                       counted(most, "thread"), cell.threads);
   }
   if (!launching.words.empty()) return "";
   if (!launching.mpi && cell.ranks > 1) return "there is no MPI here to start several ranks";

@@ -113,9 +113,6 @@ std::string cell_name(const Cell& c) {
 }
 
 std::string cell_text(const Cell& c) {
-  const auto counted = [](int n, const char* what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-  };
   std::string text = is_device(c.backend)
                          ? counted(c.ranks, "GPU")
                          : counted(c.ranks, "rank") + " x " + counted(c.threads, "thread");

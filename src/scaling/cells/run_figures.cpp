@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "core/json_fields.h"
 #include "core/statistics/median.h"
 #include "core/strict_json.h"
 #include "training/run/lost_seconds.h"
@@ -41,13 +42,6 @@ struct Lines {
   json summary;
 };
 
-/// Nothing where it is missing, no number, or none that a table can hold.
-std::optional<double> known(const json& object, const char* key, double least, double most) {
-  if (!object.contains(key) || !object.at(key).is_number()) return std::nullopt;
-  const double value = object.at(key);
-  return value >= least && value <= most ? std::optional(value) : std::nullopt;
-}
-
 Budget budget_of(const json& object) {
   Budget budget;
   for (const BudgetPart& part : kBudgetParts) budget.*part.seconds = object.at(part.name);
@@ -68,8 +62,8 @@ StepLine step_of(const json& line) {
 }
 
 EpochLine epoch_of(const json& line) {
-  return {part_of(line), part_of(line.at("settled")), known(line, "stolen", 0, 1),
-          known(line, "cpu_wait", 0, 1)};
+  return {part_of(line), part_of(line.at("settled")), number_in(line, "stolen", 0, 1),
+          number_in(line, "cpu_wait", 0, 1)};
 }
 
 enum class Wanted { epochs, steps_too };
@@ -98,31 +92,31 @@ std::optional<Budget> budget_of(const Part& part, double seconds) {
   return part.budget * (seconds / part.seconds);
 }
 
-/// Nothing beside a loss that was no number: earlier versions counted such answers as class 0.
-std::optional<double> accuracy_of(const json& line, const char* accuracy, const char* loss) {
-  if (line.contains(loss) && !line.at(loss).is_number()) return std::nullopt;
-  return known(line, accuracy, 0, 1);
-}
-
-/// What the training came to.
-void read_results(const Lines& lines, RunFigures& figures) {
-  figures.loss = known(lines.summary, "loss", -kMostCellLoss, kMostCellLoss);
-  figures.accuracy = accuracy_of(lines.summary, "accuracy", "loss");
-  figures.val_accuracy = accuracy_of(lines.summary, "val_accuracy", "val_loss");
-  const bool answers =
-      !lines.summary.contains("val_loss") || lines.summary.at("val_loss").is_number();
-  figures.had_target = lines.summary.contains("time_to_accuracy");
-  if (figures.had_target && answers && lines.summary.at("time_to_accuracy").is_object()) {
-    figures.seconds_to_target =
-        known(lines.summary.at("time_to_accuracy"), "seconds", 0, kMostCellSeconds);
+/// The figure of a summary or of limits.json; nothing where no table can hold it.
+void read_figure(const json& object, const char* key, const char* name, RunFigures& figures) {
+  for (const CellFigure& figure : kCellFigures) {
+    if (figure.name == std::string_view(name)) {
+      figures.*figure.member = number_in(object, key, figure.least, figure.most);
+    }
   }
 }
 
-void read_memory(const Lines& lines, RunFigures& figures) {
-  const auto bytes = [&](const char* key) { return known(lines.summary, key, 0, kMostCellBytes); };
-  figures.peak_rank_bytes = bytes("peak_rank_bytes");
-  figures.peak_node_bytes = bytes("peak_node_bytes");
-  figures.peak_device_bytes = bytes("peak_device_bytes");
+/// Whether a loss of the summary was not finite: an accuracy beside it means nothing.
+bool was_lost(const json& summary, const char* loss) {
+  return summary.contains(loss) && !summary.at(loss).is_number();
+}
+
+/// What the training came to.
+void read_results(const json& summary, RunFigures& figures) {
+  read_figure(summary, "loss", "final_loss", figures);
+  if (!was_lost(summary, "loss")) read_figure(summary, "accuracy", "final_accuracy", figures);
+  figures.had_target = summary.contains("time_to_accuracy");
+  if (was_lost(summary, "val_loss")) return;
+  read_figure(summary, "val_accuracy", "val_accuracy", figures);
+  if (figures.had_target && summary.at("time_to_accuracy").is_object()) {
+    figures.seconds_to_target =
+        number_in(summary.at("time_to_accuracy"), "seconds", 0, kMostCellSeconds);
+  }
 }
 
 void read_limits(const std::filesystem::path& run, RunFigures& figures) {
@@ -131,8 +125,7 @@ void read_limits(const std::filesystem::path& run, RunFigures& figures) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return;
   const json limits = parse_strict_json(system::read_bounded(file, kMostLimitsBytes));
-  figures.fma_gflops = known(limits, "fma_gflops", 0, kMostCellRate);
-  figures.triad_gbs = known(limits, "triad_gbs", 0, kMostCellRate);
+  for (const char* key : {"fma_gflops", "triad_gbs"}) read_figure(limits, key, key, figures);
 }
 
 /// Seconds of the whole steps that are settled.
@@ -190,14 +183,14 @@ RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& ep
     seconds.erase(seconds.begin(), seconds.end() - static_cast<std::ptrdiff_t>(wanted));
   }
   RunFigures figures;
-  figures.steps = static_cast<int>(seconds.size());
+  figures.steps = static_cast<std::int64_t>(seconds.size());
   figures.step_seconds = median(std::move(seconds));
   figures.seconds_per_epoch = figures.step_seconds * epoch.steps(cell.batch);
-  // Of the epoch with the most settled steps.
+  // Those of the epoch with the most settled steps.
   const EpochLine& most = *std::ranges::max_element(
       lines.epochs, {}, [](const EpochLine& line) { return line.settled.steps; });
   figures.budget =
-      budget_of(most.settled.steps > 0 ? most.settled : most.all, figures.seconds_per_epoch);
+      budget_of(most.settled.steps > 0 ? most.settled : most.all, *figures.seconds_per_epoch);
   figures.stolen = most.stolen;
   figures.cpu_wait = most.cpu_wait;
   return figures;
@@ -209,14 +202,14 @@ RunFigures measured_from(const Lines& lines) {
   for (const EpochLine* epoch : measured.lines) seconds.push_back(epoch->all.seconds);
   RunFigures figures;
   figures.includes_warm_up = measured.includes_warm_up;
-  figures.steps =
-      static_cast<int>(steps_of(lines) / static_cast<std::int64_t>(lines.epochs.size()));
+  figures.steps = steps_of(lines) / static_cast<std::int64_t>(lines.epochs.size());
   figures.seconds_per_epoch = median(std::move(seconds));
-  figures.step_seconds = figures.seconds_per_epoch / std::max(figures.steps, 1);
-  figures.budget = budget_of(lines.epochs.back().all, figures.seconds_per_epoch);
+  figures.step_seconds =
+      *figures.seconds_per_epoch / static_cast<double>(std::max<std::int64_t>(figures.steps, 1));
+  figures.budget = budget_of(lines.epochs.back().all, *figures.seconds_per_epoch);
   figures.stolen = lost_of(measured.lines, &EpochLine::stolen);
   figures.cpu_wait = lost_of(measured.lines, &EpochLine::cpu_wait);
-  read_results(lines, figures);
+  read_results(lines.summary, figures);
   return figures;
 }
 
@@ -229,13 +222,13 @@ std::optional<RunFigures> figures_of(const std::filesystem::path& run, Wanted wa
     const RunDevices devices = devices_of_run(run);
     if (devices.emulated) return std::nullopt;
     RunFigures figures = read(*lines);
-    if (!(figures.seconds_per_epoch >= kLeastCellSeconds &&
-          figures.seconds_per_epoch <= kMostCellSeconds)) {
-      return std::nullopt;
+    const double seconds = figures.seconds_per_epoch.value_or(0);
+    if (!(seconds >= kLeastCellSeconds && seconds <= kMostCellSeconds)) return std::nullopt;
+    for (const char* key : {"peak_rank_bytes", "peak_node_bytes", "peak_device_bytes"}) {
+      read_figure(lines->summary, key, key, figures);
     }
-    read_memory(*lines, figures);
     read_limits(run, figures);
-    figures.devices = devices;
+    figures.run_devices = devices;
     return figures;
   } catch (const std::exception&) {
     return std::nullopt;
@@ -267,14 +260,15 @@ std::optional<RunFigures> measured_figures(const std::filesystem::path& run) {
 
 namespace {
 
-/// The median of what is known.
-std::optional<double> median_known(const std::vector<RunFigures>& runs,
-                                   std::optional<double> RunFigures::*member) {
+/// What repeats say of a figure together; nothing where none knows it.
+std::optional<double> combined(const std::vector<RunFigures>& runs, const CellFigure& figure) {
   std::vector<double> values;
   for (const RunFigures& run : runs) {
-    if (run.*member) values.push_back(*(run.*member));
+    if (run.*figure.member) values.push_back(*(run.*figure.member));
   }
-  return values.empty() ? std::nullopt : std::optional(median(std::move(values)));
+  if (values.empty()) return std::nullopt;
+  if (figure.combined == CellFigure::Combined::most) return std::ranges::max(values);
+  return median(std::move(values));
 }
 
 /// The median where repeats that did not reach it take longer than any that did.
@@ -288,14 +282,6 @@ std::optional<double> median_to_target(const std::vector<RunFigures>& runs) {
   return median({reached[(runs.size() - 1) / 2], reached[runs.size() / 2]});
 }
 
-/// Limits: what a disturbance took away in one repeat was there in another.
-std::optional<double> most_known(const std::vector<RunFigures>& runs,
-                                 std::optional<double> RunFigures::*member) {
-  std::optional<double> most;
-  for (const RunFigures& run : runs) most = std::max(most, run.*member);
-  return most;
-}
-
 /// The mean of the repeats' budgets, fitted to the cell's seconds.
 std::optional<Budget> budget_of(const std::vector<RunFigures>& runs, double seconds) {
   Budget sum;
@@ -303,7 +289,7 @@ std::optional<Budget> budget_of(const std::vector<RunFigures>& runs, double seco
   for (const RunFigures& run : runs) {
     if (!run.budget) continue;
     sum += *run.budget;
-    of += run.seconds_per_epoch;
+    of += *run.seconds_per_epoch;
   }
   if (!(of > 0)) return std::nullopt;
   const Budget budget = sum * (seconds / of);
@@ -323,29 +309,20 @@ std::optional<double> rate(double value) {
 void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_epoch,
              double flops_per_image) {
   cell.repeats.clear();
-  for (const RunFigures& run : runs) cell.repeats.push_back(run.seconds_per_epoch);
+  for (const RunFigures& run : runs) cell.repeats.push_back(*run.seconds_per_epoch);
   const auto [least, most] = std::ranges::minmax(cell.repeats);
   const double seconds = median(cell.repeats);
   cell.seconds_per_epoch = seconds;
   cell.spread = CellSpread{least, most};
-  cell.steps = std::ranges::min(runs, {}, &RunFigures::steps).steps;
-  cell.images_per_second = rate(images_per_epoch / seconds);
-  cell.gflops = rate(images_per_epoch / seconds * flops_per_image / 1e9);
+  cell.steps = std::ranges::min(runs, {}, &Cell::steps).steps;
   cell.budget = budget_of(runs, seconds);
   std::vector<RunDevices> devices;
-  for (const RunFigures& run : runs) devices.push_back(run.devices);
+  for (const RunFigures& run : runs) devices.push_back(run.run_devices);
   combine_devices(cell, devices);
-  cell.fma_gflops = most_known(runs, &RunFigures::fma_gflops);
-  cell.triad_gbs = most_known(runs, &RunFigures::triad_gbs);
-  cell.stolen = median_known(runs, &RunFigures::stolen);
-  cell.cpu_wait = median_known(runs, &RunFigures::cpu_wait);
-  cell.peak_rank_bytes = most_known(runs, &RunFigures::peak_rank_bytes);
-  cell.peak_node_bytes = most_known(runs, &RunFigures::peak_node_bytes);
-  cell.peak_device_bytes = most_known(runs, &RunFigures::peak_device_bytes);
-  cell.final_loss = median_known(runs, &RunFigures::loss);
-  cell.final_accuracy = median_known(runs, &RunFigures::accuracy);
-  cell.val_accuracy = median_known(runs, &RunFigures::val_accuracy);
-  cell.includes_warm_up = std::ranges::any_of(runs, &RunFigures::includes_warm_up);
+  for (const CellFigure& figure : kCellFigures) cell.*figure.member = combined(runs, figure);
+  cell.images_per_second = rate(images_per_epoch / seconds);
+  cell.gflops = rate(images_per_epoch / seconds * flops_per_image / 1e9);
+  cell.includes_warm_up = std::ranges::any_of(runs, &Cell::includes_warm_up);
   if (std::ranges::any_of(runs, &RunFigures::had_target)) {
     cell.reached_target = static_cast<int>(std::ranges::count_if(
         runs, [](const RunFigures& run) { return run.seconds_to_target.has_value(); }));

@@ -4,32 +4,22 @@
 #include <optional>
 #include <vector>
 
-#include "core/budget.h"
 #include "scaling/cells/plan.h"
-#include "scaling/cells/run_devices.h"
+#include "scaling/cells/run_environment.h"
 
 /// What one training that measured a cell left in its run folder, and what a cell's trainings say
 /// together.
 namespace cputrain::cells {
 
-struct RunFigures {
-  double seconds_per_epoch = 0;
-  int steps = 0;                   ///< that were measured
-  double step_seconds = 0;         ///< median of them
-  bool includes_warm_up = false;   ///< there were no others than those that tried algorithms
-  std::optional<Budget> budget{};  ///< of those seconds per epoch
-  std::optional<double> loss{}, accuracy{}, val_accuracy{};
+/// The figures of a cell, by one training alone.
+struct RunFigures : Cell {
+  double step_seconds = 0;  ///< median of the steps that were measured
   bool had_target = false;
-  std::optional<double> seconds_to_target{};  ///< nothing where it was not reached
-  std::optional<double> fma_gflops{}, triad_gbs{};
-  std::optional<double> stolen{};  ///< part of a rank's CPU time, of the epochs that were measured
-  std::optional<double> peak_rank_bytes{}, peak_node_bytes{}, peak_device_bytes{};
-  RunDevices devices{};
-  std::optional<double> cpu_wait{};  ///< the same of the time for which its threads wanted a CPU
+  RunDevices run_devices{};
 };
 
-/// Steps that were measured, scaled to an epoch: of the whole steps in metrics.jsonl in which no
-/// algorithms were tried, nor memory touched first, the last `plan.measured`. Nothing where there
+/// Steps that were measured, scaled to an epoch: the last `plan.measured` of the whole steps in
+/// metrics.jsonl in which no algorithms were tried, nor memory touched first. Nothing where there
 /// are none, where the training did not come to its end or was on an emulated device, or where the
 /// file is damaged or larger than training::kMetricsLimits. Single figures that no table can hold
 /// are not known.

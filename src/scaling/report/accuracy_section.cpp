@@ -1,4 +1,4 @@
-// Accuracy by batch and CPUs, and in words whether either of them changes it.
+// Accuracy by batch and CPUs, with intervals, and in words whether either of them changes it.
 
 #include <fmt/format.h>
 
@@ -157,7 +157,7 @@ std::optional<std::string> same_step_sentence(const ScalingTable& table,
       place(*most->high, most->high_loss));
 }
 
-/// Of validation, which is what a model is for; of training where that is not known.
+/// By the accuracy of validation, which is what a model is for; where it is not known, of training.
 void add_differences(Section& section, const ScalingTable& table, const char* what,
                      const std::function<std::size_t(const Answer&)>& key) {
   for (const Kind& kind : {kValidation, kTraining}) {
@@ -180,7 +180,7 @@ MaybeSection accuracy_section(const ScalingTable& table, const Curves& curves) {
        [](const ScalingCell& c) { return c.cell.val_accuracy; }, status, four},
       {"Loss of training at the end (nats)", [](const ScalingCell& c) { return c.cell.final_loss; },
        status, four}};
-  Section section{"accuracy", "Accuracy and loss", {}, {"loss", "accuracy"}, {}, {}};
+  Section section{.id = "accuracy", .title = "Accuracy and loss", .plots = {"loss", "accuracy"}};
   for (const GridFigure& figure : figures) {
     for (auto& t : both_grids(table, figure)) section.tables.push_back(std::move(t));
   }
@@ -201,6 +201,58 @@ MaybeSection accuracy_section(const ScalingTable& table, const Curves& curves) {
         "of the steps that were measured.");
   }
   return section;
+}
+
+namespace {
+
+/// Cells of one batch with an accuracy.
+using Answers = std::vector<const cells::Cell*>;
+
+Entry accuracy_entry(const Series& series, const cells::Cell& cell) {
+  const auto interval = validation_interval(series, cell);
+  const std::string range =
+      interval ? fmt::format(" ({:.4f} to {:.4f})", interval->low, interval->high) : "";
+  return {fmt::format("{:.4f} on {}{}", *cell.val_accuracy, cell.cpus, range), "", 0,
+          *cell.val_accuracy};
+}
+
+void add_accuracies(DocumentTable& rows, const ScalingTable& table, const Series& series) {
+  std::map<GridRow, Answers> batches;
+  for (const auto& [where, place] : series.strong.cells) {
+    if (place.cell.val_accuracy) batches[where.first].push_back(&place.cell);
+  }
+  for (const auto& [batch, answers] : batches) {
+    const auto [low, high] = std::ranges::minmax_element(
+        answers, {}, [](const cells::Cell* cell) { return *cell->val_accuracy; });
+    const std::string whose = table.series.size() > 1 ? series.name + ", " : "";
+    rows.rows.push_back({whose + "batch " + row_text(batch),
+                         {{std::to_string(answers.size())},
+                          accuracy_entry(series, **low),
+                          accuracy_entry(series, **high)},
+                         false});
+  }
+}
+
+}  // namespace
+
+MaybeSection accuracy_by_cpus_section(const ScalingTable& table) {
+  DocumentTable rows;
+  rows.caption = "Accuracy of validation over numbers of CPUs (part of 1)";
+  rows.corner = "batch";
+  rows.head = {"cells", "lowest, on CPUs", "highest, on CPUs"};
+  for (const Series& series : table.series) add_accuracies(rows, table, series);
+  if (rows.rows.empty()) return std::nullopt;
+  return Section{
+      "constancy",
+      "Accuracy by CPUs",
+      {},
+      {"accuracy-by-cpus"},
+      {std::move(rows)},
+      {"In brackets: 95 % over the validation images (Wilson), as if they were drawn at random. "
+       "Trainings of one seed see the same images in the same order on any number of CPUs, so what "
+       "differs is rounding and what it grew to.",
+       "An epoch may have been chosen by these images (--save-best, --early-stopping, a target): "
+       "eval on images of a test part has no such choice in it."}};
 }
 
 }  // namespace cputrain::report

@@ -13,11 +13,6 @@
 namespace cputrain::report {
 namespace {
 
-MaybeSection section(std::string id, std::string title, DocumentTable table) {
-  if (table.rows.empty()) return std::nullopt;
-  return Section{std::move(id), std::move(title), {}, {}, {std::move(table)}, {}};
-}
-
 /// A row's name says what kind of figures the row has.
 std::string row_name(const ScalingTable& table, const Series& series, const ScalingCell& c) {
   const std::string mark = mark_of(c.cell.status);
@@ -33,14 +28,11 @@ std::string all_text(const ScalingTable& table) {
 
 /// A cell for each row: there may be many of them.
 DocumentTable cell_table(std::string caption, const ScalingTable& table) {
-  DocumentTable result;
-  result.caption = std::move(caption) + all_text(table);
-  result.corner = "cell";
-  result.sortable = result.filterable = true;
-  return result;
+  return {.caption = std::move(caption) + all_text(table),
+          .corner = "cell",
+          .sortable = true,
+          .filterable = true};
 }
-
-Entry figure_entry(double value) { return {figure_text(value), "", 0, value}; }
 
 Entry percent_entry(double value) { return {fmt::format("{:.1f}", value), "", 0, value}; }
 
@@ -72,13 +64,13 @@ MaybeSection budget_section(const ScalingTable& table) {
   parts.head = {"input", "forward", "backward", "allreduce", "stragglers", "optimizer", "other"};
   table.for_each([&](const Series& series, const ScalingCell& c) {
     if (!c.cell.budget || !c.cell.seconds_per_epoch) return;
-    Row& row = parts.rows.emplace_back(Row{row_name(table, series, c), {}, false});
+    Row& row = parts.rows.emplace_back(Row{row_name(table, series, c)});
     for (const BudgetPart& part : kBudgetParts) {
       const double seconds = *c.cell.budget.*part.seconds;
       row.entries.push_back(percent_entry(100 * seconds / *c.cell.seconds_per_epoch));
     }
   });
-  MaybeSection result = section("budget", "Where the time goes", std::move(parts));
+  MaybeSection result = section_of("budget", "Where the time goes", std::move(parts));
   if (!result) return result;
   result->plots = {"budget"};
   result->remarks.push_back(
@@ -100,12 +92,11 @@ MaybeSection limits_section(const ScalingTable& table) {
     if (known.what.empty() && !absent) return;
     const bool said = absent || shared_status(table) == c.cell.status;
     const std::string mark = said ? "" : mark_of(c.cell.status);
-    limits.rows.push_back({place_text(table, series, c.cell),
-                           {{absent ? "n/a" : known.what, mark, 0},
-                            {absent ? reason_text(c.cell) : known.why, "", 0}},
-                           false});
+    limits.rows.push_back(
+        {place_text(table, series, c.cell),
+         {{absent ? "n/a" : known.what, mark}, {absent ? reason_text(c.cell) : known.why}}});
   });
-  MaybeSection result = section("limits", "What limits each cell", std::move(limits));
+  MaybeSection result = section_of("limits", "What limits each cell", std::move(limits));
   if (result) result->remarks = starved_remarks(table);
   return result;
 }
@@ -116,7 +107,7 @@ MaybeSection splits_section(const ScalingTable& table) {
   if (const auto status = shared_status(table)) splits.shared_mark = mark_of(*status);
   table.for_each([&](const Series& series, const ScalingCell& c) {
     if (c.splits.size() < 2) return;
-    Row& row = splits.rows.emplace_back(Row{place_text(table, series, c.cell), {}, false});
+    Row& row = splits.rows.emplace_back(Row{place_text(table, series, c.cell)});
     for (const cells::Cell& split : c.splits) {
       Entry entry = seconds_entry(split, splits);
       entry.text = split_text(split) + ": " + entry.text;
@@ -127,7 +118,7 @@ MaybeSection splits_section(const ScalingTable& table) {
     }
   });
   for (Row& row : splits.rows) row.entries.resize(splits.head.size());
-  MaybeSection result = section("splits", "Ranks and threads", std::move(splits));
+  MaybeSection result = section_of("splits", "Ranks and threads", std::move(splits));
   if (!result) return result;
   result->remarks.push_back("All other tables have the quickest split of each cell.");
   return result;
@@ -156,7 +147,7 @@ MaybeSection spread_section(const ScalingTable& table) {
     }
     spread.rows.push_back(std::move(row));
   });
-  MaybeSection result = section("spread", "Spread of the repeats", std::move(spread));
+  MaybeSection result = section_of("spread", "Spread of the repeats", std::move(spread));
   if (!result) return result;
   result->remarks.push_back(
       "The interval is made of two of the repeats and holds the true median with the confidence "

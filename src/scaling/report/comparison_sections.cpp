@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/text.h"
-#include "scaling/cells/run_devices.h"
+#include "scaling/cells/run_environment.h"
 #include "scaling/cells/series_identity.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/report_sections.h"
@@ -43,7 +43,7 @@ MaybeSection backends_section(const ScalingTable& table) {
   best.corner = "batch";
   for (const Series* s : series) best.head.push_back(s->name);
   for (const std::size_t batch : batches) {
-    Row& row = best.rows.emplace_back(Row{std::to_string(batch), {}, false});
+    Row& row = best.rows.emplace_back(Row{std::to_string(batch)});
     const ScalingCell* first = quickest(series[0]->strong, batch);
     for (const Series* s : series) {
       const ScalingCell* here = quickest(s->strong, batch);
@@ -60,7 +60,7 @@ MaybeSection backends_section(const ScalingTable& table) {
       row.entries.push_back({text, mark_of(here->cell.status), 0});
     }
   }
-  Section section{"backends", "Beside each other", {}, {}, {std::move(best)}, {}};
+  Section section{.id = "backends", .title = "Beside each other", .tables = {std::move(best)}};
   const std::size_t images = series[0]->about.images_per_epoch;
   if (std::ranges::any_of(series,
                           [&](const Series* s) { return s->about.images_per_epoch != images; })) {
@@ -85,7 +85,7 @@ std::string model_line(const cells::CellTable& t) {
   return join(parts, ", ");
 }
 
-/// A published time, "n/a", or nothing where nobody published this cell.
+/// A published time, "n/a", or nothing where this cell was not published.
 Entry published_entry(const ReferenceTable& reference, std::size_t batch, int cpus,
                       DocumentTable& table) {
   if (!reference.seconds.contains({batch, cpus})) return {};
@@ -98,8 +98,8 @@ Entry published_entry(const ReferenceTable& reference, std::size_t batch, int cp
 void add_batch(DocumentTable& table, std::size_t batch, const std::set<int>& cpus,
                const Series& series, const ReferenceTable& reference) {
   Row ours{fmt::format("{} ours", batch), {}, !table.rows.empty()};
-  Row theirs{fmt::format("{} published", batch), {}, false};
-  Row ratio{fmt::format("{} ratio", batch), {}, false};
+  Row theirs{fmt::format("{} published", batch)};
+  Row ratio{fmt::format("{} ratio", batch)};
   for (const int c : cpus) {
     const ScalingCell* here = series.strong.at(batch, c);
     ours.entries.push_back(here ? seconds_entry(here->cell, table) : Entry{});
@@ -140,7 +140,7 @@ DocumentTable beside_reference(const Series& series, const ReferenceTable& refer
   return table;
 }
 
-/// Whose experiment is whose, so that nobody takes one for the other.
+/// Which experiment is ours and which is published.
 std::string experiment_line(const Series& series, const ReferenceTable& reference) {
   const std::string other = reference.other_than(series.about);
   if (!other.empty()) {
@@ -160,7 +160,7 @@ std::string experiment_line(const Series& series, const ReferenceTable& referenc
 MaybeSection reference_section(const ScalingTable& table,
                                const std::optional<ReferenceTable>& reference) {
   if (!reference) return std::nullopt;
-  Section section{"reference", "Beside the published table", {}, {}, {}, {}};
+  Section section{"reference", "Beside the published table"};
   section.paragraphs.push_back(
       fmt::format("Published: {}. A ratio below 1 means that ours takes less time; it compares "
                   "machines as well as programs.",
@@ -203,16 +203,12 @@ std::string machine_line(const cells::CellMachine& m) {
 }  // namespace
 
 MaybeSection conditions_section(const ScalingTable& table, const std::vector<CellSource>& sources) {
-  Section section{"conditions", "What was run, on what", {}, {}, {}, table.remarks};
+  Section section{.id = "conditions", .title = "What was run, on what", .remarks = table.remarks};
   for (const CellSource& source : sources) {
     const cells::CellTable& t = source.table;
-    DocumentTable facts;
-    facts.caption = source.name;
-    facts.corner = "what";
-    facts.head = {""};
-    facts.words = true;
+    DocumentTable facts{.caption = source.name, .corner = "what", .head = {""}, .words = true};
     const auto add = [&](const char* label, const std::string& text) {
-      if (!text.empty()) facts.rows.push_back({label, {{text, "", 0}}, false});
+      if (!text.empty()) facts.rows.push_back({label, {{text}}});
     };
     add("machine", machine_line(t.machine));
     add("GPUs", cells::devices_text(t));

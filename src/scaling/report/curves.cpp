@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 
+#include "core/json_fields.h"
 #include "scaling/cells/run_figures.h"
 #include "system/bounded_file.h"
 #include "training/run/lost_seconds.h"
@@ -15,110 +17,34 @@ namespace cputrain::report {
 namespace {
 
 std::optional<double> number(const nlohmann::json& line, const char* key) {
-  const auto found = line.find(key);
-  if (found == line.end() || !found->is_number()) return std::nullopt;
-  const double value = found->get<double>();
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+  constexpr double kAny = std::numeric_limits<double>::max();
+  return number_in(line, key, -kAny, kAny);
 }
 
 /// A step line. Loss and accuracy may be missing: its images count all the same.
 struct StepPoint {
-  double step, epoch, images;
+  double step, images;
   std::optional<double> seen, loss, accuracy, seconds;
 };
 
-struct EpochImages {
-  double steps, images;
-};
-
-/// The lines of one training by what they are of.
-struct RunLines {
-  std::vector<StepPoint> steps;          ///< ascending
-  std::map<double, EpochImages> epochs;  ///< by their numbers
-
-  void add(const nlohmann::json& line);
-
- private:
-  void add_step(const nlohmann::json& line);
-  void add_epoch(const nlohmann::json& line);
-};
-
-void RunLines::add(const nlohmann::json& line) {
-  if (!line.is_object()) return;
-  const auto type = line.value("type", nlohmann::json());
-  if (type == "step") add_step(line);
-  if (type == "epoch") add_epoch(line);
-}
-
-void RunLines::add_step(const nlohmann::json& line) {
-  const auto step = number(line, "step"), images = number(line, "images");
-  if (!step || !images || *step < 1 || *images < 0) return;
-  const double epoch = number(line, "epoch").value_or(1);
-  const auto later = std::ranges::lower_bound(steps, *step, {}, &StepPoint::step);
-  if (later != steps.end()) {  // the file goes back
-    steps.erase(later, steps.end());
-    epochs.erase(epochs.lower_bound(epoch), epochs.end());
-  }
-  steps.push_back({*step, epoch, *images, number(line, "images_seen"), number(line, "loss"),
-                   number(line, "accuracy"), number(line, "seconds")});
-}
-
-void RunLines::add_epoch(const nlohmann::json& line) {
-  const auto epoch = number(line, "epoch"), count = number(line, "steps"),
-             images = number(line, "images");
-  if (!epoch || !count || !images || *count < 0 || *images < 0) return;
-  epochs.erase(epochs.lower_bound(*epoch), epochs.end());
-  epochs.emplace(*epoch, EpochImages{*count, *images});
-}
-
-/// Goes through the lines step by step and says how many images were seen after each.
-class ImageCounter {
- public:
-  explicit ImageCounter(const RunLines& lines) : lines_(lines), next_(lines.epochs.begin()) {
-    for (const StepPoint& p : lines.steps) {
-      largest_[p.epoch] = std::max(largest_[p.epoch], p.images);
+/// The steps of one training, ascending. Where the file goes back, the later lines hold.
+std::vector<StepPoint> steps_of(const std::filesystem::path& metrics) {
+  std::vector<StepPoint> steps;
+  try {
+    system::BoundedLines lines(metrics, training::kMetricsLimits);
+    while (const auto text = lines.next()) {
+      const auto line = nlohmann::json::parse(*text, nullptr, false);
+      if (!line.is_object() || line.value("type", nlohmann::json()) != "step") continue;
+      const auto step = number(line, "step"), images = number(line, "images");
+      if (!step || !images || *step < 1 || *images < 0) continue;
+      steps.erase(std::ranges::lower_bound(steps, *step, {}, &StepPoint::step), steps.end());
+      steps.push_back({*step, *images, number(line, "images_seen"), number(line, "loss"),
+                       number(line, "accuracy"), number(line, "seconds")});
     }
+  } catch (const std::runtime_error&) {  // what came before it is a curve all the same
   }
-
-  double after(const StepPoint& p) {
-    pass_epochs_before(p);
-    if (p.seen) {
-      images_ = *p.seen;
-    } else if (ends_its_epoch(p)) {
-      images_ = epoch_images_ + next_->second.images;
-    } else {
-      images_ += (p.step - step_ - 1) * largest_[p.epoch] + p.images;
-    }
-    step_ = p.step;
-    return images_;
-  }
-
- private:
-  /// What whole epochs before the step had, also those of which no step is there.
-  void pass_epochs_before(const StepPoint& p) {
-    for (; next_ != lines_.epochs.end() && next_->first < p.epoch; ++next_) {
-      known_ = known_ && next_->first == ++epochs_;
-      epoch_steps_ += next_->second.steps;
-      epoch_images_ += next_->second.images;
-    }
-    known_ = known_ && p.epoch == epochs_ + 1;
-    if (!known_ || step_ >= epoch_steps_) return;
-    step_ = epoch_steps_;
-    images_ = epoch_images_;
-  }
-
-  bool ends_its_epoch(const StepPoint& p) const {
-    return known_ && next_ != lines_.epochs.end() && next_->first == p.epoch &&
-           p.step == epoch_steps_ + next_->second.steps;
-  }
-
-  const RunLines& lines_;
-  std::map<double, double> largest_;  ///< images of a step, by epoch
-  std::map<double, EpochImages>::const_iterator next_;
-  bool known_ = true;  ///< all epochs until here have a line
-  double epochs_ = 0, epoch_steps_ = 0, epoch_images_ = 0;
-  double step_ = 0, images_ = 0;  ///< until the last point
-};
+  return steps;
+}
 
 void thin(std::vector<double>& values, std::size_t most) {
   const std::size_t n = values.size();
@@ -135,19 +61,13 @@ double rounded(double value) {
 }
 
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most) {
-  RunLines run;
-  try {
-    system::BoundedLines lines(metrics, training::kMetricsLimits);
-    while (const auto line = lines.next()) run.add(nlohmann::json::parse(*line, nullptr, false));
-  } catch (const std::runtime_error&) {  // what came before it is a curve all the same
-  }
   Curve curve;
-  ImageCounter counter(run);
-  const bool timed = std::ranges::all_of(
-      run.steps, [](const StepPoint& p) { return p.seconds.value_or(-1) >= 0; });
-  double step = 0, seconds = 0;
-  for (const StepPoint& p : run.steps) {
-    const double seen = counter.after(p);
+  const std::vector<StepPoint> steps = steps_of(metrics);
+  const bool timed =
+      std::ranges::all_of(steps, [](const StepPoint& p) { return p.seconds.value_or(-1) >= 0; });
+  double step = 0, seconds = 0, seen = 0;
+  for (const StepPoint& p : steps) {
+    seen = p.seen.value_or(seen + p.images * (p.step - step));
     seconds += p.seconds.value_or(0) * (p.step - step);
     step = p.step;
     if (!p.loss || !p.accuracy) continue;

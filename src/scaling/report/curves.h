@@ -11,8 +11,8 @@ namespace cputrain::report {
 /// Loss and accuracy of a run's steps, as metrics.jsonl has them.
 struct Curve {
   std::vector<double> images, loss, accuracy;  ///< images seen until then; accuracy as a part of 1
-  /// Of training steps until then; empty where the file does not say them of every step. Steps
-  /// without a line count as much as the next one that has a line.
+  /// Seconds of training until then; empty where a line lacks them. Steps without a line count as
+  /// much as the next one that has a line.
   std::vector<double> seconds{};
 };
 
@@ -20,10 +20,9 @@ struct Curve {
 /// objects are left out, and it ends at one of more than 64 KB. At most `most` points remain,
 /// evenly spread. Empty where there is no file, or none of a size that a training writes.
 ///
-/// Images seen are those that the step lines say ("images_seen"). Files of earlier versions do not
-/// say it: there it follows from the lines of epochs, which count all of their images, and within
-/// an epoch from its largest step, since only its last step has fewer. Where a file goes back to an
-/// earlier step, as after a training that went on from older weights, the later lines hold.
+/// Images seen are those that the step lines have; without them, a step's images times the steps
+/// since the line before. Where a file goes back to an earlier step, as after a training that went
+/// on from older weights, the later lines hold.
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most = 300);
 
 /// To five digits, which are more than a plot shows.
@@ -36,7 +35,7 @@ struct CellCurve {
   Curve curve;
 };
 
-/// More lines than this nobody tells apart, and each is a file to read.
+/// More lines than this cannot be told apart, and each is a file to read.
 inline constexpr std::size_t kMostCurves = 300;
 
 struct Curves {
@@ -44,8 +43,8 @@ struct Curves {
   std::size_t left_out = 0;  ///< further cells with a run
 };
 
-/// Of the first kMostCurves cells whose runs have steps, each of the repeat whose time is nearest
-/// to the cell's median.
+/// Curves of the first kMostCurves cells whose runs have steps, each of the repeat whose time is
+/// nearest to the cell's median.
 Curves curves_of(const ScalingTable&);
 
 }  // namespace cputrain::report

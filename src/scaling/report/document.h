@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,28 +21,61 @@ struct Entry {
 };
 
 struct Row {
-  std::string label;
-  std::vector<Entry> entries;
+  std::string label{};
+  std::vector<Entry> entries{};
   bool apart = false;  ///< another kind of row, such as the time that a larger batch saves
 };
 
 struct DocumentTable {
-  std::string caption;                              ///< with the unit
-  std::string corner;                               ///< what rows and columns are
-  std::vector<std::pair<std::string, int>> groups;  ///< over so many columns each; may be empty
-  std::vector<std::string> head;                    ///< of the columns
-  std::vector<Row> rows;
-  std::vector<std::string> notes;  ///< Entry::note counts these from 1
-  std::string shared_mark{};       ///< of all figures: said in the caption and not beside each
-  bool words = false;              ///< entries are sentences, not figures
-  bool sortable = false;           ///< the page sorts its rows by a column, those apart excepted
-  bool filterable = false;         ///< the page shows the rows that hold a text
+  std::string caption{};                              ///< with the unit
+  std::string corner{};                               ///< what rows and columns are
+  std::vector<std::pair<std::string, int>> groups{};  ///< over so many columns each; may be empty
+  std::vector<std::string> head{};                    ///< of the columns
+  std::vector<Row> rows{};
+  std::vector<std::string> notes{};  ///< Entry::note counts these from 1
+  std::string shared_mark{};         ///< of all figures: stands in the caption, not beside each
+  bool words = false;                ///< entries are sentences, not figures
+  bool sortable = false;             ///< the page sorts its rows by a column, those apart excepted
+  bool filterable = false;           ///< the page shows the rows that hold a text
 
   /// The number of a note, which is added where it is not there.
   int note(const std::string& text);
 
   std::map<std::string, int> numbers{};  ///< of notes, by their texts
 };
+
+/// A column of a table whose rows are things of one kind.
+template <class T>
+struct Column {
+  std::string head;  ///< with the unit
+  std::function<Entry(const T&, DocumentTable&)> entry;
+  bool always = true;  ///< else only where an entry has a value
+};
+
+/// A row for each of some things, with its label.
+template <class T, class Things, class Label>
+DocumentTable table_of(std::string caption, std::string corner, const Things& things,
+                       const Label& label, const std::vector<Column<T>>& columns) {
+  DocumentTable table{.caption = std::move(caption), .corner = std::move(corner)};
+  std::vector<bool> known(columns.size());
+  for (const T& thing : things) {
+    Row row{.label = std::invoke(label, thing)};
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      row.entries.push_back(columns[i].entry(thing, table));
+      if (columns[i].always || row.entries.back().value) known[i] = true;
+    }
+    table.rows.push_back(std::move(row));
+  }
+  for (std::size_t i = columns.size(); i-- > 0;) {
+    if (known[i]) {
+      table.head.insert(table.head.begin(), columns[i].head);
+      continue;
+    }
+    for (Row& row : table.rows) row.entries.erase(row.entries.begin() + static_cast<long>(i));
+  }
+  table.sortable = table.rows.size() > 1;
+  return table;
+}
 
 /// An image that the page holds, with what it says below it.
 struct Picture {
@@ -53,12 +87,12 @@ struct Picture {
 
 struct Section {
   std::string id, title;  ///< id: a word of small letters
-  std::vector<std::string> paragraphs;
-  std::vector<std::string> plots;  ///< that the page draws here, by name
-  std::vector<DocumentTable> tables;
-  std::vector<std::string> remarks;  ///< below the tables
-  bool tables_first = false;         ///< the page has them above the plots
-  std::vector<Picture> pictures{};   ///< below the remarks; the page alone has them
+  std::vector<std::string> paragraphs{};
+  std::vector<std::string> plots{};  ///< that the page draws here, by name
+  std::vector<DocumentTable> tables{};
+  std::vector<std::string> remarks{};  ///< below the tables
+  bool tables_first = false;           ///< the page has them above the plots
+  std::vector<Picture> pictures{};     ///< below the remarks; the page alone has them
 };
 
 /// Whether there is anything of it without plots, which the page alone has.
@@ -73,13 +107,18 @@ struct Card {
   std::string what;     ///< "best validation accuracy, in epoch 7"
   std::vector<std::pair<std::string, std::string>> facts;  ///< "machine", "AMD EPYC, 2 cores"
   std::string command;                                     ///< that made it; or empty
+
+  /// A fact, where it is known.
+  void add(const char* name, const std::string& text) {
+    if (!text.empty()) facts.emplace_back(name, text);
+  }
 };
 
 struct Document {
   std::string title;
-  std::vector<std::string> headline;  ///< what it comes to; first of all
-  std::vector<std::string> summary;
-  std::vector<Section> sections;
+  std::vector<std::string> headline{};  ///< what it comes to; first of all
+  std::vector<std::string> summary{};
+  std::vector<Section> sections{};
   std::optional<Card> card{};  ///< the page alone has it; tables say the same
 };
 
@@ -98,6 +137,8 @@ struct PageParts {
   std::string library_licence;  ///< that must stay with it
   std::string no_plots;         ///< why there are none, in words
 };
+/// What this build makes pages with; `data_json` is what their plots are drawn from.
+PageParts page_parts(std::string data_json);
 /// One HTML page that loads nothing.
 std::string html(const Document&, const PageParts&);
 

@@ -43,12 +43,6 @@ const GridFigure kEfficiency{"Efficiency (%): speed-up by CPUs",
                              false,
                              suspect_mark};
 
-MaybeSection section(std::string id, std::string title, std::vector<std::string> plots,
-                     std::vector<DocumentTable> tables) {
-  if (tables.empty()) return std::nullopt;
-  return Section{std::move(id), std::move(title), {}, std::move(plots), std::move(tables), {}};
-}
-
 bool any_has(const ScalingTable& table, cells::CellStatus status) {
   bool found = false;
   table.for_each([&](const Series&, const ScalingCell& c) { found |= c.cell.status == status; });
@@ -157,11 +151,18 @@ void add_all(std::vector<std::string>& to, std::vector<std::string> from) {
 
 }  // namespace
 
+MaybeSection section_of(std::string id, std::string title, std::vector<DocumentTable> tables) {
+  std::erase_if(tables, [](const DocumentTable& table) { return table.rows.empty(); });
+  if (tables.empty()) return std::nullopt;
+  return Section{.id = std::move(id), .title = std::move(title), .tables = std::move(tables)};
+}
+
 MaybeSection seconds_section(const ScalingTable& table) {
   std::vector<DocumentTable> tables = grid_tables(table, &Series::strong, kSeconds);
   add_increase_rows(table, tables);
-  MaybeSection result = section("seconds", "Seconds per epoch", {"seconds"}, std::move(tables));
+  MaybeSection result = section_of("seconds", "Seconds per epoch", std::move(tables));
   if (!result) return result;
+  result->plots = {"seconds"};
   result->tables_first = true;
   result->remarks = device_remarks(table);
   explain_marks(*result, table);
@@ -170,8 +171,9 @@ MaybeSection seconds_section(const ScalingTable& table) {
 
 MaybeSection speed_up_section(const ScalingTable& table) {
   MaybeSection result =
-      section("speed-up", "Speed-up", {"speed-up"}, grid_tables(table, &Series::strong, kSpeedUp));
+      section_of("speed-up", "Speed-up", grid_tables(table, &Series::strong, kSpeedUp));
   if (!result) return result;
+  result->plots = {"speed-up"};
   result->paragraphs.push_back("How many times quicker than one CPU (or GPU) at the same batch.");
   if (has_gpus_beside(table)) {
     result->paragraphs.push_back(
@@ -183,17 +185,18 @@ MaybeSection speed_up_section(const ScalingTable& table) {
 }
 
 MaybeSection efficiency_section(const ScalingTable& table) {
-  MaybeSection result = section("efficiency", "Efficiency", {"efficiency"},
-                                grid_tables(table, &Series::strong, kEfficiency));
+  MaybeSection result =
+      section_of("efficiency", "Efficiency", grid_tables(table, &Series::strong, kEfficiency));
   if (!result) return result;
+  result->plots = {"efficiency"};
   result->remarks = suspect_remarks(table, &Series::strong);
   add_all(result->remarks, above_hundred_remarks(table));
   return result;
 }
 
 MaybeSection throughput_section(const ScalingTable& table) {
-  return section(
-      "throughput", "Images per second", {},
+  return section_of(
+      "throughput", "Images per second",
       grid_tables(table, &Series::strong, own("Images per second", [](const ScalingCell& c) {
                     return c.images_per_second;
                   })));
@@ -210,7 +213,7 @@ MaybeSection arithmetic_section(const ScalingTable& all) {
   share.text = percent;
   for (auto& t : both_grids(table, share)) tables.push_back(std::move(t));
   MaybeSection result =
-      section("arithmetic", "GFLOP/s and share of the peak", {}, std::move(tables));
+      section_of("arithmetic", "GFLOP/s and share of the peak", std::move(tables));
   if (!result) return result;
   result->remarks.push_back(
       "Multiplications by zero are counted though they may be skipped, exactly, and Winograd's "
@@ -227,7 +230,8 @@ MaybeSection weak_section(const ScalingTable& table) {
   };
   append(own("", [](const ScalingCell& c) { return c.images_per_second; }), "Images per second");
   append(kEfficiency, "Weak efficiency (%): images per second and CPU against the fewest CPUs");
-  MaybeSection result = section("weak", "Weak scaling", {"weak"}, std::move(tables));
+  MaybeSection result = section_of("weak", "Weak scaling", std::move(tables));
+  result->plots = {"weak"};
   result->paragraphs.push_back(
       "Every rank keeps its batch, so the global batch grows with the ranks, and steps per epoch "
       "become fewer.");
@@ -261,7 +265,7 @@ MaybeSection memory_section(const ScalingTable& table) {
   add("GB of the node with most, all its ranks together", &cells::Cell::peak_node_bytes);
   add("GB of the rank with most", &cells::Cell::peak_rank_bytes);
   add("GB of a device, by the rank with most", &cells::Cell::peak_device_bytes);
-  MaybeSection result = section("memory", "Peak memory", {}, std::move(tables));
+  MaybeSection result = section_of("memory", "Peak memory", std::move(tables));
   if (!result) return result;
   result->remarks.push_back(
       "The most of the repeats. Of a node, memory that ranks share counts once, and pages of files "
@@ -272,9 +276,9 @@ MaybeSection memory_section(const ScalingTable& table) {
 MaybeSection cost_section(const ScalingTable& table, const cells::Prices& prices) {
   if (prices.empty()) return std::nullopt;
   MaybeSection result =
-      section("cost", "Cost of an epoch", {},
-              both_grids(table, own("Cost of an epoch, in the currency of the price",
-                                    [](const ScalingCell& c) { return c.cost; })));
+      section_of("cost", "Cost of an epoch",
+                 both_grids(table, own("Cost of an epoch, in the currency of the price",
+                                       [](const ScalingCell& c) { return c.cost; })));
   if (!result) return result;
   const auto say = [&](const std::map<std::string, double>& list, const char* of) {
     for (const auto& [backend, price] : list) {
@@ -315,7 +319,7 @@ MaybeSection target_section(const ScalingTable& table) {
   figure.beside = reached_text;
   figure.missing = "not reached";
   MaybeSection result =
-      section("target", "Time to the target accuracy", {}, both_grids(table, figure));
+      section_of("target", "Time to the target accuracy", both_grids(table, figure));
   if (!result) return result;
   result->remarks.push_back(
       "Medians of the repeats, of which those that did not reach it count as longer than the "

@@ -29,7 +29,7 @@ Entry figure_entry(std::optional<double> value, const std::function<std::string(
 
 std::string processor_text(const std::string& cpu, int cores) {
   if (cores <= 0) return cpu;
-  return fmt::format("{}{}{} core{}", cpu, cpu.empty() ? "" : ", ", cores, cores == 1 ? "" : "s");
+  return cpu + (cpu.empty() ? "" : ", ") + counted(cores, "core");
 }
 
 std::string mark_of(cells::CellStatus status) {
@@ -129,17 +129,29 @@ bool same_epoch(const cells::CellTable& a, const cells::CellTable& b) {
          a.images_per_epoch == b.images_per_epoch;
 }
 
-std::size_t columns_of(const Chosen& part, Grid Series::*grid) {
-  std::size_t sum = 0;
-  for (const Series* s : part.series) sum += (s->*grid).cpus.size();
-  return sum;
+/// A column: of a series, or of all of them where they stand below each other.
+struct GridColumn {
+  const Series* series;
+  int cpus;
+};
+
+std::vector<GridColumn> columns_of(const Chosen& part, Grid Series::*grid) {
+  std::vector<GridColumn> columns;
+  std::set<int> all;
+  for (const Series* s : part.series) {
+    for (const int cpus : (s->*grid).cpus) columns.push_back({s, cpus}), all.insert(cpus);
+  }
+  if (!part.stacked) return columns;
+  columns.clear();
+  for (const int cpus : all) columns.push_back({nullptr, cpus});
+  return columns;
 }
 
 /// Devices stand beside CPUs with the same work where that is not too wide.
 bool fits_beside(const Chosen& part, const Series& series, Grid Series::*grid) {
   return !part.stacked && cells::is_device(series.backend) &&
          same_epoch(part.series.front()->about, series.about) &&
-         columns_of(part, grid) + (series.*grid).cpus.size() <= kMostColumns;
+         columns_of(part, grid).size() + (series.*grid).cpus.size() <= kMostColumns;
 }
 
 std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
@@ -162,13 +174,6 @@ std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
     }
   }
   return parts;
-}
-
-/// CPUs of all series of a table.
-std::set<int> cpus_of(const Chosen& part, Grid Series::*grid) {
-  std::set<int> cpus;
-  for (const Series* s : part.series) cpus.insert((s->*grid).cpus.begin(), (s->*grid).cpus.end());
-  return cpus;
 }
 
 Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable& table) {
@@ -209,61 +214,45 @@ std::string whose_text(const ScalingTable& all, const Chosen& part) {
   return part.series.size() == 1 ? ": " + part.series.front()->name : "";
 }
 
-/// A row for each batch of each series.
-void add_stacked_rows(const Chosen& part, Grid Series::*grid, const std::set<GridRow>& rows,
-                      const GridFigure& figure, DocumentTable& table) {
-  const std::set<int> columns = cpus_of(part, grid);
-  for (const int cpus : columns) table.head.push_back(std::to_string(cpus));
-  for (const GridRow& row : rows) {
-    for (const Series* s : part.series) {
-      Row& line = table.rows.emplace_back(Row{row_text(row) + part.own_text(*s), {}, false});
-      for (const int cpus : columns) {
-        line.entries.push_back(entry_of((s->*grid).at(row, cpus), figure, table));
-      }
+/// Rows of one label for each series of its own, or for all of them, by what `entry` has of a
+/// series at so many CPUs.
+void add_rows(const Chosen& part, Grid Series::*grid, const std::string& label, bool apart,
+              const std::function<Entry(const Series&, int)>& entry, DocumentTable& table) {
+  const auto columns = columns_of(part, grid);
+  const auto lines = part.stacked ? part.series : std::vector<const Series*>{nullptr};
+  for (const Series* line : lines) {
+    Row row{label + (line ? part.own_text(*line) : ""), {}, apart};
+    for (const auto& [series, cpus] : columns) {
+      row.entries.push_back(entry(line ? *line : *series, cpus));
     }
-  }
-}
-
-/// A group of columns for each series.
-void add_rows_beside(const Chosen& part, Grid Series::*grid, const std::set<GridRow>& rows,
-                     const GridFigure& figure, bool devices, DocumentTable& table) {
-  for (const Series* s : part.series) {
-    const Grid& g = s->*grid;
-    if (part.series.size() > 1) {
-      const bool mixed = cells::is_device(s->backend) && !devices;
-      table.groups.emplace_back(s->name + (mixed ? " (GPUs)" : ""),
-                                static_cast<int>(g.cpus.size()));
-    }
-    for (const int cpus : g.cpus) table.head.push_back(std::to_string(cpus));
-  }
-  for (const GridRow& row : rows) {
-    Row& line = table.rows.emplace_back(Row{row_text(row), {}, false});
-    for (const Series* s : part.series) {
-      const Grid& g = s->*grid;
-      for (const int cpus : g.cpus)
-        line.entries.push_back(entry_of(g.at(row, cpus), figure, table));
-    }
+    const bool empty = std::ranges::all_of(row.entries, &std::string::empty, &Entry::text);
+    if (!apart || !empty) table.rows.push_back(std::move(row));
   }
 }
 
 DocumentTable table_of(const ScalingTable& all, const Chosen& part, Grid Series::*grid,
                        const GridFigure& figure) {
-  const bool weak = grid == &Series::weak;
-  DocumentTable table;
-  table.sortable = true;
-  table.shared_mark = shared_mark(part, grid, figure);
-  table.caption = figure.caption + shared_text(table.shared_mark) + whose_text(all, part);
   const bool devices = std::ranges::all_of(part.series, cells::is_device, &Series::backend);
-  table.corner =
-      fmt::format("{} / {}", weak ? "batch per rank" : "batch", devices ? "GPUs" : "CPUs");
+  DocumentTable table{.shared_mark = shared_mark(part, grid, figure), .sortable = true};
+  table.caption = figure.caption + shared_text(table.shared_mark) + whose_text(all, part);
+  table.corner = fmt::format("{} / {}", grid == &Series::weak ? "batch per rank" : "batch",
+                             devices ? "GPUs" : "CPUs");
+  for (const auto& [series, cpus] : columns_of(part, grid)) {
+    table.head.push_back(std::to_string(cpus));
+  }
   std::set<GridRow> rows;
   for (const Series* s : part.series) {
-    rows.insert((s->*grid).rows.begin(), (s->*grid).rows.end());
+    const Grid& g = s->*grid;
+    rows.insert(g.rows.begin(), g.rows.end());
+    if (part.stacked || part.series.size() == 1) continue;
+    const bool mixed = cells::is_device(s->backend) && !devices;
+    table.groups.emplace_back(s->name + (mixed ? " (GPUs)" : ""), static_cast<int>(g.cpus.size()));
   }
-  if (part.stacked) {
-    add_stacked_rows(part, grid, rows, figure, table);
-  } else {
-    add_rows_beside(part, grid, rows, figure, devices, table);
+  for (const GridRow& row : rows) {
+    const auto entry = [&](const Series& s, int cpus) {
+      return entry_of((s.*grid).at(row, cpus), figure, table);
+    };
+    add_rows(part, grid, row_text(row), false, entry, table);
   }
   return table;
 }
@@ -313,48 +302,24 @@ Entry increase_entry(const Series& series, const BatchIncrease& increase, int cp
           note_on_increase(series.strong, increase, cpus, table), percent};
 }
 
-/// The row of one pair of batches: entries under the series that have this pair, others stay empty.
-Row increase_row(const Chosen& part, std::size_t from, std::size_t to, DocumentTable& table) {
-  Row row{increase_text(from, to), {}, true};
-  for (const Series* s : part.series) {
-    const auto own = batch_increase(s->strong);
-    const bool same = own && own->from == from && own->to == to;
-    for (const int cpus : s->strong.cpus) {
-      row.entries.push_back(same ? increase_entry(*s, *own, cpus, table) : Entry{});
-    }
-  }
-  return row;
-}
-
-/// A row for each series of a table that has them below each other.
-void add_stacked_increases(const Chosen& part, DocumentTable& table) {
-  for (const Series* s : part.series) {
-    const auto own = batch_increase(s->strong);
-    if (!own || own->by_cpus.empty()) continue;
-    Row row{increase_text(own->from, own->to) + part.own_text(*s), {}, true};
-    for (const int cpus : cpus_of(part, &Series::strong)) {
-      row.entries.push_back(increase_entry(*s, *own, cpus, table));
-    }
-    table.rows.push_back(std::move(row));
-  }
-}
-
 }  // namespace
 
 void add_increase_rows(const ScalingTable& all, std::vector<DocumentTable>& tables) {
   const std::vector<Chosen> parts = divided(all, &Series::strong);
   assert(parts.size() == tables.size());  // times have a table even where all of them are n/a
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].stacked) {
-      add_stacked_increases(parts[i], tables[i]);
-      continue;
-    }
+    // A row for each pair of batches, with entries under the series that have this pair.
     std::set<std::pair<std::size_t, std::size_t>> done;
-    for (const Series* series : parts[i].series) {
-      const auto increase = batch_increase(series->strong);
-      if (!increase || increase->by_cpus.empty()) continue;
-      if (!done.emplace(increase->from, increase->to).second) continue;
-      tables[i].rows.push_back(increase_row(parts[i], increase->from, increase->to, tables[i]));
+    for (const Series* one : parts[i].series) {
+      const auto pair = batch_increase(one->strong);
+      if (!pair || pair->by_cpus.empty() || !done.emplace(pair->from, pair->to).second) continue;
+      const auto entry = [&](const Series& s, int cpus) {
+        const auto own = batch_increase(s.strong);
+        const bool same = own && own->from == pair->from && own->to == pair->to;
+        return same ? increase_entry(s, *own, cpus, tables[i]) : Entry{};
+      };
+      add_rows(parts[i], &Series::strong, increase_text(pair->from, pair->to), true, entry,
+               tables[i]);
     }
   }
 }

@@ -62,7 +62,7 @@ struct GridFigure {
 /// No table where no cell has the figure; a cell that has none for a reason notes it.
 std::vector<DocumentTable> grid_tables(const ScalingTable&, Grid Series::*grid, const GridFigure&);
 
-/// Of the strong grids, then of the weak ones.
+/// The tables of the strong grids, then those of the weak ones.
 std::vector<DocumentTable> both_grids(const ScalingTable&, GridFigure);
 
 /// The rows below the strong grids' times that say what the largest batch saves, a row for every

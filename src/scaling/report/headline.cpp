@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/cells/lost_time.h"
 #include "scaling/report/grid_tables.h"
@@ -42,8 +43,7 @@ std::string rank_text(const Rivals& rivals) {
 /// " (no difference shown from 3 other cells)"; empty where there are none.
 std::string rivals_text(const Rivals& rivals) {
   if (rivals.alike == 0) return "";
-  return fmt::format(" (no difference shown from {} other cell{})", rivals.alike,
-                     rivals.alike == 1 ? "" : "s");
+  return fmt::format(" (no difference shown from {})", counted(rivals.alike, "other cell"));
 }
 
 std::string count_text(const std::string& backend, int count) {

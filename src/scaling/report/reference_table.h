@@ -12,7 +12,7 @@
 
 namespace cputrain::report {
 
-/// Somebody's published seconds per epoch.
+/// Published seconds per epoch.
 struct ReferenceTable {
   std::string name;  ///< of the file
   std::vector<int> cpus;

@@ -11,11 +11,9 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "scaling/report/curves.h"
-#include "scaling/report/page/page_parts.h"
 #include "scaling/report/scaling_document.h"
 #include "scaling/report/seconds_figure.h"
 #include "scaling/report/sweep_difference.h"
-#include "scaling/report/table_files.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "system/files.h"
 
@@ -233,7 +231,7 @@ Report write_runs(const ReportRequest& request, const RunList& list) {
   const bool evaluated =
       std::ranges::any_of(list.runs, [](const RunRecord& r) { return !r.evaluations.empty(); });
   const std::size_t first = evaluated ? 2 : 1;  // the table of runs, and their evaluations
-  return {std::move(document), std::move(json), std::move(files), {}, first};
+  return {std::move(document), std::move(json), std::move(files), first};
 }
 
 }  // namespace
@@ -270,11 +268,15 @@ Report write_report(const ReportRequest& request) {
   const fs::path out = place_of(request);
   auto files = write_all(out, "report", document, table_csv(table, reference), json,
                          page_parts(json_text(drawn)));
-  std::vector<std::string> remarks;
-  const DrawnFigure figure = draw_seconds(out / "seconds.svg", table, reference);
-  if (figure.file) files.push_back(*figure.file);
-  if (!figure.remark.empty()) remarks.push_back(figure.remark);
-  return {std::move(document), std::move(json), std::move(files), std::move(remarks)};
+  const fs::path figure = out / "seconds.svg";
+  if (const std::string svg = seconds_svg(table, reference); !svg.empty()) {
+    system::write_own_file(figure, svg);
+    files.push_back(figure);
+  } else {  // that of an earlier report would show other figures than the tables beside it
+    std::error_code ignored;
+    fs::remove(figure, ignored);
+  }
+  return {std::move(document), std::move(json), std::move(files)};
 }
 
 Report write_difference(const fs::path& before, const fs::path& after, const fs::path& out) {
@@ -295,7 +297,7 @@ Report write_difference(const fs::path& before, const fs::path& after, const fs:
   if (!out.empty()) {
     files = write_all(out, "diff", document, difference_csv(differences), json, page_parts("{}"));
   }
-  return {std::move(document), std::move(json), std::move(files), {}, 1};
+  return {std::move(document), std::move(json), std::move(files), 1};
 }
 
 }  // namespace cputrain::report

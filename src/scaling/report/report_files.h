@@ -12,7 +12,7 @@ namespace cputrain::report {
 
 /// What a report is made of and where it goes.
 struct ReportRequest {
-  /// Of sweeps, or their files (cells.json); of single trainings, or what holds such.
+  /// Sweeps, or their files (cells.json); single trainings, or folders that hold such.
   std::vector<std::filesystem::path> folders;
   std::filesystem::path out;  ///< folder; empty: the first of `folders`
   std::optional<std::filesystem::path> reference;
@@ -24,12 +24,11 @@ struct Report {
   Document document;
   std::string json;                          ///< text of report.json or diff.json
   std::vector<std::filesystem::path> files;  ///< that were written
-  std::vector<std::string> remarks;          ///< on files that were not
   std::size_t first_sections = 3;            ///< that a terminal shows
 };
 
 /// Reads everything, checks it, and then writes report.md, .csv, .json, .tex and .html, and
-/// seconds.svg where gnuplot is there to draw it. Sweeps make a scaling table, single trainings a
+/// seconds.svg of a sweep. Sweeps make a scaling table, single trainings a
 /// table of runs; where both are named, the runs have sections after those of the sweeps, and
 /// report.csv has the cells alone.
 /// Error(data) for what cannot be read, Error(output) for what cannot be written.

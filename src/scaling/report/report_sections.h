@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "scaling/report/curves.h"
@@ -12,6 +14,12 @@
 namespace cputrain::report {
 
 using MaybeSection = std::optional<Section>;
+
+/// A section with these tables, none where they have no row.
+MaybeSection section_of(std::string id, std::string title, std::vector<DocumentTable> tables);
+inline MaybeSection section_of(std::string id, std::string title, DocumentTable table) {
+  return section_of(std::move(id), std::move(title), std::vector{std::move(table)});
+}
 
 // what follows from times (grid_sections.cpp)
 MaybeSection seconds_section(const ScalingTable&);
@@ -35,7 +43,7 @@ MaybeSection spread_section(const ScalingTable&);
 
 // accuracy, and whether CPUs or batch change it (accuracy_section.cpp)
 MaybeSection accuracy_section(const ScalingTable&, const Curves&);
-/// Against CPUs, with intervals over the images (accuracy_by_cpus.cpp).
+/// Against CPUs, with intervals over the images.
 MaybeSection accuracy_by_cpus_section(const ScalingTable&);
 
 // beside others (comparison_sections.cpp)

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "scaling/report/curves.h"
@@ -21,5 +23,13 @@ struct ScalingFacts {
 
 /// Everything that a sweep's report says, in sections; those without figures are left out.
 Document scaling_document(const ScalingFacts&);
+
+/// CSV (RFC 4180: commas, CRLF, a line of names). A line for every split of every cell, `quickest`
+/// 1 where the other tables have it; empty where a figure is not known.
+std::string table_csv(const ScalingTable&, const std::optional<ReferenceTable>&);
+
+/// {"version":1,"series":[...],"cells":[...],"reference":...}: cells as in cells.json, of the
+/// quickest split, with what follows from their times, and all splits.
+nlohmann::ordered_json table_json(const ScalingTable&, const std::optional<ReferenceTable>&);
 
 }  // namespace cputrain::report

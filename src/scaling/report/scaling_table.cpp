@@ -17,6 +17,12 @@ const ScalingCell* Grid::at(const GridRow& row, int cpu) const {
   return found == cells.end() ? nullptr : &found->second;
 }
 
+std::optional<Interval> validation_interval(const Series& series, const cells::Cell& cell) {
+  const auto images = static_cast<double>(series.about.validation_images);
+  if (!cell.val_accuracy || images < 1) return std::nullopt;
+  return accuracy_interval(*cell.val_accuracy, images);
+}
+
 bool ScalingTable::has_strong() const {
   return std::ranges::any_of(series, [](const Series& s) { return !s.strong.empty(); });
 }
@@ -66,8 +72,7 @@ void place(Grid& grid, const cells::Cell& cell, const GridRow& row,
   std::ranges::stable_sort(here.splits, {}, slow);
 }
 
-/// Of rows and of columns: a file with a hundred thousand cells must not make a table of their
-/// square.
+/// Rows and columns: a file with a hundred thousand cells must not make a table of their square.
 constexpr std::size_t kMostLines = 500;
 
 void derive(Grid& grid, const cells::CellTable& about, const cells::Prices& prices) {

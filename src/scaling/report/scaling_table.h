@@ -10,10 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/statistics/statistics.h"
 #include "scaling/cells/cells.h"
 #include "scaling/cells/device_rates.h"
-#include "scaling/cells/equal_cpus.h"
-#include "scaling/cells/prices.h"
 #include "scaling/cells/series_identity.h"
 
 /// Tables of sweeps and simulations, merged and with what follows from their times.
@@ -85,6 +84,10 @@ struct Series {
   cells::SeriesIdentity identity{};
   std::string beside{};  ///< of devices: the series of CPUs they are compared with, or empty
 };
+
+/// What a cell's accuracy of validation may be among all images like these (accuracy_interval);
+/// nothing where it or the images are not known.
+std::optional<Interval> validation_interval(const Series&, const cells::Cell&);
 
 struct ScalingTable {
   std::vector<Series> series;        ///< CPUs first

@@ -23,7 +23,7 @@ struct CellDifference {
   Verdict verdict = Verdict::absent;
   std::string why;  ///< where there is no interval
 
-  /// Of the ratio, 95 %; nullptr where there is none.
+  /// 95 % of the ratio; nullptr where there is none.
   const Interval* interval() const {
     return ratio && ratio->interval ? &*ratio->interval : nullptr;
   }

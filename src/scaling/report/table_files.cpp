@@ -1,4 +1,4 @@
-#include "scaling/report/table_files.h"
+#include "scaling/report/scaling_document.h"
 
 #include <fmt/format.h>
 
@@ -6,110 +6,36 @@
 
 #include "core/json_text.h"
 #include "scaling/cells/axes.h"
-#include "scaling/report/evaluation/accuracy_interval.h"
-#include "scaling/report/forms/escapes.h"
+#include "scaling/report/forms/csv.h"
 #include "scaling/report/serial_fit.h"
 
 namespace cputrain::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Value = std::optional<double>;
-
-Value reference_ratio(const std::optional<ReferenceTable>& reference, const Series& series,
-                      const cells::Cell& cell) {
+std::optional<double> reference_ratio(const std::optional<ReferenceTable>& reference,
+                                      const Series& series, const cells::Cell& cell) {
   return reference ? reference->ratio(series.about, cell) : std::nullopt;
 }
 
-constexpr const char* kCellColumns =
-    "series,backend,cpus,batch,batch_per_rank,ranks,threads,gpus,device,precision,allreduce,"
-    "compress,lr,"
-    "prefetch,"
-    "quickest,status,seconds_per_epoch,"
-    "seconds_min,seconds_max,repeats,steps,includes_warm_up,images_per_second,speed_up,"
-    "efficiency,suspect,gflops,fma_gflops,peak_share,chip_share,memory_share,beside,"
-    "beside_cpus,speed_up_beside,equal_cpus,equal_cpus_min,equal_cpus_max,triad_gbs,stolen,cpu_"
-    "wait,"
-    "peak_rank_bytes,peak_node_bytes,peak_device_bytes,final_loss,"
-    "final_accuracy,"
-    "val_accuracy,reached_target,seconds_to_target,cost,reference_ratio,limit,why,reason,"
-    "date,commit,costs,command\r\n";
-
-std::string suspect_text(const ScalingCell& place, bool quickest) {
-  if (!quickest || !place.speed_up) return "";
-  return place.suspect ? "1" : "0";
-}
-
-/// Nothing beyond the ends of a row.
-Value within(const cells::CpuCount& count) {
-  return count.place == cells::CpuCount::Place::within ? Value(count.cpus) : std::nullopt;
-}
-
-std::string csv_line(const Series& series, const ScalingCell& place, const cells::Cell& c,
-                     bool quickest, const std::optional<ReferenceTable>& reference) {
-  // What follows from times is known of the quickest split.
-  const auto derived = [&](Value value) { return quickest ? csv_number(value) : ""; };
-  const AgainstCpus* against = quickest && place.against_cpus ? &*place.against_cpus : nullptr;
-  const bool ranged = against && against->equal.repeated;
-  std::string line = csv_text(series.name) + "," + csv_text(c.backend);
-  const auto add = [&](const std::string& field) { line += "," + field; };
-  for (const std::string& field :
-       {std::to_string(c.cpus), std::to_string(c.batch),
-        c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "", std::to_string(c.ranks),
-        std::to_string(c.threads), c.gpus > 0 ? std::to_string(c.gpus) : "", csv_text(c.device)}) {
-    add(field);
-  }
-  for (const cells::ListedFlag& flag : cells::kListedFlags) {
-    add(csv_text(cells::value_of(flag, series.about, c)));
-  }
-  for (const std::string& field :
-       {std::string(quickest ? "1" : "0"),
-        cells::status_name(c.status),
-        csv_number(c.seconds_per_epoch),
-        csv_number(c.spread ? Value(c.spread->min) : std::nullopt),
-        csv_number(c.spread ? Value(c.spread->max) : std::nullopt),
-        std::to_string(c.repeats.size()),
-        std::to_string(c.steps),
-        std::string(c.includes_warm_up ? "1" : "0"),
-        quickest ? csv_number(place.images_per_second) : csv_number(c.images_per_second),
-        derived(place.speed_up),
-        derived(place.efficiency),
-        suspect_text(place, quickest),
-        csv_number(c.gflops),
-        csv_number(c.fma_gflops),
-        derived(place.peak_share),
-        derived(place.rates.chip),
-        derived(place.rates.memory),
-        csv_text(against ? series.beside : ""),
-        against ? std::to_string(against->cpus) : "",
-        csv_number(against ? Value(against->speed_up) : std::nullopt),
-        csv_number(against ? within(against->equal.cpus) : std::nullopt),
-        csv_number(ranged ? within(against->equal.least) : std::nullopt),
-        csv_number(ranged ? within(against->equal.most) : std::nullopt),
-        csv_number(c.triad_gbs),
-        csv_number(c.stolen),
-        csv_number(c.cpu_wait),
-        csv_number(c.peak_rank_bytes),
-        csv_number(c.peak_node_bytes),
-        csv_number(c.peak_device_bytes),
-        csv_number(c.final_loss),
-        csv_number(c.final_accuracy),
-        csv_number(c.val_accuracy),
-        c.reached_target ? std::to_string(*c.reached_target) : "",
-        csv_number(c.seconds_to_target),
-        derived(place.cost),
-        csv_number(reference_ratio(reference, series, c)),
-        csv_text(c.limits.what),
-        csv_text(c.limits.why),
-        csv_text(c.reason),
-        csv_text(series.about.date),
-        csv_text(series.about.commit),
-        csv_text(series.about.costs),
-        csv_text(c.command)}) {
-    add(field);
-  }
-  return line + "\r\n";
-}
+// clang-format off
+const std::vector<CsvColumn> kCellColumns{
+    {"series"}, {"backend"}, {"cpus"}, {"batch"}, {"batch_per_rank"}, {"ranks"}, {"threads"},
+    {"gpus"}, {"device"}, {"precision", "/listed/precision"},
+    {"allreduce", "/listed/allreduce"}, {"compress", "/listed/compress"}, {"lr", "/listed/lr"},
+    {"prefetch", "/listed/prefetch"}, {"quickest"}, {"status"}, {"seconds_per_epoch"},
+    {"seconds_min", "/spread/0"}, {"seconds_max", "/spread/1"}, {"repeats"}, {"steps"},
+    {"includes_warm_up"}, {"images_per_second"}, {"speed_up"}, {"efficiency"}, {"suspect"},
+    {"gflops"}, {"fma_gflops"}, {"peak_share"}, {"chip_share"}, {"memory_share"},
+    {"beside", "/against_cpus/series"}, {"beside_cpus", "/against_cpus/cpus"},
+    {"speed_up_beside", "/against_cpus/speed_up"}, {"equal_cpus", "/against_cpus/equal/cpus"},
+    {"equal_cpus_min", "/against_cpus/equal_least/cpus"},
+    {"equal_cpus_max", "/against_cpus/equal_most/cpus"}, {"triad_gbs"}, {"stolen"},
+    {"cpu_wait"}, {"peak_rank_bytes"}, {"peak_node_bytes"}, {"peak_device_bytes"},
+    {"final_loss"}, {"final_accuracy"}, {"val_accuracy"}, {"reached_target"},
+    {"seconds_to_target"}, {"cost"}, {"reference_ratio"}, {"limit", "/limits/what"},
+    {"why", "/limits/why"}, {"reason"}, {"date"}, {"commit"}, {"costs"}, {"command"}};
+// clang-format on
 
 Json series_json(const Series& series) {
   Json about = cells::to_json(series.about);
@@ -143,7 +69,7 @@ Json count_json(const cells::CpuCount& count) {
   return {{"cpus", count.cpus}, {"place", place}};
 }
 
-/// Of a cell of GPUs that stands beside CPUs; null for others.
+/// What a cell of GPUs that stands beside CPUs has; null for others.
 Json against_json(const Series& series, const ScalingCell& place) {
   if (!place.against_cpus) return nullptr;
   const AgainstCpus& against = *place.against_cpus;
@@ -187,6 +113,29 @@ Json cell_json(const Series& series, const ScalingCell& place,
   return json;
 }
 
+/// A line of CSV: a split of a cell. What follows from times is known of the quickest.
+Json split_row(const Series& series, const ScalingCell& place, const cells::Cell& split,
+               const std::optional<ReferenceTable>& reference) {
+  const bool quickest = split.ranks == place.cell.ranks && split.threads == place.cell.threads;
+  Json row = quickest ? cell_json(series, place, reference) : cells::to_json(split);
+  row["series"] = series.name;
+  for (const cells::ListedFlag& flag : cells::kListedFlags) {
+    row["listed"][std::string(flag.name)] = cells::value_of(flag, series.about, split);
+  }
+  row["quickest"] = quickest;
+  row["repeats"] = split.repeats.size();
+  if (!quickest || !place.speed_up) row["suspect"] = nullptr;
+  for (const char* key : {"equal", "equal_least", "equal_most"}) {
+    Json& count = row["against_cpus"][key];
+    if (count.is_object() && count["place"] != "within") count = nullptr;  // beyond the CPUs' row
+  }
+  row["reference_ratio"] = known(reference_ratio(reference, series, split));
+  row["date"] = series.about.date;
+  row["commit"] = series.about.commit;
+  row["costs"] = series.about.costs;
+  return row;
+}
+
 Json reference_json(const ReferenceTable& reference) {
   Json cells = Json::array(), identical = Json::array();
   for (const auto& [where, seconds] : reference.seconds) {
@@ -221,14 +170,13 @@ Json fits_json(const ScalingTable& table, const std::optional<ReferenceTable>& r
 }  // namespace
 
 std::string table_csv(const ScalingTable& table, const std::optional<ReferenceTable>& reference) {
-  std::string text = kCellColumns;
+  Csv csv(kCellColumns);
   table.for_each([&](const Series& series, const ScalingCell& place) {
     for (const cells::Cell& split : place.splits) {
-      const bool quickest = split.ranks == place.cell.ranks && split.threads == place.cell.threads;
-      text += csv_line(series, place, split, quickest, reference);
+      csv.add(split_row(series, place, split, reference));
     }
   });
-  return text;
+  return csv.text();
 }
 
 Json table_json(const ScalingTable& table, const std::optional<ReferenceTable>& reference) {

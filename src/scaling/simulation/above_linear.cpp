@@ -1,4 +1,4 @@
-#include "scaling/simulation/above_linear.h"
+// Why simulated cells are quicker than their CPUs explain.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
+#include "scaling/simulation/forecast.h"
 
 namespace cputrain::simulation {
 namespace {
@@ -91,9 +92,9 @@ void explain_above_linear(std::vector<cells::Cell>& cells, const std::vector<Cel
     const double efficiency =
         *base.cell->seconds_per_epoch * base.cell->cpus / (*c.seconds_per_epoch * c.cpus);
     if (c.cpus == base.cell->cpus || efficiency < cells::kAboveLinear) continue;
-    c.limits.why += fmt::format("; {:.1f} % of the speed of {} CPU{} for each as many, because {}",
-                                100 * efficiency, base.cell->cpus, base.cell->cpus == 1 ? "" : "s",
-                                reason_of({&c, &work[i]}, base, costs));
+    c.limits.why +=
+        fmt::format("; {:.1f} % of the speed of {} for each as many, because {}", 100 * efficiency,
+                    counted(base.cell->cpus, "CPU"), reason_of({&c, &work[i]}, base, costs));
   }
 }
 

@@ -154,7 +154,7 @@ class TeamTimes {
     return most;
   }
 
-  /// Of a few attempts the best until one was not disturbed.
+  /// The best of a few attempts, until one was not disturbed.
   void measure_calm_limits() {
     constexpr int kAttempts = 4;
     compute::Limits best;
@@ -212,8 +212,8 @@ class TeamTimes {
     return values;
   }
 
-  /// Of values of all rounds, as many of each: those that count, by the median of their weights, so
-  /// that what is left is the machine's doing and the images'.
+  /// From values of all rounds, as many of each: those that count, by the median of their weights,
+  /// so that what is left is the machine's doing and the images'.
   std::vector<double> by_weights(const std::vector<double>& values) const {
     return by_group_median(rounds_.counted_of(values), rounds_.counted_of(weights_of_round_));
   }

@@ -8,10 +8,21 @@
 #include "compute/backend.h"
 #include "data/dataset.h"
 #include "scaling/simulation/cost_table.h"
-#include "scaling/simulation/team.h"
 #include "system/placement/machine.h"
 
 namespace cputrain::simulation {
+
+/// So many ranks that work at the same time, with so many threads each.
+struct Team {
+  int ranks = 1, threads = 1;
+};
+
+/// "4 ranks x 1 thread".
+std::string text_of(const Team&);
+
+/// Teams to be measured on a machine: 1, 4, 16, ... ranks of one thread, as many as there are cores
+/// and hardware threads, and one rank with a thread on each core.
+std::vector<Team> teams_of(int cores, int hardware_threads);
 
 /// What is measured for a cost table, and on what.
 struct Calibration {

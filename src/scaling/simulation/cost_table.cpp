@@ -5,50 +5,15 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <functional>
 
-#include "scaling/simulation/json_file.h"
+#include "core/json_fields.h"
+#include "system/bounded_file.h"
 
 namespace cputrain::simulation {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr int kMostSizes = 64, kMostLayers = 10'000, kMostActive = 64;
-
-Json to_json(const CostsWhenActive& costs) {
-  Json layers = Json::array();
-  for (const LayerCost& layer : costs.layers) {
-    layers.push_back(
-        {{"name", layer.name}, {"forward", layer.forward}, {"backward", layer.backward}});
-  }
-  return {{"active", costs.active},
-          {"threads", costs.threads},
-          {"fma_gflops", costs.fma_gflops},
-          {"triad_gbs", costs.triad_gbs},
-          {"update_seconds_per_number", costs.update_seconds_per_number},
-          {"sum_gbs", costs.sum_gbs},
-          {"spread", costs.spread},
-          {"drift", costs.drift},
-          {"layers", layers}};
-}
-
-CostsWhenActive active_from(const JsonObject& json, std::size_t sizes) {
-  CostsWhenActive costs;
-  costs.active = json.whole("active", 1, 1'000'000);
-  costs.threads = json.whole("threads", 1, 1'000'000);
-  costs.fma_gflops = json.real("fma_gflops", 1e-6, 1e9);
-  costs.triad_gbs = json.real("triad_gbs", 1e-6, 1e9);
-  costs.update_seconds_per_number = json.real("update_seconds_per_number", 0, 1);
-  costs.sum_gbs = json.real("sum_gbs", 1e-6, 1e9);
-  costs.spread = json.real("spread", 0, 10);
-  costs.drift = json.real("drift", 0, 1e6);
-  for (const JsonObject& layer : json.objects("layers", kMostLayers)) {
-    costs.layers.push_back({layer.text("name"), layer.reals("forward", sizes, 0, 1e6),
-                            layer.reals("backward", sizes, 0, 1e6)});
-  }
-  return costs;
-}
 
 std::vector<double> between(const std::vector<double>& a, const std::vector<double>& b,
                             double part) {
@@ -78,26 +43,8 @@ CostsWhenActive between(const CostsWhenActive& a, const CostsWhenActive& b, int 
 
 }  // namespace
 
-CostLine fit_line(const std::vector<int>& images, const std::vector<double>& seconds) {
-  assert(!images.empty() && images.size() == seconds.size());
-  // Weights 1 / seconds^2 make the errors relative.
-  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    const double x = images[i], y = seconds[i];
-    const double weight = y > 0 ? 1 / (y * y) : 0;
-    w += weight;
-    wx += weight * x;
-    wy += weight * y;
-    wxx += weight * x * x;
-    wxy += weight * x * y;
-  }
-  if (w == 0) return {};
-  const double determinant = w * wxx - wx * wx;
-  const double each = determinant > 1e-12 * w * wxx ? (w * wxy - wx * wy) / determinant : -1;
-  const double fixed = (wy - each * wx) / w;
-  if (each < 0) return {wy / w, 0};  // one point only, or seconds that fall
-  if (fixed < 0) return {0, wxy / wxx};
-  return {fixed, each};
+Line fit_line(const std::vector<int>& images, const std::vector<double>& seconds) {
+  return cputrain::fit_line(std::vector<double>(images.begin(), images.end()), seconds);
 }
 
 double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x) {
@@ -155,90 +102,84 @@ CostsWhenActive CostTable::with_threads(CostsWhenActive costs, int threads) cons
   return costs;
 }
 
-Json to_json(const CostTable& table) {
-  Json active = Json::array();
-  for (const CostsWhenActive& costs : table.by_active) active.push_back(to_json(costs));
-  return {{"format", "cputrain costs 2"},
-          {"cpu", table.cpu},
-          {"host", table.host},
-          {"build", table.build},
-          {"date", table.date},
-          {"commit", table.commit},
-          {"model", table.model},
-          {"image_size", table.image_size},
-          {"classes", table.classes},
-          {"network", table.network},
-          {"kernels", table.kernels},
-          {"cores", table.cores},
-          {"hardware_threads", table.hardware_threads},
-          {"memory_bytes", table.memory_bytes},
-          {"sizes", table.sizes},
-          {"workspace_bytes", table.workspace_bytes},
-          {"by_active", active}};
-}
-
 namespace {
 
 /// The last one against those before it.
-void check_after_first(const std::vector<CostsWhenActive>& all, const JsonObject& json) {
+void check_after_first(const std::vector<CostsWhenActive>& all, const JsonFields& file) {
   const CostsWhenActive& last = all.back();
   if (all.size() == 1) return;
   const CostsWhenActive& before = all[all.size() - 2];
-  if (before.threads > 1) json.wrong("only the last one may have more than one thread per rank");
-  if (last.threads == 1 && last.active <= before.active) json.wrong("active must ascend");
+  if (before.threads > 1) file.wrong("only the last one may have more than one thread per rank");
+  if (last.threads == 1 && last.active <= before.active) file.wrong("active must ascend");
   if (!std::ranges::equal(last.layers, before.layers, {}, &LayerCost::name, &LayerCost::name)) {
-    json.wrong("layers must be the same ones in each entry");
+    file.wrong("layers must be the same ones in each entry");
+  }
+}
+
+void describe_active(JsonMembers& f, CostsWhenActive& costs, std::size_t sizes) {
+  f.need("active", costs.active, 1, 1'000'000);
+  f.need("threads", costs.threads, 1, 1'000'000);
+  f.need("fma_gflops", costs.fma_gflops, 1e-6, 1e9);
+  f.need("triad_gbs", costs.triad_gbs, 1e-6, 1e9);
+  f.need("update_seconds_per_number", costs.update_seconds_per_number, 0, 1);
+  f.need("sum_gbs", costs.sum_gbs, 1e-6, 1e9);
+  f.need("spread", costs.spread, 0, 10);
+  f.need("drift", costs.drift, 0, 1e6);
+  f.objects("layers", costs.layers, 1, kMostLayers, [&](JsonMembers& l, LayerCost& layer) {
+    l.need("name", layer.name);
+    l.need("forward", layer.forward, sizes, sizes, 0, 1e6);
+    l.need("backward", layer.backward, sizes, sizes, 0, 1e6);
+  });
+}
+
+void check_table(const CostTable& table, const JsonFields& file) {
+  if (std::ranges::adjacent_find(table.sizes, std::greater_equal()) != table.sizes.end()) {
+    file.wrong("sizes must ascend");
+  }
+  if (table.alone().active != 1 || table.alone().threads != 1) {
+    file.wrong("by_active must begin with one rank of one thread");
   }
 }
 
 }  // namespace
 
-namespace {
-
-/// Files of earlier versions have them behind the network's hash alone.
-std::string kernels_from(const JsonObject& object, const std::string& network) {
-  if (object.has("kernels")) return object.text("kernels");
-  const auto comma = network.find(", ");
-  return comma == network.npos ? "" : network.substr(comma + 2);
+void fields_of_costs(JsonMembers& f, CostTable& table) {
+  f.format("cputrain costs 2");
+  f.need("cpu", table.cpu);
+  f.need("host", table.host);
+  f.need("build", table.build);
+  f.may("date", table.date);
+  f.may("commit", table.commit);
+  f.need("model", table.model);
+  f.need("image_size", table.image_size, 1, 16384);
+  f.need("classes", table.classes, 1, 65536);
+  f.need("network", table.network);
+  f.may("kernels", table.kernels);
+  f.need("cores", table.cores, 1, 1'000'000);
+  f.need("hardware_threads", table.hardware_threads, table.cores, 1'000'000);
+  f.need("memory_bytes", table.memory_bytes, 0, 1e18);
+  f.need("sizes", table.sizes, 1, kMostSizes, 1, 65536);
+  const std::size_t sizes = table.sizes.size();
+  f.need("workspace_bytes", table.workspace_bytes, sizes, sizes, 0, 1e18);
+  f.objects("by_active", table.by_active, 1, kMostActive, [&](JsonMembers& a, CostsWhenActive& c) {
+    describe_active(a, c, sizes);
+    if (a.file()) check_after_first(table.by_active, *a.file());
+  });
+  if (f.file()) check_table(table, *f.file());
 }
 
-}  // namespace
+nlohmann::ordered_json to_json(const CostTable& table) { return json_of(table, fields_of_costs); }
 
 CostTable costs_from_json(const nlohmann::json& json, const std::string& where) {
-  const JsonObject object(json, where);
-  object.require_format("cputrain costs 2");
-  CostTable table;
-  table.cpu = object.text("cpu");
-  table.host = object.text("host");
-  table.build = object.text("build");
-  if (object.has("date")) table.date = object.text("date");
-  if (object.has("commit")) table.commit = object.text("commit");
-  table.model = object.text("model");
-  table.image_size = object.whole("image_size", 1, 16384);
-  table.classes = object.whole("classes", 1, 65536);
-  table.network = object.text("network");
-  table.kernels = kernels_from(object, table.network);
-  table.cores = object.whole("cores", 1, 1'000'000);
-  table.hardware_threads = object.whole("hardware_threads", table.cores, 1'000'000);
-  table.memory_bytes = object.real("memory_bytes", 0, 1e18);
-  for (const double size : object.reals("sizes", 1, kMostSizes, 1, 65536)) {
-    table.sizes.push_back(static_cast<int>(size));
-    const auto n = table.sizes.size();
-    if (n > 1 && table.sizes[n - 1] <= table.sizes[n - 2]) object.wrong("sizes must ascend");
-  }
-  table.workspace_bytes = object.reals("workspace_bytes", table.sizes.size(), 0, 1e18);
-  for (const JsonObject& active : object.objects("by_active", kMostActive)) {
-    table.by_active.push_back(active_from(active, table.sizes.size()));
-    check_after_first(table.by_active, active);
-  }
-  if (table.by_active.empty() || table.alone().active != 1 || table.alone().threads != 1) {
-    object.wrong("by_active must begin with one rank of one thread");
-  }
-  return table;
+  return value_of<CostTable>({json, where, kFileRemedy}, fields_of_costs);
+}
+
+nlohmann::json read_file(const std::filesystem::path& file) {
+  return system::read_json_file(file, 64 << 20, kFileRemedy);
 }
 
 CostTable read_costs(const std::filesystem::path& file) {
-  return costs_from_json(read_json_file(file), file.string());
+  return costs_from_json(read_file(file), file.string());
 }
 
 }  // namespace cputrain::simulation

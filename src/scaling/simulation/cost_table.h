@@ -3,19 +3,21 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "core/statistics/statistics.h"
+
+namespace cputrain {
+class JsonMembers;
+}
 
 /// What a model costs on one kind of core: the measurements that a simulation computes with.
 namespace cputrain::simulation {
 
-/// seconds = fixed + each * images.
-struct CostLine {
-  double fixed = 0, each = 0;
-};
-
-/// The line with the least sum of squared relative errors through (images, seconds); neither part
-/// is negative. At least one point.
-CostLine fit_line(const std::vector<int>& images, const std::vector<double>& seconds);
+/// The line with the least relative errors through (images, seconds), of which there is one at
+/// least.
+Line fit_line(const std::vector<int>& images, const std::vector<double>& seconds);
 
 /// Straight lines between the points, which ascend; beyond them on with the slope of the whole fit.
 double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x);
@@ -36,7 +38,7 @@ struct CostsWhenActive {
   double triad_gbs = 0;                  ///< of all active ones together
   double update_seconds_per_number = 0;  ///< of the model's update rule, on each rank
   double sum_gbs = 0;                    ///< bytes read and written by each rank that adds arrays
-  /// Of the seconds of a pass on one rank: half the width of its middle two thirds, by the median.
+  /// Noise of a pass on one rank: half the width of the middle two thirds, by the median.
   double spread = 0;
   /// How far the machine's speed moved meanwhile: width of the middle half of the rounds, by the
   /// median.
@@ -81,10 +83,16 @@ struct CostTable {
   int measured_threads() const { return by_active.back().threads; }
 };
 
+/// What Error(data) of the files here ends with.
+inline constexpr std::string_view kFileRemedy =
+    "(a simulation needs it); check the path, correct the file or have it written again";
+/// A JSON file that may be hostile. Error(data).
+nlohmann::json read_file(const std::filesystem::path&);
+
+void fields_of_costs(JsonMembers&, CostTable&);
 nlohmann::ordered_json to_json(const CostTable&);
 /// Error(data), naming `where`, for anything odd.
 CostTable costs_from_json(const nlohmann::json&, const std::string& where);
-/// Reads a file that may be hostile. Error(data).
 CostTable read_costs(const std::filesystem::path&);
 
 }  // namespace cputrain::simulation

@@ -48,4 +48,12 @@ std::string usual_allreduce(int nodes, int ranks, const Platform&, double gradie
 /// backward that waited for memory, in seconds of the epoch.
 cells::CellLimits limits_of(const cells::Cell&, const Platform&, double memory_stall);
 
+/// Adds to what limits each cell why it is quicker than its CPUs explain, against the cell of its
+/// row that has the fewest CPUs: where its efficiency is kAboveLinear (scaling/cells/explanation.h)
+/// or more. Reasons are those that the simulation knows: dense layers that only one of the two
+/// shards, micro-batches of another size that cost less an image; where neither holds, the part of
+/// the budget that takes less CPU time. `work` has an entry for each cell.
+void explain_above_linear(std::vector<cells::Cell>& cells, const std::vector<CellWork>& work,
+                          const CostTable&);
+
 }  // namespace cputrain::simulation

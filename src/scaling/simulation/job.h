@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/budget.h"
-#include "scaling/simulation/above_linear.h"
 #include "scaling/simulation/platform.h"
 
 namespace cputrain::simulation {
@@ -26,6 +25,12 @@ struct SimulationJob {
   std::string result;  ///< file that rank 0 writes
 
   int nodes() const { return nodes_used(platform, ranks, threads); }
+};
+
+/// How the ranks of a simulated cell worked.
+struct CellWork {
+  int images_at_once = 1;            ///< most of a rank
+  std::vector<std::string> sharded;  ///< dense layers that the ranks of a node compute together
 };
 
 /// Some steps. The budget is the mean over ranks and adds up to the seconds.

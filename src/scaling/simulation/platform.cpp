@@ -3,18 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_fields.h"
 #include "core/text.h"
-#include "scaling/cells/cores.h"
-#include "scaling/simulation/json_file.h"
-#include "scaling/simulation/platform_files.h"
+#include "scaling/cells/cells.h"
 
 namespace cputrain::simulation {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "cputrain platform 1";
 
@@ -42,52 +38,71 @@ struct PointNames {
 constexpr PointNames kClock{"clock_ghz", "active_cores", "ghz", 0.01, 100};
 constexpr PointNames kMemory{"memory_gb", "cpus", "gb", 0.001, 1e6};
 
-std::vector<PlatformPoint> points_from(const JsonObject& json, const PointNames& names) {
-  std::vector<PlatformPoint> points;
-  for (const JsonObject& point : json.objects(names.list, 256)) {
-    point.allow_only({names.at, names.value});
-    points.push_back(
-        {point.whole(names.at, 1, 1'000'000), point.real(names.value, names.min, names.max)});
-    const auto n = points.size();
-    if (n > 1 && points[n - 1].at <= points[n - 2].at) {
-      point.wrong(std::string(names.at) + " must ascend");
-    }
-  }
-  return points;
+void describe_points(JsonMembers& f, std::vector<PlatformPoint>& points, const PointNames& names) {
+  f.objects(
+      names.list, points, 1, 256,
+      [&](JsonMembers& p, PlatformPoint& point) {
+        p.need(names.at, point.at, 1, 1'000'000);
+        p.need(names.value, point.value, names.min, names.max);
+        const bool first = points.size() < 2 || !p.file();
+        if (!first && point.at <= points[points.size() - 2].at) {
+          p.file()->wrong(std::string(names.at) + " must ascend");
+        }
+      },
+      true);
 }
 
-Json to_json(const std::vector<PlatformPoint>& points, const PointNames& names) {
-  Json json = Json::array();
-  for (const PlatformPoint& p : points) json.push_back({{names.at, p.at}, {names.value, p.value}});
-  return json;
+void describe_cpu(JsonMembers& f, PlatformCpu& cpu) {
+  f.need("flops_per_cycle", cpu.flops_per_cycle, 1, 1e6);
+  describe_points(f, cpu.clock, kClock);
+  f.need("second_thread_gain", cpu.second_thread_gain, 0.5, 8);
 }
 
-PlatformCpu cpu_from(const JsonObject& json) {
-  json.allow_only({"flops_per_cycle", "clock_ghz", "second_thread_gain"});
-  PlatformCpu cpu;
-  cpu.flops_per_cycle = json.real("flops_per_cycle", 1, 1e6);
-  cpu.second_thread_gain = json.real("second_thread_gain", 0.5, 8);
-  cpu.clock = points_from(json, kClock);
-  return cpu;
-}
-
-Json to_json(const PlatformCpu& cpu) {
-  return {{"flops_per_cycle", cpu.flops_per_cycle},
-          {"clock_ghz", to_json(cpu.clock, kClock)},
-          {"second_thread_gain", cpu.second_thread_gain}};
+void describe_gpus(JsonMembers& f, GpuNode& node) {
+  constexpr double kMostGbs = 1e6, kMostMicroseconds = 1e6;
+  f.need("name", node.name);
+  f.need("per_node", node.per_node, 1, 1024);
+  f.need("memory_gb", node.memory_gb, 0.001, 1e6);
+  f.need("ring_gbs", node.ring_gbs, 0.001, kMostGbs);
+  f.need("hop_us", node.hop_us, 0, kMostMicroseconds);
+  f.need("sum_us", node.sum_us, 0, kMostMicroseconds);
+  f.need("host_gbs", node.host_gbs, 0.001, kMostGbs);
+  f.need("all_host_gbs", node.all_host_gbs, node.host_gbs, kMostGbs);
+  if (f.file()) node.name = printable(node.name);  // it is printed on the terminal
 }
 
 /// A number, or a list by CPUs of a machine that grows with them.
-void read_memory(const JsonObject& json, Platform& platform) {
-  if (!json.required(kMemory.list).is_array()) {
-    platform.memory_gb = json.real(kMemory.list, kMemory.min, kMemory.max);
+void describe_memory(JsonMembers& f, Platform& platform) {
+  const bool is_list =
+      f.file() ? f.file()->required(kMemory.list).is_array() : !platform.memory_by_cpus.empty();
+  if (!is_list) {
+    f.need(kMemory.list, platform.memory_gb, kMemory.min, kMemory.max);
     return;
   }
-  if (!platform.grows_with_cell) {
-    json.wrong("memory_gb must be a number where grows_with_cell is not true");
+  if (f.file() && !f.file()->truth("grows_with_cell", false)) {
+    f.file()->wrong("memory_gb must be a number where grows_with_cell is not true");
   }
-  platform.memory_by_cpus = points_from(json, kMemory);
+  describe_points(f, platform.memory_by_cpus, kMemory);
   platform.memory_gb = platform.memory_by_cpus.back().value;
+}
+
+void check(const Platform& platform, const JsonFields& file) {
+  if (platform.grows_with_cell && platform.nodes > 1) {
+    file.wrong(
+        "grows_with_cell must be left out where nodes is more than 1: it is one machine that "
+        "grows");
+  }
+  if (platform.grows_with_cell && !platform.cpu) {
+    file.wrong(
+        "grows_with_cell must have a cpu beside it, which says what two threads of a core do to "
+        "each other");
+  }
+  if (platform.gpus && (platform.cpu || platform.noise || platform.grows_with_cell)) {
+    file.wrong(
+        "gpu must have no cpu, noise or grows_with_cell beside it: what GPUs compute is in their "
+        "costs");
+  }
+  file.end({"network"});
 }
 
 Platform built_in(const PlatformFile& file) {
@@ -153,80 +168,51 @@ Platform find_platform(const std::string& name, const CostTable& costs) {
          fmt::format("--platform {}: must be one of {}, or a platform file (.json){}", name,
                      join(platform_names(), ", "), did_you_mean(name, platform_names())));
   }
-  return platform_from_json(read_json_file(name), name);
+  return platform_from_json(read_file(name), name);
 }
 
-Json to_json(const Platform& platform) {
-  Json json{
-      {"format", kFormat},
-      {"name", platform.name},
-      {"description", platform.description},
-      {"sources", platform.sources},
-      {"nodes", platform.nodes},
-      {"cores", platform.cores},
-      {"threads_per_core", platform.threads_per_core},
-      {kMemory.list, platform.memory_by_cpus.empty() ? Json(platform.memory_gb)
-                                                     : to_json(platform.memory_by_cpus, kMemory)}};
-  if (platform.grows_with_cell) json["grows_with_cell"] = true;
-  if (platform.noise) json["noise"] = *platform.noise;
-  if (platform.cpu) json["cpu"] = to_json(*platform.cpu);
-  if (platform.gpus) json["gpu"] = to_json(*platform.gpus);
-  json["memory"] = {{"core_gbs", platform.core_gbs},
-                    {"node_gbs", platform.node_gbs},
-                    {"latency_us", platform.node_latency_us}};
-  if (platform.nodes > 1) {
-    json["network"] = {{"gbps", platform.network_gbps},
-                       {"latency_us", platform.network_latency_us},
-                       {"efficiency", platform.network_efficiency}};
+void fields_of_platform(JsonMembers& f, Platform& platform) {
+  f.format(kFormat);
+  f.need("name", platform.name);
+  f.need("description", platform.description);
+  f.need("sources", platform.sources, 100);
+  f.need("nodes", platform.nodes, 1, 512);
+  f.need("cores", platform.cores, 1, 4096);
+  f.need("threads_per_core", platform.threads_per_core, 1, 8);
+  describe_memory(f, platform);
+  f.rare("grows_with_cell", platform.grows_with_cell);
+  f.rare("noise", platform.noise, 0, 1);
+  f.rare_object("cpu", platform.cpu, describe_cpu);
+  f.rare_object("gpu", platform.gpus, describe_gpus);
+  f.object(
+      "memory", platform,
+      [](JsonMembers& m, Platform& p) {
+        m.need("core_gbs", p.core_gbs, 0.001, 1e6);
+        m.need("node_gbs", p.node_gbs, 0.001, 1e6);
+        m.need("latency_us", p.node_latency_us, 0, 1e6);
+      },
+      true);
+  if (f.file()) {
+    platform.name = printable(platform.name);  // it is printed on the terminal
+    check(platform, *f.file());
   }
-  return json;
+  if (platform.nodes == 1) return;
+  f.object(
+      "network", platform,
+      [](JsonMembers& n, Platform& p) {
+        n.need("gbps", p.network_gbps, 0.001, 1e6);
+        n.need("latency_us", p.network_latency_us, 0, 1e7);
+        n.need("efficiency", p.network_efficiency, 0.01, 1);
+      },
+      true);
+}
+
+nlohmann::ordered_json to_json(const Platform& platform) {
+  return json_of(platform, fields_of_platform);
 }
 
 Platform platform_from_json(const nlohmann::json& json, const std::string& where) {
-  const JsonObject object(json, where);
-  object.require_format(kFormat);
-  object.allow_only({"format", "name", "description", "sources", "nodes", "grows_with_cell",
-                     "cores", "threads_per_core", "memory_gb", "noise", "cpu", "gpu", "memory",
-                     "network"});
-  Platform platform;
-  platform.name = printable(object.text("name"));  // it is said on the terminal
-  platform.description = object.text("description");
-  platform.sources = object.texts("sources", 100);
-  platform.nodes = object.whole("nodes", 1, 512);
-  platform.cores = object.whole("cores", 1, 4096);
-  platform.threads_per_core = object.whole("threads_per_core", 1, 8);
-  if (object.has("grows_with_cell")) platform.grows_with_cell = object.truth("grows_with_cell");
-  if (platform.grows_with_cell && platform.nodes > 1) {
-    object.wrong(
-        "grows_with_cell must be left out where nodes is more than 1: it is one machine "
-        "that grows");
-  }
-  if (platform.grows_with_cell && !object.has("cpu")) {
-    object.wrong(
-        "grows_with_cell must have a cpu beside it, which says what two threads of a core "
-        "do to each other");
-  }
-  read_memory(object, platform);
-  if (object.has("noise")) platform.noise = object.real("noise", 0, 1);
-  if (object.has("cpu")) platform.cpu = cpu_from(object.object("cpu"));
-  if (object.has("gpu")) platform.gpus = gpu_node_from(object.object("gpu"));
-  if (platform.gpus && (platform.cpu || platform.noise || platform.grows_with_cell)) {
-    object.wrong(
-        "gpu must have no cpu, noise or grows_with_cell beside it: what GPUs compute is in their "
-        "costs");
-  }
-  const JsonObject memory = object.object("memory");
-  memory.allow_only({"core_gbs", "node_gbs", "latency_us"});
-  platform.core_gbs = memory.real("core_gbs", 0.001, 1e6);
-  platform.node_gbs = memory.real("node_gbs", 0.001, 1e6);
-  platform.node_latency_us = memory.real("latency_us", 0, 1e6);
-  if (platform.nodes == 1) return platform;
-  const JsonObject network = object.object("network");
-  network.allow_only({"gbps", "latency_us", "efficiency"});
-  platform.network_gbps = network.real("gbps", 0.001, 1e6);
-  platform.network_latency_us = network.real("latency_us", 0, 1e7);
-  platform.network_efficiency = network.real("efficiency", 0.01, 1);
-  return platform;
+  return value_of<Platform>({json, printable(where), kFileRemedy}, fields_of_platform);
 }
 
 }  // namespace cputrain::simulation

@@ -3,11 +3,12 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scaling/simulation/cost_table.h"
-#include "scaling/simulation/gpu/gpu_node.h"
 
 namespace cputrain::simulation {
 
@@ -27,6 +28,20 @@ struct PlatformCpu {
   double second_thread_gain = 1;     ///< what two threads of a core compute, by what one does
 
   double ghz(int active_cores) const { return in_proportion(clock, active_cores); }
+};
+
+/// The GPUs of a node, and what joins them with each other and with the host. All are alike.
+struct GpuNode {
+  std::string name;  ///< as costs call it: "H100"
+  int per_node = 1;
+  double memory_gb = 0;  ///< of each, 1e9 bytes
+  /// What each GPU sends and receives at the same time in a ring of the node: the bus bandwidth of
+  /// NCCL's tests.
+  double ring_gbs = 0;
+  double hop_us = 0;        ///< of each step of a ring
+  double sum_us = 0;        ///< of each sum, however many GPUs
+  double host_gbs = 0;      ///< from pinned memory to one GPU
+  double all_host_gbs = 0;  ///< to all GPUs of the node at the same time
 };
 
 /// A kind of machine and how many of them stand on one network: a small JSON file.
@@ -75,14 +90,21 @@ struct LocalRank {
 /// before they fill hardware threads; the slowest of a rank's own ones decides.
 double slowdown(const Platform&, const CostTable&, const LocalRank&);
 
-/// Of the platform that is the machine of the costs.
+/// The platform that is the machine of the costs.
 inline constexpr const char* kHere = "here";
+/// A platform that is built in: the text of src/scaling/simulation/platforms/NAME.json.
+struct PlatformFile {
+  std::string_view name, text;
+};
+
+std::span<const PlatformFile> platform_files();
 /// Names of those that are built in, `here` first.
 std::vector<std::string> platform_names();
 /// A name, or a file. `here` is the machine of the costs. Error(usage) for a word that is neither,
 /// Error(data) for a file that is wrong.
 Platform find_platform(const std::string& name_or_file, const CostTable&);
 
+void fields_of_platform(JsonMembers&, Platform&);
 nlohmann::ordered_json to_json(const Platform&);
 Platform platform_from_json(const nlohmann::json&, const std::string& where);
 

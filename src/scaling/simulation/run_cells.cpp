@@ -27,7 +27,7 @@ std::vector<std::string> words_of(const Simulator& simulator, const std::string&
           // Bandwidth and latency are the platform's; links are full duplex.
           "--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=network/crosstraffic:0",
           "--cfg=network/TCP-gamma:0",
-          // Areas that nobody reads are mapped as they are, not filled page by page.
+          // Areas that are not read are mapped as they are, not filled page by page.
           "--cfg=smpi/shared-malloc:local",
           // From so many bytes on a message is not kept for a receiver that comes later.
           "--cfg=smpi/send-is-detached-thresh:8192",

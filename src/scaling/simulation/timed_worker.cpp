@@ -8,6 +8,7 @@
 #include "comm/node_arrays.h"
 #include "core/error.h"
 #include "core/statistics/median.h"
+#include "core/text.h"
 #include "loop/weights.h"
 #include "system/clock.h"
 
@@ -31,6 +32,19 @@ double time_often(const std::function<void()>& work) {
 }
 
 }  // namespace
+
+std::string text_of(const Team& team) {
+  return counted(team.ranks, "rank") + " x " + counted(team.threads, "thread");
+}
+
+std::vector<Team> teams_of(int cores, int hardware_threads) {
+  std::vector<Team> teams;
+  for (int ranks = 1; ranks < cores; ranks *= 4) teams.push_back({ranks, 1});
+  teams.push_back({cores, 1});
+  if (hardware_threads > cores) teams.push_back({hardware_threads, 1});
+  if (cores > 1) teams.push_back({1, cores});
+  return teams;
+}
 
 void TimedWorker::start() {
   backend_ = todo_.make_backend(team_.threads);

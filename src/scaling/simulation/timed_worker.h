@@ -59,17 +59,17 @@ class TimedWorker {
   compute::Program& program(std::size_t size) const { return *programs_[size]; }
   std::size_t gradient_size() const { return programs_[0]->layout().gradient_size; }
   const std::vector<TimedRound>& rounds(std::size_t size) const { return rounds_[size]; }
-  /// Of each timed pass of this size, forward and backward together.
+  /// Seconds of each timed pass of this size, forward and backward together.
   const std::vector<double>& passes(std::size_t size) const { return passes_[size]; }
 
  private:
-  /// Of the images from `first` on in the order of an epoch, in this step. `scale`: of the gradient
+  /// A pass of the images from `first` on in the order of an epoch. `scale` is that of the gradient
   /// of the mean loss.
   PassSeconds pass(std::size_t size, std::size_t first, std::uint64_t step, compute::Accumulate,
                    double scale);
   /// With the next images of those from `first` on.
   void train_step(compute::Update& update, optim::UpdateStep& step, std::size_t first);
-  /// Of the next images.
+  /// A pass of the next images.
   PassSeconds next_pass(std::size_t size, compute::Accumulate);
   Array gradients() const;
   optim::UpdateSlice slice(Range own, std::vector<std::unique_ptr<system::Pages>>& state) const;

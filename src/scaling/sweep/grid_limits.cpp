@@ -12,11 +12,7 @@ bool counts_gpus(const cells::SweepGrid& grid, const cells::Cell& cell) {
   return cells::is_device(cell.backend) && !grid.gpus.empty();
 }
 
-std::string counted(std::size_t n, const char* what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
-/// Of a backend of devices: what it lacks for the column of most GPUs; empty where nothing.
+/// What a backend of devices lacks for the column of most GPUs; empty where nothing.
 std::string lacking(const cells::Launching& launching, const std::string& backend, int most) {
   const auto here = std::ranges::find(launching.backends, backend, &cells::BackendHere::name);
   if (here == launching.backends.end()) {

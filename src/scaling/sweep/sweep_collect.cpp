@@ -7,7 +7,7 @@
 
 #include "core/strict_json.h"
 #include "core/text.h"
-#include "scaling/cells/run_machine.h"
+#include "scaling/cells/run_environment.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "system/bounded_file.h"
 
@@ -51,7 +51,7 @@ std::optional<cells::CellMachine> recorded_machine(const std::filesystem::path& 
 /// Trainings by hand may run anywhere; what another kind of machine measured is not of this table.
 void leave_out_foreign(const SweepPlan& plan, const cells::Cell& cell,
                        const cells::CellMachine& of_table, CellState& state) {
-  if (of_table.cpu.empty()) return;  // nobody knows
+  if (of_table.cpu.empty()) return;  // not known
   std::erase_if(state.runs, [&](const auto& run) {
     const auto folder = plan.folder / plan.run_of(cell, run.first);
     const auto machine = recorded_machine(folder);
@@ -67,7 +67,7 @@ void leave_out_foreign(const SweepPlan& plan, const cells::Cell& cell,
   });
 }
 
-/// Of most of the runs, as some may be of another machine; empty where none says.
+/// That of most runs, as some may be of another machine; empty where it is not known.
 cells::CellMachine machine_of_most(const SweepPlan& plan) {
   std::vector<std::pair<cells::CellMachine, int>> kinds;
   for (const cells::Cell& cell : plan.cells) {

@@ -127,10 +127,6 @@ std::string difference(const cells::CellMachine& there, const cells::CellMachine
   return join(parts, "; ");
 }
 
-}  // namespace
-
-namespace {
-
 void refuse_other_machine(const SweepPlan& plan, const cells::CellMachine& there) {
   const std::string differs = difference(there, plan.table.machine);
   if (differs.empty()) return;

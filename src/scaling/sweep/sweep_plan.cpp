@@ -16,7 +16,7 @@
 #include "model/least_bytes.h"
 #include "model/summary.h"
 #include "scaling/cells/axes.h"
-#include "scaling/cells/run_machine.h"
+#include "scaling/cells/run_environment.h"
 #include "scaling/sweep/grid_limits.h"
 #include "scaling/sweep/listed_values.h"
 #include "scaling/sweep/sweep_folder.h"

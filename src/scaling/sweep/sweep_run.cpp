@@ -106,7 +106,7 @@ bool by_signal(int code) {
 }
 
 /// A signal to the whole process group, or to all processes of a job, may end the ranks before ours
-/// has come. Where none comes it was to the ranks alone, and nobody asked the sweep to stop.
+/// has come. Where none comes, it was to the ranks alone, and not to the sweep.
 bool stop_comes(const system::SignalWatch& signals) {
   constexpr double kPatience = 2;
   const system::Stopwatch waited;
@@ -123,7 +123,7 @@ std::string reason_of(int code, const std::filesystem::path& log) {
   return fmt::format("exit code {}{}: {}", code, why, last_words(log));
 }
 
-/// Of a training that ended well.
+/// For a training that ended well.
 std::string why_no_figures(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
   if (cells::devices_of_run(plan.folder / plan.run_of(cell, repeat)).emulated) {
     return "it was computed on an emulated device, whose times mean nothing in a table";
@@ -158,7 +158,7 @@ std::filesystem::path lock_of_run(const SweepPlan& plan, const cells::Cell& cell
          fmt::format("lock-{}-{:.0f}", ::getpid(), 1e3 * system::unix_seconds());
 }
 
-/// Of sweeps that were killed: nobody holds them.
+/// Those of sweeps that were killed, which no process holds.
 void remove_stale_locks(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
@@ -276,8 +276,7 @@ cells::Cell cell_with_figures(const SweepPlan& plan, const cells::Cell& coordina
   cells::combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
   cell.reason = state.foreign;
   if (cell.reason.empty() && cells::is_device(cell.backend) && cell.gpus < cell.ranks) {
-    cell.reason = fmt::format("its {} ranks shared {} GPU{}", cell.ranks, cell.gpus,
-                              cell.gpus == 1 ? "" : "s");
+    cell.reason = fmt::format("its {} ranks shared {}", cell.ranks, counted(cell.gpus, "GPU"));
   }
   const bool enough = runs.size() >= static_cast<std::size_t>(plan.repeats);
   if (!state.failure.empty() && !enough) {

@@ -1,4 +1,4 @@
-#include "scaling/cells/equal_cpus.h"
+#include "scaling/cells/device_rates.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "scaling/cells/run_devices.h"
+#include "scaling/cells/run_environment.h"
 
 #include <gtest/gtest.h>
 

@@ -59,11 +59,11 @@ TEST_F(RunFiguresTest, TakesTheLastWholeStepsThatTriedNothing) {
   ASSERT_TRUE(figures);
   EXPECT_EQ(figures->steps, 3);  // 2, 4, 3: not the short one, not the first ones
   EXPECT_DOUBLE_EQ(figures->step_seconds, 3);
-  EXPECT_DOUBLE_EQ(figures->seconds_per_epoch, 3 * 12.5);  // 100 images, 8 a step
+  EXPECT_DOUBLE_EQ(*figures->seconds_per_epoch, 3 * 12.5);  // 100 images, 8 a step
   // An eighth of an epoch of 8 s was waiting for input.
   EXPECT_DOUBLE_EQ(figures->budget->input_wait, 37.5 / 8);
   EXPECT_NEAR(figures->budget->known() + figures->budget->other, 37.5, 1e-12);
-  EXPECT_FALSE(figures->accuracy);  // after a few steps it says nothing
+  EXPECT_FALSE(figures->final_accuracy);  // after a few steps it says nothing
   EXPECT_FALSE(figures->includes_warm_up);
 }
 
@@ -85,7 +85,7 @@ TEST_F(RunFiguresTest, NoAccuracyIsOfALossThatIsNoNumber) {
       R"({"type":"summary","outcome":"finished","loss":0.5,"accuracy":0.75,"val_loss":null,)"
       R"("nan":true,"val_accuracy":0.9,)" +
       reached);
-  EXPECT_EQ(nan.accuracy, 0.75);
+  EXPECT_EQ(nan.final_accuracy, 0.75);
   EXPECT_FALSE(nan.val_accuracy);
   EXPECT_FALSE(nan.seconds_to_target);
   EXPECT_TRUE(nan.had_target);
@@ -93,7 +93,7 @@ TEST_F(RunFiguresTest, NoAccuracyIsOfALossThatIsNoNumber) {
       R"({"type":"summary","outcome":"finished","loss":null,"accuracy":null,"val_loss":0.1,)"
       R"("val_accuracy":0.9,)" +
       reached);
-  EXPECT_FALSE(unknown.accuracy);
+  EXPECT_FALSE(unknown.final_accuracy);
   EXPECT_EQ(unknown.val_accuracy, 0.9);
   EXPECT_EQ(unknown.seconds_to_target, 3);
 }
@@ -162,24 +162,24 @@ TEST_F(RunFiguresTest, OfSeveralEpochsTheFirstDoesNotCount) {
   write({epoch(100, 13, 12), epoch(10, 13, 12), epoch(16, 13, 12), kSummary});
   const auto figures = measured_figures(folder_.path());
   ASSERT_TRUE(figures);
-  EXPECT_DOUBLE_EQ(figures->seconds_per_epoch, 13);
+  EXPECT_DOUBLE_EQ(*figures->seconds_per_epoch, 13);
   EXPECT_EQ(figures->steps, 13);
-  EXPECT_EQ(figures->accuracy, 0.75);
+  EXPECT_EQ(figures->final_accuracy, 0.75);
   EXPECT_EQ(figures->val_accuracy, 0.7);
   EXPECT_TRUE(figures->had_target);
   EXPECT_EQ(figures->seconds_to_target, 33);
   EXPECT_FALSE(figures->includes_warm_up);
   write({epoch(100, 13, 12), kSummary});
-  EXPECT_DOUBLE_EQ(measured_figures(folder_.path())->seconds_per_epoch, 100);
+  EXPECT_DOUBLE_EQ(*measured_figures(folder_.path())->seconds_per_epoch, 100);
   EXPECT_TRUE(measured_figures(folder_.path())->includes_warm_up);
 }
 
 TEST_F(RunFiguresTest, EpochsThatTriedAlgorithmsDoNotCountEither) {
   write({epoch(100, 13, 3), epoch(60, 13, 11), epoch(16, 13, 12), kSummary});
-  EXPECT_DOUBLE_EQ(measured_figures(folder_.path())->seconds_per_epoch, 16);
+  EXPECT_DOUBLE_EQ(*measured_figures(folder_.path())->seconds_per_epoch, 16);
   EXPECT_FALSE(measured_figures(folder_.path())->includes_warm_up);
   write({epoch(100, 13, 3), epoch(60, 13, 11), kSummary});
-  EXPECT_DOUBLE_EQ(measured_figures(folder_.path())->seconds_per_epoch, 60);
+  EXPECT_DOUBLE_EQ(*measured_figures(folder_.path())->seconds_per_epoch, 60);
   EXPECT_TRUE(measured_figures(folder_.path())->includes_warm_up);
 }
 
@@ -242,15 +242,15 @@ TEST_F(RunFiguresTest, WhatNoTableCanHoldIsNotKnown) {
                               R"("time_to_accuracy":{"seconds":1e13})",
                               odd_limits);
   ASSERT_TRUE(odd);
-  for (const auto& figure : {odd->loss, odd->accuracy, odd->val_accuracy, odd->seconds_to_target,
-                             odd->fma_gflops, odd->triad_gbs}) {
+  for (const auto& figure : {odd->final_loss, odd->final_accuracy, odd->val_accuracy,
+                             odd->seconds_to_target, odd->fma_gflops, odd->triad_gbs}) {
     EXPECT_FALSE(figure);
   }
   const auto most = ended_with(R"("loss":-1e15,"accuracy":1,"val_accuracy":0,)"
                                R"("time_to_accuracy":{"seconds":1e12})",
                                R"({"fma_gflops":0,"triad_gbs":1e15})");
-  EXPECT_EQ(most->loss, -1e15);
-  EXPECT_EQ(most->accuracy, 1);
+  EXPECT_EQ(most->final_loss, -1e15);
+  EXPECT_EQ(most->final_accuracy, 1);
   EXPECT_EQ(most->val_accuracy, 0);
   EXPECT_EQ(most->seconds_to_target, 1e12);
   EXPECT_EQ(most->fma_gflops, 0);

@@ -1,4 +1,4 @@
-#include "scaling/cells/run_machine.h"
+#include "scaling/cells/run_environment.h"
 
 #include <gtest/gtest.h>
 

@@ -92,17 +92,11 @@ TEST(Curves, AreOfTheFirstCellsAndSayHowManyAreLeftOut) {
   EXPECT_EQ(curves.shown.back().curve.loss, std::vector<double>{0.5});
 }
 
-/// Lines of a metrics.jsonl as earlier versions wrote them, and as they are written now.
-std::string step(int step, int epoch, int images, int seen = 0) {
-  std::string line = R"({"type":"step","step":)" + std::to_string(step) + R"(,"epoch":)" +
-                     std::to_string(epoch) + R"(,"images":)" + std::to_string(images);
+std::string step(int step, int images, int seen = 0) {
+  std::string line =
+      R"({"type":"step","step":)" + std::to_string(step) + R"(,"images":)" + std::to_string(images);
   if (seen > 0) line += R"(,"images_seen":)" + std::to_string(seen);
   return line + R"(,"loss":0.5,"accuracy":0.5})";
-}
-
-std::string epoch(int epoch, int steps, int images) {
-  return R"({"type":"epoch","epoch":)" + std::to_string(epoch) + R"(,"steps":)" +
-         std::to_string(steps) + R"(,"images":)" + std::to_string(images) + "}";
 }
 
 std::vector<double> seen_after(const std::vector<std::string>& lines) {
@@ -116,81 +110,32 @@ std::vector<double> seen_after(const std::vector<std::string>& lines) {
 
 using Seen = std::vector<double>;
 
-// 640 images, twice 320, in batches of 96: steps times images were 672 after the seventh step.
-TEST(CurveImages, AShortLastStepCountsWhatItHad) {
-  std::vector<std::string> lines;
-  for (int i = 1; i <= 8; ++i) {
-    lines.push_back(step(i, i <= 4 ? 1 : 2, i % 4 ? 96 : 32));
-    if (i % 4 == 0) lines.push_back(epoch(i / 4, 4, 320));
-  }
-  EXPECT_EQ(seen_after(lines), (Seen{96, 192, 288, 320, 416, 512, 608, 640}));
-}
-
-// Steps of 4, 4 and 2 images.
-TEST(CurveImages, StepsWithoutALineCount) {
-  const auto e1 = epoch(1, 3, 10), e2 = epoch(2, 3, 10), e3 = epoch(3, 3, 10);
-  EXPECT_EQ(seen_after({step(2, 1, 4), e1, step(4, 2, 4), step(6, 2, 2), e2}), (Seen{8, 14, 20}));
-  EXPECT_EQ(seen_after({step(3, 1, 2), e1, step(6, 2, 2), e2, step(9, 3, 2), e3}),
-            (Seen{10, 20, 30}));
-  EXPECT_EQ(seen_after({e1, e2, step(8, 3, 4), e3}), (Seen{28}));  // two epochs without a line
-}
-
-TEST(CurveImages, ABatchThatGrowsAndOneThatIsDropped) {
-  EXPECT_EQ(seen_after({step(1, 1, 4), step(2, 1, 4), step(3, 1, 2), epoch(1, 3, 10), step(4, 2, 8),
-                        step(5, 2, 2), epoch(2, 2, 10)}),
-            (Seen{4, 8, 10, 18, 20}));
-  // Every second step of 4, 4, 2, then 8, 2, then 10.
-  EXPECT_EQ(seen_after({step(2, 1, 4), epoch(1, 3, 10), step(4, 2, 8), epoch(2, 2, 10),
-                        step(6, 3, 10), epoch(3, 1, 10)}),
-            (Seen{8, 18, 30}));
-  EXPECT_EQ(seen_after({step(1, 1, 4), step(2, 1, 4), epoch(1, 2, 8), step(3, 2, 4), step(4, 2, 4),
-                        epoch(2, 2, 8)}),
-            (Seen{4, 8, 12, 16}));
-}
-
-TEST(CurveImages, ATrainingThatEndedWithinAnEpoch) {
-  const auto e1 = epoch(1, 3, 10);
-  EXPECT_EQ(seen_after({step(3, 1, 2), e1, step(5, 2, 4), epoch(2, 2, 8)}), (Seen{10, 18}));
-  EXPECT_EQ(seen_after({step(3, 1, 2), e1, step(5, 2, 4)}), (Seen{10, 18}));
-  // Killed before the line of the epoch: its largest step is a full one.
-  EXPECT_EQ(seen_after({step(3, 1, 2), e1, step(4, 2, 4), step(6, 2, 2)}), (Seen{10, 14, 20}));
-}
-
 TEST(CurveImages, AreWhatTheLinesSay) {
-  EXPECT_EQ(seen_after({step(5, 2, 4, 18), step(10, 4, 4, 34)}), (Seen{18, 34}));
-  // Of a file that says it of some lines only.
-  EXPECT_EQ(seen_after({step(1, 1, 4, 4), step(2, 1, 4), step(3, 1, 2)}), (Seen{4, 8, 10}));
-  EXPECT_EQ(seen_after({step(1, 1, 4, 9), step(2, 1, 4, 7)}), (Seen{9, 9}));  // none goes back
+  EXPECT_EQ(seen_after({step(5, 4, 18), step(10, 4, 34)}), (Seen{18, 34}));
+  EXPECT_EQ(seen_after({step(2, 4), step(3, 2), step(5, 4)}), (Seen{8, 10, 18}));
+  EXPECT_EQ(seen_after({step(1, 4, 4), step(2, 4), step(3, 2)}), (Seen{4, 8, 10}));
+  EXPECT_EQ(seen_after({step(1, 4, 9), step(2, 4, 7)}), (Seen{9, 9}));  // none goes back
 }
 
 TEST(CurveImages, OfAFileThatGoesBackTheLaterLinesHold) {
-  const std::vector<std::string> first{step(1, 1, 4), step(2, 1, 4), step(3, 1, 2), epoch(1, 3, 10),
-                                       step(4, 2, 4)};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), first.begin(), first.end());
-    return seen_after(more);
-  };
-  // The same step again, as after the weights of epoch 1; then a training from the start.
-  EXPECT_EQ(with({step(4, 2, 4), step(5, 2, 4), step(6, 2, 2), epoch(2, 3, 10)}),
-            (Seen{4, 8, 10, 14, 18, 20}));
-  EXPECT_EQ(with({step(1, 1, 5), step(2, 1, 5), epoch(1, 2, 10), step(3, 2, 5)}),
-            (Seen{5, 10, 15}));
+  EXPECT_EQ(seen_after({step(1, 4), step(2, 4), step(3, 4), step(2, 5), step(3, 2)}),
+            (Seen{4, 9, 11}));
+  EXPECT_EQ(seen_after({step(1, 4), step(2, 4), step(1, 5)}), (Seen{5}));
 }
 
-TEST(CurveImages, ALossThatIsNoNumberIsNoPointButCounts) {
-  EXPECT_EQ(seen_after({step(1, 1, 4),
-                        R"({"type":"step","step":2,"epoch":1,"images":6,"loss":null,"accuracy":0})",
-                        step(3, 1, 2)}),
-            (Seen{4, 12}));
+TEST(CurveImages, ALossThatIsNotFiniteIsNoPointButCounts) {
+  EXPECT_EQ(
+      seen_after({step(1, 4), R"({"type":"step","step":2,"images":6,"loss":null,"accuracy":0})",
+                  step(3, 2)}),
+      (Seen{4, 12}));
 }
 
 TEST(CurveImages, DamagedLinesDoNoHarm) {
-  EXPECT_EQ(seen_after({R"({"type":"epoch","epoch":"1","steps":3,"images":10})",
-                        R"({"type":"epoch","epoch":1,"steps":-3,"images":10})", step(1, 1, 4),
-                        R"({"type":"step","step":1e400,"epoch":1,"images":4})",
-                        R"({"type":"step","step":2,"epoch":[],"images":4,"loss":1,"accuracy":0})"}),
+  EXPECT_EQ(seen_after({R"({"type":"step","step":"1","images":4,"loss":1,"accuracy":0})",
+                        R"({"type":"step","step":1,"images":-4,"loss":1,"accuracy":0})", step(1, 4),
+                        R"({"type":"step","step":1e400,"images":4})",
+                        R"({"type":"step","step":2,"images":4,"loss":1,"accuracy":0})"}),
             (Seen{4, 8}));
-  EXPECT_EQ(seen_after({step(1, 1, 4), epoch(7, 2, 8), step(20, 8, 4)}), (Seen{4, 80}));
 }
 
 }  // namespace

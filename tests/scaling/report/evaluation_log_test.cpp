@@ -9,7 +9,7 @@
 #include <fstream>
 #include <limits>
 
-#include "scaling/report/evaluation/accuracy_interval.h"
+#include "core/statistics/statistics.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::report {

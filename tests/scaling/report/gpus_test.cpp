@@ -9,7 +9,6 @@
 #include "scaling/report/gpus/beside_cpus.h"
 #include "scaling/report/scaling_document.h"
 #include "scaling/report/sweep_difference.h"
-#include "scaling/report/table_files.h"
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/table_files.h"
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {

@@ -1,10 +1,11 @@
-// The figure of seconds by CPUs as gnuplot gets it.
+// The figure of seconds by CPUs.
 
 #include "scaling/report/seconds_figure.h"
 
 #include <gtest/gtest.h>
 
-#include "scaling/report/forms/escapes.h"
+#include <cmath>
+
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {
@@ -14,19 +15,17 @@ bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-std::string script_of(std::vector<CellSource> sources,
-                      const std::optional<ReferenceTable>& reference = std::nullopt) {
-  return gnuplot_script(make_scaling_table(sources, {}), reference, "x.svg");
+std::string svg_of(std::vector<CellSource> sources,
+                   const std::optional<ReferenceTable>& reference = std::nullopt) {
+  return seconds_svg(make_scaling_table(sources, {}), reference);
 }
 
 TEST(SecondsFigure, TextsAreTextsWhateverTheyHold) {
-  EXPECT_EQ(gnuplot_text("it's `reboot` \"x\"\n$y @z \\"), "'it''s `reboot` \"x\" $y @z \\'");
   CellSource source = testing::source({testing::cell(1, 1, 128, 10)});
-  source.table.model = "x'\nsystem('touch /tmp/x'); print 'y";
-  const std::string script = script_of({source});
-  EXPECT_TRUE(holds(script, "\nset title 'Seconds per epoch, x''\\nsystem(''touch /tmp/x'');"))
-      << script;
-  EXPECT_FALSE(holds(script, "\nsystem"));
+  source.table.model = "x</text><script>\n\"&";
+  const std::string svg = svg_of({source});
+  EXPECT_TRUE(holds(svg, ">Seconds per epoch, x&lt;/text&gt;&lt;script&gt;")) << svg;
+  EXPECT_FALSE(holds(svg, "<script"));
 }
 
 TEST(SecondsFigure, MeasuredIsFilledSimulatedHollow) {
@@ -34,20 +33,28 @@ TEST(SecondsFigure, MeasuredIsFilledSimulatedHollow) {
   CellSource there = testing::source(
       {testing::cell(1, 1, 128, 90, simulated), testing::cell(4, 1, 128, 25, simulated)}, "b");
   there.table.machine.platform = "p";
-  const std::string script = script_of(
+  const std::string svg = svg_of(
       {testing::source({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60)}), there},
       parse_reference("cpus,batch,seconds_per_epoch\n1,128,878\n2,128,865\n", "paper.csv"));
-  EXPECT_TRUE(holds(script, "pt 7 ps 0.8 lw 2 dt 1 lc rgb '#1d2129' title 'measured'")) << script;
-  EXPECT_TRUE(holds(script, "pt 4 ps 0.8 lw 1.3 dt (10,4) lc rgb '#1d2129' title 'simulated'"))
-      << script;
-  EXPECT_TRUE(holds(script, "title 'published'") && holds(script, "title 'ideal'")) << script;
-  EXPECT_TRUE(holds(script, "[1:*] 100 / x with lines"));
-  EXPECT_TRUE(holds(script, "[1:*] 90 / x with lines"));
-  EXPECT_TRUE(holds(script, "set xtics (1, 2, 4)"));
+  for (const char* name : {">batch 128<", ">measured<", ">simulated<", ">published<", ">ideal<"}) {
+    EXPECT_TRUE(holds(svg, name)) << name << "\n" << svg;
+  }
+  EXPECT_TRUE(holds(svg, "fill=\"#0072b2\" stroke=\"#0072b2\""));  // of batch 128
+  EXPECT_TRUE(holds(svg, "fill=\"#ffffff\" stroke=\"#0072b2\""));
+  for (const char* tick : {">1<", ">2<", ">4<"}) EXPECT_TRUE(holds(svg, tick)) << tick;
+}
+
+// Axes are from 1 / 1.08 to 4 * 1.08 CPUs and from 10 / 1.15 to 40 * 1.15 seconds, logarithmic:
+// 2 CPUs and 20 seconds are in the middle of the frame, which ends at 599.2 where names are short.
+TEST(SecondsFigure, PointsLieWhereTheirFiguresAre) {
+  const std::string svg = svg_of({testing::source(
+      {testing::cell(1, 1, 128, 40), testing::cell(2, 1, 128, 20), testing::cell(4, 1, 128, 10)})});
+  EXPECT_TRUE(holds(svg, "H599.2")) << svg;
+  EXPECT_TRUE(holds(svg, "L331.6 234.0L")) << svg;
 }
 
 TEST(SecondsFigure, ThereIsNoneWithoutTimesOfAGlobalBatch) {
-  EXPECT_EQ(script_of({testing::source({testing::absent(1, 128, "no room")})}), "");
+  EXPECT_EQ(svg_of({testing::source({testing::absent(1, 128, "no room")})}), "");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <functional>
 
-#include "scaling/cells/cores.h"
+#include "scaling/cells/cells.h"
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {

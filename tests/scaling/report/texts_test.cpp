@@ -6,10 +6,11 @@
 
 #include "core/error.h"
 #include "scaling/report/document.h"
+#include "scaling/report/forms/csv.h"
 #include "scaling/report/forms/escapes.h"
 #include "scaling/report/reference_table.h"
+#include "scaling/report/scaling_document.h"
 #include "scaling/report/sweep_difference.h"
-#include "scaling/report/table_files.h"
 #include "tests/support/scaling_cells.h"
 
 namespace cputrain::report {
@@ -62,6 +63,42 @@ TEST(Escapes, CsvIsQuotedAndNoFormula) {
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+TEST(Csv, IsColumnsOfObjects) {
+  Csv csv({{"name"}, {"least", "/range/0"}, {"on"}, {"parts"}, {"seconds", "/best/seconds"}});
+  csv.add({{"on", true}, {"name", "a,b"}, {"range", {0.5, 2}}, {"parts", {"x", "y"}}, {"more", 1}});
+  csv.add({{"name", nullptr}, {"range", nullptr}, {"on", false}, {"best", {{"seconds", 12}}}});
+  EXPECT_EQ(csv.text(),
+            "name,least,on,parts,seconds\r\n"
+            "\"a,b\",0.5,1,x; y,\r\n"
+            ",,0,,12\r\n");
+}
+
+struct Pet {
+  std::string name;
+  std::optional<double> weight;
+};
+
+TEST(Table, OfThingsHasAColumnWhereOneOfThemHasIt) {
+  const auto weight = [](const Pet& p, DocumentTable& table) {
+    Entry entry{p.weight ? "heavy" : "", "", p.weight ? 0 : table.note("not weighed")};
+    entry.value = p.weight;
+    return entry;
+  };
+  const auto never = [](const Pet&, DocumentTable&) { return Entry{"?"}; };
+  const auto table_with = [&](std::vector<Pet> pets) {
+    return report::table_of<Pet>(
+        "Pets", "name", pets, &Pet::name,
+        {{"age", never, false}, {"weight", weight, false}, {"kind", never}});
+  };
+  const DocumentTable two = table_with({{"a", 3.0}, {"b", {}}});
+  EXPECT_EQ(two.head, (std::vector<std::string>{"weight", "kind"}));
+  EXPECT_EQ(two.rows[1].label, "b");
+  EXPECT_EQ(two.rows[1].entries[0].note, 1);
+  EXPECT_EQ(two.rows[1].entries.size(), 2u);
+  EXPECT_TRUE(two.sortable);
+  EXPECT_EQ(table_with({{"b", {}}}).head, std::vector<std::string>{"kind"});
 }
 
 TEST(Page, SaysWhyThereIsNoPlotAndScriptsComeWithPlotsOnly) {

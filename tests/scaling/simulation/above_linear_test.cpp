@@ -1,4 +1,4 @@
-#include "scaling/simulation/above_linear.h"
+#include "scaling/simulation/forecast.h"
 
 #include <gtest/gtest.h>
 

@@ -6,24 +6,24 @@
 namespace cputrain::simulation {
 namespace {
 
-TEST(CostLine, IsExactWherePointsLieOnALine) {
-  const CostLine line = fit_line({1, 2, 8}, {5, 7, 19});
+TEST(FitLine, IsExactWherePointsLieOnALine) {
+  const Line line = fit_line({1, 2, 8}, {5, 7, 19});
   EXPECT_NEAR(line.fixed, 3, 1e-12);
   EXPECT_NEAR(line.each, 2, 1e-12);
 }
 
 // Weights 1, 1/4, 1/4: sums 3/2, 9/4 (x), 2 (y), 17/4 (x^2), 7/2 (xy).
-TEST(CostLine, HasTheLeastRelativeErrors) {
-  const CostLine line = fit_line({1, 2, 3}, {1, 2, 2});
+TEST(FitLine, HasTheLeastRelativeErrors) {
+  const Line line = fit_line({1, 2, 3}, {1, 2, 2});
   EXPECT_NEAR(line.each, 4.0 / 7, 1e-12);
   EXPECT_NEAR(line.fixed, 10.0 / 21, 1e-12);
 }
 
-TEST(CostLine, NeverFallsAndNeverBeginsBelowZero) {
-  const CostLine through_zero = fit_line({1, 2}, {1, 3});  // (1 + 2/3) / (1 + 4/9)
+TEST(FitLine, NeverFallsAndNeverBeginsBelowZero) {
+  const Line through_zero = fit_line({1, 2}, {1, 3});  // (1 + 2/3) / (1 + 4/9)
   EXPECT_EQ(through_zero.fixed, 0);
   EXPECT_NEAR(through_zero.each, 15.0 / 13, 1e-12);
-  const CostLine level = fit_line({1, 2}, {4, 2});  // (1/4 + 1/2) / (1/16 + 1/4)
+  const Line level = fit_line({1, 2}, {4, 2});  // (1/4 + 1/2) / (1/16 + 1/4)
   EXPECT_EQ(level.each, 0);
   EXPECT_NEAR(level.fixed, 2.4, 1e-12);
 }

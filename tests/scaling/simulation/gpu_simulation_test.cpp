@@ -164,8 +164,8 @@ TEST(GpuCosts, RefuseWhatIsOdd) {
   refused("either seconds or", [](json& f) { f["steps"][0]["images_per_second"] = 1; });
   refused("forward", [](json& f) { f["steps"][0]["layers"][0]["forward"] = 1e300; });
   refused("backward is missing", [](json& f) { f["steps"][0]["layers"][0].erase("backward"); });
-  refused("secnds is not known", [](json& f) { f["steps"][0]["secnds"] = 1; });
-  refused("must be an object", [](json& f) { f["steps"][0] = 1; });
+  refused("secnds is not a field", [](json& f) { f["steps"][0]["secnds"] = 1; });
+  refused("is not an object", [](json& f) { f["steps"][0] = 1; });
 }
 
 TEST(GpuPlatform, ComesBackAndCountsItsGpus) {
@@ -186,7 +186,7 @@ TEST(GpuPlatform, RefusesWhatIsOdd) {
   refused("ring_gbs", [](json& f) { f["gpu"]["ring_gbs"] = 0; });
   refused("all_host_gbs", [](json& f) { f["gpu"]["all_host_gbs"] = 3; });
   refused("hop_us is missing", [](json& f) { f["gpu"].erase("hop_us"); });
-  refused("rings_gbs is not known", [](json& f) { f["gpu"]["rings_gbs"] = 1; });
+  refused("rings_gbs is not a field", [](json& f) { f["gpu"]["rings_gbs"] = 1; });
   refused("gpu must have no cpu", [](json& f) { f["noise"] = 0.1; });
   refused("gpu must have no cpu", [](json& f) { f["cpu"] = platform()["cpu"]; });
 }

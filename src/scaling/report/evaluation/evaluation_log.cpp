@@ -7,10 +7,10 @@
 #include <span>
 #include <stdexcept>
 
+#include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"
 #include "core/text.h"
-#include "scaling/report/trainings/json_figures.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
 
@@ -49,14 +49,14 @@ std::optional<RunEvaluation> evaluation_of(const std::string& text) {
     return std::nullopt;
   }
   if (!line.is_object()) return std::nullopt;
-  const auto images = whole_number(line, "images", 1, kMost);
+  const auto images = whole_in(line, "images", 1, kMostCounted);
   if (!images) return std::nullopt;
-  RunEvaluation evaluation{value_text(line, "weights"), value_text(line, "data"),
-                           value_text(line, "part"),    value_text(line, "doubt"),
-                           value_text(line, "date"),    value_text(line, "build"),
-                           value_text(line, "command"), *images};
-  evaluation.loss = figure_of(line, "loss", -kMost);
-  evaluation.accuracy = figure_of(line, "accuracy", 0, 1);
+  RunEvaluation evaluation{text_in(line, "weights"), text_in(line, "data"),
+                           text_in(line, "part"),    text_in(line, "doubt"),
+                           text_in(line, "date"),    text_in(line, "build"),
+                           text_in(line, "command"), *images};
+  evaluation.loss = number_in(line, "loss", -kMostCounted);
+  evaluation.accuracy = number_in(line, "accuracy", 0, 1);
   return evaluation;
 }
 

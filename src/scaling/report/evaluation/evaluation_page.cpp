@@ -9,7 +9,6 @@
 
 #include "core/text.h"
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/page/page_parts.h"
 #include "scaling/report/trainings/run_list.h"
 
 namespace cputrain::report {
@@ -21,40 +20,28 @@ constexpr std::size_t kMostPairs = 12;
 std::string count_text(double count) { return fmt::format("{:.0f}", count); }
 
 Entry rate_entry(double part, double all) {
-  if (all <= 0) return {kNotKnown};
-  Entry entry{fmt::format("{:.4f}", part / all)};
-  entry.value = part / all;
-  return entry;
+  return figure_entry(all > 0 ? std::optional(part / all) : std::nullopt,
+                      [](double rate) { return fmt::format("{:.4f}", rate); });
 }
 
-Entry count_entry(double count) {
-  Entry entry{count_text(count)};
-  entry.value = count;
-  return entry;
-}
-
-/// Harmonic mean of recall and precision: 2 * right / (actual + answered).
-Entry f1_entry(const ClassAnswers& c) { return rate_entry(2 * c.correct, c.images + c.answers); }
+Entry count_entry(double count) { return figure_entry(count, count_text); }
 
 Section classes_section(const EvaluationFacts& facts) {
-  DocumentTable table{
+  using C = const ClassAnswers&;
+  using T = DocumentTable&;
+  DocumentTable table = table_of<ClassAnswers>(
       "Recall: part of the images of a class that were answered rightly; "
       "precision: part of the answers of a class that were right",
-      "class",
-      {},
-      {"images", "answers", "right", "recall", "precision", "F1"},
-      {},
-      {}};
-  for (const ClassAnswers& c : facts.classes) {
-    table.rows.push_back(
-        {c.name,
-         {count_entry(c.images), count_entry(c.answers), count_entry(c.correct),
-          rate_entry(c.correct, c.images), rate_entry(c.correct, c.answers), f1_entry(c)}});
-  }
-  table.sortable = facts.classes.size() > 1;
+      "class", facts.classes, &ClassAnswers::name,
+      {{"images", [](C c, T) { return count_entry(c.images); }},
+       {"answers", [](C c, T) { return count_entry(c.answers); }},
+       {"right", [](C c, T) { return count_entry(c.correct); }},
+       {"recall", [](C c, T) { return rate_entry(c.correct, c.images); }},
+       {"precision", [](C c, T) { return rate_entry(c.correct, c.answers); }},
+       // The harmonic mean of both.
+       {"F1", [](C c, T) { return rate_entry(2 * c.correct, c.images + c.answers); }}});
   table.filterable = facts.classes.size() > kMostWithRates;
-  Section section{"classes", "By class", {}, {}, {}, {}};
-  section.tables.push_back(std::move(table));
+  Section section{.id = "classes", .title = "By class", .tables = {std::move(table)}};
   if (facts.matrix.empty())
     section.remarks.push_back("There is no confusion matrix: the classes are too many for one.");
   return section;
@@ -86,14 +73,10 @@ Entry matrix_entry(double count, double images, bool with_rate) {
 DocumentTable matrix_table(const EvaluationFacts& facts, const std::vector<std::size_t>& shown) {
   const bool with_rates = shown.size() <= kMostWithRates;
   DocumentTable table{
-      fmt::format("Rows: what images are; columns: what was answered. Counts{}; colours are parts "
-                  "of a row",
-                  with_rates ? " and parts of a row" : ""),
-      "is \\ answer",
-      {},
-      {},
-      {},
-      {}};
+      .caption = fmt::format("Rows: what images are; columns: what was answered. Counts{}; colours "
+                             "are parts of a row",
+                             with_rates ? " and parts of a row" : ""),
+      .corner = "is \\ answer"};
   for (const std::size_t column : shown) table.head.push_back(facts.classes[column].name);
   for (const std::size_t row : shown) {
     Row line{facts.classes[row].name, {}};
@@ -126,20 +109,20 @@ std::vector<Mistake> mistakes_of(const EvaluationFacts& facts) {
 }
 
 DocumentTable mistakes_table(const EvaluationFacts& facts) {
-  DocumentTable table{"The most frequent mistakes",       "is", {},
-                      {"answered", "images", "of class"}, {},   {}};
-  for (const auto& [truth, answer, count] : mistakes_of(facts)) {
-    table.rows.push_back({facts.classes[truth].name,
-                          {{facts.classes[answer].name},
-                           count_entry(count),
-                           rate_entry(count, facts.classes[truth].images)}});
-  }
-  return table;
+  using M = const Mistake&;
+  using T = DocumentTable&;
+  const auto& classes = facts.classes;
+  return table_of<Mistake>(
+      "The most frequent mistakes", "is", mistakes_of(facts),
+      [&](M m) { return classes[m.truth].name; },
+      {{"answered", [&](M m, T) { return Entry{classes[m.answer].name}; }},
+       {"images", [](M m, T) { return count_entry(m.count); }},
+       {"of class", [&](M m, T) { return rate_entry(m.count, classes[m.truth].images); }}});
 }
 
 std::optional<Section> confusion_section(const EvaluationFacts& facts) {
   if (facts.matrix.empty()) return std::nullopt;
-  Section section{"confusion", "Confusion matrix", {}, {}, {}, {}};
+  Section section{"confusion", "Confusion matrix"};
   const std::vector<std::size_t> shown = shown_classes(facts);
   section.tables.push_back(matrix_table(facts, shown));
   if (shown.size() < facts.classes.size()) {
@@ -174,8 +157,7 @@ std::string errors_sentence(const EvaluationFacts& facts) {
 }
 
 Section errors_section(const EvaluationFacts& facts) {
-  Section section{"errors", "Most surely wrong", {}, {}, {}, {}};
-  section.paragraphs.push_back(errors_sentence(facts));
+  Section section{"errors", "Most surely wrong", {errors_sentence(facts)}};
   for (const WrongImage& image : facts.surest_errors) {
     Picture picture = image.picture;
     picture.text = fmt::format("answered {} ({:.4f}), is {} ({:.4f})", image.answer,
@@ -191,17 +173,14 @@ Card card_of(const EvaluationFacts& facts) {
   card.subject = facts.model + ", data " + without_folders(facts.data);
   card.figure = facts.accuracy ? fmt::format("{:.4f}", *facts.accuracy) : kNotKnown;
   card.what = fmt::format("accuracy on {:.0f} images ({})", facts.images, part_text(facts.part));
-  const auto add = [&](const char* name, const std::string& text) {
-    if (!text.empty()) card.facts.emplace_back(name, text);
-  };
-  add("loss", std::isnan(facts.loss) ? "NaN" : fmt::format("{:.4f}", facts.loss));
-  if (facts.among_five) add("top-5 accuracy", fmt::format("{:.4f}", *facts.among_five));
-  add("classes", std::to_string(facts.classes.size()));
-  add("weights", facts.weights);
-  add("machine", facts.machine);
-  add("backend", facts.backend);
-  add("date", facts.date);
-  add("program", facts.build);
+  card.add("loss", std::isnan(facts.loss) ? "NaN" : fmt::format("{:.4f}", facts.loss));
+  if (facts.among_five) card.add("top-5 accuracy", fmt::format("{:.4f}", *facts.among_five));
+  card.add("classes", std::to_string(facts.classes.size()));
+  card.add("weights", facts.weights);
+  card.add("machine", facts.machine);
+  card.add("backend", facts.backend);
+  card.add("date", facts.date);
+  card.add("program", facts.build);
   card.command = facts.command;
   return card;
 }
@@ -215,7 +194,7 @@ std::string doubt_sentence(const std::string& doubt) {
 }
 
 Document evaluation_document(const EvaluationFacts& facts) {
-  Document document{"Evaluation of " + facts.model, {}, {}, {}};
+  Document document{"Evaluation of " + facts.model};
   document.card = card_of(facts);
   if (!facts.doubt.empty()) document.headline.push_back(doubt_sentence(facts.doubt));
   if (facts.undecided > 0) {

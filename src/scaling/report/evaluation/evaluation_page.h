@@ -37,7 +37,7 @@ struct EvaluationFacts {
   std::vector<WrongImage> surest_errors;  ///< the surest first
 };
 
-/// More classes than these make a matrix that nobody can read: the page has a part of it.
+/// A matrix of more classes cannot be read: the page has a part of it.
 inline constexpr std::size_t kMostInPageMatrix = 40;
 /// Images that the page shows at most, and the pixels of their longer sides.
 inline constexpr std::size_t kMostErrors = 24;

@@ -6,14 +6,14 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <utility>
 
 #include "core/text.h"
 
 namespace cputrain::report {
 namespace {
-
-bool is_control(unsigned char c) { return c < ' ' || c == 0x7f; }
 
 /// The text, blanks for unsafe characters, with every byte passed through `change`, which appends
 /// to the result.
@@ -30,8 +30,23 @@ std::string changed(std::string_view text, Change&& change) {
   return result;
 }
 
+using Replacement = std::pair<char, std::string_view>;
+
+/// The replacement of a character; empty where it has none.
+std::string_view replacement_of(char c, std::span<const Replacement> signs) {
+  const auto found = std::ranges::find(signs, c, &Replacement::first);
+  return found == signs.end() ? std::string_view() : found->second;
+}
+
+std::string replaced(std::string_view text, std::initializer_list<Replacement> signs) {
+  return changed(text, [&](std::string& out, char c) {
+    const std::string_view other = replacement_of(c, signs);
+    other.empty() ? static_cast<void>(out += c) : static_cast<void>(out += other);
+  });
+}
+
 /// A character that JSON may write as \u and four digits, as UTF-8. (Those of two such escapes are
-/// none of the unsafe ones.)
+/// not unsafe.)
 std::string utf8_of(unsigned code) {
   const auto byte = [](unsigned value) { return static_cast<char>(value); };
   const char last = byte(0x80 | (code & 0x3f));
@@ -62,54 +77,21 @@ std::string without_unsafe_escapes(std::string_view json) {
 }  // namespace
 
 std::string html_escape(std::string_view text) {
-  return changed(text, [](std::string& out, char c) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  });
+  return replaced(text,
+                  {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}});
 }
 
 std::string script_json(std::string_view json) {
   // Outside of texts JSON has none of these characters; inside, an escape means the same.
-  return changed(without_unsafe_escapes(json), [](std::string& out, char c) {
-    switch (c) {
-      case '&':
-        out += "\\u0026";
-        break;
-      case '<':
-        out += "\\u003c";
-        break;
-      case '>':
-        out += "\\u003e";
-        break;
-      default:
-        out += c;
-    }
-  });
+  return replaced(without_unsafe_escapes(json),
+                  {{'&', "\\u0026"}, {'<', "\\u003c"}, {'>', "\\u003e"}});
 }
 
 std::string markdown_escape(std::string_view text) {
-  constexpr std::string_view kSpecial = "\\`*_{}[]<>()#+!|~&$";
+  // Parentheses, plus and number signs mean something only in places where text is not.
+  constexpr std::string_view kSpecial = "\\`*_[]<>!|~&$";
   return changed(text, [&](std::string& out, char c) {
-    // Parentheses, plus and number signs mean something only in places where text is not.
-    const bool harmless = c == '(' || c == ')' || c == '+' || c == '#' || c == '{' || c == '}';
-    if (kSpecial.find(c) != std::string_view::npos && !harmless) out += '\\';
+    if (kSpecial.find(c) != std::string_view::npos) out += '\\';
     out += c;
   });
 }
@@ -120,42 +102,47 @@ std::string latex_escape(std::string_view text) {
        {"\xe2\x80\x93", "--"},
        {"\xc2\xb1", "$\\pm$"},
        {"\xc2\xb5", "$\\mu$"}}};
+  // Behind the end of a row, brackets and an asterisk would be its arguments.
+  constexpr std::array<Replacement, 17> kCommands{{{'#', "\\#"},
+                                                   {'$', "\\$"},
+                                                   {'%', "\\%"},
+                                                   {'&', "\\&"},
+                                                   {'_', "\\_"},
+                                                   {'{', "\\{"},
+                                                   {'}', "\\}"},
+                                                   {'\\', "\\textbackslash{}"},
+                                                   {'~', "\\textasciitilde{}"},
+                                                   {'^', "\\textasciicircum{}"},
+                                                   {'<', "\\textless{}"},
+                                                   {'>', "\\textgreater{}"},
+                                                   {'|', "\\textbar{}"},
+                                                   {'"', "\\textquotedbl{}"},
+                                                   {'[', "{[}"},
+                                                   {']', "{]}"},
+                                                   {'*', "{*}"}}};
   std::string result;
-  for (std::size_t i = 0; i < text.size();) {
-    const unsigned char c = static_cast<unsigned char>(text[i]);
-    bool sign = false;
-    for (const auto& [bytes, command] : kSigns) {
-      if (!text.substr(i).starts_with(bytes)) continue;
-      result += command;
-      i += bytes.size();
-      sign = true;
+  while (!text.empty()) {
+    const auto sign = std::ranges::find_if(
+        kSigns, [&](const auto& pair) { return text.starts_with(pair.first); });
+    if (sign != kSigns.end()) {
+      result += sign->second;
+      text.remove_prefix(sign->first.size());
+      continue;
     }
-    if (sign) continue;
-    ++i;
-    if (c >= 0x80) {  // one '?' a character: bytes that go on with one are left out
-      if (c >= 0xc0) result += '?';
-    } else if (is_control(c)) {
+    const char c = text.front();
+    text.remove_prefix(1);
+    const auto byte = static_cast<unsigned char>(c);
+    const std::string_view command = replacement_of(c, kCommands);
+    if (byte >= 0x80) {  // one '?' a character: bytes that go on with one are left out
+      if (byte >= 0xc0) result += '?';
+    } else if (byte < ' ' || byte == 0x7f) {
       result += ' ';
-    } else if (std::string_view("#$%&_{}").find(text[i - 1]) != std::string_view::npos) {
-      result += '\\';
-      result += text[i - 1];
-    } else if (c == '\\') {
-      result += "\\textbackslash{}";
-    } else if (c == '~') {
-      result += "\\textasciitilde{}";
-    } else if (c == '^') {
-      result += "\\textasciicircum{}";
-    } else if (c == '<' || c == '>' || c == '|') {
-      result += c == '<' ? "\\textless{}" : c == '>' ? "\\textgreater{}" : "\\textbar{}";
-    } else if (c == '"') {
-      result += "\\textquotedbl{}";
-    } else if (c == '[' || c == ']' || c == '*') {
-      // Behind the end of a row these would be its arguments.
-      result += std::string("{") + text[i - 1] + '}';
-    } else if ((c == '`' || c == '\'' || c == '-') && text.substr(i, 1) == text.substr(i - 1, 1)) {
-      result += text[i - 1] + std::string("{}");  // TeX joins two of them into another sign
+    } else if (!command.empty()) {
+      result += command;
     } else {
-      result += text[i - 1];
+      result += c;
+      // TeX joins two of them into another sign.
+      if ((c == '`' || c == '\'' || c == '-') && text.starts_with(c)) result += "{}";
     }
   }
   return result;
@@ -174,17 +161,6 @@ std::string base64(std::string_view bytes) {
       text += k <= count ? kDigits[group >> (18 - 6 * k) & 63] : '=';
   }
   return text;
-}
-
-std::string gnuplot_text(std::string_view text) {
-  return "'" +
-         changed(text,
-                 [](std::string& out, char c) { out += c == '\'' ? "''" : std::string(1, c); }) +
-         "'";
-}
-
-std::string csv_number(std::optional<double> value) {
-  return value ? fmt::format("{}", *value) : "";
 }
 
 std::string csv_text(std::string_view text) {

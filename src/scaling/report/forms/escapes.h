@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,11 +18,7 @@ std::string latex_escape(std::string_view);
 /// A text field of CSV (RFC 4180). Texts that a spreadsheet would take for a formula get an
 /// apostrophe in front.
 std::string csv_text(std::string_view);
-/// Shortest text that reads back as the same number; empty of nothing.
-std::string csv_number(std::optional<double>);
 /// Bytes as text (RFC 4648), for the address of an image that lies in a page.
 std::string base64(std::string_view bytes);
-/// A text with gnuplot's single quotes around it, in which nothing but a quote means anything.
-std::string gnuplot_text(std::string_view);
 
 }  // namespace cputrain::report

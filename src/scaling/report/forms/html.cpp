@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "scaling/report/document.h"
 #include "scaling/report/forms/escapes.h"
+#include "scaling/report/page/page_assets.h"
 
 namespace cputrain::report {
 namespace {
@@ -187,6 +189,17 @@ std::string scripts(const Document& document, const PageParts& parts) {
 }
 
 }  // namespace
+
+PageParts page_parts(std::string data_json) {
+  return {std::move(data_json),
+          std::string(page_style()),
+          std::string(page_script()),
+          std::string(page_plots()),
+          std::string(chart_library()),
+          std::string(chart_licence()),
+          "this program was built without Chart.js, the library that draws them: build it with "
+          "-DCPUTRAIN_CHARTS=ON and libjs-chart.js"};
+}
 
 std::string html(const Document& document, const PageParts& parts) {
   std::string text = std::string(kHtmlHead) + "<title>" + html_escape(document.title) +

@@ -36,7 +36,7 @@ std::string latex_entry(const Entry& entry) {
   return text;
 }
 
-/// Of sentences: the label, what comes between, and the last column, which gets most of the line.
+/// For sentences: the label, what comes between, and the last column, which gets most of the line.
 std::string word_columns(const DocumentTable& table) {
   const std::size_t between = table.head.empty() ? 0 : table.head.size() - 1;
   std::string columns = ">{\\raggedright}p{0.24\\linewidth}";

@@ -14,9 +14,6 @@ namespace {
 
 using End = cells::CpuCount::Place;
 
-/// The end of a row: a number of CPUs that was tried.
-std::string end_text(double cpus) { return fmt::format("{:.0f}", cpus); }
-
 /// A forecast needs no data, but for how many images there are.
 bool same_work(const Series& a, const Series& b) {
   const cells::SeriesIdentity &x = a.identity, &y = b.identity;
@@ -137,15 +134,8 @@ std::string device_text(const Series& series) {
 }
 
 std::string cpu_count_text(const cells::CpuCount& count) {
-  switch (count.place) {
-    case End::fewer:
-      return "fewer than " + end_text(count.cpus);
-    case End::more:
-      return "more than " + end_text(count.cpus);
-    case End::within:
-      break;
-  }
-  return figure_text(count.cpus);
+  if (count.place == End::within) return figure_text(count.cpus);
+  return fmt::format("{} than {:.0f}", count.place == End::fewer ? "fewer" : "more", count.cpus);
 }
 
 std::string cpu_range_text(const cells::EqualCpus& equal) {

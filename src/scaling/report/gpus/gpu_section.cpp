@@ -114,7 +114,7 @@ void say_partners(const ScalingTable& devices, std::vector<std::string>& remarks
 
 MaybeSection gpu_section(const ScalingTable& table) {
   const ScalingTable devices = devices_of(table);
-  Section section{"gpus", "GPUs beside CPUs, and their rates", {}, {}, {}, {}};
+  Section section{"gpus", "GPUs beside CPUs, and their rates"};
   add_beside(devices, section.tables);
   const bool compared = !section.tables.empty();
   add_shares(devices, section.tables);

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/statistics/statistics.h"
 #include "core/text.h"
-#include "scaling/report/evaluation/accuracy_interval.h"
 #include "scaling/report/evaluation/evaluation_page.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/trainings/runs_document.h"
@@ -22,22 +22,19 @@ std::string images_text(const RunEvaluation& evaluation) {
   return with_commas(static_cast<std::uint64_t>(evaluation.images));
 }
 
-Row evaluation_row(const RunRecord& run, const RunEvaluation& evaluation, DocumentTable& table) {
-  const auto [accuracy, loss] = std::pair(evaluation.accuracy, evaluation.loss);
-  Row row{run.name,
-          {figure_entry(accuracy, [](double a) { return fmt::format("{:.4f}", a); }),
-           {accuracy ? interval_text(evaluation) : kNotKnown},
-           figure_entry(evaluation.images, [&](double) { return images_text(evaluation); }),
-           {or_dash(without_folders(evaluation.data))},
-           {evaluation.part.empty() ? kNotKnown : part_text(evaluation.part)},
-           {or_dash(evaluation.weights)},
-           figure_entry(loss),
-           {or_dash(evaluation.date)}}};
+/// A run with one of its evaluations.
+struct Evaluated {
+  const RunRecord* run;
+  const RunEvaluation* what;
+};
+
+Entry accuracy_entry(const Evaluated& e, DocumentTable& table) {
+  Entry entry = figure_entry(e.what->accuracy, [](double a) { return fmt::format("{:.4f}", a); });
   std::vector<std::string> notes;
-  if (!evaluation.doubt.empty()) notes.push_back(doubt_sentence(evaluation.doubt));
-  if (!evaluation.command.empty()) notes.push_back("Command: " + evaluation.command);
-  if (!notes.empty()) row.entries.front().note = table.note(join(notes, " "));
-  return row;
+  if (!e.what->doubt.empty()) notes.push_back(doubt_sentence(e.what->doubt));
+  if (!e.what->command.empty()) notes.push_back("Command: " + e.what->command);
+  if (!notes.empty()) entry.note = table.note(join(notes, " "));
+  return entry;
 }
 
 }  // namespace
@@ -51,25 +48,37 @@ std::string evaluation_text(const RunEvaluation& evaluation) {
 }
 
 std::optional<Section> evaluations_section(const RunList& list) {
-  DocumentTable table{
-      "Accuracy of saved weights, and what it may be among all images like these (95 %)",
-      "run",
-      {},
-      {"accuracy", "interval", "images", "data", "part", "weights", "loss", "date"},
-      {},
-      {}};
+  using E = const Evaluated&;
+  using T = DocumentTable&;
+  std::vector<Evaluated> all;
   for (const RunRecord& run : list.runs) {
-    for (const RunEvaluation& evaluation : run.evaluations)
-      table.rows.push_back(evaluation_row(run, evaluation, table));
+    for (const RunEvaluation& one : run.evaluations) all.push_back({&run, &one});
   }
-  if (table.rows.empty()) return std::nullopt;
-  table.sortable = table.rows.size() > 1;
-  Section section{"evaluations", "Evaluations", {}, {}, {}, {}};
-  section.tables.push_back(std::move(table));
-  section.remarks.push_back(
-      "These are the results of eval at its date. Weights that were written later may give "
-      "others.");
-  return section;
+  if (all.empty()) return std::nullopt;
+  const auto text = [](auto of) { return [of](E e, T) { return Entry{or_dash(of(*e.what))}; }; };
+  const auto images = [](E e, T) {
+    return figure_entry(e.what->images, [&](double) { return images_text(*e.what); });
+  };
+  const auto interval = [](E e, T) {
+    return Entry{e.what->accuracy ? interval_text(*e.what) : kNotKnown};
+  };
+  const auto part = [](const RunEvaluation& e) { return e.part.empty() ? "" : part_text(e.part); };
+  return Section{
+      .id = "evaluations",
+      .title = "Evaluations",
+      .tables = {table_of<Evaluated>(
+          "Accuracy of saved weights, and what it may be among all images like these (95 %)", "run",
+          all, [](E e) { return e.run->name; },
+          {{"accuracy", accuracy_entry},
+           {"interval", interval},
+           {"images", images},
+           {"data", text([](const RunEvaluation& e) { return without_folders(e.data); })},
+           {"part", text(part)},
+           {"weights", text([](const RunEvaluation& e) { return e.weights; })},
+           {"loss", [](E e, T) { return figure_entry(e.what->loss); }},
+           {"date", text([](const RunEvaluation& e) { return e.date; })}})},
+      .remarks = {"These are the results of eval at its date. Weights that were written later may "
+                  "give others."}};
 }
 
 }  // namespace cputrain::report

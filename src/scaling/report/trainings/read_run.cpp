@@ -10,13 +10,13 @@
 #include <string_view>
 
 #include "checkpoint/folder.h"
+#include "core/json_fields.h"
 #include "core/shell_words.h"
 #include "core/strict_json.h"
 #include "core/text.h"
 #include "scaling/cells/run_figures.h"
 #include "scaling/report/evaluation/evaluation_log.h"
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/trainings/json_figures.h"
 #include "scaling/report/trainings/run_record.h"
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
@@ -46,32 +46,32 @@ nlohmann::json object_of(const fs::path& file, std::vector<std::string>& trouble
 }
 
 std::string rule_text(const nlohmann::json& config) {
-  std::string text = value_text(config, "optimizer");
-  if (const auto rate = figure_of(config, "lr")) text += fmt::format(" {:g}", *rate);
-  if (figure_of(config, "momentum").value_or(0) > 0)
-    text += fmt::format(", momentum {:g}", *figure_of(config, "momentum"));
-  const std::string schedule = value_text(config, "schedule");
+  std::string text = text_in(config, "optimizer");
+  if (const auto rate = number_in(config, "lr")) text += fmt::format(" {:g}", *rate);
+  if (number_in(config, "momentum").value_or(0) > 0)
+    text += fmt::format(", momentum {:g}", *number_in(config, "momentum"));
+  const std::string schedule = text_in(config, "schedule");
   return schedule.empty() || schedule == "constant" ? text : text + ", " + schedule;
 }
 
 void take_config(const nlohmann::json& config, RunRecord& run) {
-  run.model = value_text(config, "model");
-  run.data = value_text(config, "data");
-  run.backend = value_text(config, "backend");
-  run.precision = value_text(config, "precision");
+  run.model = text_in(config, "model");
+  run.data = text_in(config, "data");
+  run.backend = text_in(config, "backend");
+  run.precision = text_in(config, "precision");
   run.rule = rule_text(config);
-  run.image_size = whole<int>(config, "image-size", 1, 1 << 24);
-  run.batch = whole<std::int64_t>(config, "batch", 1, kMost);
-  run.seed = whole<std::int64_t>(config, "seed", 0, 9e15);
-  if (!config.contains("steps")) run.planned_epochs = whole<int>(config, "epochs", 1, 1 << 24);
+  run.image_size = whole_of<int>(config, "image-size", 1, 1 << 24);
+  run.batch = whole_of<std::int64_t>(config, "batch", 1, kMostCounted);
+  run.seed = whole_of<std::int64_t>(config, "seed", 0, 9e15);
+  if (!config.contains("steps")) run.planned_epochs = whole_of<int>(config, "epochs", 1, 1 << 24);
   try {
-    const std::string target = value_text(config, "target-accuracy");
+    const std::string target = text_in(config, "target-accuracy");
     if (!target.empty()) run.target = std::stod(target);
-  } catch (const std::exception&) {  // no number: no target
+  } catch (const std::exception&) {  // without a target
   }
   for (const auto& [key, value] : config.items()) {
     if (std::ranges::find(kUnimportant, key) == std::end(kUnimportant))
-      run.configuration[printable(key)] = value_text(config, key.c_str());
+      run.configuration[printable(key)] = text_in(config, key.c_str());
   }
 }
 
@@ -87,34 +87,34 @@ std::string command_of(const nlohmann::json& environment, int ranks) {
   for (const auto& [flag, value] : given->items()) {
     if (flag == "out" || flag == "overwrite" || flag == "resume" || flag == "end-with") continue;
     words.push_back("--" + flag);
-    if (const std::string text = value_text(*given, flag.c_str()); text != "true")
+    if (const std::string text = text_in(*given, flag.c_str()); text != "true")
       words.push_back(text);
   }
   return command_line(words);
 }
 
 std::string build_of(const nlohmann::json& environment) {
-  const std::string version = value_text(environment, "cputrain"),
-                    build = value_text(environment, "build");
+  const std::string version = text_in(environment, "cputrain"),
+                    build = text_in(environment, "build");
   if (version.empty()) return "";
   return "cputrain " + version + (build.empty() ? "" : ", " + build);
 }
 
 void take_environment(const nlohmann::json& environment, RunRecord& run) {
-  run.started = value_text(environment, "started");
-  run.ranks = whole<int>(environment, "ranks", 1, 1 << 24);
-  run.threads = whole<int>(environment, "threads_of_rank_0", 1, 1 << 24);
+  run.started = text_in(environment, "started");
+  run.ranks = whole_of<int>(environment, "ranks", 1, 1 << 24);
+  run.threads = whole_of<int>(environment, "threads_of_rank_0", 1, 1 << 24);
   const auto machine = environment.find("machine");
   if (machine != environment.end() && machine->is_object()) {
-    run.machine = processor_text(value_text(*machine, "cpu"),
-                                 whole<int>(*machine, "cores", 1, 1 << 24).value_or(0));
+    run.machine = processor_text(text_in(*machine, "cpu"),
+                                 whole_of<int>(*machine, "cores", 1, 1 << 24).value_or(0));
   }
   run.build = build_of(environment);
   run.command = command_of(environment, run.ranks.value_or(1));
-  run.configuration["ranks"] = value_text(environment, "ranks");
-  run.configuration["threads"] = value_text(environment, "threads_of_rank_0");
+  run.configuration["ranks"] = text_in(environment, "ranks");
+  run.configuration["threads"] = text_in(environment, "threads_of_rank_0");
   run.configuration["machine"] = run.machine;
-  run.configuration["version"] = value_text(environment, "cputrain");
+  run.configuration["version"] = text_in(environment, "cputrain");
 }
 
 /// Nothing where a part is missing, or more than there was.
@@ -124,7 +124,7 @@ std::optional<Budget> budget_of(const nlohmann::json& line, double seconds) {
   if (found == line.end() || !found->is_object()) return std::nullopt;
   Budget budget;
   for (const BudgetPart& part : kBudgetParts) {
-    const auto value = figure_of(*found, part.name, -kMost, kRounding * seconds);
+    const auto value = number_in(*found, part.name, -kMostCounted, kRounding * seconds);
     if (!value) return std::nullopt;
     budget.*part.seconds = *value;
   }
@@ -191,39 +191,39 @@ class MetricsReader {
   }
 
   void take_epoch(const nlohmann::json& line) {
-    const auto epoch = whole<int>(line, "epoch", 1, 1 << 24);
-    const auto steps = figure_of(line, "steps"), images = figure_of(line, "images"),
-               seconds = figure_of(line, "seconds");
+    const auto epoch = whole_of<int>(line, "epoch", 1, 1 << 24);
+    const auto steps = number_in(line, "steps"), images = number_in(line, "images"),
+               seconds = number_in(line, "seconds");
     if (!epoch || !steps || !images || !seconds) {
       if (faults_++ == 0)
         first_fault_ = fmt::format("line {} is no epoch as a run writes it", lines_);
       return;
     }
     RunEpoch e{.epoch = *epoch, .steps = *steps, .images = *images, .seconds = *seconds};
-    e.validation_seconds = figure_of(line, "val_seconds").value_or(0);
+    e.validation_seconds = number_in(line, "val_seconds").value_or(0);
     const auto settled = line.find("settled");
     if (settled != line.end() && settled->is_object())
-      e.settled = figure_of(*settled, "steps").value_or(-1) >= *steps - 1;
+      e.settled = number_in(*settled, "steps").value_or(-1) >= *steps - 1;
     e.budget = budget_of(line, e.seconds);
-    e.stolen = figure_of(line, "stolen", 0, 1);
-    e.cpu_wait = figure_of(line, "cpu_wait", 0, 1);
-    e.loss = figure_of(line, "loss", -kMost);
-    e.val_loss = figure_of(line, "val_loss", -kMost);
-    if (e.loss) e.accuracy = figure_of(line, "accuracy", 0, 1);
-    // Earlier versions counted answers that are no number as class 0.
+    e.stolen = number_in(line, "stolen", 0, 1);
+    e.cpu_wait = number_in(line, "cpu_wait", 0, 1);
+    e.loss = number_in(line, "loss", -kMostCounted);
+    e.val_loss = number_in(line, "val_loss", -kMostCounted);
+    if (e.loss) e.accuracy = number_in(line, "accuracy", 0, 1);
+    // An accuracy beside a loss that is not finite means nothing.
     if (e.val_loss || !line.contains("val_loss"))
-      e.val_accuracy = figure_of(line, "val_accuracy", 0, 1);
+      e.val_accuracy = number_in(line, "val_accuracy", 0, 1);
     // Where the file goes back, the later lines hold.
     while (!run_.epochs.empty() && run_.epochs.back().epoch >= *epoch) run_.epochs.pop_back();
     run_.epochs.push_back(e);
     run_.where = marked_nan(line) ? fmt::format("epoch {}", *epoch) : "";
   }
 
-  /// A training whose loss is no number ends after that step.
+  /// A training whose loss is not finite ends after that step.
   void look_at_last_step() {
     const nlohmann::json step = nlohmann::json::parse(last_step_, nullptr, false);
     if (!step.is_object() || !marked_nan(step)) return;
-    const auto number = whole<std::int64_t>(step, "step", 1, kMost);
+    const auto number = whole_of<std::int64_t>(step, "step", 1, kMostCounted);
     run_.where = number ? fmt::format("step {}", *number) : "its last step";
   }
 
@@ -235,7 +235,7 @@ class MetricsReader {
   bool fault_is_last_ = false;
 };
 
-/// Somebody has the lock of the folder. One that we may not open tells nothing.
+/// A process has the lock of the folder. One that we may not open does not count.
 bool is_locked(const fs::path& folder) {
   const fs::path lock = folder / ".lock";
   return ::access(lock.c_str(), R_OK) == 0 && system::LockProbe(lock).held();
@@ -285,7 +285,7 @@ RunRecord read_run(const fs::path& folder) {
   MetricsReader metrics(run);
   metrics.read(folder / "metrics.jsonl");
   const nlohmann::json& summary = metrics.summary();
-  if (summary.is_object()) run.seconds = figure_of(summary, "seconds");
+  if (summary.is_object()) run.seconds = number_in(summary, "seconds");
   run.outcome = outcome_of(summary, run, metrics.any());
   run.checkpoint = newest_checkpoint(folder);
   run.lost = training::lost_seconds(folder);

@@ -62,10 +62,6 @@ std::string number_text(const std::optional<Number>& number) {
   return number ? std::to_string(*number) : "";
 }
 
-std::string counted(int count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 /// "--batch 128" of config.json, "4 ranks" of environment.json.
 std::string difference_text(const std::string& key, const std::string& value) {
   if (key == "machine") return value;
@@ -104,7 +100,7 @@ std::optional<double> cost_of(const RunRecord& run, const cells::Prices& prices)
   const auto seconds = run.total_seconds();
   if (!seconds || !run.ranks || !run.threads || run.devices.emulated) return std::nullopt;
   int units = *run.ranks * *run.threads;
-  // Threads beside a GPU are no GPUs; a rank has one where nobody says how many there were.
+  // Threads beside a GPU are not GPUs; a rank has one where their number is not known.
   if (cells::is_device(run.backend)) {
     units = run.devices.count > 0 ? run.devices.count : *run.ranks;
   }
@@ -214,25 +210,14 @@ bool is_known(const Choice& choice, const std::vector<RunRecord>& runs) {
 }
 
 std::string outcome_text(const RunRecord& run) {
-  switch (run.outcome) {
-    case Outcome::finished:
-      return run.target ? fmt::format("finished below {:g}", *run.target) : "finished";
-    case Outcome::reached_target:
-      return run.target ? fmt::format("reached {:g}", *run.target) : "reached its target";
-    case Outcome::stopped_early:
-      return "stopped early";
-    case Outcome::interrupted:
-      return "interrupted";
-    case Outcome::not_a_number:
-      return "failed";
-    case Outcome::running:
-      return "still running";
-    case Outcome::no_end:
-      return "killed or failed";
-    case Outcome::no_figures:
-      return "no figures";
-  }
-  return "";
+  constexpr const char* kTexts[] = {
+      "finished", "reached its target", "stopped early",    "interrupted",
+      "failed",   "still running",      "killed or failed", "no figures"};
+  if (run.target && run.outcome == Outcome::finished)
+    return fmt::format("finished below {:g}", *run.target);
+  if (run.target && run.outcome == Outcome::reached_target)
+    return fmt::format("reached {:g}", *run.target);
+  return kTexts[static_cast<std::size_t>(run.outcome)];
 }
 
 std::string outcome_details(const RunRecord& run) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "scaling/cells/prices.h"
+#include "scaling/cells/cells.h"
 #include "scaling/report/trainings/run_record.h"
 
 namespace cputrain::report {
@@ -34,7 +34,7 @@ struct Repeats {
   std::string what;  ///< what tells it from the other runs: "batch 128, augment flip"
 };
 
-/// Of at least two runs each; in the order of their best runs. Borrows the list.
+/// Groups of two runs at least, in the order of their best runs. Borrows the list.
 std::vector<Repeats> repeats_of(const std::vector<RunRecord>&);
 
 /// The last name of each path in a text such as "cifar10:/data/cifar".

@@ -21,25 +21,10 @@ std::vector<double> rates_of(const std::vector<RunEpoch>& epochs, bool settled_o
 }  // namespace
 
 const char* outcome_name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::finished:
-      return "finished";
-    case Outcome::reached_target:
-      return "reached-target";
-    case Outcome::stopped_early:
-      return "stopped-early";
-    case Outcome::interrupted:
-      return "interrupted";
-    case Outcome::not_a_number:
-      return "not-a-number";
-    case Outcome::running:
-      return "running";
-    case Outcome::no_end:
-      return "no-end";
-    case Outcome::no_figures:
-      return "no-figures";
-  }
-  return "";
+  constexpr const char* kNames[] = {"finished",    "reached-target", "stopped-early",
+                                    "interrupted", "not-a-number",   "running",
+                                    "no-end",      "no-figures"};
+  return kNames[static_cast<std::size_t>(outcome)];
 }
 
 std::optional<double> RunRecord::seconds_until(int epoch) const {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/budget.h"
-#include "scaling/cells/run_devices.h"
+#include "scaling/cells/run_environment.h"
 #include "training/run/lost_seconds.h"
 
 namespace cputrain::report {
@@ -75,22 +75,22 @@ struct RunRecord {
 
   std::vector<RunEpoch> epochs;  ///< ascending
   Outcome outcome = Outcome::no_figures;
-  std::string where;                          ///< of a loss that is no number: "step 7"
+  std::string where;                          ///< of a loss that is not finite: "step 7"
   int resumed = 0;                            ///< how often it went on from a checkpoint
   std::optional<std::uint64_t> checkpoint{};  ///< step of the newest one
   std::optional<double> seconds{};            ///< training and evaluation, as the summary says
   std::vector<RunEvaluation> evaluations;     ///< the newest first
-  training::LostSeconds lost;                 ///< times that nobody computed in
+  training::LostSeconds lost;                 ///< times without computing
   std::vector<std::string> troubles;          ///< what of its files could not be read, and why
 
   std::optional<BestAccuracy> best() const;
   /// The first epoch that validated at least so well.
   std::optional<BestAccuracy> first_with(double accuracy) const;
-  /// Of the last epoch that validated: a training that was stopped within an epoch did not.
+  /// The loss of the last epoch that validated: one that was stopped midway did not.
   std::optional<double> val_loss() const;
   /// Training until the end of an epoch; nothing where a line before it is missing.
   std::optional<double> seconds_until(int epoch) const;
-  /// Of the summary; without one the sum of all epochs that ended.
+  /// As the summary has them; without one the sum of all epochs that ended.
   std::optional<double> total_seconds() const;
   /// The median of epochs without the first and without those that tried algorithms; where there
   /// is no such epoch, of what there is.

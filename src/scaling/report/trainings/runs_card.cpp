@@ -51,8 +51,7 @@ std::string machine_text(const RunRecord& run) {
   std::vector<std::string> parts;
   if (!run.machine.empty()) parts.push_back(run.machine);
   if (run.ranks && run.threads) {
-    parts.push_back(fmt::format("{} rank{} x {} thread{}", *run.ranks, *run.ranks == 1 ? "" : "s",
-                                *run.threads, *run.threads == 1 ? "" : "s"));
+    parts.push_back(counted(*run.ranks, "rank") + " x " + counted(*run.threads, "thread"));
   }
   return join(parts, "; ");
 }
@@ -72,20 +71,17 @@ Card runs_card(const RunList& list) {
   Card card;
   card.subject = subject_of(choices, run);
   add_figure(card, run);
-  const auto add = [&](const char* name, const std::string& text) {
-    if (!text.empty()) card.facts.emplace_back(name, text);
-  };
-  if (list.runs.size() > 1) add("training", training_text(list));
-  add("machine", machine_text(run));
-  add("time", time_text(run));
-  if (!run.evaluations.empty()) add("evaluated", evaluation_text(run.evaluations.front()));
-  if (const auto rate = run.images_per_second()) add("images/s", figure_text(*rate));
+  if (list.runs.size() > 1) card.add("training", training_text(list));
+  card.add("machine", machine_text(run));
+  card.add("time", time_text(run));
+  if (!run.evaluations.empty()) card.add("evaluated", evaluation_text(run.evaluations.front()));
+  if (const auto rate = run.images_per_second()) card.add("images/s", figure_text(*rate));
   if (const auto cost = cost_of(run, list.prices))
-    add("cost", figure_text(*cost) + " at the price given");
-  add("batch", text_of(choices, "batch", run));
-  add("optimizer", text_of(choices, "optimizer", run));
-  add("date", run.started.substr(0, 10));
-  add("program", run.build);
+    card.add("cost", figure_text(*cost) + " at the price given");
+  card.add("batch", text_of(choices, "batch", run));
+  card.add("optimizer", text_of(choices, "optimizer", run));
+  card.add("date", run.started.substr(0, 10));
+  card.add("program", run.build);
   card.command = run.command;
   return card;
 }

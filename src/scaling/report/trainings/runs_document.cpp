@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
+#include <set>
 
 #include "core/statistics/median.h"
 #include "core/text.h"
@@ -17,12 +17,9 @@ using Value = std::optional<double>;
 
 std::string accuracy_text(double accuracy) { return fmt::format("{:.4f}", accuracy); }
 
-/// A column of the table of runs.
-struct Column {
-  std::string head;
-  std::function<Entry(const RunRecord&, DocumentTable&)> entry;
-  bool always = true;  ///< else only where a run has it
-};
+using Run = const RunRecord&;
+using Table = DocumentTable&;
+using Columns = std::vector<Column<RunRecord>>;
 
 /// Where files could not be read, some epochs may be missing.
 Entry epochs_entry(const RunRecord& run, DocumentTable& table) {
@@ -55,75 +52,60 @@ Entry outcome_entry(const RunRecord& run, DocumentTable&) {
   return {outcome_text(run), details.empty() ? "" : "(" + details + ")"};
 }
 
-/// What people look for: how good, and how soon.
-std::vector<Column> accuracy_columns() {
-  using Run = const RunRecord&;
-  using Table = DocumentTable&;
-  return {{"best validation accuracy",
-           [](Run r, Table) {
-             const auto best = r.best();
-             return figure_entry(best ? Value(best->accuracy) : std::nullopt, accuracy_text);
-           },
-           false},
-          {"in epoch",
-           [](Run r, Table) {
-             const auto best = r.best();
-             return figure_entry(best ? Value(best->epoch) : std::nullopt,
-                                 [](double epoch) { return fmt::format("{:.0f}", epoch); });
-           },
-           false},
-          {"seconds to it",
-           [](Run r, Table) {
-             const auto best = r.best();
-             return figure_entry(best ? best->seconds : std::nullopt);
-           },
-           false}};
-}
-
-std::vector<Column> other_columns(const cells::Prices& prices) {
-  using Run = const RunRecord&;
-  using Table = DocumentTable&;
-  return {{"loss",
-           [](Run r, Table) {
-             return figure_entry(r.epochs.empty() ? std::nullopt : r.epochs.back().loss);
-           }},
-          {"validation loss", [](Run r, Table) { return figure_entry(r.val_loss()); }, false},
-          {"images/s", rate_entry},
-          {"seconds in all", total_entry},
-          {"cost", [prices](Run r, Table) { return figure_entry(cost_of(r, prices)); }, false},
-          {"epochs", epochs_entry},
-          {"outcome", outcome_entry}};
-}
-
-/// What the runs chose differently.
-std::vector<Column> choice_columns(const std::vector<Choice>& choices,
-                                   const std::vector<RunRecord>& runs) {
-  std::vector<Column> columns;
-  for (const Choice& choice : choices) {
-    if (!shared_words(choice, runs).empty() || !is_known(choice, runs)) continue;
-    columns.push_back({choice.head, [choice](const RunRecord& run, DocumentTable&) {
-                         const std::string text = choice.text(run);
-                         Entry entry{text.empty() ? kNotKnown : text};
-                         if (choice.value) entry.value = choice.value(run);
-                         return entry;
-                       }});
-  }
-  return columns;
-}
-
-/// Whether a run has an entry in it that is not empty.
-bool is_known(const Column& column, const std::vector<RunRecord>& runs) {
-  DocumentTable scratch;
-  return std::ranges::any_of(
-      runs, [&](const RunRecord& r) { return column.entry(r, scratch).value.has_value(); });
-}
-
 /// "2026-11-25 22:40", of a time as environment.json has it.
 std::string started_text(const std::string& started) {
   if (started.empty()) return kNotKnown;
   std::string text = started.substr(0, 16);
   if (text.size() == 16 && text[10] == 'T') text[10] = ' ';
   return text;
+}
+
+/// A figure of the best epoch of a run.
+Column<RunRecord> best_column(const char* head, Value (*figure)(const BestAccuracy&),
+                              std::string (*text)(double)) {
+  const auto entry = [figure, text](Run r, Table) {
+    const auto best = r.best();
+    return figure_entry(best ? figure(*best) : std::nullopt, text);
+  };
+  return {head, entry, false};
+}
+
+Value accuracy_of(const BestAccuracy& best) { return best.accuracy; }
+Value epoch_of(const BestAccuracy& best) { return best.epoch; }
+Value seconds_of(const BestAccuracy& best) { return best.seconds; }
+std::string whole_text(double n) { return fmt::format("{:.0f}", n); }
+
+/// What people look for, how good and how soon; what the runs chose differently; and the rest. A
+/// window that is too narrow hides the end.
+Columns columns_of(const RunList& list, const std::vector<Choice>& choices) {
+  Columns columns{best_column("best validation accuracy", accuracy_of, accuracy_text),
+                  best_column("in epoch", epoch_of, whole_text),
+                  best_column("seconds to it", seconds_of, figure_text)};
+  for (const Choice& choice : choices) {
+    if (!shared_words(choice, list.runs).empty() || !is_known(choice, list.runs)) continue;
+    columns.push_back({choice.head, [choice](Run run, Table) {
+                         const std::string text = choice.text(run);
+                         Entry entry{text.empty() ? kNotKnown : text};
+                         if (choice.value) entry.value = choice.value(run);
+                         return entry;
+                       }});
+  }
+  const auto loss = [](Run r, Table) {
+    return figure_entry(r.epochs.empty() ? std::nullopt : r.epochs.back().loss);
+  };
+  const auto cost = [&](Run r, Table) { return figure_entry(cost_of(r, list.prices)); };
+  const auto started = [](Run r, Table) { return Entry{started_text(r.started)}; };
+  const Columns others{
+      {"loss", loss},
+      {"validation loss", [](Run r, Table) { return figure_entry(r.val_loss()); }, false},
+      {"images/s", rate_entry},
+      {"seconds in all", total_entry},
+      {"cost", cost, false},
+      {"epochs", epochs_entry},
+      {"outcome", outcome_entry},
+      {"started", started}};
+  columns.insert(columns.end(), others.begin(), others.end());
+  return columns;
 }
 
 /// "All 3 runs: model dogcat, data photos, 2 ranks x 1 thread."
@@ -144,38 +126,16 @@ std::string shared_sentence(const RunList& list, const std::vector<Choice>& choi
 }
 
 DocumentTable runs_table(const RunList& list, const std::vector<Choice>& choices) {
-  DocumentTable table{
-      list.runs.size() == 1 ? "What it came to" : "Runs, the best validation accuracy first",
-      "run",
-      {},
-      {},
-      {},
-      {}};
-  std::vector<Column> columns;
-  // Choices stand beside what came of them: a window that is too narrow hides the end.
-  for (const auto& part :
-       {accuracy_columns(), choice_columns(choices, list.runs), other_columns(list.prices)}) {
-    std::ranges::copy_if(part, std::back_inserter(columns), [&](const Column& column) {
-      return column.always || is_known(column, list.runs);
-    });
-  }
-  columns.push_back({"started", [](const RunRecord& r, DocumentTable&) {
-                       return Entry{started_text(r.started)};
-                     }});
-  for (const Column& column : columns) table.head.push_back(column.head);
-  for (const RunRecord& run : list.runs) {
-    Row row{run.name, {}};
-    for (const Column& column : columns) row.entries.push_back(column.entry(run, table));
-    table.rows.push_back(std::move(row));
-  }
-  table.sortable = table.filterable = list.runs.size() > 1;
+  DocumentTable table = table_of<RunRecord>(
+      list.runs.size() == 1 ? "What it came to" : "Runs, the best validation accuracy first", "run",
+      list.runs, &RunRecord::name, columns_of(list, choices));
+  table.filterable = list.runs.size() > 1;
   return table;
 }
 
 /// "0.9120 (0.9050 to 0.9210)" of those that are known.
-Entry spread_entry(const std::vector<const RunRecord*>& runs,
-                   const std::function<Value(const RunRecord&)>& of,
-                   const std::function<std::string(double)>& text = figure_text) {
+Entry spread_entry(const std::vector<const RunRecord*>& runs, const std::function<Value(Run)>& of,
+                   std::string (*text)(double)) {
   std::vector<double> values;
   for (const RunRecord* run : runs) {
     if (const Value value = of(*run)) values.push_back(*value);
@@ -190,51 +150,49 @@ Entry spread_entry(const std::vector<const RunRecord*>& runs,
   return entry;
 }
 
+Entry seeds_entry(const Repeats& repeats, Table) {
+  std::set<std::string> seeds;
+  for (const RunRecord* run : repeats.runs)
+    seeds.insert(run->seed ? std::to_string(*run->seed) : "?");
+  return {first_few(std::vector<std::string>(seeds.begin(), seeds.end()), 5)};
+}
+
 std::optional<Section> repeats_section(const RunList& list) {
   const std::vector<Repeats> repeats = repeats_of(list.runs);
   if (repeats.empty()) return std::nullopt;
-  DocumentTable table{
-      "Runs of one configuration: medians, and least to most",
-      "configuration",
-      {},
-      {"runs", "best validation accuracy", "seconds to it", "images/s", "seconds in all", "seeds"},
-      {},
-      {}};
-  for (const auto& [runs, what] : repeats) {
-    Row row{what, {}};
-    row.entries.push_back(figure_entry(static_cast<double>(runs.size()),
-                                       [](double n) { return fmt::format("{:.0f}", n); }));
-    const auto best = [](const RunRecord& r) {
+  const auto spread = [](std::function<Value(Run)> of, std::string (*text)(double)) {
+    return [of, text](const Repeats& r, Table) { return spread_entry(r.runs, of, text); };
+  };
+  const auto best = [](Value (*figure)(const BestAccuracy&)) {
+    return [figure](Run r) {
       const auto found = r.best();
-      return found ? Value(found->accuracy) : std::nullopt;
+      return found ? figure(*found) : std::nullopt;
     };
-    const auto seconds_to_best = [](const RunRecord& r) {
-      const auto found = r.best();
-      return found ? found->seconds : std::nullopt;
-    };
-    row.entries.push_back(spread_entry(runs, best, accuracy_text));
-    row.entries.push_back(spread_entry(runs, seconds_to_best));
-    row.entries.push_back(
-        spread_entry(runs, [](const RunRecord& r) { return r.images_per_second(); }));
-    row.entries.push_back(spread_entry(runs, [](const RunRecord& r) { return r.seconds; }));
-    std::vector<std::string> seeds;
-    for (const RunRecord* run : runs) seeds.push_back(run->seed ? std::to_string(*run->seed) : "?");
-    std::ranges::sort(seeds);
-    seeds.erase(std::unique(seeds.begin(), seeds.end()), seeds.end());
-    row.entries.push_back({first_few(seeds, 5)});
-    table.rows.push_back(std::move(row));
-  }
-  table.sortable = table.rows.size() > 1;
-  Section section{"same-configuration", "The same configuration", {}, {}, {}, {}};
-  section.paragraphs.push_back(
-      "Repeats have the same flags, machine, ranks and threads; the seed may differ.");
-  section.tables.push_back(std::move(table));
-  return section;
+  };
+  const auto count = [](const Repeats& r, Table) {
+    return figure_entry(static_cast<double>(r.runs.size()), whole_text);
+  };
+  const auto rate = [](Run r) { return r.images_per_second(); };
+  const auto seconds = [](Run r) { return r.seconds; };
+  return Section{
+      .id = "same-configuration",
+      .title = "The same configuration",
+      .paragraphs = {"Repeats have the same flags, machine, ranks and threads; the seed may "
+                     "differ."},
+      .tables = {
+          table_of<Repeats>("Runs of one configuration: medians, and least to most",
+                            "configuration", repeats, &Repeats::what,
+                            {{"runs", count},
+                             {"best validation accuracy", spread(best(accuracy_of), accuracy_text)},
+                             {"seconds to it", spread(best(seconds_of), figure_text)},
+                             {"images/s", spread(rate, figure_text)},
+                             {"seconds in all", spread(seconds, figure_text)},
+                             {"seeds", seeds_entry}})}};
 }
 
 Section runs_section(const RunList& list) {
   const auto choices = choices_of(list.runs);
-  Section section{"runs", "Runs", {}, {}, {}, {}};
+  Section section{"runs", "Runs"};
   if (const std::string shared = shared_sentence(list, choices); !shared.empty())
     section.paragraphs.push_back(shared);
   section.tables.push_back(runs_table(list, choices));
@@ -261,7 +219,7 @@ std::optional<Section> curves_section(const RunList& list) {
   const bool any = std::ranges::any_of(
       list.runs, [](const RunRecord& r) { return r.outcome != Outcome::no_figures; });
   if (!any) return std::nullopt;
-  Section section{"curves", "Curves", {}, {"run-loss"}, {}, {}};
+  Section section{.id = "curves", .title = "Curves", .plots = {"run-loss"}};
   const bool validated =
       std::ranges::any_of(list.runs, [](const RunRecord& r) { return r.best().has_value(); });
   if (validated) section.plots.push_back("run-accuracy");
@@ -277,17 +235,14 @@ std::optional<Section> curves_section(const RunList& list) {
 Document runs_document(const RunList& list) {
   const std::size_t n = list.runs.size();
   Document document{n == 1 ? "Training " + list.runs.front().name : fmt::format("{} trainings", n),
-                    runs_headline(list),
-                    {},
-                    {}};
+                    runs_headline(list)};
   document.card = runs_card(list);
   if (auto starved = starved_sentence(list)) document.headline.push_back(std::move(*starved));
   document.sections.push_back(runs_section(list));
-  if (auto evaluations = evaluations_section(list))
-    document.sections.push_back(std::move(*evaluations));
-  if (auto repeats = repeats_section(list)) document.sections.push_back(std::move(*repeats));
-  if (auto curves = curves_section(list)) document.sections.push_back(std::move(*curves));
-  if (auto time = time_section(list)) document.sections.push_back(std::move(*time));
+  for (auto section : {evaluations_section(list), repeats_section(list), curves_section(list),
+                       time_section(list)}) {
+    if (section) document.sections.push_back(std::move(*section));
+  }
   return document;
 }
 

@@ -37,7 +37,7 @@ nlohmann::ordered_json runs_json(const RunList&);
 /// on one data set are a group, since losses and accuracies on other images say nothing of them.
 nlohmann::ordered_json run_curves_json(const RunList&);
 
-/// More lines than this nobody tells apart.
+/// More lines than this cannot be told apart.
 inline constexpr std::size_t kMostRunCurves = 40;
 
 }  // namespace cputrain::report

@@ -1,17 +1,15 @@
 // Runs as CSV and as JSON, and their curves for the page.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "core/budget_json.h"
+#include "core/json_fields.h"
 #include "core/json_text.h"
+#include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/report/curves.h"
-#include "scaling/report/evaluation/accuracy_interval.h"
-#include "scaling/report/forms/escapes.h"
+#include "scaling/report/forms/csv.h"
 #include "scaling/report/trainings/runs_document.h"
 
 namespace cputrain::report {
@@ -20,61 +18,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Value = std::optional<double>;
 
-template <class Integer>
-std::string csv_count(const std::optional<Integer>& value) {
-  return value ? std::to_string(*value) : "";
-}
-
-constexpr const char* kRunColumns =
-    "run,folder,started,model,data,image_size,ranks,threads,backend,precision,batch,optimizer,seed,"
-    "machine,epochs,best_val_accuracy,best_epoch,seconds_to_best,loss,val_loss,images_per_second,"
-    "includes_trials,seconds,cost,stolen,cpu_wait,outcome,resumed,checkpoint,troubles,"
-    "eval_accuracy,eval_images,eval_data,eval_part\r\n";
-
-std::string csv_line(const RunRecord& run, const cells::Prices& prices) {
-  const auto best = run.best();
-  const RunEpoch last = run.epochs.empty() ? RunEpoch{} : run.epochs.back();
-  const RunRecord::Time time = run.time();
-  const RunEvaluation newest = run.evaluations.empty() ? RunEvaluation{} : run.evaluations.front();
-  std::string line;
-  for (const std::string& field : {csv_text(run.name),
-                                   csv_text(run.folder.string()),
-                                   csv_text(run.started),
-                                   csv_text(run.model),
-                                   csv_text(run.data),
-                                   csv_count(run.image_size),
-                                   csv_count(run.ranks),
-                                   csv_count(run.threads),
-                                   csv_text(run.backend),
-                                   csv_text(run.precision),
-                                   csv_count(run.batch),
-                                   csv_text(run.rule),
-                                   csv_count(run.seed),
-                                   csv_text(run.machine),
-                                   std::to_string(last.epoch),
-                                   best ? csv_number(best->accuracy) : "",
-                                   best ? std::to_string(best->epoch) : "",
-                                   best ? csv_number(best->seconds) : "",
-                                   csv_number(last.loss),
-                                   csv_number(run.val_loss()),
-                                   csv_number(run.images_per_second()),
-                                   std::string(run.includes_trials() ? "1" : "0"),
-                                   csv_number(run.total_seconds()),
-                                   csv_number(cost_of(run, prices)),
-                                   csv_number(time.stolen),
-                                   csv_number(time.cpu_wait),
-                                   std::string(outcome_name(run.outcome)),
-                                   std::to_string(run.resumed),
-                                   csv_count(run.checkpoint),
-                                   csv_text(join(run.troubles, "; ")),
-                                   csv_number(newest.accuracy),
-                                   csv_number(newest.images > 0 ? Value(newest.images) : Value()),
-                                   csv_text(newest.data),
-                                   csv_text(newest.part)}) {
-    line += (line.empty() ? "" : ",") + field;
-  }
-  return line + "\r\n";
-}
+// clang-format off
+const std::vector<CsvColumn> kRunColumns{
+    {"run", "/name"}, {"folder"}, {"started"}, {"model"}, {"data"}, {"image_size"}, {"ranks"},
+    {"threads"}, {"backend"}, {"precision"}, {"batch"}, {"optimizer"}, {"seed"}, {"machine"},
+    {"epochs"}, {"best_val_accuracy", "/best/val_accuracy"}, {"best_epoch", "/best/epoch"},
+    {"seconds_to_best", "/best/seconds"}, {"loss"}, {"val_loss"}, {"images_per_second"},
+    {"includes_trials"}, {"seconds"}, {"cost"}, {"stolen", "/time/stolen"},
+    {"cpu_wait", "/time/cpu_wait"}, {"outcome"}, {"resumed"}, {"checkpoint"}, {"troubles"},
+    {"eval_accuracy", "/evaluations/0/accuracy"}, {"eval_images", "/evaluations/0/images"},
+    {"eval_data", "/evaluations/0/data"}, {"eval_part", "/evaluations/0/part"}};
+// clang-format on
 
 template <class Integer>
 Json known_count(const std::optional<Integer>& value) {
@@ -155,7 +109,7 @@ Json run_json(const RunRecord& run, const cells::Prices& prices) {
 }
 
 /// Where a number of images lies in epochs and in seconds of training. Between the ends of epochs
-/// both are in proportion; after the last end nobody knows the seconds.
+/// both are in proportion; after the last end the seconds are not known.
 class Progress {
  public:
   explicit Progress(const RunRecord& run) {
@@ -224,9 +178,9 @@ Json curve_json(const RunRecord& run, const std::string& data, std::size_t most)
 }  // namespace
 
 std::string runs_csv(const RunList& list) {
-  std::string text = kRunColumns;
-  for (const RunRecord& run : list.runs) text += csv_line(run, list.prices);
-  return text;
+  Csv csv(kRunColumns);
+  for (const RunRecord& run : list.runs) csv.add(run_json(run, list.prices));
+  return csv.text();
 }
 
 Json runs_json(const RunList& list) {

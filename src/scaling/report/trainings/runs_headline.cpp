@@ -70,8 +70,8 @@ std::optional<std::string> least_time_sentence(const Runs& runs, std::optional<d
   if (reached == 0) return fmt::format("No run reached {:g}.", accuracy);
   if (runs.size() == 1 && quickest)
     return fmt::format("It reached {:g} {}.", accuracy, after_text(*at));
-  std::string text = fmt::format("{} of {} run{} reached {:g}", reached, runs.size(),
-                                 runs.size() == 1 ? "" : "s", accuracy);
+  std::string text =
+      fmt::format("{} of {} reached {:g}", reached, counted(runs.size(), "run"), accuracy);
   if (quickest) {
     text += fmt::format("; the least time was that of {} {} (one training each{})", quickest->name,
                         after_text(*at),

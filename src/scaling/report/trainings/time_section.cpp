@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "scaling/cells/lost_time.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/trainings/runs_document.h"
@@ -21,31 +24,31 @@ std::string said_of(const RunList& list, const RunRecord& run, const cells::Lost
   return (list.runs.size() > 1 ? run.name + ": " : "") + lost.sentence;
 }
 
-Entry seconds_entry(const training::LostSeconds::Loss& loss) {
-  return figure_entry(loss.seconds, [](double seconds) { return fmt::format("{:.1f}", seconds); });
-}
-
-/// Of trainings that lost anything.
+/// Trainings that lost anything.
 DocumentTable lost_table(const RunList& list) {
-  DocumentTable table{
+  using R = const RunRecord&;
+  using T = DocumentTable&;
+  std::vector<RunRecord> runs;
+  std::ranges::copy_if(list.runs, std::back_inserter(runs), [](R r) { return r.lost.any(); });
+  const auto seconds = [](training::LostSeconds::Loss training::LostSeconds::*loss) {
+    return [loss](R r, T) {
+      return figure_entry((r.lost.*loss).seconds,
+                          [](double s) { return fmt::format("{:.1f}", s); });
+    };
+  };
+  const auto restarts = [](R r, T) {
+    return figure_entry(r.lost.restarts.times, [](double n) { return fmt::format("{:.0f}", n); });
+  };
+  return table_of<RunRecord>(
       "Seconds that were lost: from a checkpoint to the restart that goes on from it; steps that "
       "waited for checkpoints since the last start; ranks that waited for the last one; stalls "
       "that came to an end",
-      "run",
-      {},
-      {"restarts", "lost to them", "checkpoints", "stragglers", "stalls"},
-      {},
-      {}};
-  for (const RunRecord& run : list.runs) {
-    const training::LostSeconds& lost = run.lost;
-    if (!lost.any()) continue;
-    const Entry restarts{.text = std::to_string(lost.restarts.times), .value = lost.restarts.times};
-    table.rows.push_back({run.name,
-                          {restarts, seconds_entry(lost.restarts), seconds_entry(lost.checkpoints),
-                           seconds_entry(lost.stragglers), seconds_entry(lost.stalls)}});
-  }
-  table.sortable = table.rows.size() > 1;
-  return table;
+      "run", runs, &RunRecord::name,
+      {{"restarts", restarts},
+       {"lost to them", seconds(&training::LostSeconds::restarts)},
+       {"checkpoints", seconds(&training::LostSeconds::checkpoints)},
+       {"stragglers", seconds(&training::LostSeconds::stragglers)},
+       {"stalls", seconds(&training::LostSeconds::stalls)}});
 }
 
 std::vector<cells::LostTime> lost_time_of(const RunRecord& run) {
@@ -70,25 +73,21 @@ std::optional<std::string> starved_sentence(const RunList& list) {
 }
 
 std::optional<Section> time_section(const RunList& list) {
-  DocumentTable table{
-      "Parts of the seconds of all epochs (%); of CPU time what a host took, and "
-      "what threads waited for a CPU (%)",
-      "run",
-      {},
-      {"input", "forward", "backward", "allreduce", "slowest rank", "optimizer", "other",
-       "taken by the host", "wait for CPUs"},
-      {},
-      {}};
-  Section section{"time", "Where the time went", {}, {}, {}, {}};
+  DocumentTable table{.caption =
+                          "Parts of the seconds of all epochs (%); of CPU time what a host "
+                          "took, and what threads waited for a CPU (%)",
+                      .corner = "run",
+                      .head = {"input", "forward", "backward", "allreduce", "slowest rank",
+                               "optimizer", "other", "taken by the host", "wait for CPUs"}};
+  Section section{"time", "Where the time went"};
   for (const RunRecord& run : list.runs) {
     const RunRecord::Time time = run.time();
     if (time.seconds <= 0) continue;
-    Row row{run.name, {}};
+    Row& row = table.rows.emplace_back(Row{run.name});
     for (const BudgetPart& part : kBudgetParts)
       row.entries.push_back(share_entry(time.budget.*part.seconds / time.seconds));
     row.entries.push_back(share_entry(time.stolen));
     row.entries.push_back(share_entry(time.cpu_wait));
-    table.rows.push_back(std::move(row));
     for (const cells::LostTime& lost : lost_time_of(run)) {
       if (section.remarks.size() < kMostRemarks)
         section.remarks.push_back(said_of(list, run, lost));

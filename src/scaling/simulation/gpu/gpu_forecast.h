@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,10 +9,35 @@
 #include "model/graph.h"
 #include "scaling/cells/cells.h"
 #include "scaling/simulation/gpu/gpu_costs.h"
-#include "scaling/simulation/gpu/gpu_sums.h"
 #include "scaling/simulation/platform.h"
 
 namespace cputrain::simulation {
+
+/// GPUs that sum gradients: so many of each of some nodes.
+struct GpuGroup {
+  int nodes = 1, of_node = 1;
+
+  int size() const { return nodes * of_node; }
+};
+
+/// Seconds of the sum of so many bytes of every GPU, whose result all have, as NCCL does it with
+/// rings over g GPUs of each of K nodes. In each node a reduce-scatter leaves a slice of its sum on
+/// every GPU, rings between nodes sum slices over all network cards at the same time, and an
+/// all-gather hands them round:
+///
+///   sum + 2 (g - 1) hop + 2 (g - 1)/g bytes/ring + 2 (K - 1) latency + 2 (K - 1)/K bytes/network
+///
+/// One GPU sums nothing and takes no time.
+double sum_seconds(const Platform&, const GpuGroup&, double bytes);
+
+/// A bucket of gradients: from when on it may be summed, in seconds from the step's beginning.
+struct GpuBucket {
+  double ready = 0, bytes = 0;
+};
+
+/// When the last bucket is summed: one after the other in a stream of their own, beside backward.
+double end_of_sums(const std::vector<GpuBucket>&,
+                   const std::function<double(double bytes)>& seconds);
 
 /// What of a training decides besides its costs.
 struct GpuRun {
@@ -22,7 +48,7 @@ struct GpuRun {
   double bucket_bytes = 0;
 };
 
-/// Whether all training images stay on each GPU where nobody says so: where they take at most half
+/// Whether all training images stay on each GPU where no flag decides: where they take at most half
 /// of its memory.
 bool images_fit(const GpuNode&, double bytes);
 
@@ -43,12 +69,12 @@ class GpuForecast {
   std::string obstacle(const cells::Cell&) const;
   GpuGroup group_of(const cells::Cell&) const;
   std::vector<GpuBucket> buckets_of(const GpuStep&) const;
-  /// Of each GPU, while all of its node do the same: into pinned memory, by a thread of its rank
-  /// that reads and writes every byte; and from there.
+  /// Rates of each GPU, while all of its node do the same: into pinned memory, by a thread of its
+  /// rank that reads and writes every byte; and from there.
   double copy_gbs(const GpuGroup&) const;
   double send_gbs(const GpuGroup&) const;
   double input_seconds(int images, const GpuGroup&) const;
-  /// Of a step on the GPU that has most images; parts add up to its seconds.
+  /// A step on the GPU that has most images; parts add up to its seconds.
   Budget step_budget(int images, const GpuGroup&) const;
   cells::CellLimits limits_of(int images, const GpuGroup&, const Budget& step) const;
 

@@ -65,7 +65,7 @@ LayerParts parts_by_arithmetic(const model::Graph& graph) {
     const double macs = model::macs(nodes[i].layer, graph.src_shape(static_cast<int>(i)));
     if (macs == 0) continue;
     parts.forward[i] = macs;
-    parts.backward[i] = first ? macs : 2 * macs;  // nobody needs the gradient of images
+    parts.backward[i] = first ? macs : 2 * macs;  // images need no gradient
     first = false;
     all += parts.forward[i] + parts.backward[i];
   }

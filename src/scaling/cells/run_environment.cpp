@@ -1,4 +1,4 @@
-#include "scaling/cells/run_devices.h"
+#include "scaling/cells/run_environment.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "core/json_fields.h"
 #include "core/strict_json.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
@@ -63,6 +64,38 @@ std::string devices_text(const CellTable& table) {
     parts.push_back(fmt::format("{}: {} x {}", which.first, count, which.second));
   }
   return join(parts, "; ");
+}
+
+std::string mpi_library(const std::vector<std::string>& libraries) {
+  const auto found = std::ranges::find_if(
+      libraries, [](const std::string& name) { return name.starts_with("Open MPI"); });
+  return found == libraries.end() ? "" : *found;
+}
+
+std::string build_text(std::string_view version, const std::vector<std::string>& libraries) {
+  return fmt::format("cputrain {}; {}", version, join(libraries, ", "));
+}
+
+std::optional<CellMachine> machine_of_run(const nlohmann::json& environment,
+                                          const std::string& where) {
+  constexpr int kMostCount = 1 << 24;
+  constexpr std::size_t kMostLibraries = 100'000;
+  constexpr std::size_t kLongestBuild = 1 << 14;  // shorter than what tables hold
+  const JsonFields own(environment, where, kTableRemedy);
+  if (!own.has("machine")) return std::nullopt;
+  const JsonFields machine = own.object("machine");
+  const auto count = [&](const char* key) { return machine.whole(key, 0, kMostCount, 0); };
+  const auto libraries =
+      own.has("libraries") ? own.texts("libraries", kMostLibraries) : std::vector<std::string>();
+  std::string build = build_text(own.text("cputrain", ""), libraries);
+  if (build.size() > kLongestBuild) own.wrong("libraries are too long a text");
+  return CellMachine{.cpu = machine.text("cpu", ""),
+                     .host = machine.text("host", ""),
+                     .mpi = mpi_library(libraries),
+                     .build = std::move(build),
+                     .cores = count("cores"),
+                     .hardware_threads = count("hardware_threads"),
+                     .memory_bytes = 1e9 * machine.real("memory_gb", 0, 1e9, 0)};
 }
 
 }  // namespace cputrain::cells
