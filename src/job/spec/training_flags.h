@@ -12,6 +12,7 @@
 #include "data/pipeline.h"
 #include "exchange/compression/compression.h"
 #include "job/spec/safety_flags.h"
+#include "job/spec/task.h"
 #include "logging/timeline.h"
 #include "optim/learning_rate.h"
 #include "watch/limits.h"
@@ -32,8 +33,7 @@ inline DataOnDevice parse_data_on_device(const std::string& word) {
 /// recipe, the weight file or the machine decides then.
 struct TrainingFlags {
   std::string program = "cputrain";  ///< as it was called, for lines to be typed
-  std::string command = "train";
-  std::string topic;  ///< second word of `bench` and `data`
+  Task task;
 
   // model
   std::string model = "dogcat";
