@@ -11,17 +11,14 @@
 #include <optional>
 #include <set>
 
-#include "cli/flags/combinations.h"
-#include "cli/flags/command_flags.h"
+#include "cli/checks.h"
+#include "cli/commands.h"
 #include "cli/flags/config_file.h"
-#include "cli/help/command_table.h"
 #include "cli/help/foreign_words.h"
 #include "cli/help/help_text.h"
-#include "cli/help/reference.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "sweep/sweep_folder.h"
 
 namespace cputrain::cli {
 namespace {
@@ -214,17 +211,6 @@ void add_config_file(std::vector<std::string>& words, const Flags& flags, const 
   }
 }
 
-/// The flags of the sweep that --extend adds to, which hold where none is given; empty without one.
-std::string extended_sweep(const std::vector<std::string>& words) {
-  constexpr std::string_view kPrefix = "--out=";
-  const auto out = std::ranges::find_if(
-      words, [&](const std::string& word) { return word.starts_with(kPrefix); });
-  if (!is_given(words, "extend") || out == words.end()) return "";
-  const auto file = std::filesystem::path(out->substr(kPrefix.size())) / sweep::kFlagsName;
-  std::error_code ignored;
-  return std::filesystem::exists(file, ignored) ? file.string() : "";
-}
-
 /// Takes --config=FILE out of the words; empty where it is not there.
 std::string take_config(std::vector<std::string>& words, const Environment& environment) {
   std::string path;
@@ -243,34 +229,52 @@ bool asks_for_help(const std::vector<std::string>& words) {
   });
 }
 
-/// The command is the first word unless that is a flag; takes it (and a topic) off the words.
-void take_command(std::vector<std::string>& words, Config& config) {
-  config.command = "train";
-  if (!words.empty() && !words.front().starts_with("-")) {
-    config.command = words.front();
+/// The command is the first word unless that is a flag, else the first of the list; taken off the
+/// words, and its topic, too. A command without its topic is for help alone.
+std::unique_ptr<Command> take_command(std::vector<std::string>& words,
+                                      const CommandLineChoices& choices) {
+  std::vector<std::unique_ptr<Command>> commands = make_commands();
+  std::vector<std::string> names, topics;
+  for (const auto& command : commands) {
+    const CommandEntry entry = command->help();
+    if (entry.topic.empty()) names.push_back(entry.name);
+  }
+  std::string name = names.front(), topic;
+  const bool is_named = !words.empty() && !words.front().starts_with("-");
+  if (is_named) {
+    name = words.front();
     words.erase(words.begin());
   }
-  const std::vector<std::string> names = command_names();
-  if (std::ranges::find(names, config.command) == names.end()) {
+  if (std::ranges::find(names, name) == names.end()) {
     std::error_code ignored;
-    const bool is_data = std::filesystem::is_directory(config.command, ignored);
+    const bool is_data = std::filesystem::is_directory(name, ignored);
     fail(ExitCode::usage,
-         fmt::format("{} is not a command; commands are {}{}", config.command, join(names, ", "),
-                     is_data ? "; to train on it, use --data " + config.command
-                             : hint_for_command(config.command, names, config.program)));
+         fmt::format("{} is not a command; commands are {}{}", name, join(names, ", "),
+                     is_data ? "; to train on it, use --data " + name
+                             : hint_for_command(name, names, choices.program)));
   }
-  const std::vector<std::string> topics = topics_of(config.command);
+  for (const auto& command : commands) {
+    const CommandEntry entry = command->help();
+    if (entry.name == name && !entry.topic.empty()) topics.push_back(entry.topic);
+  }
   const bool asks = !words.empty() && words.front().starts_with("-");
-  if (topics.empty() || (asks && asks_for_help(words))) return;
-  const std::string topic = words.empty() || asks ? "" : words.front();
-  if (std::ranges::find(topics, topic) == topics.end()) {
-    fail(ExitCode::usage,
-         fmt::format("{}{}: the word after {} must be one of {}{}", config.command,
-                     topic.empty() ? "" : " " + topic, config.command, join(topics, ", "),
-                     topic.empty() ? "" : did_you_mean(topic, topics)));
+  if (!topics.empty() && !(asks && asks_for_help(words))) {
+    if (!words.empty() && !asks) topic = words.front();
+    if (std::ranges::find(topics, topic) == topics.end()) {
+      fail(ExitCode::usage, fmt::format("{}{}: the word after {} must be one of {}{}", name,
+                                        topic.empty() ? "" : " " + topic, name, join(topics, ", "),
+                                        topic.empty() ? "" : did_you_mean(topic, topics)));
+    }
+    words.erase(words.begin());
   }
-  config.topic = topic;
-  words.erase(words.begin());
+  const auto found = std::ranges::find_if(commands, [&](const auto& command) {
+    const CommandEntry entry = command->help();
+    return entry.name == name && entry.topic == topic;
+  });
+  job::Task& task = (*found)->options().task;
+  task.name = (*found)->help().full_name();
+  if (name != names.front()) task.typed = split(task.name, ' ');
+  return std::move(*found);
 }
 
 /// The flags of every command and topic, other words for them included.
@@ -311,6 +315,12 @@ std::string hint_of(const std::string& name, const Flags& flags,
   return did_you_mean("--" + name, known);
 }
 
+std::string help_of(const Command& command, bool all, const CommandLineChoices& choices,
+                    const HelpForm& form) {
+  const CommandEntry entry = command.help();
+  return command_help(command_entry(entry.name, entry.topic, choices), all, form);
+}
+
 /// The words "help" or "help COMMAND [TOPIC]", or an overview that is asked for by a flag.
 std::optional<std::string> general_help(const std::vector<std::string>& words,
                                         const CommandLineChoices& choices, const HelpForm& form) {
@@ -320,48 +330,42 @@ std::optional<std::string> general_help(const std::vector<std::string>& words,
   if (first == "--help" || first == "-h" || (first == "help" && !more))
     return overview_text(command_reference(choices), form);
   if (first != "help") return std::nullopt;
-  Config config;
   std::vector<std::string> rest(words.begin() + 1, words.end());
   if (rest.size() == 1) rest.push_back("--help");
-  take_command(rest, config);
-  return command_help(command_entry(config.command, config.topic, choices),
-                      words.back() == "--help-all", form);
+  return help_of(*take_command(rest, choices), words.back() == "--help-all", choices, form);
 }
 
 }  // namespace
 
-std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>& given_words,
-                                                  const Environment& environment,
-                                                  const CommandLineChoices& choices) {
+std::variant<std::unique_ptr<Command>, HelpText> parse_command_line(
+    const std::vector<std::string>& given_words, const Environment& environment,
+    const CommandLineChoices& choices) {
   std::vector<std::string> words = given_words;
   if (!words.empty() && words.front() == "--version") {
     return HelpText{fmt::format("cputrain {} ({})\n", kVersion, choices.build)};
   }
   const HelpForm form{choices.columns, choices.program};
   if (const auto text = general_help(words, choices, form)) return HelpText{*text};
-  Config config;
-  config.backend = choices.backend_names().front();
-  config.program = choices.program;
-  take_command(words, config);
+  std::unique_ptr<Command> command = take_command(words, choices);
+  Options& options = command->options();
+  options.backend = choices.backend_names().front();
+  options.program = choices.program;
 
   CLI::App app;
   Flags flags(app);
-  add_command_flags(flags, config, choices);
+  command->add_flags(flags, choices);
   const Hint hint = [&choices](const std::string& name, const Flags& known) {
     return hint_of(name, known, choices);
   };
-  words = normalised(words, flags, config.files, hint);
+  words = normalised(words, flags, options.files, hint);
   const std::string config_file = take_config(words, environment);
-  if (is_given(words, "help") || is_given(words, "help-all")) {
-    return HelpText{command_help(command_entry(config.command, config.topic, choices),
-                                 is_given(words, "help-all"), form)};
-  }
+  if (is_given(words, "help") || is_given(words, "help-all"))
+    return HelpText{help_of(*command, is_given(words, "help-all"), choices, form)};
   if (!environment.empty()) check_variables(environment, all_flags(choices));
-  config.from_environment = add_environment(words, flags, environment);
+  options.from_environment = add_environment(words, flags, environment);
   if (!config_file.empty()) add_config_file(words, flags, config_file, hint);
-  if (const std::string sweep = extended_sweep(words); !sweep.empty()) {
-    add_config_file(words, flags, sweep, hint);
-  }
+  if (const std::string file = command->earlier_flags(words); !file.empty())
+    add_config_file(words, flags, file, hint);
   check_rivals(words, flags);
   try {
     std::ranges::reverse(words);  // CLI11 takes them from the back
@@ -369,12 +373,12 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
   } catch (const CLI::ParseError& error) {
     fail(ExitCode::usage, std::string(error.what()) + " (see --help)");
   }
-  config.given = flags.given();
-  for (const auto& [name, value] : config.given) {
-    if (!flags.takes_value(name)) config.switches.insert(name);
+  options.given = flags.given();
+  for (const auto& [name, value] : options.given) {
+    if (!flags.takes_value(name)) options.switches.insert(name);
   }
-  check_combinations(config, choices);
-  return config;
+  check_options(*command, flags, choices);
+  return command;
 }
 
 }  // namespace cputrain::cli

@@ -4,13 +4,13 @@
 
 namespace cputrain::cli {
 
-void ask_for_data(const job::Session& session, const Config& config) {
-  if (!config.data.empty()) return;
+void ask_for_data(const job::Session& session, const job::TrainingFlags& flags) {
+  if (!flags.data.empty()) return;
   job::say(
       session,
       fmt::format("No --data: {} synthetic images in the paper's shape. Was that meant? --data "
                   "FOLDER takes yours, a folder of images per class; --data synthetic says yes",
-                  config.command == "eval" ? "evaluating on" : "training on"));
+                  flags.task.evaluates ? "evaluating on" : "training on"));
 }
 
 }  // namespace cputrain::cli

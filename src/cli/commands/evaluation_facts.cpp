@@ -54,21 +54,22 @@ std::vector<report::WrongImage> wrong_images(const job::Services& services,
   return images;
 }
 
-report::EvaluationFacts evaluation_facts(const Config& config, const job::Session& session,
+report::EvaluationFacts evaluation_facts(const job::TrainingFlags& flags,
+                                         const job::Session& session,
                                          const train::ModelDescription& model,
                                          const compute::Tally& tally,
                                          const train::AnswerCounts& counts) {
   report::EvaluationFacts facts;
   const Shape image = model.graph.image();
   facts.model = fmt::format("{} at {}x{}", model.model, image.height, image.width);
-  facts.weights = config.weights;
-  facts.data = config.data_or_synthetic();
+  facts.weights = flags.weights;
+  facts.data = flags.data_or_synthetic();
   facts.machine = report::processor_text(session.machine.cpu_model, session.machine.cores);
   facts.date = cells::today();
   facts.build =
       fmt::format("cputrain {}{}{}", kVersion, session.services.program_build.empty() ? "" : ", ",
                   session.services.program_build);
-  facts.command = command_line(job::typed_command(session, config));
+  facts.command = command_line(job::typed_command(session, flags));
   facts.images = tally.images;
   facts.correct = counts.correct();
   facts.loss = tally.mean_loss();

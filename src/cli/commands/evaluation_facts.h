@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "cli/config.h"
 #include "job/evaluation_part.h"
 #include "report/evaluation/evaluation_page.h"
 #include "train/answers.h"
@@ -19,7 +18,7 @@ std::vector<report::WrongImage> wrong_images(const job::Services&,
                                              const std::vector<std::string>& classes);
 
 /// All else, without images.
-report::EvaluationFacts evaluation_facts(const Config&, const job::Session&,
+report::EvaluationFacts evaluation_facts(const job::TrainingFlags&, const job::Session&,
                                          const train::ModelDescription&, const compute::Tally&,
                                          const train::AnswerCounts&);
 

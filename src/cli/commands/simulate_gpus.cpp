@@ -17,12 +17,13 @@ namespace cputrain::cli {
 namespace {
 
 /// Of the flags' precision, as costs of GPUs call it.
-std::string precision_of(const Config& config) {
-  return cells::precision_in_figures("cuda", std::string(word_of(config.precision)));
+std::string precision_of(const SimulateOptions& options) {
+  return cells::precision_in_figures("cuda", std::string(word_of(options.precision)));
 }
 
-simulation::GpuCosts costs_of(const Config& config, const simulation::Platform& platform) {
-  const std::string& file = config.simulation.costs;
+simulation::GpuCosts costs_of(const SimulateOptions& options,
+                              const simulation::Platform& platform) {
+  const std::string& file = options.simulation.costs;
   if (!file.empty()) return simulation::read_gpu_costs(file);
   fail(ExitCode::usage,
        fmt::format("--platform {}: has GPUs, and nothing says how long they compute; name costs of "
@@ -30,17 +31,17 @@ simulation::GpuCosts costs_of(const Config& config, const simulation::Platform& 
                    platform.name, platform.gpus->name));
 }
 
-simulation::GpuRun run_of(const Config& config, const job::TrainingSpec& spec,
+simulation::GpuRun run_of(const SimulateOptions& options, const job::TrainingSpec& spec,
                           const simulation::Platform& platform, std::size_t images) {
   simulation::GpuRun run{.images_per_epoch = images,
                          .image_bytes = static_cast<double>(spec.image.size()),
-                         .prefetch = config.prefetch > 0,
-                         .bucket_bytes = config.bucket_mb * 1e6};
+                         .prefetch = options.prefetch > 0,
+                         .bucket_bytes = options.bucket_mb * 1e6};
   const double bytes = static_cast<double>(images) * run.image_bytes;
   const bool fits = simulation::images_fit(*platform.gpus, bytes);
-  run.images_on_device = config.data_on_device == job::DataOnDevice::on ||
-                         (config.data_on_device == job::DataOnDevice::automatic && fits);
-  if (fits || config.data_on_device != job::DataOnDevice::on) return run;
+  run.images_on_device = options.data_on_device == job::DataOnDevice::on ||
+                         (options.data_on_device == job::DataOnDevice::automatic && fits);
+  if (fits || options.data_on_device != job::DataOnDevice::on) return run;
   fail(
       ExitCode::usage,
       fmt::format("--data-on-device on: {:.3g} GB of images are more than half of the {:g} GB of a "
@@ -49,38 +50,38 @@ simulation::GpuRun run_of(const Config& config, const job::TrainingSpec& spec,
 }
 
 /// Without flags of the environment that change nothing here, which no command need repeat.
-Config without_idle(Config config) {
-  std::erase_if(config.given, [](const auto& flag) {
+SimulateOptions without_idle(SimulateOptions options) {
+  std::erase_if(options.given, [](const auto& flag) {
     return std::ranges::find(kWithoutEffectOnGpus, flag.first) != kWithoutEffectOnGpus.end();
   });
-  return config;
+  return options;
 }
 
 }  // namespace
 
-int simulate_gpus(const Config& asked, const job::Services& services, const job::TrainingSpec& spec,
-                  const model::Graph& graph, const simulation::Platform& platform,
-                  cells::CellTable table) {
-  const Config config = without_idle(asked);
-  const simulation::GpuCosts costs = costs_of(config, platform);
+ExitCode simulate_gpus(const SimulateOptions& asked, const job::Services& services,
+                       const job::TrainingSpec& spec, const model::Graph& graph,
+                       const simulation::Platform& platform, cells::CellTable table) {
+  const SimulateOptions options = without_idle(asked);
+  const simulation::GpuCosts costs = costs_of(options, platform);
   const simulation::GpuTraining training{platform.gpus->name, spec.model->name, spec.image.height,
-                                         precision_of(config)};
+                                         precision_of(options)};
   simulation::GpuStepCosts steps(costs, training, graph);
   const simulation::GpuForecast forecast(platform, costs.kind, std::move(steps), graph,
-                                         run_of(config, spec, platform, table.images_per_epoch));
+                                         run_of(options, spec, platform, table.images_per_epoch));
   for (cells::Cell& cell : table.cells) {
     forecast.fill(cell);
     cell.device = platform.gpus->name;
-    cell.command = command_of(config, cell);
+    cell.command = command_of(options, cell);
   }
   table.machine = forecast.machine();
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
   table.commit = services.program_build;
   table.costs = costs.origin();
-  table.options = options_of(config, platform.gpus->name + ", " + to_text(costs.kind));
-  write_folder(config, table, simulation::to_json(costs_for(costs, training)), platform);
-  say_result(config, table);
-  return static_cast<int>(ExitCode::ok);
+  table.options = options_of(options, platform.gpus->name + ", " + to_text(costs.kind));
+  write_folder(options, table, simulation::to_json(costs_for(costs, training)), platform);
+  say_result(options, table);
+  return ExitCode::ok;
 }
 
 }  // namespace cputrain::cli

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cells/cells.h"
-#include "cli/config.h"
+#include "cli/flags/simulate_flags.h"
 #include "job/session/services.h"
 #include "job/spec/training_spec.h"
 #include "model/graph.h"
@@ -11,7 +11,7 @@ namespace cputrain::cli {
 
 /// `simulate` for a platform of GPUs: fills the cells of the table, tells and writes them. Needs
 /// --costs, and no simulator.
-int simulate_gpus(const Config&, const job::Services&, const job::TrainingSpec&,
-                  const model::Graph&, const simulation::Platform&, cells::CellTable);
+ExitCode simulate_gpus(const SimulateOptions&, const job::Services&, const job::TrainingSpec&,
+                       const model::Graph&, const simulation::Platform&, cells::CellTable);
 
 }  // namespace cputrain::cli

@@ -1,16 +1,12 @@
-// Every flag of every command, with its limits and its line of help.
+// Flags of trainings, which other commands have, too: limits and lines of help.
 
-#include "cli/flags/command_flags.h"
+#include "cli/flags/flag_groups.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/flags/bench_flags.h"
-#include "cli/flags/flag_groups.h"
-#include "cli/flags/report_flags.h"
-#include "cli/flags/simulate_flags.h"
 #include "cli/flags/sweep_flags.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -20,28 +16,13 @@
 namespace cputrain::cli {
 namespace {
 
-bool computes_gradients(const Config& c) {
-  return c.command == "train" || c.command == "bench" || c.command == "sweep";
-}
-
-void add_expand_flag(Flags& f, Config& c) {
+void add_expand_flag(Flags& f, job::TrainingFlags& c) {
   f.choice("expand", {"none", "six", "six-leaky"},
            "samples made of each image: six flips and turns it; six-leaky does so before the "
            "split, so that turns of training images are in validation [none]",
            [&c](const std::string& name) {
              c.expand = data::expand_of(name).value_or(data::Expand::none);
            });
-}
-
-void add_export_flags(Flags& f, Config& c) {
-  f.group("Output");
-  f.text("onnx", c.onnx, "FILE", "write network and weights as ONNX (opset 13)");
-  f.text("safetensors", c.safetensors, "FILE", "write the weights as safetensors");
-  f.choice("export-layout", {"keras", "torch"},
-           "names and layout of --safetensors: those of Keras or of a PyTorch state_dict [keras]",
-           [&c](const std::string& name) { c.export_layout = name; });
-  f.text("model-file", c.model_file, "FILE",
-         "write the model of --weights or --model as JSON, to be changed and used as --model FILE");
 }
 
 /// "30:2,60:4": after 30 epochs twice the batch, after 60 four times.
@@ -66,7 +47,9 @@ std::vector<data::BatchGrowth> parse_growth(const std::string& text) {
   return growth;
 }
 
-void add_micro_batch_flags(Flags& f, Config& c) {
+}  // namespace
+
+void add_micro_batch_flags(Flags& f, job::TrainingFlags& c) {
   f.whole("micro-batch", c.micro_batch, 1, 65536,
           "images that a rank computes at once [chosen by threads, ranks and backend; with batch "
           "normalization the rank's whole share]");
@@ -74,7 +57,7 @@ void add_micro_batch_flags(Flags& f, Config& c) {
         "take the statistics of batch normalization from the images of all ranks");
 }
 
-void add_batch_flags(Flags& f, Config& c) {
+void add_batch_flags(Flags& f, job::TrainingFlags& c) {
   f.group("Training");
   f.whole("batch", c.batch, 1, 16'777'216, "images in a step, over all ranks [the model's]");
   f.alias("batch-size", "batch");
@@ -98,13 +81,15 @@ void add_batch_flags(Flags& f, Config& c) {
               "take the images in a new order in each epoch [the model's: yes]");
   f.yes_or_no("drop-last", c.drop_last,
               "leave out images at the end of an epoch that do not fill a step [the model's: no]");
-  if (c.command != "train") return;  // every step of a measurement is alike
+}
+
+void add_growth_flag(Flags& f, job::TrainingFlags& c) {
   f.parsed("batch-growth", "EPOCHS:FACTOR,...",
            "multiply the batch by FACTOR after EPOCHS epochs, as 30:2,60:4 [never]",
            [&c](const std::string& text) { c.batch_growth = parse_growth(text); });
 }
 
-void add_rule_flags(Flags& f, Config& c) {
+void add_rule_flags(Flags& f, job::TrainingFlags& c) {
   f.group("Update rule");
   f.choice("optimizer", {"sgd", "rmsprop", "adam", "lars", "lamb"},
            "update rule, as in Keras; lars and lamb are for large batches [the model's]",
@@ -127,7 +112,7 @@ void add_rule_flags(Flags& f, Config& c) {
          "mix X of all classes into the labels of training [0]");
 }
 
-void add_rate_flags(Flags& f, Config& c) {
+void add_rate_flags(Flags& f, job::TrainingFlags& c) {
   f.group("Learning rate");
   add_listed_flag(f, c,
                   {"lr", "X", "learning rate [the model's, or Keras' default for --optimizer]",
@@ -157,30 +142,8 @@ void add_rate_flags(Flags& f, Config& c) {
         "scale the momentum for one step where the rate changes");
 }
 
-void add_training_flags(Flags& f, Config& c) {
-  if (c.command == "sweep") {
-    f.group("Training");
-    add_micro_batch_flags(f, c);
-  } else {
-    add_batch_flags(f, c);
-  }
-  if (c.command == "train") {
-    f.whole("epochs", c.epochs, 1, 1'000'000, "passes over the data [the model's]");
-    f.whole("steps", c.steps, 1, 1'000'000'000'000,
-            "end after N steps, even where --epochs says more or fewer");
-    f.whole("settled-steps", c.settled_steps, 1, 1'000'000,
-            "with --steps: go on until N whole steps were made without autotuning, at most ten "
-            "times --steps");
-    f.real("target-accuracy", c.target_accuracy, 0, 1,
-           "end when the accuracy of validation reaches X; the summary says after which time");
-  }
-  add_augment_flag(f, c, "the model's");
-  add_rule_flags(f, c);
-  add_rate_flags(f, c);
-}
-
-void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices,
-                        std::string_view usual = word_of(Precision::f32)) {
+void add_precision_flag(Flags& f, job::TrainingFlags& c, const CommandLineChoices& choices,
+                        std::string_view usual) {
   const std::vector<std::string> names = precision_words();
   add_listed_flag(
       f, c,
@@ -197,12 +160,12 @@ void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices,
   f.suggest("precision", names);
 }
 
-void add_bind_flag(Flags& f, Config& c) {
+void add_bind_flag(Flags& f, job::TrainingFlags& c) {
   f.yes_or_no("bind", c.bind,
               "bind the threads of each rank to its cores [where several ranks fill a machine]");
 }
 
-void add_input_flags(Flags& f, Config& c) {
+void add_input_flags(Flags& f, job::TrainingFlags& c) {
   add_listed_flag(
       f, c,
       {"prefetch", "0|1",
@@ -217,36 +180,13 @@ void add_input_flags(Flags& f, Config& c) {
            [&c](const std::string& name) { c.data_on_device = job::parse_data_on_device(name); });
 }
 
-void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
-  if (c.command == "sweep") {  // whose grid has the rest of them
-    f.group("Machine");
-    add_precision_flag(f, c, choices);
-    add_bind_flag(f, c);
-  } else {
-    add_processor_flags(f, c, choices);
-  }
+void add_io_threads_flag(Flags& f, job::TrainingFlags& c) {
   f.whole("io-threads", c.io_threads, 1, 4096,
           "threads for images [as --threads to decode them, 1 in 8 of these to change them during "
           "steps]");
-  add_backend_options(f, c, choices);
-  if (computes_gradients(c)) {
-    add_input_flags(f, c);
-    add_exchange_flags(f, c);
-  }
 }
 
-void add_synth_flags(Flags& f, Config& c) {
-  f.group("Data");
-  f.whole("images", c.images, 2, 1'000'000, "number of images, half of each class [200]");
-  f.whole("image-size", c.image_size, 1, 16384, "width and height of the images [64]");
-  f.choice("format", {"jpeg", "png", "bmp"}, "format of the files [jpeg]",
-           [&c](const std::string& name) { c.format = name; });
-  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000, "number that decides the images [0]");
-}
-
-}  // namespace
-
-void add_model_flags(Flags& f, Config& c) {
+void add_network_flags(Flags& f, job::TrainingFlags& c) {
   f.group("Model");
   std::vector<std::string> names;
   for (const auto& entry : zoo::model_zoo()) names.push_back(entry.name);
@@ -255,83 +195,77 @@ void add_model_flags(Flags& f, Config& c) {
   f.suggest("model", names);
   f.whole("image-size", c.image_size, 1, 16384,
           "width and height to which images are resized [the model's]");
-  const bool data = computes_gradients(c);
-  f.whole(
-      "classes", c.classes, 2, 65536,
-      std::string("outputs of the last layer ") + (data ? "[those of the data]" : "[the model's]"));
-  if (c.command == "export") return;
+  f.whole("classes", c.classes, 2, 65536, "outputs of the last layer [the model's]");
+}
+
+void add_model_flags(Flags& f, job::TrainingFlags& c) {
+  add_network_flags(f, c);
   f.real("dropout", c.dropout, 0, 0.999, "rate of every dropout layer [the model's]");
 }
 
-void add_resize_flag(Flags& f, Config& c) {
+void add_resize_flag(Flags& f, job::TrainingFlags& c) {
   f.choice("resize", {"bilinear", "nearest"},
            "how images are resized: bilinear as in TensorFlow, nearest as in Keras' older loaders "
            "[bilinear]",
            [&c](const std::string& name) { c.resize = data::resize_of(name); });
 }
 
-void add_exif_flag(Flags& f, Config& c) {
-  const bool of_weights = c.command == "eval" || c.command == "predict";
+void add_exif_flag(Flags& f, job::TrainingFlags& c) {
   f.choice("exif", {"apply", "ignore"},
-           std::string("turn photographs by their EXIF orientation, as viewers do, or read them as "
-                       "they are stored ") +
-               (of_weights ? "[as training did]" : "[apply]"),
+           "turn photographs by their EXIF orientation, as viewers do, or read them as they are "
+           "stored [apply]",
            [&c](const std::string& name) { c.exif = data::exif_of(name); });
 }
 
-void add_weights_flags(Flags& f, Config& c) {
+void add_weights_flag(Flags& f, job::TrainingFlags& c) {
   f.group("Model");
-  const bool trains = computes_gradients(c);
   f.text("weights", c.weights, "FILE|RUN",
-         trains ? "weights of the same model to start from, a file or the folder of a run [initial "
-                  "ones, by seed]"
-                : "weights.safetensors of a training, or the folder of a run");
-  if (c.command != "train") return;
-  f.yes("partial", c.partial,
-        "take those arrays of --weights that fit by name and shape, for a new last layer");
-  f.list("freeze", c.freeze, "LAYER,...",
-         "layers that keep their weights, by name or by prefix (conv2d*)");
+         "weights.safetensors of a training, or the folder of a run");
 }
 
-void add_data_flags(Flags& f, Config& c) {
+void add_training_model_flags(Flags& f, job::TrainingFlags& c) {
+  add_model_flags(f, c);
+  f.default_is("classes", "those of the data");
+  add_weights_flag(f, c);
+  f.reword("weights",
+           "weights of the same model to start from, a file or the folder of a run [initial ones, "
+           "by seed]");
+}
+
+void add_data_flags(Flags& f, job::TrainingFlags& c, bool resizes) {
   f.group("Data");
   f.text("data", c.data, "DATA",
          "a folder of class folders or of cat.N.jpg files, a list file, cifar10:DIR, cifar100:DIR, "
-         "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] " +
-             std::string(c.command == "eval" ? "[that of the run which wrote the weights]"
-                                             : "[synthetic]"));
+         "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] "
+         "[synthetic]");
   f.real("validation-split", c.validation_split, 0, 0.99,
-         std::string("part kept for validation where the data has none of its own") +
-             (c.command == "eval" ? "; 0: look at all [its test part, else what training kept or "
-                                    "its own validation part, else all]"
-                                  : " [0.1]"));
+         "part kept for validation where the data has none of its own [0.1]");
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training images");
   f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
-          c.command == "eval"   ? "look at most at N images"
-          : c.command == "data" ? "use at most N validation images"
-                                : "use at most N validation images; 0: no evaluation");
+          "use at most N validation images; 0: no evaluation");
   f.yes("balanced", c.balanced,
         "take as many of each class within these limits [the classes' proportions]");
   f.yes("allow-empty-classes", c.allow_empty_classes,
         "keep a class of which no image can be read; its output learns nothing [an error]");
   add_expand_flag(f, c);
-  if (computes_gradients(c) || c.topic == "pack") add_resize_flag(f, c);
+  if (resizes) add_resize_flag(f, c);
   add_exif_flag(f, c);
-  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
-          c.command == "eval" ? "number that decides the validation part [that of training]"
-          : c.command == "data"
-              ? "number that decides which images are kept for validation [0]"
-              : "number that decides order, split, initial weights, dropout and augmentation [0]");
+  add_seed_flag(f, c,
+                "number that decides order, split, initial weights, dropout and augmentation [0]");
 }
 
-void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
+void add_seed_flag(Flags& f, job::TrainingFlags& c, const std::string& help) {
+  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000, help);
+}
+
+void add_augment_flag(Flags& f, job::TrainingFlags& c, const std::string& standard) {
   f.parsed("augment", "LIST",
            "random changes of training images, none or some of " + data::augment_forms() +
                ", such as flip,shear:0.2 [" + standard + "]",
            [&c](const std::string& text) { c.augment = data::parse_augment(text); });
 }
 
-void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices,
+void add_processor_flags(Flags& f, job::TrainingFlags& c, const CommandLineChoices& choices,
                          std::string_view usual_precision) {
   f.group("Machine");
   f.choice("backend", choices.known_backends(),
@@ -348,48 +282,25 @@ void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices,
   add_bind_flag(f, c);
 }
 
-void add_backend_options(Flags& f, Config& c, const CommandLineChoices& choices) {
+void add_backend_options(Flags& f, job::TrainingFlags& c, const CommandLineChoices& choices) {
   for (const job::BackendChoice& backend : choices.backends) {
     for (const auto& [word, help] : backend.options) f.word(word, c.options[backend.name], help);
   }
 }
 
-void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
-  const std::string& command = c.command;
-  if (command == "data" && c.topic == "synth") return add_synth_flags(f, c);
-  if (command == "report") return add_report_flags(f, c);
-  if (command == "selftest") return add_selftest_flags(f, c, choices);
-  if (command == "simulate") return add_simulate_flags(f, c);
-  if (c.topic == "allreduce") return add_allreduce_flags(f, c, choices);
-  if (c.topic == "kernels") return add_kernel_bench_flags(f, c, choices);
-  if (c.topic == "input") return add_input_bench_flags(f, c, choices);
-  if (command == "sweep") add_grid_flags(f, c, choices);
-  const bool trains = computes_gradients(c);
-  const bool reads_weights = command == "eval" || command == "predict";
-  const bool exports = command == "export";
-  if (trains || exports || command == "info") add_model_flags(f, c);
-  if (trains || reads_weights || exports) add_weights_flags(f, c);
-  if (exports) return add_export_flags(f, c);
-  if (command == "predict") {
-    f.group("Data");
-    add_exif_flag(f, c);
-  } else if (command != "info") {
-    add_data_flags(f, c);
-  }
-  if (command == "data" && c.topic == "pack") {
-    f.whole("image-size", c.image_size, 1, 16384,
-            "width and height to which images are resized [256]");
-  }
-  if (trains) add_training_flags(f, c);
-  if (command == "train") add_safety_flags(f, c);
-  if (trains || reads_weights) add_stall_flags(f, c);
-  if (reads_weights) {
-    f.group("Machine");
-    f.whole("micro-batch", c.micro_batch, 1, 65536,
-            "images computed at once [chosen by threads, ranks and backend]");
-  }
-  add_machine_flags(f, c, choices);
-  add_output_flags(f, c);
+void add_inference_flags(Flags& f, job::TrainingFlags& c, const CommandLineChoices& choices) {
+  f.group("Machine");
+  f.whole("micro-batch", c.micro_batch, 1, 65536,
+          "images computed at once [chosen by threads, ranks and backend]");
+  add_processor_flags(f, c, choices);
+  add_io_threads_flag(f, c);
+  add_backend_options(f, c, choices);
+}
+
+void add_json_flag(Flags& f, std::string& file) {
+  f.group("Output");
+  f.text("json", file, "FILE",
+         "write the result as JSON (-: to standard output, and nothing else there)");
 }
 
 }  // namespace cputrain::cli

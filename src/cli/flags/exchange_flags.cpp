@@ -5,7 +5,7 @@
 
 namespace cputrain::cli {
 
-void add_exchange_flags(Flags& f, Config& c) {
+void add_exchange_flags(Flags& f, job::TrainingFlags& c) {
   add_listed_flag(
       f, c,
       {"allreduce", "NAME",

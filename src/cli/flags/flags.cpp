@@ -180,6 +180,14 @@ void Flags::suggest(const std::string& name, std::vector<std::string> words) {
   entry(name).choices = std::move(words);
 }
 
+void Flags::reword(const std::string& name, const std::string& help) {
+  std::tie(entry(name).help, entry(name).standard) = split_default(help);
+}
+
+void Flags::default_is(const std::string& name, const std::string& standard) {
+  entry(name).standard = standard;
+}
+
 void Flags::exclusive(const std::string& a, const std::string& b) {
   rivals_[a] = b;
   rivals_[b] = a;

@@ -86,6 +86,16 @@ class Flags {
   void alias(const std::string& word, const std::string& name);
   /// Words that the value of a flag that was added may be, or begin with; for completions.
   void suggest(const std::string& name, std::vector<std::string> words);
+  /// Another help for a flag that was added: what it means to this command.
+  void reword(const std::string& name, const std::string& help);
+  /// Another word for what holds without it.
+  void default_is(const std::string& name, const std::string& standard);
+
+  /// Several values of a flag of trainings, by its name.
+  using Lists = std::map<std::string, std::vector<std::string>>;
+  /// From here on add_listed_flag() reads lists: those of a sweep.
+  void take_lists(Lists& lists) { lists_ = &lists; }
+  Lists* lists() const { return lists_; }
 
   /// Error(usage) where the text is no number from min to max.
   static double parse_real(const std::string& name, const std::string& text, double min,
@@ -117,6 +127,7 @@ class Flags {
                                                 std::int64_t min, std::int64_t max);
   CLI::App& app_;
   std::string group_ = "Options";
+  Lists* lists_ = nullptr;
   std::set<std::string> names_, with_value_;
   std::map<std::string, std::string> aliases_, rivals_;
   std::vector<FlagEntry> entries_;

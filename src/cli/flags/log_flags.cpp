@@ -26,7 +26,7 @@ logging::StepRange parse_steps(const std::string& text) {
 
 }  // namespace
 
-void add_log_flags(Flags& f, Config& c) {
+void add_log_flags(Flags& f, job::TrainingFlags& c) {
   f.text("timeline", c.timeline, "FILE",
          "write what every rank did and when, as a Chrome trace of --timeline-steps");
   f.parsed("timeline-steps", "FIRST:LAST", "steps that --timeline shows, counted from 1 [1:20]",

@@ -75,7 +75,7 @@ constexpr double kMostPatience = 1e7;  // seconds: four months
 
 }  // namespace
 
-void add_stall_flags(Flags& f, Config& c) {
+void add_stall_flags(Flags& f, job::TrainingFlags& c) {
   f.group("Stalls");
   f.real("stall-timeout", c.stalls.timeout, 0, kMostPatience,
          "end with exit code 76 where no rank has got further for X seconds; 0: never [600]");
@@ -86,7 +86,7 @@ void add_stall_flags(Flags& f, Config& c) {
          "not come; 0: never [120]");
 }
 
-void add_safety_flags(Flags& f, Config& c) {
+void add_safety_flags(Flags& f, job::TrainingFlags& c) {
   job::SafetyFlags& safety = c.safety;
   f.group("Checkpoints");
   f.parsed("checkpoint-every", "LIST",

@@ -10,7 +10,7 @@
 namespace cputrain::cli {
 namespace {
 
-void add_grid(Flags& f, Config& c) {
+void add_grid(Flags& f, SimulateOptions& c) {
   f.group("Grid");
   f.wholes("np", c.simulation.cpus, 1, sweep::kMostColumn,
            "CPUs, or GPUs, of each column [1,2,4,... up to the platform's]");
@@ -56,7 +56,7 @@ const std::vector<std::string> kWithoutEffectOnGpus{
     "allreduce", "micro-batch", "steps",           "repeat",          "seed"};
 const std::vector<std::string> kWithoutEffectOnCpus{"prefetch", "data-on-device"};
 
-void add_simulate_flags(Flags& f, Config& c) {
+void add_simulate_flags(Flags& f, SimulateOptions& c) {
   add_grid(f, c);
   add_model_flags(f, c);
   f.group("Training");
@@ -91,9 +91,9 @@ void add_simulate_flags(Flags& f, Config& c) {
          "write the table as JSON (-: to standard output, and nothing else there)");
 }
 
-std::vector<std::string> flags_of_training(const Config& config) {
+std::vector<std::string> flags_of_training(const SimulateOptions& options) {
   std::vector<std::string> words;
-  for (const auto& [name, value] : config.given) {
+  for (const auto& [name, value] : options.given) {
     if (std::ranges::find(kOfTraining, name) == kOfTraining.end()) continue;
     words.push_back("--" + name + "=" + value);
   }

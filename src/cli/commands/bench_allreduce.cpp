@@ -8,7 +8,8 @@
 #include "bench/bench_allreduce.h"
 #include "bench/bench_compression.h"
 #include "cli/commands.h"
-#include "core/error.h"
+#include "cli/commands/bench_options.h"
+#include "cli/flags/flag_groups.h"
 #include "core/json_text.h"
 #include "core/spread.h"
 #include "job/session/session.h"
@@ -18,6 +19,10 @@ namespace cputrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct AllreduceOptions : BenchOptions {
+  std::size_t bytes = 52'871'940;
+};
 
 constexpr int kCompressions = 3;  ///< repeats of each are enough: nothing but this rank is measured
 
@@ -94,23 +99,52 @@ Json figures_json(const std::vector<bench::AllreduceFigure>& figures) {
   return list;
 }
 
-}  // namespace
+class BenchAllreduceCommand final : public CommandWith<AllreduceOptions> {
+ public:
+  BenchAllreduceCommand() : CommandWith({.trains = false, .measures = true}) {}
 
-int run_bench_allreduce(const Config& config, const job::Services& services) {
-  const job::Session session = job::start_session(config, services);
+  CommandEntry help() const override {
+    return {.name = "bench",
+            .topic = "allreduce",
+            .summary = "every way to sum gradients over ranks",
+            .about =
+                "Measures each algorithm that sums gradients over ranks, beside the memory's "
+                "bandwidth.",
+            .examples = {{"mpirun -np 4 cputrain bench allreduce --bytes 52871940",
+                          "Measures sums of as many bytes as the paper's network has gradients."}},
+            .common = {"bytes", "repeat", "threads", "json"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    AllreduceOptions& c = options_;
+    f.group("Measurement");
+    f.whole("bytes", c.bytes, 4, std::int64_t{1} << 40,
+            "bytes of each rank's gradient [52871940: the paper's network]");
+    f.whole("repeat", c.repeat, 1, 1000, "measured sums of each algorithm [5]");
+    add_processor_flags(f, c, choices);
+    add_stall_flags(f, c);
+    add_json_flag(f, c.json);
+  }
+
+  ExitCode run(const Services&) override;
+};
+
+ExitCode BenchAllreduceCommand::run(const Services& services) {
+  const AllreduceOptions& options = options_;
+  const job::Session session = job::start_session(options, services);
   comm::SumArrays sum = comm::sum_plainly;
   if (session.backend->memory().is_host()) {
     sum = [&](std::span<const Array> src, const Array& dst) { session.backend->sum(src, dst); };
   }
-  bench::AllreduceBench bench(*session.communicator, config.bytes, sum);
+  bench::AllreduceBench bench(*session.communicator, options.bytes, sum);
   const double before = job::measure_together(session).triad_gbs;
-  const std::vector<bench::AllreduceFigure> figures = bench.run(config.repeats());
+  const std::vector<bench::AllreduceFigure> figures = bench.run(options.repeats());
   // The better of two, since a disturbed measurement of the limit would flatter the program.
   const double triad = std::max(before, job::measure_together(session).triad_gbs);
   const std::string chosen = bench.automatic_choice();
   const auto compression = bench::bench_compression(*session.communicator, bench.bytes(),
-                                                    std::min(config.repeats(), kCompressions));
-  if (session.leads() && config.json != "-") {
+                                                    std::min(options.repeats(), kCompressions));
+  if (session.leads() && options.prints()) {
     for (const std::string& line : session.placement) system::print("{}\n", line);
     print_table(bench, figures, triad);
     system::print("\nauto takes {}\n", chosen);
@@ -121,15 +155,21 @@ int run_bench_allreduce(const Config& config, const job::Services& services) {
                     {"nodes", bench.nodes()},
                     {"threads", session.threads},
                     {"bytes", bench.bytes()},
-                    {"repeats", config.repeats()},
+                    {"repeats", options.repeats()},
                     {"engine", session.communicator->describe()},
                     {"cpu", session.machine.cpu_model},
                     {"limit", {{"triad_gbs", triad}}},
                     {"auto", chosen},
                     {"algorithms", figures_json(figures)},
                     {"compression", compression_json(bench, compression)}};
-  job::write_result(session, config.json, json_text(result) + "\n");
-  return static_cast<int>(ExitCode::ok);
+  job::write_result(session, options.json, json_text(result) + "\n");
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench_allreduce() {
+  return std::make_unique<BenchAllreduceCommand>();
 }
 
 }  // namespace cputrain::cli

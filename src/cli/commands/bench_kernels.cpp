@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "bench/kernel_table.h"
 #include "cells/cells.h"
 #include "cli/commands.h"
-#include "core/error.h"
+#include "cli/commands/bench_options.h"
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
 #include "core/json_text.h"
+#include "core/text.h"
 #include "job/session/decode_images.h"
 #include "job/spec/build_graph.h"
 #include "job/spec/training_spec.h"
@@ -18,6 +22,29 @@ namespace cputrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct KernelOptions : BenchOptions {
+  std::vector<int> micro_batches{1, 2, 4, 8, 11, 32};
+};
+
+/// "1,2,4"
+std::vector<int> parse_micro_batches(const std::string& text) {
+  constexpr int kMost = 65536;
+  std::vector<int> sizes;
+  for (const std::string& word : split(text, ',')) {
+    int images = 0;
+    const char* const end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data(), end, images);
+    if (error != std::errc{} || stop != end || images < 1 || images > kMost) {
+      fail(ExitCode::usage,
+           fmt::format("--micro-batch {}: must be whole numbers from 1 to {} with one comma "
+                       "between each two, such as 1,8,32",
+                       text, kMost));
+    }
+    sizes.push_back(images);
+  }
+  return sizes;
+}
 
 /// Every number of images at once has a round of whole micro-batches.
 struct Rounds {
@@ -49,50 +76,43 @@ Graphs graphs_of(const job::TrainingSpec& spec, int classes) {
   return {std::move(given), std::move(no_zeros)};
 }
 
-void check_alone(const job::Session& session) {
-  const int ranks = session.communicator->size();
-  if (ranks == 1) return;
-  fail(ExitCode::usage, fmt::format("bench kernels measures one process, not {} (ranks would "
-                                    "disturb each other); start it without mpirun, with --threads",
-                                    ranks));
-}
-
-data::DataSource open_images(const Config& config, const job::Services& services,
+data::DataSource open_images(const KernelOptions& options, const job::Services& services,
                              std::size_t images, std::uint64_t seed) {
-  data::DataRequest request = config.data_request(seed);
-  if (config.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * images);
-  request.limit_train = config.limit_train.value_or(images);
+  data::DataRequest request = options.data_request(seed);
+  if (options.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * images);
+  request.limit_train = options.limit_train.value_or(images);
   data::DataSource source = services.data.open(request);
   source.validation.clear();
   return source;
 }
 
-void check_enough(const Config& config, std::size_t there, std::size_t wanted) {
+void check_enough(const KernelOptions& options, std::size_t there, std::size_t wanted) {
   if (there >= wanted) return;
   fail(ExitCode::usage,
        fmt::format("{} training images of {} are fewer than a round's {} (speed depends on what "
                    "is in them); name smaller --micro-batch and --batch, or other --data",
-                   there, config.data_or_synthetic(), wanted));
+                   there, options.data_or_synthetic(), wanted));
 }
 
 /// Both networks in turn for every number of images, so that a disturbance meets them alike;
 /// figures need limits, which are known in the end.
 class KernelBench {
  public:
-  KernelBench(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
-              const Graphs& graphs, const data::ImageSet& images, const Rounds& rounds)
+  KernelBench(const job::Session& session, const KernelOptions& options,
+              const job::TrainingSpec& spec, const Graphs& graphs, const data::ImageSet& images,
+              const Rounds& rounds)
       : session_(session),
-        config_(config),
+        options_(options),
         spec_(spec),
         graphs_(graphs),
         images_(images),
         rounds_(rounds),
         progress_(job::progress_line(session, "Measuring")),
-        total_(config.micro_batches.size() * rounds_each()) {}
+        total_(options.micro_batches.size() * rounds_each()) {}
 
   void run() {
     const compute::Limits before = job::measure_together(session_);
-    for (const int micro_batch : config_.micro_batches) run(micro_batch);
+    for (const int micro_batch : options_.micro_batches) run(micro_batch);
     limits_ = compute::better(before, job::measure_together(session_));
   }
 
@@ -116,7 +136,7 @@ class KernelBench {
     bench::KernelRounds given, no_zeros;
   };
 
-  std::size_t rounds_each() const { return 2 * (static_cast<std::size_t>(config_.repeats()) + 1); }
+  std::size_t rounds_each() const { return 2 * (static_cast<std::size_t>(options_.repeats()) + 1); }
 
   void run(int micro_batch) {
     const data::BatchPlan plan(images_.size(), rounds_.images(micro_batch), micro_batch, 0, 1);
@@ -124,7 +144,7 @@ class KernelBench {
         images_, plan,
         {.seed = spec_.seed, .shuffle = spec_.shuffle, .feeder = session_.backend->feeder()});
     const auto trial = [&](const model::Graph& graph) {
-      return bench::KernelTrial(session_, graph, config_.weights, spec_.seed, micro_batch,
+      return bench::KernelTrial(session_, graph, options_.weights, spec_.seed, micro_batch,
                                 rounds_.passes(micro_batch));
     };
     bench::KernelTrial given = trial(graphs_.given), no_zeros = trial(graphs_.no_zeros);
@@ -132,7 +152,7 @@ class KernelBench {
       each->warm_up(*batches);
       advance();
     }
-    for (int i = 0; i < config_.repeats(); ++i) {
+    for (int i = 0; i < options_.repeats(); ++i) {
       for (bench::KernelTrial* each : {&given, &no_zeros}) {
         each->measure(*batches);
         advance();
@@ -146,7 +166,7 @@ class KernelBench {
   }
 
   const job::Session& session_;
-  const Config& config_;
+  const KernelOptions& options_;
   const job::TrainingSpec& spec_;
   const Graphs& graphs_;
   const data::ImageSet& images_;
@@ -157,8 +177,9 @@ class KernelBench {
   std::vector<Measured> measured_;
 };
 
-void print_head(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
-                const compute::Limits& limits, const Rounds& rounds) {
+void print_head(const job::Session& session, const KernelOptions& options,
+                const job::TrainingSpec& spec, const compute::Limits& limits,
+                const Rounds& rounds) {
   system::print(
       "{} at {}x{}, {}, {} thread{}; images of {}, {}; medians of {} round{} of at least {} "
       "images\nlimits measured in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s "
@@ -168,14 +189,16 @@ void print_head(const job::Session& session, const Config& config, const job::Tr
       spec.model->name, spec.image.height, spec.image.width,
       cells::backend_in_figures(session.backend->name(),
                                 std::string(word_of(spec.flags.precision))),
-      session.threads, session.threads == 1 ? "" : "s", config.data_or_synthetic(),
-      config.weights.empty() ? "initial weights (--weights: others)" : "weights " + config.weights,
-      config.repeats(), config.repeats() == 1 ? "" : "s", rounds.least, limits.fma_gflops,
+      session.threads, session.threads == 1 ? "" : "s", options.data_or_synthetic(),
+      options.weights.empty() ? "initial weights (--weights: others)"
+                              : "weights " + options.weights,
+      options.repeats(), options.repeats() == 1 ? "" : "s", rounds.least, limits.fma_gflops,
       limits.triad_gbs);
 }
 
-Json result_json(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
-                 const compute::Limits& limits, const std::vector<bench::KernelPair>& pairs) {
+Json result_json(const job::Session& session, const KernelOptions& options,
+                 const job::TrainingSpec& spec, const compute::Limits& limits,
+                 const std::vector<bench::KernelPair>& pairs) {
   Json micro_batches = Json::array();
   for (const bench::KernelPair& pair : pairs) {
     micro_batches.push_back({{"micro_batch", pair.given.micro_batch},
@@ -186,43 +209,88 @@ Json result_json(const job::Session& session, const Config& config, const job::T
   return {{"bench", "kernels"},
           {"model", spec.model->name},
           {"image_size", spec.image.height},
-          {"data", config.data_or_synthetic()},
-          {"weights", config.weights.empty() ? Json() : Json(config.weights)},
+          {"data", options.data_or_synthetic()},
+          {"weights", options.weights.empty() ? Json() : Json(options.weights)},
           {"threads", session.threads},
-          {"repeats", config.repeats()},
+          {"repeats", options.repeats()},
           {"limit", {{"fma_gflops", limits.fma_gflops}, {"triad_gbs", limits.triad_gbs}}},
           {"backend", session.backend->facts().description},
           {"cpu", session.machine.cpu_model},
           {"micro_batches", std::move(micro_batches)}};
 }
 
-}  // namespace
+class BenchKernelsCommand final : public CommandWith<KernelOptions> {
+ public:
+  BenchKernelsCommand() : CommandWith({.trains = false, .measures = true, .one_job = false}) {}
 
-int run_bench_kernels(const Config& config, const job::Services& services) {
+  CommandEntry help() const override {
+    return {.name = "bench",
+            .topic = "kernels",
+            .summary = "every layer and direction by micro-batch",
+            .about =
+                "Measures every layer of a model, forward and backward, by the size of the "
+                "micro-batch.",
+            .examples = {{"cputrain bench kernels --model dogcat --micro-batch 8,32",
+                          "Compares two sizes of the micro-batch."}},
+            .common = {"model", "image-size", "micro-batch", "batch", "repeat", "backend",
+                       "precision", "threads", "json"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    KernelOptions& c = options_;
+    add_training_model_flags(f, c);
+    add_data_flags(f, c, true);
+    f.group("Measurement");
+    f.parsed("micro-batch", "N,...",
+             "images computed at once, one size after the other [1,2,4,8,11,32]",
+             [&c](const std::string& text) { c.micro_batches = parse_micro_batches(text); });
+    f.whole("batch", c.batch, 1, 65536,
+            "images of a measured round, rounded up to whole micro-batches [32]");
+    f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
+    add_processor_flags(f, c, choices);
+    f.whole("io-threads", c.io_threads, 1, 4096, "threads that decode images [as --threads]");
+    add_backend_options(f, c, choices);
+    add_json_flag(f, c.json);
+  }
+
+  std::string why_idle(const std::string& flag) const override {
+    return why_idle_in_training(options_, flag, {options_.backend});
+  }
+
+  ExitCode run(const Services&) override;
+};
+
+ExitCode BenchKernelsCommand::run(const Services& services) {
+  const KernelOptions& options = options_;
   constexpr std::size_t kImages = 32;
-  const job::TrainingSpec spec = job::choose_training(config);
-  const job::Session session = job::start_session(config, services);
-  check_alone(session);
-  const Rounds rounds{config.batch.value_or(kImages)};
-  const std::size_t most = rounds.most(config.micro_batches);
-  const data::DataSource source = open_images(config, services, most, spec.seed);
-  check_enough(config, source.train.size(), most);
+  const job::TrainingSpec spec = job::choose_training(options);
+  const job::Session session = job::start_session(options, services);
+  check_alone(session, "bench kernels measures",
+              "ranks would disturb each other); start it without mpirun, with --threads");
+  const Rounds rounds{options.batch.value_or(kImages)};
+  const std::size_t most = rounds.most(options.micro_batches);
+  const data::DataSource source = open_images(options, services, most, spec.seed);
+  check_enough(options, source.train.size(), most);
   const Graphs graphs = graphs_of(spec, job::classes_of(spec, source));
   const data::DecodedData data =
       job::decode_images(session, spec.flags, source, {spec.image, spec.resize});
-  check_enough(config, data.train.size(), most);  // some may be damaged
+  check_enough(options, data.train.size(), most);  // some may be damaged
 
-  KernelBench bench(session, config, spec, graphs, data.train, rounds);
+  KernelBench bench(session, options, spec, graphs, data.train, rounds);
   bench.run();
   const auto pairs = bench.figures(session.backend->facts().number_bytes);
-  if (config.json != "-") {
-    print_head(session, config, spec, bench.limits(), rounds);
+  if (options.prints()) {
+    print_head(session, options, spec, bench.limits(), rounds);
     for (const bench::KernelPair& pair : pairs) bench::print_kernels(pair);
     bench::print_kernel_sums(pairs);
   }
-  job::write_result(session, config.json,
-                    json_text(result_json(session, config, spec, bench.limits(), pairs)) + "\n");
-  return static_cast<int>(ExitCode::ok);
+  job::write_result(session, options.json,
+                    json_text(result_json(session, options, spec, bench.limits(), pairs)) + "\n");
+  return ExitCode::ok;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench_kernels() { return std::make_unique<BenchKernelsCommand>(); }
 
 }  // namespace cputrain::cli

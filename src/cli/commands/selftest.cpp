@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -9,7 +10,8 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "core/error.h"
+#include "cli/commands/bench_options.h"
+#include "cli/flags/flag_groups.h"
 #include "core/json_text.h"
 #include "core/version.h"
 #include "job/session/session.h"
@@ -22,14 +24,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void check_alone(const job::Session& session) {
-  const int ranks = session.communicator->size();
-  if (ranks == 1) return;
-  fail(ExitCode::usage,
-       fmt::format("selftest tests one process, not {} (each would test the same); start it "
-                   "without mpirun",
-                   ranks));
-}
+struct SelftestOptions : Options {
+  std::vector<Precision> precisions;  ///< those that were asked for, or all that the backend has
+  bool precision_given = false;
+};
 
 /// A file that cannot be written shows before the cases, not behind them.
 void check_writable(const std::string& file) {
@@ -51,9 +49,9 @@ std::string device_of(const job::Session& session) {
 
 /// Prints cases as they come, where somebody reads them, and keeps them. The name is there before
 /// the case begins, in a pipe and a file, too: one that never ends can be told.
-class Report {
+class CasesReport {
  public:
-  explicit Report(bool prints) : prints_(prints) {}
+  explicit CasesReport(bool prints) : prints_(prints) {}
 
   void begin(const std::string& name) {
     begun_ = true;
@@ -124,7 +122,7 @@ selftest::MakeBackend maker_of(const job::Session& session) {
 }
 
 Json result_json(const job::Session& session, const std::string& device, std::uint64_t seed,
-                 const Report& report) {
+                 const CasesReport& report) {
   return {{"backend", session.backend->name()},
           {"device", device},
           {"emulated", session.device.emulated},
@@ -139,43 +137,82 @@ Json result_json(const job::Session& session, const std::string& device, std::ui
           {"left_out", report.left_out_json()}};
 }
 
-}  // namespace
+class SelftestCommand final : public CommandWith<SelftestOptions> {
+ public:
+  SelftestCommand() : CommandWith({.trains = false, .one_job = false}) {}
 
-int run_selftest(const Config& config, const job::Services& services,
-                 const selftest::FindOwn& own_of) {
-  const job::Session session = job::start_session(config, services);
-  check_alone(session);
+  CommandEntry help() const override {
+    return {.name = "selftest",
+            .summary = "whether a backend computes what plain loops in double compute",
+            .about =
+                "Runs every kind of layer and every call of a backend on random numbers in "
+                "odd sizes, each twice, and compares with plain loops in double. Ends with 1 "
+                "where a case fails.",
+            .examples = {{"cputrain selftest", "Tests the kernels for this CPU."},
+                         {"cputrain selftest --backend cuda --json selftest.json",
+                          "Tests the kernels of a GPU and writes what was found as JSON."}},
+            .common = {"backend", "precision", "seed", "threads", "json"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    add_processor_flags(f, options_, choices, "all that the backend has");
+    add_seed_flag(f, options_, "number that decides the sizes and numbers of all cases [0]");
+    add_json_flag(f, options_.json);
+  }
+
+  void check(const CommandLineChoices& choices) override {
+    SelftestOptions& c = options_;
+    c.precision_given =
+        std::ranges::any_of(c.given, [](const auto& flag) { return flag.first == "precision"; });
+    for (const job::BackendChoice& backend : choices.backends) {
+      if (backend.name == c.backend) c.precisions = backend.precisions;
+    }
+    if (c.precision_given) c.precisions = {c.precision};
+    c.precision = c.precisions.front();
+  }
+
+  ExitCode run(const Services&) override;
+};
+
+ExitCode SelftestCommand::run(const Services& services) {
+  const SelftestOptions& options = options_;
+  const job::Session session = job::start_session(options, services);
+  check_alone(session, "selftest tests", "each would test the same); start it without mpirun");
   for (const std::string& warning : session.plan.warnings) job::warn(session, warning);
-  check_writable(config.json);
+  check_writable(options.json);
   const std::string device = device_of(session);  // a device that broke may have no name
   const auto reference = services.make_backend({.name = "reference", .precision = Precision::f64});
   const auto rounding = services.make_backend({.name = "reference", .precision = Precision::bf16});
-  const std::uint64_t seed = config.seed.value_or(0);
-  Report report(config.json != "-");
-  if (config.json != "-") {
+  const std::uint64_t seed = options.seed.value_or(0);
+  CasesReport report(options.prints());
+  if (options.prints()) {
     system::print(
         "{} on {}, seed {}; error: distance from plain loops in double, hash: of the "
         "outputs' bits\n",
         session.backend->name(), device, seed);
   }
-  selftest::run({.precisions = config.precisions,
-                 .all_must_be = config.precision_given,
+  selftest::run({.precisions = options.precisions,
+                 .all_must_be = options.precision_given,
                  .seed = seed,
                  .make = maker_of(session),
                  .reference = reference.get(),
                  .rounding_reference = rounding.get(),
-                 .own = own_of(session.backend->name()),
+                 .own = services.own_of(session.backend->name()),
                  .device = session.device.device},
                 {.done = [&](const compute::SelftestCase& result) { report.add(result); },
                  .left_out = [&](const selftest::LeftOut& what) { report.leave_out(what); },
                  .begins = [&](const std::string& name) { report.begin(name); }});
-  if (config.json != "-") {
+  if (options.prints()) {
     system::print("{} cases passed, {} failed, {} left out\n", report.passed(), report.failed(),
                   report.left_out().size());
   }
-  job::write_result(session, config.json,
+  job::write_result(session, options.json,
                     json_text(result_json(session, device, seed, report)) + "\n");
-  return static_cast<int>(report.failed() == 0 ? ExitCode::ok : ExitCode::failed);
+  return report.failed() == 0 ? ExitCode::ok : ExitCode::failed;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_selftest() { return std::make_unique<SelftestCommand>(); }
 
 }  // namespace cputrain::cli

@@ -7,7 +7,7 @@
 
 #include "cells/cells.h"
 #include "cli/commands.h"
-#include "core/error.h"
+#include "cli/flags/flag_groups.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -140,17 +140,44 @@ nlohmann::ordered_json device_json(const compute::DeviceList& list,
   return json;
 }
 
-}  // namespace
+class InfoCommand final : public CommandWith<> {
+ public:
+  InfoCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
 
-int run_info(const Config& config, const job::Services& services) {
-  const job::TrainingSpec spec = job::choose_training(config);
+  CommandEntry help() const override {
+    return {.name = "info",
+            .summary = "this machine, placement, libraries, and the layers of a model",
+            .about =
+                "Describes this machine, the placement of ranks, the libraries, and the "
+                "layers of a model.",
+            .examples = {{"cputrain info --model resnet50v2 --classes 10",
+                          "Lists the layers with their parameters and work."},
+                         {"mpirun -np 2 cputrain info",
+                          "Shows which cores each of two ranks would get."}},
+            .common = {"model", "image-size", "classes", "backend", "threads", "json"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    add_model_flags(f, options_);
+    add_processor_flags(f, options_, choices);
+    add_io_threads_flag(f, options_);
+    add_backend_options(f, options_, choices);
+    add_json_flag(f, options_.json);
+  }
+
+  ExitCode run(const Services&) override;
+};
+
+ExitCode InfoCommand::run(const Services& services) {
+  const Options& options = options_;
+  const job::TrainingSpec spec = job::choose_training(options);
   const model::Graph graph =
-      job::build_graph(spec, config.classes.value_or(spec.model->recipe.classes));
-  const job::Session session = job::start_session(config, services);
+      job::build_graph(spec, options.classes.value_or(spec.model->recipe.classes));
+  const job::Session session = job::start_session(options, services);
   const std::vector<placement::LaunchLine> launches =
-      launch_lines_here(session, services, config.program);
+      launch_lines_here(session, services, options.program);
   const std::map<std::string, DevicesHere> devices = devices_here(services);
-  if (session.leads() && config.json != "-") {
+  if (session.leads() && options.prints()) {
     system::print("cputrain {}\n", kVersion);
     system::print_lines(machine_text(session.machine));
     std::string before = "Placement: ";
@@ -187,8 +214,12 @@ int run_info(const Config& config, const job::Services& services) {
   for (const auto& [backend, here] : devices) {
     result[backend] = device_json(here.list, here.survey);
   }
-  job::write_result(session, config.json, json_text(result) + "\n");
-  return static_cast<int>(ExitCode::ok);
+  job::write_result(session, options.json, json_text(result) + "\n");
+  return ExitCode::ok;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_info() { return std::make_unique<InfoCommand>(); }
 
 }  // namespace cputrain::cli

@@ -7,7 +7,9 @@
 #include "bench/step_trials.h"
 #include "cells/cells.h"
 #include "cli/commands.h"
-#include "core/error.h"
+#include "cli/commands/bench_options.h"
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
 #include "core/json_text.h"
 #include "core/spread.h"
 #include "core/text.h"
@@ -191,12 +193,57 @@ void print_disturbance(const CalmRounds& rounds, int steps) {
   }
 }
 
-}  // namespace
+class BenchStepCommand final : public CommandWith<BenchOptions> {
+ public:
+  BenchStepCommand() : CommandWith({.trains = false, .measures = true}) {}
 
-int run_bench_step(const Config& config, const job::Services& services) {
-  job::TrainingSpec spec = job::choose_training(config);
+  CommandEntry help() const override {
+    return {.name = "bench",
+            .topic = "step",
+            .summary = "images/s and GFLOP/s of a training step",
+            .about =
+                "Measures training steps, layer by layer, beside the peak of the cores and of "
+                "the memory.",
+            .examples = {{"cputrain bench step --model dogcat --batch 128",
+                          "Measures the paper's network."},
+                         {"mpirun -np 4 cputrain bench step --batch 128 --json step.json",
+                          "Measures four ranks together and writes all figures as JSON."}},
+            .common = {"model", "image-size", "batch", "micro-batch", "backend", "precision",
+                       "threads", "allreduce", "repeat", "json"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    BenchOptions& c = options_;
+    add_training_model_flags(f, c);
+    add_data_flags(f, c, true);
+    add_batch_flags(f, c);
+    add_augment_flag(f, c, "the model's");
+    add_rule_flags(f, c);
+    add_rate_flags(f, c);
+    add_stall_flags(f, c);
+    add_processor_flags(f, c, choices);
+    add_io_threads_flag(f, c);
+    add_backend_options(f, c, choices);
+    add_input_flags(f, c);
+    add_exchange_flags(f, c);
+    add_json_flag(f, c.json);
+    f.whole("repeat", c.repeat, 1, 1000,
+            "measured steps, up to three times as many where other work disturbs them [5, or up to "
+            "25 that fill 8 seconds]");
+  }
+
+  std::string why_idle(const std::string& flag) const override {
+    return why_idle_in_training(options_, flag, {options_.backend});
+  }
+
+  ExitCode run(const Services&) override;
+};
+
+ExitCode BenchStepCommand::run(const Services& services) {
+  const BenchOptions& options = options_;
+  job::TrainingSpec spec = job::choose_training(options);
   spec.plan.growth.clear();  // every step of a measurement is like the first
-  const job::Session session = job::start_session(config, services);
+  const job::Session session = job::start_session(options, services);
   const int ranks = session.communicator->size();
   job::fit_to_ranks(spec, ranks);
   const auto source = std::make_shared<const data::DataSource>(images_of_a_step(services, spec));
@@ -210,7 +257,7 @@ int run_bench_step(const Config& config, const job::Services& services) {
     trials.push_back(std::make_unique<bench::StepTrial>(
         session, job::plan_training(session, other, classes), source, data));
   }
-  const bench::StepFigures figures = bench::run_trials(session, trials, config.repeat);
+  const bench::StepFigures figures = bench::run_trials(session, trials, options.repeat);
   const auto& [limits, rounds, each, rates, layer_steps, layers, waited] = figures;
   const bench::StepTrial& trial = *trials[0];
   const Measurement measured = measurement_of(figures, plan.graph);
@@ -220,7 +267,7 @@ int run_bench_step(const Config& config, const job::Services& services) {
       static_cast<double>(data::share(trial.plan().images(0), 0, ranks).size());
   const int counted = each * static_cast<int>(rounds.counted());
   const int steps = each * static_cast<int>(rounds.measured());
-  if (session.leads() && config.json != "-") {
+  if (session.leads() && options.prints()) {
     print_measurement(session, spec, trial, measured, counted);
     print_disturbance(rounds, each);
     if (waited.value_or(0) >= system::kWaitWorthSaying) {
@@ -228,7 +275,7 @@ int run_bench_step(const Config& config, const job::Services& services) {
                     100 * *waited, system::cpu_wait_reason(session.plan.crowding > 1));
     }
     print_layers(layers, own_images, layer_steps);
-    if (config.reproducible) print_price(trials, rates);
+    if (options.reproducible) print_price(trials, rates);
   }
   Json result = measurement_json(session, spec, trial, measured, layers);
   result["every_step"] = json_of(spread_of(trial.images_per_second()));
@@ -239,9 +286,23 @@ int run_bench_step(const Config& config, const job::Services& services) {
   result["cpu_wait"] = known(waited);
   result["layer_steps"] = layer_steps;
   result["layers"] = layers_json(layers, own_images, layer_steps);
-  if (config.reproducible) result["reproducible"] = price_json(trials, rates);
-  job::write_result(session, config.json, json_text(result) + "\n");
-  return static_cast<int>(ExitCode::ok);
+  if (options.reproducible) result["reproducible"] = price_json(trials, rates);
+  job::write_result(session, options.json, json_text(result) + "\n");
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench_step() { return std::make_unique<BenchStepCommand>(); }
+
+std::unique_ptr<Command> make_bench() {
+  return make_group(
+      {.name = "bench",
+       .summary = "speed of steps, allreduce, input and kernels beside the limits",
+       .about = "Measures parts of a training beside the limits of this machine.",
+       .examples = {{"cputrain bench step", "Measures training steps of the default model."},
+                    {"mpirun -np 4 cputrain bench allreduce",
+                     "Measures the sum of gradients over four ranks."}}});
 }
 
 }  // namespace cputrain::cli

@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
 #include "cli/flags/sweep_flags.h"
-#include "core/error.h"
 #include "core/json_text.h"
 #include "core/shell_words.h"
 #include "core/text.h"
+#include "job/validation_watchers.h"
 #include "report/reference_table.h"
 #include "report/report_files.h"
 #include "sweep/sweep_collect.h"
@@ -182,13 +185,13 @@ void say_plan(const sweep::SweepPlan& plan) {
 }
 
 /// The table on standard output, and the report in the folder, unless it is there already.
-void draw(const sweep::SweepPlan& plan, const Config& config, bool news) {
+void draw(const sweep::SweepPlan& plan, const SweepOptions& options, bool news) {
   const auto page = plan.folder / "report.html";
   std::error_code ignored;
-  if (news || !config.reference.empty() || !std::filesystem::exists(page, ignored)) {
+  if (news || !options.reference.empty() || !std::filesystem::exists(page, ignored)) {
     report::ReportRequest request{
         .folders = {plan.folder}, .out = {}, .reference = {}, .prices = {}};
-    if (!config.reference.empty()) request.reference = config.reference;
+    if (!options.reference.empty()) request.reference = options.reference;
     report::Document document = report::write_report(request).document;
     document.sections.resize(std::min<std::size_t>(document.sections.size(), 1));
     system::print_lines(report::markdown(document));
@@ -198,16 +201,17 @@ void draw(const sweep::SweepPlan& plan, const Config& config, bool news) {
                            quoted(plan.folder.string())));
 }
 
-int stopped(const sweep::SweepPlan& plan, const job::Services& services) {
+ExitCode stopped(const sweep::SweepPlan& plan, const job::Services& services) {
   system::tell(
       fmt::format("cputrain: stopped; finished cells are kept, the same command goes on with the "
                   "others ({})",
                   plan.folder.string()));
-  return services.signals->stop_code();
+  return static_cast<ExitCode>(services.signals->stop_code());
 }
 
-int run_task(const Config& config, const job::Services& services, const sweep::SweepPlan& plan) {
-  const auto task = static_cast<std::size_t>(*config.sweep.task);
+ExitCode run_task(const SweepOptions& options, const job::Services& services,
+                  const sweep::SweepPlan& plan) {
+  const auto task = static_cast<std::size_t>(*options.sweep.task);
   if (task > plan.cells.size()) {
     fail(ExitCode::usage,
          fmt::format("--task {}: must be a cell's number from 1 to {}", task, plan.cells.size()));
@@ -216,16 +220,16 @@ int run_task(const Config& config, const job::Services& services, const sweep::S
   const system::FileLock lock = sweep::lock_cell(plan, plan.cells[task - 1]);
   Sweep sweep(services, plan);
   sweep.works_alone = false;
-  if (!sweep.measure(task - 1, task, config.sweep.retry)) return stopped(plan, services);
-  return static_cast<int>(ExitCode::ok);
+  if (!sweep.measure(task - 1, task, options.sweep.retry)) return stopped(plan, services);
+  return ExitCode::ok;
 }
 
-int collect(sweep::SweepPlan& plan, const Config& config) {
+ExitCode collect(sweep::SweepPlan& plan, const SweepOptions& options) {
   cells::CellTable table = sweep::collected_table(plan);
   for (const cells::Cell& cell : plan.cells)
     table.cells.push_back(sweep::collected_cell(plan, cell, table.machine));
-  draw(plan, config, write_table(plan, table));
-  return static_cast<int>(ExitCode::ok);
+  draw(plan, options, write_table(plan, table));
+  return ExitCode::ok;
 }
 
 /// A table is of machines; nobody should find an emulated one's times in it.
@@ -254,63 +258,136 @@ void say_tasks(const sweep::SweepPlan& plan) {
 
 /// Measures what is missing, and what others add until it ends. The folder is given back with the
 /// turn to extend it, so that nobody adds cells to a sweep that looks no more.
-int measure_all(const Config& config, const job::Services& services, sweep::SweepPlan plan,
-                std::optional<system::FileLock> lock) {
+ExitCode measure_all(const SweepOptions& options, const job::Services& services,
+                     sweep::SweepPlan plan, std::optional<system::FileLock> lock) {
   const auto armed = services.signals->arm();
   for (bool first = true;; first = false) {
     sweep::settle_machine(plan);
     Sweep sweep(services, plan);
     bool news = sweep.write_table();
-    if (!sweep.measure(0, plan.cells.size(), first && config.sweep.retry)) {
+    if (!sweep.measure(0, plan.cells.size(), first && options.sweep.retry)) {
       return stopped(plan, services);
     }
     news |= sweep.write_table() || sweep.measured_something;
-    draw(plan, config, news);
+    draw(plan, options, news);
     const system::FileLock turn = sweep::wait_for_turn(plan.folder);
     if (!sweep::is_extended(plan)) {
       lock.reset();
-      return static_cast<int>(ExitCode::ok);
+      return ExitCode::ok;
     }
-    sweep::SweepRequest request = sweep_request(config);
+    sweep::SweepRequest request = sweep_request(options);
     request.extend = true;
-    plan = sweep::plan_sweep(config, request, services);
+    plan = sweep::plan_sweep(options, request, services);
     say_plan(plan);
   }
 }
 
-}  // namespace
+class SweepCommand final : public CommandWith<SweepOptions> {
+ public:
+  /// Its trainings compute, and the sweep has no backend of its own.
+  SweepCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
 
-int run_sweep(const Config& config, const job::Services& services) {
-  refuse_emulated(config.sweep.grid.backends, services);
+  CommandEntry help() const override {
+    return {.name = "sweep",
+            .summary = "the table \"seconds per epoch\" by CPUs, batch and backend",
+            .about =
+                "Measures a grid of trainings and makes the table \"seconds per epoch\" of it. "
+                "It goes on where it was interrupted.",
+            .examples = {{"cputrain sweep --np 1,2 --batch 128,256 --out sweeps/mine",
+                          "Measures four cells: one and two CPUs, two batches."},
+                         {"cputrain sweep --backend cpu,cuda --np 1,2,4,8 --gpus 1,2 --batch 256",
+                          "CPUs and GPUs in one table."},
+                         {"cputrain report sweeps/mine",
+                          "Prints the table again, with speed-up and efficiency."}},
+            .common = {"np", "gpus", "batch", "backend", "model", "data", "repeat", "steps",
+                       "full-epochs", "launcher", "out"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    SweepOptions& c = options_;
+    add_grid_flags(f, c, choices);
+    const std::set<std::string> grid = f.names();
+    f.take_lists(c.sweep.grid.listed);
+    add_training_model_flags(f, c);
+    add_data_flags(f, c, true);
+    f.group("Training");
+    add_micro_batch_flags(f, c);
+    add_augment_flag(f, c, "the model's");
+    add_rule_flags(f, c);
+    add_rate_flags(f, c);
+    add_stall_flags(f, c);
+    f.group("Machine");  // whose grid has the rest of them
+    add_precision_flag(f, c, choices);
+    add_bind_flag(f, c);
+    add_io_threads_flag(f, c);
+    add_backend_options(f, c, choices);
+    add_input_flags(f, c);
+    add_exchange_flags(f, c);
+    std::ranges::set_difference(f.names(), grid,
+                                std::inserter(c.of_trainings, c.of_trainings.end()));
+    add_sweep_output_flags(f, c);
+  }
+
+  /// The flags of the sweep that --extend adds to.
+  std::string earlier_flags(const std::vector<std::string>& words) const override {
+    constexpr std::string_view kOut = "--out=";
+    const auto out = std::ranges::find_if(
+        words, [&](const std::string& word) { return word.starts_with(kOut); });
+    if (std::ranges::find(words, "--extend") == words.end() || out == words.end()) return "";
+    const auto file = std::filesystem::path(out->substr(kOut.size())) / sweep::kFlagsName;
+    std::error_code ignored;
+    return std::filesystem::exists(file, ignored) ? file.string() : "";
+  }
+  void check(const CommandLineChoices& choices) override {
+    settle_precisions(options_, choices);
+    check_sweep(options_);
+    job::check_watchers(options_);
+  }
+  bool results_are_files() const override { return true; }
+  std::string why_idle(const std::string& flag) const override {
+    return why_idle_in_training(options_, flag, options_.sweep.grid.backends);
+  }
+
+  ExitCode run(const Services&) override;
+};
+
+ExitCode SweepCommand::run(const Services& services) {
+  const SweepOptions& options = options_;
+  refuse_emulated(options.sweep.grid.backends, services);
   // A mistake in it should show before hours of measuring.
-  if (!config.reference.empty()) static_cast<void>(report::read_reference(config.reference));
-  const bool extends = config.sweep.extend;
+  if (!options.reference.empty()) static_cast<void>(report::read_reference(options.reference));
+  const bool extends = options.sweep.extend;
   std::optional<system::FileLock> turn;
-  if (extends && std::filesystem::is_directory(config.out)) turn = sweep::wait_for_turn(config.out);
-  sweep::SweepPlan plan = sweep::plan_sweep(config, sweep_request(config), services);
-  const bool shares = config.sweep.task || (extends && config.sweep.plan_only);
+  if (extends && std::filesystem::is_directory(options.out))
+    turn = sweep::wait_for_turn(options.out);
+  sweep::SweepPlan plan = sweep::plan_sweep(options, sweep_request(options), services);
+  const bool shares = options.sweep.task || (extends && options.sweep.plan_only);
   std::optional<system::FileLock> lock = sweep::open_sweep_folder(
-      plan, config.overwrite,
+      plan, options.overwrite,
       shares ? system::FileLock::Kind::shared : system::FileLock::Kind::exclusive);
   turn.reset();
   say_plan(plan);
-  if (!config.sweep.task && !config.sweep.collect) sweep::write_plan(plan);
+  if (!options.sweep.task && !options.sweep.collect) sweep::write_plan(plan);
   if (!lock) {
     system::tell(
         fmt::format("The sweep at work in {} measures them behind its own", plan.folder.string()));
-    return static_cast<int>(ExitCode::ok);
+    return ExitCode::ok;
   }
-  if (config.sweep.plan_only) {
+  if (options.sweep.plan_only) {
     say_tasks(plan);
-    return static_cast<int>(ExitCode::ok);
+    return ExitCode::ok;
   }
-  if (config.sweep.collect) return collect(plan, config);
-  if (config.sweep.task) {
+  if (options.sweep.collect) return collect(plan, options);
+  if (options.sweep.task) {
     sweep::settle_machine(plan);
     const auto armed = services.signals->arm();
-    return run_task(config, services, plan);
+    return run_task(options, services, plan);
   }
-  return measure_all(config, services, std::move(plan), std::move(lock));
+  return measure_all(options, services, std::move(plan), std::move(lock));
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_sweep() { return std::make_unique<SweepCommand>(); }
 
 }  // namespace cputrain::cli

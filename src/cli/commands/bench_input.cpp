@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "cli/commands.h"
-#include "core/error.h"
+#include "cli/commands/bench_options.h"
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
 #include "core/json_text.h"
 #include "core/spread.h"
 #include "core/text.h"
@@ -139,48 +141,100 @@ Json result_json(const job::Session& session, const Measured& measured) {
 }
 
 /// Not its first N files: those may be all of one class, and the limit draws by seed.
-data::DataSource open_images(const Config& config, const job::Services& services) {
+data::DataSource open_images(const BenchOptions& options, const job::Services& services) {
   constexpr std::size_t kImages = 256;
-  data::DataRequest request = config.data_request(config.seed.value_or(0));
-  request.limit_train = config.limit_train.value_or(kImages);
+  data::DataRequest request = options.data_request(options.seed.value_or(0));
+  request.limit_train = options.limit_train.value_or(kImages);
   return services.data.open(request);
 }
 
-data::InputBenchRequest request_of(const Config& config, const job::Session& session) {
+data::InputBenchRequest request_of(const BenchOptions& options, const job::Session& session) {
   constexpr int kSide = 256, kMicroBatch = 32;
-  const int side = config.image_size.value_or(kSide);
-  return {.data = config.data,
+  const int side = options.image_size.value_or(kSide);
+  return {.data = options.data,
           .image = {side, side, 3},
-          .resize = config.resize.value_or(data::Resize::bilinear),
-          .exif = config.exif_choice(),
-          .augment = config.augment.value_or(data::Augment{.flip = true}),
-          .seed = config.seed.value_or(0),
-          .micro_batch = config.micro_batch.value_or(kMicroBatch),
-          .threads = config.io_threads.value_or(session.threads),
-          .repeat = config.repeats()};
+          .resize = options.resize.value_or(data::Resize::bilinear),
+          .exif = options.exif_choice(),
+          .augment = options.augment.value_or(data::Augment{.flip = true}),
+          .seed = options.seed.value_or(0),
+          .micro_batch = options.micro_batch.value_or(kMicroBatch),
+          .threads = options.io_threads.value_or(session.threads),
+          .repeat = options.repeats()};
 }
 
-}  // namespace
+class BenchInputCommand final : public CommandWith<BenchOptions> {
+ public:
+  BenchInputCommand() : CommandWith({.trains = false, .measures = true, .one_job = false}) {}
 
-int run_bench_input(const Config& config, const job::Services& services) {
-  const job::Session session = job::start_session(config, services);
-  if (session.communicator->size() > 1) {
-    fail(ExitCode::usage,
-         fmt::format("bench input measures one process, not {} (ranks would disturb each other); "
-                     "start it without mpirun, with --threads or --io-threads",
-                     session.communicator->size()));
+  CommandEntry help() const override {
+    return {.name = "bench",
+            .topic = "input",
+            .summary = "decoding, augmentation and batches",
+            .about = "Measures how fast images are decoded, changed and made into batches.",
+            .examples = {{"cputrain bench input --data photos",
+                          "Measures with 256 images of a folder."}},
+            .common = {"data", "limit-train", "image-size", "augment", "micro-batch", "repeat",
+                       "threads", "io-threads", "json"}};
   }
-  const data::DataSource source = open_images(config, services);
-  const data::InputBenchRequest request = request_of(config, session);
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    BenchOptions& c = options_;
+    f.group("Data");
+    f.text("data", c.data, "DATA",
+           "a folder of class folders or of cat.N.jpg files, or a list file");
+    f.real("validation-split", c.validation_split, 0, 0.99,
+           "part left out where the data has no validation part [0.1]");
+    f.whole("limit-train", c.limit_train, 1, 1'000'000, "take N training images [256]");
+    f.yes("allow-empty-classes", c.allow_empty_classes,
+          "go on where no image of a class can be read [an error]");
+    f.whole("image-size", c.image_size, 1, 16384,
+            "width and height to which images are resized [256]");
+    add_resize_flag(f, c);
+    add_exif_flag(f, c);
+    add_augment_flag(f, c, "flip");
+    f.whole("micro-batch", c.micro_batch, 1, 65536,
+            "images of each batch that is made from the cache [32]");
+    add_seed_flag(f, c, "number that decides choice of images, order and augmentation [0]");
+    f.group("Measurement");
+    f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
+    add_processor_flags(f, c, choices);
+    f.whole("io-threads", c.io_threads, 1, 4096,
+            "threads that decode and change images [as --threads]");
+    add_json_flag(f, c.json);
+  }
+
+  void check(const CommandLineChoices&) override {
+    if (options_.data.empty())
+      fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");
+  }
+  std::string why_idle(const std::string& flag) const override {
+    return why_idle_in_training(options_, flag, {options_.backend});
+  }
+
+  ExitCode run(const Services&) override;
+};
+
+ExitCode BenchInputCommand::run(const Services& services) {
+  const BenchOptions& options = options_;
+  const job::Session session = job::start_session(options, services);
+  check_alone(session, "bench input measures",
+              "ranks would disturb each other); start it without mpirun, with --threads or "
+              "--io-threads");
+  const data::DataSource source = open_images(options, services);
+  const data::InputBenchRequest request = request_of(options, session);
   const double before = job::measure_together(session).triad_gbs;
   data::InputBench bench = services.data.bench(source, request);
   // The better of two, since a disturbed measurement of the limit would flatter the program.
   const double triad = std::max(before, job::measure_together(session).triad_gbs);
   std::vector<Line> lines = lines_of(bench, request.image, triad);
   const Measured measured{request, std::move(bench), triad, std::move(lines)};
-  if (config.json != "-") print_table(measured);
-  job::write_result(session, config.json, json_text(result_json(session, measured)) + "\n");
-  return static_cast<int>(ExitCode::ok);
+  if (options.prints()) print_table(measured);
+  job::write_result(session, options.json, json_text(result_json(session, measured)) + "\n");
+  return ExitCode::ok;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench_input() { return std::make_unique<BenchInputCommand>(); }
 
 }  // namespace cputrain::cli

@@ -8,8 +8,10 @@
 
 #include "cli/commands.h"
 #include "cli/commands/prediction_table.h"
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
+#include "cli/weights_choice.h"
 #include "compute/prediction.h"
-#include "core/error.h"
 #include "core/json_text.h"
 #include "job/session/inference.h"
 #include "system/print.h"
@@ -21,6 +23,11 @@ namespace cputrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct PredictOptions : Options {
+  std::string csv;
+  std::optional<int> top;
+};
 
 /// Files as they were named; a folder stands for the images below it.
 std::vector<std::string> expand_folders(const std::vector<std::string>& words,
@@ -142,63 +149,115 @@ void print_answer(const Json& entry, std::optional<int> top) {
 }
 
 /// As many of the best classes as there are, with a line where more were asked for.
-std::optional<int> top_of(const Config& config, const job::Session& session,
+std::optional<int> top_of(const PredictOptions& options, const job::Session& session,
                           const train::ModelDescription& model) {
   const int classes = static_cast<int>(model.classes.size());
-  if (!config.top || *config.top <= classes) return config.top;
+  if (!options.top || *options.top <= classes) return options.top;
   job::warn(session, fmt::format("--top {}: the weights know {} classes, so answers name these",
-                                 *config.top, classes));
+                                 *options.top, classes));
   return classes;
 }
 
 /// Answers every file on rank 0; returns how many could not be answered.
-std::size_t predict(const Config& config, const job::Services& services,
+std::size_t predict(const PredictOptions& options, const job::Services& services,
                     const job::Session& session, const train::ModelDescription& model) {
-  const std::vector<std::string> names = expand_folders(config.files, services);
+  const std::vector<std::string> names = expand_folders(options.files, services);
   const std::span<const std::string> files = names;
-  const std::optional<int> top = top_of(config, session, model);
+  const std::optional<int> top = top_of(options, session, model);
   const auto at_once =
-      std::min(files.size(), static_cast<std::size_t>(job::micro_batch_size(config, session)));
+      std::min(files.size(), static_cast<std::size_t>(job::micro_batch_size(options, session)));
   const job::Inference inference =
       job::make_inference(session, model.graph, {static_cast<int>(at_once)});
-  job::load_to_use(config.weights, inference);
+  job::load_to_use(options.weights, inference);
 
   // Where the answers themselves are on the terminal they show how far it is.
-  const bool prints = config.json != "-" && config.csv != "-";
+  const bool prints = options.prints() && options.csv != "-";
   const bool answers_seen = prints && isatty(STDOUT_FILENO);
-  PredictionTable table(config.csv, model.classes);
+  PredictionTable table(options.csv, model.classes);
   const data::Progress progress =
       answers_seen ? data::Progress{} : job::progress_line(session, "Predicting");
   Json predictions = Json::array();
   std::size_t errors = 0;
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
-    Images images = read_images(some, services, model, config.exif.value_or(model.exif));
+    Images images = read_images(some, services, model, options.exif.value_or(model.exif));
     run_images(images, at_once, *inference.program, model);
     session.communicator->pulse().moved();
     for (Json& entry : images.answers) {
       if (prints || entry.contains("error")) print_answer(entry, top);
       errors += entry.contains("error");
       table.add(entry);
-      if (!config.json.empty()) predictions.push_back(with_best(std::move(entry), top));
+      if (!options.json.empty()) predictions.push_back(with_best(std::move(entry), top));
     }
     if (progress) progress(begin + some.size(), files.size());
   }
   table.finish();
-  job::write_result(session, config.json, json_text(Json{{"predictions", predictions}}) + "\n");
+  job::write_result(session, options.json, json_text(Json{{"predictions", predictions}}) + "\n");
   return errors;
 }
 
+class PredictCommand final : public CommandWith<PredictOptions> {
+ public:
+  PredictCommand() : CommandWith({.trains = false, .one_job = false}) {}
+
+  CommandEntry help() const override {
+    return {.name = "predict",
+            .summary = "classes of image files and of folders of them",
+            .about = "Prints the class of each image. Folders stand for all images below them.",
+            .words = "IMAGE...",
+            .examples = {{"cputrain predict --weights runs/first new.jpg",
+                          "Prints the most probable class."},
+                         {"cputrain predict --weights runs/first --csv answers.csv photos",
+                          "Writes the probabilities of all images of a folder as CSV."}},
+            .common = {"weights", "top", "csv", "json", "backend", "threads", "micro-batch"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    PredictOptions& c = options_;
+    add_weights_flag(f, c);
+    f.group("Data");
+    add_exif_flag(f, c);
+    f.default_is("exif", "as training did");
+    add_stall_flags(f, c);
+    add_inference_flags(f, c, choices);
+    add_json_flag(f, c.json);
+    f.text("csv", c.csv, "FILE",
+           "write a row per file as CSV: its name, its class, and the probability of each class "
+           "(-: to standard output, and nothing else there)");
+    f.whole("top", c.top, 1, 65536, "show the N most probable classes [1; JSON has all]");
+  }
+
+  bool begins_with_weights() const override { return true; }
+  void check(const CommandLineChoices&) override {
+    check_weights_named(options_);
+    if (!options_.files.empty()) return;
+    fail(ExitCode::usage,
+         fmt::format("predict needs image files or folders: {} predict --weights FILE IMAGE...",
+                     options_.program));
+  }
+  std::vector<std::pair<const char*, std::string>> results() override {
+    return {{"--csv", options_.csv}, {"--json", options_.json}};
+  }
+  std::string why_idle(const std::string& flag) const override {
+    if (flag == "top" && options_.csv == "-" && options_.json.empty())
+      return "in --csv, which has all classes";
+    return why_idle_option(options_, flag, {options_.backend});
+  }
+
+  ExitCode run(const Services& services) override {
+    const PredictOptions& options = options_;
+    const train::ModelDescription model = train::read_description(options.weights);
+    const job::Session session = job::start_session(options, services);
+    // Images are few: rank 0 does them all, and the others wait for it.
+    session.communicator->pulse().at(comm::Phase::validate);
+    const std::size_t errors = session.leads() ? predict(options, services, session, model) : 0;
+    session.communicator->barrier();
+    return errors ? ExitCode::data : ExitCode::ok;
+  }
+};
+
 }  // namespace
 
-int run_predict(const Config& config, const job::Services& services) {
-  const train::ModelDescription model = train::read_description(config.weights);
-  const job::Session session = job::start_session(config, services);
-  // Images are few: rank 0 does them all, and the others wait for it.
-  session.communicator->pulse().at(comm::Phase::validate);
-  const std::size_t errors = session.leads() ? predict(config, services, session, model) : 0;
-  session.communicator->barrier();
-  return static_cast<int>(errors ? ExitCode::data : ExitCode::ok);
-}
+std::unique_ptr<Command> make_predict() { return std::make_unique<PredictCommand>(); }
 
 }  // namespace cputrain::cli

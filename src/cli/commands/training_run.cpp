@@ -1,3 +1,5 @@
+#include "cli/commands/training_run.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,20 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/commands/data_question.h"
-#include "cli/commands/dry_run.h"
-#include "cli/flags/idle_flags.h"
-#include "core/error.h"
 #include "job/session/lost_ranks.h"
 #include "job/training_identity.h"
 #include "run/best_weights.h"
-#include "run/finished_run.h"
 #include "run/plan_lines.h"
-#include "run/resume.h"
 #include "run/resume_lines.h"
 #include "run/run_control.h"
-#include "run/run_folder.h"
 #include "run/run_logs.h"
 #include "run/run_results.h"
 #include "system/tell.h"
@@ -46,7 +40,7 @@ class Run {
         timeline_(run::make_timeline(session_, spec_, folder.path)) {}
 
   /// Trains on what is loaded; the exit code.
-  int train() {
+  ExitCode train() {
     run::say_plan(job_);
     job::add_decoded(identity_, job_);
     if (start_.goes_on) run::check_same_training(session_, start_.checkpoint, spec_, identity_);
@@ -104,7 +98,7 @@ class Run {
   }
 
   /// A rollback that got further than the one before counts anew.
-  int train_until_done(run::RunResults& results) {
+  ExitCode train_until_done(run::RunResults& results) {
     constexpr int kMostRollbacks = 3;
     int rollbacks = 0;
     std::uint64_t place = 0;
@@ -218,13 +212,13 @@ class Run {
   }
 
   /// 75 promises that a resume goes on from here.
-  int exit_code(const train::TrainResult& result, const run::RunControl& control) const {
+  ExitCode exit_code(const train::TrainResult& result, const run::RunControl& control) const {
     if (control.failure()) {
       system::tell(
           fmt::format("cputrain: the last state could not be written: {}", *control.failure()));
-      return static_cast<int>(ExitCode::output);
+      return ExitCode::output;
     }
-    if (!result.stopped) return static_cast<int>(ExitCode::ok);
+    if (!result.stopped) return ExitCode::ok;
     if (!result.lost_input.empty() && session_.leads()) {
       system::tell(fmt::format("cputrain: {}", result.lost_input));
     }
@@ -233,8 +227,8 @@ class Run {
                                      "--out {} goes on",
                                      result.steps, folder_.path.string()));
     }
-    return result.lost_input.empty() ? session_.services.signals->stop_code()
-                                     : static_cast<int>(ExitCode::data);
+    return result.lost_input.empty() ? static_cast<ExitCode>(session_.services.signals->stop_code())
+                                     : ExitCode::data;
   }
 
   job::TrainingJob& job_;
@@ -248,58 +242,13 @@ class Run {
   logging::LogPlace place_;
   std::string checkpoint_;  ///< the name of the one that it goes on from
   bool has_best_ = false;   ///< the run's folder has the best weights until `progress_`
-  int code_ = 0;
+  ExitCode code_ = ExitCode::ok;
 };
-
-void warn_of_idle_flags(const Config& config, const job::TrainingJob& job) {
-  for (const std::string& line : idle_flags(config, &job)) job::warn(job.session(), line);
-}
 
 }  // namespace
 
-int run_train(const Config& config, const job::Services& services) {
-  if (!config.json.empty() && !config.dry_run) {
-    fail(ExitCode::usage, fmt::format("--json {}: a training writes metrics.jsonl into its folder; "
-                                      "add --dry-run for the plan alone, or leave --json out",
-                                      config.json));
-  }
-  job::TrainingSpec spec = job::choose_training(config);
-  const job::Session session = job::start_session(config, services);
-  ask_for_data(session, config);  // before images are made up, which takes a while
-  run::RunFolder folder;
-  run::Start start;
-  if (!config.dry_run) {
-    folder = run::take_run_folder(session, config);
-    start = run::choose_start(session, spec, folder);
-    spec = run::with_choices_of(start, std::move(spec));
-  }
-  job::TrainingJob job = job::open_training(session, spec);
-  if (config.dry_run) {
-    if (!config.safety.resume.empty()) {
-      job::say(session, fmt::format("--dry-run does not look at --resume {}: this is the plan of "
-                                    "the training from its beginning",
-                                    config.safety.resume));
-    }
-    job.compile();
-    warn_of_idle_flags(config, job);
-    print_dry_run(job, config.json);
-    return static_cast<int>(ExitCode::ok);
-  }
-  nlohmann::ordered_json identity = job::training_identity(job);
-  if (start.finished) {
-    run::check_finished(session, folder.path, start.checkpoint, spec, identity);
-    session.communicator->barrier();  // a refusal is rank 0's, and the job's
-    return static_cast<int>(ExitCode::ok);
-  }
-  if (start.goes_on) {
-    run::check_same_training(session, start.checkpoint, spec, identity);
-    run::keep_first_weights(session, start.checkpoint, identity);
-  }
-  job.compile();
-  warn_of_idle_flags(config, job);
-  // The folder before the long work: a full disk or a wrong --out shows at once.
-  run::open_run_folder(session, job.plan(), folder);
-  run::watch_folder(session, folder.path);
+ExitCode train_in_folder(job::TrainingJob& job, run::RunFolder& folder, const run::Start& start,
+                         nlohmann::ordered_json identity) {
   Run run(job, folder, start, std::move(identity));
   job.load();
   return run.train();

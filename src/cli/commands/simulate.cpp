@@ -8,7 +8,6 @@
 #include "cli/commands/simulate_gpus.h"
 #include "cli/commands/simulated_table.h"
 #include "cli/flags/simulate_flags.h"
-#include "core/error.h"
 #include "core/version.h"
 #include "job/spec/build_graph.h"
 #include "simulation/forecast.h"
@@ -50,11 +49,11 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
 }
 
 /// Flags that somebody typed and that would change nothing.
-void check_flags(const Config& config, const simulation::Platform& platform) {
+void check_flags(const SimulateOptions& options, const simulation::Platform& platform) {
   const std::vector<std::string>& without =
       platform.gpus ? kWithoutEffectOnGpus : kWithoutEffectOnCpus;
-  for (const auto& [flag, value] : config.given) {
-    if (config.from_environment.contains(flag) || !contains(without, flag)) continue;
+  for (const auto& [flag, value] : options.given) {
+    if (options.from_environment.contains(flag) || !contains(without, flag)) continue;
     fail(ExitCode::usage,
          fmt::format("--{}: has no effect with --platform {} ({}); leave it out, or name another "
                      "platform",
@@ -62,7 +61,7 @@ void check_flags(const Config& config, const simulation::Platform& platform) {
                      platform.gpus ? "costs and formulas say all of its GPUs, and nothing is drawn"
                                    : "its ranks compute on CPUs"));
   }
-  if (platform.gpus || config.precision != Precision::exact) return;
+  if (platform.gpus || options.precision != Precision::exact) return;
   fail(ExitCode::usage,
        fmt::format("--precision exact: has no effect with --platform {} (CPUs have "
                    "no other float); leave it out, or name a platform of GPUs",
@@ -97,9 +96,9 @@ void change(simulation::Platform& platform, const simulation::SimulationRequest&
 }
 
 /// With what the flags change. Before costs are measured `here` is the machine's cores alone.
-simulation::Platform choose_platform(const Config& config, const job::Services& services,
+simulation::Platform choose_platform(const SimulateOptions& options, const job::Services& services,
                                      const simulation::CostTable* costs) {
-  const std::string& asked = config.simulation.platform;
+  const std::string& asked = options.simulation.platform;
   const std::string name = asked.empty() ? kPlatform : asked;
   simulation::Platform platform;
   if (costs || name != simulation::kHere) {
@@ -111,13 +110,13 @@ simulation::Platform choose_platform(const Config& config, const job::Services& 
     platform.threads_per_core =
         std::max(1, static_cast<int>(machine.allowed_cpus.size()) / platform.cores);
   }
-  check_flags(config, platform);
-  change(platform, config.simulation);
+  check_flags(options, platform);
+  change(platform, options.simulation);
   return platform;
 }
 
 /// What can be forecast gets its figures, the others their reason.
-void simulate(const Config& config, system::SignalWatch& signals,
+void simulate(const SimulateOptions& options, system::SignalWatch& signals,
               const simulation::Simulator& simulator, const simulation::Forecast& forecast,
               std::size_t validation_images, cells::CellTable& table) {
   std::vector<simulation::SimulationJob> todo;
@@ -126,10 +125,10 @@ void simulate(const Config& config, system::SignalWatch& signals,
     cells::Cell& cell = table.cells[i];
     cell.reason = forecast.obstacle(cell);
     if (!cell.reason.empty()) continue;
-    simulation::SimulationJob job = forecast.job(cell, flags_of_training(config));
-    job.steps = static_cast<int>(config.steps.value_or(2));
-    job.repeats = config.repeat.value_or(3);
-    job.seed = config.seed.value_or(0);
+    simulation::SimulationJob job = forecast.job(cell, flags_of_training(options));
+    job.steps = static_cast<int>(options.steps.value_or(2));
+    job.repeats = options.repeat.value_or(3);
+    job.seed = options.seed.value_or(0);
     job.validation_images = validation_images;
     todo.push_back(std::move(job));
     places.push_back(i);
@@ -152,49 +151,75 @@ void simulate(const Config& config, system::SignalWatch& signals,
     cells::Cell& cell = table.cells[places[i]];
     forecast.fill(cell, results[i]);
     work[places[i]] = results[i].work;
-    cell.command = command_of(config, cell);
+    cell.command = command_of(options, cell);
   }
   simulation::explain_above_linear(table.cells, work, forecast.costs());
 }
 
 /// The table of a program without its simulator.
-void say_missing(const Config& config, const std::string& why, cells::CellTable& table) {
+void say_missing(const SimulateOptions& options, const std::string& why, cells::CellTable& table) {
   for (cells::Cell& cell : table.cells) cell.reason = why;
-  if (!config.out.empty() && !holds_a_table(config)) {
-    system::make_folder(config.out);
-    cells::write_cells(std::filesystem::path(config.out) / cells::kCellsName, table);
+  if (!options.out.empty() && !holds_a_table(options)) {
+    system::make_folder(options.out);
+    cells::write_cells(std::filesystem::path(options.out) / cells::kCellsName, table);
   }
-  say_result(config, table);
+  say_result(options, table);
 }
 
-}  // namespace
+class SimulateCommand final : public CommandWith<SimulateOptions> {
+ public:
+  SimulateCommand() : CommandWith({.trains = false, .one_job = false}) {}
 
-int run_simulate(const Config& config, const job::Services& services,
-                 const simulation::Simulator& simulator) {
-  check_out_folder(config);
-  const job::TrainingSpec spec = job::choose_training(config);
-  const data::DataSource source = services.data.open(config.data_request(spec.seed));
+  CommandEntry help() const override {
+    return {
+        .name = "simulate",
+        .summary = "the same table for machines that are not here",
+        .about =
+            "Makes the same table for machines that are not here, from costs of layers that "
+            "are measured here and a simulated network.",
+        .examples = {{"cputrain simulate --np 1,16,96 --batch 128,1024",
+                      "Simulates up to 96 CPUs of the default platform, after minutes of "
+                      "measuring."},
+                     {"cputrain simulate --platform here --np 1,2 --batch 128",
+                      "Simulates this machine, to compare with a sweep."},
+                     {"cputrain simulate --platform h100-sxm-8 --np 1,2,4,8 --batch 256 --costs "
+                      "gpu_costs.json",
+                      "Simulates 1 to 8 GPUs, from costs of one that scripts/gpu_costs wrote."}},
+        .common = {"np", "batch", "platform", "model", "image-size", "network-gbps", "costs",
+                   "repeat", "out", "json"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices&) override { add_simulate_flags(f, options_); }
+  ExitCode run(const Services&) override;
+};
+
+ExitCode SimulateCommand::run(const Services& services) {
+  const SimulateOptions& options = options_;
+  check_out_folder(options);
+  const job::TrainingSpec spec = job::choose_training(options);
+  const data::DataSource source = services.data.open(options.data_request(spec.seed));
   const int classes = job::classes_of(spec, source);
   const model::Graph graph = job::build_graph(spec, classes);
-  const bool here = config.simulation.platform == simulation::kHere;
+  const bool here = options.simulation.platform == simulation::kHere;
   // Mistakes in platform and grid show before minutes of measuring.
-  simulation::Platform platform = choose_platform(config, services, nullptr);
-  cells::SweepCells planned = planned_cells(config.simulation, platform);
-  cells::CellTable table = empty_table(config, spec, graph, source.train.size(), platform.name);
+  simulation::Platform platform = choose_platform(options, services, nullptr);
+  cells::SweepCells planned = planned_cells(options.simulation, platform);
+  cells::CellTable table = empty_table(options, spec, graph, source.train.size(), platform.name);
   if (platform.gpus) {
     table.cells = std::move(planned.cells);
-    return simulate_gpus(config, services, spec, graph, platform, std::move(table));
+    return simulate_gpus(options, services, spec, graph, platform, std::move(table));
   }
+  const simulation::Simulator simulator = services.find_simulator();
   if (!simulator.missing.empty()) {
     table.cells = std::move(planned.cells);
-    say_missing(config, simulator.missing, table);
-    return static_cast<int>(ExitCode::ok);
+    say_missing(options, simulator.missing, table);
+    return ExitCode::ok;
   }
   const simulation::CostTable costs =
-      simulation::costs_of(config.simulation, services, spec, graph, here);
+      simulation::costs_of(options.simulation, services, spec, graph, here);
   if (here) {  // which --costs may have from another machine
-    platform = choose_platform(config, services, &costs);
-    planned = planned_cells(config.simulation, platform);
+    platform = choose_platform(options, services, &costs);
+    planned = planned_cells(options.simulation, platform);
   }
   for (const std::string& reason : planned.left_out) system::tell("Left out: " + reason);
   table.cells = std::move(planned.cells);
@@ -202,23 +227,27 @@ int run_simulate(const Config& config, const job::Services& services,
                                       source.train.size());
   // Times of other kernels are of another experiment, too.
   table.options =
-      options_of(config, costs.cpu + (costs.kernels.empty() ? "" : ", " + costs.kernels));
+      options_of(options, costs.cpu + (costs.kernels.empty() ? "" : ", " + costs.kernels));
   table.machine = forecast.machine();
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
   table.commit = services.program_build;
   table.costs = costs.origin();
   const auto armed = services.signals->arm();
-  simulate(config, *services.signals, simulator, forecast, source.validation.size(), table);
+  simulate(options, *services.signals, simulator, forecast, source.validation.size(), table);
   const bool stopped = services.signals->stop_requested();
-  if (!stopped || !holds_a_table(config)) {
-    write_folder(config, table, simulation::to_json(costs), forecast.platform());
+  if (!stopped || !holds_a_table(options)) {
+    write_folder(options, table, simulation::to_json(costs), forecast.platform());
   }
-  say_result(config, table);
-  if (!stopped) return static_cast<int>(ExitCode::ok);
+  say_result(options, table);
+  if (!stopped) return ExitCode::ok;
   system::tell(
       "cputrain: stopped; what was finished is told, and the same command begins anew (with "
       "--overwrite where --out holds a table)");
-  return services.signals->stop_code();
+  return static_cast<ExitCode>(services.signals->stop_code());
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_simulate() { return std::make_unique<SimulateCommand>(); }
 
 }  // namespace cputrain::cli

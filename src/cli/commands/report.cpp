@@ -1,14 +1,23 @@
-#include "cli/flags/report_flags.h"
-
 #include <fmt/format.h>
 
 #include <charconv>
+#include <map>
 
-#include "core/error.h"
+#include "cells/prices.h"
+#include "cli/commands.h"
 #include "core/text.h"
+#include "report/report_files.h"
+#include "system/files.h"
+#include "system/print.h"
 
 namespace cputrain::cli {
 namespace {
+
+struct ReportOptions : Options {
+  std::string reference;
+  cells::Prices prices;
+  bool diff = false;
+};
 
 /// "3.2", or by backend "cpu:3.2,cuda:12".
 std::map<std::string, double> parse_prices(const std::string& flag, const std::string& text) {
@@ -57,9 +66,74 @@ void check_prices(const cells::Prices& prices) {
   }
 }
 
-}  // namespace
+/// What people want to see at once: the first tables; all of it is in the files.
+report::Document beginning(report::Document document, std::size_t sections) {
+  constexpr std::size_t kMostRows = 40;
+  if (document.sections.size() > sections) document.sections.resize(sections);
+  for (report::Section& section : document.sections) {
+    for (report::DocumentTable& table : section.tables) {
+      if (table.rows.size() <= kMostRows) continue;
+      section.remarks.push_back(
+          fmt::format("{} more rows are in the files.", table.rows.size() - kMostRows));
+      table.rows.resize(kMostRows);
+    }
+  }
+  return document;
+}
 
-void add_report_flags(Flags& f, Config& c) {
+void say(const report::Report& report, const std::string& json) {
+  if (json == "-") {
+    system::print_lines(report.json);
+    return;
+  }
+  if (!json.empty()) system::write_given_file(json, report.json);
+  system::print_lines(report::markdown(beginning(report.document, report.first_sections)));
+  for (const auto& file : report.files) system::print("Wrote {}\n", file.string());
+  for (const std::string& remark : report.remarks) system::print("{}\n", remark);
+}
+
+class ReportCommand final : public CommandWith<ReportOptions> {
+ public:
+  ReportCommand() : CommandWith({.trains = false, .one_job = false}) {}
+
+  CommandEntry help() const override {
+    return {.name = "report",
+            .summary = "tables and a page with plots from the folders of sweeps and runs",
+            .about =
+                "Makes tables and an HTML page with plots from the folders of sweeps or of "
+                "trainings.",
+            .words = "DIR...",
+            .examples = {{"cputrain report sweeps/mine",
+                          "Prints the tables and writes report.html and others into the folder."},
+                         {"cputrain report --diff sweeps/before sweeps/after",
+                          "Compares two sweeps cell by cell."}},
+            .common = {"out", "reference", "price-per-hour", "price-per-cpu-hour",
+                       "price-per-gpu-hour", "diff", "json"}};
+  }
+
+  void add_flags(Flags&, const CommandLineChoices&) override;
+  void check(const CommandLineChoices&) override;
+
+  ExitCode run(const Services&) override {
+    const ReportOptions& options = options_;
+    const auto& folders = options.files;
+    if (options.diff) {
+      say(report::write_difference(folders[0], folders[1], options.out), options.json);
+      return ExitCode::ok;
+    }
+    report::ReportRequest request{{folders.begin(), folders.end()},
+                                  options.out,
+                                  std::nullopt,
+                                  options.prices,
+                                  options.target_accuracy};
+    if (!options.reference.empty()) request.reference = options.reference;
+    say(report::write_report(request), options.json);
+    return ExitCode::ok;
+  }
+};
+
+void ReportCommand::add_flags(Flags& f, const CommandLineChoices&) {
+  ReportOptions& c = options_;
   f.group("Report");
   f.text("reference", c.reference, "FILE",
          "published table to show beside ours: CSV with cpus, batch, seconds_per_epoch "
@@ -91,31 +165,36 @@ void add_report_flags(Flags& f, Config& c) {
          "also write report.json to FILE (-: to standard output, and nothing else there)");
 }
 
-void check_report(const Config& config) {
-  const auto& folders = config.files;
+void ReportCommand::check(const CommandLineChoices&) {
+  const ReportOptions& options = options_;
+  const auto& folders = options.files;
   if (folders.empty()) {
     fail(ExitCode::usage,
          fmt::format("report needs the folder of a sweep or of trainings: {} report DIR...",
-                     config.program));
+                     options.program));
   }
-  check_prices(config.prices);
-  if (!config.diff) return;
+  check_prices(options.prices);
+  if (!options.diff) return;
   if (folders.size() != 2) {
     fail(ExitCode::usage,
          fmt::format("--diff compares two sweeps, not {}: {} report --diff BEFORE AFTER",
-                     folders.size(), config.program));
+                     folders.size(), options.program));
   }
-  const char* odd = !config.reference.empty()             ? "reference"
-                    : !config.prices.per_hour.empty()     ? "price-per-hour"
-                    : !config.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
-                    : !config.prices.per_gpu_hour.empty() ? "price-per-gpu-hour"
-                    : config.target_accuracy              ? "target-accuracy"
-                                                          : nullptr;
+  const char* odd = !options.reference.empty()             ? "reference"
+                    : !options.prices.per_hour.empty()     ? "price-per-hour"
+                    : !options.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
+                    : !options.prices.per_gpu_hour.empty() ? "price-per-gpu-hour"
+                    : options.target_accuracy              ? "target-accuracy"
+                                                           : nullptr;
   if (odd) {
     fail(ExitCode::usage,
          fmt::format("--{} with --diff, which compares times of two sweeps alone; leave one out",
                      odd));
   }
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_report() { return std::make_unique<ReportCommand>(); }
 
 }  // namespace cputrain::cli

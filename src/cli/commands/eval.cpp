@@ -1,0 +1,285 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "cells/cells.h"
+#include "cli/commands.h"
+#include "cli/commands/answers_text.h"
+#include "cli/commands/data_question.h"
+#include "cli/commands/evaluation_facts.h"
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
+#include "cli/weights_choice.h"
+#include "core/json_text.h"
+#include "core/text.h"
+#include "data/data_spec.h"
+#include "exchange/broadcast_array.h"
+#include "job/evaluation_part.h"
+#include "job/session/decode_images.h"
+#include "job/session/inference.h"
+#include "report/evaluation/evaluation_log.h"
+#include "run/run_folder.h"
+#include "system/print.h"
+#include "train/answers.h"
+#include "train/evaluate.h"
+#include "train/weights.h"
+
+namespace cputrain::cli {
+namespace {
+
+struct EvalOptions : Options {
+  std::string confusion, page;
+  std::string run;           ///< that wrote the weights; empty for none
+  bool data_of_run = false;  ///< it takes the data of that run
+};
+
+void check_confusion(const EvalOptions& options, const train::ModelDescription& model) {
+  if (options.confusion.empty() || model.classes.size() <= train::AnswerCounts::kMostInMatrix)
+    return;
+  fail(ExitCode::usage,
+       fmt::format("--confusion {}: the model has {} classes (a matrix is made for at most {}); "
+                   "leave it out, --json has the figures by class",
+                   options.confusion, model.classes.size(), train::AnswerCounts::kMostInMatrix));
+}
+
+/// "cuda tf32", as beside figures of training.
+std::string computed_on(const EvalOptions& options, const job::Session& session) {
+  return cells::backend_in_figures(session.backend->name(),
+                                   std::string(word_of(options.precision)));
+}
+
+/// What is looked at, and why, in one line.
+job::EvaluationPart open_part(const EvalOptions& options, const job::Session& session,
+                              const train::ModelDescription& model) {
+  job::EvaluationPart part = job::open_to_evaluate(options, session.services, model);
+  const std::string images = with_commas(part.source.validation.size());
+  job::say_data(session, part.source);
+  const std::string line =
+      fmt::format("Evaluating {} image{} of {}{} on {}: {} ({})", images, images == "1" ? "" : "s",
+                  options.data_or_synthetic(),
+                  options.data_of_run ? ", the data of the run " + options.run : "",
+                  computed_on(options, session),
+                  part.name == "all" ? "all of them" : part.name + " part", part.why);
+  part.doubtful ? job::warn(session, line) : job::say(session, line);
+  return part;
+}
+
+struct Evaluation {
+  compute::Tally tally;
+  train::AnswerCounts counts;
+  std::size_t skipped;                            ///< images that could not be read
+  std::vector<report::WrongImage> surest_errors;  ///< on rank 0, where a page is to show them
+};
+
+Evaluation evaluate_images(const EvalOptions& options, const job::Session& session,
+                           const train::ModelDescription& model, const data::DataSource& source) {
+  const data::DecodedData data =
+      job::decode_images(session, options, source, {model.graph.image(), model.resize});
+  comm::Communicator& communicator = *session.communicator;
+  const int ranks = communicator.size(), micro_batch = job::micro_batch_size(options, session);
+  const data::BatchPlan plan(data.validation.size(), static_cast<std::size_t>(micro_batch) * ranks,
+                             micro_batch, communicator.rank(), ranks);
+  const job::Inference inference = job::make_inference(session, model.graph, plan.sizes());
+  if (session.leads()) job::load_to_use(options.weights, inference);
+  exchange::broadcast_array(communicator, session.backend->memory(), inference.weights(), 0);
+  const auto batches = session.services.data.batches(
+      data.validation, plan, {.shuffle = false, .feeder = session.backend->feeder()});
+
+  job::reached(session, comm::Phase::validate);
+  train::AnswerCounts counts(model.classes.size());
+  train::SurestErrors errors(options.page.empty() ? 0 : report::kMostErrors);
+  const std::vector<std::uint64_t> order = train::evaluation_order(plan);
+  std::size_t answered = 0;  // of this rank's
+  const data::Progress progress = job::progress_line(session, "Evaluating");
+  std::size_t done = 0;  // by all ranks, if they are as quick as this one
+  compute::Tally tally =
+      train::evaluate(*inference.program, *batches, plan, communicator,
+                      [&](const auto& labels, const auto& outputs) {
+                        counts.add(labels, outputs);
+                        errors.add(std::span(order).subspan(answered), labels, outputs);
+                        answered += labels.size();
+                        done += labels.size() * static_cast<std::size_t>(ranks);
+                        if (progress && done < plan.samples()) progress(done, plan.samples());
+                      });
+  if (progress) progress(plan.samples(), plan.samples());
+  train::add_loss_of_weights(tally, *session.backend, inference.program->layout(),
+                             inference.weights(), communicator);
+  counts.sum(communicator);
+  const auto surest = errors.gather(communicator);
+  auto images = session.leads() ? wrong_images(session.services, surest, data.validation,
+                                               *source.dataset, model.classes)
+                                : std::vector<report::WrongImage>{};
+  return {tally, std::move(counts), data.bad.size(), std::move(images)};
+}
+
+void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
+  const auto images = static_cast<std::uint64_t>(result.tally.images);
+  system::print_lines(answers_table(result.counts, classes));
+  if (result.counts.undecided() > 0) {
+    system::print("{:.0f} answers are NaN and count as wrong\n", result.counts.undecided());
+  }
+  const auto accuracy = result.tally.accuracy();
+  if (!accuracy) {
+    system::print("{} images - loss: {:.4f}\n", images, result.tally.mean_loss());
+    return;
+  }
+  system::print("{} images - loss: {:.4f} - accuracy: {:.4f}\n", images, result.tally.mean_loss(),
+                *accuracy);
+  const auto top_five = result.counts.top_five();
+  system::print("Accuracy @ 1 = {:.4f}{} [{} examples]\n", *accuracy,
+                top_five ? fmt::format(" Accuracy @ 5 = {:.4f}", *top_five) : "", images);
+}
+
+/// For `report`. The run may be another user's, which takes nothing from what was asked for.
+void log_in_run(const EvalOptions& options, const job::Session& session,
+                const report::EvaluationFacts& facts) {
+  if (options.run.empty() || facts.images < 1) return;
+  const std::filesystem::path file = std::filesystem::path(options.run) / run::kEvaluationsName;
+  try {
+    report::log_evaluation(file, facts);
+    job::say(session, fmt::format("Added to {}, which `report` reads", file.string()));
+  } catch (const Error& error) {
+    job::warn(session,
+              fmt::format("a report of the run will not have this evaluation: {}", error.what()));
+  }
+}
+
+nlohmann::ordered_json evaluation_json(const EvalOptions& options, const job::Session& session,
+                                       const train::ModelDescription& model,
+                                       const std::string& part, const Evaluation& evaluation) {
+  const compute::Tally& tally = evaluation.tally;
+  nlohmann::ordered_json result{{"loss", tally.mean_loss()},
+                                {"accuracy", known(tally.accuracy())},
+                                {"part", part},
+                                {"images", static_cast<std::uint64_t>(tally.images)},
+                                {"correct", static_cast<std::uint64_t>(tally.correct)},
+                                {"skipped", evaluation.skipped},
+                                {"model", model.model},
+                                {"weights", options.weights},
+                                {"data", options.data},
+                                {"backend", session.backend->name()},
+                                {"precision", word_of(options.precision)}};
+  result.update(answers_json(evaluation.counts, model.classes));
+  return result;
+}
+
+void write_confusion(const EvalOptions& options, const job::Session& session,
+                     const train::AnswerCounts& counts, std::vector<std::string> names) {
+  if (options.confusion.empty()) return;
+  // A file keeps names, people see them escaped.
+  if (options.confusion == "-") std::ranges::transform(names, names.begin(), escaped);
+  job::write_result(session, options.confusion, confusion_csv(counts, names));
+}
+
+/// The page, and the line in the run's folder.
+void write_facts(const EvalOptions& options, const job::Session& session,
+                 const train::ModelDescription& model, const job::EvaluationPart& part,
+                 const Evaluation& evaluation) {
+  report::EvaluationFacts facts =
+      evaluation_facts(options, session, model, evaluation.tally, evaluation.counts);
+  facts.part = part.name;
+  facts.backend = computed_on(options, session);
+  if (part.doubtful) facts.doubt = part.why;
+  facts.surest_errors = evaluation.surest_errors;
+  if (!options.page.empty())
+    job::write_result(session, options.page, report::evaluation_page(facts));
+  facts.data = data::absolute_data_spec(facts.data);  // the report may be made anywhere
+  log_in_run(options, session, facts);
+}
+
+class EvalCommand final : public CommandWith<EvalOptions> {
+ public:
+  EvalCommand() : CommandWith({.trains = false, .evaluates = true}) {}
+
+  CommandEntry help() const override {
+    const std::string weights = "runs/first/weights.safetensors";
+    return {
+        .name = "eval",
+        .summary = "loss and accuracy of saved weights on a data set",
+        .about =
+            "Prints loss, accuracy and a table by class of saved weights, on images that "
+            "training did not learn from.",
+        .examples = {{"cputrain eval --weights runs/first",
+                      "Evaluates on the images that training kept for validation."},
+                     {"cputrain eval --weights " + weights +
+                          " --data photos --confusion confusion.csv",
+                      "Also writes the confusion matrix as CSV."},
+                     {"cputrain eval --weights " + weights + " --data photos --page errors.html",
+                      "Also writes a page with the matrix and the images most surely answered "
+                      "wrong."}},
+        .common = {"weights", "data", "validation-split", "limit-val", "confusion", "page", "json",
+                   "backend", "threads"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    EvalOptions& c = options_;
+    add_weights_flag(f, c);
+    add_data_flags(f, c, false);
+    f.default_is("data", "that of the run which wrote the weights");
+    f.reword("validation-split",
+             "part kept for validation where the data has none of its own; 0: look at all [its "
+             "test part, else what training kept or its own validation part, else all]");
+    f.reword("limit-val", "look at most at N images");
+    f.default_is("exif", "as training did");
+    f.reword("seed", "number that decides the validation part [that of training]");
+    add_stall_flags(f, c);
+    add_inference_flags(f, c, choices);
+    add_json_flag(f, c.json);
+    f.text("confusion", c.confusion, "FILE",
+           "write the confusion matrix as CSV (-: to standard output)");
+    f.text("page", c.page, "FILE",
+           "write one HTML page: confusion matrix, figures by class, and the images that were most "
+           "surely answered wrong (-: to standard output)");
+  }
+
+  bool begins_with_weights() const override { return true; }
+  void check(const CommandLineChoices&) override {
+    check_weights_named(options_);
+    if (options_.limit_val == 0u)
+      fail(ExitCode::usage, "--limit-val 0: eval needs at least one image");
+  }
+  std::vector<std::pair<const char*, std::string>> results() override {
+    return {
+        {"--confusion", options_.confusion}, {"--page", options_.page}, {"--json", options_.json}};
+  }
+  void choose_files(bool leads) override {
+    choose_weights(*this, leads, [this](const std::filesystem::path& run) {
+      options_.run = run.string();
+      if (!run.empty() && options_.data.empty())
+        options_.data_of_run = take_data_of_run(options_, run);
+    });
+  }
+  std::string why_idle(const std::string& flag) const override {
+    if (flag == "limit-train") return "in eval, which learns nothing";
+    if (flag == "exif") return why_idle_exif(options_);
+    return why_idle_option(options_, flag, {options_.backend});
+  }
+
+  ExitCode run(const Services& services) override {
+    const EvalOptions& options = options_;
+    const train::ModelDescription model = train::read_description(options.weights);
+    check_confusion(options, model);
+    const job::Session session = job::start_session(options, services);
+    ask_for_data(session, options);
+    const job::EvaluationPart part = open_part(options, session, model);
+    const Evaluation evaluation = evaluate_images(options, session, model, part.source);
+    const bool says = options.prints() && options.page != "-";
+    if (session.leads() && says) print_evaluation(evaluation, model.classes);
+    const auto result = evaluation_json(options, session, model, part.name, evaluation);
+    job::write_result(session, options.json, json_text(result) + "\n");
+    write_confusion(options, session, evaluation.counts, model.classes);
+    if (session.leads()) write_facts(options, session, model, part, evaluation);
+    if (evaluation.tally.is_number()) return ExitCode::ok;
+    job::warn(session, "the loss is NaN or infinite, so what the weights answer means nothing");
+    return ExitCode::failed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_eval() { return std::make_unique<EvalCommand>(); }
+
+}  // namespace cputrain::cli

@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/commands/data_question.h"
+#include "cli/commands/dry_run.h"
+#include "cli/commands/training_run.h"
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
+#include "job/training_identity.h"
+#include "job/validation_watchers.h"
+#include "run/finished_run.h"
+#include "system/absolute_path.h"
+#include "system/file_lock.h"
+
+namespace cputrain::cli {
+namespace {
+
+struct TrainOptions : Options {
+  bool dry_run = false;
+  std::string end_with;
+};
+
+class TrainCommand final : public CommandWith<TrainOptions> {
+ public:
+  TrainCommand() : CommandWith({}) {}
+
+  CommandEntry help() const override {
+    return {.name = "train",
+            .summary = "train, evaluate and save a classifier (the default command)",
+            .about =
+                "Trains a classifier, evaluates it after each epoch and saves its weights in a "
+                "run folder. This is what runs when no command is named.",
+            .examples = {{"cputrain --data photos --epochs 20 --out runs/first",
+                          "Trains on class folders (photos/cat/*.jpg, photos/dog/*.jpg) with all "
+                          "cores."},
+                         {"mpirun -np 4 cputrain --data photos --batch 256",
+                          "Trains with four ranks, which share each batch of 256 images."},
+                         {"cputrain --data photos --out runs/first --resume auto",
+                          "Goes on with a run that was interrupted."}},
+            .common = {"data", "model", "image-size", "batch", "epochs", "lr", "augment", "backend",
+                       "out", "resume"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    TrainOptions& c = options_;
+    add_training_model_flags(f, c);
+    f.yes("partial", c.partial,
+          "take those arrays of --weights that fit by name and shape, for a new last layer");
+    f.list("freeze", c.freeze, "LAYER,...",
+           "layers that keep their weights, by name or by prefix (conv2d*)");
+    add_data_flags(f, c, true);
+    add_batch_flags(f, c);
+    add_growth_flag(f, c);
+    f.whole("epochs", c.epochs, 1, 1'000'000, "passes over the data [the model's]");
+    f.whole("steps", c.steps, 1, 1'000'000'000'000,
+            "end after N steps, even where --epochs says more or fewer");
+    f.whole("settled-steps", c.settled_steps, 1, 1'000'000,
+            "with --steps: go on until N whole steps were made without autotuning, at most ten "
+            "times --steps");
+    f.real("target-accuracy", c.target_accuracy, 0, 1,
+           "end when the accuracy of validation reaches X; the summary says after which time");
+    add_augment_flag(f, c, "the model's");
+    add_rule_flags(f, c);
+    add_rate_flags(f, c);
+    add_safety_flags(f, c);
+    add_stall_flags(f, c);
+    add_processor_flags(f, c, choices);
+    add_io_threads_flag(f, c);
+    add_backend_options(f, c, choices);
+    add_input_flags(f, c);
+    add_exchange_flags(f, c);
+    add_output_flags(f);
+  }
+
+  void check(const CommandLineChoices&) override;
+  bool results_are_files() const override { return !options_.dry_run; }
+  ExitCode run(const Services&) override;
+
+ private:
+  void add_output_flags(Flags&);
+  void warn_of_idle_flags(const job::TrainingJob&) const;
+};
+
+void TrainCommand::add_output_flags(Flags& f) {
+  TrainOptions& c = options_;
+  f.group("Output");
+  f.text("out", c.out, "DIR",
+         "folder of this run [a new one, runs/<date>-<model>-np<ranks>-b<batch>]");
+  f.yes("overwrite", c.overwrite,
+        "allow --out to hold an earlier run, whose weights stay until there are new ones");
+  f.whole("verbose", c.verbose, 0, 3,
+          "0: warnings and errors alone; 1: a progress bar; 2: a line per epoch; 3: also where "
+          "every rank runs [1 on a terminal, else 2]");
+  f.whole("log-every", c.log_every, 0, 1'000'000'000,
+          "write every Nth step to metrics.jsonl; 0: none [10]");
+  f.yes("profile", c.profile,
+        "measure every layer in each direction, show the times at the end and write them to "
+        "profile.json; steps on a GPU then take longer");
+  f.yes("measure-limits", c.measure_limits,
+        "measure FMA peak and memory bandwidth of all ranks together before the first step, and "
+        "write them to limits.json");
+  f.text("end-with", c.end_with, "FILE",
+         "end when no process has a lock on FILE any more; sweeps start ranks with it");
+  add_log_flags(f, c);
+  f.yes("dry-run", c.dry_run, "show placement, memory and the number of steps, and train nothing");
+  f.text("json", c.json, "FILE",
+         "with --dry-run: write the plan as JSON (-: to standard output, and nothing else there)");
+}
+
+/// What can be gone on from, and gone back to. A checkpoint's own run is gone on with where no
+/// other folder is named.
+void check_safety(Options& options) {
+  const job::SafetyFlags& safety = options.safety;
+  if (!safety.resume.empty() && options.overwrite) {
+    fail(ExitCode::usage,
+         "--resume goes on with a run, which --overwrite would replace; leave one of them out");
+  }
+  if (safety.resume == "auto" && options.out.empty()) {
+    fail(ExitCode::usage,
+         "--resume auto needs --out DIR, the folder of the run to go on with (each run without a "
+         "name has a folder of its own)");
+  }
+  if (!safety.resume.empty() && safety.resume != "auto" && options.out.empty()) {
+    const std::filesystem::path folder = system::absolute_path(safety.resume) + "/";
+    const std::filesystem::path parent = folder.parent_path().parent_path();
+    std::error_code ignored;  // a copy may lie anywhere
+    if (std::filesystem::exists(parent / run::kConfigName, ignored)) options.out = parent;
+  }
+  if (safety.on_nan == train::NanPolicy::rollback && !safety.takes_checkpoints()) {
+    fail(ExitCode::usage,
+         "--on-nan rollback goes back to a checkpoint, and --checkpoint-every 0 takes none; leave "
+         "one of them out");
+  }
+}
+
+void TrainCommand::check(const CommandLineChoices&) {
+  const TrainOptions& c = options_;
+  if (c.partial && c.weights.empty()) {
+    fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");
+  }
+  if (c.settled_steps && !c.steps) {
+    fail(ExitCode::usage, "--settled-steps needs --steps, which it may prolong");
+  }
+  if (c.profile && c.dry_run) {
+    fail(ExitCode::usage, "--profile with --dry-run, which trains nothing; leave one out");
+  }
+  if (!c.json.empty() && !c.dry_run) {
+    fail(ExitCode::usage, fmt::format("--json {}: a training writes metrics.jsonl into its folder; "
+                                      "add --dry-run for the plan alone, or leave --json out",
+                                      c.json));
+  }
+  check_safety(options_);
+  job::check_watchers(c);
+}
+
+/// Ranks of a sweep have its flags: nothing is said of them.
+void TrainCommand::warn_of_idle_flags(const job::TrainingJob& job) const {
+  if (!options_.end_with.empty()) return;
+  const auto reason = [&](const std::string& flag) {
+    const std::string why = why_idle_in_training(options_, flag, {options_.backend});
+    return why.empty() ? why_idle_in_job(job, flag) : why;
+  };
+  for (const std::string& line : idle_flags(options_, reason)) job::warn(job.session(), line);
+}
+
+ExitCode TrainCommand::run(const Services& services) {
+  const TrainOptions& options = options_;
+  // No rank outlives the sweep that it measures for: mpirun leaves ranks behind where it is killed.
+  if (!options.end_with.empty()) {
+    const auto probe = std::make_shared<system::LockProbe>(options.end_with);
+    services.signals->end_when([probe] { return !probe->held(); });
+  }
+  job::TrainingSpec spec = job::choose_training(options);
+  const job::Session session = job::start_session(options, services);
+  ask_for_data(session, options);  // before images are made up, which takes a while
+  run::RunFolder folder;
+  run::Start start;
+  if (!options.dry_run) {
+    folder = run::take_run_folder(session, options);
+    start = run::choose_start(session, spec, folder);
+    spec = run::with_choices_of(start, std::move(spec));
+  }
+  job::TrainingJob job = job::open_training(session, spec);
+  if (options.dry_run) {
+    if (!options.safety.resume.empty()) {
+      job::say(session, fmt::format("--dry-run does not look at --resume {}: this is the plan of "
+                                    "the training from its beginning",
+                                    options.safety.resume));
+    }
+    job.compile();
+    warn_of_idle_flags(job);
+    print_dry_run(job, options.json);
+    return ExitCode::ok;
+  }
+  nlohmann::ordered_json identity = job::training_identity(job);
+  if (start.finished) {
+    run::check_finished(session, folder.path, start.checkpoint, spec, identity);
+    session.communicator->barrier();  // a refusal is rank 0's, and the job's
+    return ExitCode::ok;
+  }
+  if (start.goes_on) {
+    run::check_same_training(session, start.checkpoint, spec, identity);
+    run::keep_first_weights(session, start.checkpoint, identity);
+  }
+  job.compile();
+  warn_of_idle_flags(job);
+  // The folder before the long work: a full disk or a wrong --out shows at once.
+  run::open_run_folder(session, job.plan(), folder);
+  run::watch_folder(session, folder.path);
+  return train_in_folder(job, folder, start, std::move(identity));
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_train() { return std::make_unique<TrainCommand>(); }
+
+}  // namespace cputrain::cli
