@@ -123,7 +123,7 @@ TEST(Reference, EveryExampleIsAcceptedByTheCommandThatItIsOf) {
       words.erase(words.begin());
       try {
         const auto parsed = parse_command_line(words, {}, kChoices);
-        ASSERT_TRUE(std::holds_alternative<Config>(parsed)) << example.command;
+        ASSERT_TRUE(std::holds_alternative<std::unique_ptr<Command>>(parsed)) << example.command;
       } catch (const Error& error) {
         ADD_FAILURE() << example.command << ": " << error.what();
       }
