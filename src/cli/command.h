@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -43,8 +44,8 @@ class Command {
   /// Each flag writes into its member of the options.
   virtual void add_flags(Flags&, const CommandLineChoices&) = 0;
   virtual Options& options() = 0;
-  /// A file of flags that hold where none is given, chosen by words such as --out=DIR; "" for none.
-  virtual std::string earlier_flags(const std::vector<std::string>&) const { return ""; }
+  /// A file of flags that hold where none is given, which those that are choose; "" for none.
+  virtual std::string earlier_flags(const std::map<std::string, std::string>&) const { return ""; }
   /// Error(usage) for what makes no sense together, whatever the machine.
   virtual void check(const CommandLineChoices&) {}
   /// Without weights it does nothing, so a word too many may be meant for --weights.

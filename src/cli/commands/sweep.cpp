@@ -329,12 +329,9 @@ class SweepCommand final : public CommandWith<SweepOptions> {
   }
 
   /// The flags of the sweep that --extend adds to.
-  std::string earlier_flags(const std::vector<std::string>& words) const override {
-    constexpr std::string_view kOut = "--out=";
-    const auto out = std::ranges::find_if(
-        words, [&](const std::string& word) { return word.starts_with(kOut); });
-    if (std::ranges::find(words, "--extend") == words.end() || out == words.end()) return "";
-    const auto file = std::filesystem::path(out->substr(kOut.size())) / sweep::kFlagsName;
+  std::string earlier_flags(const std::map<std::string, std::string>& given) const override {
+    if (!given.contains("extend") || !given.contains("out")) return "";
+    const auto file = std::filesystem::path(given.at("out")) / sweep::kFlagsName;
     std::error_code ignored;
     return std::filesystem::exists(file, ignored) ? file.string() : "";
   }

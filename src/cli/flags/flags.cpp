@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cassert>
 #include <charconv>
@@ -96,21 +95,24 @@ void Flags::add(const std::string& name, const std::string& meta, const std::str
   names_.insert(name);
   with_value_.insert(name);
   record(name, meta, help);
-  app_.add_option_function<std::string>(
-          "--" + name,
-          [this, name, set = std::move(set)](const std::string& value) {
-            set(value);
-            given_.emplace_back(name, value);
-          })
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  setters_.emplace_back(name, std::move(set));
 }
 
 void Flags::add_switch(const std::string& name, std::function<void()> set) {
   names_.insert(name);
-  app_.add_flag_callback("--" + name, [this, name, set = std::move(set)] {
-    set();
-    given_.emplace_back(name, "true");
-  });
+  setters_.emplace_back(name, [set = std::move(set)](const std::string&) { set(); });
+}
+
+std::vector<std::pair<std::string, std::string>> Flags::set(
+    const std::map<std::string, std::string>& given) const {
+  std::vector<std::pair<std::string, std::string>> done;
+  for (const auto& [name, set] : setters_) {
+    const auto found = given.find(name);
+    if (found == given.end()) continue;
+    set(found->second);
+    done.emplace_back(*found);
+  }
+  return done;
 }
 
 void Flags::list(const std::string& name, std::vector<std::string>& target, const std::string& meta,

@@ -11,20 +11,14 @@
 
 #include "cli/help/flag_entry.h"
 
-namespace CLI {
-class App;  // whose header takes longer to compile than most files that declare flags
-}
-
 namespace cputrain::cli {
 
-/// The flags of one command on a CLI::App: every value arrives as text and is checked here, so that
+/// The flags of one command: every value arrives as text and is checked here, so that
 /// all messages read alike: "--batch 0: must be a whole number from 1 to 16777216". A flag's help
 /// is a phrase, and brackets at its end say what holds without the flag: "rate of the update
 /// [0.1]".
 class Flags {
  public:
-  explicit Flags(CLI::App& app) : app_(app) {}
-
   void group(std::string name) { group_ = std::move(name); }
 
   template <class T>
@@ -113,8 +107,9 @@ class Flags {
   bool takes_value(const std::string& name) const { return with_value_.contains(name); }
   /// What help says of them, in the order in which they were added.
   const std::vector<FlagEntry>& entries() const { return entries_; }
-  /// Flags as they were given: name and value.
-  const std::vector<std::pair<std::string, std::string>>& given() const { return given_; }
+  /// Sets what was given, name and value, in the order in which flags were added, which it returns.
+  std::vector<std::pair<std::string, std::string>> set(
+      const std::map<std::string, std::string>& given) const;
 
  private:
   void add(const std::string& name, const std::string& meta, const std::string& help,
@@ -125,13 +120,12 @@ class Flags {
   FlagEntry& entry(const std::string& name);
   static std::vector<std::int64_t> parse_wholes(const std::string& name, const std::string& text,
                                                 std::int64_t min, std::int64_t max);
-  CLI::App& app_;
   std::string group_ = "Options";
   Lists* lists_ = nullptr;
   std::set<std::string> names_, with_value_;
   std::map<std::string, std::string> aliases_, rivals_;
   std::vector<FlagEntry> entries_;
-  std::vector<std::pair<std::string, std::string>> given_;
+  std::vector<std::pair<std::string, std::function<void(const std::string&)>>> setters_;
 };
 
 }  // namespace cputrain::cli

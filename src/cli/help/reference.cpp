@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
 
@@ -47,8 +46,7 @@ CommandEntry entry_of(Command& command, const std::vector<std::unique_ptr<Comman
                 (entry.topics.empty() ? "" : " TOPIC") + " [FLAGS]" +
                 (entry.words.empty() ? "" : " " + entry.words);
   if (!entry.topics.empty()) return entry;
-  CLI::App app;
-  Flags flags(app);
+  Flags flags;
   command.add_flags(flags, choices);
   entry.flags = flags.entries();
   for (FlagEntry& flag : entry.flags)
