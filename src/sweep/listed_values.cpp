@@ -15,7 +15,7 @@ namespace cputrain::sweep {
 void set_value(job::TrainingFlags& flags, std::string_view flag, const std::string& value) {
   if (value == cells::kOwnDefault) return;
   if (flag == "precision") {
-    flags.precision = parse_precision(value);
+    flags.precision = parse_word<Precision>("precision", value);
   } else if (flag == "allreduce") {
     flags.allreduce = comm::parse_allreduce(value);
   } else if (flag == "compress") {

@@ -167,7 +167,7 @@ void say_packed_exif(const job::Session& session, const data::DataSource& source
   if (!form || form->exif.value_or(source.exif) == source.exif) return;
   job::warn(session, fmt::format("the file was packed with --exif {0}, and --exif {1} changes "
                                  "nothing in it; train on it with --exif {0}, or pack again",
-                                 data::exif_name(*form->exif), data::exif_name(source.exif)));
+                                 word_of(*form->exif), word_of(source.exif)));
 }
 
 }  // namespace

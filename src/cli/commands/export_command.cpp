@@ -138,8 +138,8 @@ void export_weights(const Config& config, const job::Services& services) {
   const model::ExportedModel model{
       description.model,
       description.classes,
-      std::string(data::resize_name(description.resize)),
-      std::string(data::exif_name(description.exif)),
+      std::string(word_of(description.resize)),
+      std::string(word_of(description.exif)),
       description.graph,
       watched(train::open_weights(config.weights, description.graph), no_numbers)};
   if (!config.onnx.empty()) write_onnx(config, services, model);

@@ -25,12 +25,9 @@ bool computes_gradients(const Config& c) {
 }
 
 void add_expand_flag(Flags& f, Config& c) {
-  f.choice("expand", {"none", "six", "six-leaky"},
+  f.choice("expand", c.expand,
            "samples made of each image: six flips and turns it; six-leaky does so before the "
-           "split, so that turns of training images are in validation [none]",
-           [&c](const std::string& name) {
-             c.expand = data::expand_of(name).value_or(data::Expand::none);
-           });
+           "split, so that turns of training images are in validation [none]");
 }
 
 void add_export_flags(Flags& f, Config& c) {
@@ -85,15 +82,9 @@ void add_batch_flags(Flags& f, Config& c) {
   f.whole("accumulate", c.accumulate, 1, 65536,
           "batches whose gradients are added up for one update [1]");
   f.choice(
-      "sharding", {"slices", "strided", "shard-then-batch", "generator"},
+      "sharding", c.sharding,
       "how ranks share the images: slices of each shuffled batch, every n-th image of the shuffled "
-      "order, every n-th of the data's order, or the same images on all [slices]",
-      [&c](const std::string& name) {
-        c.sharding = name == "strided"            ? data::Sharding::strided
-                     : name == "shard-then-batch" ? data::Sharding::shard_then_batch
-                     : name == "generator"        ? data::Sharding::generator
-                                                  : data::Sharding::slices;
-      });
+      "order, every n-th of the data's order, or the same images on all [slices]");
   f.yes_or_no("shuffle", c.shuffle,
               "take the images in a new order in each epoch [the model's: yes]");
   f.yes_or_no("drop-last", c.drop_last,
@@ -106,7 +97,7 @@ void add_batch_flags(Flags& f, Config& c) {
 
 void add_rule_flags(Flags& f, Config& c) {
   f.group("Update rule");
-  f.choice("optimizer", {"sgd", "rmsprop", "adam", "lars", "lamb"},
+  f.choice("optimizer", optim::rule_names(),
            "update rule, as in Keras; lars and lamb are for large batches [the model's]",
            [&c](const std::string& name) { c.optimizer = name; });
   f.real("momentum", c.momentum, 0, 0.9999, "momentum of sgd, rmsprop and lars [0; of lars 0.9]");
@@ -132,27 +123,21 @@ void add_rate_flags(Flags& f, Config& c) {
   add_listed_flag(f, c,
                   {"lr", "X", "learning rate [the model's, or Keras' default for --optimizer]",
                    [](const std::string& text) {
-                     return fmt::format("{}", Flags::parse_real("lr", text, 0, 1e6));
+                     return fmt::format("{}", parse_real("lr", text, 0, 1e6));
                    }});
-  f.choice("lr-scale", {"none", "linear", "sqrt", "pow23"},
+  f.choice("lr-scale", c.lr_scale,
            "multiply the rate by n, by its root or by its power 2/3; n is batch / --base-batch or, "
-           "without that flag, the number of ranks [none]",
-           [&c](const std::string& name) {
-             c.lr_scale = name == "linear"  ? optim::RateScale::linear
-                          : name == "sqrt"  ? optim::RateScale::sqrt
-                          : name == "pow23" ? optim::RateScale::pow23
-                                            : optim::RateScale::none;
-           });
+           "without that flag, the number of ranks [none]");
   f.whole("base-batch", c.base_batch, 1, 16'777'216,
           "batch that --lr is meant for; --lr-scale then takes batch / N");
   f.real("warmup-epochs", c.warmup_epochs, 0, 1e6,
          "raise the rate over X epochs, from rate / n of --lr-scale as in Horovod, from 0 without "
          "it [0]");
   f.parsed("schedule", "FORM",
-           "how the rate changes over the training: " + std::string(optim::kScheduleForms) +
+           "how the rate changes over the training: " + optim::schedule_forms() +
                " [the model's: constant]",
            [&c](const std::string& text) { c.schedule = optim::parse_schedule(text); });
-  f.suggest("schedule", {"constant", "step:", "piecewise:", "cosine", "poly", "plateau", "decay:"});
+  f.suggest("schedule", optim::schedule_words());
   f.yes("momentum-correction", c.momentum_correction,
         "scale the momentum for one step where the rate changes");
 }
@@ -181,7 +166,7 @@ void add_training_flags(Flags& f, Config& c) {
 
 void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices,
                         std::string_view usual = word_of(Precision::f32)) {
-  const std::vector<std::string> names = precision_words();
+  const std::vector<std::string> names = all_words<Precision>();
   add_listed_flag(
       f, c,
       {"precision", join(names, "|"),
@@ -209,12 +194,11 @@ void add_input_flags(Flags& f, Config& c) {
        "micro-batches that are made ahead, by a thread beside the steps; 0: each is made when a "
        "step asks for it, which shows what its images cost [1]",
        [](const std::string& text) {
-         return std::to_string(Flags::parse_whole("prefetch", text, 0, 1));
+         return std::to_string(parse_whole("prefetch", text, 0, 1));
        }});
-  f.choice("data-on-device", {"auto", "on", "off"},
+  f.choice("data-on-device", c.data_on_device,
            "keep all training images on each GPU: auto where they fit into half of what is free "
-           "beside the program and --augment only moves pixels (flip, vflip, six, crop) [auto]",
-           [&c](const std::string& name) { c.data_on_device = job::parse_data_on_device(name); });
+           "beside the program and --augment only moves pixels (flip, vflip, six, crop) [auto]");
 }
 
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
@@ -264,19 +248,17 @@ void add_model_flags(Flags& f, Config& c) {
 }
 
 void add_resize_flag(Flags& f, Config& c) {
-  f.choice("resize", {"bilinear", "nearest"},
+  f.choice("resize", c.resize,
            "how images are resized: bilinear as in TensorFlow, nearest as in Keras' older loaders "
-           "[bilinear]",
-           [&c](const std::string& name) { c.resize = data::resize_of(name); });
+           "[bilinear]");
 }
 
 void add_exif_flag(Flags& f, Config& c) {
   const bool of_weights = c.command == "eval" || c.command == "predict";
-  f.choice("exif", {"apply", "ignore"},
+  f.choice("exif", c.exif,
            std::string("turn photographs by their EXIF orientation, as viewers do, or read them as "
                        "they are stored ") +
-               (of_weights ? "[as training did]" : "[apply]"),
-           [&c](const std::string& name) { c.exif = data::exif_of(name); });
+               (of_weights ? "[as training did]" : "[apply]"));
 }
 
 void add_weights_flags(Flags& f, Config& c) {

@@ -5,8 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cassert>
-#include <charconv>
-#include <cmath>
 #include <tuple>
 
 #include "cli/help/foreign_words.h"
@@ -31,49 +29,6 @@ std::pair<std::string, std::string> split_default(const std::string& help) {
 }
 
 }  // namespace
-
-std::int64_t Flags::parse_whole(const std::string& name, const std::string& text, std::int64_t min,
-                                std::int64_t max) {
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || value < min || value > max) {
-    fail(ExitCode::usage,
-         fmt::format("--{} {}: must be a whole number from {} to {}", name, text, min, max));
-  }
-  return value;
-}
-
-std::vector<std::int64_t> Flags::parse_wholes(const std::string& name, const std::string& text,
-                                              std::int64_t min, std::int64_t max) {
-  constexpr std::size_t kMost = 1000;
-  std::vector<std::int64_t> values;
-  for (const std::string& part : split(text, ',')) {
-    std::int64_t value = 0;
-    const char* end = part.data() + part.size();
-    const auto [stop, error] = std::from_chars(part.data(), end, value);
-    const bool read = error == std::errc{} && stop == end && value >= min && value <= max;
-    if (!read || values.size() == kMost || std::ranges::find(values, value) != values.end()) {
-      fail(ExitCode::usage,
-           fmt::format("--{} {}: must be different whole numbers from {} to {}, with one comma "
-                       "between each two",
-                       name, text, min, max));
-    }
-    values.push_back(value);
-  }
-  return values;
-}
-
-double Flags::parse_real(const std::string& name, const std::string& text, double min, double max) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || !std::isfinite(value) || value < min || value > max) {
-    fail(ExitCode::usage,
-         fmt::format("--{} {}: must be a number from {:g} to {:g}", name, text, min, max));
-  }
-  return value;
-}
 
 void Flags::record(const std::string& name, const std::string& meta, const std::string& help) {
   FlagEntry entry;
@@ -126,8 +81,7 @@ void Flags::list(const std::string& name, std::vector<std::string>& target, cons
 void Flags::check_choice(const std::string& name, const std::string& text,
                          const std::vector<std::string>& choices) {
   if (std::ranges::find(choices, text) != choices.end()) return;
-  fail(ExitCode::usage, fmt::format("--{} {}: must be one of {}{}", name, text, join(choices, ", "),
-                                    hint_for_value(name, text, choices)));
+  refuse_word(name, text, choices, hint_for_value(name, text, choices));
 }
 
 void Flags::choice(const std::string& name, const std::vector<std::string>& choices,

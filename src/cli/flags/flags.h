@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "cli/help/flag_entry.h"
+#include "core/flag_numbers.h"
+#include "core/names.h"
 
 namespace CLI {
 class App;  // whose header takes longer to compile than most files that declare flags
@@ -65,6 +67,17 @@ class Flags {
 
   void choice(const std::string& name, const std::vector<std::string>& choices,
               const std::string& help, std::function<void(const std::string&)> set);
+  /// One of the words of an enumeration.
+  template <Named E>
+  void choice(const std::string& name, E& target, const std::string& help) {
+    choice(name, all_words<E>(), help,
+           [&target](const std::string& word) { target = *value_named<E>(word); });
+  }
+  template <Named E>
+  void choice(const std::string& name, std::optional<E>& target, const std::string& help) {
+    choice(name, all_words<E>(), help,
+           [&target](const std::string& word) { target = value_named<E>(word); });
+  }
   /// Error(usage) where the text is none of them.
   static void check_choice(const std::string& name, const std::string& text,
                            const std::vector<std::string>& choices);
@@ -87,12 +100,6 @@ class Flags {
   /// Words that the value of a flag that was added may be, or begin with; for completions.
   void suggest(const std::string& name, std::vector<std::string> words);
 
-  /// Error(usage) where the text is no number from min to max.
-  static double parse_real(const std::string& name, const std::string& text, double min,
-                           double max);
-  static std::int64_t parse_whole(const std::string& name, const std::string& text,
-                                  std::int64_t min, std::int64_t max);
-
   const std::set<std::string>& names() const { return names_; }
   /// Words for the flags' names, and what they stand for.
   const std::map<std::string, std::string>& aliases() const { return aliases_; }
@@ -113,8 +120,6 @@ class Flags {
   void add_switch(const std::string& name, std::function<void()> set);
   void record(const std::string& name, const std::string& meta, const std::string& help);
   FlagEntry& entry(const std::string& name);
-  static std::vector<std::int64_t> parse_wholes(const std::string& name, const std::string& text,
-                                                std::int64_t min, std::int64_t max);
   CLI::App& app_;
   std::string group_ = "Options";
   std::set<std::string> names_, with_value_;

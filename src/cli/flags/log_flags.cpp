@@ -1,10 +1,9 @@
-#include <algorithm>
 #include <charconv>
 
 #include "cli/flags/flag_groups.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "run/run_logs.h"
+#include "logging/log_formats.h"
 
 namespace cputrain::cli {
 namespace {
@@ -31,19 +30,14 @@ void add_log_flags(Flags& f, Config& c) {
          "write what every rank did and when, as a Chrome trace of --timeline-steps");
   f.parsed("timeline-steps", "FIRST:LAST", "steps that --timeline shows, counted from 1 [1:20]",
            [&c](const std::string& text) { c.timeline_steps = parse_steps(text); });
-  f.parsed("log-format", "NAME,...",
-           "further logs: mlperf (mlperf.log), dawnbench (dawnbench.tsv and .json), "
-           "tf_cnn_benchmarks (lines on the terminal)",
+  f.parsed("log-format", "NAME,...", "further logs: " + logging::log_format_texts(),
            [&c](const std::string& text) {
              c.log_formats = split(text, ',');
              for (const std::string& name : c.log_formats) {
-               if (std::ranges::find(run::kLogFormats, name) != std::end(run::kLogFormats))
-                 continue;
-               fail(ExitCode::usage, "--log-format " + text + ": " + name +
-                                         " is none of mlperf, dawnbench, tf_cnn_benchmarks");
+               Flags::check_choice("log-format", name, logging::log_format_words());
              }
            });
-  f.suggest("log-format", {std::begin(run::kLogFormats), std::end(run::kLogFormats)});
+  f.suggest("log-format", logging::log_format_words());
 }
 
 }  // namespace cputrain::cli

@@ -103,13 +103,11 @@ void add_safety_flags(Flags& f, Config& c) {
         "keep the weights of the epoch with the lowest loss of validation in best.safetensors; "
         "those of the last step are in weights.safetensors all the same");
   f.choice(
-      "on-checkpoint-failure", {"continue", "stop"},
-      "if a checkpoint cannot be written: warn and train on, or end with exit code 74 [continue]",
-      [&safety](const std::string& name) { safety.stop_on_checkpoint_failure = name == "stop"; });
-  f.choice("on-failure", {"stop", "shrink"},
+      "on-checkpoint-failure", safety.on_checkpoint_failure,
+      "if a checkpoint cannot be written: warn and train on, or end with exit code 74 [continue]");
+  f.choice("on-failure", safety.on_failure,
            "if a rank dies: end as the launcher has it, or end all at once, so that "
-           "scripts/supervise goes on with the others, its default [stop]",
-           [&safety](const std::string& name) { safety.shrink_on_failure = name == "shrink"; });
+           "scripts/supervise goes on with the others, its default [stop]");
   f.parsed(
       "early-stopping", "PATIENCE[:MIN_DELTA]",
       "end when the loss of validation has not fallen by more than MIN_DELTA for PATIENCE epochs; "
@@ -117,14 +115,9 @@ void add_safety_flags(Flags& f, Config& c) {
       "as --save-best does",
       [&safety](const std::string& text) { safety.early_stopping = parse_early_stopping(text); });
   f.choice(
-      "on-nan", {"abort", "skip", "rollback"},
+      "on-nan", safety.on_nan,
       "if gradients are NaN or infinite: end, skip the step, or go back to the last checkpoint and "
-      "leave the step out [abort]",
-      [&safety](const std::string& name) {
-        safety.on_nan = name == "skip"       ? train::NanPolicy::skip
-                        : name == "rollback" ? train::NanPolicy::rollback
-                                             : train::NanPolicy::abort;
-      });
+      "leave the step out [abort]");
   f.whole("check-replicas", safety.check_replicas, 0, 1'000'000'000'000,
           "compare the ranks' weights every N steps; end with exit code 64 where they differ [0: "
           "at the end alone]");

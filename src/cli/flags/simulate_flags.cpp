@@ -64,21 +64,20 @@ void add_simulate_flags(Flags& f, Config& c) {
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training images");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
           "images that a rank computes at once [as in train]");
-  f.choice("optimizer", {"sgd", "rmsprop", "adam", "lars", "lamb"}, "update rule [the model's]",
+  f.choice("optimizer", optim::rule_names(), "update rule [the model's]",
            [&c](const std::string& name) { c.optimizer = name; });
   f.parsed("allreduce", "NAME",
            "algorithm that sums gradients, as in train [shm on one node, on several hierarchical "
            "with the quickest algorithm]",
            [&c](const std::string& text) { c.allreduce = comm::parse_allreduce(text); });
-  f.choice("precision", words_of({Precision::f32, Precision::bf16, Precision::exact}),
+  f.choice("precision", words_of<Precision>({Precision::f32, Precision::bf16, Precision::exact}),
            "number format of products, as in train; exact: of GPUs [float]",
-           [&c](const std::string& name) { c.precision = parse_precision(name); });
+           [&c](const std::string& name) { c.precision = *value_named<Precision>(name); });
   f.choice("prefetch", {"0", "1"}, "of GPUs: micro-batches that are made ahead, as in train [1]",
            [&c](const std::string& text) { c.prefetch = text == "1"; });
-  f.choice("data-on-device", {"auto", "on", "off"},
+  f.choice("data-on-device", c.data_on_device,
            "of GPUs: all training images stay on each, or come from the host in every step; auto: "
-           "they stay where they take at most half of its memory [auto]",
-           [&c](const std::string& name) { c.data_on_device = job::parse_data_on_device(name); });
+           "they stay where they take at most half of its memory [auto]");
   f.group("Measurement");
   f.whole("steps", c.steps, 1, 1'000'000, "simulated steps, scaled to an epoch [2]");
   f.whole("repeat", c.repeat, 1, 1000, "simulations of each cell with other disturbances [3]");

@@ -223,8 +223,10 @@ void settle_precisions(Config& config, const CommandLineChoices& choices) {
       return !sweep.precisions.contains(backend) || can(sweep.precisions.at(backend), value);
     };
     if (std::ranges::any_of(sweep.grid.backends, serves)) continue;
-    fail(ExitCode::usage, fmt::format("--precision {} needs --backend {}", value,
-                                      join(choices.backends_with(parse_precision(value)), " or ")));
+    fail(ExitCode::usage,
+         fmt::format(
+             "--precision {} needs --backend {}", value,
+             join(choices.backends_with(parse_word<Precision>("precision", value)), " or ")));
   }
   for (const std::string& backend : sweep.grid.backends) {
     const auto here = sweep.precisions.find(backend);

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/overloaded.h"
 #include "data/data_spec.h"
 #include "job/spec/recipe_choices.h"
 #include "system/absolute_path.h"
@@ -12,7 +11,7 @@ namespace cputrain::job {
 namespace {
 
 void put_batches(nlohmann::ordered_json& flags, const TrainingSpec& spec) {
-  flags["sharding"] = sharding_name(spec.plan.sharding);
+  flags["sharding"] = word_of(spec.flags.sharding);
   flags[spec.shuffle ? "shuffle" : "no-shuffle"] = true;
   flags[spec.plan.drop_last ? "drop-last" : "no-drop-last"] = true;
   flags["accumulate"] = spec.plan.accumulate;
@@ -21,30 +20,14 @@ void put_batches(nlohmann::ordered_json& flags, const TrainingSpec& spec) {
 
 void put_rule(nlohmann::ordered_json& flags, const train::OptimizerOptions& optimizer) {
   flags["optimizer"] = optim::rule_name(optimizer.rule);
-  std::visit(Overloaded{[&](const optim::Sgd& r) {
-                          flags["momentum"] = r.momentum;
-                          flags["nesterov"] = r.nesterov;
-                        },
-                        [&](const optim::RmsProp& r) {
-                          flags["momentum"] = r.momentum;
-                          flags["rho"] = r.rho;
-                          flags["epsilon"] = r.epsilon;
-                          flags["centered"] = r.centered;
-                        },
-                        [&](const optim::Adam& r) { flags["epsilon"] = r.epsilon; },
-                        [&](const optim::Lars& r) {
-                          flags["momentum"] = r.momentum;
-                          flags["trust"] = r.trust;
-                        },
-                        [&](const optim::Lamb& r) { flags["epsilon"] = r.epsilon; }},
-             optimizer.rule);
+  optim::for_figures(optimizer.rule, [&](const char* name, auto figure) { flags[name] = figure; });
   flags["weight-decay"] = optimizer.weight_decay;
 }
 
 void put_learning_rate(nlohmann::ordered_json& flags, const TrainingSpec& spec) {
   const optim::LearningRateOptions& rate = spec.learning_rate;
   flags["lr"] = rate.base;
-  flags["lr-scale"] = scale_name(rate.scale);
+  flags["lr-scale"] = word_of(rate.scale);
   flags["warmup-epochs"] = rate.warmup_epochs;
   flags["schedule"] = optim::schedule_text(rate.schedule);
   flags["label-smoothing"] = spec.flags.label_smoothing;
@@ -66,8 +49,8 @@ nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
   flags["image-size"] = spec.image.height;
   flags["data"] = spec.flags.data_or_synthetic();
   flags["validation-split"] = spec.flags.validation_share();
-  flags["resize"] = data::resize_name(spec.resize);
-  flags["exif"] = data::exif_name(spec.flags.exif_choice());
+  flags["resize"] = word_of(spec.resize);
+  flags["exif"] = word_of(spec.flags.exif_choice());
   flags["augment"] = data::to_text(spec.augment);
   flags["batch"] = spec.batch;
   if (spec.flags.micro_batch)
