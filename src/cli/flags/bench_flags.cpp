@@ -7,6 +7,7 @@
 #include "cli/flags/flag_groups.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "job/spec/training_rows.h"
 
 namespace cputrain::cli {
 
@@ -26,26 +27,22 @@ void add_allreduce_flags(Flags& f, Config& c, const CommandLineChoices& choices)
 /// `bench input` needs photographs and no model.
 void add_input_bench_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.group("Data");
-  f.text("data", c.data, "DATA", "a folder of class folders or of cat.N.jpg files, or a list file");
-  f.real("validation-split", c.validation_split, 0, 0.99,
-         "part left out where the data has no validation part [0.1]");
-  f.whole("limit-train", c.limit_train, 1, 1'000'000, "take N training images [256]");
-  f.yes("allow-empty-classes", c.allow_empty_classes,
-        "go on where no image of a class can be read [an error]");
-  f.whole("image-size", c.image_size, 1, 16384,
-          "width and height to which images are resized [256]");
-  add_resize_flag(f, c);
+  add_row(f, c, "data", "a folder of class folders or of cat.N.jpg files, or a list file");
+  add_row(f, c, "validation-split", "part left out where the data has no validation part [0.1]");
+  add_row(f, c, "limit-train", "take N training images [256]");
+  add_row(f, c, "allow-empty-classes", "go on where no image of a class can be read [an error]");
+  add_row(f, c, "image-size", "width and height to which images are resized [256]");
+  add_row(f, c, "resize");
   add_exif_flag(f, c);
-  add_augment_flag(f, c, "flip");
-  f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images of each batch that is made from the cache [32]");
-  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
-          "number that decides choice of images, order and augmentation [0]");
+  std::string augment = job::training_row("augment").help;
+  augment.replace(augment.rfind('['), std::string::npos, "[flip]");
+  add_row(f, c, "augment", augment);
+  add_row(f, c, "micro-batch", "images of each batch that is made from the cache [32]");
+  add_row(f, c, "seed", "number that decides choice of images, order and augmentation [0]");
   f.group("Measurement");
   f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
   add_processor_flags(f, c, choices);
-  f.whole("io-threads", c.io_threads, 1, 4096,
-          "threads that decode and change images [as --threads]");
+  add_row(f, c, "io-threads", "threads that decode and change images [as --threads]");
   f.group("Output");
   f.text("json", c.json, "FILE",
          "write the result as JSON (-: to standard output, and nothing else there)");
@@ -87,7 +84,7 @@ void add_kernel_bench_flags(Flags& f, Config& c, const CommandLineChoices& choic
           "images of a measured round, rounded up to whole micro-batches [32]");
   f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
   add_processor_flags(f, c, choices);
-  f.whole("io-threads", c.io_threads, 1, 4096, "threads that decode images [as --threads]");
+  add_row(f, c, "io-threads", "threads that decode images [as --threads]");
   add_backend_options(f, c, choices);
   f.group("Output");
   f.text("json", c.json, "FILE",
@@ -96,8 +93,7 @@ void add_kernel_bench_flags(Flags& f, Config& c, const CommandLineChoices& choic
 
 void add_selftest_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   add_processor_flags(f, c, choices, "all that the backend has");
-  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
-          "number that decides the sizes and numbers of all cases [0]");
+  add_row(f, c, "seed", "number that decides the sizes and numbers of all cases [0]");
   f.group("Output");
   f.text("json", c.json, "FILE",
          "write the result as JSON (-: to standard output, and nothing else there)");

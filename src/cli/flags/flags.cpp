@@ -10,6 +10,7 @@
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "job/spec/flag_row.h"
 
 namespace cputrain::cli {
 namespace {
@@ -123,6 +124,28 @@ void Flags::yes_or_no(const std::string& name, std::optional<bool>& target,
   add_switch(name, [&target] { target = true; });
   add_switch("no-" + name, [&target] { target = false; });
   exclusive(name, "no-" + name);
+}
+
+void Flags::row(const job::FlagRow& row, job::TrainingFlags& flags, const std::string& help) {
+  using Kind = job::FlagRow::Kind;
+  const auto set = [&row, &flags](const std::string& text) { row.set(flags, text); };
+  if (row.kind == Kind::value) {
+    parsed(row.name, row.meta, help, [&row, set](const std::string& text) {
+      if (row.only_words) check_choice(row.name, text, row.words);
+      set(text);
+    });
+    suggest(row.name, row.words);
+  } else {
+    record(row.name, "", help);
+    add_switch(row.name, [set] { set("true"); });
+  }
+  if (row.kind == Kind::yes_or_no) {
+    entry(row.name).negatable = true;
+    add_switch("no-" + row.name, [set] { set("false"); });
+    exclusive(row.name, "no-" + row.name);
+  }
+  if (!row.alias.empty()) alias(row.alias, row.name);
+  if (!row.rival.empty()) exclusive(row.name, row.rival);
 }
 
 void Flags::alias(const std::string& word, const std::string& name) {

@@ -17,6 +17,11 @@ namespace CLI {
 class App;  // whose header takes longer to compile than most files that declare flags
 }
 
+namespace cputrain::job {
+struct FlagRow;
+struct TrainingFlags;
+}  // namespace cputrain::job
+
 namespace cputrain::cli {
 
 /// The flags of one command on a CLI::App: every value arrives as text and is checked here, so that
@@ -91,6 +96,9 @@ class Flags {
   void word(const std::string& name, std::set<std::string>& words, const std::string& help);
   /// --NAME and --no-NAME, for what a recipe may turn on or off; `help` says what NAME means.
   void yes_or_no(const std::string& name, std::optional<bool>& target, const std::string& help);
+
+  /// A flag of a training.
+  void row(const job::FlagRow&, job::TrainingFlags&, const std::string& help);
 
   /// Two flags that cannot both be given; one that is given keeps the other out of the environment
   /// and of configuration files.

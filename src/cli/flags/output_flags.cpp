@@ -5,24 +5,10 @@ namespace cputrain::cli {
 namespace {
 
 void add_train_output_flags(Flags& f, Config& c) {
-  f.text("out", c.out, "DIR",
-         "folder of this run [a new one, runs/<date>-<model>-np<ranks>-b<batch>]");
-  f.yes("overwrite", c.overwrite,
-        "allow --out to hold an earlier run, whose weights stay until there are new ones");
-  f.whole("verbose", c.verbose, 0, 3,
-          "0: warnings and errors alone; 1: a progress bar; 2: a line per epoch; 3: also where "
-          "every rank runs [1 on a terminal, else 2]");
-  f.whole("log-every", c.log_every, 0, 1'000'000'000,
-          "write every Nth step to metrics.jsonl; 0: none [10]");
-  f.yes("profile", c.profile,
-        "measure every layer in each direction, show the times at the end and write them to "
-        "profile.json; steps on a GPU then take longer");
-  f.yes("measure-limits", c.measure_limits,
-        "measure FMA peak and memory bandwidth of all ranks together before the first step, and "
-        "write them to limits.json");
+  add_part(f, c, "output");
   f.text("end-with", c.end_with, "FILE",
          "end when no process has a lock on FILE any more; sweeps start ranks with it");
-  add_log_flags(f, c);
+  add_part(f, c, "logs");
   f.yes("dry-run", c.dry_run, "show placement, memory and the number of steps, and train nothing");
   f.text("json", c.json, "FILE",
          "with --dry-run: write the plan as JSON (-: to standard output, and nothing else there)");

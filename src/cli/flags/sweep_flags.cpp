@@ -12,6 +12,7 @@
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "job/spec/training_rows.h"
 #include "sweep/grid_limits.h"
 #include "sweep/listed_values.h"
 
@@ -39,38 +40,52 @@ void set_backends(Config& c, const std::vector<std::string>& known, const std::s
   }
 }
 
-/// Each value in its spelling, once.
-std::vector<std::string> listed_values(const ListedValue& flag, const std::string& text) {
+/// Each value in the spelling that tables have, once.
+std::vector<std::string> listed_values(const job::FlagRow& row, const std::string& text) {
   constexpr std::size_t kMost = 1000;
-  const bool has_default = cells::listed_flag(flag.name)->usual == cells::kOwnDefault;
+  const bool has_default = cells::listed_flag(row.name)->usual == cells::kOwnDefault;
   std::vector<std::string> values;
   for (const std::string& part : split(text, ',')) {
-    const bool same = has_default && part == cells::kOwnDefault;
-    const std::string value = part.empty() || same ? part : flag.spelling(part);
+    std::string value = part;
+    if (!part.empty() && !(has_default && part == cells::kOwnDefault)) {
+      job::TrainingFlags flags;
+      if (row.only_words) Flags::check_choice(row.name, part, row.words);
+      row.set(flags, part);
+      value = row.spelling(flags);
+    }
     const bool again = std::ranges::find(values, value) != values.end();
     if (value.empty() || again || values.size() == kMost) {
       fail(ExitCode::usage,
            fmt::format("--{} {}: must be different values, with one comma between each two",
-                       flag.name, text));
+                       row.name, text));
     }
     values.push_back(value);
   }
   return values;
 }
 
+void add_listed(Flags& f, Config& c, const job::FlagRow& row, const std::string& help) {
+  f.parsed(row.name, row.meta + ",...", help, [&c, &row](const std::string& text) {
+    std::vector<std::string>& values = c.sweep.grid.listed[row.name];
+    values = listed_values(row, text);
+    sweep::set_value(c, row.name, values.front());
+  });
+  f.suggest(row.name, row.words);
+}
+
 }  // namespace
 
-void add_listed_flag(Flags& f, Config& c, const ListedValue& flag) {
-  if (c.command != "sweep") {
-    return f.parsed(flag.name, flag.meta, flag.help, [&c, flag](const std::string& text) {
-      sweep::set_value(c, flag.name, flag.spelling(text));
-    });
+void add_row(Flags& f, Config& c, std::string_view name, const std::string& help) {
+  const job::FlagRow& row = job::training_row(name);
+  const std::string& text = help.empty() ? row.help : help;
+  if (c.command == "sweep" && cells::listed_flag(name)) return add_listed(f, c, row, text);
+  f.row(row, c, text);
+}
+
+void add_part(Flags& f, Config& c, std::string_view part) {
+  for (const job::FlagRow& row : job::training_rows()) {
+    if (row.part == part) add_row(f, c, row.name);
   }
-  f.parsed(flag.name, flag.meta + ",...", flag.help, [&c, flag](const std::string& text) {
-    std::vector<std::string>& values = c.sweep.grid.listed[flag.name];
-    values = listed_values(flag, text);
-    sweep::set_value(c, flag.name, values.front());
-  });
 }
 
 void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
@@ -102,11 +117,11 @@ void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
           "them [5, or up to 25 that hold 2,048 images]");
   f.yes("full-epochs", c.sweep.full_epochs,
         "measure whole epochs with evaluation, in place of steps");
-  f.whole("epochs", c.epochs, 1, 1'000'000,
+  add_row(f, c, "epochs",
           "with --full-epochs: epochs of each training; the first does not count where there are "
           "more [2]");
-  f.real("target-accuracy", c.target_accuracy, 0, 1,
-         "with --full-epochs: measure the time until the accuracy of validation reaches X");
+  add_row(f, c, "target-accuracy",
+          "with --full-epochs: measure the time until the accuracy of validation reaches X");
   f.text("launcher", c.sweep.launcher, "WORDS",
          "what starts ranks, such as 'mpirun --hostfile hosts'; {ranks} and {threads} in it are "
          "replaced, and without {ranks} -np RANKS is added [mpirun, bound for this machine]");

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <functional>
 #include <string>
+#include <string_view>
 
 #include "cli/command_line.h"
 #include "cli/config.h"
@@ -13,14 +13,12 @@ namespace cputrain::cli {
 void add_grid_flags(Flags&, Config&, const CommandLineChoices&);
 void add_sweep_output_flags(Flags&, Config&);
 
-/// A flag of a training that a sweep takes several values of (cells/axes.h).
-struct ListedValue {
-  std::string name, meta, help;
-  /// One value in the spelling that tables have; Error(usage) where it is none.
-  std::function<std::string(const std::string&)> spelling;
-};
-/// For `sweep` a list, of which the trainings that are planned with have the first value.
-void add_listed_flag(Flags&, Config&, const ListedValue&);
+/// A flag of a training (job/spec/training_rows.h), with its own help or with another one. For
+/// `sweep` those of cells/axes.h take a list, of which the trainings that are planned with have the
+/// first value.
+void add_row(Flags&, Config&, std::string_view name, const std::string& help = "");
+/// Those of one part.
+void add_part(Flags&, Config&, std::string_view part);
 
 /// Whether a flag is the sweep's own; the others are handed on to its trainings as they are.
 bool is_sweeps_own(const std::string& flag);

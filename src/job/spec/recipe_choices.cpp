@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/names.h"
+#include "job/spec/training_rows.h"
 
 namespace cputrain::job {
 namespace {
@@ -19,15 +20,11 @@ namespace {
 /// The figures that were given, by the names of their flags.
 std::map<std::string, double> given_figures(const TrainingFlags& flags) {
   std::map<std::string, double> figures;
-  const auto add = [&](const char* name, std::optional<double> figure) {
-    if (figure) figures[name] = *figure;
-  };
-  add("momentum", flags.momentum);
-  add("rho", flags.rho);
-  add("epsilon", flags.epsilon);
-  add("trust", flags.trust);
-  if (flags.nesterov) add("nesterov", true);
-  if (flags.centered) add("centered", true);
+  for (const std::string& name : optim::figure_names()) {
+    const nlohmann::ordered_json value = training_row(name).get(flags);
+    if (value.is_number()) figures[name] = value;
+    if (value.is_boolean() && value.get<bool>()) figures[name] = 1;
+  }
   return figures;
 }
 
@@ -100,13 +97,6 @@ bool choose_shuffle(const TrainingFlags& flags, const zoo::Recipe& recipe) {
          "--sharding strided, which is the same after a shuffle");
   }
   return false;
-}
-
-std::string growth_text(const std::vector<data::BatchGrowth>& growth) {
-  std::vector<std::string> parts;
-  for (const data::BatchGrowth& g : growth)
-    parts.push_back(fmt::format("{}:{}", g.epochs, g.factor));
-  return fmt::format("{}", fmt::join(parts, ","));
 }
 
 }  // namespace cputrain::job
