@@ -8,7 +8,6 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <thread>
-#include <vector>
 
 #include "core/error.h"
 #include "core/json_text.h"
@@ -16,6 +15,7 @@
 #include "core/version.h"
 #include "job/spec/effective_flags.h"
 #include "logging/event_file.h"
+#include "logging/log_formats.h"
 #include "run/machine_json.h"
 #include "system/absolute_path.h"
 #include "system/bounded_file.h"
@@ -25,6 +25,13 @@
 
 namespace cputrain::run {
 namespace {
+
+/// Files that not every run has.
+std::vector<std::string> extra_files() {
+  std::vector<std::string> files = logging::log_format_files();
+  files.insert(files.end(), {kProfileName, kLimitsName, kBestName, kEvaluationsName, kStallsName});
+  return files;
+}
 
 std::string time_text(const char* format) {
   const std::time_t now = std::time(nullptr);
@@ -155,11 +162,18 @@ void require_writable(const std::filesystem::path& run) {
 
 /// What killed runs left of files that they were writing.
 void remove_litter(const std::filesystem::path& folder) {
-  for (const char* file : kRunFiles) system::remove_abandoned(folder / file);
+  for (const std::string& file : run_files()) system::remove_abandoned(folder / file);
   checkpoint::remove_abandoned(folder);
 }
 
 }  // namespace
+
+std::vector<std::string> run_files() {
+  std::vector<std::string> files = extra_files();
+  files.insert(files.end(), {kConfigName, "environment.json", "metrics.jsonl", "training.csv",
+                             "history.json", kWeightsName});
+  return files;
+}
 
 void describe_run(const job::Session& session, const job::TrainingPlan& plan,
                   const std::filesystem::path& folder) {
@@ -212,10 +226,7 @@ void watch_folder(const job::Session& session, const std::filesystem::path& fold
 
 void clear_run_folder(const std::filesystem::path& folder) {
   std::error_code ignored;  // what cannot be removed is written anew, or of no use
-  for (const char* file : {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv",
-                           "dawnbench.json", kBestName, kEvaluationsName, kStallsName}) {
-    std::filesystem::remove(folder / file, ignored);
-  }
+  for (const std::string& file : extra_files()) std::filesystem::remove(folder / file, ignored);
   for (const char* part : kEventFolders) logging::remove_event_files(folder / part);
   checkpoint::prune(folder, 0, 0);
 }

@@ -129,8 +129,8 @@ Json result_json(const job::Session& session, const Measured& measured) {
           {"megapixels", bench.megapixels},
           {"jpeg_bytes", bench.bytes},
           {"image_size", request.image.height},
-          {"resize", data::resize_name(request.resize)},
-          {"exif", data::exif_name(request.exif)},
+          {"resize", word_of(request.resize)},
+          {"exif", word_of(request.exif)},
           {"augment", data::to_text(request.augment)},
           {"micro_batch", request.micro_batch},
           {"threads", request.threads},
@@ -180,26 +180,21 @@ class BenchInputCommand final : public CommandWith<BenchOptions> {
   void add_flags(Flags& f, const CommandLineChoices& choices) override {
     BenchOptions& c = options_;
     f.group("Data");
-    f.text("data", c.data, "DATA",
-           "a folder of class folders or of cat.N.jpg files, or a list file");
-    f.real("validation-split", c.validation_split, 0, 0.99,
-           "part left out where the data has no validation part [0.1]");
-    f.whole("limit-train", c.limit_train, 1, 1'000'000, "take N training images [256]");
-    f.yes("allow-empty-classes", c.allow_empty_classes,
-          "go on where no image of a class can be read [an error]");
-    f.whole("image-size", c.image_size, 1, 16384,
-            "width and height to which images are resized [256]");
-    add_resize_flag(f, c);
-    add_exif_flag(f, c);
-    add_augment_flag(f, c, "flip");
-    f.whole("micro-batch", c.micro_batch, 1, 65536,
-            "images of each batch that is made from the cache [32]");
-    add_seed_flag(f, c, "number that decides choice of images, order and augmentation [0]");
+    add_row(f, c, "data", "a folder of class folders or of cat.N.jpg files, or a list file");
+    add_row(f, c, "validation-split", "part left out where the data has no validation part [0.1]");
+    add_row(f, c, "limit-train", "take N training images [256]");
+    add_row(f, c, "allow-empty-classes", "go on where no image of a class can be read [an error]");
+    add_row(f, c, "image-size", "width and height to which images are resized [256]");
+    add_row(f, c, "resize");
+    add_row(f, c, "exif");
+    add_row(f, c, "augment");
+    f.default_is("augment", "flip");
+    add_row(f, c, "micro-batch", "images of each batch that is made from the cache [32]");
+    add_row(f, c, "seed", "number that decides choice of images, order and augmentation [0]");
     f.group("Measurement");
     f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
     add_processor_flags(f, c, choices);
-    f.whole("io-threads", c.io_threads, 1, 4096,
-            "threads that decode and change images [as --threads]");
+    add_row(f, c, "io-threads", "threads that decode and change images [as --threads]");
     add_json_flag(f, c.json);
   }
 

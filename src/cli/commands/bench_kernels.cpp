@@ -248,7 +248,7 @@ class BenchKernelsCommand final : public CommandWith<KernelOptions> {
             "images of a measured round, rounded up to whole micro-batches [32]");
     f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
     add_processor_flags(f, c, choices);
-    f.whole("io-threads", c.io_threads, 1, 4096, "threads that decode images [as --threads]");
+    add_row(f, c, "io-threads", "threads that decode images [as --threads]");
     add_backend_options(f, c, choices);
     add_json_flag(f, c.json);
   }

@@ -216,16 +216,13 @@ class BenchStepCommand final : public CommandWith<BenchOptions> {
     BenchOptions& c = options_;
     add_training_model_flags(f, c);
     add_data_flags(f, c, true);
-    add_batch_flags(f, c);
-    add_augment_flag(f, c, "the model's");
-    add_rule_flags(f, c);
-    add_rate_flags(f, c);
+    f.group("Training");
+    for (const char* part : {"batch", "micro-batch", "shares"}) add_part(f, c, part);
+    add_recipe_flags(f, c);
     add_stall_flags(f, c);
-    add_processor_flags(f, c, choices);
-    add_io_threads_flag(f, c);
-    add_backend_options(f, c, choices);
-    add_input_flags(f, c);
-    add_exchange_flags(f, c);
+    add_machine_flags(f, c, choices);
+    add_part(f, c, "input");
+    add_part(f, c, "exchange");
     add_json_flag(f, c.json);
     f.whole("repeat", c.repeat, 1, 1000,
             "measured steps, up to three times as many where other work disturbs them [5, or up to "

@@ -167,7 +167,7 @@ void say_packed_exif(const job::Session& session, const data::DataSource& source
   if (!form || form->exif.value_or(source.exif) == source.exif) return;
   job::warn(session, fmt::format("the file was packed with --exif {0}, and --exif {1} changes "
                                  "nothing in it; train on it with --exif {0}, or pack again",
-                                 data::exif_name(*form->exif), data::exif_name(source.exif)));
+                                 word_of(*form->exif), word_of(source.exif)));
 }
 
 /// What topics have in common: rank 0 works on a data set, and nothing is computed.
@@ -217,9 +217,7 @@ class DataCommand : public CommandWith<Own> {
     f.reword("seed", "number that decides which images are kept for validation [0]");
   }
   void add_flags_of_machine(Flags& f, const CommandLineChoices& choices) {
-    add_processor_flags(f, this->options_, choices);
-    add_io_threads_flag(f, this->options_);
-    add_backend_options(f, this->options_, choices);
+    cli::add_machine_flags(f, this->options_, choices);
     add_json_flag(f, this->options_.json);
   }
   data::DataSource open(const job::Session& session, bool to_check = false) const {
@@ -325,8 +323,7 @@ class DataPackCommand final : public DataCommand<> {
   }
   void add_flags(Flags& f, const CommandLineChoices& choices) override {
     add_flags_of_data(f, true);
-    f.whole("image-size", options_.image_size, 1, 16384,
-            "width and height to which images are resized [256]");
+    add_row(f, options_, "image-size", "width and height to which images are resized [256]");
     add_flags_of_machine(f, choices);
   }
   bool results_are_files() const override { return true; }
@@ -389,10 +386,10 @@ class DataSynthCommand final : public DataCommand<SynthOptions> {
     SynthOptions& c = options_;
     f.group("Data");
     f.whole("images", c.images, 2, 1'000'000, "number of images, half of each class [200]");
-    f.whole("image-size", c.image_size, 1, 16384, "width and height of the images [64]");
+    add_row(f, c, "image-size", "width and height of the images [64]");
     f.choice("format", {"jpeg", "png", "bmp"}, "format of the files [jpeg]",
              [&c](const std::string& name) { c.format = name; });
-    add_seed_flag(f, c, "number that decides the images [0]");
+    add_row(f, c, "seed", "number that decides the images [0]");
   }
   bool results_are_files() const override { return true; }
 

@@ -142,8 +142,8 @@ void export_weights(const ExportOptions& options, const job::Services& services)
   const model::ExportedModel model{
       description.model,
       description.classes,
-      std::string(data::resize_name(description.resize)),
-      std::string(data::exif_name(description.exif)),
+      std::string(word_of(description.resize)),
+      std::string(word_of(description.exif)),
       description.graph,
       watched(train::open_weights(options.weights, description.graph), no_numbers)};
   if (!options.onnx.empty()) write_onnx(options, services, model);

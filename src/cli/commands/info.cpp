@@ -159,9 +159,7 @@ class InfoCommand final : public CommandWith<> {
 
   void add_flags(Flags& f, const CommandLineChoices& choices) override {
     add_model_flags(f, options_);
-    add_processor_flags(f, options_, choices);
-    add_io_threads_flag(f, options_);
-    add_backend_options(f, options_, choices);
+    add_machine_flags(f, options_, choices);
     add_json_flag(f, options_.json);
   }
 

@@ -216,7 +216,7 @@ class PredictCommand final : public CommandWith<PredictOptions> {
     PredictOptions& c = options_;
     add_weights_flag(f, c);
     f.group("Data");
-    add_exif_flag(f, c);
+    add_row(f, c, "exif");
     f.default_is("exif", "as training did");
     add_stall_flags(f, c);
     add_inference_flags(f, c, choices);

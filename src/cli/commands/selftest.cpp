@@ -156,7 +156,7 @@ class SelftestCommand final : public CommandWith<SelftestOptions> {
 
   void add_flags(Flags& f, const CommandLineChoices& choices) override {
     add_processor_flags(f, options_, choices, "all that the backend has");
-    add_seed_flag(f, options_, "number that decides the sizes and numbers of all cases [0]");
+    add_row(f, options_, "seed", "number that decides the sizes and numbers of all cases [0]");
     add_json_flag(f, options_.json);
   }
 

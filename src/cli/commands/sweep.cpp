@@ -311,18 +311,16 @@ class SweepCommand final : public CommandWith<SweepOptions> {
     add_training_model_flags(f, c);
     add_data_flags(f, c, true);
     f.group("Training");
-    add_micro_batch_flags(f, c);
-    add_augment_flag(f, c, "the model's");
-    add_rule_flags(f, c);
-    add_rate_flags(f, c);
+    add_part(f, c, "micro-batch");
+    add_recipe_flags(f, c);
     add_stall_flags(f, c);
     f.group("Machine");  // whose grid has the rest of them
     add_precision_flag(f, c, choices);
-    add_bind_flag(f, c);
-    add_io_threads_flag(f, c);
+    add_row(f, c, "bind");
+    add_row(f, c, "io-threads");
     add_backend_options(f, c, choices);
-    add_input_flags(f, c);
-    add_exchange_flags(f, c);
+    add_part(f, c, "input");
+    add_part(f, c, "exchange");
     std::ranges::set_difference(f.names(), grid,
                                 std::inserter(c.of_trainings, c.of_trainings.end()));
     add_sweep_output_flags(f, c);

@@ -48,32 +48,27 @@ class TrainCommand final : public CommandWith<TrainOptions> {
   void add_flags(Flags& f, const CommandLineChoices& choices) override {
     TrainOptions& c = options_;
     add_training_model_flags(f, c);
-    f.yes("partial", c.partial,
-          "take those arrays of --weights that fit by name and shape, for a new last layer");
-    f.list("freeze", c.freeze, "LAYER,...",
-           "layers that keep their weights, by name or by prefix (conv2d*)");
+    add_part(f, c, "transfer");
     add_data_flags(f, c, true);
-    add_batch_flags(f, c);
-    add_growth_flag(f, c);
-    f.whole("epochs", c.epochs, 1, 1'000'000, "passes over the data [the model's]");
-    f.whole("steps", c.steps, 1, 1'000'000'000'000,
-            "end after N steps, even where --epochs says more or fewer");
-    f.whole("settled-steps", c.settled_steps, 1, 1'000'000,
-            "with --steps: go on until N whole steps were made without autotuning, at most ten "
-            "times --steps");
-    f.real("target-accuracy", c.target_accuracy, 0, 1,
-           "end when the accuracy of validation reaches X; the summary says after which time");
-    add_augment_flag(f, c, "the model's");
-    add_rule_flags(f, c);
-    add_rate_flags(f, c);
-    add_safety_flags(f, c);
+    f.group("Training");
+    for (const char* part : {"batch", "micro-batch", "shares", "length"}) add_part(f, c, part);
+    add_recipe_flags(f, c);
+    f.group("Checkpoints");
+    add_part(f, c, "checkpoints");
     add_stall_flags(f, c);
-    add_processor_flags(f, c, choices);
-    add_io_threads_flag(f, c);
-    add_backend_options(f, c, choices);
-    add_input_flags(f, c);
-    add_exchange_flags(f, c);
-    add_output_flags(f);
+    add_machine_flags(f, c, choices);
+    add_part(f, c, "input");
+    add_part(f, c, "exchange");
+    f.group("Output");
+    add_part(f, c, "output");
+    f.text("end-with", c.end_with, "FILE",
+           "end when no process has a lock on FILE any more; sweeps start ranks with it");
+    add_part(f, c, "logs");
+    f.yes("dry-run", c.dry_run,
+          "show placement, memory and the number of steps, and train nothing");
+    f.text(
+        "json", c.json, "FILE",
+        "with --dry-run: write the plan as JSON (-: to standard output, and nothing else there)");
   }
 
   void check(const CommandLineChoices&) override;
@@ -81,35 +76,8 @@ class TrainCommand final : public CommandWith<TrainOptions> {
   ExitCode run(const Services&) override;
 
  private:
-  void add_output_flags(Flags&);
   void warn_of_idle_flags(const job::TrainingJob&) const;
 };
-
-void TrainCommand::add_output_flags(Flags& f) {
-  TrainOptions& c = options_;
-  f.group("Output");
-  f.text("out", c.out, "DIR",
-         "folder of this run [a new one, runs/<date>-<model>-np<ranks>-b<batch>]");
-  f.yes("overwrite", c.overwrite,
-        "allow --out to hold an earlier run, whose weights stay until there are new ones");
-  f.whole("verbose", c.verbose, 0, 3,
-          "0: warnings and errors alone; 1: a progress bar; 2: a line per epoch; 3: also where "
-          "every rank runs [1 on a terminal, else 2]");
-  f.whole("log-every", c.log_every, 0, 1'000'000'000,
-          "write every Nth step to metrics.jsonl; 0: none [10]");
-  f.yes("profile", c.profile,
-        "measure every layer in each direction, show the times at the end and write them to "
-        "profile.json; steps on a GPU then take longer");
-  f.yes("measure-limits", c.measure_limits,
-        "measure FMA peak and memory bandwidth of all ranks together before the first step, and "
-        "write them to limits.json");
-  f.text("end-with", c.end_with, "FILE",
-         "end when no process has a lock on FILE any more; sweeps start ranks with it");
-  add_log_flags(f, c);
-  f.yes("dry-run", c.dry_run, "show placement, memory and the number of steps, and train nothing");
-  f.text("json", c.json, "FILE",
-         "with --dry-run: write the plan as JSON (-: to standard output, and nothing else there)");
-}
 
 /// What can be gone on from, and gone back to. A checkpoint's own run is gone on with where no
 /// other folder is named.

@@ -128,7 +128,7 @@ class Run {
     const auto armed = signals.arm([&results] { results.save_now(); });
     results.begin_training(progress_);
     std::optional<job::LostRanks> lost_ranks;
-    if (spec_.flags.safety.shrink_on_failure) lost_ranks.emplace(session_);
+    if (spec_.flags.safety.on_failure == job::RankFailure::shrink) lost_ranks.emplace(session_);
     const auto finishing = session_.watch.finish_first([&control, &logs](double seconds) {
       control.finish_writing(seconds);
       logs.wait_for(kLogsAtLast);

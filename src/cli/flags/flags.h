@@ -10,6 +10,13 @@
 #include <vector>
 
 #include "cli/help/flag_entry.h"
+#include "core/flag_numbers.h"
+#include "core/names.h"
+
+namespace cputrain::job {
+struct FlagRow;
+struct TrainingFlags;
+}  // namespace cputrain::job
 
 namespace cputrain::cli {
 
@@ -59,6 +66,17 @@ class Flags {
 
   void choice(const std::string& name, const std::vector<std::string>& choices,
               const std::string& help, std::function<void(const std::string&)> set);
+  /// One of the words of an enumeration.
+  template <Named E>
+  void choice(const std::string& name, E& target, const std::string& help) {
+    choice(name, all_words<E>(), help,
+           [&target](const std::string& word) { target = *value_named<E>(word); });
+  }
+  template <Named E>
+  void choice(const std::string& name, std::optional<E>& target, const std::string& help) {
+    choice(name, all_words<E>(), help,
+           [&target](const std::string& word) { target = value_named<E>(word); });
+  }
   /// Error(usage) where the text is none of them.
   static void check_choice(const std::string& name, const std::string& text,
                            const std::vector<std::string>& choices);
@@ -72,6 +90,9 @@ class Flags {
   void word(const std::string& name, std::set<std::string>& words, const std::string& help);
   /// --NAME and --no-NAME, for what a recipe may turn on or off; `help` says what NAME means.
   void yes_or_no(const std::string& name, std::optional<bool>& target, const std::string& help);
+
+  /// A flag of a training.
+  void row(const job::FlagRow&, job::TrainingFlags&, const std::string& help);
 
   /// Two flags that cannot both be given; one that is given keeps the other out of the environment
   /// and of configuration files.
@@ -90,12 +111,6 @@ class Flags {
   /// From here on add_listed_flag() reads lists: those of a sweep.
   void take_lists(Lists& lists) { lists_ = &lists; }
   Lists* lists() const { return lists_; }
-
-  /// Error(usage) where the text is no number from min to max.
-  static double parse_real(const std::string& name, const std::string& text, double min,
-                           double max);
-  static std::int64_t parse_whole(const std::string& name, const std::string& text,
-                                  std::int64_t min, std::int64_t max);
 
   const std::set<std::string>& names() const { return names_; }
   /// Words for the flags' names, and what they stand for.
@@ -118,8 +133,6 @@ class Flags {
   void add_switch(const std::string& name, std::function<void()> set);
   void record(const std::string& name, const std::string& meta, const std::string& help);
   FlagEntry& entry(const std::string& name);
-  static std::vector<std::int64_t> parse_wholes(const std::string& name, const std::string& text,
-                                                std::int64_t min, std::int64_t max);
   std::string group_ = "Options";
   Lists* lists_ = nullptr;
   std::set<std::string> names_, with_value_;

@@ -9,11 +9,11 @@
 
 #include "cells/axes.h"
 #include "cells/cells.h"
+#include "cli/flags/flag_groups.h"
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "sweep/grid_limits.h"
-#include "sweep/listed_values.h"
 
 namespace cputrain::cli {
 namespace {
@@ -39,40 +39,7 @@ void set_backends(SweepOptions& c, const std::vector<std::string>& known, const 
   }
 }
 
-/// Each value in its spelling, once.
-std::vector<std::string> listed_values(const ListedValue& flag, const std::string& text) {
-  constexpr std::size_t kMost = 1000;
-  const bool has_default = cells::listed_flag(flag.name)->usual == cells::kOwnDefault;
-  std::vector<std::string> values;
-  for (const std::string& part : split(text, ',')) {
-    const bool same = has_default && part == cells::kOwnDefault;
-    const std::string value = part.empty() || same ? part : flag.spelling(part);
-    const bool again = std::ranges::find(values, value) != values.end();
-    if (value.empty() || again || values.size() == kMost) {
-      fail(ExitCode::usage,
-           fmt::format("--{} {}: must be different values, with one comma between each two",
-                       flag.name, text));
-    }
-    values.push_back(value);
-  }
-  return values;
-}
-
 }  // namespace
-
-void add_listed_flag(Flags& f, job::TrainingFlags& c, const ListedValue& flag) {
-  if (!f.lists()) {
-    return f.parsed(flag.name, flag.meta, flag.help, [&c, flag](const std::string& text) {
-      sweep::set_value(c, flag.name, flag.spelling(text));
-    });
-  }
-  f.parsed(flag.name, flag.meta + ",...", flag.help,
-           [&c, lists = f.lists(), flag](const std::string& text) {
-             std::vector<std::string>& values = (*lists)[flag.name];
-             values = listed_values(flag, text);
-             sweep::set_value(c, flag.name, values.front());
-           });
-}
 
 void add_grid_flags(Flags& f, SweepOptions& c, const CommandLineChoices& choices) {
   const std::string usual = choices.backend_names().front();
@@ -103,11 +70,11 @@ void add_grid_flags(Flags& f, SweepOptions& c, const CommandLineChoices& choices
           "them [5, or up to 25 that hold 2,048 images]");
   f.yes("full-epochs", c.sweep.full_epochs,
         "measure whole epochs with evaluation, in place of steps");
-  f.whole("epochs", c.epochs, 1, 1'000'000,
+  add_row(f, c, "epochs",
           "with --full-epochs: epochs of each training; the first does not count where there are "
           "more [2]");
-  f.real("target-accuracy", c.target_accuracy, 0, 1,
-         "with --full-epochs: measure the time until the accuracy of validation reaches X");
+  add_row(f, c, "target-accuracy",
+          "with --full-epochs: measure the time until the accuracy of validation reaches X");
   f.text("launcher", c.sweep.launcher, "WORDS",
          "what starts ranks, such as 'mpirun --hostfile hosts'; {ranks} and {threads} in it are "
          "replaced, and without {ranks} -np RANKS is added [mpirun, bound for this machine]");
@@ -204,8 +171,10 @@ void settle_precisions(SweepOptions& options, const CommandLineChoices& choices)
       return !sweep.precisions.contains(backend) || can(sweep.precisions.at(backend), value);
     };
     if (std::ranges::any_of(sweep.grid.backends, serves)) continue;
-    fail(ExitCode::usage, fmt::format("--precision {} needs --backend {}", value,
-                                      join(choices.backends_with(parse_precision(value)), " or ")));
+    fail(ExitCode::usage,
+         fmt::format(
+             "--precision {} needs --backend {}", value,
+             join(choices.backends_with(parse_word<Precision>("precision", value)), " or ")));
   }
   for (const std::string& backend : sweep.grid.backends) {
     const auto here = sweep.precisions.find(backend);

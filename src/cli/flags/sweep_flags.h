@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,16 +19,6 @@ struct SweepOptions : Options {
 /// The axes of `sweep`'s table and how its cells are measured.
 void add_grid_flags(Flags&, SweepOptions&, const CommandLineChoices&);
 void add_sweep_output_flags(Flags&, SweepOptions&);
-
-/// A flag of a training that a sweep takes several values of (cells/axes.h).
-struct ListedValue {
-  std::string name, meta, help;
-  /// One value in the spelling that tables have; Error(usage) where it is none.
-  std::function<std::string(const std::string&)> spelling;
-};
-/// Where `Flags` takes lists, one of them; the trainings that are planned with have its first
-/// value.
-void add_listed_flag(Flags&, job::TrainingFlags&, const ListedValue&);
 
 /// What the sweep itself needs to know.
 sweep::SweepRequest sweep_request(const SweepOptions&);

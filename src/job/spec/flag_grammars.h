@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/batch_plan.h"
+#include "job/spec/safety_flags.h"
+#include "logging/timeline.h"
+
+/// Values of flags with a grammar of their own. Error(usage) for another text.
+namespace cputrain::job {
+
+/// "30:2,60:4": after 30 epochs twice the batch, after 60 four times.
+std::vector<data::BatchGrowth> parse_growth(const std::string& text);
+std::string growth_text(const std::vector<data::BatchGrowth>&);
+/// "10m,1e": at each of these marks; "0": never.
+CheckpointMarks parse_marks(const std::string& text);
+/// "5" or "5:0.001".
+EarlyStopping parse_early_stopping(const std::string& text);
+/// "20:25"
+logging::StepRange parse_steps(const std::string& text);
+/// Words between commas.
+std::vector<std::string> parse_list(const std::string& flag, const std::string& text);
+/// The same of words of logging/log_formats.h.
+std::vector<std::string> parse_log_formats(const std::string& text);
+
+}  // namespace cputrain::job

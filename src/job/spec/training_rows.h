@@ -1,0 +1,15 @@
+#pragma once
+
+#include <deque>
+#include <string_view>
+
+#include "job/spec/flag_row.h"
+
+namespace cputrain::job {
+
+/// The flags of a training, in the order of help.
+const std::deque<FlagRow>& training_rows();
+/// One of them, which must be there.
+const FlagRow& training_row(std::string_view name);
+
+}  // namespace cputrain::job
