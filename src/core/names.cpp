@@ -8,13 +8,9 @@
 namespace cputrain {
 
 void refuse_word(std::string_view flag, std::string_view word, std::span<const std::string> words,
-                 std::string_view hint) {
-  fail(ExitCode::usage,
-       fmt::format("--{} {}: must be one of {}{}", flag, word, join(words, ", "), hint));
-}
-
-void refuse_word(std::string_view flag, std::string_view word, std::span<const std::string> words) {
-  refuse_word(flag, word, words, did_you_mean(word, words));
+                 std::optional<std::string> hint) {
+  fail(ExitCode::usage, fmt::format("--{} {}: must be one of {}{}", flag, word, join(words, ", "),
+                                    hint ? *hint : did_you_mean(word, words)));
 }
 
 }  // namespace cputrain

@@ -58,12 +58,11 @@ std::vector<std::string> all_words() {
   return words;
 }
 
-/// Error(usage): "--exif aply: must be one of apply, ignore; did you mean apply?"
+/// Error(usage): "--exif aply: must be one of apply, ignore; did you mean apply?"; the hint at its
+/// end may be another one.
 [[noreturn]] void refuse_word(std::string_view flag, std::string_view word,
-                              std::span<const std::string> words);
-/// With a hint of the caller's.
-[[noreturn]] void refuse_word(std::string_view flag, std::string_view word,
-                              std::span<const std::string> words, std::string_view hint);
+                              std::span<const std::string> words,
+                              std::optional<std::string> hint = {});
 
 /// The value that the word of a flag means. Error(usage).
 template <Named E>

@@ -106,12 +106,15 @@ nlohmann::ordered_json training_identity(const TrainingJob& job) {
       {kFirstSteps, nullptr}};
   // Those that nobody gave and no recipe decides are left out, alike in both.
   for (const FlagRow& row : training_rows()) {
-    if (row.is_identity && flags.contains(row.name)) identity[row.name] = flags[row.name];
+    if (!row.is_identity) continue;
+    if (row.kind == FlagRow::Kind::yes_or_no) {
+      identity[row.name] = row.holds(plan.spec);
+    } else if (flags.contains(row.name)) {
+      identity[row.name] = flags[row.name];
+    }
   }
   // The rate of all ranks together, where it grows with their number.
   if (const auto& n = plan.spec.learning_rate.n) identity["rate is scaled by"] = *n;
-  identity["shuffle"] = plan.spec.shuffle;
-  identity["drop-last"] = plan.spec.plan.drop_last;
   // Leaves are added up in their order: other leaves, other bits. Of batch normalization without
   // --sync-bn a micro-batch is what statistics are of.
   if (plan.leaves) {

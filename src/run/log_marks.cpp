@@ -16,7 +16,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "logging/log_formats.h"
+#include "logging/reporters.h"
 #include "run/run_folder.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 /// Those of run_files() that grow line by line; the others are written anew as a whole.
 std::vector<std::string> growing_files() {
-  std::vector<std::string> files = logging::growing_format_files();
+  std::vector<std::string> files = logging::log_format_files(true);
   files.insert(files.end(), {"metrics.jsonl", "training.csv"});
   return files;
 }

@@ -15,7 +15,7 @@
 #include "core/version.h"
 #include "job/spec/effective_flags.h"
 #include "logging/event_file.h"
-#include "logging/log_formats.h"
+#include "logging/reporters.h"
 #include "run/machine_json.h"
 #include "system/absolute_path.h"
 #include "system/bounded_file.h"

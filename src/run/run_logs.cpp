@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "logging/log_formats.h"
 #include "logging/profile.h"
 #include "logging/reporters.h"
 #include "run/recipe_lines.h"

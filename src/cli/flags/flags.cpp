@@ -8,6 +8,7 @@
 
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
+#include "core/names.h"
 #include "core/text.h"
 #include "job/spec/flag_row.h"
 
@@ -71,16 +72,6 @@ std::vector<std::pair<std::string, std::string>> Flags::set(
   return done;
 }
 
-void Flags::list(const std::string& name, std::vector<std::string>& target, const std::string& meta,
-                 const std::string& help) {
-  add(name, meta, help, [name, &target](const std::string& text) {
-    target = split(text, ',');
-    if (std::ranges::find(target, "") == target.end()) return;
-    fail(ExitCode::usage,
-         fmt::format("--{} {}: must be words with one comma between each two", name, text));
-  });
-}
-
 void Flags::check_choice(const std::string& name, const std::string& text,
                          const std::vector<std::string>& choices) {
   if (std::ranges::find(choices, text) != choices.end()) return;
@@ -117,15 +108,6 @@ void Flags::yes(const std::string& name, bool& target, const std::string& help) 
 void Flags::word(const std::string& name, std::set<std::string>& words, const std::string& help) {
   record(name, "", help);
   add_switch(name, [name, &words] { words.insert(name); });
-}
-
-void Flags::yes_or_no(const std::string& name, std::optional<bool>& target,
-                      const std::string& help) {
-  record(name, "", help);
-  entry(name).negatable = true;
-  add_switch(name, [&target] { target = true; });
-  add_switch("no-" + name, [&target] { target = false; });
-  exclusive(name, "no-" + name);
 }
 
 void Flags::row(const job::FlagRow& row, job::TrainingFlags& flags, const std::string& help) {

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "cli/help/flag_entry.h"
-#include "core/flag_numbers.h"
-#include "core/names.h"
+#include "job/spec/flag_grammars.h"
 
 namespace cputrain::job {
 struct FlagRow;
@@ -32,14 +31,14 @@ class Flags {
   void whole(const std::string& name, T& target, std::int64_t min, std::int64_t max,
              const std::string& help) {
     add(name, "N", help, [name, &target, min, max](const std::string& text) {
-      target = static_cast<std::int64_t>(parse_whole(name, text, min, max));
+      target = static_cast<std::int64_t>(job::parse_whole(name, text, min, max));
     });
   }
 
   template <class T>
   void real(const std::string& name, T& target, double min, double max, const std::string& help) {
     add(name, "X", help, [name, &target, min, max](const std::string& text) {
-      target = parse_real(name, text, min, max);
+      target = job::parse_real(name, text, min, max);
     });
   }
 
@@ -49,7 +48,7 @@ class Flags {
               const std::string& help) {
     add(name, "N,...", help, [name, &target, min, max](const std::string& text) {
       target.clear();
-      for (const std::int64_t value : parse_wholes(name, text, min, max)) {
+      for (const std::int64_t value : job::parse_wholes(name, text, min, max)) {
         target.push_back(static_cast<T>(value));
       }
     });
@@ -60,23 +59,8 @@ class Flags {
     add(name, meta, help, [&target](const std::string& text) { target = text; });
   }
 
-  /// Words between commas.
-  void list(const std::string& name, std::vector<std::string>& target, const std::string& meta,
-            const std::string& help);
-
   void choice(const std::string& name, const std::vector<std::string>& choices,
               const std::string& help, std::function<void(const std::string&)> set);
-  /// One of the words of an enumeration.
-  template <Named E>
-  void choice(const std::string& name, E& target, const std::string& help) {
-    choice(name, all_words<E>(), help,
-           [&target](const std::string& word) { target = *value_named<E>(word); });
-  }
-  template <Named E>
-  void choice(const std::string& name, std::optional<E>& target, const std::string& help) {
-    choice(name, all_words<E>(), help,
-           [&target](const std::string& word) { target = value_named<E>(word); });
-  }
   /// Error(usage) where the text is none of them.
   static void check_choice(const std::string& name, const std::string& text,
                            const std::vector<std::string>& choices);
@@ -88,9 +72,6 @@ class Flags {
   void yes(const std::string& name, bool& target, const std::string& help);
   /// A flag without a value that puts its name among the words.
   void word(const std::string& name, std::set<std::string>& words, const std::string& help);
-  /// --NAME and --no-NAME, for what a recipe may turn on or off; `help` says what NAME means.
-  void yes_or_no(const std::string& name, std::optional<bool>& target, const std::string& help);
-
   /// A flag of a training.
   void row(const job::FlagRow&, job::TrainingFlags&, const std::string& help);
 

@@ -17,8 +17,8 @@ bool is_said_otherwise(const std::string& name) {
     if (name == start) return true;
   }
   return std::ranges::any_of(training_rows(), [&](const FlagRow& row) {
-    const bool either = row.kind == FlagRow::Kind::yes_or_no &&
-                        (name == row.name || name == "no-" + row.name);
+    const bool either =
+        row.kind == FlagRow::Kind::yes_or_no && (name == row.name || name == "no-" + row.name);
     return row.holds && (either || name == row.rival);
   });
 }
@@ -39,6 +39,8 @@ nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
       flags[row.name] = value;
     }
   }
+  optim::for_figures(spec.optimizer.rule,
+                     [&](const char* name, auto figure) { flags[name] = figure; });
   return flags;
 }
 

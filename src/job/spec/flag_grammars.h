@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -7,8 +8,15 @@
 #include "job/spec/safety_flags.h"
 #include "logging/timeline.h"
 
-/// Values of flags with a grammar of their own. Error(usage) for another text.
+/// Values of flags as text. Error(usage) names the flag, the text and what is allowed.
 namespace cputrain::job {
+
+std::int64_t parse_whole(const std::string& flag, const std::string& text, std::int64_t min,
+                         std::int64_t max);
+double parse_real(const std::string& flag, const std::string& text, double min, double max);
+/// Whole numbers between commas, each once.
+std::vector<std::int64_t> parse_wholes(const std::string& flag, const std::string& text,
+                                       std::int64_t min, std::int64_t max);
 
 /// "30:2,60:4": after 30 epochs twice the batch, after 60 four times.
 std::vector<data::BatchGrowth> parse_growth(const std::string& text);
@@ -21,7 +29,7 @@ EarlyStopping parse_early_stopping(const std::string& text);
 logging::StepRange parse_steps(const std::string& text);
 /// Words between commas.
 std::vector<std::string> parse_list(const std::string& flag, const std::string& text);
-/// The same of words of logging/log_formats.h.
+/// The same of words of logging/reporters.h.
 std::vector<std::string> parse_log_formats(const std::string& text);
 
 }  // namespace cputrain::job

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/flag_numbers.h"
 #include "core/names.h"
+#include "job/spec/flag_grammars.h"
 #include "job/spec/training_flags.h"
 
 namespace cputrain::job {
@@ -45,7 +45,7 @@ struct FlagRow {
   /// The member's value as it is typed: "0.1", "ring".
   std::string spelling(const TrainingFlags&) const;
 
-  FlagRow& identity() { return is_identity = true, *this; }
+  FlagRow& identity(bool is = true) { return is_identity = is, *this; }
   FlagRow& recorded(std::function<nlohmann::ordered_json(const TrainingSpec&)> value) {
     return holds = std::move(value), *this;
   }
@@ -60,7 +60,11 @@ struct FlagRow {
 /// Rows as they are added. A member is a pointer to one, or a function from flags to it.
 class FlagRows {
  public:
-  void part(std::string name) { part_ = std::move(name); }
+  /// What follows goes together, and is part of a training's identity or not.
+  void part(std::string name, bool identity = false) {
+    part_ = std::move(name);
+    identity_ = identity;
+  }
   const std::deque<FlagRow>& all() const { return rows_; }
 
   template <class Member>
@@ -163,6 +167,7 @@ class FlagRows {
   FlagRow& add(const std::string& name, std::string meta, std::string help, Member member,
                Parse parse) {
     FlagRow row{.name = name, .part = part_, .meta = std::move(meta), .help = std::move(help)};
+    row.is_identity = identity_;
     row.set = [=](TrainingFlags& flags, const std::string& text) {
       std::invoke(member, flags) = parse(text);
     };
@@ -174,6 +179,7 @@ class FlagRows {
   }
 
   std::string part_;
+  bool identity_ = false;
   std::deque<FlagRow> rows_;
 };
 

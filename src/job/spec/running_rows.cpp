@@ -1,9 +1,9 @@
-#include "job/spec/running_rows.h"
-
 #include "core/text.h"
 #include "job/spec/flag_grammars.h"
-#include "logging/log_formats.h"
+#include "job/spec/training_rows.h"
+#include "logging/reporters.h"
 
+// Flags about how a training runs and what it leaves: machine, exchange, checkpoints, logs.
 namespace cputrain::job {
 namespace {
 

@@ -95,7 +95,7 @@ struct TrainingFlags {
   bool profile = false;
   std::string timeline;
   logging::StepRange timeline_steps{1, 20};
-  std::vector<std::string> log_formats;  ///< words of logging/log_formats.h
+  std::vector<std::string> log_formats;  ///< words of logging/reporters.h
   bool measure_limits = false;
   SafetyFlags safety;
   watch::Limits stalls;

@@ -5,7 +5,6 @@
 
 #include "core/text.h"
 #include "job/spec/flag_grammars.h"
-#include "job/spec/running_rows.h"
 #include "job/spec/training_spec.h"
 #include "zoo/zoo.h"
 
@@ -15,6 +14,7 @@ namespace {
 using Flags = TrainingFlags;
 using Json = nlohmann::ordered_json;
 
+constexpr bool kIdentity = true;
 constexpr std::int64_t kMostBatch = 16'777'216;
 
 std::vector<std::string> model_names() {
@@ -40,83 +40,74 @@ void add_model(FlagRows& r) {
   r.text("weights", &Flags::weights, "FILE|RUN",
          "weights of the same model to start from, a file or the folder of a run [initial ones, by "
          "seed]");
-  r.part("transfer");
+  r.part("transfer", kIdentity);
   r.yes("partial", &Flags::partial,
-        "take those arrays of --weights that fit by name and shape, for a new last layer");
+        "take those arrays of --weights that fit by name and shape, for a new last layer")
+      .identity(false);  // that of `weights` names it
   r.parsed("freeze", &Flags::freeze, "LAYER,...",
            "layers that keep their weights, by name or by prefix (conv2d*)",
-           [](const std::string& text) { return parse_list("freeze", text); })
-      .identity();
+           [](const std::string& text) { return parse_list("freeze", text); });
 }
 
 void add_data(FlagRows& r) {
-  r.part("data");
+  r.part("data", kIdentity);
   r.text("data", &Flags::data, "DATA",
          "a folder of class folders or of cat.N.jpg files, a list file, cifar10:DIR, cifar100:DIR, "
          "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] "
          "[synthetic]")
+      .identity(false)  // its images are
       .recorded([](const TrainingSpec& s) { return s.flags.data_or_synthetic(); });
   r.real("validation-split", &Flags::validation_split, 0, 0.99,
          "part kept for validation where the data has none of its own [0.1]")
-      .identity()
       .recorded([](const TrainingSpec& s) { return s.flags.validation_share(); });
-  r.whole("limit-train", &Flags::limit_train, 1, 1'000'000'000, "use at most N training images")
-      .identity();
+  r.whole("limit-train", &Flags::limit_train, 1, 1'000'000'000, "use at most N training images");
   r.whole("limit-val", &Flags::limit_val, 0, 1'000'000'000,
-          "use at most N validation images; 0: no evaluation")
-      .identity();
+          "use at most N validation images; 0: no evaluation");
   r.yes("balanced", &Flags::balanced,
-        "take as many of each class within these limits [the classes' proportions]")
-      .identity();
+        "take as many of each class within these limits [the classes' proportions]");
   r.yes("allow-empty-classes", &Flags::allow_empty_classes,
-        "keep a class of which no image can be read; its output learns nothing [an error]");
+        "keep a class of which no image can be read; its output learns nothing [an error]")
+      .identity(false);
   r.choice("expand", &Flags::expand,
            "samples made of each image: six flips and turns it; six-leaky does so before the "
-           "split, so that turns of training images are in validation [none]")
-      .identity();
+           "split, so that turns of training images are in validation [none]");
   r.choice("resize", &Flags::resize,
            "how images are resized: bilinear as in TensorFlow, nearest as in Keras' older loaders "
            "[bilinear]")
-      .identity()
       .recorded([](const TrainingSpec& s) { return word_of(s.resize); });
   r.choice("exif", &Flags::exif,
            "turn photographs by their EXIF orientation, as viewers do, or read them as they are "
            "stored [apply]")
-      .identity()
       .recorded([](const TrainingSpec& s) { return word_of(s.flags.exif_choice()); });
   r.whole("seed", &Flags::seed, 0, 9'000'000'000'000'000'000,
           "number that decides order, split, initial weights, dropout and augmentation [0]")
-      .identity()
       .recorded([](const TrainingSpec& s) { return s.seed; });
 }
 
 void add_batches(FlagRows& r) {
-  r.part("batch");
+  r.part("batch", kIdentity);
   r.whole("batch", &Flags::batch, 1, kMostBatch, "images in a step, over all ranks [the model's]")
       .also("batch-size")
       .excludes("batch-per-rank")
-      .identity()
       .recorded([](const TrainingSpec& s) { return s.batch; });
   r.whole("batch-per-rank", &Flags::batch_per_rank, 1, kMostBatch,
           "images in a step of each rank, in place of --batch")
       .excludes("batch");
-  r.part("micro-batch");
+  r.part("micro-batch", kIdentity);
   r.whole("micro-batch", &Flags::micro_batch, 1, 65536,
           "images that a rank computes at once [chosen by threads, ranks and backend; with batch "
           "normalization the rank's whole share]")
+      .identity(false)  // but where sums or statistics depend on it
       .recorded();
   r.yes("sync-bn", &Flags::sync_bn,
-        "take the statistics of batch normalization from the images of all ranks")
-      .identity();
-  r.part("shares");
+        "take the statistics of batch normalization from the images of all ranks");
+  r.part("shares", kIdentity);
   r.whole("accumulate", &Flags::accumulate, 1, 65536,
           "batches whose gradients are added up for one update [1]")
-      .identity()
       .recorded();
   r.choice("sharding", &Flags::sharding,
            "how ranks share the images: slices of each shuffled batch, every n-th image of the "
            "shuffled order, every n-th of the data's order, or the same images on all [slices]")
-      .identity()
       .recorded();
   r.yes("shuffle", &Flags::shuffle,
         "take the images in a new order in each epoch [the model's: yes]")
@@ -140,103 +131,68 @@ void add_batches(FlagRows& r) {
           "--steps");
   r.real("target-accuracy", &Flags::target_accuracy, 0, 1,
          "end when the accuracy of validation reaches X; the summary says after which time");
-  r.part("augment");
+  r.part("augment", kIdentity);
   r.parsed("augment", &Flags::augment, "LIST",
            "random changes of training images, none or some of " + data::augment_forms() +
                ", such as flip,shear:0.2 [the model's]",
            data::parse_augment)
-      .identity()
       .recorded([](const TrainingSpec& s) { return data::to_text(s.augment); });
 }
 
-/// A figure of the update rule, where it has one of this name.
-std::function<Json(const TrainingSpec&)> figure(std::string_view name) {
-  return [name](const TrainingSpec& s) {
-    Json value;
-    optim::for_figures(s.optimizer.rule, [&](const char* own, auto figure) {
-      if (own == name) value = figure;
-    });
-    return value;
-  };
-}
-
 void add_rule(FlagRows& r) {
-  r.part("rule");
+  r.part("rule", kIdentity);
   r.choice("optimizer", &Flags::optimizer, optim::rule_names(),
            "update rule, as in Keras; lars and lamb are for large batches [the model's]",
            [](const std::string& text) { return text; })
-      .identity()
       .recorded([](const TrainingSpec& s) { return optim::rule_name(s.optimizer.rule); });
   r.real("momentum", &Flags::momentum, 0, 0.9999,
-         "momentum of sgd, rmsprop and lars [0; of lars 0.9]")
-      .identity()
-      .recorded(figure("momentum"));
-  r.yes("nesterov", &Flags::nesterov, "look ahead along the momentum, in sgd")
-      .identity()
-      .recorded(figure("nesterov"));
-  r.real("rho", &Flags::rho, 0, 0.999999, "decay of the mean square in rmsprop [0.9]")
-      .identity()
-      .recorded(figure("rho"));
-  r.yes("centered", &Flags::centered, "subtract the squared mean gradient, in rmsprop")
-      .identity()
-      .recorded(figure("centered"));
+         "momentum of sgd, rmsprop and lars [0; of lars 0.9]");
+  r.yes("nesterov", &Flags::nesterov, "look ahead along the momentum, in sgd");
+  r.real("rho", &Flags::rho, 0, 0.999999, "decay of the mean square in rmsprop [0.9]");
+  r.yes("centered", &Flags::centered, "subtract the squared mean gradient, in rmsprop");
   r.real("epsilon", &Flags::epsilon, 0, 1e3,
-         "small number in the denominator of rmsprop, adam and lamb [1e-7; of lamb 1e-6]")
-      .identity()
-      .recorded(figure("epsilon"));
-  r.real("trust", &Flags::trust, 1e-9, 1e3, "trust coefficient of a layer's rate in lars [0.001]")
-      .identity()
-      .recorded(figure("trust"));
+         "small number in the denominator of rmsprop, adam and lamb [1e-7; of lamb 1e-6]");
+  r.real("trust", &Flags::trust, 1e-9, 1e3, "trust coefficient of a layer's rate in lars [0.001]");
   r.real("weight-decay", &Flags::weight_decay, 0, 1e3,
          "take lr * X * weight off every kernel in each step; lars and lamb do it as in their "
          "papers [the model's: 0]")
-      .identity()
       .recorded([](const TrainingSpec& s) { return s.optimizer.weight_decay; })
       .starts_line("weight decay {:g}");
   r.real("clip-value", &Flags::clip_value, 1e-30, 1e30,
          "keep every element of the gradient between -X and X")
-      .identity()
       .starts_line("elements clipped to {:g}");
   r.real("clip-norm", &Flags::clip_norm, 1e-30, 1e30,
          "keep the norm of the whole gradient at or below X")
-      .identity()
       .starts_line("norm clipped to {:g}");
   r.real("label-smoothing", &Flags::label_smoothing, 0, 0.999,
          "mix X of all classes into the labels of training [0]")
-      .identity()
       .recorded()
       .starts_line("labels smoothed by {:g}");
 }
 
 void add_rate(FlagRows& r) {
-  r.part("rate");
+  r.part("rate", kIdentity);
   r.real("lr", &Flags::lr, 0, 1e6, "learning rate [the model's, or Keras' default for --optimizer]")
-      .identity()
       .recorded([](const TrainingSpec& s) { return s.learning_rate.base; });
   r.choice("lr-scale", &Flags::lr_scale,
            "multiply the rate by n, by its root or by its power 2/3; n is batch / --base-batch or, "
            "without that flag, the number of ranks [none]")
-      .identity()
       .recorded();
   r.whole("base-batch", &Flags::base_batch, 1, kMostBatch,
-          "batch that --lr is meant for; --lr-scale then takes batch / N")
-      .identity();
+          "batch that --lr is meant for; --lr-scale then takes batch / N");
   r.real("warmup-epochs", &Flags::warmup_epochs, 0, 1e6,
          "raise the rate over X epochs, from rate / n of --lr-scale as in Horovod, from 0 without "
          "it [0]")
-      .identity()
       .recorded();
   r.parsed("schedule", &Flags::schedule, "FORM",
            "how the rate changes over the training: " + optim::schedule_forms() +
                " [the model's: constant]",
            optim::parse_schedule)
       .suggests(optim::schedule_words())
-      .identity()
       .recorded(
           [](const TrainingSpec& s) { return optim::schedule_text(s.learning_rate.schedule); });
   r.yes("momentum-correction", &Flags::momentum_correction,
         "scale the momentum for one step where the rate changes")
-      .identity()
       .starts_line("momentum corrected where the rate changes");
 }
 

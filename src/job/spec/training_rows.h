@@ -12,4 +12,7 @@ const std::deque<FlagRow>& training_rows();
 /// One of them, which must be there.
 const FlagRow& training_row(std::string_view name);
 
+/// Those of running_rows.cpp.
+void add_running(FlagRows&);
+
 }  // namespace cputrain::job
