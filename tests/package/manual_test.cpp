@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "cli/help/reference.h"
-#include "cli/manual/bash_completion.h"
 #include "cli/manual/flag_values.h"
-#include "cli/manual/man_page.h"
 #include "cli/manual/manual_files.h"
-#include "cli/manual/zsh_completion.h"
 
 namespace cputrain::cli {
 namespace {

@@ -1,15 +1,13 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/commands/check_text.h"
 #include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "data/alike_names.h"
-#include "data/check_report.h"
 #include "job/session/session.h"
 #include "system/print.h"
 
@@ -17,149 +15,6 @@ namespace cputrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json classes_json(const std::vector<data::CheckReport::ClassCount>& classes) {
-  Json list = Json::array();
-  for (const auto& c : classes) {
-    list.push_back(
-        {{"name", c.name}, {"train", c.train}, {"validation", c.validation}, {"test", c.test}});
-  }
-  return list;
-}
-
-Json flaws_json(const std::vector<data::CheckReport::FlawRow>& rows) {
-  Json list = Json::array();
-  for (const auto& row : rows) {
-    list.push_back({{"flaw", data::flaw_name(row.flaw)},
-                    {"class", row.label},
-                    {"images", row.images},
-                    {"of", row.of},
-                    {"examples", row.examples},
-                    {"remedy", data::flaw_remedy(row.flaw)}});
-  }
-  return list;
-}
-
-std::vector<std::string> names_of(const std::vector<data::CheckReport::ClassCount>& classes) {
-  std::vector<std::string> names;
-  for (const auto& c : classes) names.push_back(c.name);
-  return names;
-}
-
-Json unread_json(const std::vector<data::UnreadFile>& files) {
-  Json list = Json::array();
-  for (const data::UnreadFile& file : files) {
-    list.push_back({{"path", file.path}, {"reason", file.reason}});
-  }
-  return list;
-}
-
-Json report_json(const data::CheckReport& report) {
-  Json counts = Json::object(), bad = Json::array(), known = Json::array();
-  for (const auto& file : report.known) {
-    known.push_back(
-        {{"path", file.path}, {"as_published", file.as_published}, {"verdict", file.verdict}});
-  }
-  for (int status = 0; status < data::kReadStatuses; ++status) {
-    counts[std::string(data::status_name(static_cast<data::ReadStatus>(status)))] =
-        report.by_status[static_cast<std::size_t>(status)];
-  }
-  for (const auto& file : report.bad) {
-    bad.push_back(
-        {{"path", file.path}, {"reason", data::status_name(file.reason)}, {"detail", file.detail}});
-  }
-  return {{"samples", report.samples},
-          {"counts", std::move(counts)},
-          {"ignored", report.ignored},
-          {"not_read", unread_json(report.unread)},
-          {"bad", std::move(bad)},
-          {"wrong_extension", report.wrong_extension},
-          {"warned", report.warned},
-          {"flaws", flaws_json(report.flaws)},
-          {"turned_by_exif", report.turned},
-          {"duplicates", report.duplicates},
-          {"in_training_and_validation", report.leaks},
-          {"in_training_and_test", report.test_leaks},
-          {"under_several_labels", report.conflicts},
-          {"empty_classes", report.empty_classes},
-          {"names_alike", data::alike_names(names_of(report.classes))},
-          {"classes", classes_json(report.classes)},
-          {"known_files", std::move(known)}};
-}
-
-/// The first few of a list, and how many more there are.
-void print_some(const std::string& title, const std::vector<std::string>& items) {
-  constexpr std::size_t kShown = 10;
-  if (items.empty()) return;
-  system::print("{}: {}\n", title, with_commas(items.size()));
-  for (std::size_t i = 0; i < std::min(kShown, items.size()); ++i)
-    system::print("  {}\n", items[i]);
-  if (items.size() > kShown)
-    system::print("  ... and {} more (--json lists all)\n", items.size() - kShown);
-}
-
-std::vector<std::string> joined(const std::vector<std::vector<std::string>>& groups) {
-  std::vector<std::string> lines;
-  for (const auto& group : groups) lines.push_back(join(group, " = "));
-  return lines;
-}
-
-void print_unread(const std::vector<data::UnreadFile>& files) {
-  std::map<std::string_view, std::vector<std::string>> by_reason;
-  for (const data::UnreadFile& file : files) by_reason[file.reason].push_back(file.path);
-  for (const auto& [reason, paths] : by_reason) {
-    print_some(fmt::format("Not read, {}", reason), paths);
-  }
-}
-
-/// By flaw, which is said once with its remedy; a line for each class.
-void print_flaws(const data::CheckReport& report) {
-  std::map<data::Flaw, std::vector<std::string>> by_flaw;
-  for (const auto& row : report.flaws) {
-    by_flaw[row.flaw].push_back(
-        fmt::format("{}: {} of {} ({}{})", row.label, with_commas(row.images), with_commas(row.of),
-                    join(row.examples, ", "), row.images > row.examples.size() ? ", ..." : ""));
-  }
-  for (const auto& [flaw, lines] : by_flaw) {
-    print_some(fmt::format("Classes with images that {}; {}", data::flaw_text(flaw),
-                           data::flaw_remedy(flaw)),
-               lines);
-  }
-}
-
-void print_classes(const std::vector<data::CheckReport::ClassCount>& classes) {
-  for (const auto& c : classes) {
-    system::print("Class {}: {} for training, {} for validation{}\n", c.name, with_commas(c.train),
-                  with_commas(c.validation),
-                  c.test > 0 ? fmt::format(", {} for test", with_commas(c.test)) : "");
-  }
-}
-
-void print_report(const data::CheckReport& report, data::Exif exif) {
-  system::print("{} images listed, {} can be used, {} other files ignored\n",
-                with_commas(report.samples), with_commas(report.by_status[0]),
-                with_commas(report.ignored));
-  for (const auto& file : report.bad) {  // every one: this is what the command is for
-    system::print("  {}: {} ({})\n", file.path, data::status_name(file.reason), file.detail);
-  }
-  print_some("Named as another format (used all the same)", report.wrong_extension);
-  print_some("Decoded with complaints (used all the same)", report.warned);
-  print_flaws(report);
-  if (report.turned > 0) {
-    system::print(
-        "Photographs that their EXIF orientation turns{}: {}\n",
-        exif == data::Exif::apply ? "" : ", which --exif ignore leaves as they are stored",
-        with_commas(report.turned));
-  }
-  print_some("The same content more than once", joined(report.duplicates));
-  print_some("In training and in validation, so accuracy will look too good", joined(report.leaks));
-  print_some("In training and in test, so accuracy will look too good", joined(report.test_leaks));
-  print_some("Under several labels", joined(report.conflicts));
-  print_unread(report.unread);
-  print_some("Classes without an image that can be read", report.empty_classes);
-  for (const auto& file : report.known) system::print("{}: {}\n", file.path, file.verdict);
-  print_classes(report.classes);
-}
 
 /// A packed file that is asked for in the other way can no more be turned.
 void say_packed_exif(const job::Session& session, const data::DataSource& source) {
@@ -171,15 +26,23 @@ void say_packed_exif(const job::Session& session, const data::DataSource& source
 }
 
 /// What topics have in common: rank 0 works on a data set, and nothing is computed.
-template <class Own = Options>
-class DataCommand : public CommandWith<Own> {
+class DataCommand : public CommandWith<> {
  public:
-  DataCommand() : CommandWith<Own>({.trains = false, .computes = false, .one_job = false}) {}
+  DataCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
 
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    Options& options = options_;
+    add_data_flags(f, options, resizes());
+    f.reword("limit-val", "use at most N validation images");
+    f.reword("seed", "number that decides which images are kept for validation [0]");
+    if (resizes())
+      add_row(f, options, "image-size", "width and height to which images are resized [256]");
+    add_machine_flags(f, options, choices);
+    add_json_flag(f, options.json);
+  }
   void check(const CommandLineChoices&) override {
-    Own& options = this->options_;
-    const CommandEntry entry = this->help();
-    const std::size_t most = entry.words.find(' ') == std::string::npos ? 1 : 2;
+    Options& options = options_;
+    const std::size_t most = help().words.find(' ') == std::string::npos ? 1 : 2;
     if (options.files.size() > most) {
       fail(ExitCode::usage,
            fmt::format("{} is one word too many: {} takes {}", options.files[most],
@@ -193,16 +56,13 @@ class DataCommand : public CommandWith<Own> {
     }
   }
   std::string why_idle(const std::string& flag) const override {
-    const auto& backends = this->options_.options;
-    const bool is_option = std::ranges::any_of(
-        backends, [&](const auto& backend) { return backend.second.contains(flag); });
-    return flag == "backend" || flag == "precision" || is_option
-               ? "in this command, which computes nothing"
-               : "";
+    const bool computes =
+        flag == "backend" || flag == "precision" || !why_idle_option(options_, flag, {}).empty();
+    return computes ? "in this command, which computes nothing" : "";
   }
 
   ExitCode run(const Services& services) override {
-    const job::Session session = job::start_session(this->options_, services);
+    const job::Session session = job::start_session(options_, services);
     return session.leads() ? work(session) : ExitCode::ok;
   }
 
@@ -211,23 +71,15 @@ class DataCommand : public CommandWith<Own> {
   virtual std::string needs() const { return "a data set"; }
   virtual std::string example() const { return "FOLDER"; }
 
-  void add_flags_of_data(Flags& f, bool resizes) {
-    add_data_flags(f, this->options_, resizes);
-    f.reword("limit-val", "use at most N validation images");
-    f.reword("seed", "number that decides which images are kept for validation [0]");
-  }
-  void add_flags_of_machine(Flags& f, const CommandLineChoices& choices) {
-    cli::add_machine_flags(f, this->options_, choices);
-    add_json_flag(f, this->options_.json);
-  }
+  virtual bool resizes() const { return false; }
   data::DataSource open(const job::Session& session, bool to_check = false) const {
-    data::DataRequest request = this->options_.data_request(this->options_.seed.value_or(0));
+    data::DataRequest request = options_.data_request(options_.seed.value_or(0));
     request.to_check = request.list_unread = to_check;
     return session.services.data.open(request);
   }
 };
 
-class DataCheckCommand final : public DataCommand<> {
+class DataCheckCommand final : public DataCommand {
  public:
   CommandEntry help() const override {
     return {.name = "data",
@@ -242,10 +94,6 @@ class DataCheckCommand final : public DataCommand<> {
                           "Also writes what it finds as JSON."}},
             .common = {"json", "allow-empty-classes", "validation-split", "threads", "io-threads"}};
   }
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
-    add_flags_of_data(f, false);
-    add_flags_of_machine(f, choices);
-  }
 
  private:
   ExitCode work(const job::Session& session) override {
@@ -256,15 +104,15 @@ class DataCheckCommand final : public DataCommand<> {
     const data::CheckReport report =
         session.services.data.check(source, options.io_threads.value_or(session.threads),
                                     job::progress_line(session, "Checking"));
-    if (options.prints()) print_report(report, source.exif);
-    job::write_result(session, options.json, json_text(report_json(report)) + "\n");
+    if (options.prints()) print_check(report, source.exif);
+    job::write_result(session, options.json, json_text(check_json(report)) + "\n");
     const bool good =
         report.bad.empty() && (report.empty_classes.empty() || options.allow_empty_classes);
     return good ? ExitCode::ok : ExitCode::data;
   }
 };
 
-class DataInfoCommand final : public DataCommand<> {
+class DataInfoCommand final : public DataCommand {
  public:
   CommandEntry help() const override {
     return {.name = "data",
@@ -274,10 +122,6 @@ class DataInfoCommand final : public DataCommand<> {
             .words = "DATA",
             .examples = {{"cputrain data info photos", "Describes a folder of class folders."}},
             .common = {"json", "validation-split", "limit-train", "limit-val", "seed"}};
-  }
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
-    add_flags_of_data(f, false);
-    add_flags_of_machine(f, choices);
   }
 
  private:
@@ -299,14 +143,14 @@ class DataInfoCommand final : public DataCommand<> {
                       {"test", source.test.size()},
                       {"ignored", source.ignored},
                       {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
-                      {"names_alike", data::alike_names(names_of(classes))},
+                      {"names_alike", names_alike(classes)},
                       {"classes", classes_json(classes)}};
     job::write_result(session, options.json, json_text(result) + "\n");
     return ExitCode::ok;
   }
 };
 
-class DataPackCommand final : public DataCommand<> {
+class DataPackCommand final : public DataCommand {
  public:
   CommandEntry help() const override {
     return {.name = "data",
@@ -321,16 +165,12 @@ class DataPackCommand final : public DataCommand<> {
             .common = {"image-size", "resize", "validation-split", "limit-train", "limit-val",
                        "seed", "threads", "io-threads"}};
   }
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
-    add_flags_of_data(f, true);
-    add_row(f, options_, "image-size", "width and height to which images are resized [256]");
-    add_flags_of_machine(f, choices);
-  }
   bool results_are_files() const override { return true; }
 
  private:
   std::string needs() const override { return "a data set and a file"; }
   std::string example() const override { return "FOLDER FILE.ctpack"; }
+  bool resizes() const override { return true; }
   ExitCode work(const job::Session& session) override {
     const Options& options = options_;
     constexpr int kSide = 256;
@@ -365,12 +205,7 @@ class DataPackCommand final : public DataCommand<> {
   }
 };
 
-struct SynthOptions : Options {
-  std::size_t images = 200;
-  std::string format = "jpeg";
-};
-
-class DataSynthCommand final : public DataCommand<SynthOptions> {
+class DataSynthCommand final : public DataCommand {
  public:
   CommandEntry help() const override {
     return {.name = "data",
@@ -383,29 +218,31 @@ class DataSynthCommand final : public DataCommand<SynthOptions> {
             .common = {"images", "image-size", "format", "seed"}};
   }
   void add_flags(Flags& f, const CommandLineChoices&) override {
-    SynthOptions& c = options_;
     f.group("Data");
-    f.whole("images", c.images, 2, 1'000'000, "number of images, half of each class [200]");
-    add_row(f, c, "image-size", "width and height of the images [64]");
+    f.whole("images", images_, 2, 1'000'000, "number of images, half of each class [200]");
+    add_row(f, options_, "image-size", "width and height of the images [64]");
     f.choice("format", {"jpeg", "png", "bmp"}, "format of the files [jpeg]",
-             [&c](const std::string& name) { c.format = name; });
-    add_row(f, c, "seed", "number that decides the images [0]");
+             [this](const std::string& name) { format_ = name; });
+    add_row(f, options_, "seed", "number that decides the images [0]");
   }
   bool results_are_files() const override { return true; }
 
  private:
   std::string needs() const override { return "a new folder"; }
   ExitCode work(const job::Session& session) override {
-    const SynthOptions& options = options_;
+    const Options& options = options_;
     constexpr int kSide = 64;
     const int side = options.image_size.value_or(kSide);
     const std::string& folder = options.files.front();
     session.services.data.synth(
-        {folder, options.images, {side, side, 3}, options.format, options.seed.value_or(0)});
+        {folder, images_, {side, side, 3}, format_, options.seed.value_or(0)});
     system::print("{} made-up images of two classes in {}; train with --data {} --image-size {}\n",
-                  with_commas(options.images), folder, folder, side);
+                  with_commas(images_), folder, folder, side);
     return ExitCode::ok;
   }
+
+  std::size_t images_ = 200;
+  std::string format_ = "jpeg";
 };
 
 }  // namespace

@@ -3,14 +3,22 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "cells/cells.h"
 #include "cli/commands.h"
-#include "cli/commands/simulate_gpus.h"
 #include "cli/commands/simulated_table.h"
 #include "cli/flags/simulate_flags.h"
+#include "core/error.h"
+#include "core/precision.h"
 #include "core/version.h"
+#include "job/session/services.h"
 #include "job/spec/build_graph.h"
+#include "job/spec/training_spec.h"
+#include "model/graph.h"
 #include "simulation/forecast.h"
+#include "simulation/gpu/gpu_forecast.h"
+#include "simulation/platform.h"
 #include "simulation/simulated_costs.h"
 #include "system/clock.h"
 #include "system/tell.h"
@@ -164,6 +172,72 @@ void say_missing(const SimulateOptions& options, const std::string& why, cells::
     cells::write_cells(std::filesystem::path(options.out) / cells::kCellsName, table);
   }
   say_result(options, table);
+}
+
+/// Of the flags' precision, as costs of GPUs call it.
+std::string precision_of(const SimulateOptions& options) {
+  return cells::precision_in_figures("cuda", std::string(word_of(options.precision)));
+}
+
+simulation::GpuCosts costs_of(const SimulateOptions& options,
+                              const simulation::Platform& platform) {
+  const std::string& file = options.simulation.costs;
+  if (!file.empty()) return simulation::read_gpu_costs(file);
+  fail(ExitCode::usage,
+       fmt::format("--platform {}: has GPUs, and nothing says how long they compute; name costs of "
+                   "{} by --costs FILE, which scripts/gpu_costs writes",
+                   platform.name, platform.gpus->name));
+}
+
+simulation::GpuRun run_of(const SimulateOptions& options, const job::TrainingSpec& spec,
+                          const simulation::Platform& platform, std::size_t images) {
+  simulation::GpuRun run{.images_per_epoch = images,
+                         .image_bytes = static_cast<double>(spec.image.size()),
+                         .prefetch = options.prefetch > 0,
+                         .bucket_bytes = options.bucket_mb * 1e6};
+  const double bytes = static_cast<double>(images) * run.image_bytes;
+  const bool fits = simulation::images_fit(*platform.gpus, bytes);
+  run.images_on_device = options.data_on_device == job::DataOnDevice::on ||
+                         (options.data_on_device == job::DataOnDevice::automatic && fits);
+  if (fits || options.data_on_device != job::DataOnDevice::on) return run;
+  fail(
+      ExitCode::usage,
+      fmt::format("--data-on-device on: {:.3g} GB of images are more than half of the {:g} GB of a "
+                  "{} (the rest is for the program's own arrays); leave it out, or --limit-train",
+                  bytes / 1e9, platform.gpus->memory_gb, platform.gpus->name));
+}
+
+/// Without flags of the environment that change nothing here, which no command need repeat.
+SimulateOptions without_idle(SimulateOptions options) {
+  std::erase_if(options.given, [](const auto& flag) {
+    return std::ranges::find(kWithoutEffectOnGpus, flag.first) != kWithoutEffectOnGpus.end();
+  });
+  return options;
+}
+
+ExitCode simulate_gpus(const SimulateOptions& asked, const job::Services& services,
+                       const job::TrainingSpec& spec, const model::Graph& graph,
+                       const simulation::Platform& platform, cells::CellTable table) {
+  const SimulateOptions options = without_idle(asked);
+  const simulation::GpuCosts costs = costs_of(options, platform);
+  const simulation::GpuTraining training{platform.gpus->name, spec.model->name, spec.image.height,
+                                         precision_of(options)};
+  simulation::GpuStepCosts steps(costs, training, graph);
+  const simulation::GpuForecast forecast(platform, costs.kind, std::move(steps), graph,
+                                         run_of(options, spec, platform, table.images_per_epoch));
+  for (cells::Cell& cell : table.cells) {
+    forecast.fill(cell);
+    cell.device = platform.gpus->name;
+    cell.command = command_of(options, cell);
+  }
+  table.machine = forecast.machine();
+  table.machine.build = std::string("cputrain ") + std::string(kVersion);
+  table.commit = services.program_build;
+  table.costs = costs.origin();
+  table.options = options_of(options, platform.gpus->name + ", " + to_text(costs.kind));
+  write_folder(options, table, simulation::to_json(costs_for(costs, training)), platform);
+  say_result(options, table);
+  return ExitCode::ok;
 }
 
 class SimulateCommand final : public CommandWith<SimulateOptions> {

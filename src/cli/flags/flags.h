@@ -19,10 +19,9 @@ struct TrainingFlags;
 
 namespace cputrain::cli {
 
-/// The flags of one command: every value arrives as text and is checked here, so that
-/// all messages read alike: "--batch 0: must be a whole number from 1 to 16777216". A flag's help
-/// is a phrase, and brackets at its end say what holds without the flag: "rate of the update
-/// [0.1]".
+/// The flags of one command: every value arrives as text and is checked here, so that all messages
+/// read alike: "--batch 0: must be a whole number from 1 to 16777216". A flag's help is a phrase,
+/// and brackets at its end have what holds without the flag: "rate of the update [0.1]".
 class Flags {
  public:
   void group(std::string name) { group_ = std::move(name); }
@@ -89,7 +88,7 @@ class Flags {
 
   /// Several values of a flag of trainings, by its name.
   using Lists = std::map<std::string, std::vector<std::string>>;
-  /// From here on add_listed_flag() reads lists: those of a sweep.
+  /// From here on add_row() reads lists of some flags: those of a sweep.
   void take_lists(Lists& lists) { lists_ = &lists; }
   Lists* lists() const { return lists_; }
 

@@ -1,4 +1,4 @@
-#include "cli/manual/bash_completion.h"
+#include "cli/manual/manual_files.h"
 
 #include <map>
 #include <set>

@@ -1,11 +1,10 @@
-#include "cli/manual/man_page.h"
+#include "cli/manual/manual_files.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "cli/manual/flag_values.h"
-#include "cli/manual/man_sections.h"
 #include "core/text.h"
 #include "core/version.h"
 
@@ -146,6 +145,12 @@ std::string man_page(const std::vector<CommandEntry>& commands) {
   }
   text += std::string(man_surroundings());
   return text + examples(commands) + std::string(man_see_also());
+}
+
+std::vector<ManualFile> manual_files(const std::vector<CommandEntry>& commands) {
+  return {{"man/cputrain.1", man_page(commands)},
+          {"bash/cputrain", bash_completion(commands)},
+          {"zsh/_cputrain", zsh_completion(commands)}};
 }
 
 }  // namespace cputrain::cli

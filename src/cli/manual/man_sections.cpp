@@ -1,4 +1,4 @@
-#include "cli/manual/man_sections.h"
+#include "cli/manual/manual_files.h"
 
 namespace cputrain::cli {
 
