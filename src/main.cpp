@@ -22,7 +22,7 @@
 #include "backends/sim/simulator.h"
 #include "cli/command_line.h"
 #include "cli/flags/idle_flags.h"
-#include "cli/help/wrapped_text.h"
+#include "cli/help/help_text.h"
 #include "composition/backend_list.h"
 #include "composition/services.h"
 #include "core/error.h"

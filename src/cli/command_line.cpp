@@ -130,7 +130,7 @@ CommandLine read_line(const std::vector<std::string>& words, const Flags& flags,
     if (value.empty()) fail(ExitCode::usage, "--" + name + " needs a value (see --help)");
     if (takes_value) spellings.check(name, typed, value);
     name == "config" ? void(line.config = value)
-                     : add(line.given, flags, name, value, "--" + typed);
+                     : add(line.given, flags, name, value, "the command line");
   }
   return line;
 }

@@ -47,6 +47,14 @@ TEST(CommandLine, TheLastOfTwoFlagsCounts) {
   EXPECT_EQ(options_of({"--batch", "8", "--batch", "16"}).batch, 16u);
 }
 
+TEST(CommandLine, ASwitchMayHaveYesOrNoBehindIt) {
+  EXPECT_TRUE(options_of({"--nesterov=yes"}).nesterov);
+  EXPECT_FALSE(options_of({"--nesterov=off"}).nesterov);
+  EXPECT_TRUE(options_of({"--nesterov=off"}).given.empty());
+  EXPECT_EQ(refusal({"--nesterov=perhaps"}),
+            "the command line: nesterov must be true or false, not perhaps");
+}
+
 TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
   for (const auto& [words, parts] :
        std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>>{

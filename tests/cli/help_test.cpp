@@ -11,7 +11,6 @@
 #include "cli/help/foreign_words.h"
 #include "cli/help/help_text.h"
 #include "cli/help/reference.h"
-#include "cli/help/wrapped_text.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/support/temporary_folder.h"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/help/reference.h"
@@ -10,11 +9,6 @@
 namespace cputrain::cli {
 
 std::string man_page(const std::vector<CommandEntry>&);
-/// Its sections that no flag changes.
-std::string_view man_description();
-std::string_view man_surroundings();
-std::string_view man_see_also();
-
 /// A script for bash, with or without the package bash-completion.
 std::string bash_completion(const std::vector<CommandEntry>&);
 /// A function for zsh's compinit: _cputrain.
