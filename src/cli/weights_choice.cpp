@@ -65,6 +65,15 @@ void check_weights_named(const Options& options) {
                             "training wrote");
 }
 
+void ask_for_data(const job::Session& session, const job::TrainingFlags& flags) {
+  if (!flags.data.empty()) return;
+  job::say(
+      session,
+      fmt::format("No --data: {} synthetic images in the paper's shape. Was that meant? --data "
+                  "FOLDER takes yours, a folder of images per class; --data synthetic says yes",
+                  flags.task.evaluates ? "evaluating on" : "training on"));
+}
+
 bool take_data_of_run(Options& options, const std::filesystem::path& run) {
   const auto data = run::data_of_run(run);
   if (!data) return false;

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "cli/command.h"
+#include "job/session/session.h"
 
 namespace cputrain::cli {
 
@@ -15,6 +16,10 @@ void check_weights_named(const Options&);
 /// cannot be read, since trainings load weights there: Error(data).
 void choose_weights(Command&, bool leads,
                     const std::function<void(const std::filesystem::path& run)>& take_run = {});
+
+/// Where nobody named data: a line that says what is taken instead, and what to type for other
+/// data.
+void ask_for_data(const job::Session&, const job::TrainingFlags&);
 
 /// The options take the data that a run trained on; false where its files do not say. Error(data)
 /// where they have moved since.

@@ -130,21 +130,20 @@ class BenchAllreduceCommand final : public CommandWith<AllreduceOptions> {
 };
 
 ExitCode BenchAllreduceCommand::run(const Services& services) {
-  const AllreduceOptions& options = options_;
-  const job::Session session = job::start_session(options, services);
+  const job::Session session = job::start_session(options_, services);
   comm::SumArrays sum = comm::sum_plainly;
   if (session.backend->memory().is_host()) {
     sum = [&](std::span<const Array> src, const Array& dst) { session.backend->sum(src, dst); };
   }
-  bench::AllreduceBench bench(*session.communicator, options.bytes, sum);
+  bench::AllreduceBench bench(*session.communicator, options_.bytes, sum);
   const double before = job::measure_together(session).triad_gbs;
-  const std::vector<bench::AllreduceFigure> figures = bench.run(options.repeats());
+  const std::vector<bench::AllreduceFigure> figures = bench.run(options_.repeats());
   // The better of two, since a disturbed measurement of the limit would flatter the program.
   const double triad = std::max(before, job::measure_together(session).triad_gbs);
   const std::string chosen = bench.automatic_choice();
   const auto compression = bench::bench_compression(*session.communicator, bench.bytes(),
-                                                    std::min(options.repeats(), kCompressions));
-  if (session.leads() && options.prints()) {
+                                                    std::min(options_.repeats(), kCompressions));
+  if (session.leads() && options_.prints()) {
     for (const std::string& line : session.placement) system::print("{}\n", line);
     print_table(bench, figures, triad);
     system::print("\nauto takes {}\n", chosen);
@@ -155,14 +154,14 @@ ExitCode BenchAllreduceCommand::run(const Services& services) {
                     {"nodes", bench.nodes()},
                     {"threads", session.threads},
                     {"bytes", bench.bytes()},
-                    {"repeats", options.repeats()},
+                    {"repeats", options_.repeats()},
                     {"engine", session.communicator->describe()},
                     {"cpu", session.machine.cpu_model},
                     {"limit", {{"triad_gbs", triad}}},
                     {"auto", chosen},
                     {"algorithms", figures_json(figures)},
                     {"compression", compression_json(bench, compression)}};
-  job::write_result(session, options.json, json_text(result) + "\n");
+  job::write_result(session, options_.json, json_text(result) + "\n");
   return ExitCode::ok;
 }
 

@@ -210,21 +210,20 @@ class BenchInputCommand final : public CommandWith<BenchOptions> {
 };
 
 ExitCode BenchInputCommand::run(const Services& services) {
-  const BenchOptions& options = options_;
-  const job::Session session = job::start_session(options, services);
+  const job::Session session = job::start_session(options_, services);
   check_alone(session, "bench input measures",
               "ranks would disturb each other); start it without mpirun, with --threads or "
               "--io-threads");
-  const data::DataSource source = open_images(options, services);
-  const data::InputBenchRequest request = request_of(options, session);
+  const data::DataSource source = open_images(options_, services);
+  const data::InputBenchRequest request = request_of(options_, session);
   const double before = job::measure_together(session).triad_gbs;
   data::InputBench bench = services.data.bench(source, request);
   // The better of two, since a disturbed measurement of the limit would flatter the program.
   const double triad = std::max(before, job::measure_together(session).triad_gbs);
   std::vector<Line> lines = lines_of(bench, request.image, triad);
   const Measured measured{request, std::move(bench), triad, std::move(lines)};
-  if (options.prints()) print_table(measured);
-  job::write_result(session, options.json, json_text(result_json(session, measured)) + "\n");
+  if (options_.prints()) print_table(measured);
+  job::write_result(session, options_.json, json_text(result_json(session, measured)) + "\n");
   return ExitCode::ok;
 }
 

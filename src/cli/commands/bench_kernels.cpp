@@ -261,31 +261,30 @@ class BenchKernelsCommand final : public CommandWith<KernelOptions> {
 };
 
 ExitCode BenchKernelsCommand::run(const Services& services) {
-  const KernelOptions& options = options_;
   constexpr std::size_t kImages = 32;
-  const job::TrainingSpec spec = job::choose_training(options);
-  const job::Session session = job::start_session(options, services);
+  const job::TrainingSpec spec = job::choose_training(options_);
+  const job::Session session = job::start_session(options_, services);
   check_alone(session, "bench kernels measures",
               "ranks would disturb each other); start it without mpirun, with --threads");
-  const Rounds rounds{options.batch.value_or(kImages)};
-  const std::size_t most = rounds.most(options.micro_batches);
-  const data::DataSource source = open_images(options, services, most, spec.seed);
-  check_enough(options, source.train.size(), most);
+  const Rounds rounds{options_.batch.value_or(kImages)};
+  const std::size_t most = rounds.most(options_.micro_batches);
+  const data::DataSource source = open_images(options_, services, most, spec.seed);
+  check_enough(options_, source.train.size(), most);
   const Graphs graphs = graphs_of(spec, job::classes_of(spec, source));
   const data::DecodedData data =
       job::decode_images(session, spec.flags, source, {spec.image, spec.resize});
-  check_enough(options, data.train.size(), most);  // some may be damaged
+  check_enough(options_, data.train.size(), most);  // some may be damaged
 
-  KernelBench bench(session, options, spec, graphs, data.train, rounds);
+  KernelBench bench(session, options_, spec, graphs, data.train, rounds);
   bench.run();
   const auto pairs = bench.figures(session.backend->facts().number_bytes);
-  if (options.prints()) {
-    print_head(session, options, spec, bench.limits(), rounds);
+  if (options_.prints()) {
+    print_head(session, options_, spec, bench.limits(), rounds);
     for (const bench::KernelPair& pair : pairs) bench::print_kernels(pair);
     bench::print_kernel_sums(pairs);
   }
-  job::write_result(session, options.json,
-                    json_text(result_json(session, options, spec, bench.limits(), pairs)) + "\n");
+  job::write_result(session, options_.json,
+                    json_text(result_json(session, options_, spec, bench.limits(), pairs)) + "\n");
   return ExitCode::ok;
 }
 

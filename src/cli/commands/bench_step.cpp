@@ -237,10 +237,9 @@ class BenchStepCommand final : public CommandWith<BenchOptions> {
 };
 
 ExitCode BenchStepCommand::run(const Services& services) {
-  const BenchOptions& options = options_;
-  job::TrainingSpec spec = job::choose_training(options);
+  job::TrainingSpec spec = job::choose_training(options_);
   spec.plan.growth.clear();  // every step of a measurement is like the first
-  const job::Session session = job::start_session(options, services);
+  const job::Session session = job::start_session(options_, services);
   const int ranks = session.communicator->size();
   job::fit_to_ranks(spec, ranks);
   const auto source = std::make_shared<const data::DataSource>(images_of_a_step(services, spec));
@@ -254,7 +253,7 @@ ExitCode BenchStepCommand::run(const Services& services) {
     trials.push_back(std::make_unique<bench::StepTrial>(
         session, job::plan_training(session, other, classes), source, data));
   }
-  const bench::StepFigures figures = bench::run_trials(session, trials, options.repeat);
+  const bench::StepFigures figures = bench::run_trials(session, trials, options_.repeat);
   const auto& [limits, rounds, each, rates, layer_steps, layers, waited] = figures;
   const bench::StepTrial& trial = *trials[0];
   const Measurement measured = measurement_of(figures, plan.graph);
@@ -264,7 +263,7 @@ ExitCode BenchStepCommand::run(const Services& services) {
       static_cast<double>(data::share(trial.plan().images(0), 0, ranks).size());
   const int counted = each * static_cast<int>(rounds.counted());
   const int steps = each * static_cast<int>(rounds.measured());
-  if (session.leads() && options.prints()) {
+  if (session.leads() && options_.prints()) {
     print_measurement(session, spec, trial, measured, counted);
     print_disturbance(rounds, each);
     if (waited.value_or(0) >= system::kWaitWorthSaying) {
@@ -272,7 +271,7 @@ ExitCode BenchStepCommand::run(const Services& services) {
                     100 * *waited, system::cpu_wait_reason(session.plan.crowding > 1));
     }
     print_layers(layers, own_images, layer_steps);
-    if (options.reproducible) print_price(trials, rates);
+    if (options_.reproducible) print_price(trials, rates);
   }
   Json result = measurement_json(session, spec, trial, measured, layers);
   result["every_step"] = json_of(spread_of(trial.images_per_second()));
@@ -283,8 +282,8 @@ ExitCode BenchStepCommand::run(const Services& services) {
   result["cpu_wait"] = known(waited);
   result["layer_steps"] = layer_steps;
   result["layers"] = layers_json(layers, own_images, layer_steps);
-  if (options.reproducible) result["reproducible"] = price_json(trials, rates);
-  job::write_result(session, options.json, json_text(result) + "\n");
+  if (options_.reproducible) result["reproducible"] = price_json(trials, rates);
+  job::write_result(session, options_.json, json_text(result) + "\n");
   return ExitCode::ok;
 }
 

@@ -97,17 +97,16 @@ class DataCheckCommand final : public DataCommand {
 
  private:
   ExitCode work(const job::Session& session) override {
-    const Options& options = options_;
     const data::DataSource source = open(session, true);
     job::say_data(session, source);
     say_packed_exif(session, source);
     const data::CheckReport report =
-        session.services.data.check(source, options.io_threads.value_or(session.threads),
+        session.services.data.check(source, options_.io_threads.value_or(session.threads),
                                     job::progress_line(session, "Checking"));
-    if (options.prints()) print_check(report, source.exif);
-    job::write_result(session, options.json, json_text(check_json(report)) + "\n");
+    if (options_.prints()) print_check(report, source.exif);
+    job::write_result(session, options_.json, json_text(check_json(report)) + "\n");
     const bool good =
-        report.bad.empty() && (report.empty_classes.empty() || options.allow_empty_classes);
+        report.bad.empty() && (report.empty_classes.empty() || options_.allow_empty_classes);
     return good ? ExitCode::ok : ExitCode::data;
   }
 };
@@ -126,17 +125,16 @@ class DataInfoCommand final : public DataCommand {
 
  private:
   ExitCode work(const job::Session& session) override {
-    const Options& options = options_;
     const data::DataSource source = open(session);
     const std::vector<data::CheckReport::ClassCount> classes = data::count_classes(source);
     job::say_warnings(session, source);
     say_packed_exif(session, source);
-    if (options.prints()) {
+    if (options_.prints()) {
       system::print("{}\n", source.description);
       print_classes(classes);
       system::print("Fingerprint {:016x}\n", source.dataset->fingerprint());
     }
-    const Json result{{"data", options.data},
+    const Json result{{"data", options_.data},
                       {"samples", source.dataset->size()},
                       {"train", source.train.size()},
                       {"validation", source.validation.size()},
@@ -145,7 +143,7 @@ class DataInfoCommand final : public DataCommand {
                       {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
                       {"names_alike", names_alike(classes)},
                       {"classes", classes_json(classes)}};
-    job::write_result(session, options.json, json_text(result) + "\n");
+    job::write_result(session, options_.json, json_text(result) + "\n");
     return ExitCode::ok;
   }
 };
@@ -172,16 +170,15 @@ class DataPackCommand final : public DataCommand {
   std::string example() const override { return "FOLDER FILE.ctpack"; }
   bool resizes() const override { return true; }
   ExitCode work(const job::Session& session) override {
-    const Options& options = options_;
     constexpr int kSide = 256;
     const data::DataSource source = open(session);
     job::say_data(session, source);
-    const int side = options.image_size.value_or(kSide);
+    const int side = options_.image_size.value_or(kSide);
     const data::PackReport report =
-        session.services.data.pack(source, {options.files[1],
+        session.services.data.pack(source, {options_.files[1],
                                             {side, side, 3},
-                                            options.resize.value_or(data::Resize::bilinear),
-                                            options.io_threads.value_or(session.threads),
+                                            options_.resize.value_or(data::Resize::bilinear),
+                                            options_.io_threads.value_or(session.threads),
                                             job::progress_line(session, "Packing")});
     for (const data::BadSample& bad : report.bad) {
       job::warn(session, fmt::format("left out {}: {} ({})", bad.name,
@@ -189,18 +186,18 @@ class DataPackCommand final : public DataCommand {
     }
     if (!report.empty_classes.empty()) job::warn(session, report.empty_classes);
     for (const std::string& flaw : report.flaws) job::warn(session, flaw);
-    if (options.prints()) {
+    if (options_.prints()) {
       system::print(
           "{} images of {}x{} packed into {} ({}); train with --data {} --image-size {}{}\n",
-          with_commas(report.images), side, side, options.files[1],
-          bytes_text(static_cast<double>(report.bytes)), options.files[1], side,
+          with_commas(report.images), side, side, options_.files[1],
+          bytes_text(static_cast<double>(report.bytes)), options_.files[1], side,
           source.exif == data::Exif::ignore ? " --exif ignore" : "");
     }
-    const Json result{{"file", options.files[1]},
+    const Json result{{"file", options_.files[1]},
                       {"images", report.images},
                       {"left_out", report.bad.size()},
                       {"bytes", report.bytes}};
-    job::write_result(session, options.json, json_text(result) + "\n");
+    job::write_result(session, options_.json, json_text(result) + "\n");
     return ExitCode::ok;
   }
 };
@@ -230,12 +227,11 @@ class DataSynthCommand final : public DataCommand {
  private:
   std::string needs() const override { return "a new folder"; }
   ExitCode work(const job::Session& session) override {
-    const Options& options = options_;
     constexpr int kSide = 64;
-    const int side = options.image_size.value_or(kSide);
-    const std::string& folder = options.files.front();
+    const int side = options_.image_size.value_or(kSide);
+    const std::string& folder = options_.files.front();
     session.services.data.synth(
-        {folder, images_, {side, side, 3}, format_, options.seed.value_or(0)});
+        {folder, images_, {side, side, 3}, format_, options_.seed.value_or(0)});
     system::print("{} made-up images of two classes in {}; train with --data {} --image-size {}\n",
                   with_commas(images_), folder, folder, side);
     return ExitCode::ok;

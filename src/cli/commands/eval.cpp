@@ -9,7 +9,6 @@
 #include "cells/cells.h"
 #include "cli/commands.h"
 #include "cli/commands/answers_text.h"
-#include "cli/commands/data_question.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
 #include "cli/weights_choice.h"
@@ -333,19 +332,18 @@ class EvalCommand final : public CommandWith<EvalOptions> {
   }
 
   ExitCode run(const Services& services) override {
-    const EvalOptions& options = options_;
-    const train::ModelDescription model = train::read_description(options.weights);
-    check_confusion(options, model);
-    const job::Session session = job::start_session(options, services);
-    ask_for_data(session, options);
-    const job::EvaluationPart part = open_part(options, session, model);
-    const Evaluation evaluation = evaluate_images(options, session, model, part.source);
-    const bool says = options.prints() && options.page != "-";
+    const train::ModelDescription model = train::read_description(options_.weights);
+    check_confusion(options_, model);
+    const job::Session session = job::start_session(options_, services);
+    ask_for_data(session, options_);
+    const job::EvaluationPart part = open_part(options_, session, model);
+    const Evaluation evaluation = evaluate_images(options_, session, model, part.source);
+    const bool says = options_.prints() && options_.page != "-";
     if (session.leads() && says) print_evaluation(evaluation, model.classes);
-    const auto result = evaluation_json(options, session, model, part.name, evaluation);
-    job::write_result(session, options.json, json_text(result) + "\n");
-    write_confusion(options, session, evaluation.counts, model.classes);
-    if (session.leads()) write_facts(options, session, model, part, evaluation);
+    const auto result = evaluation_json(options_, session, model, part.name, evaluation);
+    job::write_result(session, options_.json, json_text(result) + "\n");
+    write_confusion(options_, session, evaluation.counts, model.classes);
+    if (session.leads()) write_facts(options_, session, model, part, evaluation);
     if (evaluation.tally.is_number()) return ExitCode::ok;
     job::warn(session, "the loss is NaN or infinite, so what the weights answer means nothing");
     return ExitCode::failed;

@@ -212,10 +212,9 @@ class ExportCommand final : public CommandWith<ExportOptions> {
   }
 
   ExitCode run(const Services& services) override {
-    const ExportOptions& options = options_;
-    const auto communicator = services.make_communicator(options.stalls.start);
+    const auto communicator = services.make_communicator(options_.stalls.start);
     if (communicator->rank() == 0) {
-      options.weights.empty() ? export_model(options) : export_weights(options, services);
+      options_.weights.empty() ? export_model(options_) : export_weights(options_, services);
     }
     communicator->barrier();
     return ExitCode::ok;

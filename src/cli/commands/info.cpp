@@ -167,15 +167,14 @@ class InfoCommand final : public CommandWith<> {
 };
 
 ExitCode InfoCommand::run(const Services& services) {
-  const Options& options = options_;
-  const job::TrainingSpec spec = job::choose_training(options);
+  const job::TrainingSpec spec = job::choose_training(options_);
   const model::Graph graph =
-      job::build_graph(spec, options.classes.value_or(spec.model->recipe.classes));
-  const job::Session session = job::start_session(options, services);
+      job::build_graph(spec, options_.classes.value_or(spec.model->recipe.classes));
+  const job::Session session = job::start_session(options_, services);
   const std::vector<placement::LaunchLine> launches =
-      launch_lines_here(session, services, options.program);
+      launch_lines_here(session, services, options_.program);
   const std::map<std::string, DevicesHere> devices = devices_here(services);
-  if (session.leads() && options.prints()) {
+  if (session.leads() && options_.prints()) {
     system::print("cputrain {}\n", kVersion);
     system::print_lines(machine_text(session.machine));
     std::string before = "Placement: ";
@@ -212,7 +211,7 @@ ExitCode InfoCommand::run(const Services& services) {
   for (const auto& [backend, here] : devices) {
     result[backend] = device_json(here.list, here.survey);
   }
-  job::write_result(session, options.json, json_text(result) + "\n");
+  job::write_result(session, options_.json, json_text(result) + "\n");
   return ExitCode::ok;
 }
 

@@ -312,12 +312,11 @@ class PredictCommand final : public CommandWith<PredictOptions> {
   }
 
   ExitCode run(const Services& services) override {
-    const PredictOptions& options = options_;
-    const train::ModelDescription model = train::read_description(options.weights);
-    const job::Session session = job::start_session(options, services);
+    const train::ModelDescription model = train::read_description(options_.weights);
+    const job::Session session = job::start_session(options_, services);
     // Images are few: rank 0 does them all, and the others wait for it.
     session.communicator->pulse().at(comm::Phase::validate);
-    const std::size_t errors = session.leads() ? predict(options, services, session, model) : 0;
+    const std::size_t errors = session.leads() ? predict(options_, services, session, model) : 0;
     session.communicator->barrier();
     return errors ? ExitCode::data : ExitCode::ok;
   }

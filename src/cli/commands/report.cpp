@@ -115,19 +115,18 @@ class ReportCommand final : public CommandWith<ReportOptions> {
   void check(const CommandLineChoices&) override;
 
   ExitCode run(const Services&) override {
-    const ReportOptions& options = options_;
-    const auto& folders = options.files;
-    if (options.diff) {
-      say(report::write_difference(folders[0], folders[1], options.out), options.json);
+    const auto& folders = options_.files;
+    if (options_.diff) {
+      say(report::write_difference(folders[0], folders[1], options_.out), options_.json);
       return ExitCode::ok;
     }
     report::ReportRequest request{{folders.begin(), folders.end()},
-                                  options.out,
+                                  options_.out,
                                   std::nullopt,
-                                  options.prices,
-                                  options.target_accuracy};
-    if (!options.reference.empty()) request.reference = options.reference;
-    say(report::write_report(request), options.json);
+                                  options_.prices,
+                                  options_.target_accuracy};
+    if (!options_.reference.empty()) request.reference = options_.reference;
+    say(report::write_report(request), options_.json);
     return ExitCode::ok;
   }
 };
@@ -166,26 +165,25 @@ void ReportCommand::add_flags(Flags& f, const CommandLineChoices&) {
 }
 
 void ReportCommand::check(const CommandLineChoices&) {
-  const ReportOptions& options = options_;
-  const auto& folders = options.files;
+  const auto& folders = options_.files;
   if (folders.empty()) {
     fail(ExitCode::usage,
          fmt::format("report needs the folder of a sweep or of trainings: {} report DIR...",
-                     options.program));
+                     options_.program));
   }
-  check_prices(options.prices);
-  if (!options.diff) return;
+  check_prices(options_.prices);
+  if (!options_.diff) return;
   if (folders.size() != 2) {
     fail(ExitCode::usage,
          fmt::format("--diff compares two sweeps, not {}: {} report --diff BEFORE AFTER",
-                     folders.size(), options.program));
+                     folders.size(), options_.program));
   }
-  const char* odd = !options.reference.empty()             ? "reference"
-                    : !options.prices.per_hour.empty()     ? "price-per-hour"
-                    : !options.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
-                    : !options.prices.per_gpu_hour.empty() ? "price-per-gpu-hour"
-                    : options.target_accuracy              ? "target-accuracy"
-                                                           : nullptr;
+  const char* odd = !options_.reference.empty()             ? "reference"
+                    : !options_.prices.per_hour.empty()     ? "price-per-hour"
+                    : !options_.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
+                    : !options_.prices.per_gpu_hour.empty() ? "price-per-gpu-hour"
+                    : options_.target_accuracy              ? "target-accuracy"
+                                                            : nullptr;
   if (odd) {
     fail(ExitCode::usage,
          fmt::format("--{} with --diff, which compares times of two sweeps alone; leave one out",

@@ -175,24 +175,23 @@ class SelftestCommand final : public CommandWith<SelftestOptions> {
 };
 
 ExitCode SelftestCommand::run(const Services& services) {
-  const SelftestOptions& options = options_;
-  const job::Session session = job::start_session(options, services);
+  const job::Session session = job::start_session(options_, services);
   check_alone(session, "selftest tests", "each would test the same); start it without mpirun");
   for (const std::string& warning : session.plan.warnings) job::warn(session, warning);
-  check_writable(options.json);
+  check_writable(options_.json);
   const std::string device = device_of(session);  // a device that broke may have no name
   const auto reference = services.make_backend({.name = "reference", .precision = Precision::f64});
   const auto rounding = services.make_backend({.name = "reference", .precision = Precision::bf16});
-  const std::uint64_t seed = options.seed.value_or(0);
-  CasesReport report(options.prints());
-  if (options.prints()) {
+  const std::uint64_t seed = options_.seed.value_or(0);
+  CasesReport report(options_.prints());
+  if (options_.prints()) {
     system::print(
         "{} on {}, seed {}; error: distance from plain loops in double, hash: of the "
         "outputs' bits\n",
         session.backend->name(), device, seed);
   }
-  selftest::run({.precisions = options.precisions,
-                 .all_must_be = options.precision_given,
+  selftest::run({.precisions = options_.precisions,
+                 .all_must_be = options_.precision_given,
                  .seed = seed,
                  .make = maker_of(session),
                  .reference = reference.get(),
@@ -202,11 +201,11 @@ ExitCode SelftestCommand::run(const Services& services) {
                 {.done = [&](const compute::SelftestCase& result) { report.add(result); },
                  .left_out = [&](const selftest::LeftOut& what) { report.leave_out(what); },
                  .begins = [&](const std::string& name) { report.begin(name); }});
-  if (options.prints()) {
+  if (options_.prints()) {
     system::print("{} cases passed, {} failed, {} left out\n", report.passed(), report.failed(),
                   report.left_out().size());
   }
-  job::write_result(session, options.json,
+  job::write_result(session, options_.json,
                     json_text(result_json(session, device, seed, report)) + "\n");
   return report.failed() == 0 ? ExitCode::ok : ExitCode::failed;
 }

@@ -268,32 +268,31 @@ class SimulateCommand final : public CommandWith<SimulateOptions> {
 };
 
 ExitCode SimulateCommand::run(const Services& services) {
-  const SimulateOptions& options = options_;
-  check_out_folder(options);
-  const job::TrainingSpec spec = job::choose_training(options);
-  const data::DataSource source = services.data.open(options.data_request(spec.seed));
+  check_out_folder(options_);
+  const job::TrainingSpec spec = job::choose_training(options_);
+  const data::DataSource source = services.data.open(options_.data_request(spec.seed));
   const int classes = job::classes_of(spec, source);
   const model::Graph graph = job::build_graph(spec, classes);
-  const bool here = options.simulation.platform == simulation::kHere;
+  const bool here = options_.simulation.platform == simulation::kHere;
   // Mistakes in platform and grid show before minutes of measuring.
-  simulation::Platform platform = choose_platform(options, services, nullptr);
-  cells::SweepCells planned = planned_cells(options.simulation, platform);
-  cells::CellTable table = empty_table(options, spec, graph, source.train.size(), platform.name);
+  simulation::Platform platform = choose_platform(options_, services, nullptr);
+  cells::SweepCells planned = planned_cells(options_.simulation, platform);
+  cells::CellTable table = empty_table(options_, spec, graph, source.train.size(), platform.name);
   if (platform.gpus) {
     table.cells = std::move(planned.cells);
-    return simulate_gpus(options, services, spec, graph, platform, std::move(table));
+    return simulate_gpus(options_, services, spec, graph, platform, std::move(table));
   }
   const simulation::Simulator simulator = services.find_simulator();
   if (!simulator.missing.empty()) {
     table.cells = std::move(planned.cells);
-    say_missing(options, simulator.missing, table);
+    say_missing(options_, simulator.missing, table);
     return ExitCode::ok;
   }
   const simulation::CostTable costs =
-      simulation::costs_of(options.simulation, services, spec, graph, here);
+      simulation::costs_of(options_.simulation, services, spec, graph, here);
   if (here) {  // which --costs may have from another machine
-    platform = choose_platform(options, services, &costs);
-    planned = planned_cells(options.simulation, platform);
+    platform = choose_platform(options_, services, &costs);
+    planned = planned_cells(options_.simulation, platform);
   }
   for (const std::string& reason : planned.left_out) system::tell("Left out: " + reason);
   table.cells = std::move(planned.cells);
@@ -301,18 +300,18 @@ ExitCode SimulateCommand::run(const Services& services) {
                                       source.train.size());
   // Times of other kernels are of another experiment, too.
   table.options =
-      options_of(options, costs.cpu + (costs.kernels.empty() ? "" : ", " + costs.kernels));
+      options_of(options_, costs.cpu + (costs.kernels.empty() ? "" : ", " + costs.kernels));
   table.machine = forecast.machine();
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
   table.commit = services.program_build;
   table.costs = costs.origin();
   const auto armed = services.signals->arm();
-  simulate(options, *services.signals, simulator, forecast, source.validation.size(), table);
+  simulate(options_, *services.signals, simulator, forecast, source.validation.size(), table);
   const bool stopped = services.signals->stop_requested();
-  if (!stopped || !holds_a_table(options)) {
-    write_folder(options, table, simulation::to_json(costs), forecast.platform());
+  if (!stopped || !holds_a_table(options_)) {
+    write_folder(options_, table, simulation::to_json(costs), forecast.platform());
   }
-  say_result(options, table);
+  say_result(options_, table);
   if (!stopped) return ExitCode::ok;
   system::tell(
       "cputrain: stopped; what was finished is told, and the same command begins anew (with "

@@ -347,38 +347,37 @@ class SweepCommand final : public CommandWith<SweepOptions> {
 };
 
 ExitCode SweepCommand::run(const Services& services) {
-  const SweepOptions& options = options_;
-  refuse_emulated(options.sweep.grid.backends, services);
+  refuse_emulated(options_.sweep.grid.backends, services);
   // A mistake in it should show before hours of measuring.
-  if (!options.reference.empty()) static_cast<void>(report::read_reference(options.reference));
-  const bool extends = options.sweep.extend;
+  if (!options_.reference.empty()) static_cast<void>(report::read_reference(options_.reference));
+  const bool extends = options_.sweep.extend;
   std::optional<system::FileLock> turn;
-  if (extends && std::filesystem::is_directory(options.out))
-    turn = sweep::wait_for_turn(options.out);
-  sweep::SweepPlan plan = sweep::plan_sweep(options, sweep_request(options), services);
-  const bool shares = options.sweep.task || (extends && options.sweep.plan_only);
+  if (extends && std::filesystem::is_directory(options_.out))
+    turn = sweep::wait_for_turn(options_.out);
+  sweep::SweepPlan plan = sweep::plan_sweep(options_, sweep_request(options_), services);
+  const bool shares = options_.sweep.task || (extends && options_.sweep.plan_only);
   std::optional<system::FileLock> lock = sweep::open_sweep_folder(
-      plan, options.overwrite,
+      plan, options_.overwrite,
       shares ? system::FileLock::Kind::shared : system::FileLock::Kind::exclusive);
   turn.reset();
   say_plan(plan);
-  if (!options.sweep.task && !options.sweep.collect) sweep::write_plan(plan);
+  if (!options_.sweep.task && !options_.sweep.collect) sweep::write_plan(plan);
   if (!lock) {
     system::tell(
         fmt::format("The sweep at work in {} measures them behind its own", plan.folder.string()));
     return ExitCode::ok;
   }
-  if (options.sweep.plan_only) {
+  if (options_.sweep.plan_only) {
     say_tasks(plan);
     return ExitCode::ok;
   }
-  if (options.sweep.collect) return collect(plan, options);
-  if (options.sweep.task) {
+  if (options_.sweep.collect) return collect(plan, options_);
+  if (options_.sweep.task) {
     sweep::settle_machine(plan);
     const auto armed = services.signals->arm();
-    return run_task(options, services, plan);
+    return run_task(options_, services, plan);
   }
-  return measure_all(options, services, std::move(plan), std::move(lock));
+  return measure_all(options_, services, std::move(plan), std::move(lock));
 }
 
 }  // namespace

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/commands/data_question.h"
 #include "cli/commands/dry_run.h"
 #include "cli/commands/training_run.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
+#include "cli/weights_choice.h"
 #include "job/training_identity.h"
 #include "job/validation_watchers.h"
 #include "run/finished_run.h"
@@ -136,32 +136,31 @@ void TrainCommand::warn_of_idle_flags(const job::TrainingJob& job) const {
 }
 
 ExitCode TrainCommand::run(const Services& services) {
-  const TrainOptions& options = options_;
   // No rank outlives the sweep that it measures for: mpirun leaves ranks behind where it is killed.
-  if (!options.end_with.empty()) {
-    const auto probe = std::make_shared<system::LockProbe>(options.end_with);
+  if (!options_.end_with.empty()) {
+    const auto probe = std::make_shared<system::LockProbe>(options_.end_with);
     services.signals->end_when([probe] { return !probe->held(); });
   }
-  job::TrainingSpec spec = job::choose_training(options);
-  const job::Session session = job::start_session(options, services);
-  ask_for_data(session, options);  // before images are made up, which takes a while
+  job::TrainingSpec spec = job::choose_training(options_);
+  const job::Session session = job::start_session(options_, services);
+  ask_for_data(session, options_);  // before images are made up, which takes a while
   run::RunFolder folder;
   run::Start start;
-  if (!options.dry_run) {
-    folder = run::take_run_folder(session, options);
+  if (!options_.dry_run) {
+    folder = run::take_run_folder(session, options_);
     start = run::choose_start(session, spec, folder);
     spec = run::with_choices_of(start, std::move(spec));
   }
   job::TrainingJob job = job::open_training(session, spec);
-  if (options.dry_run) {
-    if (!options.safety.resume.empty()) {
+  if (options_.dry_run) {
+    if (!options_.safety.resume.empty()) {
       job::say(session, fmt::format("--dry-run does not look at --resume {}: this is the plan of "
                                     "the training from its beginning",
-                                    options.safety.resume));
+                                    options_.safety.resume));
     }
     job.compile();
     warn_of_idle_flags(job);
-    print_dry_run(job, options.json);
+    print_dry_run(job, options_.json);
     return ExitCode::ok;
   }
   nlohmann::ordered_json identity = job::training_identity(job);
