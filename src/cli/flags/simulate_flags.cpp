@@ -71,6 +71,7 @@ void add_simulate_flags(Flags& f, SimulateOptions& c) {
            "number format of products, as in train; exact: of GPUs [float]",
            [&c](const std::string& name) { c.precision = *value_named<Precision>(name); });
   add_row(f, c, "prefetch", "of GPUs: micro-batches that are made ahead, as in train [1]");
+  f.suggest("prefetch", {"0", "1"});
   add_row(f, c, "data-on-device",
           "of GPUs: all training images stay on each, or come from the host in every step; auto: "
           "they stay where they take at most half of its memory [auto]");
