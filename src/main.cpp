@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -20,16 +21,13 @@
 #include "backends/cpu/short_waits.h"
 #include "backends/sim/simulator.h"
 #include "cli/command_line.h"
-#include "cli/commands.h"
 #include "cli/flags/idle_flags.h"
-#include "cli/help/wrapped_text.h"
-#include "cli/weights_choice.h"
+#include "cli/help/help_text.h"
 #include "composition/backend_list.h"
 #include "composition/services.h"
 #include "core/error.h"
 #include "core/version.h"
 #include "system/clock.h"
-#include "system/file_lock.h"
 #include "system/limits/process_limits.h"
 #include "system/placement/launcher_gone.h"
 #include "system/signals.h"
@@ -57,32 +55,6 @@ cli::CommandLineChoices command_line_choices(std::string_view called) {
   choices.columns = cli::help_columns();
   if (called == "./cputrain") choices.program = called;
   return choices;
-}
-
-int run_command(const cli::Config& config, const training::Services& services) {
-  if (config.command == "train") return cli::run_train(config, services);
-  if (config.command == "eval") return cli::run_eval(config, services);
-  if (config.command == "predict") return cli::run_predict(config, services);
-  if (config.command == "export") return cli::run_export(config, services);
-  if (config.command == "sweep") return cli::run_sweep(config, services);
-  if (config.command == "report") return cli::run_report(config, services);
-  if (config.command == "info") return cli::run_info(config, services);
-  if (config.command == "selftest") return cli::run_selftest(config, services, composition::own_of);
-  if (config.command == "simulate")
-    return cli::run_simulate(config, services, sim::find_simulator());
-  if (config.topic == "allreduce") return cli::run_bench_allreduce(config, services);
-  if (config.topic == "input") return cli::run_bench_input(config, services);
-  if (config.topic == "kernels") return cli::run_bench_kernels(config, services);
-  if (config.command == "bench") return cli::run_bench_step(config, services);
-  if (config.topic == "check") return cli::run_data_check(config, services);
-  if (config.topic == "pack") return cli::run_data_pack(config, services);
-  if (config.topic == "synth") return cli::run_data_synth(config, services);
-  return cli::run_data_info(config, services);
-}
-
-/// No rank outlives the sweep that it measures for: mpirun leaves ranks behind where it is killed.
-void end_with(system::SignalWatch& signals, const std::string& file) {
-  signals.end_when([probe = std::make_shared<system::LockProbe>(file)] { return !probe->held(); });
 }
 
 /// Most mistakes meet all ranks alike: rank 0 says them once. The others wait, and the launcher
@@ -150,21 +122,30 @@ bool reader_has_gone() {
   return ::poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/// Commands whose results are files. Their lines on standard output only tell of these, so that
-/// they are done whether these are read or not.
-bool results_are_files(const cli::Config& config) {
-  if (config.json == "-") return false;
-  return (config.command == "train" && !config.dry_run) || config.command == "sweep" ||
-         config.command == "export" || config.topic == "pack" || config.topic == "synth";
+/// The exit code, unless `results` on standard output were lost on the way (a full disk).
+int with_output_checked(ExitCode code, bool results = true) {
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout);
+  if (lost && code == ExitCode::ok && (results || !reader_has_gone())) {
+    system::tell("cputrain: standard output cannot be written (the results are not whole)");
+    code = ExitCode::output;
+  }
+  return static_cast<int>(code);
 }
 
-/// The exit code, unless results on standard output were lost on the way (a full disk).
-int with_output_checked(int code, bool results = true) {
-  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout);
-  if (!lost || code != static_cast<int>(ExitCode::ok)) return code;
-  if (!results && reader_has_gone()) return code;
-  system::tell("cputrain: standard output cannot be written (the results are not whole)");
-  return static_cast<int>(ExitCode::output);
+int run_command(cli::Command& command, const placement::Launcher& launcher,
+                system::SignalWatch& signals, const system::Stopwatch& since_start) {
+  const bool leads = launcher.rank == 0;
+  command.choose_files(leads);
+  const auto why_idle = [&](const std::string& flag) { return command.why_idle(flag); };
+  for (const std::string& line : cli::idle_flags(command.options(), why_idle)) {
+    if (leads) system::tell("warning: " + line);
+  }
+  cli::Services services{composition::make_services(launcher, signals), composition::own_of,
+                         sim::find_simulator};
+  services.program_build = build_of_program();
+  services.since_start = since_start;
+  const ExitCode code = command.run(services);
+  return with_output_checked(code, !command.options().prints() || !command.results_are_files());
 }
 
 int run_program(int argc, char** argv) {
@@ -187,19 +168,10 @@ int run_program(int argc, char** argv) {
                                           command_line_choices(argc > 0 ? argv[0] : ""));
     if (const auto* help = std::get_if<cli::HelpText>(&parsed)) {
       if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
-      return with_output_checked(static_cast<int>(ExitCode::ok));
+      return with_output_checked(ExitCode::ok);
     }
-    cli::Config& config = std::get<cli::Config>(parsed);
-    cli::choose_weights(config, launcher.rank == 0);
-    if (config.command != "train" && launcher.rank == 0) {
-      for (const std::string& line : cli::idle_flags(config, nullptr))
-        system::tell("warning: " + line);
-    }
-    if (!config.end_with.empty()) end_with(*signals, config.end_with);
-    training::Services services = composition::make_services(launcher, *signals);
-    services.program_build = build_of_program();
-    services.since_start = since_start;
-    return with_output_checked(run_command(config, services), !results_are_files(config));
+    return run_command(*std::get<std::unique_ptr<cli::Command>>(parsed), launcher, *signals,
+                       since_start);
   } catch (const Error& error) {
     say_failure(launcher, error.what());
     return static_cast<int>(error.code());

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <simgrid/s4u/Actor.hpp>
 #include <string>
 
@@ -21,9 +22,9 @@ namespace {
 simulation::SimulationResult simulated(const simulation::SimulationJob& job) {
   simulation::SimulationResult result;
   try {
-    const auto flags = cli::parse_command_line(
+    const auto parsed = cli::parse_command_line(
         job.arguments, {}, {.backends = {{kSimulated, {Precision::f32, Precision::bf16}}}});
-    return run_simulated_cell(job, std::get<cli::Config>(flags));
+    return run_simulated_cell(job, std::get<std::unique_ptr<cli::Command>>(parsed)->options());
   } catch (const Error& error) {
     result.failure = error.what();
   } catch (const std::exception& error) {

@@ -123,14 +123,14 @@ void check_request(const data::DataSource& source, const data::PackRequest& requ
     fail(ExitCode::usage,
          fmt::format("the images were packed with --exif {0} (they cannot be turned any more); "
                      "use --exif {0}, or pack the data that they came from",
-                     data::exif_name(*form->exif)));
+                     word_of(*form->exif)));
   }
   if (form && (form->image != request.image || form->resize != request.resize)) {
     fail(ExitCode::usage,
          fmt::format("the images are packed at {}x{}, {}, already (they cannot be resized to "
                      "{}x{}, {}); pack the data that they came from",
-                     form->image.height, form->image.width, data::resize_name(form->resize),
-                     request.image.height, request.image.width, data::resize_name(request.resize)));
+                     form->image.height, form->image.width, word_of(form->resize),
+                     request.image.height, request.image.width, word_of(request.resize)));
   }
 }
 

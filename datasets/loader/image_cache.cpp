@@ -178,19 +178,17 @@ void check_form(const data::ReadyForm& form, Shape image, data::Resize resize, d
   const bool turned_alike = form.exif.value_or(exif) == exif;
   if (form.image == image && form.resize == resize && turned_alike) return;
   const auto text = [&](Shape shape, data::Resize way, data::Exif turned) {
-    return fmt::format("{}x{}, {}{}", shape.height, shape.width, data::resize_name(way),
+    return fmt::format("{}x{}, {}{}", shape.height, shape.width, word_of(way),
                        turned_alike                  ? ""
                        : turned == data::Exif::apply ? ", turned by EXIF"
                                                      : ", not turned by EXIF");
   };
-  const std::string flag =
-      turned_alike ? "" : fmt::format(" --exif {}", data::exif_name(*form.exif));
+  const std::string flag = turned_alike ? "" : fmt::format(" --exif {}", word_of(*form.exif));
   fail(ExitCode::usage,
        fmt::format("the images of --data are ready at {}, not at {} (a packed file holds one "
                    "form); use --image-size {} --resize {}{}, or pack the data again",
                    text(form.image, form.resize, form.exif.value_or(exif)),
-                   text(image, resize, exif), form.image.height, data::resize_name(form.resize),
-                   flag));
+                   text(image, resize, exif), form.image.height, word_of(form.resize), flag));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ void complete(Json& training, const Json& epochs) {
     }
   }
   training["classes"] = nullptr;  // not known
-  training["exif"] = data::exif_name(data::Exif::ignore);
+  training["exif"] = word_of(data::Exif::ignore);
   training["end"] = {{"epochs", epochs}};
 }
 

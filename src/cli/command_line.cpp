@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -10,18 +9,17 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <utility>
 
-#include "cli/flags/combinations.h"
-#include "cli/flags/command_flags.h"
+#include "cli/checks.h"
+#include "cli/commands.h"
 #include "cli/flags/config_file.h"
-#include "cli/help/command_table.h"
 #include "cli/help/foreign_words.h"
 #include "cli/help/help_text.h"
-#include "cli/help/reference.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "scaling/sweep/sweep_folder.h"
 
 namespace cputrain::cli {
 namespace {
@@ -41,108 +39,114 @@ bool is_flag(const std::string& word, const Flags& flags) {
   return flags.names().contains(name) || name == "help" || name == "help-all" || name == "config";
 }
 
-/// A flag as it was given, for one that two words stand for.
-struct Spelling {
-  std::string word, value;
-};
+/// Flags as they were given, wherever that was: name and value, "true" for a switch.
+using Given = std::map<std::string, std::string>;
+
+/// A switch that is turned off is not given.
+void add(Given& given, const Flags& flags, const std::string& name, const std::string& value,
+         const std::string& where) {
+  constexpr std::string_view kYes[] = {"true", "1", "yes", "on"},
+                             kNo[] = {"false", "0", "no", "off"};
+  if (flags.takes_value(name)) {
+    given[name] = value;
+  } else if (std::ranges::find(kYes, value) != std::end(kYes)) {
+    given[name] = "true";
+  } else if (std::ranges::find(kNo, value) == std::end(kNo)) {
+    fail(ExitCode::usage, fmt::format("{}: {} must be true or false, not {}", where, name, value));
+  }
+}
 
 /// Two words for one flag with different values: which is meant cannot be told. The same word twice
 /// is no mistake, since people add flags to lines that they have.
-void check_spelling(std::map<std::string, Spelling>& seen, const std::string& name,
-                    const Spelling& spelling) {
-  const auto [before, is_first] = seen.emplace(name, spelling);
-  if (is_first) return;
-  if (before->second.word != spelling.word && before->second.value != spelling.value) {
-    fail(ExitCode::usage,
-         fmt::format("{} {} and {} {} are one flag with two values (which is meant "
-                     "cannot be told); leave one out",
-                     before->second.word, before->second.value, spelling.word, spelling.value));
+class Spellings {
+ public:
+  void check(const std::string& name, const std::string& word, const std::string& value) {
+    const auto [before, is_first] = seen_.emplace(name, std::pair(word, value));
+    auto& [word_before, value_before] = before->second;
+    if (!is_first && word_before != word && value_before != value) {
+      fail(ExitCode::usage,
+           fmt::format("--{} {} and --{} {} are one flag with two values (which is meant "
+                       "cannot be told); leave one out",
+                       word_before, value_before, word, value));
+    }
+    before->second = {word, value};
   }
-  before->second = spelling;
+
+ private:
+  std::map<std::string, std::pair<std::string, std::string>> seen_;
+};
+
+/// What the command line says.
+struct CommandLine {
+  Given given;
+  std::vector<std::string> files;  ///< words that are no flags, and all words behind "--"
+  std::string config;
+  bool help = false, help_all = false;
+};
+
+[[noreturn]] void refuse_flag(const std::string& word, const std::string& name, const Flags& flags,
+                              const Hint& hint) {
+  std::error_code ignored;
+  const bool is_file = std::filesystem::exists(word, ignored);
+  fail(ExitCode::usage,
+       fmt::format("{} is not a flag of this command{} (see --help)", word,
+                   is_file ? "; a file of this name stands behind --" : hint(name, flags)));
 }
 
-/// --batch_size=4 -> --batch-size=4; "--batch -4" -> "--batch=-4", so that a value is never taken
-/// for a flag. Unknown flags end here, with a hint. Words that are no flags become `files`, and so
-/// do all words behind "--".
-std::vector<std::string> normalised(const std::vector<std::string>& words, const Flags& flags,
-                                    std::vector<std::string>& files, const Hint& hint) {
-  std::vector<std::string> result;
-  std::map<std::string, Spelling> seen;
+/// "--batch_size=4", "--batch -4": what stands behind a flag with a value is never taken for a flag
+/// unless it names one. Unknown flags end here, with a hint.
+CommandLine read_line(const std::vector<std::string>& words, const Flags& flags, const Hint& hint) {
+  CommandLine line;
+  Spellings spellings;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--") {
-      files.insert(files.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+    const std::string& word = words[i];
+    if (word == "--") {
+      line.files.insert(line.files.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                        words.end());
       break;
     }
-    if (!words[i].starts_with("-") || words[i] == "-") {
-      files.push_back(words[i]);
+    if (!word.starts_with("-") || word == "-") {
+      line.files.push_back(word);
       continue;
     }
-    const std::size_t equals = words[i].find('=');
-    const std::size_t dashes = words[i].find_first_not_of('-');
-    const std::string given =
-        dashes == std::string::npos ? "" : hyphens(words[i].substr(dashes, equals - dashes));
-    const std::string name = flags.resolved(given);
-    if (name == "help" || name == "help-all" || words[i] == "-h") {
-      result.push_back(name == "help-all" ? "--help-all" : "--help");
+    const std::size_t equals = word.find('='), dashes = word.find_first_not_of('-');
+    const std::string typed =
+        dashes == std::string::npos ? "" : hyphens(word.substr(dashes, equals - dashes));
+    const std::string name = flags.resolved(typed);
+    if (name == "help" || name == "help-all" || word == "-h") {
+      (name == "help-all" ? line.help_all : line.help) = true;
       continue;
     }
-    if (!words[i].starts_with("--") || (!flags.names().contains(name) && name != "config")) {
-      std::error_code ignored;
-      const bool is_file = std::filesystem::exists(words[i], ignored);
-      fail(ExitCode::usage,
-           fmt::format("{} is not a flag of this command{} (see --help)", words[i],
-                       is_file ? "; a file of this name stands behind --" : hint(name, flags)));
-    }
-    std::string word = "--" + name;
+    if (!word.starts_with("--") || (!flags.names().contains(name) && name != "config"))
+      refuse_flag(word, name, flags, hint);
+    const bool takes_value = flags.takes_value(name) || name == "config";
+    std::string value = takes_value ? "" : "true";
     if (equals != std::string::npos) {
-      word += words[i].substr(equals);
-    } else if (flags.takes_value(name) || name == "config") {
-      const bool last = i + 1 == words.size() || words[i + 1] == "--";
-      if (last || is_flag(words[i + 1], flags)) {
-        fail(ExitCode::usage, "--" + name + " needs a value (see --help)");
-      }
-      word += "=" + words[++i];
+      value = word.substr(equals + 1);
+    } else if (takes_value && i + 1 < words.size() && words[i + 1] != "--" &&
+               !is_flag(words[i + 1], flags)) {
+      value = words[++i];
     }
-    if (word.ends_with("=")) fail(ExitCode::usage, "--" + name + " needs a value (see --help)");
-    const std::size_t value = word.find('=');
-    if (value != std::string::npos)
-      check_spelling(seen, name, {"--" + given, word.substr(value + 1)});
-    result.push_back(word);
+    if (value.empty()) fail(ExitCode::usage, "--" + name + " needs a value (see --help)");
+    if (takes_value) spellings.check(name, typed, value);
+    name == "config" ? void(line.config = value)
+                     : add(line.given, flags, name, value, "the command line");
   }
-  return result;
-}
-
-bool is_given(const std::vector<std::string>& words, const std::string& name) {
-  return std::ranges::any_of(words, [&](const std::string& word) {
-    return word == "--" + name || word.starts_with("--" + name + "=");
-  });
+  return line;
 }
 
 /// The flag itself, or the one that excludes it.
-bool is_decided(const std::vector<std::string>& words, const Flags& flags,
-                const std::string& name) {
-  const std::string rival = flags.rival(name);
-  return is_given(words, name) || (!rival.empty() && is_given(words, rival));
+bool is_decided(const Given& given, const Flags& flags, const std::string& name) {
+  return given.contains(name) || given.contains(flags.rival(name));
 }
 
-void check_rivals(const std::vector<std::string>& words, const Flags& flags) {
-  for (const std::string& name : flags.names()) {
+void check_rivals(const Given& given, const Flags& flags) {
+  for (const auto& [name, value] : given) {
     const std::string rival = flags.rival(name);
-    if (!rival.empty() && is_given(words, name) && is_given(words, rival)) {
+    if (given.contains(rival)) {
       fail(ExitCode::usage,
            fmt::format("--{} and --{} exclude each other; leave one out", name, rival));
     }
-  }
-}
-
-void add_word(std::vector<std::string>& words, const Flags& flags, const std::string& name,
-              const std::string& value, const std::string& where) {
-  if (flags.takes_value(name)) {
-    words.push_back("--" + name + "=" + value);
-  } else if (value == "true" || value == "1") {
-    words.push_back("--" + name);
-  } else if (value != "false" && value != "0") {
-    fail(ExitCode::usage, fmt::format("{}: {} must be true or false, not {}", where, name, value));
   }
 }
 
@@ -158,19 +162,19 @@ void check_variables_of_one_flag(const Environment& environment, const std::stri
 
 /// CPUTRAIN_BATCH=32 for --batch 32, where the command line does not say it. Returns the flags that
 /// were added.
-std::set<std::string> add_environment(std::vector<std::string>& words, const Flags& flags,
+std::set<std::string> add_environment(Given& given, const Flags& flags,
                                       const Environment& environment) {
-  const std::vector<std::string> given = words;
+  const Given before = given;
   std::set<std::string> added;
   const auto read = [&](const std::string& word, const std::string& name) {
-    if (is_decided(given, flags, name)) return;
+    if (is_decided(before, flags, name)) return;
     const auto value = value_of(environment, word);
     if (!value) return;
-    add_word(words, flags, name, *value, variable_of(word));
+    add(given, flags, name, *value, variable_of(word));
     added.insert(name);
   };
   for (const auto& [word, name] : flags.aliases()) {
-    if (!is_decided(given, flags, name)) check_variables_of_one_flag(environment, name, word);
+    if (!is_decided(before, flags, name)) check_variables_of_one_flag(environment, name, word);
     read(word, name);
   }
   for (const std::string& name : flags.names()) read(name, name);
@@ -194,9 +198,9 @@ std::string flag_text(const nlohmann::json& value, const std::string& path,
 }
 
 /// {"batch": 32, "model": "dogcat"}, where neither the command line nor the environment says it.
-void add_config_file(std::vector<std::string>& words, const Flags& flags, const std::string& path,
-                     const Hint& hint) {
-  const std::vector<std::string> given = words;
+void add_config_file(Given& given, const Flags& flags, const std::string& path, const Hint& hint) {
+  if (path.empty()) return;
+  const Given before = given;
   const nlohmann::json settings = read_settings(path);
   std::set<std::string> named;  // image-size and image_size are one
   for (const auto& [key, value] : settings.items()) {
@@ -209,32 +213,9 @@ void add_config_file(std::vector<std::string>& words, const Flags& flags, const 
       fail(ExitCode::usage,
            fmt::format("--config {}: {} says {} a second time; leave one out", path, key, name));
     }
-    if (is_decided(given, flags, name)) continue;
-    add_word(words, flags, name, flag_text(value, path, key), path);
+    if (!is_decided(before, flags, name))
+      add(given, flags, name, flag_text(value, path, key), path);
   }
-}
-
-/// The flags of the sweep that --extend adds to, which hold where none is given; empty without one.
-std::string extended_sweep(const std::vector<std::string>& words) {
-  constexpr std::string_view kPrefix = "--out=";
-  const auto out = std::ranges::find_if(
-      words, [&](const std::string& word) { return word.starts_with(kPrefix); });
-  if (!is_given(words, "extend") || out == words.end()) return "";
-  const auto file = std::filesystem::path(out->substr(kPrefix.size())) / sweep::kFlagsName;
-  std::error_code ignored;
-  return std::filesystem::exists(file, ignored) ? file.string() : "";
-}
-
-/// Takes --config=FILE out of the words; empty where it is not there.
-std::string take_config(std::vector<std::string>& words, const Environment& environment) {
-  std::string path;
-  constexpr std::string_view kPrefix = "--config=";
-  std::erase_if(words, [&](const std::string& word) {
-    if (!word.starts_with(kPrefix)) return false;
-    path = word.substr(kPrefix.size());
-    return true;
-  });
-  return path.empty() ? value_of(environment, "config").value_or("") : path;
 }
 
 bool asks_for_help(const std::vector<std::string>& words) {
@@ -243,34 +224,52 @@ bool asks_for_help(const std::vector<std::string>& words) {
   });
 }
 
-/// The command is the first word unless that is a flag; takes it (and a topic) off the words.
-void take_command(std::vector<std::string>& words, Config& config) {
-  config.command = "train";
-  if (!words.empty() && !words.front().starts_with("-")) {
-    config.command = words.front();
+/// The command is the first word unless that is a flag, else the first of the list; taken off the
+/// words, and its topic, too. A command without its topic is for help alone.
+std::unique_ptr<Command> take_command(std::vector<std::string>& words,
+                                      const CommandLineChoices& choices) {
+  std::vector<std::unique_ptr<Command>> commands = make_commands();
+  std::vector<std::string> names, topics;
+  for (const auto& command : commands) {
+    const CommandEntry entry = command->help();
+    if (entry.topic.empty()) names.push_back(entry.name);
+  }
+  std::string name = names.front(), topic;
+  const bool is_named = !words.empty() && !words.front().starts_with("-");
+  if (is_named) {
+    name = words.front();
     words.erase(words.begin());
   }
-  const std::vector<std::string> names = command_names();
-  if (std::ranges::find(names, config.command) == names.end()) {
+  if (std::ranges::find(names, name) == names.end()) {
     std::error_code ignored;
-    const bool is_data = std::filesystem::is_directory(config.command, ignored);
+    const bool is_data = std::filesystem::is_directory(name, ignored);
     fail(ExitCode::usage,
-         fmt::format("{} is not a command; commands are {}{}", config.command, join(names, ", "),
-                     is_data ? "; to train on it, use --data " + config.command
-                             : hint_for_command(config.command, names, config.program)));
+         fmt::format("{} is not a command; commands are {}{}", name, join(names, ", "),
+                     is_data ? "; to train on it, use --data " + name
+                             : hint_for_command(name, names, choices.program)));
   }
-  const std::vector<std::string> topics = topics_of(config.command);
+  for (const auto& command : commands) {
+    const CommandEntry entry = command->help();
+    if (entry.name == name && !entry.topic.empty()) topics.push_back(entry.topic);
+  }
   const bool asks = !words.empty() && words.front().starts_with("-");
-  if (topics.empty() || (asks && asks_for_help(words))) return;
-  const std::string topic = words.empty() || asks ? "" : words.front();
-  if (std::ranges::find(topics, topic) == topics.end()) {
-    fail(ExitCode::usage,
-         fmt::format("{}{}: the word after {} must be one of {}{}", config.command,
-                     topic.empty() ? "" : " " + topic, config.command, join(topics, ", "),
-                     topic.empty() ? "" : did_you_mean(topic, topics)));
+  if (!topics.empty() && !(asks && asks_for_help(words))) {
+    if (!words.empty() && !asks) topic = words.front();
+    if (std::ranges::find(topics, topic) == topics.end()) {
+      fail(ExitCode::usage, fmt::format("{}{}: the word after {} must be one of {}{}", name,
+                                        topic.empty() ? "" : " " + topic, name, join(topics, ", "),
+                                        topic.empty() ? "" : did_you_mean(topic, topics)));
+    }
+    words.erase(words.begin());
   }
-  config.topic = topic;
-  words.erase(words.begin());
+  const auto found = std::ranges::find_if(commands, [&](const auto& command) {
+    const CommandEntry entry = command->help();
+    return entry.name == name && entry.topic == topic;
+  });
+  training::Task& task = (*found)->options().task;
+  task.name = (*found)->help().full_name();
+  if (name != names.front()) task.typed = split(task.name, ' ');
+  return std::move(*found);
 }
 
 /// The flags of every command and topic, other words for them included.
@@ -311,6 +310,12 @@ std::string hint_of(const std::string& name, const Flags& flags,
   return did_you_mean("--" + name, known);
 }
 
+std::string help_of(const Command& command, bool all, const CommandLineChoices& choices,
+                    const HelpForm& form) {
+  const CommandEntry entry = command.help();
+  return command_help(command_entry(entry.name, entry.topic, choices), all, form);
+}
+
 /// The words "help" or "help COMMAND [TOPIC]", or an overview that is asked for by a flag.
 std::optional<std::string> general_help(const std::vector<std::string>& words,
                                         const CommandLineChoices& choices, const HelpForm& form) {
@@ -320,61 +325,47 @@ std::optional<std::string> general_help(const std::vector<std::string>& words,
   if (first == "--help" || first == "-h" || (first == "help" && !more))
     return overview_text(command_reference(choices), form);
   if (first != "help") return std::nullopt;
-  Config config;
   std::vector<std::string> rest(words.begin() + 1, words.end());
   if (rest.size() == 1) rest.push_back("--help");
-  take_command(rest, config);
-  return command_help(command_entry(config.command, config.topic, choices),
-                      words.back() == "--help-all", form);
+  return help_of(*take_command(rest, choices), words.back() == "--help-all", choices, form);
 }
 
 }  // namespace
 
-std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>& given_words,
-                                                  const Environment& environment,
-                                                  const CommandLineChoices& choices) {
+std::variant<std::unique_ptr<Command>, HelpText> parse_command_line(
+    const std::vector<std::string>& given_words, const Environment& environment,
+    const CommandLineChoices& choices) {
   std::vector<std::string> words = given_words;
   if (!words.empty() && words.front() == "--version") {
     return HelpText{fmt::format("cputrain {} ({})\n", kVersion, choices.build)};
   }
   const HelpForm form{choices.columns, choices.program};
   if (const auto text = general_help(words, choices, form)) return HelpText{*text};
-  Config config;
-  config.backend = choices.backend_names().front();
-  config.program = choices.program;
-  take_command(words, config);
+  std::unique_ptr<Command> command = take_command(words, choices);
+  Options& options = command->options();
+  options.backend = choices.backend_names().front();
+  options.program = choices.program;
 
-  CLI::App app;
-  Flags flags(app);
-  add_command_flags(flags, config, choices);
+  Flags flags;
+  command->add_flags(flags, choices);
   const Hint hint = [&choices](const std::string& name, const Flags& known) {
     return hint_of(name, known, choices);
   };
-  words = normalised(words, flags, config.files, hint);
-  const std::string config_file = take_config(words, environment);
-  if (is_given(words, "help") || is_given(words, "help-all")) {
-    return HelpText{command_help(command_entry(config.command, config.topic, choices),
-                                 is_given(words, "help-all"), form)};
-  }
+  CommandLine line = read_line(words, flags, hint);
+  if (line.config.empty()) line.config = value_of(environment, "config").value_or("");
+  if (line.help || line.help_all) return HelpText{help_of(*command, line.help_all, choices, form)};
   if (!environment.empty()) check_variables(environment, all_flags(choices));
-  config.from_environment = add_environment(words, flags, environment);
-  if (!config_file.empty()) add_config_file(words, flags, config_file, hint);
-  if (const std::string sweep = extended_sweep(words); !sweep.empty()) {
-    add_config_file(words, flags, sweep, hint);
+  options.files = line.files;
+  options.from_environment = add_environment(line.given, flags, environment);
+  add_config_file(line.given, flags, line.config, hint);
+  add_config_file(line.given, flags, command->earlier_flags(line.given), hint);
+  check_rivals(line.given, flags);
+  options.given = flags.set(line.given);
+  for (const auto& [name, value] : options.given) {
+    if (!flags.takes_value(name)) options.switches.insert(name);
   }
-  check_rivals(words, flags);
-  try {
-    std::ranges::reverse(words);  // CLI11 takes them from the back
-    app.parse(words);
-  } catch (const CLI::ParseError& error) {
-    fail(ExitCode::usage, std::string(error.what()) + " (see --help)");
-  }
-  config.given = flags.given();
-  for (const auto& [name, value] : config.given) {
-    if (!flags.takes_value(name)) config.switches.insert(name);
-  }
-  check_combinations(config, choices);
-  return config;
+  check_options(*command, flags, choices);
+  return command;
 }
 
 }  // namespace cputrain::cli

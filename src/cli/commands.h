@@ -1,29 +1,31 @@
 #pragma once
 
-#include "cli/config.h"
-#include "compute/selftest/selftest.h"
-#include "scaling/simulation/simulator.h"
-#include "training/session/services.h"
+#include <memory>
+#include <vector>
 
-/// One function a command. Each returns the exit code; bad news comes as Error.
+#include "cli/command.h"
+
 namespace cputrain::cli {
 
-int run_train(const Config&, const training::Services&);
-int run_eval(const Config&, const training::Services&);
-int run_predict(const Config&, const training::Services&);
-int run_export(const Config&, const training::Services&);
-int run_sweep(const Config&, const training::Services&);
-int run_report(const Config&, const training::Services&);
-int run_info(const Config&, const training::Services&);
-int run_selftest(const Config&, const training::Services&, const selftest::FindOwn&);
-int run_simulate(const Config&, const training::Services&, const simulation::Simulator&);
-int run_bench_input(const Config&, const training::Services&);
-int run_bench_kernels(const Config&, const training::Services&);
-int run_bench_step(const Config&, const training::Services&);
-int run_bench_allreduce(const Config&, const training::Services&);
-int run_data_check(const Config&, const training::Services&);
-int run_data_info(const Config&, const training::Services&);
-int run_data_pack(const Config&, const training::Services&);
-int run_data_synth(const Config&, const training::Services&);
+/// Each is at the end of its command's file.
+using MakeCommand = std::unique_ptr<Command>();
+MakeCommand make_train, make_eval, make_predict, make_export, make_data, make_data_check,
+    make_data_info, make_data_pack, make_data_synth, make_bench, make_bench_step,
+    make_bench_allreduce, make_bench_input, make_bench_kernels, make_sweep, make_simulate,
+    make_report, make_info, make_selftest;
+
+/// The list of commands, in the order of the overview. The first is the default; topics stand
+/// behind the word that they need.
+inline constexpr MakeCommand* kCommands[] = {
+    make_train,       make_eval,          make_predict,    make_export,
+    make_data,        make_data_check,    make_data_info,  make_data_pack,
+    make_data_synth,  make_bench,         make_bench_step, make_bench_allreduce,
+    make_bench_input, make_bench_kernels, make_sweep,      make_simulate,
+    make_report,      make_info,          make_selftest};
+
+std::vector<std::unique_ptr<Command>> make_commands();
+
+/// A word that does nothing without a topic.
+std::unique_ptr<Command> make_group(CommandEntry);
 
 }  // namespace cputrain::cli

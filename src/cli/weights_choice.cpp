@@ -4,7 +4,6 @@
 
 #include <filesystem>
 
-#include "cli/flags/combinations.h"
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "data/data_spec.h"
@@ -44,22 +43,12 @@ void check_data_of_run(const std::string& spec, const std::filesystem::path& run
   }
 }
 
-void take_data_of_run(Config& config, const std::filesystem::path& run) {
-  const auto data = training::data_of_run(run);
-  if (!data) return;
-  check_data_of_run(data->spec, run);
-  config.data = data->spec;
-  config.data_of_run = true;
-  config.balanced = config.balanced || data->balanced;
-  config.allow_empty_classes = config.allow_empty_classes || data->allow_empty_classes;
-  if (!config.limit_val) config.limit_val = data->limit_validation;
-}
-
 /// What writes a result replaces the file that is there.
-void check_results_beside(const Config& config) {
-  for (const auto& [flag, file] : result_files(config)) {
+void check_results_beside(Command& command) {
+  const std::string& weights = command.options().weights;
+  for (const auto& [flag, file] : command.results()) {
     std::error_code none;  // no such file: none is lost
-    if (!std::filesystem::equivalent(file, config.weights, none)) continue;
+    if (file.empty() || !std::filesystem::equivalent(file, weights, none)) continue;
     fail(ExitCode::usage,
          fmt::format("{} {}: this file holds the weights (the result would replace "
                      "them); name another file",
@@ -67,26 +56,51 @@ void check_results_beside(const Config& config) {
   }
 }
 
-void choose(Config& config, bool leads) {
-  const training::NamedWeights found = training::find_weights(config.weights);
-  config.weights = found.file.string();
-  if (leads) check_weights(config.weights);
-  check_results_beside(config);
-  if (leads && !found.chosen.empty() && config.verbose != 0) system::tell(found.chosen);
-  if (config.command != "eval" || found.run.empty()) return;
-  config.run = found.run.string();
-  if (config.data.empty()) take_data_of_run(config, found.run);
-}
-
 }  // namespace
 
-void choose_weights(Config& config, bool leads) {
-  if (config.weights.empty()) return;
+void check_weights_named(const Options& options) {
+  if (!options.weights.empty()) return;
+  fail(ExitCode::usage, options.task.name +
+                            " needs --weights, the folder of a run or a weights.safetensors that "
+                            "training wrote");
+}
+
+void ask_for_data(const training::Session& session, const training::TrainingFlags& flags) {
+  if (!flags.data.empty()) return;
+  training::say(
+      session,
+      fmt::format("No --data: {} synthetic images in the paper's shape. Was that meant? --data "
+                  "FOLDER takes yours, a folder of images per class; --data synthetic says yes",
+                  flags.task.evaluates ? "evaluating on" : "training on"));
+}
+
+bool take_data_of_run(Options& options, const std::filesystem::path& run) {
+  const auto data = training::data_of_run(run);
+  if (!data) return false;
+  check_data_of_run(data->spec, run);
+  options.data = data->spec;
+  options.balanced = options.balanced || data->balanced;
+  options.allow_empty_classes = options.allow_empty_classes || data->allow_empty_classes;
+  if (!options.limit_val) options.limit_val = data->limit_validation;
+  return true;
+}
+
+void choose_weights(Command& command, bool leads,
+                    const std::function<void(const std::filesystem::path& run)>& take_run) {
+  Options& options = command.options();
+  if (options.weights.empty()) return;
   try {
-    choose(config, leads);
+    const training::NamedWeights found = training::find_weights(options.weights);
+    options.weights = found.file.string();
+    if (leads) check_weights(options.weights);
+    check_results_beside(command);
+    if (leads && !found.chosen.empty() && options.verbose != 0) system::tell(found.chosen);
+    if (take_run) take_run(found.run);
   } catch (const Error&) {
     if (leads) throw;
   }
 }
+
+void Command::choose_files(bool leads) { choose_weights(*this, leads); }
 
 }  // namespace cputrain::cli

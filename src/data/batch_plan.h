@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/array.h"
+#include "core/names.h"
 
 namespace cputrain::data {
 
@@ -28,6 +29,13 @@ enum class Sharding {
   /// the same samples, and an epoch shows about 1/n of the data.
   generator,
 };
+/// Nobody asks for `dealt` by name: --reproducible has it.
+constexpr auto names(Sharding) {
+  return std::to_array<Name<Sharding>>({{Sharding::slices, "slices"},
+                                        {Sharding::strided, "strided"},
+                                        {Sharding::shard_then_batch, "shard-then-batch"},
+                                        {Sharding::generator, "generator"}});
+}
 
 /// The batch is `factor` times the first one after `epochs` epochs.
 struct BatchGrowth {

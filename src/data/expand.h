@@ -1,7 +1,6 @@
 #pragma once
 
-#include <optional>
-#include <string_view>
+#include "core/names.h"
 
 namespace cputrain::data {
 
@@ -9,9 +8,9 @@ namespace cputrain::data {
 /// validation first, so that no image is in both; `six_leaky`: split afterwards, as the potato
 /// chips program does, with turns of training images in validation.
 enum class Expand { none, six, six_leaky };
-
-/// "none", "six" or "six-leaky": for flags and weight files.
-std::string_view expand_name(Expand);
-std::optional<Expand> expand_of(std::string_view name);
+constexpr auto names(Expand) {
+  return std::to_array<Name<Expand>>(
+      {{Expand::none, "none"}, {Expand::six, "six"}, {Expand::six_leaky, "six-leaky"}});
+}
 
 }  // namespace cputrain::data

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <optional>
-#include <string_view>
+#include "core/names.h"
 
 namespace cputrain::data {
 
@@ -9,10 +8,9 @@ namespace cputrain::data {
 /// (half-pixel centres, no smoothing); `nearest`: as Pillow's NEAREST, the default of Keras'
 /// flow_from_directory.
 enum class Resize { bilinear, nearest };
-
-/// "bilinear", "nearest": for flags and for the description in weight files.
-std::string_view resize_name(Resize);
-/// The inverse; nothing for another word.
-std::optional<Resize> resize_of(std::string_view name);
+constexpr auto names(Resize) {
+  return std::to_array<Name<Resize>>(
+      {{Resize::bilinear, "bilinear"}, {Resize::nearest, "nearest"}});
+}
 
 }  // namespace cputrain::data

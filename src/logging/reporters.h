@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "logging/reporter.h"
@@ -93,6 +95,32 @@ std::unique_ptr<Reporter> dawnbench_reporter(const std::filesystem::path& folder
 
 /// tf_cnn_benchmarks' lines on a stream: the first step that counts and every so many.
 std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE*, const RunFacts&, std::size_t every);
+
+/// What a log in another program's format is made of.
+struct FormatRequest {
+  std::filesystem::path folder;  ///< of the run
+  const RunFacts& facts;
+  const LogPlace& place;
+  std::size_t log_every = 0;
+  system::WriteQueue* queue = nullptr;
+};
+
+/// A log in another program's format. The word is that of --log-format.
+struct LogFormat {
+  std::string_view word;
+  const char* lines = nullptr;    ///< file of the run's folder that grows; null: on the terminal
+  const char* summary = nullptr;  ///< file that is written at the end, if there is one
+  std::unique_ptr<Reporter> (*make)(const FormatRequest&) = nullptr;
+
+  bool on_terminal() const { return !lines; }
+};
+
+std::span<const LogFormat> log_formats();
+std::vector<std::string> log_format_words();
+/// "mlperf (mlperf.log), ...": for help.
+std::string log_format_texts();
+/// Files of all formats, or those of them that grow.
+std::vector<std::string> log_format_files(bool growing = false);
 
 /// Passes every record on, in order. None at all is silence: what ranks other than 0 get.
 std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>>);

@@ -77,7 +77,7 @@ std::optional<TrainingData> data_of(const std::filesystem::path& path,
     data.place = hash_of(path, kDataPlace, metadata.at(kDataPlace));
   }
   if (metadata.contains(kExpand)) {
-    const auto expand = data::expand_of(metadata.at(kExpand));
+    const auto expand = value_named<data::Expand>(metadata.at(kExpand));
     if (!expand) wrong(path, "names no way to turn images that is known");
     data.expand = *expand;
   }
@@ -152,15 +152,15 @@ model::safetensors::Metadata weights_metadata(const ModelDescription& descriptio
       {"preprocessing",
        fmt::format("RGB, {}{} resize without antialias, x * {:.9g} + {:.9g}",
                    description.exif == data::Exif::apply ? "turned by EXIF orientation, " : "",
-                   data::resize_name(description.resize), input.scale, input.offset)},
-      {"resize", std::string(data::resize_name(description.resize))},
-      {"exif", std::string(data::exif_name(description.exif))},
+                   word_of(description.resize), input.scale, input.offset)},
+      {"resize", std::string(word_of(description.resize))},
+      {"exif", std::string(word_of(description.exif))},
       {"seed", std::to_string(description.seed)},
       {"validation_split", fmt::format("{}", description.validation_split)}};
   if (!description.kernels.empty()) metadata[kKernels] = description.kernels;
   if (description.data) {
     metadata[kData] = fmt::format("{:016x}", description.data->fingerprint);
-    metadata[kExpand] = std::string(data::expand_name(description.data->expand));
+    metadata[kExpand] = std::string(word_of(description.data->expand));
     if (description.data->place) {
       metadata[kDataPlace] = fmt::format("{:016x}", description.data->place);
     }
@@ -206,12 +206,12 @@ ModelDescription read_description(const std::filesystem::path& path) {
                                  std::move(graph), seed_of(path, metadata),
                                  split_of(path, metadata)};
     if (metadata.contains("resize")) {  // files of earlier versions do not say
-      const auto resize = data::resize_of(metadata.at("resize"));
+      const auto resize = value_named<data::Resize>(metadata.at("resize"));
       if (!resize) wrong(path, "names no way to resize images that is known");
       description.resize = *resize;
     }
     if (metadata.contains("exif")) {
-      const auto exif = data::exif_of(metadata.at("exif"));
+      const auto exif = value_named<data::Exif>(metadata.at("exif"));
       if (!exif) wrong(path, "names no use of EXIF orientation that is known");
       description.exif = *exif;
     }

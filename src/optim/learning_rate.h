@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "core/names.h"
 #include "optim/schedule.h"
 
 namespace cputrain::optim {
@@ -11,6 +12,12 @@ namespace cputrain::optim {
 /// How the rate grows with the batch: not, in proportion ("linear", Goyal et al. 2017), with its
 /// square root, or with its power 2/3.
 enum class RateScale { none, linear, sqrt, pow23 };
+constexpr auto names(RateScale) {
+  return std::to_array<Name<RateScale>>({{RateScale::none, "none"},
+                                         {RateScale::linear, "linear"},
+                                         {RateScale::sqrt, "sqrt"},
+                                         {RateScale::pow23, "pow23"}});
+}
 
 /// What a rate is multiplied by when n times as many images go into a step.
 double scale_factor(RateScale, double n);

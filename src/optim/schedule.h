@@ -81,9 +81,9 @@ Schedule parse_schedule(std::string_view text);
 /// The same text again, with all figures.
 std::string schedule_text(const Schedule&);
 
-/// The forms in the text of --help.
-inline constexpr const char* kScheduleForms =
-    "constant, step:EPOCHS:FACTOR, piecewise:EPOCH:FACTOR[,...], cosine[:FLOOR], "
-    "poly[:POWER[:FLOOR]], plateau[:PATIENCE[:FACTOR]], decay:X";
+/// For --help: "constant, step:EPOCHS:FACTOR, ...".
+std::string schedule_forms();
+/// What a value begins with: "constant", "step:", ...
+std::vector<std::string> schedule_words();
 
 }  // namespace cputrain::optim

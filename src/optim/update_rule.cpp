@@ -1,65 +1,63 @@
 #include "optim/update_rule.h"
 
-#include "core/overloaded.h"
+#include <algorithm>
+#include <utility>
 
 namespace cputrain::optim {
-
 namespace {
 
-using Names = std::vector<std::string_view>;
-
-constexpr const char* kMomentum = "momentum";
-
-Names names_of_momentum(double momentum) { return momentum > 0 ? Names{kMomentum} : Names{}; }
-
-Names names_of(const RmsProp& rule) {
-  Names names{"square"};
-  if (rule.centered) names.push_back("mean");
-  if (rule.momentum > 0) names.push_back(kMomentum);
-  return names;
+/// One of each, with its own figures.
+const std::vector<UpdateRule>& all_rules() {
+  static const auto all = []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    return std::vector<UpdateRule>{UpdateRule(std::in_place_index<kIndex>)...};
+  }
+  (std::make_index_sequence<std::variant_size_v<UpdateRule>>());
+  return all;
 }
 
 }  // namespace
 
-int state_arrays(const UpdateRule& rule) {
-  return std::visit(Overloaded{
-                        [](const Sgd& r) { return r.momentum > 0 ? 1 : 0; },
-                        [](const RmsProp& r) { return 1 + (r.momentum > 0) + r.centered; },
-                        [](const Adam&) { return 2; },
-                        [](const Lars& r) { return r.momentum > 0 ? 1 : 0; },
-                        [](const Lamb&) { return 2; },
-                    },
-                    rule);
+std::vector<std::string> figure_names() {
+  std::vector<std::string> names;
+  for (const UpdateRule& rule : all_rules()) {
+    for_figures(rule, [&](const char* name, auto) {
+      if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+    });
+  }
+  return names;
 }
 
-std::vector<std::string_view> state_names(const UpdateRule& rule) {
-  return std::visit(Overloaded{[](const Sgd& r) { return names_of_momentum(r.momentum); },
-                               [](const RmsProp& r) { return names_of(r); },
-                               [](const Adam&) {
-                                 return Names{"m", "v"};
-                               },
-                               [](const Lars& r) { return names_of_momentum(r.momentum); },
-                               [](const Lamb&) {
-                                 return Names{"m", "v"};
-                               }},
-                    rule);
+int state_arrays(const UpdateRule& rule) { return static_cast<int>(state_names(rule).size()); }
+
+StateNames state_names(const UpdateRule& rule) {
+  return std::visit([](const auto& r) { return r.states(); }, rule);
 }
 
 std::string_view rule_name(const UpdateRule& rule) {
-  return std::visit(
-      Overloaded{[](const Sgd&) { return "sgd"; }, [](const RmsProp&) { return "rmsprop"; },
-                 [](const Adam&) { return "adam"; }, [](const Lars&) { return "lars"; },
-                 [](const Lamb&) { return "lamb"; }},
-      rule);
+  return std::visit([](const auto& r) { return r.kName; }, rule);
+}
+
+std::vector<std::string> rule_names() {
+  std::vector<std::string> names;
+  for (const UpdateRule& rule : all_rules()) names.emplace_back(rule_name(rule));
+  return names;
+}
+
+std::optional<UpdateRule> rule_named(std::string_view name) {
+  const auto found = std::ranges::find(all_rules(), name, rule_name);
+  return found == all_rules().end() ? std::nullopt : std::optional(*found);
 }
 
 double default_learning_rate(const UpdateRule& rule) {
-  if (std::holds_alternative<Lars>(rule)) return 1;
-  return std::holds_alternative<Sgd>(rule) ? 0.01 : 0.001;
+  return std::visit([](const auto& r) { return r.kLearningRate; }, rule);
 }
 
 bool is_layer_wise(const UpdateRule& rule) {
-  return std::holds_alternative<Lars>(rule) || std::holds_alternative<Lamb>(rule);
+  return std::visit(
+      [](const auto& r) {
+        return requires { r.kLayerWise; };
+      },
+      rule);
 }
 
 double momentum_of(const UpdateRule& rule) {

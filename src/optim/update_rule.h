@@ -3,7 +3,9 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -14,12 +16,31 @@
 /// as data. The formulas are in update_math.h. State starts at zero.
 namespace cputrain::optim {
 
+/// Names of arrays, each as long as the weights, that a rule keeps from step to step: 0 to 3.
+using StateNames = std::vector<std::string_view>;
+inline StateNames momentum_state(double momentum) {
+  return momentum > 0 ? StateNames{"momentum"} : StateNames{};
+}
+
 struct Sgd {
+  static constexpr std::string_view kName = "sgd";
+  static constexpr double kLearningRate = 0.01;  ///< Keras' default, as of the next two
+  StateNames states() const { return momentum_state(momentum); }
+
   double momentum = 0.0;
   bool nesterov = false;
 };
 
 struct RmsProp {
+  static constexpr std::string_view kName = "rmsprop";
+  static constexpr double kLearningRate = 0.001;
+  StateNames states() const {
+    StateNames names{"square"};
+    if (centered) names.push_back("mean");
+    if (momentum > 0) names.push_back("momentum");
+    return names;
+  }
+
   double rho = 0.9;
   double momentum = 0.0;
   double epsilon = 1e-7;
@@ -27,6 +48,10 @@ struct RmsProp {
 };
 
 struct Adam {
+  static constexpr std::string_view kName = "adam";
+  static constexpr double kLearningRate = 0.001;
+  StateNames states() const { return {"m", "v"}; }
+
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-7;
@@ -37,6 +62,11 @@ struct Adam {
 /// into the momentum. Biases and batch norm's parameters have the plain rate and no decay, as in
 /// MLPerf's reference.
 struct Lars {
+  static constexpr std::string_view kName = "lars";
+  static constexpr double kLearningRate = 1;  ///< trust is the small figure
+  static constexpr bool kLayerWise = true;
+  StateNames states() const { return momentum_state(momentum); }
+
   double momentum = 0.9;
   double trust = 0.001;
 };
@@ -45,6 +75,11 @@ struct Lars {
 /// Adam's direction with both bias corrections, plus decay * w; each kernel's rate is multiplied by
 /// |w| / |direction|. Biases and batch norm's parameters have the plain rate and no decay.
 struct Lamb {
+  static constexpr std::string_view kName = "lamb";
+  static constexpr double kLearningRate = 0.001;
+  static constexpr bool kLayerWise = true;
+  StateNames states() const { return {"m", "v"}; }
+
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-6;
@@ -52,13 +87,30 @@ struct Lamb {
 
 using UpdateRule = std::variant<Sgd, RmsProp, Adam, Lars, Lamb>;
 
-/// Arrays of state, each as long as the weights, that the rule keeps: 0 to 3.
+/// Calls f(name, figure) for each figure of the rule that flags and recipes may set.
+template <class Rule, class F>
+void for_figures(Rule& rule, const F& f) {
+  std::visit(
+      [&](auto& r) {
+        if constexpr (requires { r.momentum; }) f("momentum", r.momentum);
+        if constexpr (requires { r.nesterov; }) f("nesterov", r.nesterov);
+        if constexpr (requires { r.rho; }) f("rho", r.rho);
+        if constexpr (requires { r.epsilon; }) f("epsilon", r.epsilon);
+        if constexpr (requires { r.centered; }) f("centered", r.centered);
+        if constexpr (requires { r.trust; }) f("trust", r.trust);
+      },
+      rule);
+}
+/// Their names, over all rules.
+std::vector<std::string> figure_names();
+
 int state_arrays(const UpdateRule&);
-/// What they are, in their order: "momentum", "square", ...
-std::vector<std::string_view> state_names(const UpdateRule&);
-/// "sgd", "rmsprop", "adam", "lars" or "lamb".
+StateNames state_names(const UpdateRule&);
+/// "sgd", and all of these names.
 std::string_view rule_name(const UpdateRule&);
-/// Keras' default: 0.01 for SGD, else 0.001; 1 for LARS, whose trust is the small figure.
+std::vector<std::string> rule_names();
+/// With its own figures; nothing for another name.
+std::optional<UpdateRule> rule_named(std::string_view);
 double default_learning_rate(const UpdateRule&);
 /// Whether kernels have rates of their own, which depend on norms.
 bool is_layer_wise(const UpdateRule&);

@@ -14,6 +14,7 @@
 #include "model/safetensors.h"
 #include "system/bounded_file.h"
 #include "training/spec/effective_flags.h"
+#include "training/spec/training_rows.h"
 #include "training/training_end.h"
 
 namespace cputrain::training {
@@ -21,19 +22,6 @@ namespace {
 
 constexpr const char *kBackend = "backend", *kPrecision = "precision", *kDamaged = "damaged images",
                      *kFirstSteps = "steps of the first epoch";
-
-/// Flags that make a training what it is. Those that were not given and no recipe decides are left
-/// out, alike in both.
-constexpr const char* kFlags[] = {
-    "image-size",      "dropout",       "freeze",   "validation-split",
-    "limit-train",     "limit-val",     "balanced", "expand",
-    "resize",          "exif",          "augment",  "batch",
-    "accumulate",      "batch-growth",  "sharding", "seed",
-    "optimizer",       "momentum",      "nesterov", "rho",
-    "centered",        "epsilon",       "trust",    "weight-decay",
-    "clip-value",      "clip-norm",     "lr",       "lr-scale",
-    "base-batch",      "warmup-epochs", "schedule", "momentum-correction",
-    "label-smoothing", "sync-bn",       "compress"};
 
 /// What a training may change as it goes on, and whose change after its end would change nothing.
 constexpr const char* kOfTheProgram[] = {kBackend, kPrecision};
@@ -116,13 +104,17 @@ nlohmann::ordered_json training_identity(const TrainingJob& job) {
       {"validation images", source.validation.size()},
       {kDamaged, nullptr},
       {kFirstSteps, nullptr}};
-  for (const char* name : kFlags) {
-    if (flags.contains(name)) identity[name] = flags[name];
+  // Those that nobody gave and no recipe decides are left out, alike in both.
+  for (const FlagRow& row : training_rows()) {
+    if (!row.is_identity) continue;
+    if (row.kind == FlagRow::Kind::yes_or_no) {
+      identity[row.name] = row.holds(plan.spec);
+    } else if (flags.contains(row.name)) {
+      identity[row.name] = flags[row.name];
+    }
   }
   // The rate of all ranks together, where it grows with their number.
   if (const auto& n = plan.spec.learning_rate.n) identity["rate is scaled by"] = *n;
-  identity["shuffle"] = plan.spec.shuffle;
-  identity["drop-last"] = plan.spec.plan.drop_last;
   // Leaves are added up in their order: other leaves, other bits. Of batch normalization without
   // --sync-bn a micro-batch is what statistics are of.
   if (plan.leaves) {

@@ -19,7 +19,7 @@ void check_reproducible(const TrainingSpec& spec, const model::Graph& graph) {
     fail(ExitCode::usage, fmt::format("--reproducible with {} ({}); {}", what, why, remedy));
   };
   if (spec.flags.sharding != data::Sharding::slices) {
-    refuse(fmt::format("--sharding {}", sharding_name(spec.flags.sharding)),
+    refuse(fmt::format("--sharding {}", word_of(spec.flags.sharding)),
            "which images a step has, or their order, would depend on the number of ranks",
            "leave --sharding out");
   }

@@ -3,51 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace cputrain::zoo {
 namespace {
 
 using nlohmann::ordered_json;
 
-const std::array<optim::UpdateRule, 5>& all_rules() {
-  static const std::array<optim::UpdateRule, 5> rules{optim::Sgd{}, optim::RmsProp{}, optim::Adam{},
-                                                      optim::Lars{}, optim::Lamb{}};
-  return rules;
-}
-
-/// Calls f(field, figure) for every figure of the rule that a recipe may set.
-template <class Rule, class F>
-void for_figures(Rule& rule, const F& f) {
-  std::visit(
-      [&](auto& r) {
-        if constexpr (requires { r.momentum; }) f("momentum", r.momentum);
-        if constexpr (requires { r.nesterov; }) f("nesterov", r.nesterov);
-        if constexpr (requires { r.rho; }) f("rho", r.rho);
-        if constexpr (requires { r.epsilon; }) f("epsilon", r.epsilon);
-        if constexpr (requires { r.centered; }) f("centered", r.centered);
-        if constexpr (requires { r.trust; }) f("trust", r.trust);
-      },
-      rule);
-}
-
-constexpr std::array kFigures{"momentum", "nesterov", "rho", "epsilon", "centered", "trust"};
-
-optim::UpdateRule rule_named(const JsonFields& r, const std::string& name) {
-  const auto found = std::ranges::find(all_rules(), name, optim::rule_name);
-  if (found == all_rules().end()) {
-    r.wrong("optimizer must be sgd, rmsprop, adam, lars or lamb");
-  }
-  return *found;
-}
-
 optim::UpdateRule read_rule(const JsonFields& r) {
-  optim::UpdateRule rule = rule_named(r, r.text("optimizer", "sgd"));
+  const auto named = optim::rule_named(r.text("optimizer", "sgd"));
+  if (!named) {
+    r.wrong(fmt::format("optimizer must be one of {}", join(optim::rule_names(), ", ")));
+  }
+  optim::UpdateRule rule = *named;
   std::vector<std::string> own;
-  for_figures(rule, [&](const char* field, auto& figure) {
+  optim::for_figures(rule, [&](const char* field, auto& figure) {
     own.emplace_back(field);
     if constexpr (std::is_same_v<decltype(figure), bool&>) {
       figure = r.truth(field, figure);
@@ -55,8 +28,8 @@ optim::UpdateRule read_rule(const JsonFields& r) {
       figure = r.real(field, 0, 1e3, figure);
     }
   });
-  for (const char* field : kFigures) {
-    if (r.has(field) && std::ranges::find(own, field) == own.end()) {
+  for (const std::string& field : optim::figure_names()) {
+    if (r.has(field.c_str()) && std::ranges::find(own, field) == own.end()) {
       r.wrong(fmt::format("{} does not go with {}", field, optim::rule_name(rule)));
     }
   }
@@ -102,9 +75,10 @@ ordered_json recipe_json(const Recipe& recipe) {
                       {"optimizer", optim::rule_name(recipe.rule)},
                       {"learning_rate", recipe.learning_rate}};
   ordered_json standard;
-  for_figures(all_rules()[recipe.rule.index()],
-              [&](const char* field, const auto& figure) { standard[field] = figure; });
-  for_figures(recipe.rule, [&](const char* field, const auto& figure) {
+  const optim::UpdateRule usual = *optim::rule_named(optim::rule_name(recipe.rule));
+  optim::for_figures(usual,
+                     [&](const char* field, const auto& figure) { standard[field] = figure; });
+  optim::for_figures(recipe.rule, [&](const char* field, const auto& figure) {
     if (standard[field] != figure) fields[field] = figure;
   });
   if (recipe.weight_decay != 0) fields["weight_decay"] = recipe.weight_decay;

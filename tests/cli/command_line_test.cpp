@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "cli/flags/sweep_flags.h"
 #include "tests/cli/parsing.h"
 #include "tests/support/temporary_folder.h"
 
@@ -19,28 +20,39 @@ TEST(CommandLine, VersionIsThatOfTheProjectAndOfTheBuild) {
 }
 
 TEST(CommandLine, TrainsWhenNoCommandIsNamed) {
-  const Config config = config_of({"--batch", "1024"});
-  EXPECT_EQ(config.command, "train");
+  const Options config = options_of({"--batch", "1024"});
+  EXPECT_EQ(config.task.name, "train");
+  EXPECT_TRUE(config.task.typed.empty());
   EXPECT_EQ(config.batch, 1024u);
-  EXPECT_EQ(config_of({}).command, "train");
+  EXPECT_EQ(options_of({}).task.name, "train");
+  EXPECT_EQ(options_of({"data", "check", "d"}).task.typed,
+            (std::vector<std::string>{"data", "check"}));
 }
 
 TEST(CommandLine, TakesHyphensUnderscoresAndEqualSignsAlike) {
   for (const auto& words : std::vector<std::vector<std::string>>{
            {"--image-size", "64"}, {"--image_size=64"}, {"--image-size=64"}}) {
-    EXPECT_EQ(config_of(words).image_size, 64);
+    EXPECT_EQ(options_of(words).image_size, 64);
   }
 }
 
 TEST(CommandLine, AFlagIsNoValueOfTheOneBeforeIt) {
   EXPECT_EQ(refusal({"--lr", "--steps", "0"}), "--lr needs a value (see --help)");
   EXPECT_EQ(refusal({"--out", "--batch_size=4"}), "--out needs a value (see --help)");
-  EXPECT_EQ(config_of({"--out", "--none"}).out, "--none");
-  EXPECT_EQ(config_of({"--out=--steps"}).out, "--steps");
+  EXPECT_EQ(options_of({"--out", "--none"}).out, "--none");
+  EXPECT_EQ(options_of({"--out=--steps"}).out, "--steps");
 }
 
 TEST(CommandLine, TheLastOfTwoFlagsCounts) {
-  EXPECT_EQ(config_of({"--batch", "8", "--batch", "16"}).batch, 16u);
+  EXPECT_EQ(options_of({"--batch", "8", "--batch", "16"}).batch, 16u);
+}
+
+TEST(CommandLine, ASwitchMayHaveYesOrNoBehindIt) {
+  EXPECT_TRUE(options_of({"--nesterov=yes"}).nesterov);
+  EXPECT_FALSE(options_of({"--nesterov=off"}).nesterov);
+  EXPECT_TRUE(options_of({"--nesterov=off"}).given.empty());
+  EXPECT_EQ(refusal({"--nesterov=perhaps"}),
+            "the command line: nesterov must be true or false, not perhaps");
 }
 
 TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
@@ -103,9 +115,9 @@ TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
 }
 
 TEST(CommandLine, DataFlagsReachTheRequest) {
-  const Config config = config_of({"--data", "inat:d", "--limit-train", "50", "--balanced",
-                                   "--expand", "six-leaky", "--resize", "nearest", "--exif",
-                                   "ignore", "--augment", "crop:4,flip", "--allow-empty-classes"});
+  const Options config = options_of(
+      {"--data", "inat:d", "--limit-train", "50", "--balanced", "--expand", "six-leaky", "--resize",
+       "nearest", "--exif", "ignore", "--augment", "crop:4,flip", "--allow-empty-classes"});
   const data::DataRequest request = config.data_request(7);
   EXPECT_EQ(request.spec, "inat:d");
   EXPECT_EQ(request.seed, 7u);
@@ -116,7 +128,7 @@ TEST(CommandLine, DataFlagsReachTheRequest) {
   EXPECT_EQ(request.expand, data::Expand::six_leaky);
   EXPECT_EQ(config.resize, data::Resize::nearest);
   EXPECT_EQ(config.augment, (data::Augment{.flip = true, .crop = 4}));
-  const Config pack = config_of({"data", "pack", "in", "out.ctpack", "--image-size", "64"});
+  const Options pack = options_of({"data", "pack", "in", "out.ctpack", "--image-size", "64"});
   EXPECT_EQ(pack.data, "in");
   EXPECT_EQ(pack.files.back(), "out.ctpack");
   EXPECT_EQ(pack.data_request(0).exif, data::Exif::apply);
@@ -131,8 +143,8 @@ TEST(CommandLine, DataFlagsReachTheRequest) {
                                              {"sweep", "--np", "1"}}) {
     std::vector<std::string> ignoring = words;
     ignoring.insert(ignoring.end(), {"--exif", "ignore"});
-    EXPECT_EQ(config_of(ignoring).exif, data::Exif::ignore) << words[0];
-    EXPECT_FALSE(config_of(words).exif) << words[0];
+    EXPECT_EQ(options_of(ignoring).exif, data::Exif::ignore) << words[0];
+    EXPECT_FALSE(options_of(words).exif) << words[0];
   }
 }
 
@@ -142,11 +154,11 @@ TEST(CommandLine, FlagsOfOtherCommandsAreUnknown) {
 }
 
 TEST(CommandLine, BatchSizeIsBatch) {
-  EXPECT_EQ(config_of({"--batch-size", "8"}).batch, 8u);
-  EXPECT_EQ(config_of({"--batch_size=8"}).batch, 8u);
-  EXPECT_EQ(config_of({}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 8u);
-  EXPECT_EQ(config_of({"--batch", "4"}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 4u);
-  EXPECT_EQ(config_of({"--batch-size", "4"}, {{"CPUTRAIN_BATCH", "8"}}).batch, 4u);
+  EXPECT_EQ(options_of({"--batch-size", "8"}).batch, 8u);
+  EXPECT_EQ(options_of({"--batch_size=8"}).batch, 8u);
+  EXPECT_EQ(options_of({}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 8u);
+  EXPECT_EQ(options_of({"--batch", "4"}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 4u);
+  EXPECT_EQ(options_of({"--batch-size", "4"}, {{"CPUTRAIN_BATCH", "8"}}).batch, 4u);
 }
 
 TEST(CommandLine, TwoWordsForOneFlagMustSayTheSame) {
@@ -160,17 +172,17 @@ TEST(CommandLine, TwoWordsForOneFlagMustSayTheSame) {
   expect_named(refusal({"--batch", "8", "--batch_size", "16"}), {"--batch 8", "--batch-size 16"});
   expect_named(refusal({"sweep", "--batch", "8", "--batch-size", "16"}), {"one flag"});
   expect_named(refusal({"simulate", "--batch", "8", "--batch-size", "16"}), {"one flag"});
-  EXPECT_EQ(config_of({"--batch-size", "8", "--batch", "8"}).batch, 8u);
-  EXPECT_EQ(config_of({"--batch-size", "4", "--batch-size", "8", "--batch", "8"}).batch, 8u);
-  EXPECT_EQ(config_of({"--image-size", "64", "--image_size", "32"}).image_size, 32)
+  EXPECT_EQ(options_of({"--batch-size", "8", "--batch", "8"}).batch, 8u);
+  EXPECT_EQ(options_of({"--batch-size", "4", "--batch-size", "8", "--batch", "8"}).batch, 8u);
+  EXPECT_EQ(options_of({"--image-size", "64", "--image_size", "32"}).image_size, 32)
       << "hyphens and underscores are one word, of which the last counts";
   // Variables, where they count.
   const Variables two{{"CPUTRAIN_BATCH", "8"}, {"CPUTRAIN_BATCH_SIZE", "16"}};
   expect_named(refusal({}, two), {"CPUTRAIN_BATCH=8", "CPUTRAIN_BATCH_SIZE=16", "unset one"});
   expect_named(refusal({"sweep"}, two), {"CPUTRAIN_BATCH=8"});
-  EXPECT_EQ(config_of({}, {{"CPUTRAIN_BATCH", "8"}, {"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 8u);
-  EXPECT_EQ(config_of({"--batch", "4"}, two).batch, 4u);
-  EXPECT_EQ(config_of({"--batch-per-rank", "4"}, two).batch_per_rank, 4u);
+  EXPECT_EQ(options_of({}, {{"CPUTRAIN_BATCH", "8"}, {"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 8u);
+  EXPECT_EQ(options_of({"--batch", "4"}, two).batch, 4u);
+  EXPECT_EQ(options_of({"--batch-per-rank", "4"}, two).batch_per_rank, 4u);
   expect_named(refusal({}, {{"CPUTRAIN_SHUFFLE", "1"}, {"CPUTRAIN_NO_SHUFFLE", "1"}}),
                {"--shuffle", "--no-shuffle"});
   // Files.
@@ -188,7 +200,7 @@ TEST(CommandLine, WordsBehindTwoHyphensAreFiles) {
   const Names predict{"predict", "--weights", "w"};
   const auto files = [](Names words, const Names& more) {
     words.insert(words.end(), more.begin(), more.end());
-    return config_of(words).files;
+    return options_of(words).files;
   };
   EXPECT_EQ(files(predict, {"--", "-1.png"}), Names{"-1.png"});
   EXPECT_EQ(files(predict, {"a.png", "--", "--top", "--help", "--", "-"}),
@@ -196,19 +208,19 @@ TEST(CommandLine, WordsBehindTwoHyphensAreFiles) {
   EXPECT_EQ(files(predict, {"a.png", "--"}), Names{"a.png"});
   EXPECT_EQ(files({"data", "pack"}, {"--image-size", "16", "--", "-d", "-d.ctpack"}),
             (Names{"-d", "-d.ctpack"}));
-  EXPECT_EQ(config_of({"data", "check", "--", "-d"}).data, "-d");
+  EXPECT_EQ(options_of({"data", "check", "--", "-d"}).data, "-d");
   EXPECT_EQ(files({"data", "synth"}, {"--", "-d"}), Names{"-d"});
   EXPECT_EQ(files({"report"}, {"--", "-run"}), Names{"-run"});
   EXPECT_EQ(refusal({"predict", "--weights", "--", "a.png"}),
             "--weights needs a value (see --help)");
   EXPECT_NE(refusal({"--", "-1.png"}).find("-1.png"), std::string::npos) << "a training takes none";
-  EXPECT_FALSE(config_of({"--"}).batch);
+  EXPECT_FALSE(options_of({"--"}).batch);
 }
 
 TEST(CommandLine, ReadsRecipes) {
-  const Config config =
-      config_of({"--sharding", "strided", "--batch-growth", "30:2,60:4", "--schedule",
-                 "step:30:0.1", "--lr-scale", "pow23", "--accumulate", "4"});
+  const Options config =
+      options_of({"--sharding", "strided", "--batch-growth", "30:2,60:4", "--schedule",
+                  "step:30:0.1", "--lr-scale", "pow23", "--accumulate", "4"});
   EXPECT_EQ(config.sharding, data::Sharding::strided);
   EXPECT_EQ(config.batch_growth, (std::vector<data::BatchGrowth>{{30, 2}, {60, 4}}));
   EXPECT_EQ(config.schedule, optim::Schedule(optim::StepDecay{30, 0.1}));
@@ -222,7 +234,7 @@ TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
   const CommandLineChoices choices{
       {{"cpu", {f32, bf16}, false}, {"quick", {f32}}, {"slow", {f32, f64}}}};
   const auto accepted = [&](const std::vector<std::string>& words) {
-    return std::get<Config>(parse(words, {}, choices));
+    return options_of(words, {}, choices);
   };
   const auto refused = [&](const std::vector<std::string>& words) {
     return refusal(words, {}, choices);
@@ -237,8 +249,10 @@ TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
   EXPECT_NE(help.find("[quick]"), std::string::npos) << help;
   EXPECT_EQ(help.find("reference"), std::string::npos) << help;
 
-  EXPECT_EQ(accepted({"sweep"}).sweep.grid.backends, std::vector<std::string>{"quick"});
-  EXPECT_EQ(accepted({"sweep", "--backend", "slow,cuda,cpu"}).sweep.grid.backends,
+  EXPECT_EQ(options_of<SweepOptions>({"sweep"}, {}, choices).sweep.grid.backends,
+            std::vector<std::string>{"quick"});
+  EXPECT_EQ(options_of<SweepOptions>({"sweep", "--backend", "slow,cuda,cpu"}, {}, choices)
+                .sweep.grid.backends,
             (std::vector<std::string>{"slow", "cuda", "cpu"}));
   EXPECT_NE(refused({"sweep", "--backend", "reference"})
                 .find("must be different ones of cpu, cuda, quick, slow"),
@@ -251,7 +265,7 @@ TEST(CommandLine, ASweepTakesListsOfWhatATrainingTakesOneOf) {
       {{"cpu", {f32, exact, bf16}}, {"cuda", {exact}}, {"slow", {f32, f64}}}};
   const auto sweep = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "sweep");
-    return std::get<Config>(parse(words, {}, choices)).sweep;
+    return options_of<SweepOptions>(words, {}, choices).sweep;
   };
   const auto refused = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "sweep");
@@ -298,7 +312,7 @@ TEST(CommandLine, OptionsOfABackendAreFlagsWithoutAValue) {
   const CommandLineChoices choices{
       {{"quick", {Precision::f32}, true, "", {{"no-tricks", "compute plainly"}}},
        {"slow", {Precision::f32}}}};
-  const Config config = std::get<Config>(parse({"--no_tricks"}, {}, choices));
+  const Options config = options_of({"--no_tricks"}, {}, choices);
   EXPECT_EQ(config.options_of("quick"), std::set<std::string>{"no-tricks"});
   EXPECT_TRUE(config.options_of("slow").empty());
   const std::string help = std::get<HelpText>(parse({"train", "--help-all"}, {}, choices)).text;
@@ -306,7 +320,7 @@ TEST(CommandLine, OptionsOfABackendAreFlagsWithoutAValue) {
 }
 
 TEST(CommandLine, RemembersWhatWasGiven) {
-  const Config config = config_of({"--batch", "8", "--nesterov"});
+  const Options config = options_of({"--batch", "8", "--nesterov"});
   EXPECT_TRUE(config.nesterov);
   EXPECT_EQ(config.given.size(), 2u);
 }

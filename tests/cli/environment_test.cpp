@@ -16,8 +16,8 @@ TEST(CommandLine, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
   const testing::TemporaryFolder folder;
   const auto path = (folder.path() / "config.json").string();
   std::ofstream(path) << R"({"batch": 8, "epochs": "3", "image_size": 96, "overwrite": true})";
-  const Config config = config_of({"--config", path, "--batch", "32"},
-                                  {{"CPUTRAIN_BATCH", "16"}, {"CPUTRAIN_EPOCHS", "5"}});
+  const Options config = options_of({"--config", path, "--batch", "32"},
+                                    {{"CPUTRAIN_BATCH", "16"}, {"CPUTRAIN_EPOCHS", "5"}});
   EXPECT_EQ(config.batch, 32u);
   EXPECT_EQ(config.epochs, 5);
   EXPECT_EQ(config.image_size, 96);
@@ -66,7 +66,7 @@ TEST(CommandLine, VariablesOfOtherCommandsAndOfScriptsAreLeftAlone) {
         "CPUTRAIN_CONFUSION", "CPUTRAIN_PLUGINS", "CPUTRAIN_EMULATED", "CPUTRAIN_SKIP_SETUP",
         "CPUTRAIN_MPIRUN", "CPUTRAIN_STARTED_BY", "CPUTRAIN_SERVICE_HOST",
         "CPUTRAIN_PORT_80_TCP_ADDR", "CPUTRAIN_WORKER_SERVICE_PORT_SSH", "cputrain_of_mine"}) {
-    EXPECT_EQ(config_of({"--batch", "8"}, {{name, "1"}}).batch, 8u) << name;
+    EXPECT_EQ(options_of({"--batch", "8"}, {{name, "1"}}).batch, 8u) << name;
   }
   EXPECT_TRUE(std::holds_alternative<HelpText>(parse({"train", "--help"}, {{"CPUTRAIN_X", "1"}})));
 }
@@ -76,7 +76,7 @@ TEST(CommandLine, AnEmptyVariableIsNoValue) {
        {"CPUTRAIN_BATCH", "CPUTRAIN_DATA", "CPUTRAIN_OVERWRITE", "CPUTRAIN_CONFIG"}) {
     EXPECT_NE(refusal({}, {{name, ""}}).find(name), std::string::npos);
   }
-  EXPECT_EQ(config_of({"--batch", "8"}, {{"CPUTRAIN_BATCH", ""}}).batch, 8u);
+  EXPECT_EQ(options_of({"--batch", "8"}, {{"CPUTRAIN_BATCH", ""}}).batch, 8u);
 }
 
 TEST(Environment, TakesWhatIsMeantForTheProgram) {
@@ -91,14 +91,14 @@ TEST(CommandLine, AFlagKeepsItsRivalOutOfEnvironmentAndFile) {
   const testing::TemporaryFolder folder;
   const auto path = (folder.path() / "config.json").string();
   std::ofstream(path) << R"({"batch": 8, "no-shuffle": true, "drop-last": true})";
-  const Config config = config_of({"--config", path, "--batch-per-rank", "4", "--shuffle"}, {});
+  const Options config = options_of({"--config", path, "--batch-per-rank", "4", "--shuffle"}, {});
   EXPECT_FALSE(config.batch);
   EXPECT_EQ(config.batch_per_rank, 4u);
   EXPECT_EQ(config.shuffle, true);
   EXPECT_EQ(config.drop_last, true);
-  EXPECT_EQ(config_of({"--config", path}).shuffle, false);
-  EXPECT_FALSE(config_of({"--batch-per-rank", "4"}, {{"CPUTRAIN_BATCH", "8"}}).batch);
-  EXPECT_FALSE(config_of({}).shuffle);
+  EXPECT_EQ(options_of({"--config", path}).shuffle, false);
+  EXPECT_FALSE(options_of({"--batch-per-rank", "4"}, {{"CPUTRAIN_BATCH", "8"}}).batch);
+  EXPECT_FALSE(options_of({}).shuffle);
 }
 
 }  // namespace

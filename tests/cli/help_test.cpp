@@ -11,7 +11,6 @@
 #include "cli/help/foreign_words.h"
 #include "cli/help/help_text.h"
 #include "cli/help/reference.h"
-#include "cli/help/wrapped_text.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/support/temporary_folder.h"
@@ -123,7 +122,7 @@ TEST(Reference, EveryExampleIsAcceptedByTheCommandThatItIsOf) {
       words.erase(words.begin());
       try {
         const auto parsed = parse_command_line(words, {}, kChoices);
-        ASSERT_TRUE(std::holds_alternative<Config>(parsed)) << example.command;
+        ASSERT_TRUE(std::holds_alternative<std::unique_ptr<Command>>(parsed)) << example.command;
       } catch (const Error& error) {
         ADD_FAILURE() << example.command << ": " << error.what();
       }

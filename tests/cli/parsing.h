@@ -17,14 +17,18 @@ using Variables = Environment;
 inline const CommandLineChoices kUsual{
     {{"cpu", {Precision::f32, Precision::bf16}}, {"reference", {Precision::f32, Precision::f64}}}};
 
-inline std::variant<Config, HelpText> parse(const std::vector<std::string>& words,
-                                            const Variables& variables = {},
-                                            const CommandLineChoices& choices = kUsual) {
+inline std::variant<std::unique_ptr<Command>, HelpText> parse(
+    const std::vector<std::string>& words, const Variables& variables = {},
+    const CommandLineChoices& choices = kUsual) {
   return parse_command_line(words, variables, choices);
 }
 
-inline Config config_of(const std::vector<std::string>& words, const Variables& variables = {}) {
-  return std::get<Config>(parse(words, variables));
+/// What the command was asked; `Kind` is that of the command's options.
+template <class Kind = Options>
+Kind options_of(const std::vector<std::string>& words, const Variables& variables = {},
+                const CommandLineChoices& choices = kUsual) {
+  const auto parsed = parse(words, variables, choices);
+  return static_cast<Kind&>(std::get<std::unique_ptr<Command>>(parsed)->options());
 }
 
 /// The message of a refusal with exit code 2.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "comm/node_arrays.h"
 #include "core/error.h"
 
@@ -21,6 +23,24 @@ TEST(AllreduceChoice, ReadsEveryName) {
     EXPECT_EQ(parse_allreduce("hierarchical+" + name).ranges, (std::vector<SizeRange>{{name}}));
   }
   EXPECT_EQ(parse_allreduce("recursive_doubling"), parse_allreduce("recursive-doubling"));
+}
+
+TEST(AllreduceChoice, OffersNoWordThatItDoesNotRead) {
+  for (const std::string& word : allreduce_words()) {
+    EXPECT_EQ(to_text(parse_allreduce(word)), word);
+  }
+  for (const std::string& name : allreduce_algorithms()) {
+    EXPECT_EQ(std::ranges::count(allreduce_words(), name), 1) << name;
+  }
+}
+
+// Seconds by hand: a ring of 3 takes 4 messages and 4/3 of the bytes, doubling 3 of each.
+TEST(AllreduceChoice, TakesTheLeastTime) {
+  EXPECT_EQ(quickest_algorithm({.message = 1, .byte = 0}, 3, 1000), "recursive-doubling");
+  EXPECT_EQ(quickest_algorithm({.message = 0, .byte = 1}, 3, 1000), "ring");
+  EXPECT_EQ(quickest_algorithm({.message = 599, .byte = 1}, 1024, 1e6), "rabenseifner");
+  EXPECT_EQ(quickest_algorithm({.message = 1600, .byte = 1}, 3, 1000), "ring");
+  EXPECT_EQ(quickest_algorithm({.message = 1700, .byte = 1}, 3, 1000), "recursive-doubling");
 }
 
 TEST(AllreduceChoice, ReadsRangesInAnyOrder) {

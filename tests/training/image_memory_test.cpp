@@ -61,7 +61,7 @@ TEST(ImageMemory, ATrainingCanReadAPackedFileInstead) {
 
 TEST(ImageMemory, AnEvaluationMayLookAtFewer) {
   TrainingFlags flags;
-  flags.command = "eval";
+  flags.task = {.trains = false, .evaluates = true};
   const std::string message = refusal(flags, 64 + 500 * kEach);
   EXPECT_TRUE(holds(message, "--limit-val 500")) << message;
   for (const char* no : {"--image-size", "--limit-train", "data pack"}) {

@@ -147,9 +147,10 @@ class TrainingIdentity : public ::testing::Test {
     for (std::string& word : words) {
       if (word.ends_with(".json") || word.ends_with(".safetensors")) word = path(word);
     }
-    const auto config = std::get<cli::Config>(cli::parse_command_line(words, {}, kChoices));
-    const Session session = start_session(config, services_);
-    return training_identity(open_training(session, choose_training(config)));
+    const auto parsed = cli::parse_command_line(words, {}, kChoices);
+    const TrainingFlags& flags = std::get<std::unique_ptr<cli::Command>>(parsed)->options();
+    const Session session = start_session(flags, services_);
+    return training_identity(open_training(session, choose_training(flags)));
   }
 
  private:

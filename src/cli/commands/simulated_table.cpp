@@ -19,9 +19,10 @@ namespace cputrain::cli {
 namespace {
 
 /// "./cputrain simulate --np 1,2 ...", for the record; without the flags named.
-std::vector<std::string> words_of(const Config& config, const std::set<std::string>& without) {
+std::vector<std::string> words_of(const SimulateOptions& options,
+                                  const std::set<std::string>& without) {
   std::vector<std::string> words{"./cputrain", "simulate"};
-  for (const auto& [name, value] : config.given) {
+  for (const auto& [name, value] : options.given) {
     if (without.contains(name)) continue;
     words.push_back("--" + name);
     if (!value.empty()) words.push_back(value);
@@ -94,9 +95,10 @@ cells::SweepCells planned_cells(const simulation::SimulationRequest& request,
   return planned;
 }
 
-std::string command_of(const Config& config, const cells::Cell& cell) {
-  std::vector<std::string> words = words_of(config, {"np", "threads", "batch", "batch-size",
-                                                     "batch-per-rank", "json", "out", "overwrite"});
+std::string command_of(const SimulateOptions& options, const cells::Cell& cell) {
+  std::vector<std::string> words = words_of(
+      options,
+      {"np", "threads", "batch", "batch-size", "batch-per-rank", "json", "out", "overwrite"});
   const bool weak = cell.batch_per_rank.has_value();
   const std::size_t images = weak ? static_cast<std::size_t>(*cell.batch_per_rank) : cell.batch;
   const auto add = [&](const char* flag, std::size_t value) {
@@ -110,18 +112,18 @@ std::string command_of(const Config& config, const cells::Cell& cell) {
 }
 
 /// What makes another experiment of a table with the same platform and model.
-cells::FlagTexts options_of(const Config& config, const std::string& costs) {
+cells::FlagTexts options_of(const SimulateOptions& options, const std::string& costs) {
   std::set<std::string> names{"clock-ghz",       "memory-gbs", "network-gbps",
                               "platform-memory", "prefetch",   "data-on-device"};
   names.insert(kOfTraining.begin(), kOfTraining.end());
-  cells::FlagTexts options{{"costs", costs}};
-  for (const auto& [name, value] : config.given) {
-    if (names.contains(name) && name != "model" && name != "image-size") options[name] = value;
+  cells::FlagTexts texts{{"costs", costs}};
+  for (const auto& [name, value] : options.given) {
+    if (names.contains(name) && name != "model" && name != "image-size") texts[name] = value;
   }
-  return options;
+  return texts;
 }
 
-cells::CellTable empty_table(const Config& config, const training::TrainingSpec& spec,
+cells::CellTable empty_table(const SimulateOptions& options, const training::TrainingSpec& spec,
                              const model::Graph& graph, std::size_t images,
                              const std::string& platform) {
   cells::CellTable table;
@@ -133,19 +135,19 @@ cells::CellTable empty_table(const Config& config, const training::TrainingSpec&
     table.macs_per_image +=
         model::macs(graph.nodes()[static_cast<std::size_t>(i)].layer, graph.src_shape(i));
   }
-  table.data = config.data_or_synthetic();
+  table.data = options.data_or_synthetic();
   table.seed = spec.seed;
   table.machine.platform = platform;
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
   table.date = cells::today();
-  table.command = command_line(words_of(config, {"json", "out", "overwrite"}));
+  table.command = command_line(words_of(options, {"json", "out", "overwrite"}));
   return table;
 }
 
-void write_folder(const Config& config, const cells::CellTable& table,
+void write_folder(const SimulateOptions& options, const cells::CellTable& table,
                   const nlohmann::ordered_json& costs, const simulation::Platform& platform) {
-  if (config.out.empty()) return;
-  const std::filesystem::path folder = config.out;
+  if (options.out.empty()) return;
+  const std::filesystem::path folder = options.out;
   system::make_folder(folder);
   cells::write_cells(folder / cells::kCellsName, table);
   system::write_own_file(folder / "costs.json", json_text(costs, 1) + "\n");
@@ -153,26 +155,26 @@ void write_folder(const Config& config, const cells::CellTable& table,
                          json_text(simulation::to_json(platform), 2) + "\n");
 }
 
-bool holds_a_table(const Config& config) {
-  return !config.out.empty() &&
-         std::filesystem::exists(std::filesystem::path(config.out) / cells::kCellsName);
+bool holds_a_table(const SimulateOptions& options) {
+  return !options.out.empty() &&
+         std::filesystem::exists(std::filesystem::path(options.out) / cells::kCellsName);
 }
 
-void check_out_folder(const Config& config) {
-  if (config.overwrite || !holds_a_table(config)) return;
+void check_out_folder(const SimulateOptions& options) {
+  if (options.overwrite || !holds_a_table(options)) return;
   fail(ExitCode::usage, fmt::format("--out {}: holds a table already (it would be replaced); name "
                                     "another folder, or add --overwrite",
-                                    config.out));
+                                    options.out));
 }
 
-void say_result(const Config& config, const cells::CellTable& table) {
-  if (config.json != "-") print_table(table);
-  if (config.json.empty()) return;
+void say_result(const SimulateOptions& options, const cells::CellTable& table) {
+  if (options.prints()) print_table(table);
+  if (options.json.empty()) return;
   const std::string text = json_text(cells::to_json(table), 1) + "\n";
-  if (config.json == "-") {
+  if (options.json == "-") {
     system::print_lines(text);
   } else {
-    system::write_given_file(config.json, text);
+    system::write_given_file(options.json, text);
   }
 }
 

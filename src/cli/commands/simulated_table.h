@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "cli/config.h"
+#include "cli/flags/simulate_flags.h"
 #include "model/graph.h"
 #include "scaling/cells/cells.h"
 #include "scaling/cells/plan.h"
@@ -16,20 +16,20 @@ namespace cputrain::cli {
 /// Error(usage) where the grid is too large or empty.
 cells::SweepCells planned_cells(const simulation::SimulationRequest&, const simulation::Platform&);
 /// The command that makes this cell alone.
-std::string command_of(const Config&, const cells::Cell&);
+std::string command_of(const SimulateOptions&, const cells::Cell&);
 /// What makes another experiment of a table with the same platform and model; `costs` says whose.
-cells::FlagTexts options_of(const Config&, const std::string& costs);
+cells::FlagTexts options_of(const SimulateOptions&, const std::string& costs);
 /// Of that model and epoch, without cells.
-cells::CellTable empty_table(const Config&, const training::TrainingSpec&, const model::Graph&,
-                             std::size_t images, const std::string& platform);
+cells::CellTable empty_table(const SimulateOptions&, const training::TrainingSpec&,
+                             const model::Graph&, std::size_t images, const std::string& platform);
 
-bool holds_a_table(const Config&);
+bool holds_a_table(const SimulateOptions&);
 /// Error(usage) where --out holds a table that may not be replaced.
-void check_out_folder(const Config&);
+void check_out_folder(const SimulateOptions&);
 /// cells.json, costs.json and platform.json into --out, if there is one.
-void write_folder(const Config&, const cells::CellTable&, const nlohmann::ordered_json& costs,
-                  const simulation::Platform&);
+void write_folder(const SimulateOptions&, const cells::CellTable&,
+                  const nlohmann::ordered_json& costs, const simulation::Platform&);
 /// On the terminal and as --json asks for.
-void say_result(const Config&, const cells::CellTable&);
+void say_result(const SimulateOptions&, const cells::CellTable&);
 
 }  // namespace cputrain::cli

@@ -3,35 +3,48 @@
 #include <string>
 #include <string_view>
 
-#include "cli/command_line.h"
-#include "cli/config.h"
+#include "cli/choices.h"
 #include "cli/flags/flags.h"
+#include "training/spec/training_flags.h"
 
-/// Groups of flags that several commands have (command_flags.cpp).
+/// Flags of trainings (training/spec/training_rows.h) that several commands have, with the words of
+/// `train`: a command to which one means something else calls Flags::reword().
 namespace cputrain::cli {
 
-void add_model_flags(Flags&, Config&);
-void add_resize_flag(Flags&, Config&);
-void add_exif_flag(Flags&, Config&);
-/// Where weights come from, and which of them stay.
-void add_weights_flags(Flags&, Config&);
-void add_data_flags(Flags&, Config&);
-/// `standard`: what holds without the flag.
-void add_augment_flag(Flags&, Config&, const std::string& standard);
-/// `usual_precision`: what holds without --precision.
-void add_processor_flags(Flags&, Config&, const CommandLineChoices&,
-                         std::string_view usual_precision = word_of(Precision::f32));
-/// --timeline and --log-format.
-void add_log_flags(Flags&, Config&);
-/// Those that mean something to one backend alone.
-void add_backend_options(Flags&, Config&, const CommandLineChoices&);
-/// How gradients are summed over ranks.
-void add_exchange_flags(Flags&, Config&);
-/// Checkpoints, resuming, numbers that are none.
-void add_safety_flags(Flags&, Config&);
+/// One flag, with its own help or with another one. Where `Flags` takes lists, those of
+/// scaling/cells/axes.h take a list, of which the trainings that are planned with have the first
+/// value.
+void add_row(Flags&, training::TrainingFlags&, std::string_view name, const std::string& help = "");
+/// Those of one part.
+void add_part(Flags&, training::TrainingFlags&, std::string_view part);
+
+/// Model, size of images, classes.
+void add_network_flags(Flags&, training::TrainingFlags&);
+/// The same with dropout.
+void add_model_flags(Flags&, training::TrainingFlags&);
+/// The same of what trains, which may begin with saved weights.
+void add_training_model_flags(Flags&, training::TrainingFlags&);
+/// Of what does nothing without weights.
+void add_weights_flag(Flags&, training::TrainingFlags&);
+/// `resizes`: with --resize among them.
+void add_data_flags(Flags&, training::TrainingFlags&, bool resizes);
+/// Augmentation, update rule, learning rate.
+void add_recipe_flags(Flags&, training::TrainingFlags&);
 /// How long ranks wait for each other.
-void add_stall_flags(Flags&, Config&);
-/// What a command writes, and where.
-void add_output_flags(Flags&, Config&);
+void add_stall_flags(Flags&, training::TrainingFlags&);
+
+/// `usual`: what holds without --precision.
+void add_precision_flag(Flags&, training::TrainingFlags&, const CommandLineChoices&,
+                        std::string_view usual = word_of(Precision::f32));
+/// Backend, precision, threads.
+void add_processor_flags(Flags&, training::TrainingFlags&, const CommandLineChoices&,
+                         std::string_view usual_precision = word_of(Precision::f32));
+/// Those that mean something to one backend alone.
+void add_backend_options(Flags&, training::TrainingFlags&, const CommandLineChoices&);
+/// Processor, threads for images, options of backends.
+void add_machine_flags(Flags&, training::TrainingFlags&, const CommandLineChoices&);
+/// The same of what computes with saved weights.
+void add_inference_flags(Flags&, training::TrainingFlags&, const CommandLineChoices&);
+void add_json_flag(Flags&, std::string& file);
 
 }  // namespace cputrain::cli

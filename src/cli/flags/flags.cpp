@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cassert>
-#include <charconv>
-#include <cmath>
 #include <tuple>
 
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
+#include "core/names.h"
 #include "core/text.h"
+#include "training/spec/flag_row.h"
 
 namespace cputrain::cli {
 namespace {
@@ -31,49 +30,6 @@ std::pair<std::string, std::string> split_default(const std::string& help) {
 }
 
 }  // namespace
-
-std::int64_t Flags::parse_whole(const std::string& name, const std::string& text, std::int64_t min,
-                                std::int64_t max) {
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || value < min || value > max) {
-    fail(ExitCode::usage,
-         fmt::format("--{} {}: must be a whole number from {} to {}", name, text, min, max));
-  }
-  return value;
-}
-
-std::vector<std::int64_t> Flags::parse_wholes(const std::string& name, const std::string& text,
-                                              std::int64_t min, std::int64_t max) {
-  constexpr std::size_t kMost = 1000;
-  std::vector<std::int64_t> values;
-  for (const std::string& part : split(text, ',')) {
-    std::int64_t value = 0;
-    const char* end = part.data() + part.size();
-    const auto [stop, error] = std::from_chars(part.data(), end, value);
-    const bool read = error == std::errc{} && stop == end && value >= min && value <= max;
-    if (!read || values.size() == kMost || std::ranges::find(values, value) != values.end()) {
-      fail(ExitCode::usage,
-           fmt::format("--{} {}: must be different whole numbers from {} to {}, with one comma "
-                       "between each two",
-                       name, text, min, max));
-    }
-    values.push_back(value);
-  }
-  return values;
-}
-
-double Flags::parse_real(const std::string& name, const std::string& text, double min, double max) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || !std::isfinite(value) || value < min || value > max) {
-    fail(ExitCode::usage,
-         fmt::format("--{} {}: must be a number from {:g} to {:g}", name, text, min, max));
-  }
-  return value;
-}
 
 void Flags::record(const std::string& name, const std::string& meta, const std::string& help) {
   FlagEntry entry;
@@ -96,38 +52,30 @@ void Flags::add(const std::string& name, const std::string& meta, const std::str
   names_.insert(name);
   with_value_.insert(name);
   record(name, meta, help);
-  app_.add_option_function<std::string>(
-          "--" + name,
-          [this, name, set = std::move(set)](const std::string& value) {
-            set(value);
-            given_.emplace_back(name, value);
-          })
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  setters_.emplace_back(name, std::move(set));
 }
 
 void Flags::add_switch(const std::string& name, std::function<void()> set) {
   names_.insert(name);
-  app_.add_flag_callback("--" + name, [this, name, set = std::move(set)] {
-    set();
-    given_.emplace_back(name, "true");
-  });
+  setters_.emplace_back(name, [set = std::move(set)](const std::string&) { set(); });
 }
 
-void Flags::list(const std::string& name, std::vector<std::string>& target, const std::string& meta,
-                 const std::string& help) {
-  add(name, meta, help, [name, &target](const std::string& text) {
-    target = split(text, ',');
-    if (std::ranges::find(target, "") == target.end()) return;
-    fail(ExitCode::usage,
-         fmt::format("--{} {}: must be words with one comma between each two", name, text));
-  });
+std::vector<std::pair<std::string, std::string>> Flags::set(
+    const std::map<std::string, std::string>& given) const {
+  std::vector<std::pair<std::string, std::string>> done;
+  for (const auto& [name, set] : setters_) {
+    const auto found = given.find(name);
+    if (found == given.end()) continue;
+    set(found->second);
+    done.emplace_back(*found);
+  }
+  return done;
 }
 
 void Flags::check_choice(const std::string& name, const std::string& text,
                          const std::vector<std::string>& choices) {
   if (std::ranges::find(choices, text) != choices.end()) return;
-  fail(ExitCode::usage, fmt::format("--{} {}: must be one of {}{}", name, text, join(choices, ", "),
-                                    hint_for_value(name, text, choices)));
+  refuse_word(name, text, choices, hint_for_value(name, text, choices));
 }
 
 void Flags::choice(const std::string& name, const std::vector<std::string>& choices,
@@ -162,13 +110,27 @@ void Flags::word(const std::string& name, std::set<std::string>& words, const st
   add_switch(name, [name, &words] { words.insert(name); });
 }
 
-void Flags::yes_or_no(const std::string& name, std::optional<bool>& target,
-                      const std::string& help) {
-  record(name, "", help);
-  entry(name).negatable = true;
-  add_switch(name, [&target] { target = true; });
-  add_switch("no-" + name, [&target] { target = false; });
-  exclusive(name, "no-" + name);
+void Flags::row(const training::FlagRow& row, training::TrainingFlags& flags,
+                const std::string& help) {
+  using Kind = training::FlagRow::Kind;
+  const auto set = [&row, &flags](const std::string& text) { row.set(flags, text); };
+  if (row.kind == Kind::value) {
+    parsed(row.name, row.meta, help, [&row, set](const std::string& text) {
+      if (row.only_words) check_choice(row.name, text, row.words);
+      set(text);
+    });
+    suggest(row.name, row.words);
+  } else {
+    record(row.name, "", help);
+    add_switch(row.name, [set] { set("true"); });
+  }
+  if (row.kind == Kind::yes_or_no) {
+    entry(row.name).negatable = true;
+    add_switch("no-" + row.name, [set] { set("false"); });
+    exclusive(row.name, "no-" + row.name);
+  }
+  if (!row.alias.empty()) alias(row.alias, row.name);
+  if (!row.rival.empty()) exclusive(row.name, row.rival);
 }
 
 void Flags::alias(const std::string& word, const std::string& name) {
@@ -178,6 +140,14 @@ void Flags::alias(const std::string& word, const std::string& name) {
 
 void Flags::suggest(const std::string& name, std::vector<std::string> words) {
   entry(name).choices = std::move(words);
+}
+
+void Flags::reword(const std::string& name, const std::string& help) {
+  std::tie(entry(name).help, entry(name).standard) = split_default(help);
+}
+
+void Flags::default_is(const std::string& name, const std::string& standard) {
+  entry(name).standard = standard;
 }
 
 void Flags::exclusive(const std::string& a, const std::string& b) {

@@ -10,21 +10,20 @@
 #include <vector>
 
 #include "cli/help/flag_entry.h"
+#include "training/spec/flag_grammars.h"
 
-namespace CLI {
-class App;  // whose header takes longer to compile than most files that declare flags
-}
+namespace cputrain::training {
+struct FlagRow;
+struct TrainingFlags;
+}  // namespace cputrain::training
 
 namespace cputrain::cli {
 
-/// The flags of one command on a CLI::App: every value arrives as text and is checked here, so that
-/// all messages read alike: "--batch 0: must be a whole number from 1 to 16777216". A flag's help
-/// is a phrase, and brackets at its end say what holds without the flag: "rate of the update
-/// [0.1]".
+/// The flags of one command: every value arrives as text and is checked here, so that all messages
+/// read alike: "--batch 0: must be a whole number from 1 to 16777216". A flag's help is a phrase,
+/// and brackets at its end have what holds without the flag: "rate of the update [0.1]".
 class Flags {
  public:
-  explicit Flags(CLI::App& app) : app_(app) {}
-
   void group(std::string name) { group_ = std::move(name); }
 
   template <class T>
@@ -59,10 +58,6 @@ class Flags {
     add(name, meta, help, [&target](const std::string& text) { target = text; });
   }
 
-  /// Words between commas.
-  void list(const std::string& name, std::vector<std::string>& target, const std::string& meta,
-            const std::string& help);
-
   void choice(const std::string& name, const std::vector<std::string>& choices,
               const std::string& help, std::function<void(const std::string&)> set);
   /// Error(usage) where the text is none of them.
@@ -76,8 +71,8 @@ class Flags {
   void yes(const std::string& name, bool& target, const std::string& help);
   /// A flag without a value that puts its name among the words.
   void word(const std::string& name, std::set<std::string>& words, const std::string& help);
-  /// --NAME and --no-NAME, for what a recipe may turn on or off; `help` says what NAME means.
-  void yes_or_no(const std::string& name, std::optional<bool>& target, const std::string& help);
+  /// A flag of a training.
+  void row(const FlagRow&, TrainingFlags&, const std::string& help);
 
   /// Two flags that cannot both be given; one that is given keeps the other out of the environment
   /// and of configuration files.
@@ -86,12 +81,16 @@ class Flags {
   void alias(const std::string& word, const std::string& name);
   /// Words that the value of a flag that was added may be, or begin with; for completions.
   void suggest(const std::string& name, std::vector<std::string> words);
+  /// Another help for a flag that was added: what it means to this command.
+  void reword(const std::string& name, const std::string& help);
+  /// Another word for what holds without it.
+  void default_is(const std::string& name, const std::string& standard);
 
-  /// Error(usage) where the text is no number from min to max.
-  static double parse_real(const std::string& name, const std::string& text, double min,
-                           double max);
-  static std::int64_t parse_whole(const std::string& name, const std::string& text,
-                                  std::int64_t min, std::int64_t max);
+  /// Several values of a flag of trainings, by its name.
+  using Lists = std::map<std::string, std::vector<std::string>>;
+  /// From here on add_row() reads lists of some flags: those of a sweep.
+  void take_lists(Lists& lists) { lists_ = &lists; }
+  Lists* lists() const { return lists_; }
 
   const std::set<std::string>& names() const { return names_; }
   /// Words for the flags' names, and what they stand for.
@@ -103,8 +102,9 @@ class Flags {
   bool takes_value(const std::string& name) const { return with_value_.contains(name); }
   /// What help says of them, in the order in which they were added.
   const std::vector<FlagEntry>& entries() const { return entries_; }
-  /// Flags as they were given: name and value.
-  const std::vector<std::pair<std::string, std::string>>& given() const { return given_; }
+  /// Sets what was given, name and value, in the order in which flags were added, which it returns.
+  std::vector<std::pair<std::string, std::string>> set(
+      const std::map<std::string, std::string>& given) const;
 
  private:
   void add(const std::string& name, const std::string& meta, const std::string& help,
@@ -113,14 +113,12 @@ class Flags {
   void add_switch(const std::string& name, std::function<void()> set);
   void record(const std::string& name, const std::string& meta, const std::string& help);
   FlagEntry& entry(const std::string& name);
-  static std::vector<std::int64_t> parse_wholes(const std::string& name, const std::string& text,
-                                                std::int64_t min, std::int64_t max);
-  CLI::App& app_;
   std::string group_ = "Options";
+  Lists* lists_ = nullptr;
   std::set<std::string> names_, with_value_;
   std::map<std::string, std::string> aliases_, rivals_;
   std::vector<FlagEntry> entries_;
-  std::vector<std::pair<std::string, std::string>> given_;
+  std::vector<std::pair<std::string, std::function<void(const std::string&)>>> setters_;
 };
 
 }  // namespace cputrain::cli

@@ -16,7 +16,7 @@ namespace cputrain::cli {
 namespace {
 
 /// Why a flag that was given has no effect; empty where it has one.
-using Reason = std::string (*)(const Config&);
+using Reason = std::string (*)(const training::TrainingFlags&);
 using ReasonInJob = std::string (*)(const training::TrainingJob&);
 
 std::string when(bool idle, const char* reason) { return idle ? reason : ""; }
@@ -103,63 +103,30 @@ std::string reason_of_timeline_steps(const training::TrainingJob& job) {
   return fmt::format("in a training of {} steps", steps);
 }
 
-std::string reason_of_exif(const Config& config) {
-  const std::string word = data::parse_data_spec(config.data_or_synthetic()).word;
-  return when(word == "synthetic" || word.starts_with("cifar") || word == "idx",
-              "for this data, which has no photographs with an EXIF orientation");
-}
-
-std::string reason_without_checkpoints(const Config& config) {
-  return when(!config.safety.takes_checkpoints(),
+std::string reason_without_checkpoints(const training::TrainingFlags& flags) {
+  return when(!flags.safety.takes_checkpoints(),
               "without checkpoints, which --checkpoint-every 0 turns off");
 }
 
-/// Several in a sweep.
-std::vector<std::string> backends_of(const Config& config) {
-  if (config.command == "sweep") return config.sweep.grid.backends;
-  return {config.backend};
-}
-
-std::string reason_without_device(const Config& config) {
-  return when(std::ranges::none_of(backends_of(config), cells::is_device),
-              "for a --backend that computes on no device");
-}
-
-std::string reason_of_data_command(const Config&) {
-  return "in this command, which computes nothing";
-}
-
-/// What follows from flags alone. Commands between commas.
+/// What follows from flags alone.
 struct Row {
-  std::string_view commands, flag;
+  std::string_view flag;
   Reason reason;
 };
 
-constexpr std::string_view kTrains = "train,bench,sweep",
-                           kComputes = "train,bench,sweep,eval,predict";
-
 constexpr Row kRows[] = {
-    {"train", "timeline-steps",
-     [](const Config& c) {
-       return when(c.timeline.empty(), "without --timeline FILE, whose steps they are");
+    {"timeline-steps",
+     [](const training::TrainingFlags& f) {
+       return when(f.timeline.empty(), "without --timeline FILE, whose steps they are");
      }},
-    {"train", "keep", reason_without_checkpoints},
-    {"train", "on-checkpoint-failure", reason_without_checkpoints},
-    {kTrains, "resize",
-     [](const Config& c) {
-       return when(data::parse_data_spec(c.data_or_synthetic()).word == "synthetic",
+    {"keep", reason_without_checkpoints},
+    {"on-checkpoint-failure", reason_without_checkpoints},
+    {"resize",
+     [](const training::TrainingFlags& f) {
+       return when(data::parse_data_spec(f.data_or_synthetic()).word == "synthetic",
                    "for synthetic images, which are made in their size");
      }},
-    {"train,bench,sweep,eval", "exif", reason_of_exif},
-    {kTrains, "data-on-device", reason_without_device},
-    {"eval", "limit-train",
-     [](const Config&) { return std::string("in eval, which learns nothing"); }},
-    {"predict", "top",
-     [](const Config& c) {
-       return when(c.csv == "-" && c.json.empty(), "in --csv, which has all classes");
-     }},
-    {"data", "backend", reason_of_data_command},
-    {"data", "precision", reason_of_data_command},
+    {"exif", why_idle_exif},
 };
 
 /// What depends on ranks, data and network.
@@ -207,50 +174,50 @@ constexpr RowInJob kRowsInJob[] = {
      }},
 };
 
-bool is_among(std::string_view commands, const std::string& command) {
-  const std::string all = "," + std::string(commands) + ",";
-  return all.find("," + command + ",") != std::string::npos;
-}
-
-/// Where the flag is an option of one backend.
-std::string reason_of_option(const Config& config, const std::string& flag) {
-  for (const auto& [backend, options] : config.options) {
-    if (!options.contains(flag)) continue;
-    if (config.command == "data") return reason_of_data_command(config);
-    const std::vector<std::string> named = backends_of(config);
-    const bool computes = std::ranges::find(named, backend) != named.end();
-    if (computes || !is_among(kComputes, config.command)) continue;
-    return "for a --backend other than " + backend;
-  }
-  return "";
-}
-
-std::string reason_of(const Config& config, const training::TrainingJob* job,
-                      const std::string& flag) {
-  for (const Row& row : kRows) {
-    if (row.flag != flag || !is_among(row.commands, config.command)) continue;
-    if (std::string reason = row.reason(config); !reason.empty()) return reason;
-  }
-  if (std::string reason = reason_of_option(config, flag); !reason.empty()) return reason;
-  for (const RowInJob& row : kRowsInJob) {
-    if (job && row.flag == flag) {
-      if (std::string reason = row.reason(*job); !reason.empty()) return reason;
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
-std::vector<std::string> idle_flags(const Config& config, const training::TrainingJob* job) {
+std::string why_idle_exif(const training::TrainingFlags& flags) {
+  const std::string word = data::parse_data_spec(flags.data_or_synthetic()).word;
+  return when(word == "synthetic" || word.starts_with("cifar") || word == "idx",
+              "for this data, which has no photographs with an EXIF orientation");
+}
+
+std::string why_idle_option(const training::TrainingFlags& flags, const std::string& flag,
+                            const std::vector<std::string>& backends) {
+  for (const auto& [backend, options] : flags.options) {
+    if (options.contains(flag) && std::ranges::find(backends, backend) == backends.end())
+      return "for a --backend other than " + backend;
+  }
+  return "";
+}
+
+std::string why_idle_in_training(const training::TrainingFlags& flags, const std::string& flag,
+                                 const std::vector<std::string>& backends) {
+  for (const Row& row : kRows) {
+    if (row.flag == flag) return row.reason(flags);
+  }
+  if (flag == "data-on-device")
+    return when(std::ranges::none_of(backends, cells::is_device),
+                "for a --backend that computes on no device");
+  return why_idle_option(flags, flag, backends);
+}
+
+std::string why_idle_in_job(const training::TrainingJob& job, const std::string& flag) {
+  for (const RowInJob& row : kRowsInJob) {
+    if (row.flag == flag) return row.reason(job);
+  }
+  return "";
+}
+
+std::vector<std::string> idle_flags(const Options& options,
+                                    const std::function<std::string(const std::string&)>& reason) {
   std::vector<std::string> lines;
-  if (!config.end_with.empty()) return lines;
-  for (const auto& [name, value] : config.given) {
-    if (config.from_environment.contains(name)) continue;
-    const std::string reason = reason_of(config, job, name);
-    if (reason.empty()) continue;
-    const std::string words = config.switches.contains(name) ? name : name + " " + value;
-    lines.push_back(fmt::format("--{} changes nothing {}", words, reason));
+  for (const auto& [name, value] : options.given) {
+    if (options.from_environment.contains(name)) continue;
+    const std::string why = reason(name);
+    if (why.empty()) continue;
+    const std::string words = options.switches.contains(name) ? name : name + " " + value;
+    lines.push_back(fmt::format("--{} changes nothing {}", words, why));
   }
   return lines;
 }

@@ -1,17 +1,31 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "cli/config.h"
+#include "cli/command.h"
 #include "training/training_job.h"
 
+/// Why a flag that was given has no effect, as "without checkpoints, ..."; empty where it has one.
 namespace cputrain::cli {
 
+/// What follows from the flags of a training or of its measurement alone. `backends`: several in a
+/// sweep.
+std::string why_idle_in_training(const training::TrainingFlags&, const std::string& flag,
+                                 const std::vector<std::string>& backends);
+/// What depends on ranks, data and network. The training is compiled already.
+std::string why_idle_in_job(const training::TrainingJob&, const std::string& flag);
+/// Where the flag is an option of a backend that does not compute here.
+std::string why_idle_option(const training::TrainingFlags&, const std::string& flag,
+                            const std::vector<std::string>& backends);
+/// Of --exif, for data without photographs.
+std::string why_idle_exif(const training::TrainingFlags&);
+
 /// "--keep 3 changes nothing without checkpoints, ...", one for each flag that was given, on the
-/// command line or in a --config file, and has no effect on this. Those in the environment are
-/// meant for many commands, and ranks of a sweep have its flags: nothing is said of either. `job`
-/// is null where nothing trains; a training is compiled already.
-std::vector<std::string> idle_flags(const Config&, const training::TrainingJob* job);
+/// command line or in a --config file, and has no effect. Those in the environment are meant for
+/// many commands: nothing is said of them.
+std::vector<std::string> idle_flags(const Options&,
+                                    const std::function<std::string(const std::string&)>& reason);
 
 }  // namespace cputrain::cli

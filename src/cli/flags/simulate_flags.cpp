@@ -10,7 +10,7 @@
 namespace cputrain::cli {
 namespace {
 
-void add_grid(Flags& f, Config& c) {
+void add_grid(Flags& f, SimulateOptions& c) {
   f.group("Grid");
   f.wholes("np", c.simulation.cpus, 1, sweep::kMostColumn,
            "CPUs, or GPUs, of each column [1,2,4,... up to the platform's]");
@@ -56,34 +56,29 @@ const std::vector<std::string> kWithoutEffectOnGpus{
     "allreduce", "micro-batch", "steps",           "repeat",          "seed"};
 const std::vector<std::string> kWithoutEffectOnCpus{"prefetch", "data-on-device"};
 
-void add_simulate_flags(Flags& f, Config& c) {
+void add_simulate_flags(Flags& f, SimulateOptions& c) {
   add_grid(f, c);
   add_model_flags(f, c);
   f.group("Training");
-  f.text("data", c.data, "DATA", "images to measure costs with; an epoch has as many [synthetic]");
-  f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training images");
-  f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [as in train]");
-  f.choice("optimizer", {"sgd", "rmsprop", "adam", "lars", "lamb"}, "update rule [the model's]",
-           [&c](const std::string& name) { c.optimizer = name; });
-  f.parsed("allreduce", "NAME",
-           "algorithm that sums gradients, as in train [shm on one node, on several hierarchical "
-           "with the quickest algorithm]",
-           [&c](const std::string& text) { c.allreduce = comm::parse_allreduce(text); });
-  f.choice("precision", words_of({Precision::f32, Precision::bf16, Precision::exact}),
+  add_row(f, c, "data", "images to measure costs with; an epoch has as many [synthetic]");
+  add_row(f, c, "limit-train");
+  add_row(f, c, "micro-batch", "images that a rank computes at once [as in train]");
+  add_row(f, c, "optimizer", "update rule [the model's]");
+  add_row(f, c, "allreduce",
+          "algorithm that sums gradients, as in train [shm on one node, on several hierarchical "
+          "with the quickest algorithm]");
+  f.choice("precision", words_of<Precision>({Precision::f32, Precision::bf16, Precision::exact}),
            "number format of products, as in train; exact: of GPUs [float]",
-           [&c](const std::string& name) { c.precision = parse_precision(name); });
-  f.choice("prefetch", {"0", "1"}, "of GPUs: micro-batches that are made ahead, as in train [1]",
-           [&c](const std::string& text) { c.prefetch = text == "1"; });
-  f.choice(
-      "data-on-device", {"auto", "on", "off"},
-      "of GPUs: all training images stay on each, or come from the host in every step; auto: "
-      "they stay where they take at most half of its memory [auto]",
-      [&c](const std::string& name) { c.data_on_device = training::parse_data_on_device(name); });
+           [&c](const std::string& name) { c.precision = *value_named<Precision>(name); });
+  add_row(f, c, "prefetch", "of GPUs: micro-batches that are made ahead, as in train [1]");
+  f.suggest("prefetch", {"0", "1"});
+  add_row(f, c, "data-on-device",
+          "of GPUs: all training images stay on each, or come from the host in every step; auto: "
+          "they stay where they take at most half of its memory [auto]");
   f.group("Measurement");
   f.whole("steps", c.steps, 1, 1'000'000, "simulated steps, scaled to an epoch [2]");
   f.whole("repeat", c.repeat, 1, 1000, "simulations of each cell with other disturbances [3]");
-  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000, "number that decides the disturbances [0]");
+  add_row(f, c, "seed", "number that decides the disturbances [0]");
   f.group("Output");
   f.text("out", c.out, "DIR",
          "folder to which cells.json, costs.json and platform.json are written");
@@ -92,9 +87,9 @@ void add_simulate_flags(Flags& f, Config& c) {
          "write the table as JSON (-: to standard output, and nothing else there)");
 }
 
-std::vector<std::string> flags_of_training(const Config& config) {
+std::vector<std::string> flags_of_training(const SimulateOptions& options) {
   std::vector<std::string> words;
-  for (const auto& [name, value] : config.given) {
+  for (const auto& [name, value] : options.given) {
     if (std::ranges::find(kOfTraining, name) == kOfTraining.end()) continue;
     words.push_back("--" + name + "=" + value);
   }

@@ -7,13 +7,13 @@
 #include <set>
 #include <variant>
 
+#include "cli/flags/flag_groups.h"
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/cells.h"
 #include "scaling/sweep/grid_limits.h"
-#include "scaling/sweep/listed_values.h"
 
 namespace cputrain::cli {
 namespace {
@@ -27,7 +27,7 @@ std::vector<std::string> column_names(const CommandLineChoices& choices) {
 }
 
 /// What this build lacks becomes a column of n/a.
-void set_backends(Config& c, const std::vector<std::string>& known, const std::string& text) {
+void set_backends(SweepOptions& c, const std::vector<std::string>& known, const std::string& text) {
   c.sweep.grid.backends = split(text, ',');
   std::set<std::string> seen;
   for (const std::string& name : c.sweep.grid.backends) {
@@ -39,41 +39,9 @@ void set_backends(Config& c, const std::vector<std::string>& known, const std::s
   }
 }
 
-/// Each value in its spelling, once.
-std::vector<std::string> listed_values(const ListedValue& flag, const std::string& text) {
-  constexpr std::size_t kMost = 1000;
-  const bool has_default = cells::listed_flag(flag.name)->usual == cells::kOwnDefault;
-  std::vector<std::string> values;
-  for (const std::string& part : split(text, ',')) {
-    const bool same = has_default && part == cells::kOwnDefault;
-    const std::string value = part.empty() || same ? part : flag.spelling(part);
-    const bool again = std::ranges::find(values, value) != values.end();
-    if (value.empty() || again || values.size() == kMost) {
-      fail(ExitCode::usage,
-           fmt::format("--{} {}: must be different values, with one comma between each two",
-                       flag.name, text));
-    }
-    values.push_back(value);
-  }
-  return values;
-}
-
 }  // namespace
 
-void add_listed_flag(Flags& f, Config& c, const ListedValue& flag) {
-  if (c.command != "sweep") {
-    return f.parsed(flag.name, flag.meta, flag.help, [&c, flag](const std::string& text) {
-      sweep::set_value(c, flag.name, flag.spelling(text));
-    });
-  }
-  f.parsed(flag.name, flag.meta + ",...", flag.help, [&c, flag](const std::string& text) {
-    std::vector<std::string>& values = c.sweep.grid.listed[flag.name];
-    values = listed_values(flag, text);
-    sweep::set_value(c, flag.name, values.front());
-  });
-}
-
-void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+void add_grid_flags(Flags& f, SweepOptions& c, const CommandLineChoices& choices) {
   const std::string usual = choices.backend_names().front();
   const std::vector<std::string> columns = column_names(choices);
   c.sweep.grid.backends = {usual};
@@ -102,11 +70,11 @@ void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
           "them [5, or up to 25 that hold 2,048 images]");
   f.yes("full-epochs", c.sweep.full_epochs,
         "measure whole epochs with evaluation, in place of steps");
-  f.whole("epochs", c.epochs, 1, 1'000'000,
+  add_row(f, c, "epochs",
           "with --full-epochs: epochs of each training; the first does not count where there are "
           "more [2]");
-  f.real("target-accuracy", c.target_accuracy, 0, 1,
-         "with --full-epochs: measure the time until the accuracy of validation reaches X");
+  add_row(f, c, "target-accuracy",
+          "with --full-epochs: measure the time until the accuracy of validation reaches X");
   f.text("launcher", c.sweep.launcher, "WORDS",
          "what starts ranks, such as 'mpirun --hostfile hosts'; {ranks} and {threads} in it are "
          "replaced, and without {ranks} -np RANKS is added [mpirun, bound for this machine]");
@@ -114,7 +82,8 @@ void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
         "also measure cells of more CPUs than this machine has [they are n/a]");
 }
 
-void add_sweep_output_flags(Flags& f, Config& c) {
+void add_sweep_output_flags(Flags& f, SweepOptions& c) {
+  f.group("Output");
   f.text("out", c.out, "DIR",
          "folder of this sweep; it goes on with what is there [sweeps/<model>]");
   f.yes("overwrite", c.overwrite, "throw away the sweep that --out holds");
@@ -130,86 +99,65 @@ void add_sweep_output_flags(Flags& f, Config& c) {
   f.yes("retry", c.sweep.retry, "measure failed cells again");
 }
 
-bool is_sweeps_own(const std::string& flag) {
-  static const std::set<std::string> own{"np",
-                                         "gpus",
-                                         "threads",
-                                         "batch",
-                                         "batch-per-rank",
-                                         "backend",
-                                         "repeat",
-                                         "steps",
-                                         "full-epochs",
-                                         "epochs",
-                                         "target-accuracy",
-                                         "launcher",
-                                         "oversubscribe",
-                                         "out",
-                                         "overwrite",
-                                         "reference",
-                                         "plan-only",
-                                         "task",
-                                         "collect",
-                                         "retry",
-                                         "extend",
-                                         "limit-train",
-                                         "limit-val"};
-  return own.contains(flag) || cells::listed_flag(flag);
-}
-
 namespace {
 
+/// A flag that every training gets as it is; of the others the sweep makes what it needs.
+bool is_handed_on(const SweepOptions& options, const std::string& flag) {
+  return options.of_trainings.contains(flag) && flag != "limit-train" && flag != "limit-val" &&
+         !cells::listed_flag(flag);
+}
+
 /// Flags for every training, and their values.
-std::vector<std::pair<std::string, std::string>> handed_on(const Config& config) {
+std::vector<std::pair<std::string, std::string>> handed_on(const SweepOptions& options) {
   std::vector<std::pair<std::string, std::string>> flags;
-  for (const auto& flag : config.given) {
-    if (!is_sweeps_own(flag.first)) flags.push_back(flag);
+  for (const auto& flag : options.given) {
+    if (is_handed_on(options, flag.first)) flags.push_back(flag);
   }
-  if (!config.sweep.full_epochs) return flags;
-  flags.emplace_back("epochs", std::to_string(config.epochs.value_or(2)));
-  if (config.limit_train) flags.emplace_back("limit-train", std::to_string(*config.limit_train));
-  if (config.limit_val) flags.emplace_back("limit-val", std::to_string(*config.limit_val));
-  if (config.target_accuracy) {
-    flags.emplace_back("target-accuracy", fmt::format("{}", *config.target_accuracy));
+  if (!options.sweep.full_epochs) return flags;
+  flags.emplace_back("epochs", std::to_string(options.epochs.value_or(2)));
+  if (options.limit_train) flags.emplace_back("limit-train", std::to_string(*options.limit_train));
+  if (options.limit_val) flags.emplace_back("limit-val", std::to_string(*options.limit_val));
+  if (options.target_accuracy) {
+    flags.emplace_back("target-accuracy", fmt::format("{}", *options.target_accuracy));
   }
   return flags;
 }
 
 /// Words for every training of the sweep, whatever its cell.
-std::vector<std::string> passed_on(const Config& config) {
+std::vector<std::string> passed_on(const SweepOptions& options) {
   std::vector<std::string> words;
-  for (const auto& [name, value] : handed_on(config)) {
+  for (const auto& [name, value] : handed_on(options)) {
     words.push_back("--" + name);
-    if (!config.switches.contains(name)) words.push_back(value);
+    if (!options.switches.contains(name)) words.push_back(value);
   }
   return words;
 }
 
 /// The flags among them that make another experiment of it, apart from what a table says in fields
 /// of their own.
-std::map<std::string, std::string> options_of(const Config& config) {
+std::map<std::string, std::string> options_of(const SweepOptions& options) {
   const std::set<std::string> said{"model", "image-size",  "data",
                                    "seed",  "limit-train", "limit-val"};
-  std::map<std::string, std::string> options;
-  if (!config.sweep.launcher.empty()) options["launcher"] = config.sweep.launcher;
-  for (const auto& [name, value] : handed_on(config)) {
-    if (!said.contains(name)) options[name] = config.switches.contains(name) ? "true" : value;
+  std::map<std::string, std::string> texts;
+  if (!options.sweep.launcher.empty()) texts["launcher"] = options.sweep.launcher;
+  for (const auto& [name, value] : handed_on(options)) {
+    if (!said.contains(name)) texts[name] = options.switches.contains(name) ? "true" : value;
   }
-  return options;
+  return texts;
 }
 
 }  // namespace
 
-sweep::SweepRequest sweep_request(const Config& config) {
-  sweep::SweepRequest request = config.sweep;
-  request.repeats = config.repeat.value_or(request.repeats);
-  request.passed_on = passed_on(config);
-  request.options = options_of(config);
+sweep::SweepRequest sweep_request(const SweepOptions& options) {
+  sweep::SweepRequest request = options.sweep;
+  request.repeats = options.repeat.value_or(request.repeats);
+  request.passed_on = passed_on(options);
+  request.options = options_of(options);
   return request;
 }
 
-void settle_precisions(Config& config, const CommandLineChoices& choices) {
-  sweep::SweepRequest& sweep = config.sweep;
+void settle_precisions(SweepOptions& options, const CommandLineChoices& choices) {
+  sweep::SweepRequest& sweep = options.sweep;
   for (const training::BackendChoice& backend : choices.backends) {
     if (backend.built) sweep.precisions[backend.name] = words_of(backend.precisions);
   }
@@ -223,8 +171,10 @@ void settle_precisions(Config& config, const CommandLineChoices& choices) {
       return !sweep.precisions.contains(backend) || can(sweep.precisions.at(backend), value);
     };
     if (std::ranges::any_of(sweep.grid.backends, serves)) continue;
-    fail(ExitCode::usage, fmt::format("--precision {} needs --backend {}", value,
-                                      join(choices.backends_with(parse_precision(value)), " or ")));
+    fail(ExitCode::usage,
+         fmt::format(
+             "--precision {} needs --backend {}", value,
+             join(choices.backends_with(parse_word<Precision>("precision", value)), " or ")));
   }
   for (const std::string& backend : sweep.grid.backends) {
     const auto here = sweep.precisions.find(backend);
@@ -241,51 +191,52 @@ void settle_precisions(Config& config, const CommandLineChoices& choices) {
   }
 }
 
-void check_sweep(const Config& config) {
-  if ((config.epochs || config.target_accuracy) && !config.sweep.full_epochs) {
+void check_sweep(const SweepOptions& options) {
+  if ((options.epochs || options.target_accuracy) && !options.sweep.full_epochs) {
     fail(ExitCode::usage, fmt::format("--{} needs --full-epochs (a sweep else measures some steps)",
-                                      config.epochs ? "epochs" : "target-accuracy"));
+                                      options.epochs ? "epochs" : "target-accuracy"));
   }
-  if (config.schedule && std::holds_alternative<optim::Plateau>(*config.schedule) &&
-      !config.sweep.full_epochs) {
+  if (options.schedule && std::holds_alternative<optim::Plateau>(*options.schedule) &&
+      !options.sweep.full_epochs) {
     fail(ExitCode::usage,
          fmt::format("--schedule {} needs --full-epochs (it watches the loss of validation, and "
                      "steps alone are not evaluated)",
-                     optim::schedule_text(*config.schedule)));
+                     optim::schedule_text(*options.schedule)));
   }
-  if (config.steps && config.sweep.full_epochs) {
+  if (options.steps && options.sweep.full_epochs) {
     fail(ExitCode::usage, "--steps and --full-epochs exclude each other; leave one out");
   }
-  if (config.limit_val && !config.sweep.full_epochs) {
+  if (options.limit_val && !options.sweep.full_epochs) {
     fail(ExitCode::usage, "--limit-val needs --full-epochs (steps alone are not evaluated)");
   }
-  const int modes = config.sweep.plan_only + config.sweep.collect + config.sweep.task.has_value();
+  const int modes =
+      options.sweep.plan_only + options.sweep.collect + options.sweep.task.has_value();
   if (modes > 1) {
     fail(ExitCode::usage, "--plan-only, --task and --collect exclude each other; name one");
   }
-  const char* one_of_many = config.sweep.task ? "--task" : "--collect";
-  if (config.sweep.extend && config.out.empty()) {
+  const char* one_of_many = options.sweep.task ? "--task" : "--collect";
+  if (options.sweep.extend && options.out.empty()) {
     fail(ExitCode::usage, "--extend needs --out DIR, the folder of the sweep to add cells to");
   }
-  if (config.sweep.extend && (config.sweep.task || config.sweep.collect || config.overwrite)) {
+  if (options.sweep.extend && (options.sweep.task || options.sweep.collect || options.overwrite)) {
     fail(ExitCode::usage, fmt::format("--extend and --{} exclude each other; leave one out",
-                                      config.overwrite    ? "overwrite"
-                                      : config.sweep.task ? "task"
-                                                          : "collect"));
+                                      options.overwrite    ? "overwrite"
+                                      : options.sweep.task ? "task"
+                                                           : "collect"));
   }
-  if (config.overwrite && (config.sweep.task || config.sweep.collect)) {
+  if (options.overwrite && (options.sweep.task || options.sweep.collect)) {
     fail(ExitCode::usage,
          fmt::format("--overwrite and {} exclude each other (it would throw away what other tasks "
                      "have measured); give --overwrite to --plan-only",
                      one_of_many));
   }
-  if (config.sweep.retry && config.sweep.collect) {
+  if (options.sweep.retry && options.sweep.collect) {
     fail(ExitCode::usage,
          "--retry and --collect exclude each other (nothing is measured); give --retry to --task");
   }
   std::error_code ignored;
-  if (!config.reference.empty() && !std::filesystem::is_regular_file(config.reference, ignored)) {
-    fail(ExitCode::usage, fmt::format("--reference {}: there is no such file", config.reference));
+  if (!options.reference.empty() && !std::filesystem::is_regular_file(options.reference, ignored)) {
+    fail(ExitCode::usage, fmt::format("--reference {}: there is no such file", options.reference));
   }
 }
 

@@ -1,38 +1,33 @@
 #pragma once
 
-#include <functional>
+#include <optional>
+#include <set>
 #include <string>
 
-#include "cli/command_line.h"
-#include "cli/config.h"
-#include "cli/flags/flags.h"
+#include "cli/command.h"
+#include "scaling/sweep/sweep_request.h"
 
 namespace cputrain::cli {
 
-/// The axes of `sweep`'s table and how its cells are measured.
-void add_grid_flags(Flags&, Config&, const CommandLineChoices&);
-void add_sweep_output_flags(Flags&, Config&);
-
-/// A flag of a training that a sweep takes several values of (scaling/cells/axes.h).
-struct ListedValue {
-  std::string name, meta, help;
-  /// One value in the spelling that tables have; Error(usage) where it is none.
-  std::function<std::string(const std::string&)> spelling;
+struct SweepOptions : Options {
+  sweep::SweepRequest sweep;
+  std::optional<int> repeat;
+  std::string reference;
+  std::set<std::string> of_trainings;  ///< names of flags that trainings have, too
 };
-/// For `sweep` a list, of which the trainings that are planned with have the first value.
-void add_listed_flag(Flags&, Config&, const ListedValue&);
 
-/// Whether a flag is the sweep's own; the others are handed on to its trainings as they are.
-bool is_sweeps_own(const std::string& flag);
+/// The axes of `sweep`'s table and how its cells are measured.
+void add_grid_flags(Flags&, SweepOptions&, const CommandLineChoices&);
+void add_sweep_output_flags(Flags&, SweepOptions&);
 
 /// What the sweep itself needs to know.
-sweep::SweepRequest sweep_request(const Config&);
+sweep::SweepRequest sweep_request(const SweepOptions&);
 
 /// Error(usage) for combinations that make no sense, and for a missing --reference.
-void check_sweep(const Config&);
+void check_sweep(const SweepOptions&);
 
 /// Tells the sweep what each backend can compute in. Error(usage) for a precision or a backend of
 /// which no cell could be measured; single cells that cannot are n/a.
-void settle_precisions(Config&, const CommandLineChoices&);
+void settle_precisions(SweepOptions&, const CommandLineChoices&);
 
 }  // namespace cputrain::cli

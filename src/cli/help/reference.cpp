@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 
-#include "cli/flags/command_flags.h"
-#include "cli/flags/flags.h"
-#include "cli/help/command_table.h"
+#include "cli/commands.h"
 #include "core/error.h"
 
 namespace cputrain::cli {
@@ -17,18 +15,10 @@ constexpr const char* kGeneral = "General";
 
 /// Those that every command has, which the parser reads itself.
 std::vector<FlagEntry> general_flags() {
-  FlagEntry config, help, all;
-  config.name = "config";
-  config.meta = "FILE";
-  config.help = "a JSON object of flags and values, such as a run's config.json";
-  config.takes_value = true;
-  help.name = "help";
-  help.help = "shows the flags that most people need (also -h)";
-  all.name = "help-all";
-  all.help = "shows all flags of the command";
-  std::vector<FlagEntry> flags{config, help, all};
-  for (FlagEntry& flag : flags) flag.group = kGeneral;
-  return flags;
+  return {{"config", "FILE", "a JSON object of flags and values, such as a run's config.json", "",
+           kGeneral, true},
+          {"help", "", "shows the flags that most people need (also -h)", "", kGeneral},
+          {"help-all", "", "shows all flags of the command", "", kGeneral}};
 }
 
 /// Flags of one group stand together, in the order of the first of each.
@@ -42,41 +32,27 @@ void sort_by_group(std::vector<FlagEntry>& flags) {
   });
 }
 
-std::vector<FlagEntry> flags_of(const CommandRow& row, const CommandLineChoices& choices) {
-  Config config;
-  config.command = row.name;
-  config.topic = row.topic;
-  config.backend = choices.backend_names().front();
-  CLI::App app;
-  Flags flags(app);
-  add_command_flags(flags, config, choices);
-  std::vector<FlagEntry> entries = flags.entries();
-  for (FlagEntry& entry : entries) {
-    entry.common = std::ranges::find(row.common, entry.name) != row.common.end();
-  }
-  sort_by_group(entries);
-  for (FlagEntry& entry : general_flags()) entries.push_back(std::move(entry));
-  return entries;
-}
-
-CommandEntry entry_of(const CommandRow& row, const CommandLineChoices& choices) {
-  CommandEntry entry;
-  entry.name = row.name;
-  entry.topic = row.topic;
-  entry.summary = row.summary;
-  entry.about = row.about;
-  entry.words = row.words;
-  for (const CommandRow& other : command_table()) {
-    if (row.topic.empty() && other.name == row.name && !other.topic.empty()) {
+/// Usage, topics and flags, which follow from the commands.
+CommandEntry entry_of(Command& command, const std::vector<std::unique_ptr<Command>>& all,
+                      const CommandLineChoices& choices) {
+  CommandEntry entry = command.help();
+  for (const auto& each : all) {
+    const CommandEntry other = each->help();
+    if (entry.topic.empty() && other.name == entry.name && !other.topic.empty())
       entry.topics.push_back({other.topic, other.summary});
-    }
   }
-  entry.usage = "cputrain " + (row.name == "train" ? "[train]" : entry.full_name()) +
+  const bool is_default = &command == all.front().get();
+  entry.usage = "cputrain " + (is_default ? "[" + entry.name + "]" : entry.full_name()) +
                 (entry.topics.empty() ? "" : " TOPIC") + " [FLAGS]" +
-                (row.words.empty() ? "" : " " + row.words);
-  entry.examples = row.examples;
-  entry.common = row.common;
-  if (entry.topics.empty()) entry.flags = flags_of(row, choices);
+                (entry.words.empty() ? "" : " " + entry.words);
+  if (!entry.topics.empty()) return entry;
+  Flags flags;
+  command.add_flags(flags, choices);
+  entry.flags = flags.entries();
+  for (FlagEntry& flag : entry.flags)
+    flag.common = std::ranges::find(entry.common, flag.name) != entry.common.end();
+  sort_by_group(entry.flags);
+  std::ranges::move(general_flags(), std::back_inserter(entry.flags));
   return entry;
 }
 
@@ -88,15 +64,18 @@ bool CommandEntry::all_common() const {
 }
 
 std::vector<CommandEntry> command_reference(const CommandLineChoices& choices) {
+  const auto commands = make_commands();
   std::vector<CommandEntry> reference;
-  for (const CommandRow& row : command_table()) reference.push_back(entry_of(row, choices));
+  for (const auto& command : commands) reference.push_back(entry_of(*command, commands, choices));
   return reference;
 }
 
 CommandEntry command_entry(const std::string& name, const std::string& topic,
                            const CommandLineChoices& choices) {
-  for (const CommandRow& row : command_table()) {
-    if (row.name == name && row.topic == topic) return entry_of(row, choices);
+  const auto commands = make_commands();
+  for (const auto& command : commands) {
+    const CommandEntry entry = command->help();
+    if (entry.name == name && entry.topic == topic) return entry_of(*command, commands, choices);
   }
   fail(ExitCode::usage, fmt::format("there is no command {} {}", name, topic));
 }

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_line.h"
+#include "cli/choices.h"
 #include "cli/help/flag_entry.h"
 
 /// The whole command line as data. Help, manual page and completions are all made from it.
@@ -23,16 +23,16 @@ struct TopicEntry {
 /// A command, or a topic of one ("bench step"). Where a command has topics, it has an entry without
 /// a topic, too, which has no flags of its own.
 struct CommandEntry {
-  std::string name, topic;         ///< "bench", "step"; "" where there is no topic
-  std::string summary;             ///< short, for lists: "loss and accuracy of saved weights"
-  std::string about;               ///< sentences
-  std::string words;               ///< what it takes beside flags: "IMAGE...", "[DATA]", or ""
-  std::string usage;               ///< "cputrain predict [FLAGS] IMAGE..."
-  std::vector<TopicEntry> topics;  ///< of a command that needs one
-  std::vector<ExampleEntry> examples;
-  std::vector<FlagEntry> flags;  ///< by group, in the order of --help-all; --help is the last
+  std::string name{}, topic{};  ///< "bench", "step"; "" where there is no topic
+  std::string summary{};        ///< short, for lists: "loss and accuracy of saved weights"
+  std::string about{};          ///< sentences
+  std::string words{};          ///< what it takes beside flags: "IMAGE...", "[DATA]", or ""
+  std::vector<ExampleEntry> examples{};
+  std::vector<std::string> common{};  ///< flags that most people need, in the order of --help
 
-  std::vector<std::string> common;  ///< names of the common flags, in the order of --help
+  std::string usage{};               ///< "cputrain predict [FLAGS] IMAGE..."
+  std::vector<TopicEntry> topics{};  ///< of a command that needs one
+  std::vector<FlagEntry> flags{};    ///< by group, in the order of --help-all; --help is the last
 
   /// There are no more than the common flags and those that every command has.
   bool all_common() const;
@@ -43,7 +43,7 @@ struct CommandEntry {
 /// Every command and topic, in the order of the overview.
 std::vector<CommandEntry> command_reference(const CommandLineChoices&);
 
-/// One of them; Error(usage) names what there is.
+/// One of them; Error(usage) where there is none.
 CommandEntry command_entry(const std::string& name, const std::string& topic,
                            const CommandLineChoices&);
 

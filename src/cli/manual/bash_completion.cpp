@@ -1,20 +1,25 @@
-#include "cli/manual/bash_completion.h"
-
-#include <map>
-#include <set>
-
 #include "cli/manual/flag_values.h"
+#include "cli/manual/manual_files.h"
 #include "core/text.h"
 
 namespace cputrain::cli {
 namespace {
 
-/// What bash does with the tables below. A word such as --flag=value is one word or three, by what
+/// What bash does with the table. A word such as --flag=value is one word or three, by what
 /// COMP_WORDBREAKS has.
 constexpr const char* kFunction = R"sh(
+# Sets words, paths and list from the row of a command and a flag, or of its flags and topics.
+_cputrain_row() {
+  local command name
+  while IFS='|' read -r command name list paths words; do
+    [[ $command != "$1" || $name != "$2" ]] || return 0
+  done <<<"$_cputrain_table"
+  words= paths= list=
+}
+
 _cputrain() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} flag= begin= word
-  local command=train topic= first=${COMP_WORDS[1]-} words= paths= list=
+  local command=train topics= first=${COMP_WORDS[1]-} words= paths= list=
   COMPREPLY=()
   if [[ $cur == = ]]; then
     flag=$prev cur=
@@ -27,21 +32,23 @@ _cputrain() {
   fi
   if [[ COMP_CWORD -gt 1 && $first != -* ]]; then
     command=$first
-    [[ -z $(_cputrain_topics "$command") || COMP_CWORD -eq 2 ]] || topic=" ${COMP_WORDS[2]}"
+    _cputrain_row "$command" topics
+    topics=$words
+    [[ -z $topics || COMP_CWORD -eq 2 ]] || command+=" ${COMP_WORDS[2]}"
   fi
-  [[ -z $flag ]] || _cputrain_values "$command$topic" "${flag//_/-}"
+  _cputrain_row "$command" "${flag//_/-}"
   if [[ -z $words && -z $paths ]]; then
-    if [[ -n $flag && -n $list ]]; then
-      return  # a value that nobody can guess
-    elif [[ COMP_CWORD -eq 1 && $cur != -* ]]; then
+    [[ -z $list ]] || return  # a value that nobody can guess
+    if [[ COMP_CWORD -eq 1 && $cur != -* ]]; then
       words=$_cputrain_commands
-    elif [[ COMP_CWORD -eq 2 && -n $(_cputrain_topics "$command") && $cur != -* ]]; then
-      words=$(_cputrain_topics "$command")
+    elif [[ COMP_CWORD -eq 2 && -n $topics && $cur != -* ]]; then
+      words=$topics
     elif [[ $cur == -* ]]; then
-      words=$(_cputrain_flags "$command$topic")
+      _cputrain_row "$command" flags
+      words=${words:---help}
       [[ COMP_CWORD -ne 1 ]] || words+=' --version'
     else
-      paths=$(_cputrain_paths "$command$topic")
+      _cputrain_row "$command" words
     fi
   fi
   if [[ $list == list && $cur == *,* ]]; then
@@ -64,91 +71,47 @@ const char* paths_word(FlagValues::Paths paths) {
   return paths == FlagValues::Paths::folders ? "folders" : "";
 }
 
-std::string flags_function(const std::vector<CommandEntry>& commands) {
-  std::string text = "_cputrain_flags() {\n  case $1 in\n";
-  for (const CommandEntry& command : commands) {
-    std::vector<std::string> words;
-    for (const FlagEntry& flag : command.flags) {
-      for (const std::string& word : spellings_of(flag)) words.push_back(word);
-    }
-    if (!words.empty())
-      text += "    " + in_quotes(command.full_name()) + ") echo " + in_quotes(join(words, " ")) +
-              " ;;\n";
+/// Rows: command, flag, whether its value is one or a list ("" for a switch), what paths it may be,
+/// what words. A command's own rows have its flags, its topics, and what it takes beside them.
+std::string rows_of(const CommandEntry& command) {
+  const std::string name = command.full_name();
+  std::string text;
+  const auto add = [&](const std::string& row, const std::string& list, FlagValues::Paths paths,
+                       const std::vector<std::string>& words) {
+    text +=
+        join(std::vector{name, row, list, std::string(paths_word(paths)), join(words, " ")}, "|") +
+        "\n";
+  };
+  std::vector<std::string> flags, topics;
+  for (const TopicEntry& topic : command.topics) topics.push_back(topic.name);
+  for (const FlagEntry& flag : command.flags) {
+    for (const std::string& word : spellings_of(flag)) flags.push_back(word);
+    if (!flag.takes_value) continue;
+    const FlagValues values = values_of(flag);
+    std::vector<std::string> names = flag.aliases;
+    names.push_back(flag.name);
+    for (const std::string& each : names)
+      add("--" + each, values.list ? "list" : "one", values.paths, values.words);
   }
-  return text + "    *) echo --help ;;\n  esac\n}\n\n";
-}
-
-std::string topics_function(const std::vector<CommandEntry>& commands) {
-  std::string text = "_cputrain_topics() {\n  case $1 in\n";
-  for (const CommandEntry& command : commands) {
-    if (command.topics.empty()) continue;
-    std::vector<std::string> names;
-    for (const TopicEntry& topic : command.topics) names.push_back(topic.name);
-    text += "    " + command.name + ") echo " + in_quotes(join(names, " ")) + " ;;\n";
-  }
-  return text + "    *) ;;\n  esac\n}\n\n";
-}
-
-std::string paths_function(const std::vector<CommandEntry>& commands) {
-  std::string text = "_cputrain_paths() {\n  case $1 in\n";
-  for (const CommandEntry& command : commands) {
-    if (paths_of(command) != FlagValues::Paths::none) {
-      text += "    " + in_quotes(command.full_name()) + ") echo " + paths_word(paths_of(command)) +
-              " ;;\n";
-    }
-  }
-  return text + "    *) ;;\n  esac\n}\n\n";
-}
-
-std::string assignments(const FlagValues& values) {
-  return "words=" + in_quotes(join(values.words, " ")) + " paths='" + paths_word(values.paths) +
-         "'" + " list=" + (values.list ? "list" : "one");
-}
-
-/// "'train --data'|'eval --data') words=..." for each flag that takes a value, and one pattern for
-/// those whose values are the same in all commands.
-std::string values_function(const std::vector<CommandEntry>& commands) {
-  std::map<std::string, std::map<std::string, std::vector<std::string>>> by_flag;
-  for (const CommandEntry& command : commands) {
-    for (const FlagEntry& flag : command.flags) {
-      if (!flag.takes_value) continue;
-      std::vector<std::string> words = flag.aliases;
-      words.push_back(flag.name);
-      for (const std::string& word : words)
-        by_flag["--" + word][assignments(values_of(flag))].push_back(command.full_name());
-    }
-  }
-  std::map<std::string, std::string> patterns;  // by what they lead to
-  for (const auto& [flag, by_values] : by_flag) {
-    for (const auto& [values, names] : by_values) {
-      std::string& pattern = patterns[values];
-      if (by_values.size() == 1) {
-        pattern += (pattern.empty() ? "" : "|") + ("*' " + flag + "'");
-        continue;
-      }
-      for (const std::string& name : names)
-        pattern += (pattern.empty() ? "" : "|") + in_quotes(name + " " + flag);
-    }
-  }
-  std::string text =
-      "# Sets words, paths and list to what may follow a flag; list stays empty after a switch.\n"
-      "_cputrain_values() {\n  case \"$1 $2\" in\n";
-  for (const auto& [values, pattern] : patterns) text += "    " + pattern + ") " + values + " ;;\n";
-  return text + "    *) ;;\n  esac\n}\n";
+  add("flags", "", FlagValues::Paths::none, flags);
+  add("topics", "", FlagValues::Paths::none, topics);
+  add("words", "", paths_of(command), {});
+  return text;
 }
 
 }  // namespace
 
 std::string bash_completion(const std::vector<CommandEntry>& commands) {
   std::vector<std::string> names;
+  std::string table;
   for (const CommandEntry& command : commands) {
     if (command.topic.empty()) names.push_back(command.name);
+    table += rows_of(command);
   }
   return "# bash completion of cputrain; written by cputrain_manual from the program's table of "
          "flags\n# shellcheck shell=bash disable=SC2034\n\n_cputrain_commands=" +
-         in_quotes(join(names, " ")) + "\n\n" + flags_function(commands) +
-         topics_function(commands) + paths_function(commands) + values_function(commands) +
-         kFunction;
+         in_quotes(join(names, " ")) + "\n\n# command|flag|one or list|files or folders|words\n" +
+         "_cputrain_table=" + in_quotes(table) + "\n" + kFunction;
 }
 
 }  // namespace cputrain::cli

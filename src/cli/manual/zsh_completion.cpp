@@ -1,4 +1,4 @@
-#include "cli/manual/zsh_completion.h"
+#include "cli/manual/manual_files.h"
 
 #include <algorithm>
 

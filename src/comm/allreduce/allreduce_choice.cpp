@@ -1,22 +1,61 @@
 #include "comm/allreduce/allreduce_choice.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <sstream>
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace cputrain::comm {
 namespace {
 
-constexpr const char* kGrammar =
-    "write auto, shm, hierarchical, hierarchical+ALGORITHM, ps, ALGORITHM, or by size "
-    "ALGORITHM:FIRST-LAST;ALGORITHM:FIRST-max with ALGORITHM one of mpi, ring, "
-    "recursive-doubling, rabenseifner, tree; between GPUs nccl or staged";
+/// An array of n bytes over P ranks.
+struct Sum {
+  Link link;
+  double ranks, bytes;
+
+  double rounds() const { return std::floor(std::log2(ranks)); }
+  double whole() const { return link.message + bytes * link.byte; }
+  double halves() const { return 2 * bytes * link.byte * (ranks - 1) / ranks; }
+  /// Those beyond a power of two hand their arrays to others, and get the sums back.
+  double folding() const { return std::exp2(rounds()) == ranks ? 0 : 2 * whole(); }
+};
+
+double ring_seconds(const Sum& s) { return 2 * (s.ranks - 1) * s.link.message + s.halves(); }
+double doubling_seconds(const Sum& s) { return s.rounds() * s.whole() + s.folding(); }
+double rabenseifner_seconds(const Sum& s) {
+  return 2 * s.rounds() * s.link.message + s.halves() + s.folding();
+}
+double tree_seconds(const Sum& s) { return 2 * std::ceil(std::log2(s.ranks)) * s.whole(); }
+
+struct Algorithm {
+  std::string_view name;
+  std::unique_ptr<Allreduce> (*make)(Peers&);
+  double (*seconds)(const Sum&);
+};
+
+constexpr Algorithm kAlgorithms[] = {
+    {"mpi", nullptr, nullptr},  // the engine's own, of which nothing is known
+    {"ring", make_ring, ring_seconds},
+    {"recursive-doubling", make_recursive_doubling, doubling_seconds},
+    {"rabenseifner", make_rabenseifner, rabenseifner_seconds},
+    {"tree", make_tree, tree_seconds}};
+
+constexpr const char *kAuto = "auto", *kOneNode = "shm", *kSlices = "hierarchical", *kServer = "ps",
+                     *kNccl = "nccl", *kStaged = "staged";
 
 [[noreturn]] void wrong(const std::string& text, const std::string& why) {
-  fail(ExitCode::usage, "--allreduce " + text + ": " + why + "; " + kGrammar);
+  fail(ExitCode::usage,
+       fmt::format("--allreduce {}: {}; write {}, {}, {}, {}+ALGORITHM, {}, ALGORITHM, or by size "
+                   "ALGORITHM:FIRST-LAST;ALGORITHM:FIRST-max with ALGORITHM one of {}; between "
+                   "GPUs {} or {}",
+                   text, why, kAuto, kOneNode, kSlices, kSlices, kServer,
+                   join(allreduce_algorithms(), ", "), kNccl, kStaged));
 }
 
 std::size_t number(const std::string& text, const std::string& word) {
@@ -67,20 +106,37 @@ std::vector<SizeRange> parse_ranges(const std::string& text, const std::string& 
 }  // namespace
 
 const std::vector<std::string>& allreduce_algorithms() {
-  static const std::vector<std::string> names{"mpi", "ring", "recursive-doubling", "rabenseifner",
-                                              "tree"};
-  return names;
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> names;
+    for (const Algorithm& one : kAlgorithms) names.emplace_back(one.name);
+    return names;
+  }();
+  return all;
+}
+
+std::vector<std::string> allreduce_words() {
+  std::vector<std::string> words{kAuto, kOneNode, kSlices, kServer, kNccl, kStaged};
+  words.insert(words.end(), allreduce_algorithms().begin(), allreduce_algorithms().end());
+  return words;
+}
+
+std::string quickest_algorithm(const Link& link, int ranks, double bytes) {
+  const Sum sum{link, static_cast<double>(ranks), bytes};
+  const auto seconds = [&](const Algorithm& one) {
+    return one.seconds ? one.seconds(sum) : std::numeric_limits<double>::infinity();
+  };
+  return std::string(std::ranges::min_element(kAlgorithms, {}, seconds)->name);
 }
 
 AllreduceChoice parse_allreduce(const std::string& text) {
   using Scheme = AllreduceChoice::Scheme;
-  if (text == "auto") return {};
-  if (text == "ps") return {Scheme::server, {{"tree"}}, false};
-  if (text == "shm") return {Scheme::slices, {{"tree"}}, true};
-  if (text == "hierarchical") return {Scheme::slices, {}, false};
-  if (text == "nccl") return {Scheme::replicas, {}, false, AllreduceChoice::Devices::nccl};
-  if (text == "staged") return {Scheme::replicas, {}, false, AllreduceChoice::Devices::staged};
-  const std::string within = "hierarchical+";
+  if (text == kAuto) return {};
+  if (text == kServer) return {Scheme::server, {{"tree"}}, false};
+  if (text == kOneNode) return {Scheme::slices, {{"tree"}}, true};
+  if (text == kSlices) return {Scheme::slices, {}, false};
+  if (text == kNccl) return {Scheme::replicas, {}, false, AllreduceChoice::Devices::nccl};
+  if (text == kStaged) return {Scheme::replicas, {}, false, AllreduceChoice::Devices::staged};
+  const std::string within = std::string(kSlices) + "+";
   if (text.starts_with(within)) {
     return {Scheme::slices, parse_ranges(text, text.substr(within.size())), false};
   }
@@ -89,12 +145,12 @@ AllreduceChoice parse_allreduce(const std::string& text) {
 
 std::string to_text(const AllreduceChoice& choice) {
   using Scheme = AllreduceChoice::Scheme;
-  if (choice.scheme == Scheme::automatic) return "auto";
-  if (choice.scheme == Scheme::server) return "ps";
-  if (choice.one_node) return "shm";
-  if (choice.devices == AllreduceChoice::Devices::nccl) return "nccl";
-  if (choice.devices == AllreduceChoice::Devices::staged && choice.ranges.empty()) return "staged";
-  std::string text = choice.scheme == Scheme::slices ? "hierarchical" : "";
+  if (choice.scheme == Scheme::automatic) return kAuto;
+  if (choice.scheme == Scheme::server) return kServer;
+  if (choice.one_node) return kOneNode;
+  if (choice.devices == AllreduceChoice::Devices::nccl) return kNccl;
+  if (choice.devices == AllreduceChoice::Devices::staged && choice.ranges.empty()) return kStaged;
+  std::string text = choice.scheme == Scheme::slices ? kSlices : "";
   const char* separator = choice.scheme == Scheme::slices ? "+" : "";
   for (const SizeRange& range : choice.ranges) {
     text += std::exchange(separator, ";") + range.algorithm;
@@ -107,11 +163,8 @@ std::string to_text(const AllreduceChoice& choice) {
 
 std::unique_ptr<Allreduce> make_algorithm(const std::string& name, PointToPoint& peers,
                                           std::unique_ptr<Allreduce> engine) {
-  if (name == "ring") return make_ring(peers);
-  if (name == "recursive-doubling") return make_recursive_doubling(peers);
-  if (name == "rabenseifner") return make_rabenseifner(peers);
-  if (name == "tree") return make_tree(peers);
-  return engine;
+  const auto found = std::ranges::find(kAlgorithms, name, &Algorithm::name);
+  return found->make ? found->make(peers) : std::move(engine);
 }
 
 }  // namespace cputrain::comm

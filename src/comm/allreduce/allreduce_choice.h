@@ -38,6 +38,16 @@ struct AllreduceChoice {
 
 /// Algorithms between ranks: those of allreduce.h, and `mpi`, the engine's own.
 const std::vector<std::string>& allreduce_algorithms();
+/// All words that --allreduce knows, these included.
+std::vector<std::string> allreduce_words();
+
+/// What a message takes in seconds: by itself, and for each of its bytes.
+struct Link {
+  double message = 0, byte = 0;
+};
+/// The algorithm that sums so many bytes over the ranks in the least time, as its file says. `mpi`
+/// is never it.
+std::string quickest_algorithm(const Link&, int ranks, double bytes);
 
 /// auto | shm | hierarchical[+ALGORITHM] | ps | nccl | staged | ALGORITHM |
 /// ALGORITHM:FIRST-LAST;... (bytes, `max` for no end; oneCCL's grammar). Ranges must cover every

@@ -32,11 +32,7 @@ T number(const std::string& text, const std::string& word) {
 }
 
 Compression parse_method(const std::string& text, const std::string& name) {
-  if (name == "none") return {};
-  if (name == "fp16") return {Method::fp16};
-  if (name == "bf16") return {Method::bf16};
-  if (name == "topk") return {Method::topk};
-  if (name == "powersgd") return {Method::powersgd};
+  if (const auto method = value_named<Method>(name)) return {*method};
   wrong(text, "'" + name + "' is no way to compress");
 }
 
@@ -83,23 +79,18 @@ Compression parse_compression(const std::string& text) {
 }
 
 std::string to_text(const Compression& compression) {
-  switch (compression.method) {
-    case Method::none:
-      break;
-    case Method::fp16:
-      return "fp16";
-    case Method::bf16:
-      return "bf16";
-    case Method::topk:
-      return fmt::format("topk:{}", compression.fraction);
-    case Method::powersgd:
-      return fmt::format("powersgd:{}", compression.rank);
-  }
-  return "none";
+  const std::string_view word = word_of(compression.method);
+  if (compression.method == Method::topk) return fmt::format("{}:{}", word, compression.fraction);
+  if (compression.method == Method::powersgd) return fmt::format("{}:{}", word, compression.rank);
+  return std::string(word);
 }
 
 std::vector<Compression> compressions() {
-  return {{Method::fp16}, {Method::bf16}, {Method::topk}, {Method::powersgd}};
+  std::vector<Compression> all;
+  for (const Name<Method>& name : names(Method{})) {
+    if (name.value != Method::none) all.push_back({name.value});
+  }
+  return all;
 }
 
 void check_compression(const Compression& compression, const comm::AllreduceChoice& choice) {

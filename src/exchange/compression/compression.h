@@ -6,6 +6,7 @@
 
 #include "comm/allreduce/allreduce_choice.h"
 #include "compute/parameters/parameters.h"
+#include "core/names.h"
 #include "exchange/gradient_sum.h"
 
 /// --compress: how gradients travel between ranks, or between nodes.
@@ -13,6 +14,13 @@ namespace cputrain::exchange {
 
 struct Compression {
   enum class Method { none, fp16, bf16, topk, powersgd };
+  friend constexpr auto names(Method) {
+    return std::to_array<Name<Method>>({{Method::none, "none"},
+                                        {Method::fp16, "fp16"},
+                                        {Method::bf16, "bf16"},
+                                        {Method::topk, "topk"},
+                                        {Method::powersgd, "powersgd"}});
+  }
   Method method = Method::none;
   double fraction = 0.01;  ///< topk: the part that is sent
   int rank = 4;            ///< powersgd

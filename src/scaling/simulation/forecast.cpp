@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
+#include "comm/allreduce/allreduce_choice.h"
 #include "core/statistics/median.h"
 #include "scaling/cells/explanation.h"
 
@@ -13,22 +13,10 @@ namespace cputrain::simulation {
 
 std::string usual_allreduce(int nodes, int ranks, const Platform& platform, double gradient_bytes) {
   if (nodes == 1) return "shm";
-  const auto n = static_cast<unsigned>(nodes);
   const double bytes = gradient_bytes * nodes / ranks;  // each rank of a node sums its slice
-  const double message = platform.network_latency_us * 1e-6;
-  const double byte =
-      8 / (platform.network_gbps * platform.network_efficiency * 1e9) * ranks / nodes;
-  const double whole = message + bytes * byte;
-  const double halves = 2 * bytes * byte * (nodes - 1) / nodes;
-  const double log = std::bit_width(n) - 1;
-  const bool folds = !std::has_single_bit(n);
-  const std::pair<double, const char*> seconds[] = {
-      {2 * (nodes - 1) * message + halves, "ring"},
-      {2 * log * message + halves + (folds ? 2 * whole : 0), "rabenseifner"},
-      {log * whole + (folds ? 2 * whole : 0), "recursive-doubling"}};
-  // The first of equal ones.
-  const auto least = std::ranges::min_element(seconds, {}, &std::pair<double, const char*>::first);
-  return std::string("hierarchical+") + least->second;
+  const double bits = platform.network_gbps * platform.network_efficiency * 1e9;
+  const comm::Link link{platform.network_latency_us * 1e-6, 8 / bits * ranks / nodes};
+  return "hierarchical+" + comm::quickest_algorithm(link, nodes, bytes);
 }
 
 cells::CellMachine Forecast::machine() const {

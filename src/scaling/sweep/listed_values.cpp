@@ -3,40 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
 #include "scaling/sweep/grid_limits.h"
+#include "training/spec/training_rows.h"
 
 namespace cputrain::sweep {
 
 void set_value(training::TrainingFlags& flags, std::string_view flag, const std::string& value) {
   if (value == cells::kOwnDefault) return;
-  if (flag == "precision") {
-    flags.precision = parse_precision(value);
-  } else if (flag == "allreduce") {
-    flags.allreduce = comm::parse_allreduce(value);
-  } else if (flag == "compress") {
-    flags.compress = exchange::parse_compression(value);
-  } else if (flag == "prefetch") {
-    flags.prefetch = std::stoi(value);
-  } else {
-    assert(flag == "lr");
-    flags.lr = std::stod(value);
-  }
+  training::training_row(flag).set(flags, value);
 }
 
 namespace {
 
 training::TrainingFlags flags_with(training::TrainingFlags flags, const cells::FlagTexts& axes) {
   const training::TrainingFlags usual;
-  flags.precision = usual.precision;
-  flags.allreduce = usual.allreduce;
-  flags.compress = usual.compress;
-  flags.lr = usual.lr;
-  flags.prefetch = usual.prefetch;
+  for (const cells::ListedFlag& flag : cells::kListedFlags) {
+    training::training_row(flag.name).copy(flags, usual);
+  }
   for (const auto& [flag, value] : axes) set_value(flags, flag, value);
   return flags;
 }

@@ -10,8 +10,8 @@
 
 namespace cputrain::sweep {
 
-/// Asks a training for one value of a listed flag, in the spelling of tables: the one place that
-/// knows which member of the flags it is. The default leaves them as they are. Error(usage).
+/// Asks a training for one value of a listed flag, in the spelling of tables. The default leaves
+/// them as they are. Error(usage).
 void set_value(training::TrainingFlags&, std::string_view flag, const std::string& value);
 
 /// A training of the grid: of the first of its combinations of listed flags that one could have.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "training/spec/training_rows.h"
 
 namespace cputrain::training {
 namespace {
@@ -32,7 +33,6 @@ std::string warmup_text(const optim::LearningRateOptions& rate, double target) {
 /// How the rate comes about, unless it is the plain one.
 void add_rate_lines(const TrainingSpec& spec, std::vector<std::string>& lines) {
   const optim::LearningRateOptions& rate = spec.learning_rate;
-  const loop::OptimizerOptions& optimizer = spec.optimizer;
   const bool scheduled = !std::holds_alternative<optim::ConstantRate>(rate.schedule);
   if (rate.scale != optim::RateScale::none || rate.warmup_epochs > 0 || scheduled) {
     lines.push_back(fmt::format("Learning rate {}{}, then {}", scaling_text(spec),
@@ -40,18 +40,11 @@ void add_rate_lines(const TrainingSpec& spec, std::vector<std::string>& lines) {
                                 optim::schedule_text(rate.schedule)));
   }
   std::vector<std::string> changes;
-  if (optimizer.weight_decay > 0) {
-    changes.push_back(fmt::format("weight decay {:g}", optimizer.weight_decay));
-  }
-  if (optimizer.clip_value) {
-    changes.push_back(fmt::format("elements clipped to {:g}", *optimizer.clip_value));
-  }
-  if (optimizer.clip_norm) {
-    changes.push_back(fmt::format("norm clipped to {:g}", *optimizer.clip_norm));
-  }
-  if (optimizer.momentum_correction) changes.push_back("momentum corrected where the rate changes");
-  if (spec.flags.label_smoothing > 0) {
-    changes.push_back(fmt::format("labels smoothed by {:g}", spec.flags.label_smoothing));
+  for (const FlagRow& row : training_rows()) {
+    if (row.line.empty()) continue;
+    const nlohmann::ordered_json value = row.holds ? row.holds(spec) : row.get(spec.flags);
+    const double figure = value.is_number() ? value.get<double>() : value == true;
+    if (figure != 0) changes.push_back(fmt::format(fmt::runtime(row.line), figure));
   }
   if (!changes.empty()) lines.push_back("Gradient: " + join(changes, ", "));
 }

@@ -29,7 +29,7 @@ std::vector<std::string> fitting_choices(const TrainingFlags& flags, const Image
                            room / static_cast<double>(form.shape.size() + cache.beside_pixels)) *
                        (samples / cache.images);  // six samples may show one image
   std::vector<std::string> choices;
-  if (flags.command == "eval") {
+  if (flags.task.evaluates) {
     if (fitting > 0) choices.push_back(fmt::format("--limit-val {}", fitting));
     return choices;
   }
@@ -71,7 +71,7 @@ void check_images_fit(const TrainingFlags& flags, const ImageForm& form,
 }
 
 std::string pack_advice(const TrainingFlags& flags, const ImageForm& form) {
-  if (flags.command != "train") return "";
+  if (!flags.task.trains) return "";
   const std::string spec = flags.data_or_synthetic();
   const data::DataSpec data = data::parse_data_spec(spec);
   std::string name = data.word == "synthetic" ? data.word : "";

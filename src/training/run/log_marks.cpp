@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "logging/reporters.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
 #include "training/run/run_folder.h"
@@ -25,8 +26,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Those of kRunFiles that grow line by line; the others are written anew as a whole.
-constexpr const char* kGrowing[] = {"metrics.jsonl", "training.csv", kMlperfName, "dawnbench.tsv"};
+/// Those of run_files() that grow line by line; the others are written anew as a whole.
+std::vector<std::string> growing_files() {
+  std::vector<std::string> files = logging::log_format_files(true);
+  files.insert(files.end(), {"metrics.jsonl", "training.csv"});
+  return files;
+}
 constexpr std::string_view kEventFile = "events.out.tfevents.";
 
 constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
@@ -35,7 +40,7 @@ constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 using Sizes = std::map<std::string, std::uint64_t>;
 
 bool is_log(std::string_view name) {
-  if (std::ranges::find(kGrowing, name) != std::end(kGrowing)) return true;
+  if (std::ranges::count(growing_files(), name) > 0) return true;
   const auto slash = name.find('/');
   if (slash == name.npos) return false;
   const auto folder = name.substr(0, slash), file = name.substr(slash + 1);
@@ -54,7 +59,7 @@ void add(Sizes& sizes, const fs::path& run, const std::string& name) {
 
 Sizes logs_of(const fs::path& run) {
   Sizes sizes;
-  for (const char* name : kGrowing) add(sizes, run, name);
+  for (const std::string& name : growing_files()) add(sizes, run, name);
   for (const char* folder : kEventFolders) {
     std::error_code error;
     if (fs::is_symlink(run / folder, error)) continue;

@@ -193,7 +193,7 @@ std::string exif_of(const Session& session, const TrainingSpec& spec, const Star
   const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
   const auto exif = training.find("exif");
   if (exif == training.end() || !exif->is_string()) return {};
-  if (start.goes_on && !spec.flags.exif && *exif == data::exif_name(data::Exif::ignore)) {
+  if (start.goes_on && !spec.flags.exif && *exif == word_of(data::Exif::ignore)) {
     say(session, "This training goes on with --exif ignore, as its images were read so far");
   }
   return exif->get<std::string>();
@@ -235,7 +235,8 @@ Start choose_start(const Session& session, const TrainingSpec& spec, const RunFo
       *session.communicator, std::array<bool, 3>{start.finished, start.goes_on, start.elsewhere});
   start.allreduce =
       session.communicator->gather(allreduce_of(session, spec, start.checkpoint)).front();
-  start.exif = data::exif_of(session.communicator->gather(exif_of(session, spec, start)).front());
+  start.exif =
+      value_named<data::Exif>(session.communicator->gather(exif_of(session, spec, start)).front());
   start.finished = found.front()[0];
   start.goes_on = found.front()[1];
   start.elsewhere = found.front()[2];

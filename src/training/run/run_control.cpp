@@ -108,7 +108,8 @@ void RunControl::settle() {
 /// The same between steps, where a failure may end the training.
 void RunControl::settle_or_stop() {
   settle();
-  if (failure_ && safety_.stop_on_checkpoint_failure) fail(ExitCode::output, *failure_);
+  if (failure_ && safety_.on_checkpoint_failure == CheckpointFailure::stop)
+    fail(ExitCode::output, *failure_);
 }
 
 void RunControl::take_checkpoint(const loop::Progress& progress) {

@@ -8,13 +8,13 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <thread>
-#include <vector>
 
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "logging/event_file.h"
+#include "logging/reporters.h"
 #include "system/absolute_path.h"
 #include "system/bounded_file.h"
 #include "system/clock.h"
@@ -25,6 +25,13 @@
 
 namespace cputrain::training {
 namespace {
+
+/// Files that not every run has.
+std::vector<std::string> extra_files() {
+  std::vector<std::string> files = logging::log_format_files();
+  files.insert(files.end(), {kProfileName, kLimitsName, kBestName, kEvaluationsName, kStallsName});
+  return files;
+}
 
 std::string time_text(const char* format) {
   const std::time_t now = std::time(nullptr);
@@ -154,11 +161,18 @@ void require_writable(const std::filesystem::path& run) {
 
 /// What killed runs left of files that they were writing.
 void remove_litter(const std::filesystem::path& folder) {
-  for (const char* file : kRunFiles) system::remove_abandoned(folder / file);
+  for (const std::string& file : run_files()) system::remove_abandoned(folder / file);
   checkpoint::remove_abandoned(folder);
 }
 
 }  // namespace
+
+std::vector<std::string> run_files() {
+  std::vector<std::string> files = extra_files();
+  files.insert(files.end(), {kConfigName, "environment.json", "metrics.jsonl", "training.csv",
+                             "history.json", kWeightsName});
+  return files;
+}
 
 void describe_run(const Session& session, const TrainingPlan& plan,
                   const std::filesystem::path& folder) {
@@ -210,10 +224,7 @@ void watch_folder(const Session& session, const std::filesystem::path& folder) {
 
 void clear_run_folder(const std::filesystem::path& folder) {
   std::error_code ignored;  // what cannot be removed is written anew, or of no use
-  for (const char* file : {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv",
-                           "dawnbench.json", kBestName, kEvaluationsName, kStallsName}) {
-    std::filesystem::remove(folder / file, ignored);
-  }
+  for (const std::string& file : extra_files()) std::filesystem::remove(folder / file, ignored);
   for (const char* part : kEventFolders) logging::remove_event_files(folder / part);
   checkpoint::prune(folder, 0, 0);
 }

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "checkpoint/folder.h"
 #include "comm/watch/watch.h"
@@ -14,15 +16,11 @@ inline constexpr const char* kConfigName = "config.json";
 inline constexpr const char* kWeightsName = "weights.safetensors";
 inline constexpr const char* kProfileName = "profile.json";
 inline constexpr const char* kLimitsName = "limits.json";
-inline constexpr const char* kMlperfName = "mlperf.log";
 inline constexpr const char* kEvaluationsName = "evaluations.jsonl";  ///< `eval` adds to it
 inline constexpr const char* kBestName = checkpoint::kBestName;       ///< with --save-best
 using watch::kStallsName;
 /// What a run and its evaluations may write into its folder.
-inline constexpr const char* kRunFiles[] = {
-    kConfigName,      "environment.json", "metrics.jsonl",  "training.csv", "history.json",
-    kWeightsName,     kProfileName,       kLimitsName,      kMlperfName,    "dawnbench.tsv",
-    "dawnbench.json", kBestName,          kEvaluationsName, kStallsName};
+std::vector<std::string> run_files();
 inline constexpr const char* kEventFolders[] = {"train", "validation"};  ///< TensorBoard's
 
 /// Figures, weights or checkpoints; a run that failed before its first step left none of them.

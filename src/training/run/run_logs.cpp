@@ -43,8 +43,13 @@ logging::RunFacts facts_of(const TrainingJob& job) {
           .seconds_of_start = session.since_start.seconds()};
 }
 
-bool asks_for(const TrainingSpec& spec, std::string_view format) {
-  return std::ranges::find(spec.flags.log_formats, format) != spec.flags.log_formats.end();
+/// Those that --log-format asks for.
+std::vector<logging::LogFormat> formats_of(const TrainingSpec& spec) {
+  std::vector<logging::LogFormat> formats;
+  for (const logging::LogFormat& format : logging::log_formats()) {
+    if (std::ranges::count(spec.flags.log_formats, format.word) > 0) formats.push_back(format);
+  }
+  return formats;
 }
 
 /// What this rank's clock shows more than rank 0's, in seconds: processes of one host read the same
@@ -66,7 +71,7 @@ void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folde
   const std::filesystem::path path = std::filesystem::absolute(spec.flags.timeline);
   std::error_code ignored;
   const bool own = std::filesystem::equivalent(path.parent_path(), folder, ignored) &&
-                   std::ranges::find(kRunFiles, path.filename()) != std::end(kRunFiles);
+                   std::ranges::count(run_files(), path.filename().string()) > 0;
   if (!own && (spec.flags.overwrite || !std::filesystem::is_regular_file(path, ignored))) return;
   fail(ExitCode::usage,
        fmt::format("--timeline {}: {}; take another name{}", spec.flags.timeline,
@@ -85,9 +90,12 @@ std::unique_ptr<logging::Reporter> make_reporter(const TrainingJob& job,
   const std::filesystem::path metrics = folder / "metrics.jsonl";
   if (!session.leads()) return logging::all_of({});
   logging::Verbosity shown = verbosity(spec);
+  const std::vector<logging::LogFormat> formats = formats_of(spec);
   // Lines for programs need a line of their own, which a bar that is redrawn would not leave them.
-  const bool for_programs = asks_for(spec, "tf_cnn_benchmarks");
-  if (for_programs && shown == logging::Verbosity::bar) shown = logging::Verbosity::lines;
+  if (shown == logging::Verbosity::bar &&
+      std::ranges::any_of(formats, &logging::LogFormat::on_terminal)) {
+    shown = logging::Verbosity::lines;
+  }
   const logging::RunFacts facts = facts_of(job);
   std::vector<std::unique_ptr<logging::Reporter>> reporters;
   reporters.push_back(logging::console_reporter(stdout, stderr, shown, session.plan.crowding > 1));
@@ -100,14 +108,8 @@ std::unique_ptr<logging::Reporter> make_reporter(const TrainingJob& job,
   reporters.push_back(logging::csv_reporter(folder / "training.csv", place, &logs));
   reporters.push_back(logging::history_reporter(
       folder / "history.json", place.goes_on() ? metrics : std::filesystem::path(), &logs));
-  if (asks_for(spec, "mlperf")) {
-    reporters.push_back(logging::mlperf_reporter(folder / kMlperfName, facts, place, &logs));
-  }
-  if (asks_for(spec, "dawnbench")) {
-    reporters.push_back(logging::dawnbench_reporter(folder, facts, place, &logs));
-  }
-  if (for_programs) {
-    reporters.push_back(logging::benchmark_lines_reporter(stdout, facts, spec.flags.log_every));
+  for (const logging::LogFormat& format : formats) {
+    reporters.push_back(format.make({folder, facts, place, spec.flags.log_every, &logs}));
   }
   if (spec.flags.profile) {
     reporters.push_back(logging::profile_reporter(

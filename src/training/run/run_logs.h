@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "logging/reporters.h"
@@ -11,9 +10,6 @@
 #include "training/training_job.h"
 
 namespace cputrain::training {
-
-/// What --log-format takes.
-inline constexpr std::string_view kLogFormats[] = {"mlperf", "dawnbench", "tf_cnn_benchmarks"};
 
 /// All reporters of a training that is loaded: the terminal, the files of its folder, and the logs
 /// that --log-format asks for. Silence on ranks other than 0. `place`: where the files of a

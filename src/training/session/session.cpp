@@ -25,16 +25,9 @@ namespace cputrain::training {
 
 namespace {
 
-/// Trains, or measures what training does: many that do it alone would be silently wrong.
-/// Everything else may be asked wherever one is.
-bool works_as_one_job(const TrainingFlags& flags) {
-  if (flags.command == "bench") return flags.topic == "allreduce" || flags.topic == "step";
-  return flags.command == "train" || flags.command == "eval";
-}
-
 void check_launcher(const Session& session, const TrainingFlags& flags) {
   const Services& services = session.services;
-  if (!works_as_one_job(flags)) return;
+  if (!flags.task.one_job) return;
   const int ranks = session.communicator->size();
   placement::check_launch(services.launcher, ranks,
                           services.mpi ? std::optional(services.mpi_version) : std::nullopt);
@@ -70,18 +63,18 @@ void check_emulated(const Session& session, const TrainingFlags& flags) {
         "This program computes --backend cuda on an EMULATED device, on the CPU: results "
         "are those of the kernels, times mean nothing");
   }
-  if (flags.command != "bench") return;
+  if (!flags.task.measures) return;
   fail(ExitCode::usage,
-       fmt::format("bench {} measures times, and the device is emulated (they would mean nothing); "
+       fmt::format("{} measures times, and the device is emulated (they would mean nothing); "
                    "use a program with a real one, or --backend cpu",
-                   flags.topic));
+                   flags.task.name));
 }
 
 /// What computes; for commands that compute nothing, where it has no device, what needs none.
 std::string backend_for(const TrainingFlags& flags, const Services& services) {
   const std::string usual = services.backends.front();
   const std::string asked = flags.backend.empty() ? usual : flags.backend;
-  if (flags.command != "info" && flags.command != "data") return asked;
+  if (flags.task.computes) return asked;
   const auto list = services.devices ? services.devices(asked) : std::nullopt;
   return list && list->devices.empty() ? usual : asked;
 }
@@ -124,7 +117,7 @@ Session start_session(const TrainingFlags& flags, const Services& services) {
   check_program(session);
   session.nodes = comm::read_node_map(*session.communicator);
   watch_ranks(session, flags.stalls);
-  check_agreement(session, "their command", flags.command + " " + flags.topic);
+  check_agreement(session, "their command", flags.task.name);
   const std::string backend = backend_for(flags, services);
   check_backend(session, backend, flags.precision);
   session.device = choose_device(*session.communicator, session.nodes, services, backend);

@@ -11,7 +11,7 @@ std::vector<std::string> typed_command(const Session& session, const TrainingFla
   std::vector<std::string> words =
       placement::launch_words(session.communicator->size(), ::getpid());
   words.push_back(flags.program);
-  if (flags.command != "train") words.push_back(flags.command);
+  words.insert(words.end(), flags.task.typed.begin(), flags.task.typed.end());
   for (const auto& [flag, value] : flags.given) {
     if (wanted && !wanted(flag)) continue;
     words.push_back("--" + flag);

@@ -1,53 +1,26 @@
 #include "training/spec/effective_flags.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/overloaded.h"
 #include "data/data_spec.h"
 #include "system/absolute_path.h"
-#include "training/spec/recipe_choices.h"
+#include "training/spec/training_rows.h"
 
 namespace cputrain::training {
 namespace {
 
-void put_batches(nlohmann::ordered_json& flags, const TrainingSpec& spec) {
-  flags["sharding"] = sharding_name(spec.plan.sharding);
-  flags[spec.shuffle ? "shuffle" : "no-shuffle"] = true;
-  flags[spec.plan.drop_last ? "drop-last" : "no-drop-last"] = true;
-  flags["accumulate"] = spec.plan.accumulate;
-  if (!spec.plan.growth.empty()) flags["batch-growth"] = growth_text(spec.plan.growth);
-}
-
-void put_rule(nlohmann::ordered_json& flags, const loop::OptimizerOptions& optimizer) {
-  flags["optimizer"] = optim::rule_name(optimizer.rule);
-  std::visit(Overloaded{[&](const optim::Sgd& r) {
-                          flags["momentum"] = r.momentum;
-                          flags["nesterov"] = r.nesterov;
-                        },
-                        [&](const optim::RmsProp& r) {
-                          flags["momentum"] = r.momentum;
-                          flags["rho"] = r.rho;
-                          flags["epsilon"] = r.epsilon;
-                          flags["centered"] = r.centered;
-                        },
-                        [&](const optim::Adam& r) { flags["epsilon"] = r.epsilon; },
-                        [&](const optim::Lars& r) {
-                          flags["momentum"] = r.momentum;
-                          flags["trust"] = r.trust;
-                        },
-                        [&](const optim::Lamb& r) { flags["epsilon"] = r.epsilon; }},
-             optimizer.rule);
-  flags["weight-decay"] = optimizer.weight_decay;
-}
-
-void put_learning_rate(nlohmann::ordered_json& flags, const TrainingSpec& spec) {
-  const optim::LearningRateOptions& rate = spec.learning_rate;
-  flags["lr"] = rate.base;
-  flags["lr-scale"] = scale_name(rate.scale);
-  flags["warmup-epochs"] = rate.warmup_epochs;
-  flags["schedule"] = optim::schedule_text(rate.schedule);
-  flags["label-smoothing"] = spec.flags.label_smoothing;
+/// A flag of this start, or one that a row below says in other words.
+bool is_said_otherwise(const std::string& name) {
+  for (const char* start : {"out", "overwrite", "end-with", "resume"}) {
+    if (name == start) return true;
+  }
+  return std::ranges::any_of(training_rows(), [&](const FlagRow& row) {
+    const bool either =
+        row.kind == FlagRow::Kind::yes_or_no && (name == row.name || name == "no-" + row.name);
+    return row.holds && (either || name == row.rival);
+  });
 }
 
 }  // namespace
@@ -55,30 +28,19 @@ void put_learning_rate(nlohmann::ordered_json& flags, const TrainingSpec& spec) 
 nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
   nlohmann::ordered_json flags;
   for (const auto& [name, value] : spec.flags.given) {
-    // What excludes a flag below is said by that flag.
-    const bool replaced =
-        name == "batch-per-rank" || name.ends_with("shuffle") || name.ends_with("drop-last");
-    const bool of_this_start =
-        name == "out" || name == "overwrite" || name == "end-with" || name == "resume";
-    if (!of_this_start && !replaced) flags[name] = value;
+    if (!is_said_otherwise(name)) flags[name] = value;
   }
-  flags["model"] = spec.model->spec;
-  flags["image-size"] = spec.image.height;
-  flags["data"] = spec.flags.data_or_synthetic();
-  flags["validation-split"] = spec.flags.validation_share();
-  flags["resize"] = data::resize_name(spec.resize);
-  flags["exif"] = data::exif_name(spec.flags.exif_choice());
-  flags["augment"] = data::to_text(spec.augment);
-  flags["batch"] = spec.batch;
-  if (spec.flags.micro_batch)
-    flags["micro-batch"] = *spec.flags.micro_batch;  // else that of the machine
-  flags["epochs"] = spec.epochs;
-  flags["seed"] = spec.seed;
-  put_batches(flags, spec);
-  put_rule(flags, spec.optimizer);
-  put_learning_rate(flags, spec);
-  if (!spec.flags.backend.empty()) flags["backend"] = spec.flags.backend;
-  flags["precision"] = word_of(spec.flags.precision);
+  for (const FlagRow& row : training_rows()) {
+    const nlohmann::ordered_json value = row.holds ? row.holds(spec) : nullptr;
+    if (value.is_null()) continue;
+    if (row.kind == FlagRow::Kind::yes_or_no) {
+      flags[(value == true ? "" : "no-") + row.name] = true;
+    } else {
+      flags[row.name] = value;
+    }
+  }
+  optim::for_figures(spec.optimizer.rule,
+                     [&](const char* name, auto figure) { flags[name] = figure; });
   return flags;
 }
 

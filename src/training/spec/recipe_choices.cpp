@@ -2,59 +2,45 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "core/error.h"
+#include "core/names.h"
+#include "training/spec/training_rows.h"
 
 namespace cputrain::training {
 namespace {
 
-optim::UpdateRule default_rule(const std::string& name, const optim::UpdateRule& recipe) {
-  if (name.empty() || name == optim::rule_name(recipe)) return recipe;
-  if (name == "sgd") return optim::Sgd{};
-  if (name == "adam") return optim::Adam{};
-  if (name == "lars") return optim::Lars{};
-  if (name == "lamb") return optim::Lamb{};
-  return optim::RmsProp{};
-}
-
-[[noreturn]] void not_for(const char* flag, const optim::UpdateRule& rule) {
+[[noreturn]] void not_for(const std::string& flag, const optim::UpdateRule& rule) {
   fail(ExitCode::usage, fmt::format("--{} does not go with --optimizer {} (that rule has no such "
                                     "figure); leave it out or choose another optimizer",
                                     flag, optim::rule_name(rule)));
 }
 
-/// Sets the figure of the rule that `member` picks, where the flag was given.
-template <class Member>
-void set(optim::UpdateRule& rule, const char* flag, const std::optional<double>& value,
-         Member member) {
-  if (!value) return;
-  std::visit(
-      [&](auto& r) {
-        if constexpr (requires { member(r); }) {
-          member(r) = *value;
-        } else {
-          not_for(flag, rule);
-        }
-      },
-      rule);
+/// The figures that were given, by the names of their flags.
+std::map<std::string, double> given_figures(const TrainingFlags& flags) {
+  std::map<std::string, double> figures;
+  for (const std::string& name : optim::figure_names()) {
+    const nlohmann::ordered_json value = training_row(name).get(flags);
+    if (value.is_number()) figures[name] = value;
+    if (value.is_boolean() && value.get<bool>()) figures[name] = 1;
+  }
+  return figures;
 }
 
 optim::UpdateRule choose_rule(const TrainingFlags& flags, const optim::UpdateRule& recipe) {
-  optim::UpdateRule rule = default_rule(flags.optimizer, recipe);
-  set(rule, "momentum", flags.momentum,
-      [](auto& r) -> decltype((r.momentum)) { return r.momentum; });
-  set(rule, "rho", flags.rho, [](auto& r) -> decltype((r.rho)) { return r.rho; });
-  set(rule, "epsilon", flags.epsilon, [](auto& r) -> decltype((r.epsilon)) { return r.epsilon; });
-  set(rule, "trust", flags.trust, [](auto& r) -> decltype((r.trust)) { return r.trust; });
-  if (flags.nesterov) {
-    auto* sgd = std::get_if<optim::Sgd>(&rule);
-    if (!sgd) not_for("nesterov", rule);
-    if (sgd->momentum == 0) fail(ExitCode::usage, "--nesterov needs --momentum above 0");
-    sgd->nesterov = true;
-  }
-  if (flags.centered) {
-    auto* rmsprop = std::get_if<optim::RmsProp>(&rule);
-    if (!rmsprop) not_for("centered", rule);
-    rmsprop->centered = true;
+  const bool as_recipe = flags.optimizer.empty() || flags.optimizer == optim::rule_name(recipe);
+  const auto named = as_recipe ? recipe : optim::rule_named(flags.optimizer);
+  if (!named) refuse_word("optimizer", flags.optimizer, optim::rule_names());
+  optim::UpdateRule rule = *named;
+  std::map<std::string, double> figures = given_figures(flags);
+  optim::for_figures(rule, [&]<class T>(const char* name, T& figure) {
+    const auto given = figures.extract(name);
+    if (given) figure = static_cast<T>(given.mapped());
+  });
+  if (!figures.empty()) not_for(figures.begin()->first, rule);
+  if (flags.nesterov && optim::momentum_of(rule) == 0) {
+    fail(ExitCode::usage, "--nesterov needs --momentum above 0");
   }
   return rule;
 }
@@ -111,42 +97,6 @@ bool choose_shuffle(const TrainingFlags& flags, const zoo::Recipe& recipe) {
          "--sharding strided, which is the same after a shuffle");
   }
   return false;
-}
-
-std::string_view sharding_name(data::Sharding sharding) {
-  switch (sharding) {
-    case data::Sharding::slices:
-    case data::Sharding::dealt:  // slices of micro-batches
-      return "slices";
-    case data::Sharding::strided:
-      return "strided";
-    case data::Sharding::shard_then_batch:
-      return "shard-then-batch";
-    case data::Sharding::generator:
-      return "generator";
-  }
-  return "";
-}
-
-std::string_view scale_name(optim::RateScale scale) {
-  switch (scale) {
-    case optim::RateScale::none:
-      return "none";
-    case optim::RateScale::linear:
-      return "linear";
-    case optim::RateScale::sqrt:
-      return "sqrt";
-    case optim::RateScale::pow23:
-      return "pow23";
-  }
-  return "";
-}
-
-std::string growth_text(const std::vector<data::BatchGrowth>& growth) {
-  std::vector<std::string> parts;
-  for (const data::BatchGrowth& g : growth)
-    parts.push_back(fmt::format("{}:{}", g.epochs, g.factor));
-  return fmt::format("{}", fmt::join(parts, ","));
 }
 
 }  // namespace cputrain::training

@@ -24,10 +24,4 @@ data::PlanOptions choose_plan(const TrainingFlags&, const zoo::Recipe&);
 /// Whether each epoch has an order of its own. shard-then-batch has the data's.
 bool choose_shuffle(const TrainingFlags&, const zoo::Recipe&);
 
-/// As on the command line.
-std::string_view sharding_name(data::Sharding);
-std::string_view scale_name(optim::RateScale);
-/// "30:2,60:4"
-std::string growth_text(const std::vector<data::BatchGrowth>&);
-
 }  // namespace cputrain::training

@@ -15,6 +15,7 @@
 #include "logging/timeline.h"
 #include "optim/learning_rate.h"
 #include "training/spec/safety_flags.h"
+#include "training/spec/task.h"
 
 namespace cputrain::training {
 
@@ -22,18 +23,16 @@ inline constexpr double kValidationSplit = 0.1;
 
 /// Whether the training images stay on the backend's device as a whole.
 enum class DataOnDevice { automatic, on, off };
-/// "auto", "on" or "off", as --data-on-device has them.
-inline DataOnDevice parse_data_on_device(const std::string& word) {
-  if (word == "auto") return DataOnDevice::automatic;
-  return word == "on" ? DataOnDevice::on : DataOnDevice::off;
+constexpr auto names(DataOnDevice) {
+  return std::to_array<Name<DataOnDevice>>(
+      {{DataOnDevice::automatic, "auto"}, {DataOnDevice::on, "on"}, {DataOnDevice::off, "off"}});
 }
 
 /// What a person asked of a training, one member a flag. Nothing here means "not said": the model's
 /// recipe, the weight file or the machine decides then.
 struct TrainingFlags {
   std::string program = "cputrain";  ///< as it was called, for lines to be typed
-  std::string command = "train";
-  std::string topic;  ///< second word of `bench` and `data`
+  Task task;
 
   // model
   std::string model = "dogcat";
@@ -96,7 +95,7 @@ struct TrainingFlags {
   bool profile = false;
   std::string timeline;
   logging::StepRange timeline_steps{1, 20};
-  std::vector<std::string> log_formats;  ///< training/run/run_logs.h: kLogFormats
+  std::vector<std::string> log_formats;  ///< words of logging/reporters.h
   bool measure_limits = false;
   SafetyFlags safety;
   watch::Limits stalls;

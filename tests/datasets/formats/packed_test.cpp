@@ -151,8 +151,7 @@ TEST_F(Packed, RemembersWhatWasDoneWithExifOrientation) {
                                     std::pair(data::Exif::ignore, data::Exif::apply)}) {
     pack(photographs(done));
     EXPECT_EQ(refusal(done), "");
-    EXPECT_NE(refusal(other).find(fmt::format("--exif {}", data::exif_name(done))),
-              std::string::npos)
+    EXPECT_NE(refusal(other).find(fmt::format("--exif {}", word_of(done))), std::string::npos)
         << refusal(other);
     const auto again = [&](data::Exif exif) {
       pipeline_.pack(

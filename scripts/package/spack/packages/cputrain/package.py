@@ -38,7 +38,6 @@ class Cputrain(CMakePackage):
     depends_on("pkgconfig", type="build")
     generator("ninja")
 
-    depends_on("cli11@2:")
     depends_on("fmt@9:10 +shared")  # which the program and its plugin share
     depends_on("nlohmann-json@3.11:")
     depends_on("utf8proc")

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/choices.h"
+#include "cli/flags/flags.h"
+#include "cli/help/reference.h"
+#include "compute/selftest/selftest.h"
+#include "core/error.h"
+#include "scaling/simulation/simulator.h"
+#include "training/spec/training_flags.h"
+
+namespace cputrain::cli {
+
+/// What the build has, with what single commands alone need of it.
+struct Services : training::Services {
+  selftest::FindOwn own_of;
+  std::function<simulation::Simulator()> find_simulator;
+};
+
+/// What every command may be asked: the flags of a training are what all that computes begins with.
+struct Options : training::TrainingFlags {
+  std::vector<std::string> files;          ///< words that are no flags
+  std::set<std::string> from_environment;  ///< flags that nobody typed for this command
+  std::string json;
+
+  /// Standard output is for a person, and not for a result alone.
+  bool prints() const { return json != "-"; }
+};
+
+/// A command with what it was asked. It has flags, reads them into its options, checks them, and
+/// runs. The list of commands is in commands.cpp.
+class Command {
+ public:
+  virtual ~Command() = default;
+
+  /// What help shows of it, without its usage and its flags.
+  virtual CommandEntry help() const = 0;
+  /// Each flag writes into its member of the options.
+  virtual void add_flags(Flags&, const CommandLineChoices&) = 0;
+  virtual Options& options() = 0;
+  /// A file of flags that hold where none is given, which those that are choose; "" for none.
+  virtual std::string earlier_flags(const std::map<std::string, std::string>&) const { return ""; }
+  /// Error(usage) for what makes no sense together, whatever the machine.
+  virtual void check(const CommandLineChoices&) {}
+  /// Without weights it does nothing, so a word too many may be meant for --weights.
+  virtual bool begins_with_weights() const { return false; }
+  /// Flags that name a file for a result, with the file: empty for none, "-" for standard output.
+  virtual std::vector<std::pair<const char*, std::string>> results() {
+    return {{"--json", options().json}};
+  }
+  /// Results are files, and lines on standard output only tell of them: it is done whether these
+  /// are read or not.
+  virtual bool results_are_files() const { return false; }
+  /// What --weights names becomes a file. Rank 0 `leads`, and alone refuses and reports.
+  virtual void choose_files(bool leads);
+  /// Why a flag that was given has no effect; empty where it has one.
+  virtual std::string why_idle(const std::string&) const { return ""; }
+  /// Bad news comes as Error.
+  virtual ExitCode run(const Services&) = 0;
+};
+
+/// A command with options of its own.
+template <class Own = Options>
+class CommandWith : public Command {
+ public:
+  explicit CommandWith(training::Task task) { options_.task = std::move(task); }
+  Options& options() override { return options_; }
+
+ protected:
+  Own options_;
+};
+
+}  // namespace cputrain::cli

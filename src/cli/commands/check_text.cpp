@@ -1,0 +1,164 @@
+#include "cli/commands/check_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/text.h"
+#include "data/classes/alike_names.h"
+#include "system/print.h"
+
+namespace cputrain::cli {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json flaws_json(const std::vector<data::CheckReport::FlawRow>& rows) {
+  Json list = Json::array();
+  for (const auto& row : rows) {
+    list.push_back({{"flaw", data::flaw_name(row.flaw)},
+                    {"class", row.label},
+                    {"images", row.images},
+                    {"of", row.of},
+                    {"examples", row.examples},
+                    {"remedy", data::flaw_remedy(row.flaw)}});
+  }
+  return list;
+}
+
+Json unread_json(const std::vector<data::UnreadFile>& files) {
+  Json list = Json::array();
+  for (const data::UnreadFile& file : files) {
+    list.push_back({{"path", file.path}, {"reason", file.reason}});
+  }
+  return list;
+}
+
+/// The first few of a list, and how many more there are.
+void print_some(const std::string& title, const std::vector<std::string>& items) {
+  constexpr std::size_t kShown = 10;
+  if (items.empty()) return;
+  system::print("{}: {}\n", title, with_commas(items.size()));
+  for (std::size_t i = 0; i < std::min(kShown, items.size()); ++i)
+    system::print("  {}\n", items[i]);
+  if (items.size() > kShown)
+    system::print("  ... and {} more (--json lists all)\n", items.size() - kShown);
+}
+
+std::vector<std::string> joined(const std::vector<std::vector<std::string>>& groups) {
+  std::vector<std::string> lines;
+  for (const auto& group : groups) lines.push_back(join(group, " = "));
+  return lines;
+}
+
+void print_unread(const std::vector<data::UnreadFile>& files) {
+  std::map<std::string_view, std::vector<std::string>> by_reason;
+  for (const data::UnreadFile& file : files) by_reason[file.reason].push_back(file.path);
+  for (const auto& [reason, paths] : by_reason) {
+    print_some(fmt::format("Not read, {}", reason), paths);
+  }
+}
+
+/// By flaw, which is said once with its remedy; a line for each class.
+void print_flaws(const data::CheckReport& report) {
+  std::map<data::Flaw, std::vector<std::string>> by_flaw;
+  for (const auto& row : report.flaws) {
+    by_flaw[row.flaw].push_back(
+        fmt::format("{}: {} of {} ({}{})", row.label, with_commas(row.images), with_commas(row.of),
+                    join(row.examples, ", "), row.images > row.examples.size() ? ", ..." : ""));
+  }
+  for (const auto& [flaw, lines] : by_flaw) {
+    print_some(fmt::format("Classes with images that {}; {}", data::flaw_text(flaw),
+                           data::flaw_remedy(flaw)),
+               lines);
+  }
+}
+
+}  // namespace
+
+Json classes_json(const std::vector<ClassCount>& classes) {
+  Json list = Json::array();
+  for (const auto& c : classes) {
+    list.push_back(
+        {{"name", c.name}, {"train", c.train}, {"validation", c.validation}, {"test", c.test}});
+  }
+  return list;
+}
+
+std::vector<std::vector<std::string>> names_alike(const std::vector<ClassCount>& classes) {
+  std::vector<std::string> names;
+  for (const auto& c : classes) names.push_back(c.name);
+  return data::alike_names(names);
+}
+
+void print_classes(const std::vector<ClassCount>& classes) {
+  for (const auto& c : classes) {
+    system::print("Class {}: {} for training, {} for validation{}\n", c.name, with_commas(c.train),
+                  with_commas(c.validation),
+                  c.test > 0 ? fmt::format(", {} for test", with_commas(c.test)) : "");
+  }
+}
+
+Json check_json(const data::CheckReport& report) {
+  Json counts = Json::object(), bad = Json::array(), known = Json::array();
+  for (const auto& file : report.known) {
+    known.push_back(
+        {{"path", file.path}, {"as_published", file.as_published}, {"verdict", file.verdict}});
+  }
+  for (int status = 0; status < data::kReadStatuses; ++status) {
+    counts[std::string(data::status_name(static_cast<data::ReadStatus>(status)))] =
+        report.by_status[static_cast<std::size_t>(status)];
+  }
+  for (const auto& file : report.bad) {
+    bad.push_back(
+        {{"path", file.path}, {"reason", data::status_name(file.reason)}, {"detail", file.detail}});
+  }
+  return {{"samples", report.samples},
+          {"counts", std::move(counts)},
+          {"ignored", report.ignored},
+          {"not_read", unread_json(report.unread)},
+          {"bad", std::move(bad)},
+          {"wrong_extension", report.wrong_extension},
+          {"warned", report.warned},
+          {"flaws", flaws_json(report.flaws)},
+          {"turned_by_exif", report.turned},
+          {"duplicates", report.duplicates},
+          {"in_training_and_validation", report.leaks},
+          {"in_training_and_test", report.test_leaks},
+          {"under_several_labels", report.conflicts},
+          {"empty_classes", report.empty_classes},
+          {"names_alike", names_alike(report.classes)},
+          {"classes", classes_json(report.classes)},
+          {"known_files", std::move(known)}};
+}
+
+void print_check(const data::CheckReport& report, data::Exif exif) {
+  system::print("{} images listed, {} can be used, {} other files ignored\n",
+                with_commas(report.samples), with_commas(report.by_status[0]),
+                with_commas(report.ignored));
+  for (const auto& file : report.bad) {  // every one: this is what the command is for
+    system::print("  {}: {} ({})\n", file.path, data::status_name(file.reason), file.detail);
+  }
+  print_some("Named as another format (used all the same)", report.wrong_extension);
+  print_some("Decoded with complaints (used all the same)", report.warned);
+  print_flaws(report);
+  if (report.turned > 0) {
+    system::print(
+        "Photographs that their EXIF orientation turns{}: {}\n",
+        exif == data::Exif::apply ? "" : ", which --exif ignore leaves as they are stored",
+        with_commas(report.turned));
+  }
+  print_some("The same content more than once", joined(report.duplicates));
+  print_some("In training and in validation, so accuracy will look too good", joined(report.leaks));
+  print_some("In training and in test, so accuracy will look too good", joined(report.test_leaks));
+  print_some("Under several labels", joined(report.conflicts));
+  print_unread(report.unread);
+  print_some("Classes without an image that can be read", report.empty_classes);
+  for (const auto& file : report.known) system::print("{}: {}\n", file.path, file.verdict);
+  print_classes(report.classes);
+}
+
+}  // namespace cputrain::cli

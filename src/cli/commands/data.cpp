@@ -1,0 +1,260 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/commands/check_text.h"
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
+#include "core/json_text.h"
+#include "core/text.h"
+#include "system/print.h"
+#include "training/session/session.h"
+
+namespace cputrain::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A packed file that is asked for in the other way can no more be turned.
+void say_packed_exif(const training::Session& session, const data::DataSource& source) {
+  const auto form = source.dataset->ready_form();
+  if (!form || form->exif.value_or(source.exif) == source.exif) return;
+  training::warn(session, fmt::format("the file was packed with --exif {0}, and --exif {1} changes "
+                                      "nothing in it; train on it with --exif {0}, or pack again",
+                                      word_of(*form->exif), word_of(source.exif)));
+}
+
+/// What topics have in common: rank 0 works on a data set, and nothing is computed.
+class DataCommand : public CommandWith<> {
+ public:
+  DataCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    Options& options = options_;
+    add_data_flags(f, options, resizes());
+    f.reword("limit-val", "use at most N validation images");
+    f.reword("seed", "number that decides which images are kept for validation [0]");
+    if (resizes())
+      add_row(f, options, "image-size", "width and height to which images are resized [256]");
+    add_machine_flags(f, options, choices);
+    add_json_flag(f, options.json);
+  }
+  void check(const CommandLineChoices&) override {
+    Options& options = options_;
+    const std::size_t most = help().words.find(' ') == std::string::npos ? 1 : 2;
+    if (options.files.size() > most) {
+      fail(ExitCode::usage,
+           fmt::format("{} is one word too many: {} takes {}", options.files[most],
+                       options.task.name,
+                       most == 2 ? "a data set and a file" : "one folder or data set"));
+    }
+    if (!options.files.empty()) options.data = options.files.front();
+    if (options.files.size() < most && (most == 2 || options.data.empty())) {
+      fail(ExitCode::usage, fmt::format("{0} needs {2}: {1} {0} {3}", options.task.name,
+                                        options.program, needs(), example()));
+    }
+  }
+  std::string why_idle(const std::string& flag) const override {
+    const bool computes =
+        flag == "backend" || flag == "precision" || !why_idle_option(options_, flag, {}).empty();
+    return computes ? "in this command, which computes nothing" : "";
+  }
+
+  ExitCode run(const Services& services) override {
+    const training::Session session = training::start_session(options_, services);
+    return session.leads() ? work(session) : ExitCode::ok;
+  }
+
+ protected:
+  virtual ExitCode work(const training::Session&) = 0;
+  virtual std::string needs() const { return "a data set"; }
+  virtual std::string example() const { return "FOLDER"; }
+
+  virtual bool resizes() const { return false; }
+  data::DataSource open(const training::Session& session, bool to_check = false) const {
+    data::DataRequest request = options_.data_request(options_.seed.value_or(0));
+    request.to_check = request.list_unread = to_check;
+    return session.services.data.open(request);
+  }
+};
+
+class DataCheckCommand final : public DataCommand {
+ public:
+  CommandEntry help() const override {
+    return {.name = "data",
+            .topic = "check",
+            .summary = "find damaged, doubled and wrongly named images",
+            .about =
+                "Reads every image and lists those that are damaged, doubled or left out, "
+                "with the reason.",
+            .words = "DATA",
+            .examples = {{"cputrain data check photos", "Checks a folder of class folders."},
+                         {"cputrain data check photos --json check.json",
+                          "Also writes what it finds as JSON."}},
+            .common = {"json", "allow-empty-classes", "validation-split", "threads", "io-threads"}};
+  }
+
+ private:
+  ExitCode work(const training::Session& session) override {
+    const data::DataSource source = open(session, true);
+    training::say_data(session, source);
+    say_packed_exif(session, source);
+    const data::CheckReport report =
+        session.services.data.check(source, options_.io_threads.value_or(session.threads),
+                                    training::progress_line(session, "Checking"));
+    if (options_.prints()) print_check(report, source.exif);
+    training::write_result(session, options_.json, json_text(check_json(report)) + "\n");
+    const bool good =
+        report.bad.empty() && (report.empty_classes.empty() || options_.allow_empty_classes);
+    return good ? ExitCode::ok : ExitCode::data;
+  }
+};
+
+class DataInfoCommand final : public DataCommand {
+ public:
+  CommandEntry help() const override {
+    return {.name = "data",
+            .topic = "info",
+            .summary = "what a data set holds",
+            .about = "Says how many images of which class a data set holds, and how it is divided.",
+            .words = "DATA",
+            .examples = {{"cputrain data info photos", "Describes a folder of class folders."}},
+            .common = {"json", "validation-split", "limit-train", "limit-val", "seed"}};
+  }
+
+ private:
+  ExitCode work(const training::Session& session) override {
+    const data::DataSource source = open(session);
+    const std::vector<data::CheckReport::ClassCount> classes = data::count_classes(source);
+    training::say_warnings(session, source);
+    say_packed_exif(session, source);
+    if (options_.prints()) {
+      system::print("{}\n", source.description);
+      print_classes(classes);
+      system::print("Fingerprint {:016x}\n", source.dataset->fingerprint());
+    }
+    const Json result{{"data", options_.data},
+                      {"samples", source.dataset->size()},
+                      {"train", source.train.size()},
+                      {"validation", source.validation.size()},
+                      {"test", source.test.size()},
+                      {"ignored", source.ignored},
+                      {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
+                      {"names_alike", names_alike(classes)},
+                      {"classes", classes_json(classes)}};
+    training::write_result(session, options_.json, json_text(result) + "\n");
+    return ExitCode::ok;
+  }
+};
+
+class DataPackCommand final : public DataCommand {
+ public:
+  CommandEntry help() const override {
+    return {.name = "data",
+            .topic = "pack",
+            .summary = "one file that is read instead of decoded",
+            .about =
+                "Decodes and resizes all images once and writes them into one file, which "
+                "training reads instead.",
+            .words = "DATA FILE.ctpack",
+            .examples = {{"cputrain data pack photos photos.ctpack --image-size 96",
+                          "Packs a folder; train on it by --data photos.ctpack --image-size 96."}},
+            .common = {"image-size", "resize", "validation-split", "limit-train", "limit-val",
+                       "seed", "threads", "io-threads"}};
+  }
+  bool results_are_files() const override { return true; }
+
+ private:
+  std::string needs() const override { return "a data set and a file"; }
+  std::string example() const override { return "FOLDER FILE.ctpack"; }
+  bool resizes() const override { return true; }
+  ExitCode work(const training::Session& session) override {
+    constexpr int kSide = 256;
+    const data::DataSource source = open(session);
+    training::say_data(session, source);
+    const int side = options_.image_size.value_or(kSide);
+    const data::PackReport report =
+        session.services.data.pack(source, {options_.files[1],
+                                            {side, side, 3},
+                                            options_.resize.value_or(data::Resize::bilinear),
+                                            options_.io_threads.value_or(session.threads),
+                                            training::progress_line(session, "Packing")});
+    for (const data::BadSample& bad : report.bad) {
+      training::warn(session, fmt::format("left out {}: {} ({})", bad.name,
+                                          data::status_name(bad.result.status), bad.result.detail));
+    }
+    if (!report.empty_classes.empty()) training::warn(session, report.empty_classes);
+    for (const std::string& flaw : report.flaws) training::warn(session, flaw);
+    if (options_.prints()) {
+      system::print(
+          "{} images of {}x{} packed into {} ({}); train with --data {} --image-size {}{}\n",
+          with_commas(report.images), side, side, options_.files[1],
+          bytes_text(static_cast<double>(report.bytes)), options_.files[1], side,
+          source.exif == data::Exif::ignore ? " --exif ignore" : "");
+    }
+    const Json result{{"file", options_.files[1]},
+                      {"images", report.images},
+                      {"left_out", report.bad.size()},
+                      {"bytes", report.bytes}};
+    training::write_result(session, options_.json, json_text(result) + "\n");
+    return ExitCode::ok;
+  }
+};
+
+class DataSynthCommand final : public DataCommand {
+ public:
+  CommandEntry help() const override {
+    return {.name = "data",
+            .topic = "synth",
+            .summary = "made-up images to try things with",
+            .about = "Writes a new folder of made-up images of two classes.",
+            .words = "FOLDER",
+            .examples = {{"cputrain data synth photos --images 40 --image-size 64",
+                          "Makes 40 JPEG files, 20 of each class."}},
+            .common = {"images", "image-size", "format", "seed"}};
+  }
+  void add_flags(Flags& f, const CommandLineChoices&) override {
+    f.group("Data");
+    f.whole("images", images_, 2, 1'000'000, "number of images, half of each class [200]");
+    add_row(f, options_, "image-size", "width and height of the images [64]");
+    f.choice("format", {"jpeg", "png", "bmp"}, "format of the files [jpeg]",
+             [this](const std::string& name) { format_ = name; });
+    add_row(f, options_, "seed", "number that decides the images [0]");
+  }
+  bool results_are_files() const override { return true; }
+
+ private:
+  std::string needs() const override { return "a new folder"; }
+  ExitCode work(const training::Session& session) override {
+    constexpr int kSide = 64;
+    const int side = options_.image_size.value_or(kSide);
+    const std::string& folder = options_.files.front();
+    session.services.data.synth(
+        {folder, images_, {side, side, 3}, format_, options_.seed.value_or(0)});
+    system::print("{} made-up images of two classes in {}; train with --data {} --image-size {}\n",
+                  with_commas(images_), folder, folder, side);
+    return ExitCode::ok;
+  }
+
+  std::size_t images_ = 200;
+  std::string format_ = "jpeg";
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_data() {
+  return make_group(
+      {.name = "data",
+       .summary = "check, describe, pack or make up a data set",
+       .about = "Works on data sets: finds damaged images, counts, packs, and makes images up.",
+       .examples = {{"cputrain data check photos", "Lists damaged and doubled images of a folder."},
+                    {"cputrain data synth photos --images 40",
+                     "Makes up a folder of images to try with."}}});
+}
+std::unique_ptr<Command> make_data_check() { return std::make_unique<DataCheckCommand>(); }
+std::unique_ptr<Command> make_data_info() { return std::make_unique<DataInfoCommand>(); }
+std::unique_ptr<Command> make_data_pack() { return std::make_unique<DataPackCommand>(); }
+std::unique_ptr<Command> make_data_synth() { return std::make_unique<DataSynthCommand>(); }
+
+}  // namespace cputrain::cli

@@ -1,0 +1,229 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/flags/flag_groups.h"
+#include "core/text.h"
+#include "loop/safety/numbers.h"
+#include "loop/weights.h"
+#include "model/torch_layout.h"
+#include "system/files.h"
+#include "system/print.h"
+#include "system/tell.h"
+#include "training/spec/build_graph.h"
+#include "training/spec/training_spec.h"
+#include "zoo/model_file.h"
+
+namespace cputrain::cli {
+namespace {
+
+struct ExportOptions : Options {
+  std::string onnx, safetensors, model_file, layout = "keras";
+};
+
+bool was_given(const ExportOptions& options, const std::string& flag) {
+  return std::ranges::any_of(options.given, [&](const auto& g) { return g.first == flag; });
+}
+
+/// What the flags say of the model must be what the weights say of themselves.
+void check_agrees(const ExportOptions& options, const loop::ModelDescription& model) {
+  const auto differs = [&](const std::string& flag, const std::string& theirs) {
+    fail(ExitCode::usage, fmt::format("--{}: the weights in {} are of {} (the file would say one "
+                                      "thing and hold another); leave the flag out",
+                                      flag, options.weights, theirs));
+  };
+  const Shape image = model.graph.image();
+  if (was_given(options, "model") &&
+      training::choose_training(options).model->name != model.model) {
+    differs("model " + options.model, "the model " + model.model);
+  }
+  if (options.image_size && (*options.image_size != image.height || image.height != image.width)) {
+    differs(fmt::format("image-size {}", *options.image_size),
+            fmt::format("{}x{} pixels", image.height, image.width));
+  }
+  if (options.classes && static_cast<std::size_t>(*options.classes) != model.classes.size()) {
+    differs(fmt::format("classes {}", *options.classes),
+            fmt::format("{} classes", model.classes.size()));
+  }
+}
+
+void write_onnx(const ExportOptions& options, const training::Services& services,
+                const model::ExportedModel& model) {
+  const auto file = system::open_given_file(options.onnx);
+  services.write_onnx(model, *file);
+  file->commit(system::Durability::disk);
+  const Shape image = model.graph.image();
+  system::print(
+      "{}: ONNX, {} parameters; `image` is float32 [N, {}, {}, 3], RGB from 0 to 255; "
+      "`probabilities` [N, {}]\n",
+      options.onnx, with_commas(model.graph.parameter_count()), image.height, image.width,
+      model.graph.back().dst.channels);
+}
+
+void write_safetensors(const ExportOptions& options, const loop::ModelDescription& description,
+                       const model::ExportedModel& model) {
+  const bool torch = options.layout == "torch";
+  model::safetensors::Metadata metadata = loop::weights_metadata(description);
+  std::vector<model::safetensors::OutTensor> tensors;
+  if (torch) {
+    metadata["format"] = "pt";  // what loaders of PyTorch's files look for
+    metadata["layout"] = "torch";
+    tensors = model::torch_tensors(model);
+  } else {
+    for (const auto& node : model.graph.nodes()) {
+      for (const auto& spec : node.parameters) {
+        tensors.push_back({spec.name, {spec.extents.begin(), spec.extents.end()}, [&spec, &model] {
+                             return model.values(spec.name);
+                           }});
+      }
+    }
+  }
+  const std::size_t count = tensors.size();
+  const auto file = system::open_given_file(options.safetensors);
+  model::safetensors::write(*file, metadata, std::move(tensors));
+  file->commit(system::Durability::disk);
+  system::print("{}: {} tensors in the layout of {}\n", options.safetensors, count,
+                torch ? "PyTorch" : "Keras");
+}
+
+void write_model_file(const ExportOptions& options, const zoo::ModelEntry& model, Shape image,
+                      int classes) {
+  system::write_given_file(options.model_file, zoo::model_file_text(model, image, classes));
+  system::print("{}: model {}, to be changed and used as --model {}\n", options.model_file,
+                model.name, options.model_file);
+}
+
+/// The network of a weight file as a model of its own: what it was trained with is not known.
+zoo::ModelEntry entry_of(const loop::ModelDescription& description) {
+  const int classes = static_cast<int>(description.classes.size());
+  return {.name = description.model,
+          .spec = description.model,
+          .aliases = {},
+          .description = "the network of a weight file",
+          .recipe = {.image_size = description.graph.image().height,
+                     .classes = classes,
+                     .batch = 128,
+                     .epochs = 10,
+                     .rule = optim::Sgd{},
+                     .learning_rate = optim::default_learning_rate(optim::Sgd{}),
+                     .source = "weight file"},
+          .build = [graph = description.graph](Shape, int) { return graph; }};
+}
+
+/// Notes the names of arrays that hold NaN or infinity as they are read.
+model::WeightValues watched(model::WeightValues values, std::set<std::string>& no_numbers) {
+  return [values = std::move(values), &no_numbers](const std::string& parameter) {
+    std::vector<float> numbers = values(parameter);
+    if (!loop::all_numbers(numbers)) no_numbers.insert(parameter);
+    return numbers;
+  };
+}
+
+/// They are written all the same: who looks for what went wrong may want to see them elsewhere.
+void warn_of_no_numbers(const ExportOptions& options, const model::Graph& graph,
+                        const std::set<std::string>& no_numbers) {
+  std::size_t arrays = 0;
+  for (const auto& node : graph.nodes()) arrays += node.parameters.size();
+  const std::string text =
+      loop::no_numbers_text(options.weights, {no_numbers.begin(), no_numbers.end()}, arrays);
+  if (text.empty()) return;
+  system::tell(
+      fmt::format("warning: {} (what was exported answers nothing; export weights of a training "
+                  "whose loss was a number)",
+                  text));
+}
+
+void export_weights(const ExportOptions& options, const training::Services& services) {
+  const loop::ModelDescription description = loop::read_description(options.weights);
+  check_agrees(options, description);
+  std::set<std::string> no_numbers;
+  const model::ExportedModel model{
+      description.model,
+      description.classes,
+      std::string(word_of(description.resize)),
+      std::string(word_of(description.exif)),
+      description.graph,
+      watched(loop::open_weights(options.weights, description.graph), no_numbers)};
+  if (!options.onnx.empty()) write_onnx(options, services, model);
+  if (!options.safetensors.empty()) write_safetensors(options, description, model);
+  warn_of_no_numbers(options, description.graph, no_numbers);
+  if (options.model_file.empty()) return;
+  write_model_file(options, entry_of(description), description.graph.image(),
+                   static_cast<int>(description.classes.size()));
+}
+
+void export_model(const ExportOptions& options) {
+  const training::TrainingSpec spec = training::choose_training(options);
+  const zoo::ModelEntry& model = *spec.model;
+  write_model_file(options, model, spec.image, options.classes.value_or(model.recipe.classes));
+}
+
+class ExportCommand final : public CommandWith<ExportOptions> {
+ public:
+  ExportCommand() : CommandWith({.trains = false, .one_job = false}) {}
+
+  CommandEntry help() const override {
+    return {
+        .name = "export",
+        .summary = "saved weights as ONNX or safetensors, a model as a file to change",
+        .about =
+            "Writes saved weights for other programs, or a model as a file that can be "
+            "changed.",
+        .examples = {{"cputrain export --weights runs/first/weights.safetensors --onnx model.onnx",
+                      "Writes network and weights as ONNX, with the preprocessing of images "
+                      "inside."},
+                     {"cputrain export --model vgg16 --model-file mine.json",
+                      "Writes a built-in model as a file to change, for --model mine.json."}},
+        .common = {"weights", "onnx", "safetensors", "export-layout", "model", "model-file"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices&) override {
+    ExportOptions& c = options_;
+    add_network_flags(f, c);
+    add_weights_flag(f, c);
+    f.group("Output");
+    f.text("onnx", c.onnx, "FILE", "write network and weights as ONNX (opset 13)");
+    f.text("safetensors", c.safetensors, "FILE", "write the weights as safetensors");
+    f.choice("export-layout", {"keras", "torch"},
+             "names and layout of --safetensors: those of Keras or of a PyTorch state_dict [keras]",
+             [&c](const std::string& name) { c.layout = name; });
+    f.text("model-file", c.model_file, "FILE",
+           "write the model of --weights or --model as JSON, to be changed and used as --model "
+           "FILE");
+  }
+
+  bool begins_with_weights() const override { return true; }
+  bool results_are_files() const override { return true; }
+  void check(const CommandLineChoices&) override {
+    const ExportOptions& c = options_;
+    if (c.onnx.empty() && c.safetensors.empty() && c.model_file.empty()) {
+      fail(ExitCode::usage, "export needs --onnx FILE, --safetensors FILE or --model-file FILE");
+    }
+    if (c.weights.empty() && !(c.onnx.empty() && c.safetensors.empty())) {
+      fail(ExitCode::usage,
+           fmt::format("--{} needs --weights FILE, a weights.safetensors that training wrote",
+                       c.onnx.empty() ? "safetensors" : "onnx"));
+    }
+    if (c.layout != "keras" && c.safetensors.empty()) {
+      fail(ExitCode::usage, "--export-layout " + c.layout + " needs --safetensors FILE");
+    }
+  }
+
+  ExitCode run(const Services& services) override {
+    const auto communicator = services.make_communicator(options_.stalls.start);
+    if (communicator->rank() == 0) {
+      options_.weights.empty() ? export_model(options_) : export_weights(options_, services);
+    }
+    communicator->barrier();
+    return ExitCode::ok;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_export() { return std::make_unique<ExportCommand>(); }
+
+}  // namespace cputrain::cli

@@ -1,0 +1,331 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/commands/answers_text.h"
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
+#include "cli/weights_choice.h"
+#include "compute/prediction.h"
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/text.h"
+#include "loop/evaluation/answers.h"
+#include "loop/weights.h"
+#include "system/files.h"
+#include "system/print.h"
+#include "system/tell.h"
+#include "training/session/inference.h"
+
+namespace cputrain::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct PredictOptions : Options {
+  std::string csv;
+  std::optional<int> top;
+};
+
+/// Answers of `predict` as CSV, written as they come: file, class, and a column per class with its
+/// probability. A file without an answer has empty fields behind its name.
+class PredictionTable {
+ public:
+  /// `file`: empty for none, "-" for standard output. Error(output).
+  PredictionTable(const std::string& file, std::vector<std::string> classes);
+
+  /// {"file":..., "class":..., "probabilities":{...}}, or {"file":..., "error":...}.
+  void add(const nlohmann::ordered_json& answer);
+  /// The file is there when this returns.
+  void finish();
+
+ private:
+  void write(const std::vector<std::string>& fields);
+
+  std::vector<std::string> classes_;
+  std::unique_ptr<system::OutputFile> file_;
+  bool prints_, to_terminal_;
+};
+
+PredictionTable::PredictionTable(const std::string& file, std::vector<std::string> classes)
+    : classes_(std::move(classes)),
+      prints_(file == "-"),
+      to_terminal_(prints_ && isatty(STDOUT_FILENO) == 1) {
+  if (!file.empty() && !prints_) file_ = system::open_given_file(file);
+  std::vector<std::string> head{"file", "class"};
+  head.insert(head.end(), classes_.begin(), classes_.end());
+  write(head);
+}
+
+void PredictionTable::add(const nlohmann::ordered_json& answer) {
+  const bool answered = answer.contains("class");
+  std::vector<std::string> fields{answer["file"], answered ? answer["class"] : ""};
+  for (const std::string& name : classes_) {
+    fields.push_back(answered ? fmt::format("{}", answer["probabilities"][name].get<float>()) : "");
+  }
+  write(fields);
+}
+
+/// Names are UTF-8, as in JSON: other bytes are shown as \xff. A terminal gets nothing that steers
+/// it.
+void PredictionTable::write(const std::vector<std::string>& fields) {
+  if (!file_ && !prints_) return;
+  std::string line;
+  for (const std::string& field : fields) {
+    const bool plain = is_utf8(field) && !to_terminal_;
+    line += csv_field(plain ? field : escaped(field)) + ",";
+  }
+  line.replace(line.size() - 1, 1, "\r\n");
+  if (file_) return file_->write(line);
+  if (std::fputs(line.c_str(), stdout) < 0) {
+    fail(ExitCode::output, "cannot write to standard output (the result would be lost)");
+  }
+}
+
+void PredictionTable::finish() {
+  if (file_) file_->commit(system::Durability::disk);
+}
+
+/// Files as they were named; a folder stands for the images below it.
+std::vector<std::string> expand_folders(const std::vector<std::string>& words,
+                                        const training::Services& services) {
+  std::vector<std::string> files;
+  for (const std::string& word : words) {
+    std::error_code ignored;  // what cannot be looked at fails when it is read, and says why
+    if (!std::filesystem::is_directory(word, ignored)) {
+      files.push_back(word);
+      continue;
+    }
+    const std::vector<std::string> found = services.data.list_images(word);
+    if (found.empty()) {
+      fail(ExitCode::data, fmt::format("folder {} holds no images (there is nothing to answer); "
+                                       "name a folder of .jpg, .png or other image files",
+                                       word));
+    }
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+/// Images of one call of the program; those that cannot be read stay out.
+struct Images {
+  std::vector<std::vector<std::uint8_t>> pixels;
+  std::vector<Json> answers;  ///< one a file, in order; an "error" for unreadable ones
+};
+
+Images read_images(std::span<const std::string> files, const training::Services& services,
+                   const loop::ModelDescription& model, data::Exif exif) {
+  const Shape image = model.graph.image();
+  Images images;
+  for (const std::string& file : files) {
+    std::vector<std::uint8_t> pixels(image.size());
+    const data::ReadResult read = services.data.read_image(file, image, model.resize, exif, pixels);
+    Json answer{{"file", file}};
+    if (read.status == data::ReadStatus::ok) {
+      images.pixels.push_back(std::move(pixels));
+    } else {
+      answer["error"] = fmt::format("{} ({})", data::status_name(read.status), read.detail);
+    }
+    images.answers.push_back(std::move(answer));
+  }
+  return images;
+}
+
+/// The `top` most probable classes, the most probable first.
+std::vector<std::pair<std::string, float>> ranking(const Json& entry, int top) {
+  std::vector<std::pair<std::string, float>> order;
+  for (const auto& [name, probability] : entry["probabilities"].items()) {
+    order.emplace_back(name, probability.get<float>());
+  }
+  std::ranges::stable_sort(order, std::ranges::greater{}, &std::pair<std::string, float>::second);
+  order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
+  return order;
+}
+
+/// As JSON has it where --top leaves out the others.
+Json with_best(Json entry, std::optional<int> top) {
+  if (!top || entry.contains("error")) return entry;
+  Json best = Json::object();
+  for (const auto& [name, probability] : ranking(entry, *top)) best[name] = probability;
+  entry["probabilities"] = std::move(best);
+  return entry;
+}
+
+void answer(Json& entry, std::span<const float> outputs, const std::vector<std::string>& classes) {
+  const std::vector<float> probabilities = loop::class_probabilities(outputs);
+  const auto best = compute::predicted_class(outputs);
+  if (!best) {
+    entry["error"] = "the network's answer is NaN (its weights are damaged)";
+    return;
+  }
+  entry["class"] = classes[*best];
+  Json by_class = Json::object();
+  for (std::size_t c = 0; c < classes.size(); ++c) by_class[classes[c]] = probabilities[c];
+  entry["probabilities"] = std::move(by_class);
+}
+
+/// Runs the program, which was compiled for `at_once` images: missing ones are stood in for by the
+/// first.
+void run_images(Images& images, std::size_t at_once, compute::Program& program,
+                const loop::ModelDescription& model) {
+  if (images.pixels.empty()) return;
+  std::vector<const std::uint8_t*> pixels(at_once, images.pixels.front().data());
+  for (std::size_t i = 0; i < images.pixels.size(); ++i) pixels[i] = images.pixels[i].data();
+  const std::vector<std::int32_t> labels(at_once);  // not known: the loss is not looked at
+  const std::vector<std::uint32_t> samples(at_once);
+  program.forward({pixels, labels, samples}, {.probabilities = true});
+  const auto outputs = program.probabilities();
+  const auto width = static_cast<std::size_t>(model.graph.back().dst.channels);
+  std::size_t row = 0;
+  for (Json& entry : images.answers) {
+    if (entry.contains("error")) continue;
+    answer(entry, outputs.subspan(row++ * width, width), model.classes);
+  }
+}
+
+/// "a.jpg: cat (93.1 %)", with --top 2 "a.jpg: cat (93.1 %), dog (6.9 %)".
+void print_answer(const Json& entry, std::optional<int> top) {
+  const std::string file = entry["file"];
+  if (entry.contains("error")) {
+    system::tell(fmt::format("cputrain: {}: {}", file, entry["error"].get<std::string>()));
+    return;
+  }
+  const auto text = [](const std::string& name, double probability) {
+    return fmt::format("{} ({:.1f} %)", name, 100 * probability);
+  };
+  const std::string name = entry["class"];
+  std::string line;
+  if (top) {
+    for (const auto& [other, probability] : ranking(entry, *top)) {
+      line += (line.empty() ? "" : ", ") + text(other, probability);
+    }
+  } else {
+    line = text(name, entry["probabilities"][name]);
+  }
+  system::print("{}: {}\n", file, line);
+}
+
+/// As many of the best classes as there are, with a line where more were asked for.
+std::optional<int> top_of(const PredictOptions& options, const training::Session& session,
+                          const loop::ModelDescription& model) {
+  const int classes = static_cast<int>(model.classes.size());
+  if (!options.top || *options.top <= classes) return options.top;
+  training::warn(session,
+                 fmt::format("--top {}: the weights know {} classes, so answers name these",
+                             *options.top, classes));
+  return classes;
+}
+
+/// Answers every file on rank 0; returns how many could not be answered.
+std::size_t predict(const PredictOptions& options, const training::Services& services,
+                    const training::Session& session, const loop::ModelDescription& model) {
+  const std::vector<std::string> names = expand_folders(options.files, services);
+  const std::span<const std::string> files = names;
+  const std::optional<int> top = top_of(options, session, model);
+  const auto at_once = std::min(
+      files.size(), static_cast<std::size_t>(training::micro_batch_size(options, session)));
+  const training::Inference inference =
+      training::make_inference(session, model.graph, {static_cast<int>(at_once)});
+  training::load_to_use(options.weights, inference);
+
+  // Where the answers themselves are on the terminal they show how far it is.
+  const bool prints = options.prints() && options.csv != "-";
+  const bool answers_seen = prints && isatty(STDOUT_FILENO);
+  PredictionTable table(options.csv, model.classes);
+  const data::Progress progress =
+      answers_seen ? data::Progress{} : training::progress_line(session, "Predicting");
+  Json predictions = Json::array();
+  std::size_t errors = 0;
+  for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
+    const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
+    Images images = read_images(some, services, model, options.exif.value_or(model.exif));
+    run_images(images, at_once, *inference.program, model);
+    session.communicator->pulse().moved();
+    for (Json& entry : images.answers) {
+      if (prints || entry.contains("error")) print_answer(entry, top);
+      errors += entry.contains("error");
+      table.add(entry);
+      if (!options.json.empty()) predictions.push_back(with_best(std::move(entry), top));
+    }
+    if (progress) progress(begin + some.size(), files.size());
+  }
+  table.finish();
+  training::write_result(session, options.json,
+                         json_text(Json{{"predictions", predictions}}) + "\n");
+  return errors;
+}
+
+class PredictCommand final : public CommandWith<PredictOptions> {
+ public:
+  PredictCommand() : CommandWith({.trains = false, .one_job = false}) {}
+
+  CommandEntry help() const override {
+    return {.name = "predict",
+            .summary = "classes of image files and of folders of them",
+            .about = "Prints the class of each image. Folders stand for all images below them.",
+            .words = "IMAGE...",
+            .examples = {{"cputrain predict --weights runs/first new.jpg",
+                          "Prints the most probable class."},
+                         {"cputrain predict --weights runs/first --csv answers.csv photos",
+                          "Writes the probabilities of all images of a folder as CSV."}},
+            .common = {"weights", "top", "csv", "json", "backend", "threads", "micro-batch"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    PredictOptions& c = options_;
+    add_weights_flag(f, c);
+    f.group("Data");
+    add_row(f, c, "exif");
+    f.default_is("exif", "as training did");
+    add_stall_flags(f, c);
+    add_inference_flags(f, c, choices);
+    add_json_flag(f, c.json);
+    f.text("csv", c.csv, "FILE",
+           "write a row per file as CSV: its name, its class, and the probability of each class "
+           "(-: to standard output, and nothing else there)");
+    f.whole("top", c.top, 1, 65536, "show the N most probable classes [1; JSON has all]");
+  }
+
+  bool begins_with_weights() const override { return true; }
+  void check(const CommandLineChoices&) override {
+    check_weights_named(options_);
+    if (!options_.files.empty()) return;
+    fail(ExitCode::usage,
+         fmt::format("predict needs image files or folders: {} predict --weights FILE IMAGE...",
+                     options_.program));
+  }
+  std::vector<std::pair<const char*, std::string>> results() override {
+    return {{"--csv", options_.csv}, {"--json", options_.json}};
+  }
+  std::string why_idle(const std::string& flag) const override {
+    if (flag == "top" && options_.csv == "-" && options_.json.empty())
+      return "in --csv, which has all classes";
+    return why_idle_option(options_, flag, {options_.backend});
+  }
+
+  ExitCode run(const Services& services) override {
+    const loop::ModelDescription model = loop::read_description(options_.weights);
+    const training::Session session = training::start_session(options_, services);
+    // Images are few: rank 0 does them all, and the others wait for it.
+    session.communicator->pulse().at(comm::Phase::validate);
+    const std::size_t errors = session.leads() ? predict(options_, services, session, model) : 0;
+    session.communicator->barrier();
+    return errors ? ExitCode::data : ExitCode::ok;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_predict() { return std::make_unique<PredictCommand>(); }
+
+}  // namespace cputrain::cli

@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/commands/bench_options.h"
+#include "cli/flags/flag_groups.h"
+#include "compute/selftest/selftest.h"
+#include "core/json_text.h"
+#include "core/version.h"
+#include "system/files.h"
+#include "system/print.h"
+#include "training/session/session.h"
+
+namespace cputrain::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct SelftestOptions : Options {
+  std::vector<Precision> precisions;  ///< those that were asked for, or all that the backend has
+  bool precision_given = false;
+};
+
+/// A file that cannot be written shows before the cases, not behind them.
+void check_writable(const std::string& file) {
+  if (file.empty() || file == "-") return;
+  const auto replaced = system::replaceable_file(file);
+  if (replaced) const system::AtomicFile tried(*replaced);
+}
+
+/// What computes: the GPU, or this machine's CPU.
+std::string device_of(const training::Session& session) {
+  const auto list =
+      session.services.devices ? session.services.devices(session.backend->name()) : std::nullopt;
+  if (!list) return session.machine.cpu_model;
+  for (const compute::Device& device : list->devices) {
+    if (device.index == session.device.device) return device.name;
+  }
+  return session.backend->facts().description;
+}
+
+/// Prints cases as they come, where somebody reads them, and keeps them. The name is there before
+/// the case begins, in a pipe and a file, too: one that never ends can be told.
+class CasesReport {
+ public:
+  explicit CasesReport(bool prints) : prints_(prints) {}
+
+  void begin(const std::string& name) {
+    begun_ = true;
+    if (!prints_) return;
+    system::print("{} ... ", name);
+    std::fflush(stdout);
+  }
+  void add(const compute::SelftestCase& result) {
+    begun_ = false;
+    cases_.push_back(result);
+    failed_ += result.passed() ? 0 : 1;
+    if (!prints_) return;
+    system::print("{} {:.1e} of {:.0e} {:016x}\n", result.passed() ? "ok" : "FAILED", result.error,
+                  result.limit, result.hash);
+    if (!result.passed()) system::print("       {}\n", result.wrong);
+    std::fflush(stdout);
+  }
+  void leave_out(const selftest::LeftOut& what) {
+    left_out_.push_back(what);
+    const bool has_name = std::exchange(begun_, false);
+    if (!prints_) return;
+    system::print("{}left out: {}\n", has_name ? "" : what.name + " ... ", what.why);
+    std::fflush(stdout);
+  }
+
+  std::size_t passed() const { return cases_.size() - failed_; }
+  std::size_t failed() const { return failed_; }
+  const std::vector<selftest::LeftOut>& left_out() const { return left_out_; }
+
+  Json cases_json() const {
+    Json list = Json::array();
+    for (const compute::SelftestCase& c : cases_) {
+      Json& entry = list.emplace_back(Json{{"name", c.name},
+                                           {"error", c.error},
+                                           {"limit", c.limit},
+                                           {"repeats", c.repeats},
+                                           {"hash", fmt::format("{:016x}", c.hash)},
+                                           {"passed", c.passed()}});
+      if (!c.passed()) entry["wrong"] = c.wrong;
+    }
+    return list;
+  }
+  Json left_out_json() const {
+    Json list = Json::array();
+    for (const selftest::LeftOut& what : left_out_)
+      list.push_back({{"name", what.name}, {"reason", what.why}});
+    return list;
+  }
+
+ private:
+  bool prints_;
+  bool begun_ = false;  ///< a line has a name, and no end yet
+  std::size_t failed_ = 0;
+  std::vector<compute::SelftestCase> cases_;
+  std::vector<selftest::LeftOut> left_out_;
+};
+
+selftest::MakeBackend maker_of(const training::Session& session) {
+  return [&session](Precision precision, const std::set<std::string>& options) {
+    return session.services.make_backend({.name = session.backend->name(),
+                                          .precision = precision,
+                                          .threads = session.threads,
+                                          .reproducible = true,
+                                          .options = options,
+                                          .device = session.device.device,
+                                          .ranks_on_device = session.device.ranks});
+  };
+}
+
+Json result_json(const training::Session& session, const std::string& device, std::uint64_t seed,
+                 const CasesReport& report) {
+  return {{"backend", session.backend->name()},
+          {"device", device},
+          {"emulated", session.device.emulated},
+          {"kernels", session.backend->facts().description},
+          {"cputrain", kVersion},
+          {"build", session.services.program_build},
+          {"seed", seed},
+          {"threads", session.threads},
+          {"passed", report.passed()},
+          {"failed", report.failed()},
+          {"cases", report.cases_json()},
+          {"left_out", report.left_out_json()}};
+}
+
+class SelftestCommand final : public CommandWith<SelftestOptions> {
+ public:
+  SelftestCommand() : CommandWith({.trains = false, .one_job = false}) {}
+
+  CommandEntry help() const override {
+    return {.name = "selftest",
+            .summary = "whether a backend computes what plain loops in double compute",
+            .about =
+                "Runs every kind of layer and every call of a backend on random numbers in "
+                "odd sizes, each twice, and compares with plain loops in double. Ends with 1 "
+                "where a case fails.",
+            .examples = {{"cputrain selftest", "Tests the kernels for this CPU."},
+                         {"cputrain selftest --backend cuda --json selftest.json",
+                          "Tests the kernels of a GPU and writes what was found as JSON."}},
+            .common = {"backend", "precision", "seed", "threads", "json"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    add_processor_flags(f, options_, choices, "all that the backend has");
+    add_row(f, options_, "seed", "number that decides the sizes and numbers of all cases [0]");
+    add_json_flag(f, options_.json);
+  }
+
+  void check(const CommandLineChoices& choices) override {
+    SelftestOptions& c = options_;
+    c.precision_given =
+        std::ranges::any_of(c.given, [](const auto& flag) { return flag.first == "precision"; });
+    for (const training::BackendChoice& backend : choices.backends) {
+      if (backend.name == c.backend) c.precisions = backend.precisions;
+    }
+    if (c.precision_given) c.precisions = {c.precision};
+    c.precision = c.precisions.front();
+  }
+
+  ExitCode run(const Services&) override;
+};
+
+ExitCode SelftestCommand::run(const Services& services) {
+  const training::Session session = training::start_session(options_, services);
+  check_alone(session, "selftest tests", "each would test the same); start it without mpirun");
+  for (const std::string& warning : session.plan.warnings) training::warn(session, warning);
+  check_writable(options_.json);
+  const std::string device = device_of(session);  // a device that broke may have no name
+  const auto reference = services.make_backend({.name = "reference", .precision = Precision::f64});
+  const auto rounding = services.make_backend({.name = "reference", .precision = Precision::bf16});
+  const std::uint64_t seed = options_.seed.value_or(0);
+  CasesReport report(options_.prints());
+  if (options_.prints()) {
+    system::print(
+        "{} on {}, seed {}; error: distance from plain loops in double, hash: of the "
+        "outputs' bits\n",
+        session.backend->name(), device, seed);
+  }
+  selftest::run({.precisions = options_.precisions,
+                 .all_must_be = options_.precision_given,
+                 .seed = seed,
+                 .make = maker_of(session),
+                 .reference = reference.get(),
+                 .rounding_reference = rounding.get(),
+                 .own = services.own_of(session.backend->name()),
+                 .device = session.device.device},
+                {.done = [&](const compute::SelftestCase& result) { report.add(result); },
+                 .left_out = [&](const selftest::LeftOut& what) { report.leave_out(what); },
+                 .begins = [&](const std::string& name) { report.begin(name); }});
+  if (options_.prints()) {
+    system::print("{} cases passed, {} failed, {} left out\n", report.passed(), report.failed(),
+                  report.left_out().size());
+  }
+  training::write_result(session, options_.json,
+                         json_text(result_json(session, device, seed, report)) + "\n");
+  return report.failed() == 0 ? ExitCode::ok : ExitCode::failed;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_selftest() { return std::make_unique<SelftestCommand>(); }
+
+}  // namespace cputrain::cli

@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/commands/dry_run.h"
+#include "cli/commands/training_run.h"
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
+#include "cli/weights_choice.h"
+#include "system/absolute_path.h"
+#include "system/file_lock.h"
+#include "training/run/finished_run.h"
+#include "training/training_identity.h"
+#include "training/validation_watchers.h"
+
+namespace cputrain::cli {
+namespace {
+
+struct TrainOptions : Options {
+  bool dry_run = false;
+  std::string end_with;
+};
+
+class TrainCommand final : public CommandWith<TrainOptions> {
+ public:
+  TrainCommand() : CommandWith({}) {}
+
+  CommandEntry help() const override {
+    return {.name = "train",
+            .summary = "train, evaluate and save a classifier (the default command)",
+            .about =
+                "Trains a classifier, evaluates it after each epoch and saves its weights in a "
+                "run folder. This is what runs when no command is named.",
+            .examples = {{"cputrain --data photos --epochs 20 --out runs/first",
+                          "Trains on class folders (photos/cat/*.jpg, photos/dog/*.jpg) with all "
+                          "cores."},
+                         {"mpirun -np 4 cputrain --data photos --batch 256",
+                          "Trains with four ranks, which share each batch of 256 images."},
+                         {"cputrain --data photos --out runs/first --resume auto",
+                          "Goes on with a run that was interrupted."}},
+            .common = {"data", "model", "image-size", "batch", "epochs", "lr", "augment", "backend",
+                       "out", "resume"}};
+  }
+
+  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+    TrainOptions& c = options_;
+    add_training_model_flags(f, c);
+    add_part(f, c, "transfer");
+    add_data_flags(f, c, true);
+    f.group("Training");
+    for (const char* part : {"batch", "micro-batch", "shares", "length"}) add_part(f, c, part);
+    add_recipe_flags(f, c);
+    f.group("Checkpoints");
+    add_part(f, c, "checkpoints");
+    add_stall_flags(f, c);
+    add_machine_flags(f, c, choices);
+    add_part(f, c, "input");
+    add_part(f, c, "exchange");
+    f.group("Output");
+    add_part(f, c, "output");
+    f.text("end-with", c.end_with, "FILE",
+           "end when no process has a lock on FILE any more; sweeps start ranks with it");
+    add_part(f, c, "logs");
+    f.yes("dry-run", c.dry_run,
+          "show placement, memory and the number of steps, and train nothing");
+    f.text(
+        "json", c.json, "FILE",
+        "with --dry-run: write the plan as JSON (-: to standard output, and nothing else there)");
+  }
+
+  void check(const CommandLineChoices&) override;
+  bool results_are_files() const override { return !options_.dry_run; }
+  ExitCode run(const Services&) override;
+
+ private:
+  void warn_of_idle_flags(const training::TrainingJob&) const;
+};
+
+/// What can be gone on from, and gone back to. A checkpoint's own run is gone on with where no
+/// other folder is named.
+void check_safety(Options& options) {
+  const training::SafetyFlags& safety = options.safety;
+  if (!safety.resume.empty() && options.overwrite) {
+    fail(ExitCode::usage,
+         "--resume goes on with a run, which --overwrite would replace; leave one of them out");
+  }
+  if (safety.resume == "auto" && options.out.empty()) {
+    fail(ExitCode::usage,
+         "--resume auto needs --out DIR, the folder of the run to go on with (each run without a "
+         "name has a folder of its own)");
+  }
+  if (!safety.resume.empty() && safety.resume != "auto" && options.out.empty()) {
+    const std::filesystem::path folder = system::absolute_path(safety.resume) + "/";
+    const std::filesystem::path parent = folder.parent_path().parent_path();
+    std::error_code ignored;  // a copy may lie anywhere
+    if (std::filesystem::exists(parent / training::kConfigName, ignored)) options.out = parent;
+  }
+  if (safety.on_nan == loop::NanPolicy::rollback && !safety.takes_checkpoints()) {
+    fail(ExitCode::usage,
+         "--on-nan rollback goes back to a checkpoint, and --checkpoint-every 0 takes none; leave "
+         "one of them out");
+  }
+}
+
+void TrainCommand::check(const CommandLineChoices&) {
+  const TrainOptions& c = options_;
+  if (c.partial && c.weights.empty()) {
+    fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");
+  }
+  if (c.settled_steps && !c.steps) {
+    fail(ExitCode::usage, "--settled-steps needs --steps, which it may prolong");
+  }
+  if (c.profile && c.dry_run) {
+    fail(ExitCode::usage, "--profile with --dry-run, which trains nothing; leave one out");
+  }
+  if (!c.json.empty() && !c.dry_run) {
+    fail(ExitCode::usage, fmt::format("--json {}: a training writes metrics.jsonl into its folder; "
+                                      "add --dry-run for the plan alone, or leave --json out",
+                                      c.json));
+  }
+  check_safety(options_);
+  training::check_watchers(c);
+}
+
+/// Ranks of a sweep have its flags: nothing is said of them.
+void TrainCommand::warn_of_idle_flags(const training::TrainingJob& job) const {
+  if (!options_.end_with.empty()) return;
+  const auto reason = [&](const std::string& flag) {
+    const std::string why = why_idle_in_training(options_, flag, {options_.backend});
+    return why.empty() ? why_idle_in_job(job, flag) : why;
+  };
+  for (const std::string& line : idle_flags(options_, reason)) training::warn(job.session(), line);
+}
+
+ExitCode TrainCommand::run(const Services& services) {
+  // No rank outlives the sweep that it measures for: mpirun leaves ranks behind where it is killed.
+  if (!options_.end_with.empty()) {
+    const auto probe = std::make_shared<system::LockProbe>(options_.end_with);
+    services.signals->end_when([probe] { return !probe->held(); });
+  }
+  training::TrainingSpec spec = training::choose_training(options_);
+  const training::Session session = training::start_session(options_, services);
+  ask_for_data(session, options_);  // before images are made up, which takes a while
+  training::RunFolder folder;
+  training::Start start;
+  if (!options_.dry_run) {
+    folder = training::take_run_folder(session, options_);
+    start = training::choose_start(session, spec, folder);
+    spec = training::with_choices_of(start, std::move(spec));
+  }
+  training::TrainingJob job = training::open_training(session, spec);
+  if (options_.dry_run) {
+    if (!options_.safety.resume.empty()) {
+      training::say(session,
+                    fmt::format("--dry-run does not look at --resume {}: this is the plan of "
+                                "the training from its beginning",
+                                options_.safety.resume));
+    }
+    job.compile();
+    warn_of_idle_flags(job);
+    print_dry_run(job, options_.json);
+    return ExitCode::ok;
+  }
+  nlohmann::ordered_json identity = training::training_identity(job);
+  if (start.finished) {
+    training::check_finished(session, folder.path, start.checkpoint, spec, identity);
+    session.communicator->barrier();  // a refusal is rank 0's, and the job's
+    return ExitCode::ok;
+  }
+  if (start.goes_on) {
+    training::check_same_training(session, start.checkpoint, spec, identity);
+    training::keep_first_weights(session, start.checkpoint, identity);
+  }
+  job.compile();
+  warn_of_idle_flags(job);
+  // The folder before the long work: a full disk or a wrong --out shows at once.
+  training::open_run_folder(session, job.plan(), folder);
+  training::watch_folder(session, folder.path);
+  return train_in_folder(job, folder, start, std::move(identity));
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_train() { return std::make_unique<TrainCommand>(); }
+
+}  // namespace cputrain::cli

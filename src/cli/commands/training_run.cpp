@@ -1,0 +1,261 @@
+#include "cli/commands/training_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "system/tell.h"
+#include "training/lines/plan_lines.h"
+#include "training/lines/resume_lines.h"
+#include "training/run/best_weights.h"
+#include "training/run/run_control.h"
+#include "training/run/run_logs.h"
+#include "training/run/run_results.h"
+#include "training/session/lost_ranks.h"
+#include "training/training_identity.h"
+
+namespace cputrain::cli {
+namespace {
+
+/// Seconds that lines of logs have to be written where the watch ends the job.
+constexpr double kLogsAtLast = 0.5;
+
+/// One training in its folder, from its plan to its end.
+class Run {
+ public:
+  Run(training::TrainingJob& job, training::RunFolder& folder, const training::Start& start,
+      nlohmann::ordered_json identity)
+      : job_(job),
+        session_(job.session()),
+        spec_(job.plan().spec),
+        folder_(folder),
+        start_(start),
+        identity_(std::move(identity)),
+        timeline_(training::make_timeline(session_, spec_, folder.path)) {}
+
+  /// Trains on what is loaded; the exit code.
+  ExitCode train() {
+    training::say_plan(job_);
+    training::add_decoded(identity_, job_);
+    if (start_.goes_on)
+      training::check_same_training(session_, start_.checkpoint, spec_, identity_);
+    begin();
+    if (start_.goes_on) training::say_what_changes(job_, start_.checkpoint, progress_);
+    training::RunResults results(job_, folder_.path, identity_);
+    if (!start_.goes_on) results.say_earlier();
+    prepare_folder();
+    say_chosen_folder();
+    try {
+      return train_until_done(results);
+    } catch (const Error& error) {
+      fail(error.code(), results.with_earlier(error.what()));
+    }
+  }
+
+ private:
+  void begin() {
+    if (start_.goes_on) {
+      go_on_from(start_.checkpoint);
+    } else {
+      job_.start();
+    }
+    if (job_.compiled().program->tuner().trying()) {
+      training::say(
+          session_,
+          "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
+    }
+  }
+
+  void go_on_from(const std::filesystem::path& checkpoint) {
+    progress_ = job_.resume(checkpoint);
+    place_ = training::cut_to(session_, folder_, checkpoint);
+    checkpoint_ = checkpoint.filename().string();
+    training::say(session_, fmt::format("Going on from {}: {} steps and {} whole epochs are done",
+                                        checkpoint.string(), progress_.steps, progress_.epochs));
+    has_best_ = training::take_up_best(job_, folder_.path, checkpoint, progress_);
+  }
+
+  void prepare_folder() {
+    if (start_.goes_on) {
+      training::describe_run(session_, job_.plan(), folder_.path);
+    } else {
+      training::replace_run(session_, job_.plan(), folder_.path);
+    }
+    if (spec_.flags.measure_limits) training::write_limits(session_, folder_.path);
+  }
+
+  /// A killed training has no last lines, so the folder that nobody named is told at the beginning.
+  void say_chosen_folder() const {
+    if (!spec_.flags.out.empty() || !spec_.flags.safety.takes_checkpoints()) return;
+    training::say(session_, fmt::format("This run is in {0} (after a kill, the same command with "
+                                        "--resume auto --out {0} goes on{1})",
+                                        folder_.path.string(),
+                                        spec_.flags.overwrite ? ", without --overwrite" : ""));
+  }
+
+  /// A rollback that got further than the one before counts anew.
+  ExitCode train_until_done(training::RunResults& results) {
+    constexpr int kMostRollbacks = 3;
+    int rollbacks = 0;
+    std::uint64_t place = 0;
+    for (;;) {
+      const loop::TrainResult result = train_on(results);
+      if (!result.roll_back) return code_;
+      if (std::exchange(place, progress_.steps) < progress_.steps) rollbacks = 0;
+      if (++rollbacks > kMostRollbacks) {
+        fail(ExitCode::failed,
+             fmt::format(
+                 "the gradients of step {} are NaN or infinite, after {} rollbacks to step {} "
+                 "(others would follow); try a smaller --lr, or --clip-norm",
+                 *result.roll_back, kMostRollbacks, place));
+      }
+      progress_.left_out.push_back(*result.roll_back);
+    }
+  }
+
+  /// Until the training ends, or goes back: `progress_` is then where to.
+  loop::TrainResult train_on(training::RunResults& results) {
+    system::SignalWatch& signals = *session_.services.signals;
+    system::WriteQueue logs(training::bind_writer(session_));
+    const auto reporter = training::make_reporter(job_, folder_.path, place_, logs);
+    if (place_.goes_on()) reporter->resumed(resume_record());
+    training::RunControl control(job_, folder_, identity_, progress_, has_best_, logs);
+    if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
+    const auto armed = signals.arm([&results] { results.save_now(); });
+    results.begin_training(progress_);
+    std::optional<training::LostRanks> lost_ranks;
+    if (spec_.flags.safety.on_failure == training::RankFailure::shrink)
+      lost_ranks.emplace(session_);
+    const auto finishing = session_.watch.finish_first([&control, &logs](double seconds) {
+      control.finish_writing(seconds);
+      logs.wait_for(kLogsAtLast);
+    });
+    const auto looked_after = look_after(results, control, logs);
+    const loop::TrainResult result = job_.run(progress_, *reporter, timeline_, control);
+    if (result.roll_back) {
+      const auto held = signals.hold();  // what SIGTERM would save is being replaced
+      go_back(*result.roll_back, control);
+      return result;
+    }
+    job_.check_replicas();
+    training::reached(session_, comm::Phase::save);
+    control.finish();
+    const bool kept = take_best(result, control);
+    if (session_.leads() && !control.line().empty()) training::say(session_, control.line());
+    results.finish(result, {.best = kept, .checkpoint_seconds = control.seconds()}, *reporter,
+                   logs);
+    training::write_timeline(session_, spec_, timeline_);
+    if (lost_ranks) lost_ranks->all_is_done();
+    // Rank 0 knows whether all is on disk; which rank's code mpirun takes nobody knows.
+    code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
+    return result;
+  }
+
+  /// While what it returns lives, storage that does not answer is told of. On rank 0.
+  std::shared_ptr<void> look_after(const training::RunResults& results,
+                                   const training::RunControl& control,
+                                   system::WriteQueue& logs) const {
+    if (!session_.leads()) return nullptr;
+    std::vector<watch::Writing> writings = control.writings();
+    writings.push_back({"logs", &logs.meter()});
+    std::ranges::move(results.writings(), std::back_inserter(writings));
+    return session_.watch.look_after({.folder = folder_.path,
+                                      .writings = std::move(writings),
+                                      .logs = &logs,
+                                      .signals = session_.services.signals,
+                                      .newest = [&control] { return control.newest(); }});
+  }
+
+  /// There is always one to go back to, and one in the folder that a resume looks into.
+  bool needs_first_checkpoint() const {
+    const training::SafetyFlags& safety = spec_.flags.safety;
+    if (!safety.takes_checkpoints()) return false;
+    return start_.elsewhere || (safety.on_nan == loop::NanPolicy::rollback && progress_.steps == 0);
+  }
+
+  void go_back(std::uint64_t step, training::RunControl& control) {
+    const std::filesystem::path checkpoint = control.newest_to_go_back_to();
+    auto left_out = progress_.left_out;
+    training::warn(session_,
+                   fmt::format("the gradients of step {} are NaN or infinite: back to {}, and on "
+                               "without that step",
+                               step, checkpoint.string()));
+    go_on_from(checkpoint);
+    progress_.left_out = std::move(left_out);
+  }
+
+  /// Whether the best weights are on disk, where they are to be. Early stopping ends with them.
+  bool take_best(const loop::TrainResult& result, training::RunControl& control) {
+    if (!spec_.flags.safety.keeps_best() || result.best.epoch == 0) return false;
+    const bool kept = control.has_best(result.best);
+    if (!kept) {
+      training::warn(session_, fmt::format("the weights of epoch {}, the best, could not be kept",
+                                           result.best.epoch));
+    } else if (result.early_stopped) {
+      job_.load_weights(folder_.path / training::kBestName);
+    }
+    return kept;
+  }
+
+  logging::ResumeRecord resume_record() const {
+    return {.step = progress_.steps,
+            .epoch = progress_.epochs + 1,
+            .made = progress_.begun ? progress_.begun->steps : 0,
+            .ranks = session_.communicator->size(),
+            .checkpoint = checkpoint_,
+            .kernels = progress_.findings,
+            .left_out = progress_.left_out,
+            .lost_seconds = place_.lost_seconds};
+  }
+
+  /// 75 promises that a resume goes on from here.
+  ExitCode exit_code(const loop::TrainResult& result, const training::RunControl& control) const {
+    if (control.failure()) {
+      system::tell(
+          fmt::format("cputrain: the last state could not be written: {}", *control.failure()));
+      return ExitCode::output;
+    }
+    if (!result.stopped) return ExitCode::ok;
+    if (!result.lost_input.empty() && session_.leads()) {
+      system::tell(fmt::format("cputrain: {}", result.lost_input));
+    }
+    if (spec_.flags.safety.takes_checkpoints()) {
+      training::say(session_,
+                    fmt::format("Stopped after step {}: the same command with --resume auto "
+                                "--out {} goes on",
+                                result.steps, folder_.path.string()));
+    }
+    return result.lost_input.empty() ? static_cast<ExitCode>(session_.services.signals->stop_code())
+                                     : ExitCode::data;
+  }
+
+  training::TrainingJob& job_;
+  const training::Session& session_;
+  const training::TrainingSpec& spec_;
+  training::RunFolder& folder_;
+  training::Start start_;
+  nlohmann::ordered_json identity_;  ///< on rank 0, as checkpoints and the summary have it
+  logging::Timeline timeline_;
+  loop::Progress progress_;
+  logging::LogPlace place_;
+  std::string checkpoint_;  ///< the name of the one that it goes on from
+  bool has_best_ = false;   ///< the run's folder has the best weights until `progress_`
+  ExitCode code_ = ExitCode::ok;
+};
+
+}  // namespace
+
+ExitCode train_in_folder(training::TrainingJob& job, training::RunFolder& folder,
+                         const training::Start& start, nlohmann::ordered_json identity) {
+  Run run(job, folder, start, std::move(identity));
+  job.load();
+  return run.train();
+}
+
+}  // namespace cputrain::cli

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/batch_plan.h"
+#include "logging/timeline.h"
+#include "training/spec/safety_flags.h"
+
+/// Values of flags as text. Error(usage) names the flag, the text and what is allowed.
+namespace cputrain::training {
+
+std::int64_t parse_whole(const std::string& flag, const std::string& text, std::int64_t min,
+                         std::int64_t max);
+double parse_real(const std::string& flag, const std::string& text, double min, double max);
+/// Whole numbers between commas, each once.
+std::vector<std::int64_t> parse_wholes(const std::string& flag, const std::string& text,
+                                       std::int64_t min, std::int64_t max);
+
+/// "30:2,60:4": after 30 epochs twice the batch, after 60 four times.
+std::vector<data::BatchGrowth> parse_growth(const std::string& text);
+std::string growth_text(const std::vector<data::BatchGrowth>&);
+/// "10m,1e": at each of these marks; "0": never.
+checkpoint::Marks parse_marks(const std::string& text);
+/// "5" or "5:0.001".
+EarlyStopping parse_early_stopping(const std::string& text);
+/// "20:25"
+logging::StepRange parse_steps(const std::string& text);
+/// Words between commas.
+std::vector<std::string> parse_list(const std::string& flag, const std::string& text);
+/// The same of words of logging/reporters.h.
+std::vector<std::string> parse_log_formats(const std::string& text);
+
+}  // namespace cputrain::training

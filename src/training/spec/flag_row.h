@@ -1,0 +1,186 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/names.h"
+#include "training/spec/flag_grammars.h"
+#include "training/spec/training_flags.h"
+
+namespace cputrain::training {
+
+struct TrainingSpec;
+
+/// A flag of a training: its name, its member and all else that is known of it. Command line, help,
+/// config.json, the identity of a training and start-up lines come from these rows
+/// (training_rows.h).
+struct FlagRow {
+  enum class Kind { value, yes, yes_or_no };  ///< --NAME X; --NAME; --NAME and --no-NAME
+
+  std::string name;
+  std::string part;  ///< which flags it goes with: commands take them part by part
+  std::string meta;  ///< of its value: "N", "FILE", "none|six"
+  std::string help;  ///< a phrase, with what holds without the flag in brackets
+  Kind kind = Kind::value;
+  std::vector<std::string> words{};  ///< that a value is one of, or begins with
+  bool only_words = false;
+  std::string alias{}, rival{};  ///< another word for it; a flag that excludes it
+  bool is_identity = false;      ///< a training that goes on may not change it
+  std::string line{};            ///< of start-up, where it changes something: "clipped to {:g}"
+
+  /// Error(usage). A switch has "true" or "false".
+  std::function<void(TrainingFlags&, const std::string& text)> set{};
+  /// Null where nothing was asked for. Empty for a grammar that is only read.
+  std::function<nlohmann::ordered_json(const TrainingFlags&)> get{};
+  std::function<void(TrainingFlags& to, const TrainingFlags& from)> copy{};
+  /// What holds, asked for or not; null for nothing. Without it config.json has what was given.
+  std::function<nlohmann::ordered_json(const TrainingSpec&)> holds{};
+
+  /// The member's value as it is typed: "0.1", "ring".
+  std::string spelling(const TrainingFlags&) const;
+
+  FlagRow& identity(bool is = true) { return is_identity = is, *this; }
+  FlagRow& recorded(std::function<nlohmann::ordered_json(const TrainingSpec&)> value) {
+    return holds = std::move(value), *this;
+  }
+  /// The member itself is what holds.
+  FlagRow& recorded();
+  FlagRow& starts_line(std::string text) { return line = std::move(text), *this; }
+  FlagRow& also(std::string word) { return alias = std::move(word), *this; }
+  FlagRow& excludes(std::string flag) { return rival = std::move(flag), *this; }
+  FlagRow& suggests(std::vector<std::string> list) { return words = std::move(list), *this; }
+};
+
+/// Rows as they are added. A member is a pointer to one, or a function from flags to it.
+class FlagRows {
+ public:
+  /// What follows goes together, and is part of a training's identity or not.
+  void part(std::string name, bool identity = false) {
+    part_ = std::move(name);
+    identity_ = identity;
+  }
+  const std::deque<FlagRow>& all() const { return rows_; }
+
+  template <class Member>
+  FlagRow& whole(const std::string& name, Member member, std::int64_t min, std::int64_t max,
+                 std::string help) {
+    return add(name, "N", std::move(help), member, [=](const std::string& text) {
+      return static_cast<Value<Member>>(parse_whole(name, text, min, max));
+    });
+  }
+
+  template <class Member>
+  FlagRow& real(const std::string& name, Member member, double min, double max, std::string help) {
+    return add(name, "X", std::move(help), member,
+               [=](const std::string& text) { return parse_real(name, text, min, max); });
+  }
+
+  template <class Member>
+  FlagRow& text(const std::string& name, Member member, std::string meta, std::string help) {
+    return add(name, std::move(meta), std::move(help), member,
+               [](const std::string& text) { return text; });
+  }
+
+  /// One of the words of an enumeration.
+  template <class Member>
+  FlagRow& choice(const std::string& name, Member member, std::string help) {
+    return choice(name, member, all_words<Value<Member>>(), std::move(help),
+                  [=](const std::string& text) { return parse_word<Value<Member>>(name, text); });
+  }
+  /// One of these words, which `parse` reads.
+  template <class Member, class Parse>
+  FlagRow& choice(const std::string& name, Member member, std::vector<std::string> words,
+                  std::string help, Parse parse) {
+    FlagRow& row = add(name, join_words(words), std::move(help), member, parse);
+    row.only_words = true;
+    return row.suggests(std::move(words));
+  }
+
+  /// A value with a grammar of its own, which `parse` reads.
+  template <class Member, class Parse>
+  FlagRow& parsed(const std::string& name, Member member, std::string meta, std::string help,
+                  Parse parse) {
+    FlagRow& row = add(name, std::move(meta), std::move(help), member, parse);
+    row.get = nullptr;
+    return row;
+  }
+  /// The same where `show` writes it.
+  template <class Member, class Parse, class Show>
+  FlagRow& parsed(const std::string& name, Member member, std::string meta, std::string help,
+                  Parse parse, Show show) {
+    FlagRow& row = add(name, std::move(meta), std::move(help), member, parse);
+    row.get = [=](const TrainingFlags& flags) { return show(std::invoke(member, flags)); };
+    return row;
+  }
+
+  /// A switch that turns something on, or, where its member may be open, on or off.
+  template <class Member>
+  FlagRow& yes(const std::string& name, Member member, std::string help) {
+    FlagRow& row = add(name, "", std::move(help), member,
+                       [](const std::string& text) { return text == "true"; });
+    row.kind = is_optional<Target<Member>> ? FlagRow::Kind::yes_or_no : FlagRow::Kind::yes;
+    return row;
+  }
+
+ private:
+  template <class Member>
+  using Target = std::remove_cvref_t<std::invoke_result_t<Member, TrainingFlags&>>;
+  template <class T>
+  static constexpr bool is_optional = requires(T value) {
+    value.has_value();
+  };
+  template <class T>
+  struct Plain {
+    using type = T;
+  };
+  template <class T>
+  struct Plain<std::optional<T>> {
+    using type = T;
+  };
+  template <class Member>
+  using Value = typename Plain<Target<Member>>::type;
+
+  static std::string join_words(const std::vector<std::string>& words);
+
+  template <class T>
+  static nlohmann::ordered_json json_of(const T& value) {
+    if constexpr (is_optional<T>) {
+      return value ? json_of(*value) : nlohmann::ordered_json();
+    } else if constexpr (Named<T>) {
+      return word_of(value);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      return value.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
+    } else if constexpr (requires { nlohmann::ordered_json(value); }) {
+      return value;
+    } else {
+      return nullptr;
+    }
+  }
+
+  template <class Member, class Parse>
+  FlagRow& add(const std::string& name, std::string meta, std::string help, Member member,
+               Parse parse) {
+    FlagRow row{.name = name, .part = part_, .meta = std::move(meta), .help = std::move(help)};
+    row.is_identity = identity_;
+    row.set = [=](TrainingFlags& flags, const std::string& text) {
+      std::invoke(member, flags) = parse(text);
+    };
+    row.get = [=](const TrainingFlags& flags) { return json_of(std::invoke(member, flags)); };
+    row.copy = [=](TrainingFlags& to, const TrainingFlags& from) {
+      std::invoke(member, to) = std::invoke(member, from);
+    };
+    return rows_.emplace_back(std::move(row));
+  }
+
+  std::string part_;
+  bool identity_ = false;
+  std::deque<FlagRow> rows_;
+};
+
+}  // namespace cputrain::training

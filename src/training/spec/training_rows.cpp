@@ -1,0 +1,218 @@
+#include "training/spec/training_rows.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "core/text.h"
+#include "training/spec/flag_grammars.h"
+#include "training/spec/training_spec.h"
+#include "zoo/zoo.h"
+
+namespace cputrain::training {
+namespace {
+
+using Flags = TrainingFlags;
+using Json = nlohmann::ordered_json;
+
+constexpr bool kIdentity = true;
+constexpr std::int64_t kMostBatch = 16'777'216;
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : zoo::model_zoo()) names.push_back(entry.name);
+  return names;
+}
+
+void add_model(FlagRows& r) {
+  r.part("model");
+  r.text("model", &Flags::model, "NAME",
+         "network: " + join(model_names(), ", ") + ", or a model file (.json) [dogcat]")
+      .suggests(model_names())
+      .recorded([](const TrainingSpec& s) { return s.model->spec; });
+  r.whole("image-size", &Flags::image_size, 1, 16384,
+          "width and height to which images are resized [the model's]")
+      .identity()
+      .recorded([](const TrainingSpec& s) { return s.image.height; });
+  r.whole("classes", &Flags::classes, 2, 65536, "outputs of the last layer [the model's]");
+  r.real("dropout", &Flags::dropout, 0, 0.999, "rate of every dropout layer [the model's]")
+      .identity();
+  r.part("weights");
+  r.text("weights", &Flags::weights, "FILE|RUN",
+         "weights of the same model to start from, a file or the folder of a run [initial ones, by "
+         "seed]");
+  r.part("transfer", kIdentity);
+  r.yes("partial", &Flags::partial,
+        "take those arrays of --weights that fit by name and shape, for a new last layer")
+      .identity(false);  // that of `weights` names it
+  r.parsed("freeze", &Flags::freeze, "LAYER,...",
+           "layers that keep their weights, by name or by prefix (conv2d*)",
+           [](const std::string& text) { return parse_list("freeze", text); });
+}
+
+void add_data(FlagRows& r) {
+  r.part("data", kIdentity);
+  r.text("data", &Flags::data, "DATA",
+         "a folder of class folders or of cat.N.jpg files, a list file, cifar10:DIR, cifar100:DIR, "
+         "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] "
+         "[synthetic]")
+      .identity(false)  // its images are
+      .recorded([](const TrainingSpec& s) { return s.flags.data_or_synthetic(); });
+  r.real("validation-split", &Flags::validation_split, 0, 0.99,
+         "part kept for validation where the data has none of its own [0.1]")
+      .recorded([](const TrainingSpec& s) { return s.flags.validation_share(); });
+  r.whole("limit-train", &Flags::limit_train, 1, 1'000'000'000, "use at most N training images");
+  r.whole("limit-val", &Flags::limit_val, 0, 1'000'000'000,
+          "use at most N validation images; 0: no evaluation");
+  r.yes("balanced", &Flags::balanced,
+        "take as many of each class within these limits [the classes' proportions]");
+  r.yes("allow-empty-classes", &Flags::allow_empty_classes,
+        "keep a class of which no image can be read; its output learns nothing [an error]")
+      .identity(false);
+  r.choice("expand", &Flags::expand,
+           "samples made of each image: six flips and turns it; six-leaky does so before the "
+           "split, so that turns of training images are in validation [none]");
+  r.choice("resize", &Flags::resize,
+           "how images are resized: bilinear as in TensorFlow, nearest as in Keras' older loaders "
+           "[bilinear]")
+      .recorded([](const TrainingSpec& s) { return word_of(s.resize); });
+  r.choice("exif", &Flags::exif,
+           "turn photographs by their EXIF orientation, as viewers do, or read them as they are "
+           "stored [apply]")
+      .recorded([](const TrainingSpec& s) { return word_of(s.flags.exif_choice()); });
+  r.whole("seed", &Flags::seed, 0, 9'000'000'000'000'000'000,
+          "number that decides order, split, initial weights, dropout and augmentation [0]")
+      .recorded([](const TrainingSpec& s) { return s.seed; });
+}
+
+void add_batches(FlagRows& r) {
+  r.part("batch", kIdentity);
+  r.whole("batch", &Flags::batch, 1, kMostBatch, "images in a step, over all ranks [the model's]")
+      .also("batch-size")
+      .excludes("batch-per-rank")
+      .recorded([](const TrainingSpec& s) { return s.batch; });
+  r.whole("batch-per-rank", &Flags::batch_per_rank, 1, kMostBatch,
+          "images in a step of each rank, in place of --batch")
+      .excludes("batch");
+  r.part("micro-batch", kIdentity);
+  r.whole("micro-batch", &Flags::micro_batch, 1, 65536,
+          "images that a rank computes at once [chosen by threads, ranks and backend; with batch "
+          "normalization the rank's whole share]")
+      .identity(false)  // but where sums or statistics depend on it
+      .recorded();
+  r.yes("sync-bn", &Flags::sync_bn,
+        "take the statistics of batch normalization from the images of all ranks");
+  r.part("shares", kIdentity);
+  r.whole("accumulate", &Flags::accumulate, 1, 65536,
+          "batches whose gradients are added up for one update [1]")
+      .recorded();
+  r.choice("sharding", &Flags::sharding,
+           "how ranks share the images: slices of each shuffled batch, every n-th image of the "
+           "shuffled order, every n-th of the data's order, or the same images on all [slices]")
+      .recorded();
+  r.yes("shuffle", &Flags::shuffle,
+        "take the images in a new order in each epoch [the model's: yes]")
+      .recorded([](const TrainingSpec& s) { return s.shuffle; });
+  r.yes("drop-last", &Flags::drop_last,
+        "leave out images at the end of an epoch that do not fill a step [the model's: no]")
+      .recorded([](const TrainingSpec& s) { return s.plan.drop_last; });
+  r.part("length");
+  r.parsed("batch-growth", &Flags::batch_growth, "EPOCHS:FACTOR,...",
+           "multiply the batch by FACTOR after EPOCHS epochs, as 30:2,60:4 [never]", parse_growth)
+      .identity()
+      .recorded([](const TrainingSpec& s) {
+        return s.plan.growth.empty() ? Json() : Json(growth_text(s.plan.growth));
+      });
+  r.whole("epochs", &Flags::epochs, 1, 1'000'000, "passes over the data [the model's]")
+      .recorded([](const TrainingSpec& s) { return s.epochs; });
+  r.whole("steps", &Flags::steps, 1, 1'000'000'000'000,
+          "end after N steps, even where --epochs says more or fewer");
+  r.whole("settled-steps", &Flags::settled_steps, 1, 1'000'000,
+          "with --steps: go on until N whole steps were made without autotuning, at most ten times "
+          "--steps");
+  r.real("target-accuracy", &Flags::target_accuracy, 0, 1,
+         "end when the accuracy of validation reaches X; the summary says after which time");
+  r.part("augment", kIdentity);
+  r.parsed("augment", &Flags::augment, "LIST",
+           "random changes of training images, none or some of " + data::augment_forms() +
+               ", such as flip,shear:0.2 [the model's]",
+           data::parse_augment)
+      .recorded([](const TrainingSpec& s) { return data::to_text(s.augment); });
+}
+
+void add_rule(FlagRows& r) {
+  r.part("rule", kIdentity);
+  r.choice("optimizer", &Flags::optimizer, optim::rule_names(),
+           "update rule, as in Keras; lars and lamb are for large batches [the model's]",
+           [](const std::string& text) { return text; })
+      .recorded([](const TrainingSpec& s) { return optim::rule_name(s.optimizer.rule); });
+  r.real("momentum", &Flags::momentum, 0, 0.9999,
+         "momentum of sgd, rmsprop and lars [0; of lars 0.9]");
+  r.yes("nesterov", &Flags::nesterov, "look ahead along the momentum, in sgd");
+  r.real("rho", &Flags::rho, 0, 0.999999, "decay of the mean square in rmsprop [0.9]");
+  r.yes("centered", &Flags::centered, "subtract the squared mean gradient, in rmsprop");
+  r.real("epsilon", &Flags::epsilon, 0, 1e3,
+         "small number in the denominator of rmsprop, adam and lamb [1e-7; of lamb 1e-6]");
+  r.real("trust", &Flags::trust, 1e-9, 1e3, "trust coefficient of a layer's rate in lars [0.001]");
+  r.real("weight-decay", &Flags::weight_decay, 0, 1e3,
+         "take lr * X * weight off every kernel in each step; lars and lamb do it as in their "
+         "papers [the model's: 0]")
+      .recorded([](const TrainingSpec& s) { return s.optimizer.weight_decay; })
+      .starts_line("weight decay {:g}");
+  r.real("clip-value", &Flags::clip_value, 1e-30, 1e30,
+         "keep every element of the gradient between -X and X")
+      .starts_line("elements clipped to {:g}");
+  r.real("clip-norm", &Flags::clip_norm, 1e-30, 1e30,
+         "keep the norm of the whole gradient at or below X")
+      .starts_line("norm clipped to {:g}");
+  r.real("label-smoothing", &Flags::label_smoothing, 0, 0.999,
+         "mix X of all classes into the labels of training [0]")
+      .recorded()
+      .starts_line("labels smoothed by {:g}");
+}
+
+void add_rate(FlagRows& r) {
+  r.part("rate", kIdentity);
+  r.real("lr", &Flags::lr, 0, 1e6, "learning rate [the model's, or Keras' default for --optimizer]")
+      .recorded([](const TrainingSpec& s) { return s.learning_rate.base; });
+  r.choice("lr-scale", &Flags::lr_scale,
+           "multiply the rate by n, by its root or by its power 2/3; n is batch / --base-batch or, "
+           "without that flag, the number of ranks [none]")
+      .recorded();
+  r.whole("base-batch", &Flags::base_batch, 1, kMostBatch,
+          "batch that --lr is meant for; --lr-scale then takes batch / N");
+  r.real("warmup-epochs", &Flags::warmup_epochs, 0, 1e6,
+         "raise the rate over X epochs, from rate / n of --lr-scale as in Horovod, from 0 without "
+         "it [0]")
+      .recorded();
+  r.parsed("schedule", &Flags::schedule, "FORM",
+           "how the rate changes over the training: " + optim::schedule_forms() +
+               " [the model's: constant]",
+           optim::parse_schedule)
+      .suggests(optim::schedule_words())
+      .recorded(
+          [](const TrainingSpec& s) { return optim::schedule_text(s.learning_rate.schedule); });
+  r.yes("momentum-correction", &Flags::momentum_correction,
+        "scale the momentum for one step where the rate changes")
+      .starts_line("momentum corrected where the rate changes");
+}
+
+}  // namespace
+
+const std::deque<FlagRow>& training_rows() {
+  static const FlagRows rows = [] {
+    FlagRows all;
+    for (const auto add : {add_model, add_data, add_batches, add_rule, add_rate, add_running}) {
+      add(all);
+    }
+    return all;
+  }();
+  return rows.all();
+}
+
+const FlagRow& training_row(std::string_view name) {
+  const auto found = std::ranges::find(training_rows(), name, &FlagRow::name);
+  assert(found != training_rows().end());
+  return *found;
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,111 @@
+// The rows of flags, from the library: what a command line does with them is tests/cli's.
+#include "training/spec/training_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "training/spec/effective_flags.h"
+#include "training/spec/training_spec.h"
+
+namespace cputrain::training {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What the flag is after this text.
+Json after(const char* name, const std::string& text) {
+  TrainingFlags flags;
+  training_row(name).set(flags, text);
+  return training_row(name).get(flags);
+}
+
+std::string refusal(const char* name, const std::string& text) {
+  try {
+    after(name, text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TrainingRows, NameEachFlagOnceWithAllThatHelpNeeds) {
+  std::set<std::string> names;
+  for (const FlagRow& row : training_rows()) {
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    EXPECT_FALSE(row.part.empty() || row.help.empty()) << row.name;
+    EXPECT_EQ(row.meta.empty(), row.kind != FlagRow::Kind::value) << row.name;
+    EXPECT_TRUE(row.set && row.copy) << row.name;
+    if (!row.rival.empty()) EXPECT_EQ(training_row(row.rival).rival, row.name);
+  }
+}
+
+TEST(TrainingRows, ReadEveryKindOfValue) {
+  EXPECT_EQ(after("batch", "32"), 32);
+  EXPECT_EQ(after("label-smoothing", "0.1"), 0.1);
+  EXPECT_EQ(after("model", "vgg16"), "vgg16");
+  EXPECT_EQ(after("lr-scale", "pow23"), "pow23");
+  EXPECT_EQ(after("nesterov", "true"), true);
+  EXPECT_EQ(after("shuffle", "false"), false);
+  EXPECT_EQ(after("on-nan", "rollback"), "rollback");
+  EXPECT_EQ(after("stall-timeout", "5"), 5.0);
+  EXPECT_EQ(after("compress", "topk"), "topk:0.01");
+  EXPECT_EQ(training_row("lr").get({}), nullptr);
+  EXPECT_EQ(training_row("shuffle").get({}), nullptr);
+}
+
+TEST(TrainingRows, RefuseWhatIsBeyondTheirBounds) {
+  EXPECT_EQ(refusal("batch", "0"), "--batch 0: must be a whole number from 1 to 16777216");
+  EXPECT_EQ(refusal("label-smoothing", "1"),
+            "--label-smoothing 1: must be a number from 0 to 0.999");
+  EXPECT_EQ(refusal("lr-scale", "linaer"),
+            "--lr-scale linaer: must be one of none, linear, sqrt, pow23; did you mean linear?");
+  for (const auto& [name, text] : {std::pair("batch-growth", "30"),
+                                   {"checkpoint-every", "x"},
+                                   {"early-stopping", "0"},
+                                   {"timeline-steps", "2:1"},
+                                   {"freeze", "a,,b"},
+                                   {"log-format", "mlperf,caffe"}}) {
+    EXPECT_NE(refusal(name, text).find(std::string("--") + name), std::string::npos) << name;
+  }
+}
+
+TEST(TrainingRows, SpellValuesAsTheyAreTyped) {
+  TrainingFlags flags;
+  flags.lr = 1;
+  flags.prefetch = 0;
+  flags.allreduce = comm::parse_allreduce("hierarchical+ring");
+  EXPECT_EQ(training_row("lr").spelling(flags), "1");
+  EXPECT_EQ(training_row("prefetch").spelling(flags), "0");
+  EXPECT_EQ(training_row("allreduce").spelling(flags), "hierarchical+ring");
+  TrainingFlags others;
+  training_row("allreduce").copy(others, flags);
+  EXPECT_EQ(others.allreduce, flags.allreduce);
+  EXPECT_EQ(others.lr, std::nullopt);
+}
+
+// A program that fills members in without `given` has them in config.json where they are its rows'.
+TEST(TrainingRows, RecordWhatHolds) {
+  TrainingFlags flags;
+  flags.optimizer = "rmsprop";
+  flags.rho = 0.8;
+  flags.label_smoothing = 0.1;
+  flags.drop_last = true;
+  flags.batch_growth = {{30, 2}, {60, 4}};
+  const Json recorded = effective_flags(choose_training(flags));
+  EXPECT_EQ(recorded["optimizer"], "rmsprop");
+  EXPECT_EQ(recorded["rho"], 0.8);
+  EXPECT_EQ(recorded["centered"], false);
+  EXPECT_FALSE(recorded.contains("nesterov") || recorded.contains("trust"));
+  EXPECT_EQ(recorded["label-smoothing"], 0.1);
+  EXPECT_EQ(recorded["drop-last"], true);
+  EXPECT_EQ(recorded["batch-growth"], "30:2,60:4");
+  EXPECT_EQ(recorded["model"], "dogcat");
+  EXPECT_FALSE(recorded.contains("micro-batch") || recorded.contains("no-drop-last"));
+}
+
+}  // namespace
+}  // namespace cputrain::training
