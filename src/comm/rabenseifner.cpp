@@ -30,7 +30,7 @@ class Rabenseifner final : public Allreduce {
     Array mine = numbers;
     for (int distance = folded_.size() / 2; distance > 0; distance /= 2) {
       const bool upper = (rank & distance) != 0;
-      halves.push_back({part_of(mine, upper, 2), part_of(mine, !upper, 2)});
+      halves.push_back({chunk_of(mine, upper, 2), chunk_of(mine, !upper, 2)});
       mine = halves.back().mine;
       const int partner = folded_.peer(rank ^ distance);
       segments_.exchange_and_add(peers_, partner, halves.back().other, partner, mine);

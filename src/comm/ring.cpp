@@ -13,13 +13,13 @@ class Ring final : public Allreduce {
   void sum(const Array& numbers) override {
     const int size = peers_.size(), rank = peers_.rank();
     const int next = (rank + 1) % size, before = (rank + size - 1) % size;
-    const auto part = [&](int i) { return part_of(numbers, (i + size) % size, size); };
-    // A part goes round once and grows by what each rank has; part rank + 1 ends here, complete.
+    const auto chunk = [&](int i) { return chunk_of(numbers, (i + size) % size, size); };
+    // A chunk goes round once and grows by what each rank has; chunk rank + 1 ends here, complete.
     for (int step = 0; step + 1 < size; ++step) {
-      segments_.exchange_and_add(peers_, next, part(rank - step), before, part(rank - step - 1));
+      segments_.exchange_and_add(peers_, next, chunk(rank - step), before, chunk(rank - step - 1));
     }
     for (int step = 0; step + 1 < size; ++step) {
-      peers_.exchange(next, part(rank + 1 - step).bytes(), before, part(rank - step).bytes());
+      peers_.exchange(next, chunk(rank + 1 - step).bytes(), before, chunk(rank - step).bytes());
     }
   }
 

@@ -13,8 +13,8 @@ namespace cputrain::comm {
 /// dst[i] += src[i], in arrays of one length and type.
 void add_to(const Array& dst, const Array& src);
 
-/// Moves and adds long arrays piece by piece, so that what was received is still in the cache when
-/// it is added and no more than one piece of memory is needed.
+/// Moves and adds long arrays segment by segment (allreduce.h), so that no more than the memory of
+/// one is needed.
 class Segments {
  public:
   static constexpr std::size_t kBytes = std::size_t{1} << 20;
@@ -22,7 +22,7 @@ class Segments {
   /// Sends `out` to a rank and adds what comes from another to `in`. The ranks' arrays may have
   /// different lengths, but what one sends is as long as what the other expects.
   void exchange_and_add(Peers& peers, int to, const Array& out, int from, const Array& in);
-  /// Sends, as one piece after the other, to a rank that receives and adds.
+  /// Sends, segment by segment, to a rank that receives and adds.
   void send(Peers& peers, int to, const Array& out) {
     exchange_and_add(peers, to, out, to, out.slice(0, 0));
   }
@@ -32,13 +32,13 @@ class Segments {
   }
 
  private:
-  Array piece(std::size_t elements, DType dtype);
+  Array received(std::size_t elements, DType dtype);
   std::unique_ptr<std::byte[]> memory_;
 };
 
-/// Part i of an array cut into `parts` pieces that are as equal as can be.
-inline Array part_of(const Array& whole, int i, int parts) {
-  const auto k = static_cast<std::size_t>(i), n = static_cast<std::size_t>(parts);
+/// Chunk i of an array cut into `chunks` that are as equal as can be.
+inline Array chunk_of(const Array& whole, int i, int chunks) {
+  const auto k = static_cast<std::size_t>(i), n = static_cast<std::size_t>(chunks);
   return whole.slice(whole.size * k / n, whole.size * (k + 1) / n);
 }
 

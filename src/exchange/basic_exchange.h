@@ -33,7 +33,7 @@ class BasicExchange : public GradientExchange {
   virtual void meet() { communicator_.barrier(); }
   /// Forms the sums of what is owned. Gives the seconds of that in which nobody waited for others.
   virtual double reduce() { return 0; }
-  /// Adds a measure's numbers up over those who own other parts.
+  /// Adds a measure's numbers up over the owners of other slices.
   virtual void sum_over_owners(const Array&) {}
   virtual void begin_update() {}
   /// After the update of an owned range.

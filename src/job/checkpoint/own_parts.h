@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exchange/gradient_sum.h"
+#include "exchange/kept_parts.h"
 #include "job/checkpoint/arena_tensors.h"
 #include "job/training.h"
 #include "job/training_program.h"
@@ -71,7 +71,6 @@ class OwnParts {
     std::vector<std::byte> bytes;
   };
 
-  bool keeps_unsent() const { return sum_ != nullptr && sum_->unsent().size > 0; }
   std::vector<compute::ArenaPart> unsent_parts() const;
   std::string layout() const;
   void take_statistics(const Array& weights);
@@ -87,7 +86,7 @@ class OwnParts {
   const Session& session_;
   const CompiledTraining& compiled_;
   compute::Memory& memory_;
-  exchange::GradientSum* sum_;  ///< null where gradients go another way
+  exchange::KeptParts* kept_;  ///< null where compression keeps nothing
   train::ArenaOwners owners_;
   std::unique_ptr<comm::Peers> peers_;
   std::vector<double> own_images_;               ///< by rank
