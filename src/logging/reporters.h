@@ -75,7 +75,7 @@ struct RunFacts {
   std::string model, data, platform, optimizer;
   std::string allreduce;  ///< as --allreduce names it; empty of one rank
   std::size_t batch = 0, train_images = 0, validation_images = 0;
-  int ranks = 1, classes = 2;
+  int ranks = 1;
   std::size_t steps = 0;     ///< of the whole training
   double epochs = 0;         ///< that these are
   double learning_rate = 0;  ///< the full one
@@ -86,10 +86,6 @@ struct RunFacts {
 /// MLPerf's ":::MLLOG" lines.
 std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path&, const RunFacts&,
                                           const LogPlace& = {}, system::WriteQueue* = nullptr);
-
-/// DAWNBench's dawnbench.tsv, a line an evaluated epoch, and dawnbench.json in a folder.
-std::unique_ptr<Reporter> dawnbench_reporter(const std::filesystem::path& folder, const RunFacts&,
-                                             const LogPlace& = {}, system::WriteQueue* = nullptr);
 
 /// tf_cnn_benchmarks' lines on a stream: the first step that counts and every so many.
 std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE*, const RunFacts&, std::size_t every);

@@ -212,8 +212,8 @@ void watch_folder(const job::Session& session, const std::filesystem::path& fold
 
 void clear_run_folder(const std::filesystem::path& folder) {
   std::error_code ignored;  // what cannot be removed is written anew, or of no use
-  for (const char* file : {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv",
-                           "dawnbench.json", kBestName, kEvaluationsName, kStallsName}) {
+  for (const char* file :
+       {kProfileName, kLimitsName, kMlperfName, kBestName, kEvaluationsName, kStallsName}) {
     std::filesystem::remove(folder / file, ignored);
   }
   for (const char* part : kEventFolders) logging::remove_event_files(folder / part);

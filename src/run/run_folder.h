@@ -19,10 +19,10 @@ inline constexpr const char* kEvaluationsName = "evaluations.jsonl";  ///< of `e
 inline constexpr const char* kBestName = checkpoint::kBestName;       ///< of --save-best
 using watch::kStallsName;
 /// What a run and its evaluations may write into its folder.
-inline constexpr const char* kRunFiles[] = {
-    kConfigName,      "environment.json", "metrics.jsonl",  "training.csv", "history.json",
-    kWeightsName,     kProfileName,       kLimitsName,      kMlperfName,    "dawnbench.tsv",
-    "dawnbench.json", kBestName,          kEvaluationsName, kStallsName};
+inline constexpr const char* kRunFiles[] = {kConfigName,    "environment.json", "metrics.jsonl",
+                                            "training.csv", "history.json",     kWeightsName,
+                                            kProfileName,   kLimitsName,        kMlperfName,
+                                            kBestName,      kEvaluationsName,   kStallsName};
 inline constexpr const char* kEventFolders[] = {"train", "validation"};  ///< TensorBoard's
 
 /// Figures, weights or checkpoints; a run that failed before its first step left none of them.

@@ -35,7 +35,6 @@ logging::RunFacts facts_of(const job::TrainingJob& job) {
           .train_images = plan.samples(),
           .validation_images = validation.samples(),
           .ranks = session.communicator->size(),
-          .classes = job.plan().classes,
           .steps = job::all_steps(plan, spec.epochs, spec.flags.steps),
           .epochs = data::training_epochs(plan, spec.epochs, spec.flags.steps),
           .learning_rate = full_rate(spec),
@@ -102,9 +101,6 @@ std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob& job,
       folder / "history.json", place.goes_on() ? metrics : std::filesystem::path(), &logs));
   if (asks_for(spec, "mlperf")) {
     reporters.push_back(logging::mlperf_reporter(folder / kMlperfName, facts, place, &logs));
-  }
-  if (asks_for(spec, "dawnbench")) {
-    reporters.push_back(logging::dawnbench_reporter(folder, facts, place, &logs));
   }
   if (for_programs) {
     reporters.push_back(logging::benchmark_lines_reporter(stdout, facts, spec.flags.log_every));

@@ -13,7 +13,7 @@
 namespace cputrain::run {
 
 /// What --log-format takes.
-inline constexpr std::string_view kLogFormats[] = {"mlperf", "dawnbench", "tf_cnn_benchmarks"};
+inline constexpr std::string_view kLogFormats[] = {"mlperf", "tf_cnn_benchmarks"};
 
 /// Everything that hears of a training that is loaded: the terminal, the files of its folder, and
 /// the logs that --log-format asks for. Silence on ranks other than 0. `place`: where the files of

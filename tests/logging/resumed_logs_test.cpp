@@ -17,7 +17,7 @@ namespace cputrain::logging {
 namespace {
 
 constexpr std::size_t kSteps = 6, kInEpoch = 2;
-constexpr const char* kLogs[] = {"metrics.jsonl", "training.csv", "dawnbench.tsv", "mlperf.log"};
+constexpr const char* kLogs[] = {"metrics.jsonl", "training.csv", "mlperf.log"};
 
 compute::Tally tally_of(std::size_t step) {
   return {1.0 / (3.0 + static_cast<double>(step)), 1, 4};
@@ -55,7 +55,6 @@ LogPlace place_after(std::size_t steps) {
   LogPlace place{.steps = steps, .epochs = static_cast<int>(steps / kInEpoch)};
   for (int epoch = 1; epoch <= place.epochs; ++epoch) {
     place.images += 4;  // as the epochs' records say
-    place.training_seconds += 1.25 * epoch;
   }
   return place;
 }
@@ -72,7 +71,6 @@ class ResumedLogs : public ::testing::TestWithParam<std::size_t> {
     list.push_back(csv_reporter(folder / "training.csv", place, queue));
     list.push_back(history_reporter(folder / "history.json",
                                     place.goes_on() ? metrics : std::filesystem::path(), queue));
-    list.push_back(dawnbench_reporter(folder, {}, place, queue));
     list.push_back(mlperf_reporter(folder / "mlperf.log", {}, place, queue));
     return all_of(std::move(list));
   }
@@ -107,8 +105,7 @@ TEST_P(ResumedLogs, AreThoseOfATrainingThatWasNotStopped) {
     tell(*rest, GetParam(), kSteps);
     rest->summary(summary_);
   }
-  for (const char* log : {"metrics.jsonl", "training.csv", "dawnbench.tsv", "mlperf.log",
-                          "history.json", "dawnbench.json"}) {
+  for (const char* log : {"metrics.jsonl", "training.csv", "mlperf.log", "history.json"}) {
     EXPECT_EQ(text_of(parts / log), text_of(whole / log)) << log;
   }
 }
@@ -127,8 +124,7 @@ TEST_P(ResumedLogs, AreTheSameBytesByAThreadThatStorageKeepsWaiting) {
   tell_all(*all);
   go.set_value();
   queue.finish();
-  for (const char* log : {"metrics.jsonl", "training.csv", "dawnbench.tsv", "mlperf.log",
-                          "history.json", "dawnbench.json"}) {
+  for (const char* log : {"metrics.jsonl", "training.csv", "mlperf.log", "history.json"}) {
     EXPECT_EQ(text_of(queued / log), text_of(whole / log)) << log;
   }
 }
@@ -143,7 +139,6 @@ TEST_P(NewLogs, OfATrainingThatGoesOnBeginAsOthersDo) {
   const auto path = folder_.path();
   tell(*reporter(path, place_after(GetParam())), GetParam(), kSteps);
   EXPECT_TRUE(text_of(path / "training.csv").starts_with("epoch,accuracy,loss,val"));
-  EXPECT_TRUE(text_of(path / "dawnbench.tsv").starts_with("epoch\thours\ttop1Accuracy\n"));
   const std::string mlperf = text_of(path / "mlperf.log");
   EXPECT_LT(mlperf.find("submission_benchmark"), mlperf.find("run_start"));
   EXPECT_LT(mlperf.find("run_start"), mlperf.find("epoch_st"));

@@ -10,8 +10,8 @@ namespace cputrain::cli {
 namespace {
 
 /// "20:25"
-logging::StepRange parse_steps(const std::string& text) {
-  logging::StepRange range;
+train::StepRange parse_steps(const std::string& text) {
+  train::StepRange range;
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, range.first);
   const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
@@ -32,15 +32,14 @@ void add_log_flags(Flags& f, Config& c) {
   f.parsed("timeline-steps", "FIRST:LAST", "steps that --timeline shows, counted from 1 [1:20]",
            [&c](const std::string& text) { c.timeline_steps = parse_steps(text); });
   f.parsed("log-format", "NAME,...",
-           "further logs: mlperf (mlperf.log), dawnbench (dawnbench.tsv and .json), "
-           "tf_cnn_benchmarks (lines on the terminal)",
+           "further logs: mlperf (mlperf.log), tf_cnn_benchmarks (lines on the terminal)",
            [&c](const std::string& text) {
              c.log_formats = split(text, ',');
              for (const std::string& name : c.log_formats) {
                if (std::ranges::find(run::kLogFormats, name) != std::end(run::kLogFormats))
                  continue;
                fail(ExitCode::usage, "--log-format " + text + ": " + name +
-                                         " is none of mlperf, dawnbench, tf_cnn_benchmarks");
+                                         " is neither mlperf nor tf_cnn_benchmarks");
              }
            });
   f.suggest("log-format", {std::begin(run::kLogFormats), std::end(run::kLogFormats)});
