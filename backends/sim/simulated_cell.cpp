@@ -10,8 +10,7 @@
 #include "comm/solo.h"
 #include "job/batch_plans.h"
 #include "job/training.h"
-#include "logging/reporter.h"
-#include "train/trainer.h"
+#include "train/loop.h"
 
 namespace cputrain::sim {
 namespace {
@@ -66,16 +65,13 @@ std::vector<job::NodeRoom> rooms_of(const job::Session& session,
 }
 
 /// Keeps the record of the only epoch.
-class LastEpoch final : public logging::Reporter {
+class LastEpoch final : public train::Reporter {
  public:
-  void begin_epoch(const logging::EpochStart&) override {}
-  void step(const logging::StepRecord&) override {}
-  void epoch(const logging::EpochRecord& record) override { record_ = record; }
-  void summary(const logging::SummaryRecord&) override {}
-  const logging::EpochRecord& record() const { return record_; }
+  void epoch(const train::EpochRecord& record) override { record_ = record; }
+  const train::EpochRecord& record() const { return record_; }
 
  private:
-  logging::EpochRecord record_;
+  train::EpochRecord record_;
 };
 
 /// Nobody stops it or takes checkpoints.
@@ -98,7 +94,7 @@ simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
     Undisturbed control;
     train::train(parts, {}, {.epochs = 1, .steps = result.steps, .seed = job.seed}, {}, reporter,
                  control);
-    const logging::EpochRecord& record = reporter.record();
+    const train::EpochRecord& record = reporter.record();
     result.repeats.push_back(
         {record.seconds, record.budget,
          comm::mean_of_ranks(parts.communicator, backend.memory_stall() - stalled)});
@@ -122,7 +118,7 @@ simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob&
        .cache = (job.images_per_epoch + job.validation_images) * spec.image.size()});
   job::Training training(session, plan, compiled, batches.train,
                          std::make_unique<NoPixels>(batches.train));
-  logging::Timeline timeline({});
+  train::Timeline timeline({});
   simulation::SimulationResult result = run_repeats(job, training.parts(timeline));
   result.work = {plan.usual_images, dynamic_cast<const SimProgram&>(*compiled.program).sharded()};
   return result;

@@ -1,6 +1,6 @@
 #include "bench/kernel_trial.h"
 
-#include "train/weights.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::bench {
 

@@ -8,6 +8,7 @@
 #include "core/calm_rounds.h"
 #include "core/spread.h"
 #include "job/training_job.h"
+#include "train/step.h"
 
 /// Timing of single training steps, for `bench step`.
 namespace cputrain::bench {
@@ -44,7 +45,7 @@ class StepTrial {
   int done_ = 0;            ///< steps
   train::StepResult last_;  ///< of them, whose sums nobody has waited for
   std::vector<double> rates_, cpu_seconds_;
-  logging::Timeline timeline_{logging::StepRange{}};  ///< of nothing
+  train::Timeline timeline_{train::StepRange{}};  ///< of nothing
 };
 
 /// What rounds of a step of each trial came to.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "job/session/session.h"
-#include "train/weights.h"
+#include "train/weights/weights.h"
 
 /// Which images `eval` looks at: those that say most about weights, and none that they were learnt
 /// from where that can be known.

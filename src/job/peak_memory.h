@@ -8,6 +8,6 @@ namespace cputrain::job {
 
 /// The most memory that ranks and nodes have held until now, and of a backend's own memory what
 /// they took since the plan; nothing where a system does not say. Collective.
-std::optional<logging::PeakMemory> measure_peaks(const TrainingJob&);
+std::optional<train::PeakMemory> measure_peaks(const TrainingJob&);
 
 }  // namespace cputrain::job

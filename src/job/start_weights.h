@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "job/training_program.h"
-#include "train/weights.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::job {
 

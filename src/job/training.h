@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "job/training_program.h"
-#include "train/step.h"
+#include "train/parts.h"
 
 namespace cputrain::job {
 
@@ -17,7 +17,7 @@ class Training {
            std::unique_ptr<data::BatchSource>);
 
   /// For train() and run_step().
-  train::TrainingParts parts(logging::Timeline&);
+  train::TrainingParts parts(train::Timeline&);
   train::Optimizer& optimizer() { return optimizer_; }
   optim::LearningRate& learning_rate() { return learning_rate_; }
   /// Held while the weights change.

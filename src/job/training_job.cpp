@@ -180,8 +180,8 @@ train::TrainOptions TrainingJob::options() const {
           .tracks_best = safety.keeps_best()};
 }
 
-train::TrainResult TrainingJob::run(const train::Progress& start, logging::Reporter& reporter,
-                                    logging::Timeline& timeline, train::Control& control) {
+train::TrainResult TrainingJob::run(const train::Progress& start, train::Reporter& reporter,
+                                    train::Timeline& timeline, train::Control& control) {
   const auto images =
       session_.services.data.batches(data_->validation, batches_->validation, validation_request());
   const auto validation = data_->validation.size()
@@ -195,7 +195,7 @@ train::TrainResult TrainingJob::run(const train::Progress& start, logging::Repor
   return result;
 }
 
-train::TrainResult TrainingJob::run(logging::Reporter& reporter, logging::Timeline& timeline,
+train::TrainResult TrainingJob::run(train::Reporter& reporter, train::Timeline& timeline,
                                     const std::function<bool()>& stop_requested) {
   class StopAlone final : public train::Control {
    public:

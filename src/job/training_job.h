@@ -8,8 +8,8 @@
 #include "job/batch_plans.h"
 #include "job/checkpoint/snapshot.h"
 #include "job/training.h"
-#include "train/trainer.h"
-#include "train/weights.h"
+#include "train/loop.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::job {
 
@@ -41,11 +41,11 @@ class TrainingJob {
 
   /// Trains and validates from `start` on, which resume() returned. Error(failed) where the loss
   /// or, in the end, a weight is no number; the reporter has heard of all before.
-  train::TrainResult run(const train::Progress& start, logging::Reporter&, logging::Timeline&,
+  train::TrainResult run(const train::Progress& start, train::Reporter&, train::Timeline&,
                          train::Control&);
 
   /// The same from the beginning, without checkpoints.
-  train::TrainResult run(logging::Reporter&, logging::Timeline&,
+  train::TrainResult run(train::Reporter&, train::Timeline&,
                          const std::function<bool()>& stop_requested);
 
   /// Puts weights that save() wrote, on rank 0, in the place of the present ones. Collective.

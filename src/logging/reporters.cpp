@@ -11,16 +11,16 @@ class AllOf final : public Reporter {
   void resumed(const ResumeRecord& r) override {
     for (const auto& part : parts_) part->resumed(r);
   }
-  void begin_epoch(const EpochStart& r) override {
+  void begin_epoch(const train::EpochStart& r) override {
     for (const auto& part : parts_) part->begin_epoch(r);
   }
-  void step(const StepRecord& r) override {
+  void step(const train::StepRecord& r) override {
     for (const auto& part : parts_) part->step(r);
   }
   void validating(std::size_t images, std::size_t all) override {
     for (const auto& part : parts_) part->validating(images, all);
   }
-  void epoch(const EpochRecord& r) override {
+  void epoch(const train::EpochRecord& r) override {
     for (const auto& part : parts_) part->epoch(r);
   }
   void summary(const SummaryRecord& r) override {

@@ -17,16 +17,12 @@
 namespace cputrain::logging {
 
 /// Where a training's logs go on that was there before: their files are cut at this place already.
-/// Of nothing: they are begun anew.
+/// With no steps made: they are begun anew.
 struct LogPlace {
-  std::uint64_t steps = 0;   ///< made
-  int epochs = 0;            ///< that have ended
-  std::uint64_t images = 0;  ///< seen in these
-  double seconds = 0;        ///< of training and validation
-  double training_seconds = 0;
+  train::Progress progress{};
   std::optional<double> lost_seconds{};  ///< ResumeRecord::lost_seconds
 
-  bool goes_on() const { return steps > 0; }
+  bool goes_on() const { return progress.steps > 0; }
   /// How its files are opened.
   system::Begin begin() const { return goes_on() ? system::Begin::append : system::Begin::anew; }
 };

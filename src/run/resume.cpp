@@ -332,13 +332,7 @@ logging::LogPlace cut_to(const job::Session& session, const RunFolder& folder,
       job::warn(session, warning);
     }
   }
-  const train::Progress progress = job::read_progress(checkpoint);
-  return {.steps = progress.steps,
-          .epochs = progress.epochs,
-          .images = progress.images,
-          .seconds = progress.seconds,
-          .training_seconds = progress.training_seconds,
-          .lost_seconds = lost};
+  return {job::read_progress(checkpoint), lost};
 }
 
 }  // namespace cputrain::run

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "logging/profile.h"
 #include "logging/reporters.h"
+#include "logging/timeline_json.h"
 #include "run/recipe_lines.h"
 #include "run/run_folder.h"
 #include "system/files.h"
@@ -53,7 +54,7 @@ double clock_offset(const job::Session& session) {
   std::vector<double> offsets;
   for (int i = 0; i < kRounds; ++i) {
     session.communicator->barrier();
-    const double now = logging::Timeline::now();
+    const double now = train::Timeline::now();
     offsets.push_back(now - comm::gather_values(*session.communicator, now).front());
   }
   std::ranges::sort(offsets);
@@ -119,20 +120,20 @@ std::function<void()> bind_writer(const job::Session& session) {
   };
 }
 
-logging::Timeline make_timeline(const job::Session& session, const job::TrainingSpec& spec,
-                                const std::filesystem::path& folder) {
+train::Timeline make_timeline(const job::Session& session, const job::TrainingSpec& spec,
+                              const std::filesystem::path& folder) {
   const int ranks = session.communicator->size();
-  if (spec.flags.timeline.empty()) return logging::Timeline(logging::StepRange{}, ranks);
+  if (spec.flags.timeline.empty()) return train::Timeline(train::StepRange{}, ranks);
   if (session.leads()) {
     check_timeline(spec, folder);
     const auto replaced = system::replaceable_file(spec.flags.timeline);
     if (replaced) system::write_own_file(*replaced, logging::timeline_json({}, {}));
   }
-  return logging::Timeline(spec.flags.timeline_steps, ranks);
+  return train::Timeline(spec.flags.timeline_steps, ranks);
 }
 
 void write_timeline(const job::Session& session, const job::TrainingSpec& spec,
-                    const logging::Timeline& timeline) {
+                    const train::Timeline& timeline) {
   if (!timeline.wanted()) return;
   const auto texts =
       session.communicator->gather(logging::timeline_text(timeline, clock_offset(session)));

@@ -8,7 +8,6 @@
 
 #include "job/training_job.h"
 #include "logging/reporters.h"
-#include "logging/timeline.h"
 
 namespace cputrain::run {
 
@@ -30,10 +29,10 @@ std::function<void()> bind_writer(const job::Session&);
 /// The steps that --timeline shows; none without it. Rank 0 begins the file, so that a wrong path
 /// shows at once; Error(usage) where it is one of the run's own, or there already without
 /// --overwrite.
-logging::Timeline make_timeline(const job::Session&, const job::TrainingSpec&,
-                                const std::filesystem::path& folder);
+train::Timeline make_timeline(const job::Session&, const job::TrainingSpec&,
+                              const std::filesystem::path& folder);
 
 /// Writes the timeline of all ranks where there is one. Collective. Error(output).
-void write_timeline(const job::Session&, const job::TrainingSpec&, const logging::Timeline&);
+void write_timeline(const job::Session&, const job::TrainingSpec&, const train::Timeline&);
 
 }  // namespace cputrain::run

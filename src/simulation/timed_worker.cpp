@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/median.h"
 #include "system/clock.h"
-#include "train/weights.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::simulation {
 namespace {

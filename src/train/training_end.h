@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/trainer.h"
+#include "train/loop.h"
 
 /// When a training is over.
 namespace cputrain::train {

@@ -4,7 +4,7 @@
 #include "model/model_json.h"
 #include "model/safetensors.h"
 #include "tests/fuzz/fuzzer.h"
-#include "train/weights.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::testing {
 namespace {

@@ -23,13 +23,13 @@ compute::Tally tally_of(std::size_t step) {
   return {1.0 / (3.0 + static_cast<double>(step)), 1, 4};
 }
 
-EpochRecord epoch_of(std::size_t number) {
-  EpochRecord record{.epoch = static_cast<int>(number),
-                     .steps = kInEpoch,
-                     .train = tally_of(100 + number),
-                     .validation = tally_of(200 + number),
-                     .learning_rate = 0.1,
-                     .seconds = 1.25 * static_cast<double>(number)};
+train::EpochRecord epoch_of(std::size_t number) {
+  train::EpochRecord record{{.steps = kInEpoch,
+                             .train = tally_of(100 + number),
+                             .seconds = 1.25 * static_cast<double>(number),
+                             .learning_rate = 0.1},
+                            static_cast<int>(number),
+                            tally_of(200 + number)};
   record.kernels = "d w s";
   return record;
 }
@@ -42,7 +42,7 @@ void tell(Reporter& reporter, std::size_t from, std::size_t to) {
     if (step == from || in_epoch == 1) {
       reporter.begin_epoch({static_cast<int>(epoch), 3, kInEpoch, in_epoch - 1});
     }
-    StepRecord record{step + 1, static_cast<int>(epoch), in_epoch, tally_of(step)};
+    train::StepRecord record{step + 1, static_cast<int>(epoch), in_epoch, tally_of(step)};
     record.epoch_tally.images = 4.0 * static_cast<double>(in_epoch);
     record.seconds = 0.5;
     record.skipped = step == 3;
@@ -52,11 +52,10 @@ void tell(Reporter& reporter, std::size_t from, std::size_t to) {
 }
 
 LogPlace place_after(std::size_t steps) {
-  LogPlace place{.steps = steps, .epochs = static_cast<int>(steps / kInEpoch)};
-  for (int epoch = 1; epoch <= place.epochs; ++epoch) {
-    place.images += 4;  // as the epochs' records say
-  }
-  return place;
+  const std::size_t epochs = steps / kInEpoch;
+  return {{.steps = steps,
+           .images = 4 * epochs,  // as the epochs' records say
+           .epochs = static_cast<int>(epochs)}};
 }
 
 class ResumedLogs : public ::testing::TestWithParam<std::size_t> {
@@ -82,7 +81,7 @@ class ResumedLogs : public ::testing::TestWithParam<std::size_t> {
   }
 
   const testing::TemporaryFolder folder_;
-  const SummaryRecord summary_{.outcome = "finished", .steps = kSteps, .epochs = 3};
+  const SummaryRecord summary_{.result = {.progress = {.steps = kSteps, .epochs = 3}}};
 };
 
 TEST_P(ResumedLogs, AreThoseOfATrainingThatWasNotStopped) {
@@ -176,19 +175,22 @@ nlohmann::json only_line(const std::function<void(Reporter&)>& record) {
 
 TEST(JsonLines, SayWhereATrainingGoesOn) {
   const nlohmann::json line = only_line([](Reporter& r) {
-    r.resumed({.step = 7, .epoch = 2, .made = 2, .ranks = 3, .checkpoint = "ckpt-000000007"});
+    r.resumed({.progress = {.steps = 7, .epochs = 1, .begun = train::EpochSums{.steps = 2}},
+               .ranks = 3,
+               .checkpoint = "ckpt-000000007"});
   });
   EXPECT_EQ(line, nlohmann::json::parse(R"({"type":"resume","step":7,"epoch":2,"made":2,"ranks":3,
                                             "checkpoint":"ckpt-000000007"})"));
-  const nlohmann::json more =
-      only_line([](Reporter& r) { r.resumed({.step = 7, .kernels = "d w", .left_out = {9}}); });
+  const nlohmann::json more = only_line([](Reporter& r) {
+    r.resumed({.progress = {.steps = 7, .left_out = {9}, .findings = "d w"}});
+  });
   EXPECT_EQ(more["kernels"], "d w");
   EXPECT_EQ(more["left_out"].dump(), "[9]");
 }
 
 TEST(JsonLines, HaveNoFiguresOfAStepThatWasSkipped) {
   const nlohmann::json line = only_line([](Reporter& r) {
-    StepRecord record{.step = 1, .tally = {std::nan(""), 1, 4}};
+    train::StepRecord record{.step = 1, .tally = {std::nan(""), 1, 4}};
     record.skipped = true;
     r.step(record);
   });
@@ -200,7 +202,7 @@ TEST(JsonLines, HaveNoFiguresOfAStepThatWasSkipped) {
 
 TEST(JsonLines, NameTheBestEpoch) {
   const nlohmann::json line = only_line([](Reporter& r) {
-    r.summary({.outcome = "finished", .best_epoch = 3, .best_loss = 0.5, .early_stopped = true});
+    r.summary({.result = {.progress = {.best = {.loss = 0.5, .epoch = 3}}, .early_stopped = true}});
   });
   EXPECT_EQ(line["best_epoch"], 3);
   EXPECT_EQ(line["best_loss"], 0.5);

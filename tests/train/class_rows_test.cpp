@@ -1,5 +1,5 @@
 // Weights of other classes, or of the same in another order.
-#include "train/class_rows.h"
+#include "train/weights/class_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "tests/support/own_program.h"
 #include "tests/support/temporary_folder.h"
-#include "train/weights.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::train {
 namespace {

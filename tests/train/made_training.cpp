@@ -8,7 +8,7 @@
 #include "exchange/make_exchange.h"
 #include "model/rewrite.h"
 #include "tests/support/locked_backend.h"
-#include "train/weights.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::train {
 namespace {
@@ -204,7 +204,7 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
       data.batches(val_images, val_plan,
                    {.shuffle = false, .prefetch = options.prefetch, .feeder = backend->feeder()});
   std::mutex weights_mutex;
-  logging::Timeline timeline{logging::StepRange{}};
+  Timeline timeline{StepRange{}};
 
   MadeResult made;
   const Arrays arrays(backend->memory(), *exchange, optimizer, rate);
@@ -240,8 +240,8 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
 
 std::vector<double> losses(const MadeResult& made) {
   std::vector<double> list;
-  for (const logging::StepRecord& step : made.recorder.steps) list.push_back(step.tally.mean_loss());
-  for (const logging::EpochRecord& epoch : made.recorder.epochs) {
+  for (const StepRecord& step : made.recorder.steps) list.push_back(step.tally.mean_loss());
+  for (const EpochRecord& epoch : made.recorder.epochs) {
     list.push_back(epoch.train.mean_loss());
     if (epoch.validation) list.push_back(epoch.validation->mean_loss());
   }

@@ -1,6 +1,6 @@
 // Which wrong answers are kept, and that it does not depend on the ranks that met them.
 
-#include "train/surest_errors.h"
+#include "train/evaluation/surest_errors.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "train/answers.h"
+#include "train/evaluation/answers.h"
 
 /// Counts of answers as people and programs read them. `classes` are the names, by label.
 namespace cputrain::cli {

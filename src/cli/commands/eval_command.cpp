@@ -21,9 +21,9 @@
 #include "report/evaluation/evaluation_log.h"
 #include "run/run_folder.h"
 #include "system/print.h"
-#include "train/answers.h"
-#include "train/evaluate.h"
-#include "train/weights.h"
+#include "train/evaluation/answers.h"
+#include "train/evaluation/evaluate.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include "cli/config.h"
 #include "job/evaluation_part.h"
 #include "report/evaluation/evaluation_page.h"
-#include "train/answers.h"
-#include "train/surest_errors.h"
+#include "train/evaluation/answers.h"
+#include "train/evaluation/surest_errors.h"
 
 /// What `eval --page` is made from.
 namespace cputrain::cli {

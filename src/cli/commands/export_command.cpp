@@ -14,7 +14,7 @@
 #include "system/print.h"
 #include "system/tell.h"
 #include "train/safety/numbers.h"
-#include "train/weights.h"
+#include "train/weights/weights.h"
 #include "zoo/model_file.h"
 
 namespace cputrain::cli {

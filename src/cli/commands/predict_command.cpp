@@ -14,8 +14,8 @@
 #include "job/session/inference.h"
 #include "system/print.h"
 #include "system/tell.h"
-#include "train/answers.h"
-#include "train/weights.h"
+#include "train/evaluation/answers.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::cli {
 namespace {

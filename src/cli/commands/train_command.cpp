@@ -128,7 +128,10 @@ class Run {
     system::SignalWatch& signals = *session_.services.signals;
     system::WriteQueue logs(run::bind_writer(session_));
     const auto reporter = run::make_reporter(job_, folder_.path, place_, logs);
-    if (place_.goes_on()) reporter->resumed(resume_record());
+    if (place_.goes_on()) {
+      reporter->resumed(
+          {progress_, session_.communicator->size(), checkpoint_, place_.lost_seconds});
+    }
     run::RunControl control(job_, folder_, identity_, progress_, has_best_, logs);
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
@@ -195,26 +198,15 @@ class Run {
 
   /// Whether the best weights are on disk, where they are to be. Early stopping ends with them.
   bool take_best(const train::TrainResult& result, run::RunControl& control) {
-    if (!spec_.flags.safety.keeps_best() || result.best.epoch == 0) return false;
-    const bool kept = control.has_best(result.best);
+    if (!spec_.flags.safety.keeps_best() || result.progress.best.epoch == 0) return false;
+    const bool kept = control.has_best(result.progress.best);
     if (!kept) {
       job::warn(session_, fmt::format("the weights of epoch {}, the best, could not be kept",
-                                      result.best.epoch));
+                                      result.progress.best.epoch));
     } else if (result.early_stopped) {
       job_.load_weights(folder_.path / run::kBestName);
     }
     return kept;
-  }
-
-  logging::ResumeRecord resume_record() const {
-    return {.step = progress_.steps,
-            .epoch = progress_.epochs + 1,
-            .made = progress_.begun ? progress_.begun->steps : 0,
-            .ranks = session_.communicator->size(),
-            .checkpoint = checkpoint_,
-            .kernels = progress_.findings,
-            .left_out = progress_.left_out,
-            .lost_seconds = place_.lost_seconds};
   }
 
   /// 75 promises that a resume goes on from here.
@@ -231,7 +223,7 @@ class Run {
     if (spec_.flags.safety.takes_checkpoints()) {
       job::say(session_, fmt::format("Stopped after step {}: the same command with --resume auto "
                                      "--out {} goes on",
-                                     result.steps, folder_.path.string()));
+                                     result.progress.steps, folder_.path.string()));
     }
     return result.lost_input.empty() ? session_.services.signals->stop_code()
                                      : static_cast<int>(ExitCode::data);
@@ -243,7 +235,7 @@ class Run {
   run::RunFolder& folder_;
   run::Start start_;
   nlohmann::ordered_json identity_;  ///< on rank 0, as checkpoints and the summary have it
-  logging::Timeline timeline_;
+  train::Timeline timeline_;
   train::Progress progress_;
   logging::LogPlace place_;
   std::string checkpoint_;  ///< the name of the one that it goes on from

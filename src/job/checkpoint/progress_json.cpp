@@ -47,7 +47,7 @@ Json tally_json(const compute::Tally& tally) {
           {"ranked", number(tally.ranked)}};
 }
 
-Json begun_json(const train::BegunEpoch& begun) {
+Json begun_json(const train::EpochSums& begun) {
   return {{"steps", begun.steps},
           {"skipped", begun.skipped},
           {"train", tally_json(begun.train)},
@@ -60,7 +60,7 @@ Json begun_json(const train::BegunEpoch& begun) {
           {"learning_rate", number(begun.learning_rate)}};
 }
 
-Json reached_json(const logging::TimeToAccuracy& reached) {
+Json reached_json(const train::TimeToAccuracy& reached) {
   return {{"target", number(reached.target)},
           {"accuracy", number(reached.accuracy)},
           {"epoch", reached.epoch},
@@ -164,8 +164,8 @@ compute::Tally tally_of(Fields fields) {
   return tally;
 }
 
-logging::SettledSteps settled_of(Fields fields) {
-  logging::SettledSteps settled;
+train::SettledSteps settled_of(Fields fields) {
+  train::SettledSteps settled;
   settled.steps = fields.count("steps");
   settled.seconds = fields.any("seconds");
   settled.budget = budget_of(fields.object("budget"));
@@ -173,8 +173,8 @@ logging::SettledSteps settled_of(Fields fields) {
   return settled;
 }
 
-train::BegunEpoch begun_of(Fields fields) {
-  train::BegunEpoch begun;
+train::EpochSums begun_of(Fields fields) {
+  train::EpochSums begun;
   begun.steps = fields.count("steps");
   begun.skipped = fields.count("skipped", begun.steps);
   begun.train = tally_of(fields.object("train"));
@@ -211,8 +211,8 @@ train::Patience patience_of(Fields fields) {
   return patience;
 }
 
-logging::TimeToAccuracy reached_of(Fields fields) {
-  logging::TimeToAccuracy reached;
+train::TimeToAccuracy reached_of(Fields fields) {
+  train::TimeToAccuracy reached;
   reached.target = fields.amount("target");
   reached.accuracy = fields.amount("accuracy");
   reached.epoch = fields.epochs("epoch");

@@ -7,7 +7,7 @@
 #include "job/training.h"
 #include "job/training_program.h"
 #include "train/progress.h"
-#include "train/weights.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::job {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "system/tell.h"
-#include "train/weights.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::job {
 

@@ -12,8 +12,8 @@
 #include "data/pipeline.h"
 #include "exchange/compression/compression.h"
 #include "job/spec/safety_flags.h"
-#include "logging/timeline.h"
 #include "optim/learning_rate.h"
+#include "train/timeline.h"
 #include "watch/limits.h"
 
 namespace cputrain::job {
@@ -95,7 +95,7 @@ struct TrainingFlags {
   std::size_t log_every = 10;
   bool profile = false;
   std::string timeline;
-  logging::StepRange timeline_steps{1, 20};
+  train::StepRange timeline_steps{1, 20};
   std::vector<std::string> log_formats;  ///< run/run_logs.h: kLogFormats
   bool measure_limits = false;
   SafetyFlags safety;

@@ -12,7 +12,7 @@
 #include "core/random.h"
 #include "model/rewrite.h"
 #include "tests/support/own_program.h"
-#include "train/weights.h"
+#include "train/weights/weights.h"
 
 namespace cputrain::reference {
 namespace {

@@ -20,7 +20,7 @@ train::Progress made_progress() {
                     .settled_steps = 1200000,
                     .images = (std::uint64_t{1} << 53) - 1,
                     .epochs = 17,
-                    .begun = train::BegunEpoch{.steps = 40, .skipped = 3},
+                    .begun = train::EpochSums{.steps = 40, .skipped = 3},
                     .seconds = 1.0 / 3,
                     .training_seconds = 0.1 + 0.2,
                     .own_images = 4.0 / 7,
@@ -28,7 +28,7 @@ train::Progress made_progress() {
                     .last_rate = 5e-324,
                     .best = {.loss = 1e308, .epoch = 12},
                     .patience = {.loss = 3.0 / 7, .waited = 5},
-                    .reached = logging::TimeToAccuracy{0.7, 0.71, 9, 1e-7},
+                    .reached = train::TimeToAccuracy{0.7, 0.71, 9, 1e-7},
                     .left_out = {5, 99},
                     .findings = "dws bbb"};
   p.begun->train = {.loss = 1.1, .correct = 30, .images = 77, .among_five = 50, .ranked = 60};
@@ -86,9 +86,9 @@ TEST(ProgressJson, EveryNumberComesBack) {
 }
 
 TEST(ProgressJson, SoDoThoseOfABegunEpoch) {
-  const train::BegunEpoch there = *made_progress().begun;
-  train::BegunEpoch here = through_text(made_progress()).begun.value();
-  train::BegunEpoch expected = there;
+  const train::EpochSums there = *made_progress().begun;
+  train::EpochSums here = through_text(made_progress()).begun.value();
+  train::EpochSums expected = there;
   EXPECT_EQ(here.steps, there.steps);
   EXPECT_EQ(here.skipped, there.skipped);
   const auto sums = here.train.sums(), expected_sums = expected.train.sums();

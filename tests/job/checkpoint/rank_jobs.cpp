@@ -123,8 +123,8 @@ class Nothing final : public train::Control {
 void go_on(TrainingJob& job, const train::Progress& start, train::Control& control,
            RankResult& result) {
   const auto silent = logging::all_of({});
-  logging::Timeline timeline(logging::StepRange{});
-  result.steps = job.run(start, *silent, timeline, control).steps;
+  train::Timeline timeline(train::StepRange{});
+  result.steps = job.run(start, *silent, timeline, control).progress.steps;
   result.weights = numbers_of(*job.compiled().program, job.weights(), all_parameters);
 }
 

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "logging/reporter.h"
 #include "train/control.h"
-#include "train/evaluate.h"
-#include "train/safety/nan_policy.h"
-#include "train/step.h"
+#include "train/parts.h"
+#include "train/reporter.h"
 
 namespace cputrain::train {
 
@@ -20,8 +21,7 @@ struct TrainOptions {
   std::optional<double> target_accuracy{};  ///< of validation: ends the training when reached
   std::vector<std::string> hosts{};         ///< by rank: names a straggler
   std::vector<int> cpus{};  ///< that this rank may compute on, to ask what was stolen; empty: all
-  /// How long this process did not run so far (system/lost_time/stopped_time.h); nothing where
-  /// nobody looks.
+  /// How long this process did not run so far (system/lost_time/stopped_time.h); empty: unknown.
   std::function<double()> stopped_seconds{};
   NanPolicy on_nan = NanPolicy::abort;
   std::uint64_t check_replicas = 0;  ///< every so many steps
@@ -31,7 +31,7 @@ struct TrainOptions {
   bool tracks_best = false;  ///< tells Control of best weights; implied by `patience`
 };
 
-/// Steps in a row whose gradients are no numbers: after so many, skipping them has not helped.
+/// Steps in a row whose gradients are NaN or infinite: after so many, skipping has not helped.
 inline constexpr int kMostSkipped = 10;
 
 /// A training that waits for settled steps and never sees them must end, too.
@@ -43,25 +43,6 @@ struct Validation {
   const data::BatchPlan& plan;
 };
 
-struct TrainResult {
-  std::uint64_t steps = 0;
-  std::uint64_t settled_steps = 0;
-  int epochs = 0;        ///< begun
-  bool stopped = false;  ///< before the end: on request, or for lost input
-  double seconds = 0;    ///< training and evaluation
-  double training_seconds = 0;
-  std::optional<logging::TimeToAccuracy> reached{};  ///< the target accuracy
-  std::optional<logging::EpochRecord> last{};        ///< nothing where no epoch ended in this call
-  bool early_stopped = false;                        ///< the patience came to its end
-  BestEpoch best{};                                  ///< epoch 0 where nothing was validated
-  /// The step, from 1, that made gradients no numbers, where the policy is to roll back: its update
-  /// was not made, and nothing after it was.
-  std::optional<std::uint64_t> roll_back{};
-  /// Why images were not the data's any more; empty where they were. The training has stopped after
-  /// the last step that was made of the data.
-  std::string lost_input{};
-};
-
 /// Whether the program tries its algorithms again at the start of this epoch, which counts from 1:
 /// in epochs 2, 3, 5, 9, 17, ... What is quickest depends on how many zeros there are, which
 /// changes ever less, and where an epoch has few steps, trying in each would be much of it.
@@ -69,18 +50,17 @@ bool tries_again(int epoch);
 
 /// Synchronous SGD over epochs, from `start` on, where the parts are as they were then: a training
 /// may be in the middle of an epoch, or have made all of its steps. `control` is asked once a step
-/// whether to stop; all ranks then stop after the same step. Where gradients are no numbers and the
-/// policy is to roll back, it returns at once, with the parts as they were before that step; steps
-/// that `start` leaves out change nothing when they come. Error(failed) when the loss of a step or
-/// of a validation is not a number, or kMostSkipped steps in a row were skipped; the reporter has
-/// heard of that step or epoch then, and of none behind it. The reporter hears of a step when the
-/// next one is made, unless something needs its sums before, so a step may be made behind one whose
-/// loss is no number; no checkpoint is. Error(disagree) where replicas differ. Seconds and steps of
-/// the result include those before `start`.
+/// whether to stop; all ranks then stop after the same step. Where gradients are NaN or infinite
+/// and the policy is to roll back, it returns at once, with the parts as they were before that
+/// step; steps that `start` leaves out change nothing when they come. Error(failed) when the loss
+/// of a step or of a validation is not finite, or kMostSkipped steps in a row were skipped; the
+/// reporter has heard of that step or epoch then, and of none behind it. The reporter hears of a
+/// step when the next one is made, unless something needs its sums before, so a step may be made
+/// behind one whose loss is NaN; no checkpoint is. Error(disagree) where replicas differ.
 TrainResult train(const TrainingParts&, const std::optional<Validation>&, const TrainOptions&,
-                  const Progress& start, logging::Reporter&, Control&);
+                  const Progress& start, Reporter&, Control&);
 
-/// Collective: Error(failed) on all ranks where some weights of one are not numbers. A network can
+/// Collective: Error(failed) on all ranks where some weights of one are not finite. A network can
 /// hide them from its loss, and the last step's loss is from before its update.
 void check_weights(comm::Communicator&, compute::Memory&, const Array& weights);
 

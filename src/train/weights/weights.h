@@ -12,8 +12,8 @@
 #include "data/resize.h"
 #include "model/exported_model.h"
 #include "system/files.h"
-#include "train/class_rows.h"
-#include "train/weight_match.h"
+#include "train/weights/class_rows.h"
+#include "train/weights/weight_match.h"
 
 /// Weights between programs, files and initial values.
 namespace cputrain::train {

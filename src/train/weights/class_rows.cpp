@@ -1,4 +1,4 @@
-#include "train/class_rows.h"
+#include "train/weights/class_rows.h"
 
 #include <algorithm>
 

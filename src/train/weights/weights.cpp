@@ -1,4 +1,4 @@
-#include "train/weights.h"
+#include "train/weights/weights.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
-#include "train/surest_errors.h"
+#include "train/evaluation/surest_errors.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "compute/prediction.h"
-#include "train/answers.h"
+#include "train/evaluation/answers.h"
 
 namespace cputrain::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/weight_match.h"
+#include "train/weights/weight_match.h"
 
 #include <fmt/format.h>
 
