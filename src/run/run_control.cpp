@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "checkpoint/names.h"
 #include "checkpoint/writer.h"
 #include "core/error.h"
 #include "core/version.h"

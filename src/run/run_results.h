@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "job/training_job.h"
+#include "logging/reporter.h"
 #include "system/write_queue.h"
 #include "watch/storage.h"
 
