@@ -8,8 +8,7 @@
 #include "backends/sim/sim_backend.h"
 #include "backends/sim/sim_program.h"
 #include "comm/solo.h"
-#include "logging/reporter.h"
-#include "loop/trainer.h"
+#include "loop/loop.h"
 #include "training/batch_plans.h"
 #include "training/training.h"
 
@@ -66,16 +65,13 @@ std::vector<training::NodeRoom> rooms_of(const training::Session& session,
 }
 
 /// Keeps the record of the only epoch.
-class LastEpoch final : public logging::Reporter {
+class LastEpoch final : public loop::Reporter {
  public:
-  void begin_epoch(const logging::EpochStart&) override {}
-  void step(const logging::StepRecord&) override {}
-  void epoch(const logging::EpochRecord& record) override { record_ = record; }
-  void summary(const logging::SummaryRecord&) override {}
-  const logging::EpochRecord& record() const { return record_; }
+  void epoch(const loop::EpochRecord& record) override { record_ = record; }
+  const loop::EpochRecord& record() const { return record_; }
 
  private:
-  logging::EpochRecord record_;
+  loop::EpochRecord record_;
 };
 
 /// It is never stopped and takes no checkpoints.
@@ -98,7 +94,7 @@ simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
     Undisturbed control;
     loop::train(parts, {}, {.epochs = 1, .steps = result.steps, .seed = job.seed}, {}, reporter,
                 control);
-    const logging::EpochRecord& record = reporter.record();
+    const loop::EpochRecord& record = reporter.record();
     result.repeats.push_back(
         {record.seconds, record.budget,
          comm::mean_of_ranks(parts.communicator, backend.memory_stall() - stalled)});
@@ -123,7 +119,7 @@ simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob&
        .cache = (job.images_per_epoch + job.validation_images) * spec.image.size()});
   training::Training training(session, plan, compiled, batches.train,
                               std::make_unique<NoPixels>(batches.train));
-  logging::Timeline timeline({});
+  loop::Timeline timeline({});
   simulation::SimulationResult result = run_repeats(job, training.parts(timeline));
   result.work = {plan.usual_images, dynamic_cast<const SimProgram&>(*compiled.program).sharded()};
   return result;

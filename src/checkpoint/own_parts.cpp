@@ -79,17 +79,16 @@ void on_rank_0(comm::Communicator& communicator, const std::function<void()>& wo
 OwnParts::OwnParts(const TrainingState& training)
     : training_(training),
       memory_(training.memory()),
-      sum_(training.exchange.gradient_sum()),
+      kept_(training.exchange.kept_parts()),
       owners_(training.communicator, training.exchange.owned()),
       peers_(training.communicator.make_point_to_point()) {}
 
 OwnParts::Bytes OwnParts::bytes(const TrainingState& training) {
-  exchange::GradientSum* const sum = training.exchange.gradient_sum();
   const compute::Program& program = training.program;
   const compute::ParameterLayout& layout = program.layout();
   const auto ranks = static_cast<std::size_t>(training.communicator.size());
   Bytes bytes{.host = ranks * count_of(program, averaged_parameters) * sizeof(double)};
-  if (sum == nullptr || sum->unsent().size == 0) return bytes;
+  if (!training.exchange.kept_parts()) return bytes;
   std::size_t owned = 0;
   for (const Range& range : training.exchange.owned()) owned += range.size();
   const std::size_t owners =
@@ -101,7 +100,7 @@ OwnParts::Bytes OwnParts::bytes(const TrainingState& training) {
 }
 
 void OwnParts::allocate() {
-  if (!keeps_unsent() || !unsent_.empty()) return;
+  if (!kept_ || !unsent_.empty()) return;
   const compute::ParameterLayout& layout = training_.program.layout();
   for (int k = 0; k < owners_.owners(); ++k) {
     unsent_.emplace_back(compute::host_memory(), layout.gradient_size, layout.dtype);
@@ -124,7 +123,7 @@ double OwnParts::all_images() const {
 
 /// What this rank has not sent, of what it owns.
 std::vector<compute::ArenaPart> OwnParts::unsent_parts() const {
-  const Array all = sum_->unsent();
+  const Array all = kept_->unsent();
   std::vector<compute::ArenaPart> parts;
   for (const Range& own : training_.exchange.owned()) {
     parts.push_back({own, all.slice(own.begin, own.end)});
@@ -135,7 +134,7 @@ std::vector<compute::ArenaPart> OwnParts::unsent_parts() const {
 void OwnParts::take(double own_images, const Array& weights) {
   own_images_ = comm::gather_values(training_.communicator, own_images);
   take_statistics(weights);
-  if (!keeps_unsent()) return;
+  if (!kept_) return;
   const std::vector<compute::ArenaPart> mine = unsent_parts();
   for (int k = 0; k < owners_.owners(); ++k) {
     owners_.gather(k, mine, compute::host_memory(),
@@ -182,7 +181,7 @@ std::vector<std::byte> OwnParts::receive(int from) {
 /// Of each range those of its first owner, since all of them have the same.
 void OwnParts::take_factors() {
   std::vector<Factors> mine;
-  for (const compute::ArenaPart& part : sum_->factors()) {
+  for (const compute::ArenaPart& part : kept_->factors()) {
     if (part.values.size == 0) continue;
     if (owners_.first_owner(part.range.begin) != training_.communicator.rank()) continue;
     const auto bytes = part.values.bytes();
@@ -284,7 +283,7 @@ void OwnParts::check(TensorFile& file) {
     if (!(number >= 0 && number < 1e18)) file.wrong("has images of a rank that are no number");
   }
   const auto word = file.file().metadata().find(kLayout);
-  if (!held_.factors || !keeps_unsent()) return;
+  if (!held_.factors || !kept_) return;
   held_.factors = word != file.file().metadata().end() && word->second == layout();
 }
 
@@ -293,9 +292,9 @@ double OwnParts::restore(const TensorFile* file, double all_images, std::mutex& 
   const int ranks = training_.communicator.size();
   const double images = held_.ranks == ranks ? restore_statistics(file, weights_mutex)
                                              : all_images / static_cast<double>(ranks);
-  if (sum_ != nullptr) sum_->forget();
-  if (keeps_unsent() && held_.unsent > 0) restore_unsent(file);
-  if (keeps_unsent() && held_.factors) restore_factors(file);
+  if (kept_) kept_->forget();
+  if (kept_ && held_.unsent > 0) restore_unsent(file);
+  if (kept_ && held_.factors) restore_factors(file);
   return images;
 }
 
@@ -377,7 +376,7 @@ void OwnParts::restore_factors(const TensorFile* file) {
     factors.bytes.resize(head.bytes);
     training_.communicator.broadcast(factors.bytes, 0);
     if (!holds(training_.exchange.owned(), head.range)) continue;
-    sum_->set_factors(head.range, array_in(factors.bytes, dtype));
+    kept_->set_factors(head.range, array_in(factors.bytes, dtype));
   }
 }
 

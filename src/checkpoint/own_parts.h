@@ -9,7 +9,7 @@
 
 #include "checkpoint/arena_tensors.h"
 #include "checkpoint/training_state.h"
-#include "exchange/gradient_sum.h"
+#include "exchange/kept_parts.h"
 #include "loop/arena_owners.h"
 
 /// What each rank of a training has of its own, and ranks.safetensors, where it is kept:
@@ -70,7 +70,6 @@ class OwnParts {
     std::vector<std::byte> bytes;
   };
 
-  bool keeps_unsent() const { return sum_ != nullptr && sum_->unsent().size > 0; }
   std::vector<compute::ArenaPart> unsent_parts() const;
   std::string layout() const;
   void take_statistics(const Array& weights);
@@ -85,7 +84,7 @@ class OwnParts {
 
   const TrainingState training_;
   compute::Memory& memory_;
-  exchange::GradientSum* sum_;  ///< null where gradients go another way
+  exchange::KeptParts* kept_;  ///< null where compression keeps nothing
   loop::ArenaOwners owners_;
   std::unique_ptr<comm::PointToPoint> peers_;
   std::vector<double> own_images_;               ///< by rank

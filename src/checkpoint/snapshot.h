@@ -10,7 +10,7 @@
 #include "checkpoint/training_state.h"
 #include "loop/optimizer.h"
 #include "loop/progress.h"
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 #include "optim/learning_rate.h"
 
 namespace cputrain::checkpoint {

@@ -33,7 +33,7 @@ class BasicExchange : public GradientExchange {
   virtual void meet() { communicator_.barrier(); }
   /// Forms the sums of what is owned. Returns the seconds of it without waiting for others.
   virtual double reduce() { return 0; }
-  /// Adds a measure's numbers up over ranks that own other parts.
+  /// Adds a measure's numbers up over the owners of other slices.
   virtual void sum_over_owners(const Array&) {}
   virtual void begin_update() {}
   /// After the update of an owned range.

@@ -11,11 +11,11 @@ void broadcast_array(comm::Communicator& communicator, compute::Memory& memory, 
                                    std::min(array.size, compute::piece_elements(array.dtype)),
                                    array.dtype);
   for (std::size_t begin = 0; begin < array.size; begin += staged.array().size) {
-    const Array part = array.slice(begin, std::min(array.size, begin + staged.array().size));
-    const Array piece = staged.array().slice(0, part.size);
-    if (communicator.rank() == root) memory.read(part.data, piece.bytes());
-    communicator.broadcast(piece.bytes(), root);
-    if (communicator.rank() != root) memory.write(piece.bytes(), part.data);
+    const Array segment = array.slice(begin, std::min(array.size, begin + staged.array().size));
+    const Array copy = staged.array().slice(0, segment.size);
+    if (communicator.rank() == root) memory.read(segment.data, copy.bytes());
+    communicator.broadcast(copy.bytes(), root);
+    if (communicator.rank() != root) memory.write(copy.bytes(), segment.data);
   }
 }
 

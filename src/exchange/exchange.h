@@ -13,7 +13,7 @@
 
 namespace cputrain::exchange {
 
-class GradientSum;
+class KeptParts;
 
 /// Where the time of one exchange went on this rank, in seconds.
 struct ExchangeTimes {
@@ -55,7 +55,7 @@ class GradientExchange {
   /// What lane `lane` of this rank computes on: the program's own arenas where it has one lane.
   virtual compute::Arenas lane_arenas([[maybe_unused]] int lane) const { return arenas(); }
 
-  /// The parts of the arena whose weights this rank updates: optimizer state is kept for these
+  /// The slices of the arena whose weights this rank updates: optimizer state is kept for these
   /// only.
   virtual std::span<const Range> owned() const = 0;
 
@@ -97,9 +97,9 @@ class GradientExchange {
   /// equal even answers the weights were those of a completed step. For other threads.
   virtual std::uint64_t weights_version() const = 0;
 
-  /// The sum that gradients go through: what it keeps from step to step is a part of the training.
-  /// Null where gradients go another way. Between two steps.
-  virtual GradientSum* gradient_sum() { return nullptr; }
+  /// What the sum of gradients keeps from step to step: a part of the training. Null where it keeps
+  /// nothing. Between two steps.
+  virtual KeptParts* kept_parts() { return nullptr; }
 
   virtual ExchangeMemory memory() const = 0;
   /// "slices over shared memory": for the log.

@@ -3,10 +3,9 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "comm/channel.h"
-#include "compute/parameters/parameters.h"
+#include "exchange/kept_parts.h"
 
 namespace cputrain::exchange {
 
@@ -30,30 +29,17 @@ class GradientSum {
   /// "fp16", "topk:0.01".
   virtual std::string name() const = 0;
 
-  // What it keeps from step to step, so that a training can go on later. Between two sums.
-
-  /// What was not sent yet, by element of the arena, in the host's memory: of nothing where a sum
-  /// sends everything. To be read and written, in ranges that are summed alone: pages of others
-  /// take no memory. Whatever is written is sent, however ranges are cut from now on.
-  virtual Array unsent() { return {}; }
-  /// Other numbers that the next sum of a range starts from, the same on all ranks of the group.
-  /// They stay where they are until the next sum.
-  virtual std::vector<compute::ArenaPart> factors() { return {}; }
-  /// Puts them back; those of a range of another size are left.
-  virtual void set_factors(Range, [[maybe_unused]] const Array& values) {}
-  /// Forgets all of it, as before the first sum.
-  virtual void forget() {}
-  /// Forgets what is no number, after gradients that were none.
-  virtual void forget_no_numbers() {}
+  /// What it keeps from step to step, a part of the training; null where it sends everything.
+  virtual KeptParts* kept_parts() { return nullptr; }
 };
 
 /// By the channel's algorithm, every byte of it.
 std::unique_ptr<GradientSum> make_plain_sum(DType, comm::Channel);
 
-/// Of one rank alone, whose gradients are the sum as they are, wherever they lie.
+/// For one rank alone, whose gradients are the sum as they are, wherever they lie.
 std::unique_ptr<GradientSum> make_sum_of_one(DType);
 
-/// How many times fewer bytes move than in a plain sum of the same ranges; 1 of nothing.
+/// How many times fewer bytes move than in a plain sum of the same ranges; 1 where none do.
 double compression_ratio(const GradientSum&, std::span<const Range>, DType);
 /// ", gradients as fp16: 2.0 times fewer bytes", or nothing: for the log.
 std::string describe_volume(const GradientSum&, std::span<const Range>, DType);

@@ -10,8 +10,8 @@
 namespace cputrain::exchange {
 namespace {
 
-/// A run of elements that this rank updates.
-struct OwnedPart {
+/// What this rank updates.
+struct OwnedSlice {
   Range range;
   bool complete;  ///< a shard: its gradient is the node's already
 };
@@ -35,12 +35,12 @@ class NodeExchange final : public NodeMemoryExchange {
             [this](Range bucket, compute::Event* after) { return reduce_bucket(bucket, after); },
             parts.overlap, parts.on_thread_start) {
     for (std::size_t i = 0; i < buckets_.ends().size(); ++i) {
-      for (const OwnedPart& part : owned_parts(buckets_.bucket(i))) owned_.push_back(part.range);
+      for (const OwnedSlice& own : slices_of(buckets_.bucket(i))) owned_.push_back(own.range);
     }
   }
 
   compute::Arenas arenas() const override { return {blocks_->weights->arena(), gradients_.mine()}; }
-  GradientSum* gradient_sum() override { return between_nodes_.get(); }
+  KeptParts* kept_parts() override { return between_nodes_->kept_parts(); }
 
   ExchangeMemory memory() const override {
     const NodeWeights& weights = *blocks_->weights;
@@ -55,15 +55,15 @@ class NodeExchange final : public NodeMemoryExchange {
   }
 
  private:
-  /// This rank's parts of a bucket: its shards, and a slice of every run between sharded parameters
-  /// (a bucket holds these as a whole). The same ones on all nodes.
-  std::vector<OwnedPart> owned_parts(Range bucket) const {
-    std::vector<OwnedPart> parts;
+  /// This rank's slices of a bucket: its shards, and one of what lies between sharded parameters (a
+  /// bucket holds these as a whole). The same ones on all nodes.
+  std::vector<OwnedSlice> slices_of(Range bucket) const {
+    std::vector<OwnedSlice> slices;
     const auto add = [&](Range range, bool complete) {
-      if (range.size() > 0) parts.push_back({range, complete});
+      if (range.size() > 0) slices.push_back({range, complete});
     };
-    const auto add_slice = [&](Range run) {
-      if (map_.local < map_.lanes()) add(comm::slice_of(run, map_.local, map_.lanes()), false);
+    const auto add_slice = [&](Range between) {
+      if (map_.local < map_.lanes()) add(comm::slice_of(between, map_.local, map_.lanes()), false);
     };
     std::size_t position = bucket.begin;
     for (const compute::Parameter& parameter : sharded_) {
@@ -73,7 +73,7 @@ class NodeExchange final : public NodeMemoryExchange {
       position = parameter.range.end;
     }
     add_slice({position, bucket.end});
-    return parts;
+    return slices;
   }
 
   void finish_gradients(std::size_t n, compute::Event* after) override { buckets_.ready(n, after); }
@@ -84,11 +84,11 @@ class NodeExchange final : public NodeMemoryExchange {
     return own_sums_;
   }
 
-  /// Sums this rank's parts of a bucket over the node, then over all nodes.
+  /// Sums this rank's slices of a bucket over the node, then over all nodes.
   compute::Event* reduce_bucket(Range bucket, compute::Event* after) {
     compute::wait_for(after);
     if (overlaps_) wait_for_ranks();
-    for (const auto& [range, complete] : owned_parts(bucket)) {
+    for (const auto& [range, complete] : slices_of(bucket)) {
       const Array sum = gradients_.mine().slice(range.begin, range.end);
       const system::Stopwatch watch;
       if (!complete) sum_(gradients_.slices(range), sum);

@@ -20,8 +20,8 @@ struct NodeBlocks {
   std::size_t own_bytes() const { return gradients->own_bytes() + weights->own_bytes(); }
 };
 
-/// What those ways do alike whose gradients and weights lie in a node's memory: its ranks own parts
-/// which are everything together, and publish there what they have updated.
+/// What those ways do alike whose gradients and weights lie in a node's memory: its ranks own
+/// slices which are everything together, and publish there what they have updated.
 class NodeMemoryExchange : public BasicExchange {
  public:
   /// Has memory on all nodes or, with the same Error(internal) everywhere, on none. Collective.

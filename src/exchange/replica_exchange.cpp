@@ -33,7 +33,7 @@ class ReplicaExchange final : public BasicExchange {
 
   void spread_weights() override { broadcast_array(communicator_, memory_, weights_.array(), 0); }
   std::uint64_t weights_version() const override { return 0; }  // only this rank changes them
-  GradientSum* gradient_sum() override { return sum_.get(); }
+  KeptParts* kept_parts() override { return sum_->kept_parts(); }
   ExchangeMemory memory() const override {
     return {weights_.bytes() + gradients_.bytes() + sum_->memory(), 0, weights_.bytes(),
             sum_->memory()};

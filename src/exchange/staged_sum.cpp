@@ -23,13 +23,7 @@ class StagedSum final : public GradientSum {
   double volume(Range range) const override { return on_host_->volume(range); }
   std::size_t memory() const override { return staging_->bytes().size() + on_host_->memory(); }
   std::string name() const override { return on_host_->name(); }
-  Array unsent() override { return on_host_->unsent(); }
-  std::vector<compute::ArenaPart> factors() override { return on_host_->factors(); }
-  void set_factors(Range range, const Array& values) override {
-    on_host_->set_factors(range, values);
-  }
-  void forget() override { on_host_->forget(); }
-  void forget_no_numbers() override { on_host_->forget_no_numbers(); }
+  KeptParts* kept_parts() override { return on_host_->kept_parts(); }
 
  private:
   compute::Memory& memory_;

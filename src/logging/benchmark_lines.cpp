@@ -58,10 +58,7 @@ class BenchmarkLines final : public Reporter {
     line("==========");
   }
 
-  void begin_epoch(const EpochStart&) override {}
-  void epoch(const EpochRecord&) override {}
-
-  void step(const StepRecord& r) override {
+  void step(const loop::StepRecord& r) override {
     if (std::exchange(cold_, false) || r.trying || r.skipped) return;
     if (speeds_.empty()) line("Done warm up\nStep\tImg/sec\ttotal_loss");
     speeds_.push_back(r.tally.images / r.seconds);
@@ -76,8 +73,8 @@ class BenchmarkLines final : public Reporter {
   void summary(const SummaryRecord& r) override {
     const std::string rule(64, '-');
     if (seconds_ > 0) line("{}\ntotal images/sec: {:.2f}\n{}", rule, images_ / seconds_, rule);
-    if (!r.last || !r.last->validation) return;
-    const compute::Tally& tally = *r.last->validation;
+    if (!r.result.last || !r.result.last->validation) return;
+    const compute::Tally& tally = *r.result.last->validation;
     if (!tally.is_number()) return;
     const auto top_five = tally.top_five();
     line("Accuracy @ 1 = {:.4f}{} [{:.0f} examples]", *tally.accuracy(),

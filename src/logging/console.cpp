@@ -49,7 +49,7 @@ class Console final : public Reporter {
   Console(std::FILE* lines, std::FILE* notices, Verbosity verbosity, bool crowded)
       : lines_(lines), notices_(notices), bar_(lines), verbosity_(verbosity), crowded_(crowded) {}
 
-  void begin_epoch(const EpochStart& start) override {
+  void begin_epoch(const loop::EpochStart& start) override {
     start_ = start;
     watch_ = {};
     since_draw_ = {};
@@ -59,7 +59,7 @@ class Console final : public Reporter {
                        : fmt::format("Epoch {}\n", start.epoch));
   }
 
-  void step(const StepRecord& r) override {
+  void step(const loop::StepRecord& r) override {
     if (r.step_in_epoch == start_.made + 1) first_step_seconds_ = watch_.seconds();
     if (r.skipped) print_skipped(r.step);
     constexpr double kRedrawSeconds = 0.05;
@@ -75,7 +75,7 @@ class Console final : public Reporter {
                            bar_.room()));
   }
 
-  void epoch(const EpochRecord& r) override {
+  void epoch(const loop::EpochRecord& r) override {
     if (verbosity_ == Verbosity::silent) return;
     std::string values = tally_text(r.train, "", verbosity_);
     if (r.validation) values += tally_text(*r.validation, "val_", verbosity_);
@@ -104,7 +104,7 @@ class Console final : public Reporter {
     notice(fmt::format("Warning: step {} was skipped: its gradients were NaN or infinite\n", step));
   }
 
-  void print_straggler(const Straggler& s, double seconds) {
+  void print_straggler(const loop::Straggler& s, double seconds) {
     constexpr double kWorthALine = 0.1;
     if (s.seconds < kWorthALine * seconds) return;
     notice(fmt::format(
@@ -150,7 +150,7 @@ class Console final : public Reporter {
   system::RedrawnLine bar_;
   Verbosity verbosity_;
   bool crowded_;
-  EpochStart start_;
+  loop::EpochStart start_;
   system::Stopwatch watch_, since_draw_;
   double first_step_seconds_ = 0;
 };

@@ -20,10 +20,10 @@ namespace cputrain::logging {
 namespace {
 
 /// Keras' names and figures of an epoch, sorted by name as CSVLogger has them; nothing for an
-/// accuracy beside a loss that is no number.
+/// accuracy beside a loss that is NaN or infinite.
 using Logs = std::map<std::string, std::optional<double>>;
 
-Logs logs_of(const EpochRecord& r) {
+Logs logs_of(const loop::EpochRecord& r) {
   Logs logs;
   const auto add = [&](const std::string& prefix, const compute::Tally& tally) {
     logs[prefix + "loss"] = tally.mean_loss();
@@ -35,22 +35,14 @@ Logs logs_of(const EpochRecord& r) {
   return logs;
 }
 
-/// Shared by both: they hear of epochs alone.
-class EpochReporter : public Reporter {
- public:
-  void begin_epoch(const EpochStart&) override {}
-  void step(const StepRecord&) override {}
-  void summary(const SummaryRecord&) override {}
-};
-
 /// Python's csv dialect "excel": commas, lines that end in CRLF. Epochs count from 0.
-class Csv final : public EpochReporter {
+class Csv final : public Reporter {
  public:
   Csv(const std::filesystem::path& path, const LogPlace& place, system::WriteQueue* queue)
       : columns_(place.goes_on() ? columns_of(path) : std::vector<std::string>()),
         file_(path, place.begin(), queue) {}
 
-  void epoch(const EpochRecord& r) override {
+  void epoch(const loop::EpochRecord& r) override {
     const auto logs = logs_of(r);
     if (columns_.empty()) {
       for (const auto& [name, value] : logs) columns_.push_back(name);
@@ -88,7 +80,7 @@ class Csv final : public EpochReporter {
 };
 
 /// {"loss": [...], "accuracy": [...], ...}: a figure an epoch, the file written anew after each.
-class History final : public EpochReporter {
+class History final : public Reporter {
  public:
   History(std::filesystem::path path, const std::filesystem::path& metrics,
           system::WriteQueue* queue)
@@ -104,7 +96,7 @@ class History final : public EpochReporter {
     if (!history_.empty()) save();
   }
 
-  void epoch(const EpochRecord& r) override {
+  void epoch(const loop::EpochRecord& r) override {
     for (const auto& [name, value] : logs_of(r)) {
       const bool known = value && std::isfinite(*value);
       history_[name].push_back(known ? nlohmann::json(*value) : nlohmann::json());

@@ -26,7 +26,7 @@ void put(Json& object, const char* key, double value) {
 /// Null where it is not known, as the accuracy of a loss that is no number.
 Json known(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-Json epoch_json(const EpochRecord& r) {
+Json epoch_json(const loop::EpochRecord& r) {
   Json line{{"type", "epoch"},
             {"epoch", r.epoch},
             {"steps", r.steps},
@@ -73,20 +73,20 @@ class JsonLines final : public Reporter {
       : last_epoch_(place.goes_on() ? last_epoch_of(path) : Json()),
         file_(path, place.begin(), queue),
         log_every_(log_every),
-        images_before_(place.images) {}
+        images_before_(place.progress.images) {}
 
   void resumed(const ResumeRecord& r) override {
-    Json line{{"type", "resume"}, {"step", r.step},   {"epoch", r.epoch},
-              {"made", r.made},   {"ranks", r.ranks}, {"checkpoint", r.checkpoint}};
-    if (!r.kernels.empty()) line["kernels"] = r.kernels;
-    if (!r.left_out.empty()) line["left_out"] = r.left_out;
+    const loop::Progress& at = r.progress;
+    Json line{{"type", "resume"},       {"step", at.steps},
+              {"epoch", at.epochs + 1}, {"made", at.begun ? at.begun->steps : 0},
+              {"ranks", r.ranks},       {"checkpoint", r.checkpoint}};
+    if (!at.findings.empty()) line["kernels"] = at.findings;
+    if (!at.left_out.empty()) line["left_out"] = at.left_out;
     if (r.lost_seconds) line["lost_seconds"] = *r.lost_seconds;
     file_.write_line(json_text(line));
   }
 
-  void begin_epoch(const EpochStart&) override {}
-
-  void step(const StepRecord& r) override {
+  void step(const loop::StepRecord& r) override {
     if (log_every_ == 0 || r.step % log_every_ != 0) return;
     Json line{{"type", "step"},
               {"step", r.step},
@@ -106,30 +106,31 @@ class JsonLines final : public Reporter {
     file_.write_line(json_text(line));
   }
 
-  void epoch(const EpochRecord& r) override {
+  void epoch(const loop::EpochRecord& r) override {
     images_before_ += static_cast<std::uint64_t>(r.train.images);
     last_epoch_ = epoch_json(r);
     file_.write_line(json_text(last_epoch_));
   }
 
   void summary(const SummaryRecord& r) override {
-    Json line{{"type", "summary"},    {"outcome", r.outcome},
-              {"steps", r.steps},     {"epochs", r.epochs},
-              {"seconds", r.seconds}, {"training_seconds", r.training_seconds}};
+    const loop::Progress& end = r.result.progress;
+    Json line{{"type", "summary"},      {"outcome", r.result.stopped ? "interrupted" : "finished"},
+              {"steps", end.steps},     {"epochs", end.epochs},
+              {"seconds", end.seconds}, {"training_seconds", end.training_seconds}};
     for (const char* key : kEpochFigures) {
       if (last_epoch_.contains(key)) line[key] = last_epoch_[key];
     }
-    if (r.best_epoch > 0) {
-      line["best_epoch"] = r.best_epoch;
-      line["best_loss"] = r.best_loss;
+    if (end.best.epoch > 0) {
+      line["best_epoch"] = end.best.epoch;
+      line["best_loss"] = end.best.loss;
       line["best_accuracy"] = known(r.best_accuracy);
     }
-    if (r.early_stopped) line["early_stopped"] = true;
+    if (r.result.early_stopped) line["early_stopped"] = true;
     if (r.target_accuracy) line["target_accuracy"] = *r.target_accuracy;
-    if (r.reached) {
-      line["time_to_accuracy"] = {{"accuracy", r.reached->accuracy},
-                                  {"epoch", r.reached->epoch},
-                                  {"seconds", r.reached->seconds}};
+    if (end.reached) {
+      line["time_to_accuracy"] = {{"accuracy", end.reached->accuracy},
+                                  {"epoch", end.reached->epoch},
+                                  {"seconds", end.reached->seconds}};
     } else if (r.target_accuracy) {
       line["time_to_accuracy"] = nullptr;
     }

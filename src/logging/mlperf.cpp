@@ -61,7 +61,7 @@ class Mlperf final : public Reporter {
     }
   }
 
-  void begin_epoch(const EpochStart& start) override {
+  void begin_epoch(const loop::EpochStart& start) override {
     if (!runs_) {
       write("INTERVAL_END", "init_stop", nullptr, Json::object());
       write("INTERVAL_START", "run_start", nullptr, Json::object());
@@ -72,10 +72,8 @@ class Mlperf final : public Reporter {
     write("INTERVAL_START", "epoch_start", nullptr, {{"epoch_num", start.epoch}});
   }
 
-  void step(const StepRecord&) override {}
-
   /// Comes when the evaluation is over, so the lines before it are dated back by what it took.
-  void epoch(const EpochRecord& r) override {
+  void epoch(const loop::EpochRecord& r) override {
     since_epoch_ = {};
     const Json number{{"epoch_num", r.epoch}};
     write("INTERVAL_END", "epoch_stop", nullptr, number, r.validation ? r.validation_seconds : 0);
@@ -88,8 +86,8 @@ class Mlperf final : public Reporter {
   }
 
   void summary(const SummaryRecord& r) override {
-    const bool missed = r.target_accuracy && !r.reached;
-    const char* status = r.outcome == "finished" && !missed ? "success" : "aborted";
+    const bool missed = r.target_accuracy && !r.result.progress.reached;
+    const char* status = !r.result.stopped && !missed ? "success" : "aborted";
     stop(status, since_epoch_.seconds());
   }
 

@@ -20,15 +20,15 @@ class Profile final : public Reporter {
           std::filesystem::path path)
       : answer_(std::move(layers)), stream_(stream), path_(std::move(path)) {}
 
-  void begin_epoch(const EpochStart&) override { begin_ = answer_(); }
+  void begin_epoch(const loop::EpochStart&) override { begin_ = answer_(); }
 
-  void step(const StepRecord& record) override {
+  void step(const loop::StepRecord& record) override {
     ++steps_;
     seconds_ += record.seconds;
     end_ = answer_();
   }
 
-  void epoch(const EpochRecord&) override { add_epoch(); }
+  void epoch(const loop::EpochRecord&) override { add_epoch(); }
 
   void summary(const SummaryRecord&) override {
     if (steps_ == 0) return;

@@ -16,13 +16,13 @@ class ProgressLines final : public Reporter {
   ProgressLines(std::FILE* stream, std::function<double()> now)
       : stream_(stream), now_(std::move(now)), pace_(now_) {}
 
-  void begin_epoch(const EpochStart& start) override {
+  void begin_epoch(const loop::EpochStart& start) override {
     start_ = start;
     began_ = now_();
     validation_began_.reset();
   }
 
-  void step(const StepRecord& r) override {
+  void step(const loop::StepRecord& r) override {
     validation_began_.reset();
     // What was made before the training went on took no time of this clock.
     if (r.step_in_epoch == start_.made + 1) {
@@ -47,8 +47,7 @@ class ProgressLines final : public Reporter {
                       eta(images, all, now_() - *validation_began_)));
   }
 
-  void epoch(const EpochRecord&) override { validation_began_.reset(); }
-  void summary(const SummaryRecord&) override {}
+  void epoch(const loop::EpochRecord&) override { validation_began_.reset(); }
 
  private:
   static std::string eta(std::size_t done, std::size_t all, double seconds) {
@@ -66,7 +65,7 @@ class ProgressLines final : public Reporter {
   std::FILE* stream_;
   std::function<double()> now_;
   system::LogPace pace_;
-  EpochStart start_;
+  loop::EpochStart start_;
   double began_ = 0;                        ///< the epoch
   double images_before_ = 0;                ///< of it, where it goes on
   std::optional<double> validation_began_;  ///< while it runs

@@ -14,16 +14,16 @@ class AllOf final : public Reporter {
   void resumed(const ResumeRecord& r) override {
     for (const auto& part : parts_) part->resumed(r);
   }
-  void begin_epoch(const EpochStart& r) override {
+  void begin_epoch(const loop::EpochStart& r) override {
     for (const auto& part : parts_) part->begin_epoch(r);
   }
-  void step(const StepRecord& r) override {
+  void step(const loop::StepRecord& r) override {
     for (const auto& part : parts_) part->step(r);
   }
   void validating(std::size_t images, std::size_t all) override {
     for (const auto& part : parts_) part->validating(images, all);
   }
-  void epoch(const EpochRecord& r) override {
+  void epoch(const loop::EpochRecord& r) override {
     for (const auto& part : parts_) part->epoch(r);
   }
   void summary(const SummaryRecord& r) override {
@@ -49,15 +49,11 @@ std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>> parts) {
 namespace {
 
 constexpr LogFormat kFormats[] = {
-    {"mlperf", "mlperf.log", nullptr,
+    {"mlperf", "mlperf.log",
      [](const FormatRequest& r) {
        return mlperf_reporter(r.folder / "mlperf.log", r.facts, r.place, r.queue);
      }},
-    {"dawnbench", "dawnbench.tsv", "dawnbench.json",
-     [](const FormatRequest& r) {
-       return dawnbench_reporter(r.folder, r.facts, r.place, r.queue);
-     }},
-    {"tf_cnn_benchmarks", nullptr, nullptr,
+    {"tf_cnn_benchmarks", nullptr,
      [](const FormatRequest& r) { return benchmark_lines_reporter(stdout, r.facts, r.log_every); }},
 };
 
@@ -74,18 +70,16 @@ std::vector<std::string> log_format_words() {
 std::string log_format_texts() {
   std::vector<std::string> texts;
   for (const LogFormat& format : kFormats) {
-    texts.push_back(fmt::format(
-        "{} ({}{}{})", format.word, format.lines ? format.lines : "lines on the terminal",
-        format.summary ? " and " : "", format.summary ? format.summary : ""));
+    texts.push_back(
+        fmt::format("{} ({})", format.word, format.file ? format.file : "lines on the terminal"));
   }
   return join(texts, ", ");
 }
 
-std::vector<std::string> log_format_files(bool growing) {
+std::vector<std::string> log_format_files() {
   std::vector<std::string> files;
   for (const LogFormat& format : kFormats) {
-    if (format.lines) files.emplace_back(format.lines);
-    if (format.summary && !growing) files.emplace_back(format.summary);
+    if (format.file) files.emplace_back(format.file);
   }
   return files;
 }

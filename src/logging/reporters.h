@@ -19,16 +19,12 @@
 namespace cputrain::logging {
 
 /// Where a training's logs go on that was there before: their files are cut at this place already.
-/// Of nothing: they are begun anew.
+/// With no steps made: they are begun anew.
 struct LogPlace {
-  std::uint64_t steps = 0;   ///< made
-  int epochs = 0;            ///< that have ended
-  std::uint64_t images = 0;  ///< seen in these
-  double seconds = 0;        ///< of training and validation
-  double training_seconds = 0;
+  loop::Progress progress{};
   std::optional<double> lost_seconds{};  ///< ResumeRecord::lost_seconds
 
-  bool goes_on() const { return steps > 0; }
+  bool goes_on() const { return progress.steps > 0; }
   /// How its files are opened.
   system::Begin begin() const { return goes_on() ? system::Begin::append : system::Begin::anew; }
 };
@@ -77,7 +73,7 @@ struct RunFacts {
   std::string model, data, platform, optimizer;
   std::string allreduce;  ///< as --allreduce names it; empty of one rank
   std::size_t batch = 0, train_images = 0, validation_images = 0;
-  int ranks = 1, classes = 2;
+  int ranks = 1;
   std::size_t steps = 0;     ///< of the whole training
   double epochs = 0;         ///< that these are
   double learning_rate = 0;  ///< the full one
@@ -88,10 +84,6 @@ struct RunFacts {
 /// MLPerf's ":::MLLOG" lines.
 std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path&, const RunFacts&,
                                           const LogPlace& = {}, system::WriteQueue* = nullptr);
-
-/// DAWNBench's dawnbench.tsv, a line an evaluated epoch, and dawnbench.json in a folder.
-std::unique_ptr<Reporter> dawnbench_reporter(const std::filesystem::path& folder, const RunFacts&,
-                                             const LogPlace& = {}, system::WriteQueue* = nullptr);
 
 /// tf_cnn_benchmarks' lines on a stream: the first step that counts and every so many.
 std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE*, const RunFacts&, std::size_t every);
@@ -108,19 +100,17 @@ struct FormatRequest {
 /// A log in another program's format. The word is that of --log-format.
 struct LogFormat {
   std::string_view word;
-  const char* lines = nullptr;    ///< file of the run's folder that grows; null: on the terminal
-  const char* summary = nullptr;  ///< file that is written at the end, if there is one
+  const char* file = nullptr;  ///< which grows in the run's folder; null: on the terminal
   std::unique_ptr<Reporter> (*make)(const FormatRequest&) = nullptr;
 
-  bool on_terminal() const { return !lines; }
+  bool on_terminal() const { return !file; }
 };
 
 std::span<const LogFormat> log_formats();
 std::vector<std::string> log_format_words();
 /// "mlperf (mlperf.log), ...": for help.
 std::string log_format_texts();
-/// Files of all formats, or those of them that grow.
-std::vector<std::string> log_format_files(bool growing = false);
+std::vector<std::string> log_format_files();
 
 /// Passes every record on, in order. None at all is silence: what ranks other than 0 get.
 std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>>);

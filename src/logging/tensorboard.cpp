@@ -22,14 +22,12 @@ class TensorBoard final : public Reporter {
       : folder_(std::move(folder)),
         host_(std::move(host)),
         log_every_(log_every),
-        steps_(place.steps),
+        steps_(place.progress.steps),
         queue_(queue),
         train_(std::make_shared<EventFile>(folder_ / "train", host_)),
         validation_(std::make_shared<std::optional<EventFile>>()) {}
 
-  void begin_epoch(const EpochStart&) override {}
-
-  void step(const StepRecord& r) override {
+  void step(const loop::StepRecord& r) override {
     steps_ = r.step;
     if (log_every_ == 0 || r.step % log_every_ != 0 || r.skipped) return;
     std::vector<Scalar> scalars{{"batch_loss", r.tally.mean_loss()}};
@@ -38,14 +36,12 @@ class TensorBoard final : public Reporter {
     write_train(static_cast<std::int64_t>(r.step), scalars);
   }
 
-  void epoch(const EpochRecord& r) override {
+  void epoch(const loop::EpochRecord& r) override {
     std::vector<Scalar> scalars = epoch_scalars(r.train);
     scalars.push_back({"epoch_learning_rate", r.learning_rate});
     write_train(r.epoch - 1, scalars);
     if (r.validation) validated(r.epoch - 1, *r.validation);
   }
-
-  void summary(const SummaryRecord&) override {}
 
  private:
   static void add(std::vector<Scalar>& scalars, const char* name, std::optional<double> value) {

@@ -6,22 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "compute/tally.h"
-#include "logging/reporter.h"
+#include "loop/records.h"
 #include "optim/learning_rate.h"
 
 namespace cputrain::loop {
-
-/// An epoch of which some steps are made, or all, and which has not ended.
-struct BegunEpoch {
-  std::size_t steps = 0;    ///< made
-  std::size_t skipped = 0;  ///< of these, without an update (--on-nan)
-  compute::Tally train{};   ///< sums over these steps and all ranks
-  double seconds = 0;       ///< of this rank, as the two below
-  Budget budget{};
-  logging::SettledSteps settled{};
-  double learning_rate = 0;  ///< of its last step
-};
 
 /// The epoch with the lowest loss of validation: its weights are the best ones.
 struct BestEpoch {
@@ -44,7 +32,8 @@ struct Progress {
   std::uint64_t settled_steps = 0;
   std::uint64_t images = 0;  ///< seen in whole epochs
   int epochs = 0;            ///< that have ended, validation included
-  std::optional<BegunEpoch> begun{};
+  /// An epoch of which some steps are made, or all, and which has not ended. Times are this rank's.
+  std::optional<EpochSums> begun{};
   double seconds = 0;           ///< of training and validation
   double training_seconds = 0;  ///< of epochs that have ended
   double own_images = 0;        ///< of this rank, trained on since statistics were averaged
@@ -52,11 +41,25 @@ struct Progress {
   double last_rate = 0;  ///< the optimizer's: momentum correction compares with it
   BestEpoch best{};
   Patience patience{};
-  std::optional<logging::TimeToAccuracy> reached{};
-  std::vector<std::uint64_t> left_out{};  ///< steps, from 1, that a rollback goes on without
+  std::optional<TimeToAccuracy> reached{};  ///< the target accuracy
+  std::vector<std::uint64_t> left_out{};    ///< steps, from 1, that a rollback goes on without
   /// How the program computes, where it measured that (compute::Tuner::findings()); empty: it
   /// was still trying, or has nothing to try.
   std::string findings{};
+};
+
+/// What a call of train() came to.
+struct TrainResult {
+  Progress progress{};                ///< at its end; seconds and steps before its start included
+  bool stopped = false;               ///< before the end: on request, or for lost input
+  std::optional<EpochRecord> last{};  ///< nothing where no epoch ended in this call
+  bool early_stopped = false;         ///< the patience came to its end
+  /// The step, from 1, that made gradients NaN or infinite, where the policy is to roll back: its
+  /// update was not made, and nothing after it was.
+  std::optional<std::uint64_t> roll_back{};
+  /// Why images were not the data's any more; empty where they were. The training has stopped after
+  /// the last step that was made of the data.
+  std::string lost_input{};
 };
 
 }  // namespace cputrain::loop

@@ -4,84 +4,14 @@
 #include <optional>
 #include <utility>
 
-#include "loop/faults.h"
 #include "loop/penalty.h"
 #include "loop/safety/lost_input.h"
 #include "loop/safety/update_gate.h"
-#include "system/clock.h"
 
 namespace cputrain::loop {
 namespace {
 
-/// A StepTally that has come.
-struct Arrived {
-  compute::Tally tally;
-  double penalty;
-};
-
-Arrived wait_for(const StepTally& own) { return {own.images.wait(), own.penalty.wait()}; }
-
-void add_penalty(compute::Tally& tally, double penalty) { tally.loss += penalty * tally.images; }
-
-compute::Tally add_up(comm::Communicator& communicator, Arrived own) {
-  comm::sum_numbers(communicator, own.tally.sums());
-  add_penalty(own.tally, own.penalty);
-  return own.tally;
-}
-
-/// Adds up over ranks what every rank must know after a step, and the sums of the step before.
-/// Algorithms that rank 0 has found to be the quickest are then used by all. `result.trying` comes
-/// as what this rank's program did.
-void agree(const TrainingParts& parts, const StepTally& before, StepResult& result) {
-  system::Stopwatch watch;
-  const Arrived arrived = wait_for(before);
-  result.before = arrived.tally;
-  result.budget.backward += watch.lap();
-  const bool leads = parts.communicator.rank() == 0;
-  compute::Tuner& tuner = parts.program.tuner();
-  const std::string findings = tuner.take_findings();
-  double stop = result.stop, checkpoint = leads && result.checkpoint;
-  double trying = leads && result.trying, found = leads && !findings.empty();
-  const auto [loss, correct, images, among_five, ranked] = result.before.sums();
-  comm::sum_numbers(parts.communicator, std::array{loss, correct, images, among_five, ranked, &stop,
-                                                   &checkpoint, &trying, &found});
-  add_penalty(result.before, arrived.penalty);
-  result.stop = stop > 0;
-  result.checkpoint = checkpoint > 0;
-  result.trying = trying > 0;
-  if (found > 0) tuner.use_findings(parts.communicator.gather(findings).front());
-  result.waited += watch.lap();
-}
-
 using comm::Phase;
-
-/// This rank has come to a phase of a step.
-void at(const TrainingParts& parts, const StepToDo& todo, Phase phase) {
-  parts.communicator.pulse().at(phase, todo.step + 1);
-  if (parts.timeline.wanted()) parts.backend.name_work(name_of(phase).data());
-}
-
-/// The same for the first time in this step: a place for faults.
-void first_at(const TrainingParts& parts, const StepToDo& todo, Phase phase,
-              double* loss_scale = nullptr) {
-  at(parts, todo, phase);
-  const compute::Arenas arenas = parts.exchange.arenas();
-  fault_point({phase, parts.communicator.rank(), todo.step + 1, &parts.backend.memory(),
-               arenas.weights.slice(0, arenas.gradients.size), loss_scale});
-}
-
-/// Whether an image was not the data's on some rank. Asked before gradients travel: what
-/// compression does not send at once would stay with later steps.
-bool is_input_lost(const TrainingParts& parts, StepResult& result) {
-  if (!parts.batches.may_fail()) return false;
-  const system::Stopwatch watch;
-  result.lost_input = lost_input(parts.batches, parts.communicator);
-  const double waited = watch.seconds();
-  result.budget.straggler_wait += waited;
-  result.waited += waited;
-  parts.timeline.ended("agree on data");
-  return !result.lost_input.empty();
-}
 
 /// How the weights of a step change. It is made when all is known but the last gradients.
 struct WeightsChange {
@@ -101,87 +31,172 @@ struct WeightsChange {
   std::optional<compute::StepUpdate> in_backward;
 };
 
-/// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the
-/// last, unless its images are lost. On a device the parts of the budget are what it takes to
-/// enqueue passes, and backward's has the one wait, for the tally.
-void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepResult& result,
-                       std::optional<WeightsChange>& change) {
-  system::Stopwatch watch;
-  const compute::Pass pass{compute::Phase::train, todo.seed, todo.step};
-  double loss_scale = 1.0 / static_cast<double>(todo.plan.images(todo.in_epoch));
-  const int micro_batches = todo.plan.micro_batches(todo.in_epoch);
-  double waited = parts.program.waited();
-  // Sharded layers wait for other ranks inside a pass: that time is the stragglers'.
-  const auto computed = [&](const char* what, double& part) {
-    const double before = std::exchange(waited, parts.program.waited());
-    const double waits = waited - before;
-    result.budget.straggler_wait += waits;
-    result.waited += waits;
-    part += watch.lap() - waits;
-    parts.timeline.ended(what);
-  };
-  const auto begin = [&](int k, Phase phase) {
-    k == 0 ? first_at(parts, todo, phase, &loss_scale) : at(parts, todo, phase);
-  };
-  for (int k = 0; k < micro_batches; ++k) {
-    begin(k, Phase::input);
-    const compute::MicroBatch& batch = parts.batches.next();
-    result.budget.input_wait += watch.lap();
-    parts.timeline.ended("wait for data");
-    const bool last = k + 1 == micro_batches;
-    if (last && is_input_lost(parts, result)) break;
-    watch.lap();
-    begin(k, Phase::forward);
-    result.own_images += batch.size();
-    parts.program.forward(batch, pass);
-    computed("forward", result.budget.forward);
-    begin(k, Phase::backward);
-    if (last) change.emplace(parts, todo);
-    parts.program.backward(
-        {.loss_scale = loss_scale,
-         .accumulate = parts.exchange.begin(k, last),
-         .ready =
-             [&](std::size_t n, compute::Event* after) {
-               parts.timeline.ended("backward");
-               parts.exchange.ready(n, after);
-               parts.timeline.ended("exchange");
-             },
-         .sums = last ? change->sums : nullptr,
-         .update = last && change->in_backward ? &*change->in_backward : nullptr});
-    computed("backward", result.budget.backward);
-  }
-  result.tally.images = parts.program.tally();  // that of a step that is given up is let go of
-}
+/// A step until its weights are updated.
+class Step {
+ public:
+  Step(const TrainingParts& parts, Observer& observer, const StepToDo& todo)
+      : parts_(parts), observer_(observer), todo_(todo) {}
 
-/// Sums over ranks, what must be known of all of them, and new weights.
-void exchange_and_update(const TrainingParts& parts, const StepToDo& todo, StepResult& result,
-                         WeightsChange& change) {
-  first_at(parts, todo, Phase::exchange);
-  UpdateGate& gate = change.gate;
-  bool first = true;
-  const exchange::ExchangeTimes times = parts.exchange.finish(gate.measures(), [&](Range owned) {
-    if (!gate.open()) return;
-    // Not while waiting for other ranks, which may be gone.
-    if (!change.lock.owns_lock()) change.lock.lock();
-    if (std::exchange(first, false)) first_at(parts, todo, Phase::update);
-    if (!change.in_backward) parts.optimizer.update(owned);
-  });
-  if (!change.lock.owns_lock()) change.lock.lock();
-  if (gate.open()) {
-    parts.program.publish_statistics();
-  } else {
-    gate.undo();
+  StepResult run() {
+    observer_.begin_step(todo_.step + 1);
+    result_.trying = parts_.program.tuner().trying();  // before: trials may end within the step
+    system::Stopwatch watch;
+    result_.tally.penalty =
+        l2_penalty(parts_.backend, parts_.program.layout(), parts_.exchange.arenas().weights);
+    result_.budget.optimizer = watch.lap();
+    compute_gradients();
+    if (!result_.lost_input.empty()) {
+      observer_.end_step();
+    } else {
+      exchange_and_update();
+    }
+    return std::move(result_);
   }
-  change.lock.unlock();
-  result.skipped = !gate.open();
-  result.budget.backward -= times.within_ready;
-  result.budget.straggler_wait += times.straggler_wait;
-  result.waited += times.waits;
-  result.budget.allreduce_exposed = times.allreduce_exposed;
-  result.budget.optimizer += times.optimizer;
+
+ private:
+  /// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the
+  /// last, unless its images are lost. On a device the parts of the budget are what it takes to
+  /// enqueue passes, and backward's has the one wait, for the tally.
+  void compute_gradients() {
+    const compute::Pass pass{compute::Phase::train, todo_.seed, todo_.step};
+    double loss_scale = 1.0 / static_cast<double>(todo_.plan.images(todo_.in_epoch));
+    const int micro_batches = todo_.plan.micro_batches(todo_.in_epoch);
+    watch_.lap();
+    waited_ = parts_.program.waited();
+    for (int k = 0; k < micro_batches; ++k) {
+      observer_.at(Phase::input, &loss_scale);
+      const compute::MicroBatch& batch = parts_.batches.next();
+      result_.budget.input_wait += watch_.lap();
+      const bool last = k + 1 == micro_batches;
+      if (last && is_input_lost()) break;
+      watch_.lap();
+      observer_.at(Phase::forward, &loss_scale);
+      result_.own_images += batch.size();
+      parts_.program.forward(batch, pass);
+      add_pass(result_.budget.forward);
+      observer_.at(Phase::backward, &loss_scale);
+      if (last) change_.emplace(parts_, todo_);
+      parts_.program.backward(
+          {.loss_scale = loss_scale,
+           .accumulate = parts_.exchange.begin(k, last),
+           .ready =
+               [&](std::size_t n, compute::Event* after) {
+                 observer_.part("exchange");
+                 parts_.exchange.ready(n, after);
+                 observer_.part("backward");
+               },
+           .sums = last ? change_->sums : nullptr,
+           .update = last && change_->in_backward ? &*change_->in_backward : nullptr});
+      add_pass(result_.budget.backward);
+    }
+    result_.tally.images = parts_.program.tally();  // that of a step that is given up is let go of
+  }
+
+  /// Sharded layers wait for other ranks inside a pass: that time is the stragglers'.
+  void add_pass(double& part) {
+    const double before = std::exchange(waited_, parts_.program.waited());
+    const double waits = waited_ - before;
+    result_.budget.straggler_wait += waits;
+    result_.waited += waits;
+    part += watch_.lap() - waits;
+  }
+
+  /// Whether an image was not the data's on some rank. Asked before gradients travel: what
+  /// compression does not send at once would stay with later steps.
+  bool is_input_lost() {
+    if (!parts_.batches.may_fail()) return false;
+    observer_.part("agree on data");
+    const system::Stopwatch watch;
+    result_.lost_input = lost_input(parts_.batches, parts_.communicator);
+    const double waited = watch.seconds();
+    result_.budget.straggler_wait += waited;
+    result_.waited += waited;
+    return !result_.lost_input.empty();
+  }
+
+  /// Sums over ranks, what must be known of all of them, and new weights.
+  void exchange_and_update() {
+    observer_.at(Phase::exchange);
+    UpdateGate& gate = change_->gate;
+    std::unique_lock<std::mutex>& lock = change_->lock;
+    const exchange::ExchangeTimes times = parts_.exchange.finish(gate.measures(), [&](Range own) {
+      if (!gate.open()) return;
+      // Not while waiting for other ranks, which may be gone.
+      if (!lock.owns_lock()) lock.lock();
+      observer_.at(Phase::update);
+      if (!change_->in_backward) parts_.optimizer.update(own);
+    });
+    if (!lock.owns_lock()) lock.lock();
+    if (gate.open()) {
+      parts_.program.publish_statistics();
+    } else {
+      gate.undo();
+    }
+    lock.unlock();
+    result_.skipped = !gate.open();
+    result_.budget.backward -= times.within_ready;
+    result_.budget.straggler_wait += times.straggler_wait;
+    result_.waited += times.waits;
+    result_.budget.allreduce_exposed = times.allreduce_exposed;
+    result_.budget.optimizer += times.optimizer;
+  }
+
+  const TrainingParts& parts_;
+  Observer& observer_;
+  const StepToDo& todo_;
+  StepResult result_;
+  system::Stopwatch watch_;
+  double waited_ = 0;  ///< the program's, until the last pass
+  std::optional<WeightsChange> change_;
+};
+
+/// A StepTally that has come.
+struct Arrived {
+  compute::Tally tally;
+  double penalty;
+};
+
+Arrived wait_for(const StepTally& own) { return {own.images.wait(), own.penalty.wait()}; }
+
+void add_penalty(compute::Tally& tally, double penalty) { tally.loss += penalty * tally.images; }
+
+compute::Tally add_up(comm::Communicator& communicator, Arrived own) {
+  comm::sum_numbers(communicator, own.tally.sums());
+  add_penalty(own.tally, own.penalty);
+  return own.tally;
 }
 
 }  // namespace
+
+StepResult run_step(const TrainingParts& parts, Observer& observer, const StepToDo& todo) {
+  return Step(parts, observer, todo).run();
+}
+
+compute::Tally agree(const TrainingParts& parts, Observer& observer, const StepWishes& wishes,
+                     const StepTally& before, StepResult& step) {
+  observer.at(Phase::agree);
+  system::Stopwatch watch;
+  Arrived arrived = wait_for(before);
+  step.budget.backward += watch.lap();
+  const bool leads = parts.communicator.rank() == 0;
+  compute::Tuner& tuner = parts.program.tuner();
+  const std::string findings = tuner.take_findings();
+  double stop = wishes.stop, checkpoint = leads && wishes.checkpoint;
+  double trying = leads && step.trying, found = leads && !findings.empty();
+  const auto [loss, correct, images, among_five, ranked] = arrived.tally.sums();
+  comm::sum_numbers(parts.communicator, std::array{loss, correct, images, among_five, ranked, &stop,
+                                                   &checkpoint, &trying, &found});
+  add_penalty(arrived.tally, arrived.penalty);
+  step.stop = stop > 0;
+  step.checkpoint = checkpoint > 0;
+  step.trying = trying > 0;
+  if (found > 0) tuner.use_findings(parts.communicator.gather(findings).front());
+  step.waited += watch.lap();
+  observer.end_step();
+  step.seconds = step.since_begin.seconds();
+  step.budget.other = step.seconds - step.budget.known();
+  return arrived.tally;
+}
 
 compute::Tally add_up(comm::Communicator& communicator, const StepTally& own) {
   return add_up(communicator, wait_for(own));
@@ -198,34 +213,6 @@ compute::Tally finish_step(comm::Communicator& communicator, StepResult& step) {
   step.waited += agreed;
   step.seconds += computed + agreed;
   return tally;
-}
-
-StepResult run_step(const TrainingParts& parts, const StepToDo& todo, const StepTally& before,
-                    const std::function<StepWishes()>& wishes) {
-  const system::Stopwatch whole;
-  StepResult result;
-  parts.timeline.begin_step(todo.step + 1);
-  result.trying = parts.program.tuner().trying();  // asked before: trials may end within the step
-  system::Stopwatch watch;
-  result.tally.penalty =
-      l2_penalty(parts.backend, parts.program.layout(), parts.exchange.arenas().weights);
-  result.budget.optimizer = watch.lap();
-  parts.timeline.ended("penalty");
-  std::optional<WeightsChange> change;
-  compute_gradients(parts, todo, result, change);
-  if (!result.lost_input.empty()) return result;
-  exchange_and_update(parts, todo, result, *change);
-  parts.timeline.ended("exchange and update");
-
-  const StepWishes wanted = wishes();
-  result.stop = wanted.stop;
-  result.checkpoint = wanted.checkpoint;
-  first_at(parts, todo, Phase::agree);
-  agree(parts, before, result);
-  parts.timeline.ended("agree");
-  result.seconds = whole.seconds();
-  result.budget.other = result.seconds - result.budget.known();
-  return result;
 }
 
 }  // namespace cputrain::loop

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "loop/trainer.h"
+#include "loop/loop.h"
 
 /// When a training is over.
 namespace cputrain::loop {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 #include "training/training_program.h"
 
 namespace cputrain::training {

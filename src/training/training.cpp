@@ -16,7 +16,7 @@ Training::Training(const Session& session, const TrainingPlan& plan,
                      data::training_epochs(batch_plan, plan.spec.epochs, plan.spec.flags.steps)),
       batches_(std::move(batches)) {}
 
-loop::TrainingParts Training::parts(logging::Timeline& timeline) {
+loop::TrainingParts Training::parts(loop::Timeline& timeline) {
   return {*session_.backend,   *compiled_.program,
           *compiled_.exchange, optimizer_,
           learning_rate_,      *session_.communicator,

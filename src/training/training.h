@@ -3,7 +3,7 @@
 #include <memory>
 #include <mutex>
 
-#include "loop/step.h"
+#include "loop/parts.h"
 #include "training/training_program.h"
 
 namespace cputrain::training {
@@ -17,7 +17,7 @@ class Training {
            std::unique_ptr<data::BatchSource>);
 
   /// For train() and run_step().
-  loop::TrainingParts parts(logging::Timeline&);
+  loop::TrainingParts parts(loop::Timeline&);
   loop::Optimizer& optimizer() { return optimizer_; }
   optim::LearningRate& learning_rate() { return learning_rate_; }
   /// Held while the weights change.

@@ -190,8 +190,8 @@ loop::TrainOptions TrainingJob::options() const {
           .tracks_best = safety.keeps_best()};
 }
 
-loop::TrainResult TrainingJob::run(const loop::Progress& start, logging::Reporter& reporter,
-                                   logging::Timeline& timeline, loop::Control& control) {
+loop::TrainResult TrainingJob::run(const loop::Progress& start, loop::Reporter& reporter,
+                                   loop::Timeline& timeline, loop::Control& control) {
   const auto images =
       session_.services.data.batches(data_->validation, batches_->validation, validation_request());
   const auto validation = data_->validation.size()
@@ -205,7 +205,7 @@ loop::TrainResult TrainingJob::run(const loop::Progress& start, logging::Reporte
   return result;
 }
 
-loop::TrainResult TrainingJob::run(logging::Reporter& reporter, logging::Timeline& timeline,
+loop::TrainResult TrainingJob::run(loop::Reporter& reporter, loop::Timeline& timeline,
                                    const std::function<bool()>& stop_requested) {
   class StopAlone final : public loop::Control {
    public:

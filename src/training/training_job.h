@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "checkpoint/snapshot.h"
-#include "loop/trainer.h"
-#include "loop/weights.h"
+#include "loop/loop.h"
+#include "loop/weights/weights.h"
 #include "training/batch_plans.h"
 #include "training/training.h"
 
@@ -41,11 +41,11 @@ class TrainingJob {
 
   /// Trains and validates from `start` on, which resume() returned. Error(failed) where the loss
   /// or, in the end, a weight is NaN or infinite; the reporter has got all before.
-  loop::TrainResult run(const loop::Progress& start, logging::Reporter&, logging::Timeline&,
+  loop::TrainResult run(const loop::Progress& start, loop::Reporter&, loop::Timeline&,
                         loop::Control&);
 
   /// The same from the beginning, without checkpoints.
-  loop::TrainResult run(logging::Reporter&, logging::Timeline&,
+  loop::TrainResult run(loop::Reporter&, loop::Timeline&,
                         const std::function<bool()>& stop_requested);
 
   /// Puts weights that save() wrote, on rank 0, in the place of the present ones. Collective.

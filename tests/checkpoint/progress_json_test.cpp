@@ -20,7 +20,7 @@ loop::Progress made_progress() {
                    .settled_steps = 1200000,
                    .images = (std::uint64_t{1} << 53) - 1,
                    .epochs = 17,
-                   .begun = loop::BegunEpoch{.steps = 40, .skipped = 3},
+                   .begun = loop::EpochSums{.steps = 40, .skipped = 3},
                    .seconds = 1.0 / 3,
                    .training_seconds = 0.1 + 0.2,
                    .own_images = 4.0 / 7,
@@ -28,7 +28,7 @@ loop::Progress made_progress() {
                    .last_rate = 5e-324,
                    .best = {.loss = 1e308, .epoch = 12},
                    .patience = {.loss = 3.0 / 7, .waited = 5},
-                   .reached = logging::TimeToAccuracy{0.7, 0.71, 9, 1e-7},
+                   .reached = loop::TimeToAccuracy{0.7, 0.71, 9, 1e-7},
                    .left_out = {5, 99},
                    .findings = "dws bbb"};
   p.begun->train = {.loss = 1.1, .correct = 30, .images = 77, .among_five = 50, .ranked = 60};
@@ -85,10 +85,10 @@ TEST(ProgressJson, EveryNumberComesBack) {
   EXPECT_EQ(here.reached->seconds, there.reached->seconds);
 }
 
-TEST(ProgressJson, SoDoThoseOfABegunEpoch) {
-  const loop::BegunEpoch there = *made_progress().begun;
-  loop::BegunEpoch here = through_text(made_progress()).begun.value();
-  loop::BegunEpoch expected = there;
+TEST(ProgressJson, SoDoThoseOfAnEpoch) {
+  const loop::EpochSums there = *made_progress().begun;
+  loop::EpochSums here = through_text(made_progress()).begun.value();
+  loop::EpochSums expected = there;
   EXPECT_EQ(here.steps, there.steps);
   EXPECT_EQ(here.skipped, there.skipped);
   const auto sums = here.train.sums(), expected_sums = expected.train.sums();

@@ -13,7 +13,7 @@
 #include "checkpoint/arena_tensors.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/writer.h"
-#include "exchange/gradient_sum.h"
+#include "exchange/kept_parts.h"
 #include "logging/reporters.h"
 #include "tests/support/locked_backend.h"
 
@@ -70,11 +70,11 @@ RawState raw_state(TrainingJob& job, double own_images) {
       raw.state.push_back(bytes_of(memory, part.values));
     }
   }
-  exchange::GradientSum* const sum = exchange.gradient_sum();
-  if (sum == nullptr || sum->unsent().size == 0) return raw;
+  exchange::KeptParts* const kept = exchange.kept_parts();
+  if (!kept) return raw;
   for (const Range& own : exchange.owned()) {
     const auto part =
-        compute::read_numbers(compute::host_memory(), sum->unsent().slice(own.begin, own.end));
+        compute::read_numbers(compute::host_memory(), kept->unsent().slice(own.begin, own.end));
     raw.unsent.insert(raw.unsent.end(), part.begin(), part.end());
   }
   return raw;
@@ -123,8 +123,8 @@ class Nothing final : public loop::Control {
 void go_on(TrainingJob& job, const loop::Progress& start, loop::Control& control,
            RankResult& result) {
   const auto silent = logging::all_of({});
-  logging::Timeline timeline(logging::StepRange{});
-  result.steps = job.run(start, *silent, timeline, control).steps;
+  loop::Timeline timeline(loop::StepRange{});
+  result.steps = job.run(start, *silent, timeline, control).progress.steps;
   result.weights =
       checkpoint::numbers_of(*job.compiled().program, job.weights(), checkpoint::all_parameters);
 }

@@ -292,14 +292,13 @@ void what_is_kept_goes_on(const std::string& text, comm::Communicator& comm) {
   const auto first = make(text, comm, layout), second = make(text, comm, layout);
   for (int step = 0; step < 3; ++step) step_of(*first, step);
   const auto fresh = step_of(*second, 7);  // which it is to forget
-  second->forget();
+  KeptParts &theirs = *first->kept_parts(), &mine = *second->kept_parts();
+  mine.forget();
   EXPECT_EQ(step_of(*second, 7), fresh);
-  second->forget();
-  std::ranges::copy(first->unsent().as<double>(), second->unsent().as<double>().begin());
-  for (const compute::ArenaPart& part : first->factors()) {
-    second->set_factors(part.range, part.values);
-  }
-  EXPECT_EQ(first->factors().size(), text == "topk:0.1" ? 0u : 3u);
+  mine.forget();
+  std::ranges::copy(theirs.unsent().as<double>(), mine.unsent().as<double>().begin());
+  for (const compute::ArenaPart& part : theirs.factors()) mine.set_factors(part.range, part.values);
+  EXPECT_EQ(theirs.factors().size(), text == "topk:0.1" ? 0u : 3u);
   for (int step = 3; step < 6; ++step) {
     EXPECT_EQ(step_of(*first, step), step_of(*second, step)) << text << " in step " << step;
   }
@@ -310,7 +309,7 @@ void what_is_owed_is_sent(const std::string& text, comm::Communicator& comm) {
   const std::size_t size = 3000;
   const auto layout = layout_of({60, 50}, DType::f64);
   const auto sum = make(text, comm, layout);
-  const auto unsent = sum->unsent().as<double>();
+  const auto unsent = sum->kept_parts()->unsent().as<double>();
   for (std::size_t i = 0; i < size; ++i)
     unsent[i] = static_cast<double>(i % 17) * (comm.rank() + 1);
   std::vector<double> total(size), values;
@@ -333,11 +332,18 @@ void no_numbers_are_forgotten(const std::string& text, comm::Communicator& comm)
   std::vector<double> values = numbers_of_step(5000, comm.rank(), 0);
   values[4000] = std::numeric_limits<double>::quiet_NaN();
   sum->sum({0, 5000}, Array::of(std::span(values)));
-  sum->forget_no_numbers();
+  sum->kept_parts()->forget_nonfinite();
   for (int step = 1; step < 3; ++step) {
     values = numbers_of_step(5000, comm.rank(), step);
     sum->sum({0, 5000}, Array::of(std::span(values)));
     EXPECT_TRUE(std::ranges::all_of(values, [](double v) { return std::isfinite(v); })) << text;
+  }
+}
+
+/// What is sent whole leaves nothing for a checkpoint.
+void sums_of_everything_keep_nothing(comm::Communicator& comm) {
+  for (const char* text : {"none", "fp16", "bf16"}) {
+    EXPECT_EQ(make(text, comm, layout_of({100, 50}, DType::f32))->kept_parts(), nullptr) << text;
   }
 }
 
@@ -383,6 +389,7 @@ std::vector<comm::CommCase> compression_cases() {
   cases.push_back({"powersgd_low_ranks_are_exact", low_ranks_are_exact});
   cases.push_back({"powersgd_keeps_what_it_lacks", low_rank_keeps_what_it_lacks});
   cases.push_back({"powersgd_ranges_cut_matrices", ranges_cut_matrices});
+  cases.push_back({"sums_of_everything_keep_nothing", sums_of_everything_keep_nothing});
   cases.push_back({"compressed_exchanges_say_what_they_save", exchanges_say_what_they_save});
   return cases;
 }

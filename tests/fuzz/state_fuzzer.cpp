@@ -28,11 +28,11 @@ std::vector<std::string> fuzzer_seeds() {
   loop::Progress mid_epoch;
   mid_epoch.steps = 1234;
   mid_epoch.epochs = 7;
-  mid_epoch.begun = loop::BegunEpoch{.steps = 34, .skipped = 1};
+  mid_epoch.begun = loop::EpochSums{.steps = 34, .skipped = 1};
   mid_epoch.begun->train.loss = std::nan("");
   mid_epoch.best = {.loss = 0.25, .epoch = 5};
   mid_epoch.patience = {.loss = 0.375, .waited = 2};
-  mid_epoch.reached = logging::TimeToAccuracy{};
+  mid_epoch.reached = loop::TimeToAccuracy{};
   mid_epoch.left_out = {17, 99};
   mid_epoch.findings = "conv1 winograd";
   mid_epoch.last_rate = std::numeric_limits<double>::denorm_min();

@@ -46,7 +46,7 @@ TEST(Profile, LeavesEvaluationsOutAndSharesTheSteps) {
       layers[0].backward_data += 0.25;
       layers[0].backward_weights += 0.25;
       layers[0].density = 0.125 * (epoch + 1);
-      StepRecord record;
+      loop::StepRecord record;
       record.seconds = 2;
       profile->step(record);
     }

@@ -15,8 +15,8 @@
 namespace cputrain::logging {
 namespace {
 
-EpochRecord epoch_record() {
-  EpochRecord record{.epoch = 1, .steps = 196, .learning_rate = 0.01, .seconds = 42.2};
+loop::EpochRecord epoch_record() {
+  loop::EpochRecord record{{.steps = 196, .seconds = 42.2, .learning_rate = 0.01}, 1};
   record.train = {2.0179 * 50000, 0.2585 * 50000, 50000};
   record.budget = {1, 2, 3, 4, 5, 6, 21.2};
   return record;
@@ -49,7 +49,7 @@ TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
   reporter->begin_epoch({2, 5, 100});
   for (std::size_t step = 1; step <= 100; ++step) {
     now += 1;  // 50 images, half of them right
-    StepRecord record{.step_in_epoch = step};
+    loop::StepRecord record{.step_in_epoch = step};
     record.epoch_tally = {0.5 * 50 * static_cast<double>(step), 25.0 * static_cast<double>(step),
                           50.0 * static_cast<double>(step)};
     reporter->step(record);
@@ -82,7 +82,7 @@ TEST(ProgressLines, CountTheTimeOfStepsThatWereMadeHere) {
   reporter->begin_epoch({1, 1, 100, 60});
   for (std::size_t step = 61; step <= 90; ++step) {
     now += 1;
-    StepRecord record{.step_in_epoch = step};
+    loop::StepRecord record{.step_in_epoch = step};
     record.tally.images = 50;
     record.epoch_tally.images = 50.0 * static_cast<double>(step);
     reporter->step(record);
@@ -101,7 +101,7 @@ TEST(ProgressLines, HaveNoAccuracyBesideALossThatIsNoNumber) {
   const auto reporter = progress_reporter(stream, [&now] { return now; });
   reporter->begin_epoch({1, 1, 10});
   now = 30;
-  StepRecord record{.step_in_epoch = 3};
+  loop::StepRecord record{.step_in_epoch = 3};
   record.epoch_tally = {std::nan(""), 75, 150};
   reporter->step(record);
   std::fclose(stream);
@@ -120,7 +120,7 @@ TEST(Console, PrintsKerasLineOfAnEpoch) {
 TEST(Console, SaysWhatTheHostTookOfAnEpoch) {
   const auto text_with = [](double stolen) {
     return printed(Verbosity::lines, [stolen](Reporter& r) {
-      EpochRecord record = epoch_record();
+      loop::EpochRecord record = epoch_record();
       record.stolen = stolen;
       r.begin_epoch({1, 5, 196});
       r.epoch(record);
@@ -136,7 +136,7 @@ TEST(Console, SaysFromATenthOnHowLongThreadsWaitedForACpu) {
     return printed(
         Verbosity::lines,
         [waited](Reporter& r) {
-          EpochRecord record = epoch_record();
+          loop::EpochRecord record = epoch_record();
           record.cpu_wait = waited;
           r.begin_epoch({1, 5, 196});
           r.epoch(record);
@@ -158,7 +158,7 @@ TEST(Console, SaysFromATenthOnHowLongThreadsWaitedForACpu) {
 
 TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {
   const std::string text = printed(Verbosity::lines, [](Reporter& r) {
-    EpochRecord record{.epoch = 1, .steps = 5, .seconds = 2};
+    loop::EpochRecord record{{.steps = 5, .seconds = 2}, 1};
     record.train = {0.0005, 1, 1};
     record.validation = compute::Tally{2, 1, 4};
     r.begin_epoch({1, std::nullopt, 12});
@@ -209,11 +209,11 @@ TEST(JsonLines, HasTheDocumentedKeys) {
       r.step(
           {step, 1, step, {0.1 + 0.2, 1, 2}, {0, 0, 2.0 * static_cast<double>(step)}, 0.01, 1.5});
     }
-    EpochRecord record = epoch_record();
+    loop::EpochRecord record = epoch_record();
     record.stolen = 0.25;
     record.cpu_wait = 0.5;
     r.epoch(record);
-    r.summary({.outcome = "finished", .steps = 3, .epochs = 1, .weights_hash = "00ff"});
+    r.summary({.result = {.progress = {.steps = 3, .epochs = 1}}, .weights_hash = "00ff"});
   });
   ASSERT_EQ(list.size(), 3u);
   EXPECT_EQ(list[0]["type"], "step");
@@ -241,7 +241,7 @@ TEST(JsonLines, CountsTheImagesOfStepsWithoutALine) {
       const bool last = step % 2 == 0;
       r.step({step, epoch, last ? 2u : 1u, last ? compute::Tally{1, 1, 3} : first,
               last ? all : first, 0.1, 1});
-      if (last) r.epoch({.epoch = epoch, .steps = 2, .train = all});
+      if (last) r.epoch({{.steps = 2, .train = all}, epoch});
     }
   });
   ASSERT_EQ(list.size(), 5u);  // two steps, three epochs
@@ -260,8 +260,8 @@ TEST(JsonLines, WritesNullForWhatIsNotANumber) {
   EXPECT_EQ(list[0]["nan"], true);
 }
 
-EpochRecord epoch_of(int epoch, double loss, std::optional<compute::Tally> validation) {
-  EpochRecord record{.epoch = epoch, .steps = 1};
+loop::EpochRecord epoch_of(int epoch, double loss, std::optional<compute::Tally> validation) {
+  loop::EpochRecord record{{.steps = 1}, epoch};
   record.train = {loss, 1, 4};
   record.validation = validation;
   return record;
@@ -296,7 +296,7 @@ TEST(Mlperf, WhatComesBehindTheLastEpochIsNoPartOfTheRun) {
     reporter->begin_epoch({1, 1, 1});
     reporter->epoch(epoch_of(1, 2, std::nullopt));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // weights are saved
-    reporter->summary({.outcome = "finished", .steps = 1, .epochs = 1});
+    reporter->summary({.result = {.progress = {.steps = 1, .epochs = 1}}});
   }
   const std::string log = text_in(path);
   EXPECT_NE(log.find("\"status\": \"success\""), std::string::npos) << log;
@@ -328,9 +328,9 @@ TEST(History, IsWholeJsonAfterEveryEpoch) {
   EXPECT_EQ(nlohmann::json::parse(text_in(path))["loss"].dump(), "[0.5,null]");
 }
 
-/// Validation of whose four images three "were right", beside a loss that is no number.
-EpochRecord without_answers(double loss) {
-  EpochRecord record = epoch_of(1, 2, compute::Tally{loss, 3, 4, 4, 4});
+/// Validation of whose four images three "were right", beside a loss that is NaN or infinite.
+loop::EpochRecord without_answers(double loss) {
+  loop::EpochRecord record = epoch_of(1, 2, compute::Tally{loss, 3, 4, 4, 4});
   record.seconds = 1;
   return record;
 }
@@ -339,7 +339,7 @@ class NoAccuracy : public ::testing::TestWithParam<double> {
  protected:
   std::filesystem::path file(const char* name) const { return folder_.path() / name; }
   const testing::TemporaryFolder folder_;
-  const EpochRecord record_ = without_answers(GetParam());
+  const loop::EpochRecord record_ = without_answers(GetParam());
 };
 
 TEST_P(NoAccuracy, IsPrinted) {
@@ -377,8 +377,6 @@ TEST_P(NoAccuracy, IsInLogsOfOthers) {
   const std::string mlperf = text_in(file("mlperf.log"));
   EXPECT_NE(mlperf.find("eval_stop"), std::string::npos);
   EXPECT_EQ(mlperf.find("eval_accuracy"), std::string::npos) << mlperf;
-  dawnbench_reporter(folder_.path(), {})->epoch(record_);
-  EXPECT_EQ(text_in(file("dawnbench.tsv")), "epoch\thours\ttop1Accuracy\n");
   tensorboard_reporter(folder_.path(), "host", 1)->epoch(record_);
   std::string events;
   for (const auto& entry : std::filesystem::directory_iterator(file("validation"))) {

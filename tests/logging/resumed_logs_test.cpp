@@ -17,19 +17,19 @@ namespace cputrain::logging {
 namespace {
 
 constexpr std::size_t kSteps = 6, kInEpoch = 2;
-constexpr const char* kLogs[] = {"metrics.jsonl", "training.csv", "dawnbench.tsv", "mlperf.log"};
+constexpr const char* kLogs[] = {"metrics.jsonl", "training.csv", "mlperf.log"};
 
 compute::Tally tally_of(std::size_t step) {
   return {1.0 / (3.0 + static_cast<double>(step)), 1, 4};
 }
 
-EpochRecord epoch_of(std::size_t number) {
-  EpochRecord record{.epoch = static_cast<int>(number),
-                     .steps = kInEpoch,
-                     .train = tally_of(100 + number),
-                     .validation = tally_of(200 + number),
-                     .learning_rate = 0.1,
-                     .seconds = 1.25 * static_cast<double>(number)};
+loop::EpochRecord epoch_of(std::size_t number) {
+  loop::EpochRecord record{{.steps = kInEpoch,
+                            .train = tally_of(100 + number),
+                            .seconds = 1.25 * static_cast<double>(number),
+                            .learning_rate = 0.1},
+                           static_cast<int>(number),
+                           tally_of(200 + number)};
   record.kernels = "d w s";
   return record;
 }
@@ -42,7 +42,7 @@ void tell(Reporter& reporter, std::size_t from, std::size_t to) {
     if (step == from || in_epoch == 1) {
       reporter.begin_epoch({static_cast<int>(epoch), 3, kInEpoch, in_epoch - 1});
     }
-    StepRecord record{step + 1, static_cast<int>(epoch), in_epoch, tally_of(step)};
+    loop::StepRecord record{step + 1, static_cast<int>(epoch), in_epoch, tally_of(step)};
     record.epoch_tally.images = 4.0 * static_cast<double>(in_epoch);
     record.seconds = 0.5;
     record.skipped = step == 3;
@@ -52,12 +52,10 @@ void tell(Reporter& reporter, std::size_t from, std::size_t to) {
 }
 
 LogPlace place_after(std::size_t steps) {
-  LogPlace place{.steps = steps, .epochs = static_cast<int>(steps / kInEpoch)};
-  for (int epoch = 1; epoch <= place.epochs; ++epoch) {
-    place.images += 4;  // as the epochs' records say
-    place.training_seconds += 1.25 * epoch;
-  }
-  return place;
+  const std::size_t epochs = steps / kInEpoch;
+  return {{.steps = steps,
+           .images = 4 * epochs,  // as the epochs' records say
+           .epochs = static_cast<int>(epochs)}};
 }
 
 class ResumedLogs : public ::testing::TestWithParam<std::size_t> {
@@ -72,7 +70,6 @@ class ResumedLogs : public ::testing::TestWithParam<std::size_t> {
     list.push_back(csv_reporter(folder / "training.csv", place, queue));
     list.push_back(history_reporter(folder / "history.json",
                                     place.goes_on() ? metrics : std::filesystem::path(), queue));
-    list.push_back(dawnbench_reporter(folder, {}, place, queue));
     list.push_back(mlperf_reporter(folder / "mlperf.log", {}, place, queue));
     return all_of(std::move(list));
   }
@@ -84,7 +81,7 @@ class ResumedLogs : public ::testing::TestWithParam<std::size_t> {
   }
 
   const testing::TemporaryFolder folder_;
-  const SummaryRecord summary_{.outcome = "finished", .steps = kSteps, .epochs = 3};
+  const SummaryRecord summary_{.result = {.progress = {.steps = kSteps, .epochs = 3}}};
 };
 
 TEST_P(ResumedLogs, AreThoseOfATrainingThatWasNotStopped) {
@@ -107,8 +104,7 @@ TEST_P(ResumedLogs, AreThoseOfATrainingThatWasNotStopped) {
     tell(*rest, GetParam(), kSteps);
     rest->summary(summary_);
   }
-  for (const char* log : {"metrics.jsonl", "training.csv", "dawnbench.tsv", "mlperf.log",
-                          "history.json", "dawnbench.json"}) {
+  for (const char* log : {"metrics.jsonl", "training.csv", "mlperf.log", "history.json"}) {
     EXPECT_EQ(text_of(parts / log), text_of(whole / log)) << log;
   }
 }
@@ -127,8 +123,7 @@ TEST_P(ResumedLogs, AreTheSameBytesByAThreadThatStorageKeepsWaiting) {
   tell_all(*all);
   go.set_value();
   queue.finish();
-  for (const char* log : {"metrics.jsonl", "training.csv", "dawnbench.tsv", "mlperf.log",
-                          "history.json", "dawnbench.json"}) {
+  for (const char* log : {"metrics.jsonl", "training.csv", "mlperf.log", "history.json"}) {
     EXPECT_EQ(text_of(queued / log), text_of(whole / log)) << log;
   }
 }
@@ -143,7 +138,6 @@ TEST_P(NewLogs, OfATrainingThatGoesOnBeginAsOthersDo) {
   const auto path = folder_.path();
   tell(*reporter(path, place_after(GetParam())), GetParam(), kSteps);
   EXPECT_TRUE(text_of(path / "training.csv").starts_with("epoch,accuracy,loss,val"));
-  EXPECT_TRUE(text_of(path / "dawnbench.tsv").starts_with("epoch\thours\ttop1Accuracy\n"));
   const std::string mlperf = text_of(path / "mlperf.log");
   EXPECT_LT(mlperf.find("submission_benchmark"), mlperf.find("run_start"));
   EXPECT_LT(mlperf.find("run_start"), mlperf.find("epoch_st"));
@@ -181,19 +175,22 @@ nlohmann::json only_line(const std::function<void(Reporter&)>& record) {
 
 TEST(JsonLines, SayWhereATrainingGoesOn) {
   const nlohmann::json line = only_line([](Reporter& r) {
-    r.resumed({.step = 7, .epoch = 2, .made = 2, .ranks = 3, .checkpoint = "ckpt-000000007"});
+    r.resumed({.progress = {.steps = 7, .epochs = 1, .begun = loop::EpochSums{.steps = 2}},
+               .ranks = 3,
+               .checkpoint = "ckpt-000000007"});
   });
   EXPECT_EQ(line, nlohmann::json::parse(R"({"type":"resume","step":7,"epoch":2,"made":2,"ranks":3,
                                             "checkpoint":"ckpt-000000007"})"));
-  const nlohmann::json more =
-      only_line([](Reporter& r) { r.resumed({.step = 7, .kernels = "d w", .left_out = {9}}); });
+  const nlohmann::json more = only_line([](Reporter& r) {
+    r.resumed({.progress = {.steps = 7, .left_out = {9}, .findings = "d w"}});
+  });
   EXPECT_EQ(more["kernels"], "d w");
   EXPECT_EQ(more["left_out"].dump(), "[9]");
 }
 
 TEST(JsonLines, HaveNoFiguresOfAStepThatWasSkipped) {
   const nlohmann::json line = only_line([](Reporter& r) {
-    StepRecord record{.step = 1, .tally = {std::nan(""), 1, 4}};
+    loop::StepRecord record{.step = 1, .tally = {std::nan(""), 1, 4}};
     record.skipped = true;
     r.step(record);
   });
@@ -205,7 +202,7 @@ TEST(JsonLines, HaveNoFiguresOfAStepThatWasSkipped) {
 
 TEST(JsonLines, NameTheBestEpoch) {
   const nlohmann::json line = only_line([](Reporter& r) {
-    r.summary({.outcome = "finished", .best_epoch = 3, .best_loss = 0.5, .early_stopped = true});
+    r.summary({.result = {.progress = {.best = {.loss = 0.5, .epoch = 3}}, .early_stopped = true}});
   });
   EXPECT_EQ(line["best_epoch"], 3);
   EXPECT_EQ(line["best_loss"], 0.5);

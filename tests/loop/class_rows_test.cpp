@@ -1,5 +1,5 @@
 // Weights of other classes, or of the same in another order.
-#include "loop/evaluation/class_rows.h"
+#include "loop/weights/class_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "core/error.h"
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 #include "tests/support/own_program.h"
 #include "tests/support/temporary_folder.h"
 

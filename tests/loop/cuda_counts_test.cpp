@@ -21,7 +21,7 @@ emulated::Counts counted(const MadeOptions& options, double& ranked) {
   const emulated::Counts before = emulated::counts();
   const MadeResult made = train_made(*comm::make_solo(), options);
   ranked = 0;
-  for (const logging::EpochRecord& epoch : made.recorder.epochs) {
+  for (const EpochRecord& epoch : made.recorder.epochs) {
     ranked += epoch.train.ranked + epoch.validation->ranked;
   }
   return difference(emulated::counts(), before);

@@ -57,10 +57,10 @@ TEST(EarlyStopping, EndsAndKeepsTheBestWhereKerasDoes) {
       options.train.patience = patience;
       options.train.min_delta = min_delta;
       const MadeResult made = train_ranks(1, options).at(0);
-      EXPECT_EQ(made.result.epochs, epochs);
+      EXPECT_EQ(made.result.progress.epochs, epochs);
       EXPECT_EQ(made.result.early_stopped, keras.stopped_epoch >= 0);
-      EXPECT_EQ(made.result.best.epoch, keras.saved.back() + 1);
-      EXPECT_EQ(made.result.best.loss, keras.saved_loss);
+      EXPECT_EQ(made.result.progress.best.epoch, keras.saved.back() + 1);
+      EXPECT_EQ(made.result.progress.best.loss, keras.saved_loss);
       std::vector<int> told;
       for (const Progress& best : made.control.best) told.push_back(best.epochs - 1);
       EXPECT_EQ(told, keras.saved);
@@ -79,16 +79,16 @@ TEST(EarlyStopping, GoesOnWaitingAfterAResume) {
   options.train.min_delta = 10;
   options.due = [](const Progress& progress) { return progress.steps == 10; };
   const auto whole = train_ranks(2, options);
-  EXPECT_EQ(whole.at(0).result.epochs, 4);
+  EXPECT_EQ(whole.at(0).result.progress.epochs, 4);
   const auto rest = train_ranks(2, [&](int rank) {
     MadeOptions own = options;
     own.start = &whole.at(rank).control.taken.at(0);
     return own;
   });
   for (const auto& [rank, made] : rest) {
-    EXPECT_EQ(made.result.epochs, 4);
+    EXPECT_EQ(made.result.progress.epochs, 4);
     EXPECT_TRUE(made.result.early_stopped);
-    EXPECT_EQ(made.result.best.epoch, whole.at(0).result.best.epoch);
+    EXPECT_EQ(made.result.progress.best.epoch, whole.at(0).result.progress.best.epoch);
     for (const Progress& best : made.control.best) EXPECT_GT(best.epochs, 2);
   }
 }

@@ -82,9 +82,8 @@ TEST(Evaluate, ProgressNeedsNoProbabilities) {
   Pairs batches;
   const auto alone = comm::make_solo();
   int told = 0;
-  const auto all = [] { return true; };
-  const auto tally = evaluate_while(all, program, batches, data::BatchPlan(12, 4, 2, 0, 1), *alone,
-                                    [&](int images) { told += images; });
+  const auto tally = evaluate_while({.progress = [&](int images) { told += images; }}, program,
+                                    batches, data::BatchPlan(12, 4, 2, 0, 1), *alone);
   EXPECT_EQ(tally->images, 12);
   EXPECT_EQ(told, 12);
   EXPECT_EQ(program.asked + program.announced, 0);
@@ -98,8 +97,7 @@ TEST(Evaluate, OfLostImagesThereIsNoAnswer) {
     AskedProgram program(2);
     Pairs batches;
     batches.fails_after = after;
-    const auto tally =
-        evaluate_while([] { return true; }, program, batches, plan, *alone, [](int) {});
+    const auto tally = evaluate_while({}, program, batches, plan, *alone);
     EXPECT_EQ(tally.has_value(), after > kPasses);
     Pairs others;
     others.fails_after = after;

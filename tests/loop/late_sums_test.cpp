@@ -122,7 +122,7 @@ TEST_F(LateSums, ComeWhenTheNextStepIsComputed) {
                            "step 10 behind 8 lines", "sums of 9", "sums of 10"}));
   ASSERT_EQ(lines_.steps.size(), 10u);
   double images = 0;
-  for (const logging::StepRecord& step : lines_.steps) {
+  for (const StepRecord& step : lines_.steps) {
     if (step.step_in_epoch == 1) images = 0;
     images += step.tally.images;
     EXPECT_EQ(step.tally.images, step.step_in_epoch < 5 ? 5 : 2);
@@ -217,10 +217,10 @@ TEST(LateSumsOfRanks, AreTheSame) {
   for (const int ranks : {2, 3}) {
     std::map<int, MadeResult> made = train_ranks(ranks, options);
     for (std::size_t i = 0; i < 10; ++i) {
-      const logging::StepRecord& first = made.at(0).recorder.steps.at(i);
+      const StepRecord& first = made.at(0).recorder.steps.at(i);
       EXPECT_EQ(first.tally.images, first.step_in_epoch < 5 ? 5 : 2);
       for (const auto& [rank, result] : made) {
-        const logging::StepRecord& step = result.recorder.steps.at(i);
+        const StepRecord& step = result.recorder.steps.at(i);
         EXPECT_EQ(step.step, i + 1);
         EXPECT_EQ(step.tally.loss, first.tally.loss);
         EXPECT_EQ(step.epoch_tally.loss, first.epoch_tally.loss);

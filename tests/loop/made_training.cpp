@@ -4,9 +4,9 @@
 #include "backends/threads/threads_communicator.h"
 #include "core/random.h"
 #include "datasets/datasets.h"
-#include "exchange/gradient_sum.h"
+#include "exchange/kept_parts.h"
 #include "exchange/make_exchange.h"
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 #include "model/rewrite.h"
 #include "tests/support/locked_backend.h"
 
@@ -107,8 +107,8 @@ class Arrays {
     for (const Array& array : state_arrays()) {
       state.state.push_back(compute::read_numbers(memory_, array));
     }
-    if (exchange::GradientSum* const sum = exchange_.gradient_sum()) {
-      state.unsent = compute::read_numbers(compute::host_memory(), sum->unsent());
+    if (exchange::KeptParts* const kept = exchange_.kept_parts()) {
+      state.unsent = compute::read_numbers(compute::host_memory(), kept->unsent());
     }
     return state;
   }
@@ -119,8 +119,8 @@ class Arrays {
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       compute::write_numbers(memory_, state.state[i], arrays[i]);
     }
-    if (exchange::GradientSum* const sum = exchange_.gradient_sum()) {
-      compute::write_numbers(compute::host_memory(), state.unsent, sum->unsent());
+    if (exchange::KeptParts* const kept = exchange_.kept_parts()) {
+      compute::write_numbers(compute::host_memory(), state.unsent, kept->unsent());
     }
     rate_.set_plateau(state.progress.plateau);
     optimizer_.set_last_rate(state.progress.last_rate);
@@ -204,7 +204,7 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
       data.batches(val_images, val_plan,
                    {.shuffle = false, .prefetch = options.prefetch, .feeder = backend->feeder()});
   std::mutex weights_mutex;
-  logging::Timeline timeline{logging::StepRange{}};
+  Timeline timeline{StepRange{}};
 
   MadeResult made;
   const Arrays arrays(backend->memory(), *exchange, optimizer, rate);
@@ -240,9 +240,8 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
 
 std::vector<double> losses(const MadeResult& made) {
   std::vector<double> list;
-  for (const logging::StepRecord& step : made.recorder.steps)
-    list.push_back(step.tally.mean_loss());
-  for (const logging::EpochRecord& epoch : made.recorder.epochs) {
+  for (const StepRecord& step : made.recorder.steps) list.push_back(step.tally.mean_loss());
+  for (const EpochRecord& epoch : made.recorder.epochs) {
     list.push_back(epoch.train.mean_loss());
     if (epoch.validation) list.push_back(epoch.validation->mean_loss());
   }

@@ -13,23 +13,21 @@
 #include "compute/backend.h"
 #include "exchange/buckets.h"
 #include "exchange/compression/compression.h"
-#include "logging/reporter.h"
 #include "loop/faults.h"
-#include "loop/trainer.h"
+#include "loop/loop.h"
 
 namespace cputrain::loop {
 
 /// Keeps what it hears.
-class Recorder final : public logging::Reporter {
+class Recorder final : public Reporter {
  public:
-  void begin_epoch(const logging::EpochStart& r) override { starts.push_back(r); }
-  void step(const logging::StepRecord& r) override { steps.push_back(r); }
-  void epoch(const logging::EpochRecord& r) override { epochs.push_back(r); }
-  void summary(const logging::SummaryRecord&) override {}
+  void begin_epoch(const EpochStart& r) override { starts.push_back(r); }
+  void step(const StepRecord& r) override { steps.push_back(r); }
+  void epoch(const EpochRecord& r) override { epochs.push_back(r); }
 
-  std::vector<logging::EpochStart> starts;
-  std::vector<logging::StepRecord> steps;
-  std::vector<logging::EpochRecord> epochs;
+  std::vector<EpochStart> starts;
+  std::vector<StepRecord> steps;
+  std::vector<EpochRecord> epochs;
 };
 
 /// Everything that a training is between two steps, of one rank: what a checkpoint holds.

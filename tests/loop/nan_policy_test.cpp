@@ -44,11 +44,11 @@ TEST_P(NanPolicies, ASkippedStepChangesNothing) {
     options.train.on_nan = NanPolicy::skip;
     for (const auto& [rank, made] : train_ranks(GetParam(), options)) {
       expect_unchanged(made.control.taken.at(0), made.control.taken.at(1));
-      const logging::StepRecord& step = made.recorder.steps.at(1);
+      const StepRecord& step = made.recorder.steps.at(1);
       EXPECT_TRUE(step.skipped);
       EXPECT_FALSE(step.tally.is_number());
       EXPECT_EQ(step.epoch_tally.loss, made.recorder.steps[0].epoch_tally.loss);
-      const logging::EpochRecord& epoch = made.recorder.epochs.at(0);
+      const EpochRecord& epoch = made.recorder.epochs.at(0);
       EXPECT_EQ(epoch.skipped, 1u);
       EXPECT_TRUE(epoch.train.is_number());
       double images = 0;
@@ -104,7 +104,7 @@ TEST_P(NanPolicies, ARollbackEndsBeforeTheStep) {
   const auto whole = train_ranks(GetParam(), options);
   for (const auto& [rank, result] : made) {
     EXPECT_EQ(result.result.roll_back, 8u);
-    EXPECT_EQ(result.result.steps, 7u);
+    EXPECT_EQ(result.result.progress.steps, 7u);
     EXPECT_EQ(result.recorder.steps.size(), 7u);
     EXPECT_EQ(result.control.taken.size(), 7u);
     EXPECT_EQ(result.control.taken.back().weights, whole.at(rank).control.taken[6].weights);

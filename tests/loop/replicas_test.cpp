@@ -71,7 +71,7 @@ TEST(Replicas, ThatAreAlikePass) {
     options.micro_batch = 22;
     options.allreduce = comm::parse_allreduce(way);
     options.train.check_replicas = 1;
-    EXPECT_EQ(train_ranks(3, options).at(0).result.steps, 10u);
+    EXPECT_EQ(train_ranks(3, options).at(0).result.progress.steps, 10u);
   }
 }
 

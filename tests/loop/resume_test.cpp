@@ -49,7 +49,7 @@ void expect_rest(const MadeResult& whole, const MadeResult& rest, const Progress
   const auto& steps = whole.recorder.steps;
   ASSERT_EQ(rest.recorder.steps.size(), steps.size() - start.steps);
   for (std::size_t i = 0; i < rest.recorder.steps.size(); ++i) {
-    const logging::StepRecord &expected = steps[start.steps + i], &actual = rest.recorder.steps[i];
+    const StepRecord &expected = steps[start.steps + i], &actual = rest.recorder.steps[i];
     EXPECT_EQ(actual.step, expected.step);
     EXPECT_EQ(actual.step_in_epoch, expected.step_in_epoch);
     EXPECT_EQ(actual.tally.loss, expected.tally.loss);
@@ -60,8 +60,8 @@ void expect_rest(const MadeResult& whole, const MadeResult& rest, const Progress
   const auto& epochs = whole.recorder.epochs;
   ASSERT_EQ(rest.recorder.epochs.size(), epochs.size() - static_cast<std::size_t>(start.epochs));
   for (std::size_t i = 0; i < rest.recorder.epochs.size(); ++i) {
-    const logging::EpochRecord &expected = epochs[static_cast<std::size_t>(start.epochs) + i],
-                               &actual = rest.recorder.epochs[i];
+    const EpochRecord &expected = epochs[static_cast<std::size_t>(start.epochs) + i],
+                      &actual = rest.recorder.epochs[i];
     EXPECT_EQ(actual.epoch, expected.epoch);
     EXPECT_EQ(actual.steps, expected.steps);
     EXPECT_EQ(actual.train.loss, expected.train.loss);
@@ -72,12 +72,12 @@ void expect_rest(const MadeResult& whole, const MadeResult& rest, const Progress
     EXPECT_NEAR(actual.budget.known() + actual.budget.other, actual.seconds, 1e-9);
   }
   EXPECT_EQ(rest.weights, whole.weights);
-  EXPECT_EQ(rest.result.steps, whole.result.steps);
-  EXPECT_EQ(rest.result.epochs, whole.result.epochs);
-  EXPECT_EQ(rest.result.settled_steps, whole.result.settled_steps);
-  EXPECT_EQ(rest.result.best.epoch, whole.result.best.epoch);
-  EXPECT_EQ(rest.result.best.loss, whole.result.best.loss);
-  EXPECT_GE(rest.result.training_seconds, start.training_seconds);
+  EXPECT_EQ(rest.result.progress.steps, whole.result.progress.steps);
+  EXPECT_EQ(rest.result.progress.epochs, whole.result.progress.epochs);
+  EXPECT_EQ(rest.result.progress.settled_steps, whole.result.progress.settled_steps);
+  EXPECT_EQ(rest.result.progress.best.epoch, whole.result.progress.best.epoch);
+  EXPECT_EQ(rest.result.progress.best.loss, whole.result.progress.best.loss);
+  EXPECT_GE(rest.result.progress.training_seconds, start.training_seconds);
 }
 
 class Resume : public ::testing::TestWithParam<int> {};
@@ -177,9 +177,9 @@ TEST_P(Resume, AfterLostInputIsTheTrainingThatLostNone) {
       for (const auto& [rank, made] : stopped) {
         EXPECT_TRUE(made.result.stopped);
         EXPECT_EQ(made.result.lost_input, "lost");
-        EXPECT_GE(made.result.steps, loss.least);
-        EXPECT_LE(made.result.steps, loss.most);
-        EXPECT_EQ(made.recorder.steps.size(), made.result.steps);
+        EXPECT_GE(made.result.progress.steps, loss.least);
+        EXPECT_LE(made.result.progress.steps, loss.most);
+        EXPECT_EQ(made.recorder.steps.size(), made.result.progress.steps);
         EXPECT_EQ(made.recorder.epochs.size(), loss.epochs);
         ASSERT_EQ(made.control.stopped.size(), 1u);
       }

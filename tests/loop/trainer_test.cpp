@@ -1,4 +1,4 @@
-#include "loop/trainer.h"
+#include "loop/loop.h"
 
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ MadeResult made_alone(const MadeOptions& options) {
 
 TEST(Trainer, RunsTheEpochsAndCountsEverything) {
   const MadeResult made = made_alone({});
-  EXPECT_EQ(made.result.epochs, 2);
-  EXPECT_EQ(made.result.steps, 10u);
+  EXPECT_EQ(made.result.progress.epochs, 2);
+  EXPECT_EQ(made.result.progress.steps, 10u);
   EXPECT_FALSE(made.result.stopped);
   ASSERT_EQ(made.recorder.starts.size(), 2u);
   EXPECT_EQ(made.recorder.starts[1].epoch, 2);
@@ -49,7 +49,7 @@ TEST(Trainer, LearnsTheMadeImages) {
 }
 
 TEST(Trainer, TheBudgetAddsUp) {
-  for (const logging::EpochRecord& epoch : made_alone({}).recorder.epochs) {
+  for (const EpochRecord& epoch : made_alone({}).recorder.epochs) {
     EXPECT_NEAR(epoch.budget.known() + epoch.budget.other, epoch.seconds, 1e-9);
     EXPECT_GE(epoch.budget.other, 0);
     EXPECT_GT(epoch.budget.forward, 0);
@@ -62,8 +62,8 @@ TEST(Trainer, StepsEndItWhateverTheEpochsSay) {
   options.train.steps = 7;
   options.train.epochs = 1;
   const MadeResult made = made_alone(options);
-  EXPECT_EQ(made.result.steps, 7u);
-  EXPECT_EQ(made.result.epochs, 2);
+  EXPECT_EQ(made.result.progress.steps, 7u);
+  EXPECT_EQ(made.result.progress.epochs, 2);
   ASSERT_EQ(made.recorder.epochs.size(), 2u);
   EXPECT_EQ(made.recorder.epochs[1].steps, 2u);
   EXPECT_EQ(made.recorder.epochs[1].train.images, 10);
@@ -78,7 +78,7 @@ TEST(Trainer, ARequestStopsAllRanksAfterTheSameStep) {
     options.stop = [&] { return communicator.rank() == 2 && ++asked == 3; };
     const MadeResult made = train_made(communicator, options);
     EXPECT_TRUE(made.result.stopped);
-    EXPECT_EQ(made.result.steps, 3u);
+    EXPECT_EQ(made.result.progress.steps, 3u);
     EXPECT_FALSE(made.result.last->validation.has_value());
   });
 }
@@ -88,7 +88,7 @@ TEST(Trainer, AnswersOfMoreThanFiveClassesAreRanked) {
   MadeOptions options;
   options.locked = true;
   options.classes = 7;
-  for (const logging::EpochRecord& epoch : made_alone(options).recorder.epochs) {
+  for (const EpochRecord& epoch : made_alone(options).recorder.epochs) {
     EXPECT_EQ(epoch.train.ranked, 22);
     EXPECT_EQ(epoch.validation->ranked, 5);
   }
@@ -188,7 +188,7 @@ TEST(Trainer, GrowsTheBatch) {
   options.plan.growth = {{1, 2}, {2, 100}};
   options.train.epochs = 4;
   const MadeResult made = made_alone(options);
-  ASSERT_EQ(made.result.steps, 5u + 3 + 1 + 1);
+  ASSERT_EQ(made.result.progress.steps, 5u + 3 + 1 + 1);
   EXPECT_EQ(made.recorder.starts[1].steps, 3u);
   EXPECT_EQ(made.recorder.steps[5].tally.images, 10);
   EXPECT_EQ(made.recorder.steps[8].tally.images, 22);
@@ -223,17 +223,17 @@ TEST(Trainer, EndsAtTheTargetAccuracy) {
   options.train.epochs = 50;
   options.train.target_accuracy = 0;
   const MadeResult made = made_alone(options);
-  EXPECT_EQ(made.result.epochs, 1);
-  ASSERT_TRUE(made.result.reached);
-  EXPECT_EQ(made.result.reached->epoch, 1);
-  EXPECT_EQ(made.result.reached->accuracy, made.recorder.epochs[0].validation->accuracy());
-  EXPECT_EQ(made.result.reached->seconds, made.recorder.epochs[0].seconds);
-  EXPECT_EQ(made.result.training_seconds, made.recorder.epochs[0].seconds);
+  EXPECT_EQ(made.result.progress.epochs, 1);
+  ASSERT_TRUE(made.result.progress.reached);
+  EXPECT_EQ(made.result.progress.reached->epoch, 1);
+  EXPECT_EQ(made.result.progress.reached->accuracy, made.recorder.epochs[0].validation->accuracy());
+  EXPECT_EQ(made.result.progress.reached->seconds, made.recorder.epochs[0].seconds);
+  EXPECT_EQ(made.result.progress.training_seconds, made.recorder.epochs[0].seconds);
 
   options.train.epochs = 2;
   options.rate.base = 0;
   options.train.target_accuracy = 1;
-  EXPECT_FALSE(made_alone(options).result.reached);
+  EXPECT_FALSE(made_alone(options).result.progress.reached);
 }
 
 // Without a step nothing changes, so the printed losses differ by l2 * sum of squares exactly.
@@ -247,8 +247,7 @@ TEST(Trainer, PrintsTheL2PenaltyWithTheLoss) {
     const MadeResult made = made_alone(options);
     const double train =
         made.recorder.steps[3].tally.mean_loss() - plain.recorder.steps[3].tally.mean_loss();
-    const logging::EpochRecord &epoch = made.recorder.epochs[1],
-                               &without = plain.recorder.epochs[1];
+    const EpochRecord &epoch = made.recorder.epochs[1], &without = plain.recorder.epochs[1];
     EXPECT_NEAR(epoch.train.mean_loss() - without.train.mean_loss(), train, 1e-12);
     EXPECT_NEAR(epoch.validation->mean_loss() - without.validation->mean_loss(), train, 1e-12);
     EXPECT_EQ(epoch.validation->correct, without.validation->correct);

@@ -1,4 +1,4 @@
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 
 #include <gtest/gtest.h>
 

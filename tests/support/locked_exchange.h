@@ -51,7 +51,7 @@ class LockedExchange final : public exchange::GradientExchange {
     exchange_->spread_weights();
   }
   std::uint64_t weights_version() const override { return exchange_->weights_version(); }
-  exchange::GradientSum* gradient_sum() override { return exchange_->gradient_sum(); }
+  exchange::KeptParts* kept_parts() override { return exchange_->kept_parts(); }
   exchange::ExchangeMemory memory() const override { return exchange_->memory(); }
   std::string describe() const override { return exchange_->describe(); }
 

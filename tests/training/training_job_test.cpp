@@ -39,7 +39,7 @@ class TrainingJobs : public ::testing::Test {
 
   loop::TrainResult run(TrainingJob& job) {
     const auto silent = logging::all_of({});
-    logging::Timeline timeline(logging::StepRange{});
+    loop::Timeline timeline(loop::StepRange{});
     return job.run(*silent, timeline, [] { return false; });
   }
 
@@ -75,8 +75,8 @@ TEST_F(TrainingJobs, StepsAreThoseOfThePlan) {
   job.load();
   job.start();
   const loop::TrainResult result = run(job);
-  EXPECT_EQ(result.steps, 3u);
-  EXPECT_EQ(result.epochs, 1);
+  EXPECT_EQ(result.progress.steps, 3u);
+  EXPECT_EQ(result.progress.epochs, 1);
   EXPECT_EQ(result.last->train.images, 27);
   EXPECT_EQ(result.last->validation->images, 3);
 }

@@ -20,7 +20,7 @@
 #include "loop/evaluation/answers.h"
 #include "loop/evaluation/evaluate.h"
 #include "loop/evaluation/surest_errors.h"
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 #include "scaling/cells/cells.h"
 #include "scaling/report/evaluation/evaluation_log.h"
 #include "scaling/report/evaluation/evaluation_page.h"

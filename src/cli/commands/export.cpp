@@ -8,7 +8,7 @@
 #include "cli/flags/flag_groups.h"
 #include "core/text.h"
 #include "loop/safety/numbers.h"
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 #include "model/torch_layout.h"
 #include "system/files.h"
 #include "system/print.h"

@@ -21,7 +21,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "loop/evaluation/answers.h"
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 #include "system/files.h"
 #include "system/print.h"
 #include "system/tell.h"

@@ -124,7 +124,10 @@ class Run {
     system::SignalWatch& signals = *session_.services.signals;
     system::WriteQueue logs(training::bind_writer(session_));
     const auto reporter = training::make_reporter(job_, folder_.path, place_, logs);
-    if (place_.goes_on()) reporter->resumed(resume_record());
+    if (place_.goes_on()) {
+      reporter->resumed(
+          {progress_, session_.communicator->size(), checkpoint_, place_.lost_seconds});
+    }
     training::RunControl control(job_, folder_, identity_, progress_, has_best_, logs);
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
@@ -192,26 +195,15 @@ class Run {
 
   /// Whether the best weights are on disk, where they are to be. Early stopping ends with them.
   bool take_best(const loop::TrainResult& result, training::RunControl& control) {
-    if (!spec_.flags.safety.keeps_best() || result.best.epoch == 0) return false;
-    const bool kept = control.has_best(result.best);
+    if (!spec_.flags.safety.keeps_best() || result.progress.best.epoch == 0) return false;
+    const bool kept = control.has_best(result.progress.best);
     if (!kept) {
       training::warn(session_, fmt::format("the weights of epoch {}, the best, could not be kept",
-                                           result.best.epoch));
+                                           result.progress.best.epoch));
     } else if (result.early_stopped) {
       job_.load_weights(folder_.path / training::kBestName);
     }
     return kept;
-  }
-
-  logging::ResumeRecord resume_record() const {
-    return {.step = progress_.steps,
-            .epoch = progress_.epochs + 1,
-            .made = progress_.begun ? progress_.begun->steps : 0,
-            .ranks = session_.communicator->size(),
-            .checkpoint = checkpoint_,
-            .kernels = progress_.findings,
-            .left_out = progress_.left_out,
-            .lost_seconds = place_.lost_seconds};
   }
 
   /// 75 promises that a resume goes on from here.
@@ -229,7 +221,7 @@ class Run {
       training::say(session_,
                     fmt::format("Stopped after step {}: the same command with --resume auto "
                                 "--out {} goes on",
-                                result.steps, folder_.path.string()));
+                                result.progress.steps, folder_.path.string()));
     }
     return result.lost_input.empty() ? static_cast<ExitCode>(session_.services.signals->stop_code())
                                      : ExitCode::data;
@@ -241,7 +233,7 @@ class Run {
   training::RunFolder& folder_;
   training::Start start_;
   nlohmann::ordered_json identity_;  ///< on rank 0, as checkpoints and the summary have it
-  logging::Timeline timeline_;
+  loop::Timeline timeline_;
   loop::Progress progress_;
   logging::LogPlace place_;
   std::string checkpoint_;  ///< the name of the one that it goes on from

@@ -30,14 +30,14 @@ class Flags {
   void whole(const std::string& name, T& target, std::int64_t min, std::int64_t max,
              const std::string& help) {
     add(name, "N", help, [name, &target, min, max](const std::string& text) {
-      target = static_cast<std::int64_t>(parse_whole(name, text, min, max));
+      target = static_cast<std::int64_t>(training::parse_whole(name, text, min, max));
     });
   }
 
   template <class T>
   void real(const std::string& name, T& target, double min, double max, const std::string& help) {
     add(name, "X", help, [name, &target, min, max](const std::string& text) {
-      target = parse_real(name, text, min, max);
+      target = training::parse_real(name, text, min, max);
     });
   }
 
@@ -47,7 +47,7 @@ class Flags {
               const std::string& help) {
     add(name, "N,...", help, [name, &target, min, max](const std::string& text) {
       target.clear();
-      for (const std::int64_t value : parse_wholes(name, text, min, max)) {
+      for (const std::int64_t value : training::parse_wholes(name, text, min, max)) {
         target.push_back(static_cast<T>(value));
       }
     });
@@ -72,7 +72,7 @@ class Flags {
   /// A flag without a value that puts its name among the words.
   void word(const std::string& name, std::set<std::string>& words, const std::string& help);
   /// A flag of a training.
-  void row(const FlagRow&, TrainingFlags&, const std::string& help);
+  void row(const training::FlagRow&, training::TrainingFlags&, const std::string& help);
 
   /// Two flags that cannot both be given; one that is given keeps the other out of the environment
   /// and of configuration files.

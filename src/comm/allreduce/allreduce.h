@@ -7,6 +7,16 @@
 
 namespace cputrain::comm {
 
+/// Words for what an array is cut into, from the largest to the smallest:
+///
+/// - bucket: gradients of some layers, as --bucket-mb cuts them. It is what one sum gets, and sums
+///   of buckets may travel while backward goes on (exchange/buckets.h).
+/// - slice: what one rank of a node sums, and updates, of what all ranks of the node have in its
+///   memory; other nodes' ranks have the same one (node_arrays.h). A sharded layer's is a shard.
+/// - chunk: one of P parts of the array that P ranks sum; one rank forms the sum of each.
+/// - segment: what one message moves of any of these, at most a megabyte, so that it is still in
+///   the cache when it is added (segments.h).
+
 /// The sum of an array over the ranks of a group, in place: all ranks call it with arrays of one
 /// length and get the same bits. Not for two threads at once.
 ///

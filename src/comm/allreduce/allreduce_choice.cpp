@@ -35,7 +35,7 @@ double tree_seconds(const Sum& s) { return 2 * std::ceil(std::log2(s.ranks)) * s
 
 struct Algorithm {
   std::string_view name;
-  std::unique_ptr<Allreduce> (*make)(Peers&);
+  std::unique_ptr<Allreduce> (*make)(PointToPoint&);
   double (*seconds)(const Sum&);
 };
 

@@ -13,11 +13,11 @@ void Segments::exchange_and_add(PointToPoint& peers, int to, const Array& out, i
                                 const Array& in) {
   const std::size_t most = kBytes / size_of(in.dtype);
   for (std::size_t begin = 0; begin < std::max(out.size, in.size); begin += most) {
-    const auto at = [&](const Array& array) {
+    const auto segment = [&](const Array& array) {
       return array.slice(std::min(begin, array.size), std::min(begin + most, array.size));
     };
-    const Array mine = at(in), theirs = received(mine.size, in.dtype);
-    peers.exchange(to, at(out).bytes(), from, theirs.bytes());
+    const Array mine = segment(in), theirs = received(mine.size, in.dtype);
+    peers.exchange(to, segment(out).bytes(), from, theirs.bytes());
     add_to(mine, theirs);
   }
 }

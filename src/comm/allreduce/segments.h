@@ -36,9 +36,9 @@ class Segments {
   std::unique_ptr<std::byte[]> memory_;
 };
 
-/// Chunk i of an array that is cut into `count` chunks as equal as can be.
-inline Array chunk_of(const Array& whole, int i, int count) {
-  const auto k = static_cast<std::size_t>(i), n = static_cast<std::size_t>(count);
+/// Chunk i of an array cut into `chunks` that are as equal as can be.
+inline Array chunk_of(const Array& whole, int i, int chunks) {
+  const auto k = static_cast<std::size_t>(i), n = static_cast<std::size_t>(chunks);
   return whole.slice(whole.size * k / n, whole.size * (k + 1) / n);
 }
 

@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
     job.start();
     const auto console = logging::console_reporter(
         stdout, stderr, session.leads() ? logging::Verbosity::lines : logging::Verbosity::silent);
-    logging::Timeline timeline(logging::StepRange{});  // of nothing
+    loop::Timeline timeline(loop::StepRange{});  // of nothing
     const auto armed = signals.arm();
     job.run(*console, timeline, [&signals] { return signals.stop_requested(); });
     if (session.leads()) job.save(argv[3]);

@@ -17,7 +17,6 @@
 #include "exchange/compression/compression.h"
 #include "exchange/compression/low_rank.h"
 #include "exchange/compression/sums.h"
-#include "exchange/compression/unsent.h"
 #include "system/pages.h"
 
 namespace cputrain::exchange {
@@ -117,7 +116,7 @@ void start_from(const Matrix& matrix, T* q) {
 }
 
 template <class T>
-class PowerSgdSum final : public GradientSum {
+class PowerSgdSum final : public GradientSum, public KeptParts {
  public:
   PowerSgdSum(const compute::ParameterLayout& layout, int rank, comm::Channel channel)
       : layout_(layout),
@@ -159,6 +158,8 @@ class PowerSgdSum final : public GradientSum {
     return to_text({.method = Compression::Method::powersgd, .rank = static_cast<int>(rank_)});
   }
 
+  KeptParts* kept_parts() override { return this; }
+
   Array unsent() override {
     return {unsent_.bytes().data(), unsent_.bytes().size() / sizeof(T), dtype_of<T>()};
   }
@@ -177,8 +178,8 @@ class PowerSgdSum final : public GradientSum {
     for_unsent([](std::span<T> matrix) { std::ranges::fill(matrix, T{0}); });
     states_.clear();
   }
-  void forget_no_numbers() override {
-    for_unsent([](std::span<T> matrix) { clear_no_numbers(matrix); });
+  void forget_nonfinite() override {
+    for_unsent([](std::span<T> matrix) { clear_nonfinite(matrix); });
     for (auto& [range, state] : states_) {
       if (std::ranges::all_of(state.q, [](T value) { return std::isfinite(value); })) continue;
       begin_anew(state);

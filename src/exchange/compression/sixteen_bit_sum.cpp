@@ -1,4 +1,4 @@
-// Gradients in 16 bits: each rank sends every other rank its part of the sum to form, adds what it
+// Gradients in 16 bits: each rank sends every other rank the chunk whose sum it forms, adds what it
 // gets in float, in the order of ranks, and sends the sum to all. Half the bytes of a ring; every
 // number is rounded twice, whatever the number of ranks. Micikevicius et al., "Mixed precision
 // training", 2018, and Jia et al., arXiv 1807.11205, exchange gradients so.
@@ -75,20 +75,20 @@ class SixteenBitSum final : public GradientSum {
   explicit SixteenBitSum(comm::Channel channel)
       : channel_(std::move(channel)), ranks_(channel_.members()) {}
 
-  /// Piece by piece, so that a few megabytes of messages are enough.
+  /// Segment by segment, so that a few megabytes of messages are enough.
   void sum(Range, const Array& gradients) override {
     const int size = ranks_.size();
     const std::size_t most =
         (gradients.size + static_cast<std::size_t>(size) - 1) / static_cast<std::size_t>(size);
-    for (std::size_t begin = 0; begin < most; begin += kPiece) {
-      pieces_.clear();
+    for (std::size_t begin = 0; begin < most; begin += kSegment) {
+      segments_.clear();
       for (int rank = 0; rank < size; ++rank) {
-        const Array part = comm::chunk_of(gradients, rank, size);
-        pieces_.push_back(
-            part.slice(std::min(begin, part.size), std::min(begin + kPiece, part.size))
+        const Array chunk = comm::chunk_of(gradients, rank, size);
+        segments_.push_back(
+            chunk.slice(std::min(begin, chunk.size), std::min(begin + kSegment, chunk.size))
                 .template as<T>());
       }
-      const std::size_t longest = std::min(kPiece, most - begin) + Format::kHeader;
+      const std::size_t longest = std::min(kSegment, most - begin) + Format::kHeader;
       out_.resize(std::max(out_.size(), longest));
       in_.resize(static_cast<std::size_t>(size), {});
       for (auto& message : in_) message.resize(std::max(message.size(), longest));
@@ -103,13 +103,13 @@ class SixteenBitSum final : public GradientSum {
   std::string name() const override { return Format::kName; }
 
  private:
-  static constexpr std::size_t kPiece = std::size_t{1} << 18;  // elements: half a megabyte
+  static constexpr std::size_t kSegment = std::size_t{1} << 18;  // elements: half a megabyte
 
-  std::span<T> piece(int rank) const { return pieces_[static_cast<std::size_t>(rank)]; }
+  std::span<T> segment(int rank) const { return segments_[static_cast<std::size_t>(rank)]; }
   std::vector<std::uint16_t>& in(int rank) { return in_[static_cast<std::size_t>(rank)]; }
-  /// The message about a piece; none about an empty one.
-  static std::span<std::byte> message(std::vector<std::uint16_t>& memory, std::span<T> piece) {
-    const std::size_t words = piece.empty() ? 0 : piece.size() + Format::kHeader;
+  /// The message about a segment; none about an empty one.
+  static std::span<std::byte> message(std::vector<std::uint16_t>& memory, std::span<T> numbers) {
+    const std::size_t words = numbers.empty() ? 0 : numbers.size() + Format::kHeader;
     return std::as_writable_bytes(std::span(memory).first(words));
   }
 
@@ -121,15 +121,15 @@ class SixteenBitSum final : public GradientSum {
   }
 
   void scatter() {
-    const std::span<T> mine = piece(ranks_.rank());
+    const std::span<T> mine = segment(ranks_.rank());
     for_others([&](int to, int from) {
-      Format::template encode<T>(piece(to), out_.data());
-      ranks_.exchange(to, message(out_, piece(to)), from, message(in(from), mine));
+      Format::template encode<T>(segment(to), out_.data());
+      ranks_.exchange(to, message(out_, segment(to)), from, message(in(from), mine));
     });
   }
 
   void add_up() {
-    const std::span<T> mine = piece(ranks_.rank());
+    const std::span<T> mine = segment(ranks_.rank());
     sum_.assign(mine.size(), T{0});
     for (int rank = 0; rank < ranks_.size(); ++rank) {
       if (rank == ranks_.rank()) {
@@ -145,17 +145,17 @@ class SixteenBitSum final : public GradientSum {
     const int self = ranks_.rank();
     Format::template encode<T>(sum_, out_.data());
     for_others([&](int to, int from) {
-      ranks_.exchange(to, message(out_, piece(self)), from, message(in(from), piece(from)));
+      ranks_.exchange(to, message(out_, segment(self)), from, message(in(from), segment(from)));
     });
     for (int rank = 0; rank < ranks_.size(); ++rank) {
-      std::ranges::fill(piece(rank), T{0});
-      Format::template add<T>((rank == self ? out_ : in(rank)).data(), piece(rank));
+      std::ranges::fill(segment(rank), T{0});
+      Format::template add<T>((rank == self ? out_ : in(rank)).data(), segment(rank));
     }
   }
 
   comm::Channel channel_;
   comm::PointToPoint& ranks_;
-  std::vector<std::span<T>> pieces_;  ///< by rank, its part of the sum
+  std::vector<std::span<T>> segments_;  ///< by rank, of the chunk whose sum it forms
   std::vector<std::uint16_t> out_;
   std::vector<std::vector<std::uint16_t>> in_;
   std::vector<T> sum_;

@@ -14,7 +14,6 @@
 #include "exchange/compression/compression.h"
 #include "exchange/compression/largest.h"
 #include "exchange/compression/sums.h"
-#include "exchange/compression/unsent.h"
 #include "system/pages.h"
 
 namespace cputrain::exchange {
@@ -24,7 +23,7 @@ namespace {
 constexpr std::size_t kWholeBytes = 16384;
 
 template <class T>
-class TopKSum final : public GradientSum {
+class TopKSum final : public GradientSum, public KeptParts {
  public:
   TopKSum(std::size_t elements, double fraction, comm::Channel channel)
       : fraction_(fraction),
@@ -60,6 +59,8 @@ class TopKSum final : public GradientSum {
     return to_text({.method = Compression::Method::topk, .fraction = fraction_});
   }
 
+  KeptParts* kept_parts() override { return this; }
+
   Array unsent() override {
     return {unsent_.bytes().data(), unsent_.bytes().size() / sizeof(T), dtype_of<T>()};
   }
@@ -67,8 +68,8 @@ class TopKSum final : public GradientSum {
     for (const auto& [begin, end] : summed_) std::ranges::fill(unsent_of({begin, end}), T{0});
     summed_.clear();
   }
-  void forget_no_numbers() override {
-    for (const auto& [begin, end] : summed_) clear_no_numbers(unsent_of({begin, end}));
+  void forget_nonfinite() override {
+    for (const auto& [begin, end] : summed_) clear_nonfinite(unsent_of({begin, end}));
   }
 
  private:

@@ -9,25 +9,17 @@
 
 namespace cputrain::loop {
 
-namespace {
-
-/// Whom an evaluation asks and tells; those that are empty are left out.
-struct Listeners {
-  std::function<bool()> goes_on{};
-  EvaluationProgress progress{};
-  AnswerObserver answers{};
-};
-
-std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::Program& program,
-                                           data::BatchSource& batches, const data::BatchPlan& plan,
-                                           comm::Communicator& communicator) {
+std::optional<compute::Tally> evaluate_while(const EvaluationCalls& calls,
+                                             compute::Program& program, data::BatchSource& batches,
+                                             const data::BatchPlan& plan,
+                                             comm::Communicator& communicator) {
   const compute::Pass pass{.phase = compute::Phase::evaluate,
-                           .probabilities = static_cast<bool>(listeners.answers)};
+                           .probabilities = static_cast<bool>(calls.answers)};
   communicator.pulse().at(comm::Phase::validate);
   batches.seek(0, 0);
   for (std::size_t step = 0; step < plan.steps(); ++step) {
-    if (listeners.goes_on && !listeners.goes_on()) {
-      (void)program.tally();  // of an evaluation that nobody ends
+    if (calls.goes_on && !calls.goes_on()) {
+      (void)program.tally();  // lets go of what was summed
       return std::nullopt;
     }
     for (int k = 0; k < plan.micro_batches(step); ++k) {
@@ -35,8 +27,8 @@ std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::
       program.forward(batch, pass);
       communicator.pulse().moved();
       if (batch.size() == 0) continue;
-      if (listeners.progress) listeners.progress(batch.size());
-      if (listeners.answers) listeners.answers(batch.labels, program.probabilities());
+      if (calls.progress) calls.progress(batch.size());
+      if (calls.answers) calls.answers(batch.labels, program.probabilities());
     }
   }
   compute::Tally tally = program.tally().wait();
@@ -45,23 +37,12 @@ std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::
   return tally;
 }
 
-}  // namespace
-
 compute::Tally evaluate(compute::Program& program, data::BatchSource& batches,
                         const data::BatchPlan& plan, comm::Communicator& communicator,
                         const AnswerObserver& observer) {
-  const auto tally = evaluate_for({.answers = observer}, program, batches, plan, communicator);
+  const auto tally = evaluate_while({.answers = observer}, program, batches, plan, communicator);
   if (!tally) fail(ExitCode::data, lost_input(batches, communicator));
   return *tally;
-}
-
-std::optional<compute::Tally> evaluate_while(const std::function<bool()>& goes_on,
-                                             compute::Program& program, data::BatchSource& batches,
-                                             const data::BatchPlan& plan,
-                                             comm::Communicator& communicator,
-                                             const EvaluationProgress& progress) {
-  return evaluate_for({.goes_on = goes_on, .progress = progress}, program, batches, plan,
-                      communicator);
 }
 
 void add_loss_of_weights(compute::Tally& tally, compute::Backend& backend,

@@ -16,22 +16,27 @@ namespace cputrain::loop {
 /// an image). On a device answers take time to fetch.
 using AnswerObserver =
     std::function<void(std::span<const std::int32_t> labels, std::span<const float> outputs)>;
-/// Hears after each micro-batch how many images of this rank it had.
-using EvaluationProgress = std::function<void(int images)>;
 
-/// Loss and accuracy over every image exactly once, whatever the number of ranks. Error(data) where
-/// some image was not the data's any more.
+/// What an evaluation asks and calls as it goes on; what is empty is left out.
+struct EvaluationCalls {
+  /// Before each batch: false ends it. All ranks answer alike.
+  std::function<bool()> goes_on{};
+  /// After each micro-batch: how many images of this rank it had.
+  std::function<void(int images)> progress{};
+  AnswerObserver answers{};
+};
+
+/// Loss and accuracy over every image exactly once, whatever the number of ranks; nothing where it
+/// did not go on, or some image was not the data's any more.
+std::optional<compute::Tally> evaluate_while(const EvaluationCalls&, compute::Program&,
+                                             data::BatchSource&, const data::BatchPlan&,
+                                             comm::Communicator&);
+/// The same to its end. Error(data) where some image was not the data's any more.
 compute::Tally evaluate(compute::Program&, data::BatchSource&, const data::BatchPlan&,
                         comm::Communicator&, const AnswerObserver& observer = {});
-/// The same without answers, unless `goes_on`, which all ranks ask before each batch and answer
-/// alike, says that it does not, or an image was not the data's any more: nothing then.
-std::optional<compute::Tally> evaluate_while(const std::function<bool()>& goes_on,
-                                             compute::Program&, data::BatchSource&,
-                                             const data::BatchPlan&, comm::Communicator&,
-                                             const EvaluationProgress&);
 
-/// Collective: adds the L2 penalty to a tally over all ranks. Where weights of some rank are not
-/// numbers the loss is none either, whatever the images gave: layers can hide such weights.
+/// Collective: adds the L2 penalty to a tally over all ranks. Where weights of some rank are
+/// NaN or infinite, the loss is NaN, whatever the images gave: layers can hide such weights.
 void add_loss_of_weights(compute::Tally&, compute::Backend&, const compute::ParameterLayout&,
                          const Array& weights, comm::Communicator&);
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "exchange/gradient_sum.h"
+#include "exchange/kept_parts.h"
 
 namespace cputrain::loop {
 namespace {
@@ -57,8 +57,7 @@ std::span<double> UpdateGate::look() {
 void UpdateGate::undo() {
   drop_statistics(parts_);
   parts_.optimizer.set_last_rate(rate_before_);
-  exchange::GradientSum* const sum = parts_.exchange.gradient_sum();
-  if (sum) sum->forget_no_numbers();
+  if (exchange::KeptParts* const kept = parts_.exchange.kept_parts()) kept->forget_nonfinite();
 }
 
 }  // namespace cputrain::loop

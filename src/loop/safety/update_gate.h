@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "exchange/exchange.h"
-#include "loop/step.h"
+#include "loop/parts.h"
 
 namespace cputrain::loop {
 
 /// Decides, on all ranks alike and before any weight changes, whether a step updates them: not
 /// where it is left out, and not where the policy forbids it because some gradient, summed over
-/// ranks, is no number, or too large to be squared in double precision. With NanPolicy::abort
+/// ranks, is NaN or infinite, or too large to be squared in double precision. With NanPolicy::abort
 /// nobody looks. Optimizers that count steps go on counting: of a step that changes nothing they
 /// have its number.
 class UpdateGate {
@@ -27,9 +27,9 @@ class UpdateGate {
   bool always_open() const { return !todo_.left_out && measures().empty(); }
   /// Whether weights are updated. Known once the exchange has called the first measure.
   bool open() const { return !todo_.left_out && bad_ == 0; }
-  /// Puts back what the step has moved all the same: moving statistics and the optimizer's rate. Of
-  /// what compression keeps, numbers stay, since others got their part of them. The caller holds
-  /// the weights' mutex.
+  /// Puts back what the step has moved all the same: moving statistics and the optimizer's rate.
+  /// Compression keeps what is finite, since others got their part of it. The caller holds the
+  /// weights' mutex.
   void undo();
 
  private:
@@ -38,7 +38,7 @@ class UpdateGate {
   const TrainingParts& parts_;
   const StepToDo& todo_;
   double rate_before_;
-  double bad_ = 0;      ///< ranges with gradients that are no numbers, over all owners
+  double bad_ = 0;      ///< ranges with non-finite gradients, over all owners
   double nothing_ = 0;  ///< what is measured where the gate is closed
   std::vector<exchange::Measure> measures_;
 };

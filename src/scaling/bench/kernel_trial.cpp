@@ -1,6 +1,6 @@
 #include "scaling/bench/kernel_trial.h"
 
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 
 namespace cputrain::bench {
 

@@ -48,9 +48,11 @@ double StepTrial::step() {
   parts.batches.seek(done_, 0);
   const auto number = static_cast<std::uint64_t>(done_++);
   const std::uint64_t seed = job_.plan().spec.seed;
-  last_ = loop::run_step(parts, {plan(), 0, number, seed, kRate}, last_.tally,
-                         [] { return loop::StepWishes{}; });
-  if (!last_.lost_input.empty()) fail(ExitCode::data, last_.lost_input);
+  loop::Observer observer(parts);
+  loop::StepResult step = loop::run_step(parts, observer, {plan(), 0, number, seed, kRate});
+  if (!step.lost_input.empty()) fail(ExitCode::data, step.lost_input);
+  loop::agree(parts, observer, {}, last_.tally, step);
+  last_ = std::move(step);
   return watch.seconds();
 }
 

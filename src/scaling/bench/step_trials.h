@@ -7,6 +7,7 @@
 
 #include "core/statistics/calm_rounds.h"
 #include "core/statistics/spread.h"
+#include "loop/step.h"
 #include "training/training_job.h"
 
 /// Timing of single training steps, for `bench step`.
@@ -44,7 +45,7 @@ class StepTrial {
   int done_ = 0;           ///< steps
   loop::StepResult last_;  ///< the last step's, whose sums may not be there yet
   std::vector<double> rates_, cpu_seconds_;
-  logging::Timeline timeline_{logging::StepRange{}};  ///< records nothing
+  loop::Timeline timeline_{loop::StepRange{}};  ///< records nothing
 };
 
 /// What rounds of a step of each trial came to.

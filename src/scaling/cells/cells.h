@@ -76,7 +76,7 @@ struct Cell {
   /// (system/lost_time/cpu_wait.h): median of the repeats.
   std::optional<double> cpu_wait{};
 
-  /// The most memory that a repeat's rank, node and rank's device held: see logging/reporter.h.
+  /// The most memory that a repeat's rank, node and rank's device held: see loop/records.h.
   std::optional<double> peak_rank_bytes{}, peak_node_bytes{}, peak_device_bytes{};
 
   bool includes_warm_up = false;  ///< steps in which convolutions tried algorithms count

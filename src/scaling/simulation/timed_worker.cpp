@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/statistics/median.h"
 #include "core/text.h"
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 #include "system/clock.h"
 
 namespace cputrain::simulation {

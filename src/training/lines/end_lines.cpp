@@ -9,27 +9,28 @@
 namespace cputrain::training {
 namespace {
 
-std::string target_line(const loop::TrainResult& result, double target) {
-  if (!result.reached) {
-    return fmt::format("Target accuracy {:g}: not reached in {} epochs", target, result.epochs);
+std::string target_line(const loop::Progress& progress, double target) {
+  if (!progress.reached) {
+    return fmt::format("Target accuracy {:g}: not reached in {} epochs", target, progress.epochs);
   }
+  const loop::TimeToAccuracy& reached = *progress.reached;
   return fmt::format("Target accuracy {:g}: {:.4f} after epoch {} and {:.1f} s of training", target,
-                     result.reached->accuracy, result.reached->epoch, result.reached->seconds);
+                     reached.accuracy, reached.epoch, reached.seconds);
 }
 
-std::string best_line(const RunEnd& end) {
-  const loop::TrainResult& result = end.result;
+std::string best_line(const logging::SummaryRecord& summary) {
+  const loop::Progress& progress = summary.result.progress;
   const std::string accuracy =
-      end.best_accuracy ? fmt::format(", val_accuracy {:.4f}", *end.best_accuracy) : "";
-  return fmt::format("Best epoch: {} of {} (val_loss {}{}){}", result.best.epoch, result.epochs,
-                     logging::figure_text(result.best.loss), accuracy,
-                     result.early_stopped ? "; early stopping ended the training" : "");
+      summary.best_accuracy ? fmt::format(", val_accuracy {:.4f}", *summary.best_accuracy) : "";
+  return fmt::format("Best epoch: {} of {} (val_loss {}{}){}", progress.best.epoch, progress.epochs,
+                     logging::figure_text(progress.best.loss), accuracy,
+                     summary.result.early_stopped ? "; early stopping ended the training" : "");
 }
 
 /// Which weights weights.safetensors has.
 std::string kept_text(const RunEnd& end) {
-  const loop::TrainResult& result = end.result;
-  const int best = result.best.epoch;
+  const loop::TrainResult& result = end.summary.result;
+  const int best = result.progress.best.epoch;
   if (result.early_stopped && end.kept_best) return fmt::format("of epoch {}, the best", best);
   const bool last_is_best = best > 0 && result.last && result.last->epoch == best;
   const std::string last =
@@ -39,14 +40,14 @@ std::string kept_text(const RunEnd& end) {
 }
 
 std::string best_weights_line(const RunEnd& end) {
-  const loop::TrainResult& result = end.result;
-  return result.best.epoch > 0 ? fmt::format("Best weights: {} (of epoch {})",
-                                             (end.folder / kBestName).string(), result.best.epoch)
-                               : fmt::format("Best weights: none, no epoch was evaluated{}",
-                                             result.stopped ? " yet" : "");
+  const int best = end.summary.result.progress.best.epoch;
+  return best > 0 ? fmt::format("Best weights: {} (of epoch {})", (end.folder / kBestName).string(),
+                                best)
+                  : fmt::format("Best weights: none, no epoch was evaluated{}",
+                                end.summary.result.stopped ? " yet" : "");
 }
 
-std::string memory_line(const logging::PeakMemory& memory) {
+std::string memory_line(const loop::PeakMemory& memory) {
   const auto bytes = [](std::uint64_t count) { return bytes_text(static_cast<double>(count)); };
   const std::string device =
       memory.device_bytes ? fmt::format(", {} of its device", bytes(*memory.device_bytes)) : "";
@@ -59,17 +60,19 @@ std::string memory_line(const logging::PeakMemory& memory) {
 }  // namespace
 
 std::vector<std::string> end_lines(const RunEnd& end) {
+  const logging::SummaryRecord& summary = end.summary;
+  const loop::Progress& progress = summary.result.progress;
+  const bool has_best = progress.best.epoch > 0;
   std::vector<std::string> lines;
-  if (end.target) lines.push_back(target_line(end.result, *end.target));
-  if (end.result.best.epoch > 0) lines.push_back(best_line(end));
+  if (summary.target_accuracy) lines.push_back(target_line(progress, *summary.target_accuracy));
+  if (has_best) lines.push_back(best_line(summary));
   lines.push_back(
       fmt::format("Weights: {} ({})", (end.folder / kWeightsName).string(), kept_text(end)));
-  const bool none = end.result.best.epoch == 0;
-  if (end.keeps_best && (end.kept_best || none)) lines.push_back(best_weights_line(end));
-  if (end.memory) lines.push_back(memory_line(*end.memory));
+  if (end.keeps_best && (end.kept_best || !has_best)) lines.push_back(best_weights_line(end));
+  if (summary.memory) lines.push_back(memory_line(*summary.memory));
   lines.push_back(fmt::format("Run folder: {}", end.folder.string()));
   if (!end.lost.empty()) lines.push_back("Lost: " + end.lost);
-  const logging::ProgramSeconds& s = end.program;
+  const logging::ProgramSeconds& s = summary.program;
   lines.push_back(fmt::format(
       "Program: {:.1f} s (start-up {:.1f}, training {:.1f}, evaluation {:.1f}, other {:.1f})",
       s.all, s.start_up, s.training, s.evaluation, s.other()));

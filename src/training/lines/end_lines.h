@@ -6,21 +6,16 @@
 #include <vector>
 
 #include "logging/reporter.h"
-#include "loop/trainer.h"
 
 /// What a training prints at its end: what came out, which weights lie where, how long it took.
 namespace cputrain::training {
 
 struct RunEnd {
-  const loop::TrainResult& result;
+  const logging::SummaryRecord& summary;
   std::filesystem::path folder;
-  std::optional<double> target{};         ///< --target-accuracy
-  std::optional<double> best_accuracy{};  ///< in validation, in the best epoch
-  bool keeps_best = false;                ///< --save-best or --early-stopping
-  bool kept_best = false;                 ///< best.safetensors has the weights of result.best
-  std::optional<logging::PeakMemory> memory{};
-  logging::ProgramSeconds program{};
-  std::string lost{};  ///< training/run/lost_seconds.h: text_of()
+  bool keeps_best = false;  ///< --save-best or --early-stopping
+  bool kept_best = false;   ///< best.safetensors has the weights of the best epoch
+  std::string lost{};       ///< training/run/lost_seconds.h: text_of()
 };
 
 std::vector<std::string> end_lines(const RunEnd&);

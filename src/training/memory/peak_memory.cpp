@@ -23,7 +23,7 @@ void add_device(const Session& session, const NodeRoom& room, OfRank& mine) {
 
 }  // namespace
 
-std::optional<logging::PeakMemory> measure_peaks(const TrainingJob& job) {
+std::optional<loop::PeakMemory> measure_peaks(const TrainingJob& job) {
   const Session& session = job.session();
   const std::vector<NodeRoom>& rooms = job.compiled().memory.rooms;
   OfRank mine;
@@ -38,7 +38,7 @@ std::optional<logging::PeakMemory> measure_peaks(const TrainingJob& job) {
   }
   const std::vector<OfRank> all = comm::gather_values(*session.communicator, mine);
   if (!std::ranges::all_of(all, &OfRank::known)) return std::nullopt;
-  logging::PeakMemory peaks;
+  loop::PeakMemory peaks;
   for (const NodeRoom& room : rooms) {
     std::uint64_t node = 0;
     for (const int rank : room.ranks) {

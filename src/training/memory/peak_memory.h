@@ -8,6 +8,6 @@ namespace cputrain::training {
 
 /// The most memory that ranks and nodes have held until now, and of a backend's own memory what
 /// they took since the plan; nothing where a system does not report it. Collective.
-std::optional<logging::PeakMemory> measure_peaks(const TrainingJob&);
+std::optional<loop::PeakMemory> measure_peaks(const TrainingJob&);
 
 }  // namespace cputrain::training

@@ -328,13 +328,7 @@ logging::LogPlace cut_to(const Session& session, const RunFolder& folder,
       warn(session, warning);
     }
   }
-  const loop::Progress progress = checkpoint::read_progress(checkpoint);
-  return {.steps = progress.steps,
-          .epochs = progress.epochs,
-          .images = progress.images,
-          .seconds = progress.seconds,
-          .training_seconds = progress.training_seconds,
-          .lost_seconds = lost};
+  return {checkpoint::read_progress(checkpoint), lost};
 }
 
 }  // namespace cputrain::training

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "logging/profile.h"
 #include "logging/reporters.h"
+#include "logging/timeline_json.h"
 #include "system/files.h"
 #include "system/terminal/columns.h"
 #include "training/lines/recipe_lines.h"
@@ -35,7 +36,6 @@ logging::RunFacts facts_of(const TrainingJob& job) {
           .train_images = plan.samples(),
           .validation_images = validation.samples(),
           .ranks = session.communicator->size(),
-          .classes = job.plan().classes,
           .steps = all_steps(plan, spec.epochs, spec.flags.steps),
           .epochs = data::training_epochs(plan, spec.epochs, spec.flags.steps),
           .learning_rate = full_rate(spec),
@@ -59,7 +59,7 @@ double clock_offset(const Session& session) {
   std::vector<double> offsets;
   for (int i = 0; i < kRounds; ++i) {
     session.communicator->barrier();
-    const double now = logging::Timeline::now();
+    const double now = loop::Timeline::now();
     offsets.push_back(now - comm::gather_values(*session.communicator, now).front());
   }
   std::ranges::sort(offsets);
@@ -125,20 +125,20 @@ std::function<void()> bind_writer(const Session& session) {
   };
 }
 
-logging::Timeline make_timeline(const Session& session, const TrainingSpec& spec,
-                                const std::filesystem::path& folder) {
+loop::Timeline make_timeline(const Session& session, const TrainingSpec& spec,
+                             const std::filesystem::path& folder) {
   const int ranks = session.communicator->size();
-  if (spec.flags.timeline.empty()) return logging::Timeline(logging::StepRange{}, ranks);
+  if (spec.flags.timeline.empty()) return loop::Timeline(loop::StepRange{}, ranks);
   if (session.leads()) {
     check_timeline(spec, folder);
     const auto replaced = system::replaceable_file(spec.flags.timeline);
     if (replaced) system::write_own_file(*replaced, logging::timeline_json({}, {}));
   }
-  return logging::Timeline(spec.flags.timeline_steps, ranks);
+  return loop::Timeline(spec.flags.timeline_steps, ranks);
 }
 
 void write_timeline(const Session& session, const TrainingSpec& spec,
-                    const logging::Timeline& timeline) {
+                    const loop::Timeline& timeline) {
   if (!timeline.wanted()) return;
   const auto texts =
       session.communicator->gather(logging::timeline_text(timeline, clock_offset(session)));

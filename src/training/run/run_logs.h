@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "logging/reporters.h"
-#include "logging/timeline.h"
 #include "training/training_job.h"
 
 namespace cputrain::training {
@@ -26,10 +25,10 @@ std::function<void()> bind_writer(const Session&);
 /// The steps that --timeline shows; none without it. Rank 0 begins the file, so that a wrong path
 /// shows at once; Error(usage) where it is one of the run's own, or there already without
 /// --overwrite.
-logging::Timeline make_timeline(const Session&, const TrainingSpec&,
-                                const std::filesystem::path& folder);
+loop::Timeline make_timeline(const Session&, const TrainingSpec&,
+                             const std::filesystem::path& folder);
 
 /// Writes the timeline of all ranks where there is one. Collective. Error(output).
-void write_timeline(const Session&, const TrainingSpec&, const logging::Timeline&);
+void write_timeline(const Session&, const TrainingSpec&, const loop::Timeline&);
 
 }  // namespace cputrain::training

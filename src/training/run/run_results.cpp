@@ -78,8 +78,8 @@ void RunResults::begin_training(const loop::Progress& from) {
 }
 
 logging::ProgramSeconds RunResults::program_seconds(const loop::TrainResult& result) const {
-  const double training = std::max(0.0, result.training_seconds - training_before_);
-  const double both = std::max(training, result.seconds - seconds_before_);
+  const double training = std::max(0.0, result.progress.training_seconds - training_before_);
+  const double both = std::max(training, result.progress.seconds - seconds_before_);
   return {.all = job_.session().services.since_start.seconds(),
           .start_up = start_up_.value_or(0),
           .training = training,
@@ -98,35 +98,25 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
   saved_ = true;
   has_earlier_ = false;
   const TrainingFlags& flags = job_.plan().spec.flags;
-  RunEnd end{.result = result,
-             .folder = folder_,
-             .target = flags.target_accuracy,
-             .best_accuracy = validation_accuracy(folder_, result.best.epoch),
-             .keeps_best = flags.safety.keeps_best(),
-             .kept_best = kept.best,
-             .memory = memory,
-             .program = program_seconds(result)};
-  reporter.summary({.outcome = result.stopped ? "interrupted" : "finished",
-                    .steps = result.steps,
-                    .epochs = result.epochs,
-                    .seconds = result.seconds,
-                    .training_seconds = result.training_seconds,
-                    .last = result.last,
-                    .target_accuracy = end.target,
-                    .reached = result.reached,
-                    .best_epoch = result.best.epoch,
-                    .best_loss = result.best.loss,
-                    .best_accuracy = end.best_accuracy,
-                    .early_stopped = result.early_stopped,
-                    .memory = memory,
-                    .weights_hash = loop::weights_hash(*job_.compiled().program, job_.weights()),
-                    .weights_file = weights_path().string(),
-                    .program = end.program,
-                    .checkpoint_seconds = kept.checkpoint_seconds,
-                    .training = identity_});
+  const logging::SummaryRecord summary{
+      .result = result,
+      .target_accuracy = flags.target_accuracy,
+      .best_accuracy = validation_accuracy(folder_, result.progress.best.epoch),
+      .memory = memory,
+      .program = program_seconds(result),
+      .weights_hash = loop::weights_hash(*job_.compiled().program, job_.weights()),
+      .weights_file = weights_path().string(),
+      .checkpoint_seconds = kept.checkpoint_seconds,
+      .training = identity_};
+  reporter.summary(summary);
   logs.finish();
-  end.lost = text_of(lost_seconds(folder_));
-  for (const std::string& line : end_lines(end)) say(session, line);
+  for (const std::string& line : end_lines({.summary = summary,
+                                 .folder = folder_,
+                                 .keeps_best = flags.safety.keeps_best(),
+                                 .kept_best = kept.best,
+                                 .lost = text_of(lost_seconds(folder_))})) {
+    say(session, line);
+  }
 }
 
 }  // namespace cputrain::training

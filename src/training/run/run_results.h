@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/watch/storage.h"
+#include "logging/reporter.h"
 #include "system/write_queue.h"
 #include "training/training_job.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 #include "system/tell.h"
 
 namespace cputrain::training {

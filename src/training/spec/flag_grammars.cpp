@@ -145,8 +145,8 @@ EarlyStopping parse_early_stopping(const std::string& text) {
   return {static_cast<int>(patience->number), least->number};
 }
 
-logging::StepRange parse_steps(const std::string& text) {
-  logging::StepRange range;
+loop::StepRange parse_steps(const std::string& text) {
+  loop::StepRange range;
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, range.first);
   const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';

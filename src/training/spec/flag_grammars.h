@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/batch_plan.h"
-#include "logging/timeline.h"
+#include "loop/timeline.h"
 #include "training/spec/safety_flags.h"
 
 /// Values of flags as text. Error(usage) names the flag, the text and what is allowed.
@@ -26,7 +26,7 @@ checkpoint::Marks parse_marks(const std::string& text);
 /// "5" or "5:0.001".
 EarlyStopping parse_early_stopping(const std::string& text);
 /// "20:25"
-logging::StepRange parse_steps(const std::string& text);
+loop::StepRange parse_steps(const std::string& text);
 /// Words between commas.
 std::vector<std::string> parse_list(const std::string& flag, const std::string& text);
 /// The same of words of logging/reporters.h.

@@ -12,7 +12,7 @@
 #include "core/precision.h"
 #include "data/pipeline.h"
 #include "exchange/compression/compression.h"
-#include "logging/timeline.h"
+#include "loop/timeline.h"
 #include "optim/learning_rate.h"
 #include "training/spec/safety_flags.h"
 #include "training/spec/task.h"
@@ -94,7 +94,7 @@ struct TrainingFlags {
   std::size_t log_every = 10;
   bool profile = false;
   std::string timeline;
-  logging::StepRange timeline_steps{1, 20};
+  loop::StepRange timeline_steps{1, 20};
   std::vector<std::string> log_formats;  ///< words of logging/reporters.h
   bool measure_limits = false;
   SafetyFlags safety;

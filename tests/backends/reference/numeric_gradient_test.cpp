@@ -10,7 +10,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "core/random.h"
-#include "loop/weights.h"
+#include "loop/weights/weights.h"
 #include "model/rewrite.h"
 #include "tests/support/own_program.h"
 

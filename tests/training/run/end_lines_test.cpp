@@ -7,38 +7,39 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-loop::TrainResult seven_epochs() {
-  loop::TrainResult result{.epochs = 7, .best = {.loss = 0.25, .epoch = 3}};
-  result.last = logging::EpochRecord{.epoch = 7};
-  return result;
-}
-
 constexpr logging::ProgramSeconds kSeconds{
     .all = 83.2, .start_up = 2.1, .training = 71.5, .evaluation = 8.0};
 const std::string kProgram =
     "Program: 83.2 s (start-up 2.1, training 71.5, evaluation 8.0, other 1.6)";
 
+logging::SummaryRecord after_seven_epochs() {
+  logging::SummaryRecord summary{.program = kSeconds};
+  summary.result.progress.epochs = 7;
+  summary.result.progress.best = {.loss = 0.25, .epoch = 3};
+  summary.result.last.emplace().epoch = 7;
+  return summary;
+}
+
 TEST(EndLines, NameTheBestEpochAndWhatKeepsIt) {
-  const loop::TrainResult result = seven_epochs();
-  EXPECT_EQ(
-      end_lines({.result = result, .folder = "r", .best_accuracy = 0.91, .program = kSeconds}),
-      (Lines{"Best epoch: 3 of 7 (val_loss 0.2500, val_accuracy 0.9100)",
-             "Weights: r/weights.safetensors (of the last step; --save-best keeps the best "
-             "epoch's, too)",
-             "Run folder: r", kProgram}));
+  logging::SummaryRecord summary = after_seven_epochs();
+  summary.best_accuracy = 0.91;
+  EXPECT_EQ(end_lines({.summary = summary, .folder = "r"}),
+            (Lines{"Best epoch: 3 of 7 (val_loss 0.2500, val_accuracy 0.9100)",
+                   "Weights: r/weights.safetensors (of the last step; --save-best keeps the best "
+                   "epoch's, too)",
+                   "Run folder: r", kProgram}));
 }
 
 TEST(EndLines, SayWhatWasLost) {
-  const loop::TrainResult result = seven_epochs();
-  const Lines lines = end_lines(
-      {.result = result, .folder = "r", .program = kSeconds, .lost = "checkpoints 3.1 s"});
+  const logging::SummaryRecord summary = after_seven_epochs();
+  const Lines lines = end_lines({.summary = summary, .folder = "r", .lost = "checkpoints 3.1 s"});
   EXPECT_EQ(lines.at(lines.size() - 2), "Lost: checkpoints 3.1 s");
 }
 
 TEST(EndLines, SayWhichWeightsWereKept) {
-  loop::TrainResult result = seven_epochs();
-  RunEnd end{
-      .result = result, .folder = "r", .keeps_best = true, .kept_best = true, .program = kSeconds};
+  logging::SummaryRecord summary = after_seven_epochs();
+  loop::TrainResult& result = summary.result;
+  RunEnd end{.summary = summary, .folder = "r", .keeps_best = true, .kept_best = true};
   EXPECT_EQ(end_lines(end),
             (Lines{"Best epoch: 3 of 7 (val_loss 0.2500)",
                    "Weights: r/weights.safetensors (of the last step)",
@@ -57,12 +58,14 @@ TEST(EndLines, SayWhichWeightsWereKept) {
 }
 
 TEST(EndLines, WithoutAnEvaluationThereIsNoBest) {
-  const loop::TrainResult result{.epochs = 2};
+  logging::SummaryRecord summary{.target_accuracy = 0.9, .program = kSeconds};
+  summary.result.progress.epochs = 2;
   EXPECT_EQ(
-      end_lines({.result = result, .folder = "r", .target = 0.9, .program = kSeconds}),
+      end_lines({.summary = summary, .folder = "r"}),
       (Lines{"Target accuracy 0.9: not reached in 2 epochs",
              "Weights: r/weights.safetensors (of the last step)", "Run folder: r", kProgram}));
-  EXPECT_EQ(end_lines({.result = result, .folder = "r", .keeps_best = true})[1],
+  summary.target_accuracy.reset();
+  EXPECT_EQ(end_lines({.summary = summary, .folder = "r", .keeps_best = true})[1],
             "Best weights: none, no epoch was evaluated");
 }
 

@@ -36,12 +36,11 @@ TEST_F(OverwrittenRun, WeightsStayHoweverManyRunsAreKilled) {
 }
 
 TEST_F(OverwrittenRun, FiguresOfTheEarlierRunGo) {
-  for (const char* name : {kProfileName, kLimitsName, "mlperf.log", "dawnbench.tsv"})
-    put(name, "x");
+  for (const char* name : {kProfileName, kLimitsName, "mlperf.log"}) put(name, "x");
   put("train/events.out.tfevents.1.host.v2", "x");
   put("notes.txt", "mine");
   clear_run_folder(folder_.path());
-  for (const char* name : {kProfileName, kLimitsName, "mlperf.log", "dawnbench.tsv"}) {
+  for (const char* name : {kProfileName, kLimitsName, "mlperf.log"}) {
     EXPECT_EQ(at(name), "none") << name;
   }
   EXPECT_EQ(at("notes.txt"), "mine");

@@ -1,7 +1,6 @@
-#include "logging/timeline.h"
+#include "logging/timeline_json.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -57,31 +56,9 @@ Json event_of(const Json& span, std::size_t rank, double offset, double first) {
 
 }  // namespace
 
-double Timeline::now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-void Timeline::begin_step(std::uint64_t step) {
-  step_ = step;
-  end_ = now();
-}
-
-void Timeline::ended(const char* name) {
-  if (!steps_.contains(step_)) return;
-  constexpr double kNoTime = 1e-6;
-  const double begin = end_, end = now();
-  if (end - begin < kNoTime) return;
-  end_ = end;
-  if (spans_.size() >= most_) {
-    ++lost_;
-    return;
-  }
-  spans_.push_back({name, step_, begin, end - begin});
-}
-
-std::string timeline_text(const Timeline& timeline, double offset) {
+std::string timeline_text(const loop::Timeline& timeline, double offset) {
   Json spans = Json::array();
-  for (const Timeline::Span& span : timeline.spans()) {
+  for (const loop::Timeline::Span& span : timeline.spans()) {
     spans.push_back({span.name, span.step, span.begin, span.seconds});
   }
   return Json{{"offset", offset}, {"lost", timeline.lost()}, {"spans", std::move(spans)}}.dump();

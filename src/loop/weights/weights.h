@@ -10,8 +10,8 @@
 #include "data/exif.h"
 #include "data/expand.h"
 #include "data/resize.h"
-#include "loop/evaluation/class_rows.h"
-#include "loop/weight_match.h"
+#include "loop/weights/class_rows.h"
+#include "loop/weights/weight_match.h"
 #include "model/exported_model.h"
 #include "system/files.h"
 

@@ -1,4 +1,4 @@
-#include "logging/timeline.h"
+#include "logging/timeline_json.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "loop/weight_match.h"
+#include "loop/weights/weight_match.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "loop/evaluation/class_rows.h"
+#include "loop/weights/class_rows.h"
 
 #include <algorithm>
 

@@ -1,0 +1,293 @@
+#include "loop/loop_details.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <limits>
+#include <utility>
+
+#include "core/error.h"
+#include "loop/evaluation/evaluate.h"
+#include "loop/faults.h"
+#include "loop/safety/numbers.h"
+#include "loop/safety/replicas.h"
+#include "loop/statistics.h"
+#include "loop/training_end.h"
+
+namespace cputrain::loop {
+namespace {
+
+void check_loss(const StepRecord& record) {
+  if (record.skipped || record.tally.is_number()) return;
+  fail(ExitCode::failed,
+       fmt::format("Batch {}: Invalid loss, terminating training (it is NaN or infinite in epoch "
+                   "{}); try a smaller --lr",
+                   record.step_in_epoch - 1, record.epoch));
+}
+
+/// Ranks see one tally, so they all end here or none does.
+void check_validation(const EpochRecord& record) {
+  if (!record.validation || record.validation->is_number()) return;
+  fail(ExitCode::failed,
+       fmt::format(
+           "Epoch {}: Invalid validation loss, terminating training (it is NaN or infinite, so "
+           "what the weights answer means nothing); try a smaller --lr",
+           record.epoch));
+}
+
+std::optional<TimeToAccuracy> reached(const EpochRecord& record, const TrainOptions& options,
+                                      double training_seconds) {
+  if (!record.validation || !options.target_accuracy) return {};
+  const std::optional<double> accuracy = record.validation->accuracy();
+  if (!accuracy || *accuracy < *options.target_accuracy) return {};
+  return TimeToAccuracy{*options.target_accuracy, *accuracy, record.epoch, training_seconds};
+}
+
+/// Keras' ModelCheckpoint(save_best_only), monitoring val_loss.
+bool is_best(double loss, int epoch, BestEpoch& best) {
+  if (!(loss < best.loss)) return false;
+  best = {loss, epoch};
+  return true;
+}
+
+/// Keras' EarlyStopping, monitoring val_loss.
+void wait_for_less(double loss, double min_delta, Patience& patience) {
+  if (loss < patience.loss - min_delta) {
+    patience = {loss, 0};
+  } else {
+    ++patience.waited;
+  }
+}
+
+}  // namespace
+
+Loop::Loop(const TrainingParts& parts, const std::optional<Validation>& validation,
+           const TrainOptions& options, const Progress& start, Reporter& reporter, Control& control)
+    : parts_(parts),
+      validation_(validation),
+      options_(options),
+      progress_(start),
+      reporter_(reporter),
+      control_(control),
+      observer_(parts),
+      seconds_before_(start.seconds) {
+  if (!target_is_reached(options, progress_)) progress_.reached.reset();  // it was raised since
+}
+
+bool Loop::is_over() const {
+  if (result_.stopped) return true;
+  if (progress_.begun) return false;  // it is ended at least
+  return loop::is_over(options_, progress_);
+}
+
+/// The epoch that the progress has begun goes on now, or the next one begins.
+void Loop::begin_epoch() {
+  const int epoch = progress_.epochs + 1;
+  plan_ = parts_.plan.in_epoch(progress_.epochs);
+  assert(plan_->steps() > 0);
+  meter_.emplace(options_);
+  const bool is_new = !progress_.begun;
+  if (is_new) progress_.begun.emplace();
+  reporter_.begin_epoch({epoch, options_.steps ? std::nullopt : std::optional(options_.epochs),
+                         plan_->steps(), begun().steps});
+  if (begun().steps < plan_->steps()) parts_.batches.seek(epoch - 1, begun().steps);
+  // What goes on computes as it did before it was stopped, or tries as at a start.
+  if (is_new && tries_again(epoch)) parts_.program.tuner().try_again();
+  epoch_began_ = watch_.seconds() - begun().seconds;
+  makes_steps_ = true;
+}
+
+bool Loop::has_steps() const {
+  return progress_.begun->steps < plan_->steps() && !steps_are_made(options_, progress_);
+}
+
+StepToDo Loop::next_step() {
+  begun().learning_rate =
+      parts_.learning_rate.at({progress_.epochs, begun().steps, plan_->steps(), progress_.steps});
+  left_out_ =
+      std::ranges::find(progress_.left_out, progress_.steps + 1) != progress_.left_out.end();
+  meter_->begin_step();
+  return {*plan_,          begun().steps, progress_.steps, options_.seed, begun().learning_rate,
+          options_.on_nan, left_out_};
+}
+
+StepWishes Loop::wishes() {
+  const bool leads = parts_.communicator.rank() == 0;
+  return {control_.stop_requested(), leads && control_.checkpoint_due(timed())};
+}
+
+/// Sums cannot come with the next step where there is none, or where something needs them before
+/// it.
+bool Loop::needs_sums(const StepResult& step) const {
+  return step.stop || step.checkpoint || compares_replicas() || !has_steps();
+}
+
+void Loop::measure(const StepResult& step, bool settled) {
+  begun().budget += step.budget;
+  if (settled) {
+    SettledSteps& sums = begun().settled;
+    ++sums.steps;
+    sums.seconds += step.seconds;
+    sums.budget += step.budget;
+  }
+  meter_->end_step(step.waited);
+  late_ = {{.step = progress_.steps,
+            .epoch = progress_.epochs + 1,
+            .step_in_epoch = begun().steps,
+            .learning_rate = begun().learning_rate,
+            .seconds = step.seconds,
+            .trying = step.trying,
+            .skipped = step.skipped},
+           step.tally};
+}
+
+/// The sums of the step that was not logged have come.
+void Loop::log_late(const compute::Tally& sums) {
+  StepRecord record = std::exchange(late_, std::nullopt)->record;
+  record.tally = sums;
+  if (record.skipped) {
+    record.tally.loss = std::numeric_limits<double>::quiet_NaN();
+  } else {
+    begun().train += sums;
+  }
+  record.epoch_tally = begun().train;
+  reporter_.step(record);
+  check_loss(record);
+}
+
+void Loop::check_skipped() const {
+  if (skipped_in_a_row_ < kMostSkipped) return;
+  fail(ExitCode::failed,
+       fmt::format("Step {}: the gradients of {} steps in a row were NaN or infinite, terminating "
+                   "training (all were skipped, so the weights that make them stay); try a "
+                   "smaller --lr, --clip-norm, or --on-nan rollback",
+                   progress_.steps, kMostSkipped));
+}
+
+bool Loop::compares_replicas() const {
+  const std::uint64_t every = options_.check_replicas;
+  return every != 0 && progress_.steps % every == 0;
+}
+
+void Loop::compare_replicas() const {
+  const compute::Arenas arenas = parts_.exchange.arenas();
+  check_replicas(parts_.communicator, parts_.backend.memory(),
+                 arenas.weights.slice(0, arenas.gradients.size), progress_.steps, options_.hosts);
+}
+
+EpochRecord Loop::end_steps() {
+  average_statistics(
+      {parts_.program.layout(), parts_.exchange.arenas().weights, parts_.backend.memory()},
+      std::exchange(progress_.own_images, 0.0), parts_.communicator, parts_.weights_mutex);
+  timed();
+  makes_steps_ = false;
+  EpochRecord record{begun()};
+  record.epoch = progress_.epochs + 1;
+  record.kernels = parts_.program.tuner().findings();
+  // The mean loss of no images is not 0.
+  if (record.skipped > 0 && record.train.images == 0) {
+    record.train.loss = std::numeric_limits<double>::quiet_NaN();
+  }
+  meter_->finish(record, parts_.communicator);
+  return record;
+}
+
+bool Loop::validate(EpochRecord& record) {
+  const system::Stopwatch watch;
+  parts_.communicator.pulse().at(comm::Phase::validate, progress_.steps);
+  fault_point({.phase = comm::Phase::validate,
+               .rank = parts_.communicator.rank(),
+               .step = progress_.steps});
+  const std::size_t all = validation_->plan.samples();
+  std::size_t done = 0;  // by all ranks, if they are as quick as this one
+  std::optional<compute::Tally> tally =
+      evaluate_while({.goes_on = [this] { return !stop_requested(); },
+                      .progress =
+                          [&](int images) {
+                            done += static_cast<std::size_t>(images * parts_.communicator.size());
+                            reporter_.validating(std::min(done, all), all);
+                          }},
+                     parts_.program, validation_->batches, validation_->plan, parts_.communicator);
+  if (!tally) return false;
+  add_loss_of_weights(*tally, parts_.backend, parts_.program.layout(),
+                      parts_.exchange.arenas().weights, parts_.communicator);
+  record.validation = tally;
+  record.validation_seconds = watch.seconds();
+  return true;
+}
+
+/// What follows from its validation, and its line.
+void Loop::end_epoch(const EpochRecord& record) {
+  if (record.validation) parts_.learning_rate.epoch_ended(record.validation->mean_loss());
+  progress_.reached = reached(record, options_, progress_.training_seconds);
+  reporter_.epoch(record);
+  result_.last = record;
+  check_validation(record);
+  if (record.validation) keep_best(record);
+}
+
+void Loop::keep_best(const EpochRecord& record) {
+  const double loss = record.validation->mean_loss();
+  wait_for_less(loss, options_.min_delta, progress_.patience);
+  if (is_best(loss, record.epoch, progress_.best) && (options_.tracks_best || options_.patience)) {
+    control_.best_weights(whole());
+  }
+}
+
+TrainResult Loop::result() {
+  result_.progress = timed();
+  result_.early_stopped = waited_enough(options_, progress_);
+  return std::move(result_);
+}
+
+const Progress& Loop::timed() {
+  const double now = watch_.seconds();
+  progress_.seconds = seconds_before_ + now;
+  if (progress_.begun && makes_steps_) begun().seconds = now - epoch_began_;
+  return progress_;
+}
+
+const Progress& Loop::whole() {
+  progress_.plateau = parts_.learning_rate.plateau();
+  progress_.last_rate = parts_.optimizer.last_rate();
+  progress_.findings = parts_.program.tuner().trying() ? "" : parts_.program.tuner().findings();
+  return timed();
+}
+
+bool Loop::any_rank(bool mine) const {
+  double count = mine ? 1 : 0;
+  parts_.communicator.sum(Array::of<double>({&count, 1}));
+  return count > 0;
+}
+
+/// At the end of an epoch; rank 0's word. `owed`: one was due after its last step.
+bool Loop::checkpoint_due(bool owed) {
+  if (parts_.communicator.rank() > 0) return any_rank(false);
+  return any_rank(owed ? control_.can_take(timed()) : control_.checkpoint_due(timed()));
+}
+
+void Loop::finished() {
+  if (!std::exchange(told_end_, true)) control_.finished(whole());
+}
+
+void check_weights(comm::Communicator& communicator, compute::Memory& memory,
+                   const Array& weights) {
+  if (all_numbers(memory, weights, communicator)) return;
+  fail(ExitCode::failed,
+       "Invalid weights, terminating training (some are NaN or infinite after the last step, so "
+       "their answers mean nothing); try a smaller --lr");
+}
+
+bool tries_again(int epoch) {
+  return epoch > 1 && std::has_single_bit(static_cast<unsigned>(epoch - 1));
+}
+
+TrainResult train(const TrainingParts& parts, const std::optional<Validation>& validation,
+                  const TrainOptions& options, const Progress& start, Reporter& reporter,
+                  Control& control) {
+  return Loop(parts, validation, options, start, reporter, control).run();
+}
+
+}  // namespace cputrain::loop

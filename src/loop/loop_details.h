@@ -1,0 +1,88 @@
+#pragma once
+
+#include <optional>
+
+#include "loop/epoch_meter.h"
+#include "loop/loop.h"
+#include "loop/step.h"
+#include "system/clock.h"
+
+namespace cputrain::loop {
+
+/// The loop of a training. run(), in loop.cpp, is all of it, and moves what Progress counts. The
+/// others measure, log, check and ask.
+class Loop {
+ public:
+  /// Borrows all but `start`.
+  Loop(const TrainingParts&, const std::optional<Validation>&, const TrainOptions&,
+       const Progress& start, Reporter&, Control&);
+  TrainResult run();
+
+ private:
+  /// A step whose line waits for its sums.
+  struct LateLine {
+    StepRecord record;
+    StepTally tally;
+  };
+
+  EpochSums& begun() { return *progress_.begun; }
+
+  // Epochs.
+  bool is_over() const;
+  void begin_epoch();
+  bool has_steps() const;
+  /// Statistics become those of all ranks, and so do the figures, which are of the whole epoch,
+  /// wherever it went on.
+  EpochRecord end_steps();
+  /// False where it was not finished: some rank was asked to stop, or its images were lost.
+  bool validate(EpochRecord&);
+  void end_epoch(const EpochRecord&);
+  void keep_best(const EpochRecord&);
+  TrainResult result();
+
+  // Steps.
+  StepToDo next_step();
+  StepWishes wishes();
+  StepTally late_tally() const { return late_ ? late_->tally : StepTally{}; }
+  bool count(const StepResult&);
+  bool needs_sums(const StepResult&) const;
+  void measure(const StepResult&, bool settled);
+  void log_late(const compute::Tally& sums);
+  void check_skipped() const;
+  bool compares_replicas() const;
+  void compare_replicas() const;
+
+  // Control, and what it is given.
+  /// The progress with its times.
+  const Progress& timed();
+  /// The same with all that the parts know.
+  const Progress& whole();
+  bool any_rank(bool mine) const;
+  bool stop_requested() { return any_rank(control_.stop_requested()); }
+  bool checkpoint_due(bool owed);
+  void finished();
+
+  const TrainingParts& parts_;
+  const std::optional<Validation>& validation_;
+  const TrainOptions& options_;
+  Progress progress_;
+  Reporter& reporter_;
+  Control& control_;
+  Observer observer_;
+  TrainResult result_;
+
+  std::optional<data::BatchPlan> plan_;  ///< of the epoch, as is the next one
+  std::optional<EpochMeter> meter_;
+  std::optional<LateLine> late_;
+  bool left_out_ = false;     ///< the step that is made
+  bool cold_ = true;          ///< nothing has been computed since the training began or went on
+  int skipped_in_a_row_ = 0;  ///< for their gradients
+  bool told_end_ = false;
+
+  system::Stopwatch watch_;
+  double seconds_before_;     ///< of the training, when the watch began
+  double epoch_began_ = 0;    ///< by the watch, as if the whole epoch had been made here
+  bool makes_steps_ = false;  ///< what follows them is not of the epoch's seconds
+};
+
+}  // namespace cputrain::loop

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+#include "comm/pulse.h"
+#include "loop/parts.h"
+
+namespace cputrain::loop {
+
+/// Looks on while steps are made. The pulse shows the phase to who watches this rank, a profiler
+/// sees its name, tests break something there (faults.h), and the timeline keeps its time.
+class Observer {
+ public:
+  /// Borrows what the parts refer to.
+  explicit Observer(const TrainingParts& parts) : parts_(parts) {}
+
+  /// `step` counts from 1. What comes before its first phase is the penalty's.
+  void begin_step(std::uint64_t step);
+  /// A phase of the step begins; of several micro-batches, each has its own. `loss_scale`: of
+  /// gradients that are still to be computed.
+  void at(comm::Phase, double* loss_scale = nullptr);
+  /// A part of the phase begins that the timeline shows by itself.
+  void part(const char* name) { parts_.timeline.next(name); }
+  void end_step() { parts_.timeline.end_step(); }
+
+ private:
+  TrainingParts parts_;
+  std::uint64_t step_ = 0;
+  unsigned seen_ = 0;  ///< phases of this step, a bit each: faults come at the first of a kind
+};
+
+}  // namespace cputrain::loop
