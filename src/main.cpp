@@ -40,8 +40,8 @@ extern char** environ;  // NOLINT: the name is the system's
 namespace cputrain {
 namespace {
 
-/// Whether whoever started this program ignored SIGHUP, as nohup does. Noted before any library
-/// begins: UCX, which Debian 13's Open MPI is linked with, sets a handler for it then.
+/// Whether the process that started this program ignored SIGHUP, as nohup does. Noted before any
+/// library begins: UCX, which Debian 13's Open MPI is linked with, sets a handler for it then.
 bool hangup_is_ignored = false;
 void note_hangup(int, char**, char**) { hangup_is_ignored = system::is_ignored(SIGHUP); }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const note_first)(int, char**,

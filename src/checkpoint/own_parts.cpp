@@ -111,7 +111,7 @@ void OwnParts::allocate() {
   layout_ = this->layout();
 }
 
-/// Of arenas, and who owns what of them.
+/// The layout of arenas, and which rank owns what of them.
 std::string OwnParts::layout() const {
   return fmt::format("{:016x} {:016x}", compute::layout_fingerprint(training_.program, memory_),
                      owners_.hash());
@@ -178,7 +178,7 @@ std::vector<std::byte> OwnParts::receive(int from) {
   return bytes;
 }
 
-/// Of each range those of its first owner, since all of them have the same.
+/// Each range's are those of its first owner, since all of them have the same.
 void OwnParts::take_factors() {
   std::vector<Factors> mine;
   for (const compute::ArenaPart& part : kept_->factors()) {
@@ -323,8 +323,8 @@ double OwnParts::restore_statistics(const TensorFile* file, std::mutex& weights_
   return mine[0];
 }
 
-/// Each owner has what was his, or, where elements have more or fewer owners now, the first owner
-/// the sum.
+/// Each owner has what was its own, or, where elements have more or fewer owners now, the first
+/// owner the sum.
 void OwnParts::restore_unsent(const TensorFile* file) {
   const compute::Program& program = training_.program;
   const compute::ParameterLayout& layout = program.layout();

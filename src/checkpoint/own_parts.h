@@ -40,19 +40,19 @@ class OwnParts {
   };
   static Bytes bytes(const TrainingState&);
 
-  /// Of rank 0: room for what is kept. Error(internal).
+  /// On rank 0: memory for what is kept. Error(internal).
   void allocate();
   /// Copies, and gives rank 0's `weights`, a copy of its arena, the mean of the statistics.
   /// Collective.
   void take(double own_images, const Array& weights);
   /// The sum over ranks of the images of the last take(). Of rank 0.
   double all_images() const;
-  /// Of rank 0, from any thread while nobody takes. Error(output).
+  /// On rank 0, from any thread while no take() runs. Error(output).
   void write(const std::filesystem::path&, std::uint64_t step) const;
 
   /// Whether a file's tensors are those of such a training. Of rank 0. Error(data).
   void check(TensorFile&);
-  /// Gives everybody what is his of a file that was checked; returns this rank's images, a part of
+  /// Gives each rank its own part of a file that was checked; returns this rank's images, a part of
   /// `all_images` where there are more or fewer ranks now. `file` is rank 0's. Collective;
   /// Error(data).
   double restore(const TensorFile* file, double all_images, std::mutex& weights_mutex);
@@ -92,7 +92,7 @@ class OwnParts {
   std::vector<compute::OwnedArray> unsent_;      ///< by owner, in the host's memory
   compute::OwnedArray staged_;  ///< in the backend's memory, where that is another one
   std::vector<Factors> factors_;
-  std::string layout_;  ///< of factors
+  std::string layout_;  ///< the factors'
   Held held_;           ///< by the file that is restored
 };
 

@@ -19,7 +19,7 @@ class GradientSum {
   /// In place. `gradients` are the elements `range` of the arena; all ranks of the group name the
   /// same range and get the same bits. Ranges either come again in the next step or never.
   virtual void sum(Range range, const Array& gradients) = 0;
-  /// Whether the numbers are their own sums, and nobody touches them.
+  /// Whether the numbers are their own sums, and are not touched.
   virtual bool is_nothing() const { return false; }
   /// Bytes of an array whose plain sum would move as many as the sum of this range does: in a ring
   /// each rank sends 2 (P - 1) / P times that.

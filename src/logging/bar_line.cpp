@@ -9,7 +9,7 @@
 namespace cputrain::logging {
 namespace {
 
-constexpr std::size_t kWidth = 30;      // of Keras' bar
+constexpr std::size_t kWidth = 30;      // Keras' bar's
 constexpr std::size_t kLeastWidth = 8;  // with fewer signs it tells less than the counter
 constexpr std::size_t kBesideBar = 3;   // a blank and two brackets
 

@@ -28,7 +28,7 @@ std::string loss_text(const compute::Tally& tally, const char* prefix, Verbosity
   return metric(fmt::format("{}loss", prefix).c_str(), tally.mean_loss(), verbosity);
 }
 
-/// Empty beside a loss that is no number.
+/// Empty beside a loss that is not finite.
 std::string accuracy_text(const compute::Tally& tally, const char* prefix, Verbosity verbosity) {
   const auto accuracy = tally.accuracy();
   return accuracy ? metric(fmt::format("{}accuracy", prefix).c_str(), *accuracy, verbosity) : "";

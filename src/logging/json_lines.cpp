@@ -23,7 +23,7 @@ void put(Json& object, const char* key, double value) {
   }
 }
 
-/// Null where it is not known, as the accuracy of a loss that is no number.
+/// Null where it is not known, as the accuracy beside a loss that is not finite.
 Json known(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json epoch_json(const loop::EpochRecord& r) {
@@ -155,7 +155,7 @@ class JsonLines final : public Reporter {
   Json last_epoch_;  ///< the line of the last epoch that has ended, of an earlier part, too
   LogFile file_;
   std::size_t log_every_;
-  std::uint64_t images_before_;  ///< of epochs that have ended
+  std::uint64_t images_before_;  ///< in epochs that have ended
 };
 
 }  // namespace

@@ -117,7 +117,7 @@ class Profile final : public Reporter {
   std::FILE* stream_;
   std::filesystem::path path_;
   std::uint64_t steps_ = 0;
-  double seconds_ = 0;  ///< of steps
+  double seconds_ = 0;  ///< the steps'
   std::vector<compute::LayerTime> begin_, end_,
       layers_;  ///< this epoch's first and last answer; the sum
 };

@@ -32,7 +32,7 @@ class ProgressLines final : public Reporter {
     if (!pace_.due()) return;
     const double seconds = now_() - began_;
     const double images = r.epoch_tally.images - images_before_;
-    const auto accuracy = r.epoch_tally.accuracy();  // none beside a loss that is no number
+    const auto accuracy = r.epoch_tally.accuracy();  // none beside a loss that is not finite
     print(fmt::format(
         "step {}/{} - ETA: {} - loss: {:.4f}{} - img/s: {:.1f}", r.step_in_epoch, start_.steps,
         eta(r.step_in_epoch - start_.made, start_.steps - start_.made, seconds),
@@ -67,7 +67,7 @@ class ProgressLines final : public Reporter {
   system::LogPace pace_;
   loop::EpochStart start_;
   double began_ = 0;                        ///< the epoch
-  double images_before_ = 0;                ///< of it, where it goes on
+  double images_before_ = 0;                ///< those before, where it goes on
   std::optional<double> validation_began_;  ///< while it runs
 };
 

@@ -29,8 +29,8 @@ struct LogPlace {
   system::Begin begin() const { return goes_on() ? system::Begin::append : system::Begin::anew; }
 };
 
-/// Whether a log has begun. That of a training that goes on may be new all the same: nobody asked
-/// for it before.
+/// Whether a log has begun. That of a training that goes on may be new all the same: it was not
+/// asked for before.
 bool has_lines(const std::filesystem::path&);
 
 enum class Verbosity { silent = 0, bar = 1, lines = 2 };
@@ -74,7 +74,7 @@ struct RunFacts {
   std::string allreduce;  ///< as --allreduce names it; empty of one rank
   std::size_t batch = 0, train_images = 0, validation_images = 0;
   int ranks = 1;
-  std::size_t steps = 0;     ///< of the whole training
+  std::size_t steps = 0;     ///< in the whole training
   double epochs = 0;         ///< that these are
   double learning_rate = 0;  ///< the full one
   std::uint64_t seed = 0;

@@ -18,7 +18,7 @@ struct Bound {
   bool begins;
 };
 
-/// Of all ranks, in the order of the arena. Collective.
+/// All ranks', in the order of the arena. Collective.
 std::vector<Bound> gather_bounds(comm::Communicator& communicator, std::span<const Range> owned) {
   const auto bytes = std::as_bytes(owned);
   const std::vector<std::string> all =

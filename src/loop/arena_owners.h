@@ -17,7 +17,7 @@ namespace cputrain::loop {
 /// pieces of a few megabytes, so that no other rank needs an array of that length.
 class ArenaOwners {
  public:
-  /// Everybody names the ranges that he owns, which do not overlap. Collective.
+  /// Each rank names the ranges that it owns, which do not overlap. Collective.
   ArenaOwners(comm::Communicator&, std::span<const Range> owned);
 
   /// The most owners that an element has.
@@ -64,7 +64,7 @@ class ArenaOwners {
   std::unique_ptr<comm::PointToPoint> peers_;
   std::vector<Piece> pieces_;  ///< ascending; of elements that have owners
   int most_ = 0;
-  std::vector<std::byte> staged_;  ///< of the host, for memory that it cannot reach
+  std::vector<std::byte> staged_;  ///< in the host's memory, for memory that it cannot reach
 };
 
 }  // namespace cputrain::loop

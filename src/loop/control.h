@@ -4,7 +4,7 @@
 
 namespace cputrain::loop {
 
-/// What a training asks of whoever runs it, between its steps. All ranks make the same calls at the
+/// What a training asks its caller between its steps. All ranks make the same calls at the
 /// same steps.
 class Control {
  public:
@@ -23,7 +23,7 @@ class Control {
   virtual bool can_take([[maybe_unused]] const Progress& progress) { return true; }
   /// Takes one. Collective; the arrays stay as they are until it returns.
   virtual void take_checkpoint([[maybe_unused]] const Progress& progress) {}
-  /// The training stops here, by request; after it nobody asks for anything. Where that is in the
+  /// The training stops here, by request; after it no call comes. Where that is in the
   /// middle of an epoch, or after its last step, `progress` has the begun epoch. Collective.
   virtual void stopping([[maybe_unused]] const Progress& progress) {}
   /// The training has come to its end by itself: a longer one would go on from here. Once, before

@@ -14,13 +14,13 @@ struct FaultPlace {
   comm::Phase phase = comm::Phase::input;
   int rank = 0;
   std::uint64_t step = 0;  ///< from 1: of the step, or made before the validation or checkpoint
-  compute::Memory* memory = nullptr;  ///< of the weights; null where there are none at hand
+  compute::Memory* memory = nullptr;  ///< the weights'; null where there are none at hand
   Array weights{};                    ///< what is learnt of this rank's arena
-  double* loss_scale = nullptr;       ///< of a step whose gradients are still to be computed
+  double* loss_scale = nullptr;       ///< for a step whose gradients are still to be computed
 };
 
 /// Called at every phase from input to agree of every step, once, at validation and decoding, and
-/// by whoever writes a checkpoint, from any thread.
+/// by the writer of a checkpoint, from any thread.
 /// It does nothing; a program of the tests links another one before the library, which breaks what
 /// it is told to (tests/support/faults.cpp). `update` is that of the first weights of a rank, so a
 /// rank that owns none has no such phase.

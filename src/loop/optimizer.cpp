@@ -24,7 +24,7 @@ class AddedNorms {
     sums_.push_back(norms.subspan(position / optim::kNormBlock - first));
   }
 
-  /// Of what the arrays hold now.
+  /// Adds the norms of what the arrays hold now.
   void add(compute::Backend& backend) const {
     const std::vector<double> blocks = backend.block_norms(parts_).wait();
     auto block = blocks.begin();
@@ -36,7 +36,7 @@ class AddedNorms {
 
  private:
   std::vector<compute::ArenaPart> parts_;
-  std::vector<std::span<double>> sums_;  ///< of each part's blocks
+  std::vector<std::span<double>> sums_;  ///< by part, its blocks'
 };
 
 }  // namespace

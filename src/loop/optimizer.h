@@ -15,7 +15,7 @@ namespace cputrain::loop {
 
 struct OptimizerOptions {
   optim::UpdateRule rule;
-  double weight_decay = 0;             ///< of kernels, not of biases
+  double weight_decay = 0;             ///< for kernels, not for biases
   std::optional<double> clip_value{};  ///< every element of the gradient is kept within this
   std::optional<double> clip_norm{};   ///< and then the norm of the whole gradient within that
   bool momentum_correction = false;    ///< momentum follows the rate: Goyal et al. 2017, remark 2
@@ -52,7 +52,7 @@ class Optimizer {
   /// Array `slot` of optim::state_names(), of each range that this rank owns, in the backend's
   /// memory.
   std::vector<compute::ArenaPart> state(std::size_t slot) const;
-  /// Of the last step: momentum correction compares with it. 0 before the first.
+  /// The last step's: momentum correction compares with it. 0 before the first.
   double last_rate() const { return step_.learning_rate; }
   void set_last_rate(double rate) { step_.learning_rate = rate; }
 
@@ -69,7 +69,7 @@ class Optimizer {
     std::vector<Segment> segments;
     std::vector<compute::OwnedArray> state{};  ///< in the backend's memory, zeros at first
     std::unique_ptr<compute::Update> update{};
-    std::vector<double> trust{};  ///< of this step, by segment, where rates are layer-wise
+    std::vector<double> trust{};  ///< this step's, by segment, where rates are layer-wise
   };
 
   /// Where the norms of a layer's blocks lie.
@@ -99,9 +99,9 @@ class Optimizer {
   // Norms, squared, block by block of the arena, which ranks own as a whole: their sum is then the
   // same bits at any number of ranks.
   std::vector<double> gradient_norms_;
-  std::vector<double> layer_norms_;  ///< of weights in the first half, of gradients in the second
-  std::vector<LayerBlocks> layers_;  ///< by parameter
-  std::optional<double> gradient_norm_;  ///< of this step, once it is known
+  std::vector<double> layer_norms_;      ///< weights' in the first half, gradients' in the second
+  std::vector<LayerBlocks> layers_;      ///< by parameter
+  std::optional<double> gradient_norm_;  ///< this step's, once it is known
 };
 
 }  // namespace cputrain::loop

@@ -34,9 +34,9 @@ struct Progress {
   int epochs = 0;            ///< that have ended, validation included
   /// An epoch of which some steps are made, or all, and which has not ended. Times are this rank's.
   std::optional<EpochSums> begun{};
-  double seconds = 0;           ///< of training and validation
-  double training_seconds = 0;  ///< of epochs that have ended
-  double own_images = 0;        ///< of this rank, trained on since statistics were averaged
+  double seconds = 0;           ///< training and validation
+  double training_seconds = 0;  ///< in epochs that have ended
+  double own_images = 0;        ///< this rank's, trained on since statistics were averaged
   optim::PlateauState plateau{};
   double last_rate = 0;  ///< the optimizer's: momentum correction compares with it
   BestEpoch best{};

@@ -21,10 +21,10 @@ compute::Tally add_up(comm::Communicator&, const StepTally&);
 
 struct StepResult {
   system::Stopwatch since_begin{};
-  StepTally tally{};      ///< of this rank
-  Budget budget{};        ///< of this rank; adds up to `seconds`
-  double seconds = 0;     ///< of the host, which may be ahead of a device
-  double own_images = 0;  ///< of this rank
+  StepTally tally{};      ///< this rank's
+  Budget budget{};        ///< this rank's; adds up to `seconds`
+  double seconds = 0;     ///< the host's, which may be ahead of a device
+  double own_images = 0;  ///< this rank's
   double waited = 0;      ///< seconds in which this rank had nothing to do but wait for others
   /// It has changed nothing, neither weights nor optimizer state nor statistics: it was left out,
   /// or its gradients, summed over ranks, are NaN or infinite and the policy is not to abort. The
@@ -45,8 +45,8 @@ StepResult run_step(const TrainingParts&, Observer&, const StepToDo&);
 
 /// What a rank wants to happen after a step.
 struct StepWishes {
-  bool stop = false;        ///< of any rank: all stop
-  bool checkpoint = false;  ///< of rank 0 alone
+  bool stop = false;        ///< any rank's: all stop
+  bool checkpoint = false;  ///< rank 0's alone
 };
 
 /// Ends a step: adds up what all ranks must know of it. Algorithms that rank 0's program has found

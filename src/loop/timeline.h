@@ -21,7 +21,7 @@ class Timeline {
     const char* name;  ///< lives for ever
     std::uint64_t step;
     double begin;    ///< seconds of the monotonic clock
-    double seconds;  ///< of it
+    double seconds;  ///< its length
   };
 
   /// Nothing is kept of other steps.

@@ -19,7 +19,7 @@ cells::SweepCells planned_cells(const simulation::SimulationRequest&, const simu
 std::string command_of(const SimulateOptions&, const cells::Cell&);
 /// What makes another experiment of a table with the same platform and model; `costs` says whose.
 cells::FlagTexts options_of(const SimulateOptions&, const std::string& costs);
-/// Of that model and epoch, without cells.
+/// A table for that model and epoch, without cells.
 cells::CellTable empty_table(const SimulateOptions&, const training::TrainingSpec&,
                              const model::Graph&, std::size_t images, const std::string& platform);
 

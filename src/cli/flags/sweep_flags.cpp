@@ -133,8 +133,8 @@ std::vector<std::string> passed_on(const SweepOptions& options) {
   return words;
 }
 
-/// The flags among them that make another experiment of it, apart from what a table says in fields
-/// of their own.
+/// The flags among them that make another experiment of it, but for those that have a field of
+/// their own in a table.
 std::map<std::string, std::string> options_of(const SweepOptions& options) {
   const std::set<std::string> said{"model", "image-size",  "data",
                                    "seed",  "limit-train", "limit-val"};

@@ -8,7 +8,7 @@ namespace cputrain::cli {
 /// What help, manual page and completions say of a flag.
 struct FlagEntry {
   std::string name{};      ///< without dashes: "batch", "no-winograd"
-  std::string meta{};      ///< of its value: "N", "FILE", "none|six"; "" without a value
+  std::string meta{};      ///< its value's: "N", "FILE", "none|six"; "" without a value
   std::string help{};      ///< a phrase, without the default
   std::string standard{};  ///< what holds without the flag, "" where nothing is to be said
   std::string group{};     ///< "Training"

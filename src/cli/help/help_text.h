@@ -31,7 +31,7 @@ struct HelpForm {
 /// The commands, three examples, and where help goes on.
 std::string overview_text(const std::vector<CommandEntry>&, const HelpForm&);
 
-/// Of a command: what it does, usage, examples and the flags that most people need, or `all`.
+/// What a command does, usage, examples and the flags that most people need, or `all`.
 std::string command_help(const CommandEntry&, bool all, const HelpForm&);
 
 }  // namespace cputrain::cli

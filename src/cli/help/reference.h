@@ -31,7 +31,7 @@ struct CommandEntry {
   std::vector<std::string> common{};  ///< flags that most people need, in the order of --help
 
   std::string usage{};               ///< "cputrain predict [FLAGS] IMAGE..."
-  std::vector<TopicEntry> topics{};  ///< of a command that needs one
+  std::vector<TopicEntry> topics{};  ///< for a command that needs one
   std::vector<FlagEntry> flags{};    ///< by group, in the order of --help-all; --help is the last
 
   /// There are no more than the common flags and those that every command has.

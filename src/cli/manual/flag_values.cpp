@@ -40,8 +40,8 @@ FlagValues values_of(const FlagEntry& flag) {
   FlagValues values;
   values.words = flag.choices.empty() ? literal_words(flag.meta) : flag.choices;
   values.paths = paths_of_meta(flag.meta);
-  if (flag.name == "model") values.paths = FlagValues::Paths::files;     // of a network
-  if (flag.name == "resume") values.paths = FlagValues::Paths::folders;  // of a run
+  if (flag.name == "model") values.paths = FlagValues::Paths::files;     // a network's
+  if (flag.name == "resume") values.paths = FlagValues::Paths::folders;  // a run's
   values.list = flag.meta.ends_with(",...") || flag.meta == "LIST";
   return values;
 }

@@ -43,11 +43,11 @@ int main(int argc, char** argv) {
     job.start();
     const auto console = logging::console_reporter(
         stdout, stderr, session.leads() ? logging::Verbosity::lines : logging::Verbosity::silent);
-    loop::Timeline timeline(loop::StepRange{});  // of nothing
+    loop::Timeline timeline(loop::StepRange{});  // records nothing
     const auto armed = signals.arm();
     job.run(*console, timeline, [&signals] { return signals.stop_requested(); });
     if (session.leads()) job.save(argv[3]);
-    session.communicator->barrier();  // nobody leaves before the weights are on disk
+    session.communicator->barrier();  // no rank leaves before the weights are on disk
     return static_cast<int>(ExitCode::ok);
   } catch (const std::exception& error) {
     if (launcher.rank == 0) system::tell(error.what());  // most mistakes meet all ranks alike

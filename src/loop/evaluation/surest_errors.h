@@ -14,8 +14,8 @@ namespace cputrain::loop {
 struct WrongAnswer {
   std::uint64_t image = 0;  ///< its place in the samples of the plan
   std::uint32_t truth = 0, answer = 0;
-  float probability = 0;           ///< of the answer
-  float probability_of_truth = 0;  ///< of the class that it is
+  float probability = 0;           ///< the prediction's
+  float probability_of_truth = 0;  ///< that of the class that it is
 
   bool operator==(const WrongAnswer&) const = default;
 };

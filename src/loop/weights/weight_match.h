@@ -21,9 +21,10 @@ struct WeightMatch {
   std::vector<std::string> other_shape;  ///< "dense/kernel is 144x3, not 144x4"
   std::vector<std::string> extra;        ///< names that the model lacks
 
-  /// Of another shape in the last extent alone, as what makes the outputs of other classes is.
+  /// Arrays whose shapes differ in the last extent alone, as those of the outputs of other classes
+  /// do.
   struct OtherColumns {
-    std::size_t position;  ///< of the wanted one
+    std::size_t position;  ///< the wanted one's
     std::string text;      ///< as in other_shape
   };
   std::vector<OtherColumns> other_columns{};

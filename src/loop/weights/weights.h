@@ -42,12 +42,12 @@ struct ModelDescription {
   std::string model;                 ///< "dogcat"
   std::vector<std::string> classes;  ///< by label
   model::Graph graph;                ///< with the image's size and scale
-  std::uint64_t seed = 0;            ///< of the training, which also chose the validation part
+  std::uint64_t seed = 0;            ///< the training's, which also chose the validation part
   double validation_split = 0;       ///< how large that was, where the data had none of its own
   data::Resize resize = data::Resize::bilinear;  ///< how images came to the input's size
   /// Whether photographs were turned by it. Files of earlier versions do not say: ignored.
   data::Exif exif = data::Exif::ignore;
-  std::string kernels{};               ///< of a reproducible training: Backend::kernels()
+  std::string kernels{};               ///< a reproducible training's: Backend::kernels()
   std::optional<TrainingData> data{};  ///< files of earlier versions do not say
 };
 
@@ -75,9 +75,9 @@ LoadedWeights load_weights(const model::safetensors::File&, const compute::Progr
                            const Array& weights, const ClassRows& rows = {});
 
 /// Fills what fits by name and shape, for fine-tuning with another head, and leaves the rest as it
-/// is. Where the file has more or fewer classes, outputs of those that both have fit, too; an array
-/// of as many columns as there are classes here is none of the file's outputs then, and taken as it
-/// is. Error(data) where nothing fits.
+/// is. Where the file has more or fewer classes, outputs of those that both have fit, too. An array
+/// with as many columns as there are classes here is none of the file's outputs then, and taken as
+/// it is. Error(data) where nothing fits.
 LoadedWeights load_fitting_weights(const model::safetensors::File&, const compute::Program&,
                                    const Array& weights, const ClassRows& rows = {});
 

@@ -47,7 +47,7 @@ struct CellLimits {
 struct Cell {
   int cpus = 1;                         ///< ranks times threads; of devices, ranks
   std::size_t batch = 1;                ///< global
-  std::optional<int> batch_per_rank{};  ///< of weak scaling, where the batch grows with the ranks
+  std::optional<int> batch_per_rank{};  ///< weak scaling: the batch grows with the ranks
   std::string backend = "cpu";
   int ranks = 1, threads = 1;
   int gpus = 0;          ///< devices that its ranks compute on; 0 of a backend of CPUs
@@ -56,9 +56,9 @@ struct Cell {
   FlagTexts axes{};
 
   CellStatus status = CellStatus::absent;
-  std::string reason{};                       ///< of "n/a", in words
+  std::string reason{};                       ///< why it is "n/a", in words
   std::optional<double> seconds_per_epoch{};  ///< median of the repeats; nothing for "n/a"
-  std::optional<CellSpread> spread{};         ///< of the repeats
+  std::optional<CellSpread> spread{};         ///< over the repeats
   std::vector<double> repeats{};              ///< seconds per epoch of each
   std::int64_t steps = 0;                     ///< measured in each repeat; 0 where not known
   std::optional<double> images_per_second{};
@@ -69,8 +69,8 @@ struct Cell {
   /// What these CPUs can do, measured beside it; of GPUs, by mma.sync in the numbers of the cell.
   std::optional<double> fma_gflops{};
   std::optional<double> triad_gbs{};  ///< their memory bandwidth, measured beside it
-  /// Part, 0 to 1, of a rank's CPU time that the host of a virtual machine took for others: median
-  /// of the repeats.
+  /// Part, 0 to 1, of a rank's CPU time that the host of a virtual machine took for others: the
+  /// repeats' median.
   std::optional<double> stolen{};
   /// Part, 0 to 1, of the time for which a rank's threads wanted a CPU that they waited for one
   /// (system/lost_time/cpu_wait.h): median of the repeats.
@@ -86,14 +86,14 @@ struct Cell {
   /// Median of the repeats, of which those that did not reach it take longer than any that did:
   /// known where more than half reached it.
   std::optional<double> seconds_to_target{};
-  std::string command{};            ///< of its last repeat
+  std::string command{};            ///< its last repeat's
   std::vector<std::string> runs{};  ///< run folders, relative to that of the table
 };
 
 /// Numbers are 0 and texts empty where not known.
 struct CellMachine {
   std::string cpu{}, host{}, os{}, mpi{}, build{};
-  std::string platform{};  ///< of a simulation: "skylake-96"
+  std::string platform{};  ///< a simulation's: "skylake-96"
   int cores = 0, hardware_threads = 0;
   /// For a simulated machine that grows with the cell: n CPUs are n hardware threads, so many a
   /// core.
@@ -107,8 +107,8 @@ struct CellTable {
   std::size_t images_per_epoch = 0;
   std::size_t validation_images = 0;  ///< that val_accuracy is of; 0 for none, or not known
   double parameters = 0, macs_per_image = 0;
-  /// Numbers of an image that layers with weights read: what is kept for backward. Without those
-  /// of the image itself.
+  /// Numbers of an image that layers with weights read: what is kept for backward. The image
+  /// itself is left out.
   double maps_per_image = 0;
   std::string data{};
   std::uint64_t seed = 0;
@@ -119,8 +119,8 @@ struct CellTable {
   FlagTexts options{};
   std::string command{};
   std::string date{};    ///< that it was written on, "2026-11-25" in UTC
-  std::string commit{};  ///< of the program: "commit abc1234, Release"
-  std::string costs{};   ///< of a simulation: on what, when and by what they were measured
+  std::string commit{};  ///< the program's: "commit abc1234, Release"
+  std::string costs{};   ///< a simulation's: on what, when and by what they were measured
   std::vector<Cell> cells{};
 };
 
@@ -134,8 +134,8 @@ inline constexpr std::string_view kTableRemedy =
     "simulation "
     "again, which writes it anew";
 
-/// Between what figures of a cell may be, times in seconds: whoever reads a table refuses others,
-/// so whoever writes one leaves them out.
+/// Bounds for figures of a cell, times in seconds: readers of tables refuse others, so writers
+/// leave them out.
 inline constexpr double kLeastCellSeconds = 1e-9, kMostCellSeconds = 1e12, kMostCellRate = 1e15,
                         kMostCellLoss = 1e15, kMostCellBytes = 1e18;
 

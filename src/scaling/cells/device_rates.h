@@ -20,8 +20,8 @@ std::optional<ChipRates> chip_rates(const std::string& device);
 
 /// Parts of 1, each nothing where a figure of it is missing, and for cells of CPUs.
 struct RateShares {
-  std::optional<double> mma;   ///< of mma.sync in the cell's numbers, measured beside it
-  std::optional<double> chip;  ///< of the chips' tensor cores on paper
+  std::optional<double> mma;   ///< mma.sync's in the cell's numbers, measured beside it
+  std::optional<double> chip;  ///< the chips' tensor cores' on paper
   /// Counted bytes, of the bandwidth measured beside it: those that move at the least.
   std::optional<double> memory;
 };

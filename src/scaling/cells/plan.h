@@ -14,8 +14,8 @@ namespace cputrain::cells {
 /// entry; of CPUs, where a column is of them.
 struct SweepGrid {
   std::vector<int> cpus;
-  std::vector<int> gpus{};           ///< of columns of devices; none: `cpus` counts those, too
-  std::vector<int> threads{1};       ///< of a rank: CPUs are divided by it; devices are a rank each
+  std::vector<int> gpus{};           ///< columns of devices; none: `cpus` counts those, too
+  std::vector<int> threads{1};       ///< a rank's: CPUs are divided by it; devices are a rank each
   std::vector<std::size_t> batches;  ///< global
   std::vector<std::size_t> batches_per_rank;  ///< the global batch grows with the ranks
   std::vector<std::string> backends;

@@ -9,17 +9,17 @@
 
 namespace cputrain::cells {
 
-/// Everything that makes times incomparable: figures of two of these are never mixed. A simulation
-/// of a machine and a measurement on it are two.
+/// Everything that makes times incomparable: figures of two of these are never mixed. Simulating
+/// a machine and measuring on it are two.
 struct SeriesIdentity {
   std::string backend, machine;
-  std::string device{};  ///< of a backend of devices; empty where not known
+  std::string device{};  ///< for a backend of devices; empty where not known
   bool simulated = false;
   std::string model;
   int image_size = 0;
   std::size_t images = 0;  ///< an epoch
   std::string data, build;
-  FlagTexts options;  ///< of table and cell; usual values of listed flags are left out
+  FlagTexts options;  ///< table's and cell's; usual values of listed flags are left out
 
   auto operator<=>(const SeriesIdentity&) const = default;
 };

@@ -1,5 +1,5 @@
-// Sections that set one thing beside another: backends, a published table; and what all of it is
-// of.
+// Sections that set one thing beside another: backends, a published table; and where all of it is
+// from.
 
 #include <fmt/format.h>
 

@@ -30,7 +30,7 @@ struct DocumentTable {
   std::string caption{};                              ///< with the unit
   std::string corner{};                               ///< what rows and columns are
   std::vector<std::pair<std::string, int>> groups{};  ///< over so many columns each; may be empty
-  std::vector<std::string> head{};                    ///< of the columns
+  std::vector<std::string> head{};                    ///< the columns' heads
   std::vector<Row> rows{};
   std::vector<std::string> notes{};  ///< Entry::note counts these from 1
   std::string shared_mark{};         ///< of all figures: stands in the caption, not beside each
@@ -41,7 +41,7 @@ struct DocumentTable {
   /// The number of a note, which is added where it is not there.
   int note(const std::string& text);
 
-  std::map<std::string, int> numbers{};  ///< of notes, by their texts
+  std::map<std::string, int> numbers{};  ///< the notes', by their texts
 };
 
 /// A column of a table whose rows are things of one kind.
@@ -131,9 +131,9 @@ std::string latex(const Document&);
 struct PageParts {
   std::string data_json;  ///< one JSON value
   std::string style;
-  std::string script;           ///< of card and tables, which every page has
-  std::string plot_script;      ///< of the plots, after the former
-  std::string library;          ///< of the plots, a script; empty: there are none
+  std::string script;           ///< for card and tables, which every page has
+  std::string plot_script;      ///< for the plots, after the former
+  std::string library;          ///< for the plots, a script; empty: there are none
   std::string library_licence;  ///< that must stay with it
   std::string no_plots;         ///< why there are none, in words
 };

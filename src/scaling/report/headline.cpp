@@ -50,8 +50,8 @@ std::string count_text(const std::string& backend, int count) {
   return fmt::format("{} {}", count, cpus_text(backend, count));
 }
 
-/// ", 34.8 times as fast as 1 CPU at this batch (95 % interval 34.6 to 35.1)". The factor is that
-/// of the geometric means, which the interval is around.
+/// ", 34.8 times as fast as 1 CPU at this batch (95 % interval 34.6 to 35.1)". The factor is by
+/// geometric means, which the interval is around.
 std::string speed_up_text(const Series& series, const Grid& grid, const FastestCell& fastest) {
   const cells::Cell& cell = fastest.cell->cell;
   const int base_cpus = grid.bases.at(fastest.row);

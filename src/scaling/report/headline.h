@@ -31,7 +31,7 @@ bool is_shown(const TimeRatio& gain);
 struct Knee {
   int cpus = 0;        ///< the largest number to which a step paid; 0 where none did
   int next = 0;        ///< the number after it that has a time; 0 where that was the last
-  double gain = 1;     ///< of the step to `next`, of geometric means
+  double gain = 1;     ///< the step's to `next`, by geometric means
   bool open = false;   ///< the repeats leave open whether the step to `next` pays
   bool known = false;  ///< false where some step has too few repeats, or there is no step
 };

@@ -14,7 +14,7 @@ namespace cputrain::report {
 
 /// Published seconds per epoch.
 struct ReferenceTable {
-  std::string name;  ///< of the file
+  std::string name;  ///< the file's
   std::vector<int> cpus;
   std::vector<std::size_t> batches;
   /// (batch, CPUs) to seconds; nothing where "n/a" was published.

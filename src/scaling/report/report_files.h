@@ -17,7 +17,7 @@ struct ReportRequest {
   std::filesystem::path out;  ///< folder; empty: the first of `folders`
   std::optional<std::filesystem::path> reference;
   cells::Prices prices;
-  std::optional<double> target_accuracy{};  ///< of runs: which is the quickest to it
+  std::optional<double> target_accuracy{};  ///< for runs: which is the quickest to it
 };
 
 struct Report {

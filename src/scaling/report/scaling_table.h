@@ -36,19 +36,18 @@ struct AgainstCpus {
 /// One place of a grid. A figure that follows from two cells is a measurement only where both are:
 /// `status` of a figure is the less certain one.
 struct ScalingCell {
-  cells::Cell cell;                 ///< of the quickest split into ranks and threads
+  cells::Cell cell;                 ///< the quickest split into ranks and threads
   std::vector<cells::Cell> splits;  ///< all that were tried, quickest first
   std::filesystem::path folder;     ///< that its runs lie in
   std::optional<double> images_per_second;
   std::optional<double> speed_up;    ///< against the grid's base of this row
   std::optional<double> efficiency;  ///< speed-up by CPUs, as a part of 1
   bool suspect = false;              ///< speed-up above kMostSpeedUp times the CPUs'
-  cells::CellStatus against =
-      cells::CellStatus::absent;     ///< of those two: the less certain of cell and base
+  cells::CellStatus against = cells::CellStatus::absent;  ///< the less certain one of cell and base
   std::optional<double> peak_share;  ///< GFLOP/s by the multiply-adds that these CPUs can do
-  std::optional<double> cost;        ///< of an epoch
-  cells::RateShares rates{};         ///< of GPUs
-  std::optional<AgainstCpus> against_cpus{};  ///< of GPUs that stand beside CPUs
+  std::optional<double> cost;        ///< an epoch's
+  cells::RateShares rates{};         ///< for GPUs
+  std::optional<AgainstCpus> against_cpus{};  ///< for GPUs that stand beside CPUs
 };
 
 /// A global batch, whatever the split into ranks and threads; or in weak scaling the batch of a
@@ -56,7 +55,7 @@ struct ScalingCell {
 /// batch, so their times are of other work.
 struct GridRow {
   std::size_t batch;
-  int threads;  ///< of a rank; 0 where the batch is global
+  int threads;  ///< a rank's; 0 where the batch is global
 
   GridRow(std::size_t row_batch, int row_threads = 0) : batch(row_batch), threads(row_threads) {}
   auto operator<=>(const GridRow&) const = default;
@@ -82,7 +81,7 @@ struct Series {
   cells::CellTable about;  ///< without cells; its options are those of the series
   Grid strong, weak;
   cells::SeriesIdentity identity{};
-  std::string beside{};  ///< of devices: the series of CPUs they are compared with, or empty
+  std::string beside{};  ///< for devices: the series of CPUs they are compared with, or empty
 };
 
 /// What a cell's accuracy of validation may be among all images like these (accuracy_interval);
@@ -100,7 +99,7 @@ struct ScalingTable {
 };
 
 /// Where a cell is in several tables, the better founded one stays (measured, scaled, simulated),
-/// of equals the later, and a remark says so. Error(data) for more than 500 batches or CPU counts.
+/// the later of equals, and there is a remark. Error(data) for more than 500 batches or CPU counts.
 ScalingTable make_scaling_table(const std::vector<CellSource>&, const cells::Prices&);
 
 /// The part of its time that a row's largest batch saves over the smallest, as the published table

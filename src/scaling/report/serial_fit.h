@@ -18,7 +18,7 @@ struct CoreTime {
 struct SerialFit {
   double serial = 0;             ///< seconds
   double work = 0;               ///< core seconds
-  double largest_deviation = 0;  ///< of the fit from a time, as a part of that time
+  double largest_deviation = 0;  ///< the fit's from a time, as a part of that time
   std::size_t times = 0;
 };
 

@@ -17,8 +17,8 @@
 namespace cputrain::report {
 namespace {
 
-/// Where a cell is in both tables. A listed flag counts where one of the tables has several values
-/// of it; what holds for all of a table is what the comparison may be about.
+/// Where a cell is in both tables. A listed flag counts where it has several values in one of them;
+/// what holds for all of a table is what the comparison may be about.
 cells::Place compared_place(const std::vector<cells::ListedFlag>& varied,
                             const cells::CellTable& table, cells::Cell cell) {
   cells::FlagTexts axes;

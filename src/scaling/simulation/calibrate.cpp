@@ -53,8 +53,8 @@ class TeamTimes {
     });
   }
 
-  /// With the weights that `trainer` has made, which may be this one itself: finds the algorithms
-  /// of each size, and how many passes of it make a round of so many seconds.
+  /// With the weights that `trainer` has made, which may be this one itself: finds each size's
+  /// algorithms, and how many passes of it make a round of so many seconds.
   void prepare(const TeamTimes& trainer, double round) {
     trainer_ = &trainer;
     use_weights(0);
@@ -277,7 +277,7 @@ class TeamTimes {
   const TeamTimes* trainer_ = nullptr;
   std::unique_ptr<system::Pages> weights_;
   std::vector<TimedWorker> workers_;
-  std::vector<int> passes_;  ///< of a round, by size
+  std::vector<int> passes_;  ///< in a round, by size
   CalmRounds rounds_{kRounds};
   std::vector<int> weights_of_round_;
   CostsWhenActive costs_;

@@ -29,7 +29,7 @@ struct Calibration {
   const model::Graph& graph;
   const optim::UpdateRule& rule;
   double learning_rate;
-  std::uint64_t seed;  ///< of the initial weights of the first training
+  std::uint64_t seed;  ///< for the initial weights of the first training
   const data::ImageSet& images;
   const placement::Machine& machine;
   std::vector<int> sizes;  ///< images at once, ascending

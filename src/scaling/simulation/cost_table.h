@@ -34,9 +34,9 @@ inline constexpr const char* kBetweenLayers = "between layers";
 /// All that was measured while so many ranks worked at the same time, with so many threads each.
 struct CostsWhenActive {
   int active = 1, threads = 1;
-  double fma_gflops = 0;                 ///< of one rank
-  double triad_gbs = 0;                  ///< of all active ones together
-  double update_seconds_per_number = 0;  ///< of the model's update rule, on each rank
+  double fma_gflops = 0;                 ///< one rank's
+  double triad_gbs = 0;                  ///< all active ones' together
+  double update_seconds_per_number = 0;  ///< the model's update rule, on each rank
   double sum_gbs = 0;                    ///< bytes read and written by each rank that adds arrays
   /// Noise of a pass on one rank: half the width of the middle two thirds, by the median.
   double spread = 0;
@@ -58,7 +58,7 @@ struct CostTable {
   double memory_bytes = 0;
 
   std::vector<int> sizes;               ///< images at once, ascending
-  std::vector<double> workspace_bytes;  ///< of a program, by size
+  std::vector<double> workspace_bytes;  ///< a program's, by size
   /// Those of one thread per rank, ascending, the first with one rank; then one of more threads
   /// where there are several cores.
   std::vector<CostsWhenActive> by_active;

@@ -13,13 +13,13 @@ namespace cputrain::simulation {
 /// One cell for cputrain-smpi, which it reads from a file.
 struct SimulationJob {
   int ranks = 1, threads = 1;          ///< threads of each rank
-  std::vector<std::string> arguments;  ///< of `train`, as they would be typed
+  std::vector<std::string> arguments;  ///< `train`'s, as they would be typed
   Platform platform;
   CostTable costs;
   int classes = 2;
   std::size_t images_per_epoch = 0;
   std::size_t validation_images = 0;  ///< that a training would keep in memory beside them
-  int steps = 1;                      ///< of each repeat
+  int steps = 1;                      ///< in each repeat
   int repeats = 1;                    ///< with other disturbances
   std::uint64_t seed = 0;
   std::string result;  ///< file that rank 0 writes
@@ -37,7 +37,8 @@ struct CellWork {
 struct SimulatedSteps {
   double seconds = 0;
   Budget budget{};
-  double memory_stall = 0;  ///< of these seconds, what memory bandwidth took, mean over ranks
+  double memory_stall =
+      0;  ///< the part of these seconds that memory bandwidth took, mean over ranks
 };
 
 /// What became of it.
@@ -45,7 +46,7 @@ struct SimulationResult {
   std::string failure;  ///< why there are no seconds: what a real run would have said
   std::string exchange;
   CellWork work;
-  std::size_t steps = 0;   ///< of each repeat
+  std::size_t steps = 0;   ///< in each repeat
   std::size_t images = 0;  ///< in them, over all ranks
   std::vector<SimulatedSteps> repeats;
 };

@@ -21,9 +21,9 @@ struct PlatformPoint {
 double in_proportion(const std::vector<PlatformPoint>&, int at);
 
 /// What a core computes, for machines other than the one whose costs were measured: the same share
-/// of its peak of multiply-adds is assumed.
+/// is assumed of its peak of multiply-adds.
 struct PlatformCpu {
-  double flops_per_cycle = 0;        ///< of a core, float multiply-adds as two
+  double flops_per_cycle = 0;        ///< a core's, float multiply-adds as two
   std::vector<PlatformPoint> clock;  ///< GHz by active cores
   double second_thread_gain = 1;     ///< what two threads of a core compute, by what one does
 
@@ -54,7 +54,7 @@ struct Platform {
   /// them. The figures below are then those of the largest machine.
   bool grows_with_cell = false;
   int cores = 1, threads_per_core = 1;
-  double memory_gb = 0;  ///< of a node, 1e9 bytes
+  double memory_gb = 0;  ///< a node's, 1e9 bytes
   /// Memory of the machine of a cell with so many CPUs, where it grows with them; else empty.
   std::vector<PlatformPoint> memory_by_cpus;
   /// Standard deviation of a micro-batch's seconds, relative. Nothing: as measured with the costs.
@@ -63,7 +63,7 @@ struct Platform {
   std::optional<PlatformCpu> cpu;
   std::optional<GpuNode> gpus;        ///< what ranks compute on, where it is no cores
   double core_gbs = 0, node_gbs = 0;  ///< bandwidth of memory: most of a core, most of a node
-  double node_latency_us = 0;         ///< of a message between ranks of a node
+  double node_latency_us = 0;         ///< a message's between ranks of a node
   double network_gbps = 0, network_latency_us = 0;
   double network_efficiency = 1;  ///< part of the network's bits that carry data
 

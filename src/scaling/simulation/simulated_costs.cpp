@@ -171,7 +171,7 @@ CostTable given_costs(const std::string& file, const std::string& network,
 
 std::string costs_file_name(const training::TrainingFlags& flags, const placement::Machine& machine,
                             const std::string& network) {
-  constexpr int kMethod = 4;  // of calibrate(): what other ones measured is not taken
+  constexpr int kMethod = 4;  // calibrate()'s: what other ones measured is not taken
   const std::uint64_t key = Fnv1a()
                                 .add(machine.cpu_model)
                                 .add(machine.host)

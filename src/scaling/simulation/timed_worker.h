@@ -21,8 +21,8 @@ struct TimedRound {
   PassSeconds whole;
 };
 
-/// A rank of a calibration: a backend, programs for all sizes and gradients of its own. All ranks
-/// of a team read the same weights, as the ranks of a node do.
+/// A rank of a calibration: a backend, programs for all sizes and gradients of its own. A team's
+/// ranks read the same weights, as the ranks of a node do.
 class TimedWorker {
  public:
   TimedWorker(const Calibration& todo, Team team, int number)
@@ -77,7 +77,7 @@ class TimedWorker {
   const Calibration& todo_;
   Team team_;
   int number_;
-  std::vector<std::uint32_t> order_;  ///< of images in the first epoch
+  std::vector<std::uint32_t> order_;  ///< images' order in the first epoch
   std::size_t next_ = 0;              ///< in this order
   std::unique_ptr<compute::Backend> backend_;
   std::unique_ptr<system::Pages> gradients_;

@@ -22,7 +22,7 @@ system::FileLock lock_cell(const SweepPlan&, const cells::Cell&);
 
 inline constexpr const char* kFlagsName = "sweep.json";
 inline constexpr const char* kPlanName = "plan.txt";
-inline constexpr const char* kCellName = "cell.json";  ///< of one cell, beside its run folders
+inline constexpr const char* kCellName = "cell.json";  ///< one cell's, beside its run folders
 
 /// plan.txt: the command of every training, one a line, but for cells that cannot be measured here.
 void write_plan(const SweepPlan&);

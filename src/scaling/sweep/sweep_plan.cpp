@@ -194,7 +194,7 @@ std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int re
     add("--limit-train", std::to_string(images.at(cell.batch)));
     add("--limit-val", "0");
   }
-  add("--checkpoint-every", "0");  // whoever stops a sweep makes its trainings anew
+  add("--checkpoint-every", "0");  // a sweep that is stopped makes its trainings anew
   add("--log-every", "1");
   add("--verbose", "2");
   words.insert(words.end(), {"--measure-limits", "--overwrite"});

@@ -17,8 +17,8 @@ namespace cputrain::sweep {
 struct SweepPlan {
   std::filesystem::path folder;
   std::vector<cells::Cell> cells;
-  std::vector<std::string> left_out;  ///< of the grid, with reasons
-  int repeats = 3;                    ///< of a cell
+  std::vector<std::string> left_out;  ///< cells of the grid, with reasons
+  int repeats = 3;                    ///< for a cell
   bool full_epochs = false;
   std::optional<int> steps;
   cells::EpochSize epoch;
@@ -26,7 +26,7 @@ struct SweepPlan {
   /// measurable here or not. So cells of a batch have the same ones in the same order, whatever
   /// warm-up their ranks need, and their losses and a speed-up are of the same work.
   std::map<std::size_t, std::size_t> images;
-  double flops_per_image = 0;  ///< of a training step
+  double flops_per_image = 0;  ///< a training step's
   cells::Launching launching;
   std::string program;                 ///< as one would type it here
   std::vector<std::string> passed_on;  ///< flags for every training

@@ -19,7 +19,7 @@ struct SweepRequest {
   bool plan_only = false, collect = false, retry = false, extend = false;
   std::optional<int> task;
   std::string launcher;
-  int repeats = 3;  ///< of a cell
+  int repeats = 3;  ///< for a cell
 
   Precisions precisions;
   /// Words for every training of the sweep, whatever its cell.

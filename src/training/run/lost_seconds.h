@@ -22,12 +22,12 @@ struct LostSeconds {
   Loss restarts;     ///< from a checkpoint until a training that had died went on from it
   Loss checkpoints;  ///< steps that waited for one, since the last start
   Loss stragglers;   ///< ranks waited for the last one; stalls are in it, too
-  Loss stalls;       ///< nobody got further, and then the job did
+  Loss stalls;       ///< no rank got further, and then the job did
 
   bool any() const;
 };
 
-/// Of metrics.jsonl and stalls.jsonl; lines that cannot be read are passed over.
+/// From metrics.jsonl and stalls.jsonl; lines that cannot be read are passed over.
 LostSeconds lost_seconds(const std::filesystem::path& run);
 
 /// "2 restarts 35.2 s, checkpoints 3.1 s, stragglers 12.0 s (most: rank 1 on vm), 1 stall 8.0 s

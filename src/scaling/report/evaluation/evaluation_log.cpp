@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr system::BoundedLines::Limits kLogLimits{16 << 20, 1 << 16};
-constexpr std::size_t kMostEvaluations = 100;  // of one run in a report
+constexpr std::size_t kMostEvaluations = 100;  // by one run in a report
 
 /// Whether what is there ends amid a line, which a line after it would be lost with.
 bool is_cut_off(const fs::path& path) {

@@ -19,7 +19,7 @@ struct ClassAnswers {
 /// An image that was answered wrong.
 struct WrongImage {
   Picture picture;   ///< without words
-  std::string name;  ///< of its file
+  std::string name;  ///< its file's
   std::string truth, answer;
   double probability = 0, probability_of_truth = 0;
 };

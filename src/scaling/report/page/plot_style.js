@@ -8,7 +8,7 @@ let colours = onLight;
 const darkness = window.matchMedia('(prefers-color-scheme: dark)');
 const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 2], [6, 2, 1, 2]];
 const shapes = ['circle', 'triangle', 'rect', 'rectRot', 'star', 'cross'];
-const signs = ['●', '▲', '■', '◆', '✶', '✚'];  // of the same shapes, in the keys
+const signs = ['●', '▲', '■', '◆', '✶', '✚'];  // the same shapes, in the keys
 // Math.min and Math.max of lists that are too long to be their arguments.
 const least = list => list.reduce((a, b) => Math.min(a, b), Infinity);
 const most = list => list.reduce((a, b) => Math.max(a, b), -Infinity);

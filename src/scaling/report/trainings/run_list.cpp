@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using Configuration = std::map<std::string, std::string>;
 
-constexpr std::size_t kLongest = 60;  // of a text in a column
+constexpr std::size_t kLongest = 60;  // letters of a text in a column
 
 /// What `text` says of a run, without folders where that tells all of them apart.
 std::function<std::string(const RunRecord&)> shortened(

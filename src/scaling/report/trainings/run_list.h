@@ -42,7 +42,7 @@ std::string without_folders(const std::string& text);
 
 /// Something that a person chose for a run, or that it ran on.
 struct Choice {
-  std::string head;  ///< of a column
+  std::string head;  ///< a column's
   std::function<std::string(const RunRecord&)> text;
   std::function<std::string(const RunRecord&)> words;              ///< in a sentence
   std::function<std::optional<double>(const RunRecord&)> value{};  ///< to sort by

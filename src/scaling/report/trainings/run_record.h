@@ -20,7 +20,7 @@ struct RunEpoch {
   double validation_seconds = 0;  ///< not in `seconds`
   bool settled = false;           ///< no step but the first tried algorithms
   std::optional<double> loss{}, accuracy{}, val_loss{}, val_accuracy{};
-  std::optional<Budget> budget{};              ///< of `seconds`
+  std::optional<Budget> budget{};              ///< how `seconds` were spent
   std::optional<double> stolen{}, cpu_wait{};  ///< parts of CPU time, as in scaling/cells/cells.h
 };
 
@@ -43,7 +43,7 @@ const char* outcome_name(Outcome);
 struct BestAccuracy {
   int epoch = 0;
   double accuracy = 0;
-  std::optional<double> seconds{};  ///< of training until its end; nothing where epochs are missing
+  std::optional<double> seconds{};  ///< training until its end; nothing where epochs are missing
 };
 
 /// What `eval` found for weights of a run.
@@ -58,10 +58,10 @@ struct RunEvaluation {
 /// One run folder. What is not known is empty.
 struct RunRecord {
   std::filesystem::path folder;
-  std::string name;  ///< of the folder, and of those above it where runs need that; may be hostile
+  std::string name;  ///< the folder's, and of those above it where runs need that; may be hostile
   std::string started;  ///< "2026-11-25T22:40:39+0000"
   std::string model, data, backend, precision;
-  std::string rule;  ///< of the optimizer, with its learning rate: "sgd 0.01, momentum 0.9"
+  std::string rule;  ///< the optimizer's, with its learning rate: "sgd 0.01, momentum 0.9"
   std::string machine;
   std::string build;    ///< "cputrain 1.2, commit abc1234, Release"
   std::string command;  ///< with the flags that were typed

@@ -86,7 +86,7 @@ std::optional<std::string> least_time_sentence(const Runs& runs, std::optional<d
 
 std::vector<std::string> runs_headline(const RunList& list) {
   std::map<std::string, Runs> by_data;
-  std::vector<std::string> order;  // of the best runs
+  std::vector<std::string> order;  // the best runs' order
   for (const RunRecord& run : list.runs) {
     if (!run.best()) continue;
     if (!by_data.contains(run.data)) order.push_back(run.data);

@@ -27,8 +27,8 @@ struct GpuStepCost {
   double parameters = 0;  ///< 0: not said
   std::string precision;  ///< "tf32", "bf16", "exact", or what the source calls it
   int batch = 1, micro_batch = 1;
-  double seconds = 0;  ///< of the whole step
-  double update = 0;   ///< of them
+  double seconds = 0;  ///< the whole step's
+  double update = 0;   ///< the update's part
   /// In the order of the forward pass. None: only the seconds are known.
   std::vector<GpuLayerCost> layers;
 };
@@ -89,8 +89,8 @@ class GpuStepCosts {
  private:
   GpuTraining of_;
   std::vector<int> batches_;        ///< ascending
-  std::vector<int> micro_batches_;  ///< of each
-  std::vector<GpuStep> steps_;      ///< of each
+  std::vector<int> micro_batches_;  ///< by batch
+  std::vector<GpuStep> steps_;      ///< by batch
 };
 
 }  // namespace cputrain::simulation

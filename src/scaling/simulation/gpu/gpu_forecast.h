@@ -42,7 +42,7 @@ double end_of_sums(const std::vector<GpuBucket>&,
 /// What of a training decides besides its costs.
 struct GpuRun {
   std::size_t images_per_epoch = 0;
-  double image_bytes = 0;        ///< of a decoded one
+  double image_bytes = 0;        ///< a decoded one's
   bool images_on_device = true;  ///< all of them, on every GPU
   bool prefetch = true;          ///< the next images are made and sent while a GPU computes
   double bucket_bytes = 0;
@@ -85,7 +85,7 @@ class GpuForecast {
   double flops_per_image_, gradient_bytes_;
   struct Bucket {
     double bytes;
-    std::size_t last_node;  ///< of the graph, whose gradient is the last in it to be final
+    std::size_t last_node;  ///< in the graph: the one whose gradient is final last
   };
   std::vector<Bucket> buckets_;
 };

@@ -53,7 +53,7 @@ bool is_of(const GpuStepCost& step, const GpuTraining& wanted) {
 
 /// Multiply-adds of a layer by those of the network in a pass: forward once, backward twice.
 struct LayerParts {
-  std::vector<double> forward, backward;  ///< of a step, by node
+  std::vector<double> forward, backward;  ///< a step's, by node
 };
 
 LayerParts parts_by_arithmetic(const model::Graph& graph) {
