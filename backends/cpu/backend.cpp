@@ -114,10 +114,10 @@ class CpuBackend final : public compute::Backend, public compute::ReproducibleCo
     if (failure) std::rethrow_exception(failure);
   }
 
-  void add_products(const compute::Factors& factors, std::span<const Array> leaves, Range part,
+  void add_products(const compute::Factors& factors, std::span<const Array> chunks, Range part,
                     const Array& sum) override {
     const ThreadCount scope(threads_);
-    add_products_in_parallel(best_instruction_set(), factors, leaves, part, sum);
+    add_products_in_parallel(best_instruction_set(), factors, chunks, part, sum);
   }
 
   compute::Limits measure_limits(const compute::Together& together) override {

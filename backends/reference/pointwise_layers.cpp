@@ -124,8 +124,8 @@ compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int logits,
     const double logit = z[n], target = labels[n] * (1 - smoothing) + smoothing / 2;
     probabilities[n] = static_cast<T>(1 / (1 + std::exp(-logit)));
     tally.loss += std::max(logit, 0.0) - logit * target + std::log1p(std::exp(-std::abs(logit)));
-    compute::count_answer(std::span<const T>(probabilities + n, 1),
-                          static_cast<std::size_t>(labels[n]), tally);
+    compute::count_prediction(std::span<const T>(probabilities + n, 1),
+                              static_cast<std::size_t>(labels[n]), tally);
   }
   return tally;
 }
@@ -149,8 +149,9 @@ compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int logits,
     const double expected =
         (1 - smoothing) * static_cast<double>(row[labels[n]]) + smoothing * mean;
     tally.loss += std::log(sum) + static_cast<double>(largest) - expected;
-    const std::span<const T> answer(probabilities + n * logits, static_cast<std::size_t>(logits));
-    compute::count_answer(answer, static_cast<std::size_t>(labels[n]), tally);
+    const std::span<const T> prediction(probabilities + n * logits,
+                                        static_cast<std::size_t>(logits));
+    compute::count_prediction(prediction, static_cast<std::size_t>(labels[n]), tally);
   }
   return tally;
 }

@@ -55,13 +55,13 @@ training::Services simulated_services(const simulation::SimulationJob& job,
   return services;
 }
 
-std::vector<training::NodeRoom> rooms_of(const training::Session& session,
-                                         const simulation::Platform& platform) {
-  std::vector<training::NodeRoom> rooms = training::measure_rooms(session);
-  for (training::NodeRoom& room : rooms) {
-    room.available = static_cast<std::size_t>(platform.memory_gb * 1e9);
+std::vector<training::NodeCapacity> capacities_of(const training::Session& session,
+                                                  const simulation::Platform& platform) {
+  std::vector<training::NodeCapacity> capacities = training::measure_capacities(session);
+  for (training::NodeCapacity& capacity : capacities) {
+    capacity.available = static_cast<std::size_t>(platform.memory_gb * 1e9);
   }
-  return rooms;
+  return capacities;
 }
 
 /// Keeps the record of the only epoch.
@@ -115,7 +115,7 @@ simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob&
       training::cut_batches(session, plan, job.images_per_epoch, 0);
   const training::CompiledTraining compiled = training::compile_training(
       session, plan, batches.sizes(),
-      {.rooms = rooms_of(session, job.platform),
+      {.capacities = capacities_of(session, job.platform),
        .cache = (job.images_per_epoch + job.validation_images) * spec.image.size()});
   training::Training training(session, plan, compiled, batches.train,
                               std::make_unique<NoPixels>(batches.train));

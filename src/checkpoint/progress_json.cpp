@@ -75,7 +75,7 @@ constexpr auto describe_reached = [](JsonMembers& f, auto& reached) {
 
 void check(const JsonFields& file, const loop::Progress& p) {
   const auto plain = [](unsigned char c) { return c >= ' ' && c < 0x7f; };
-  if (!std::ranges::all_of(p.findings, plain)) file.wrong("findings must be plain text");
+  if (!std::ranges::all_of(p.tuned_methods, plain)) file.wrong("findings must be plain text");
   if (p.begun && p.begun->steps > p.steps) {
     file.wrong("begun: steps must not be more than all steps");
   }
@@ -96,7 +96,7 @@ void describe_progress(JsonMembers& f, loop::Progress& p) {
   f.object("patience", p.patience, describe_patience, true);
   f.null_or_object("reached", p.reached, describe_reached);
   f.need("left_out", p.left_out, 0, kMostLeftOut, 0, static_cast<double>(kMostSteps));
-  f.need("findings", p.findings);
+  f.need("findings", p.tuned_methods);
   if (f.file()) check(*f.file(), p);
 }
 

@@ -50,7 +50,8 @@ class Restoring {
         own_parts_.restore(files_ ? &files_->ranks : nullptr, progress.own_images, weights_mutex_);
     learning_rate.set_plateau(progress.plateau);
     optimizer.set_last_rate(progress.last_rate);
-    if (!progress.findings.empty()) training_.program.tuner().use_findings(progress.findings);
+    if (!progress.tuned_methods.empty())
+      training_.program.tuner().use_tuned_methods(progress.tuned_methods);
     return {progress, std::move(other_kernels_)};
   }
 
@@ -73,9 +74,9 @@ class Restoring {
 
   /// Findings of other kernels are left behind.
   void compare_kernels() {
-    if (files_->state.findings_of == kernels_of(training_.backend)) return;
-    files_->state.progress.findings.clear();
-    other_kernels_ = std::move(files_->state.findings_of);
+    if (files_->state.tuned_for == kernels_of(training_.backend)) return;
+    files_->state.progress.tuned_methods.clear();
+    other_kernels_ = std::move(files_->state.tuned_for);
   }
 
   loop::Progress spread_progress() {

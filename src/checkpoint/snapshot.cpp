@@ -107,7 +107,7 @@ void Snapshot::take_weights(const compute::OwnedArray* elsewhere) {
   copy.memory.copy(copy.arena().data, elsewhere->array().data, elsewhere->bytes());
 }
 
-std::shared_ptr<compute::OwnedArray> Snapshot::room_elsewhere() const {
+std::shared_ptr<compute::OwnedArray> Snapshot::memory_elsewhere() const {
   try {
     const Array arena = copy_->arena();
     return std::make_shared<compute::OwnedArray>(copy_->memory, arena.size, arena.dtype);

@@ -40,7 +40,7 @@ class Snapshot {
   /// them copied elsewhere, while a thread writes what is here.
   void take_weights(const compute::OwnedArray* elsewhere = nullptr);
   /// Room for that; null where there is no memory for it. Of rank 0.
-  std::shared_ptr<compute::OwnedArray> room_elsewhere() const;
+  std::shared_ptr<compute::OwnedArray> memory_elsewhere() const;
 
   /// Writes the files of a checkpoint into a folder, each with fsync: weights with their
   /// description, optimizer state, what ranks have of their own, and state.json: the progress, with

@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLargest = std::size_t{64} << 20;
-constexpr const char *kFormat = "format", *kProgress = "progress", *kFindingsOf = "findings_of";
+constexpr const char *kFormat = "format", *kProgress = "progress", *kTunedFor = "findings_of";
 
 /// Calls what reads from a state, naming the file where that is wrong.
 template <class F>
@@ -44,8 +44,8 @@ std::string kernels_of(const compute::Backend& backend) {
 }
 
 void write_state(const std::filesystem::path& folder, const loop::Progress& progress,
-                 const std::string& findings_of, const Json& facts) {
-  Json state{{kFormat, kStateFormat}, {kProgress, to_json(progress)}, {kFindingsOf, findings_of}};
+                 const std::string& tuned_for, const Json& facts) {
+  Json state{{kFormat, kStateFormat}, {kProgress, to_json(progress)}, {kTunedFor, tuned_for}};
   for (const auto& [name, fact] : facts.items()) state[name] = fact;
   system::write_own_file(folder / kStateName, json_text(state, 1) + "\n");
 }
@@ -53,15 +53,15 @@ void write_state(const std::filesystem::path& folder, const loop::Progress& prog
 SavedState read_state(const std::filesystem::path& folder) {
   return from_file(folder, [](const Json& state) {
     SavedState saved{progress_of_state(state), {}};
-    const auto word = state.find(kFindingsOf);
-    if (word != state.end() && word->is_string()) saved.findings_of = word->get<std::string>();
+    const auto word = state.find(kTunedFor);
+    if (word != state.end() && word->is_string()) saved.tuned_for = word->get<std::string>();
     return saved;
   });
 }
 
 Json read_facts(const std::filesystem::path& folder) {
   return from_file(folder, [](Json state) {
-    for (const char* own : {kFormat, kProgress, kFindingsOf}) state.erase(own);
+    for (const char* own : {kFormat, kProgress, kTunedFor}) state.erase(own);
     return state;
   });
 }

@@ -15,12 +15,12 @@ std::string kernels_of(const compute::Backend&);
 
 /// Writes the file, with fsync. Error(output).
 void write_state(const std::filesystem::path& folder, const loop::Progress&,
-                 const std::string& findings_of, const nlohmann::ordered_json& facts);
+                 const std::string& tuned_for, const nlohmann::ordered_json& facts);
 
 /// Its content.
 struct SavedState {
   loop::Progress progress;
-  std::string findings_of;
+  std::string tuned_for;
 };
 /// Error(data).
 SavedState read_state(const std::filesystem::path& folder);

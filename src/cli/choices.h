@@ -16,7 +16,7 @@ struct CommandLineChoices {
   std::size_t columns = 80;                       ///< how wide help may be
   std::string program = "cputrain";               ///< as it was called, for help: or "./cputrain"
 
-  /// Of those that the build has, the default first.
+  /// Those that the build has, the default first.
   std::vector<std::string> backend_names() const {
     return names([](const auto& backend) { return backend.built; });
   }

@@ -38,7 +38,7 @@ struct CompileOptions {
   std::optional<int> usual_images{};
   /// Gradients may be left as factors (compute/reproducible/factors.h): the exchange adds up the
   /// products.
-  bool leaves_factors = false;
+  bool keeps_factors = false;
 };
 
 /// Makes the arenas once the backend knows how many elements its layout takes.
@@ -77,7 +77,7 @@ struct BackendFacts {
 };
 
 /// What sums that are the same bits at any number of ranks and threads need besides
-/// (leaf_program.h, factors.h). By default by the calling thread alone.
+/// (chunked_program.h, factors.h). By default by the calling thread alone.
 class ReproducibleCompute {
  public:
   virtual ~ReproducibleCompute() = default;
@@ -89,9 +89,9 @@ class ReproducibleCompute {
     for (int i = 0; i < count; ++i) work(i);
   }
   /// AddProducts; the same bits however the product is cut into parts.
-  virtual void add_products(const Factors& factors, std::span<const Array> leaves, Range part,
+  virtual void add_products(const Factors& factors, std::span<const Array> chunks, Range part,
                             const Array& sum) {
-    add_products_plainly(factors, leaves, part, sum);
+    add_products_plainly(factors, chunks, part, sum);
   }
 };
 

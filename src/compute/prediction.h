@@ -25,7 +25,7 @@ std::optional<std::size_t> predicted_class(std::span<const T> outputs) {
 /// Whether a network with so many outputs has answers to rank: among five classes or fewer, being
 /// one of the five best means nothing.
 inline constexpr std::size_t kFive = 5;
-constexpr bool ranks_answers(std::size_t outputs) { return outputs > kFive; }
+constexpr bool counts_top_five(std::size_t outputs) { return outputs > kFive; }
 
 /// Whether the class is among the k most probable ones; earlier classes win ties. Never where an
 /// output is NaN.
@@ -42,10 +42,10 @@ bool among_best(std::span<const T> outputs, std::size_t truth, std::size_t k) {
 
 /// Adds to the tally what a row of outputs predicts for an image of class `truth`; not its loss.
 template <class T>
-void count_answer(std::span<const T> outputs, std::size_t truth, Tally& tally) {
+void count_prediction(std::span<const T> outputs, std::size_t truth, Tally& tally) {
   tally.images += 1;
   tally.correct += predicted_class(outputs) == truth;
-  if (!ranks_answers(outputs.size())) return;
+  if (!counts_top_five(outputs.size())) return;
   tally.ranked += 1;
   tally.among_five += among_best(outputs, truth, kFive);
 }

@@ -22,7 +22,7 @@ void Tuner::restart_trials() {
   }
 }
 
-std::string Tuner::take_findings() {
+std::string Tuner::take_tuned_methods() {
   if (!std::exchange(searches_, trying()) || searches_) return {};
   return methods();
 }
@@ -34,14 +34,14 @@ std::string Tuner::methods() const {
   return join(words, " ");
 }
 
-void Tuner::use_findings(std::string_view findings) {
-  const std::vector<std::string> words = split(findings, ' ');
+void Tuner::use_tuned_methods(std::string_view tuned_methods) {
+  const std::vector<std::string> words = split(tuned_methods, ' ');
   if (words.size() != choices_.size()) return;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!choices_[i]->is_word(words[i])) return;
   }
   for (std::size_t i = 0; i < words.size(); ++i) choices_[i]->use_methods(words[i]);
-  findings_ = methods();  // what the choices made of it
+  tuned_methods_ = methods();  // what the choices made of it
   searches_ = false;
 }
 

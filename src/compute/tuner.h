@@ -30,12 +30,12 @@ class Tuner {
       : choices_(std::move(choices)), searches_(trying()) {}
 
   /// What was found is returned once, when all have been tried; otherwise nothing is.
-  std::string take_findings();
+  std::string take_tuned_methods();
   /// Uses what a program of the same graph has found, that of another rank, so that all are alike,
   /// or of an earlier process. A text that no such program can have found is left alone.
-  void use_findings(std::string_view);
+  void use_tuned_methods(std::string_view);
   /// What it used last of these; empty: nothing yet.
-  const std::string& findings() const { return findings_; }
+  const std::string& tuned_methods() const { return tuned_methods_; }
   bool trying() const;
   /// Begins anew, since activations change as training goes on. Trials that have not ended go on.
   void try_again();
@@ -46,8 +46,8 @@ class Tuner {
   std::string methods() const;
 
   std::vector<MethodChoice*> choices_;
-  std::string findings_;   ///< in use
-  bool searches_ = false;  ///< was trying when it was last asked
+  std::string tuned_methods_;  ///< in use
+  bool searches_ = false;      ///< was trying when it was last asked
 };
 
 }  // namespace cputrain::compute

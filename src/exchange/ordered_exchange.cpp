@@ -27,10 +27,10 @@ class OrderedExchange final : public NodeMemoryExchange {
     if (!owned_.empty() && owned_[0].size() == 0) owned_.clear();
     for (const Range& own : owned_) gradient_parts_ = compute::parts_of(layout_, own);
     for (const auto& ranks : map.ranks) {
-      auto& leaves = received_.emplace_back();
-      const std::size_t count = owned_.empty() || ranks == map.own() ? 0 : leaves_of(ranks);
+      auto& chunks = received_.emplace_back();
+      const std::size_t count = owned_.empty() || ranks == map.own() ? 0 : chunks_of(ranks);
       for (std::size_t i = 0; i < count; ++i) {
-        leaves.emplace_back(sum_memory_.bytes().size(), system::Touched::sparsely);
+        chunks.emplace_back(sum_memory_.bytes().size(), system::Touched::sparsely);
       }
     }
   }
@@ -54,7 +54,7 @@ class OrderedExchange final : public NodeMemoryExchange {
   ExchangeMemory memory() const override {
     std::size_t own = blocks_->own_bytes();
     for (const Range& range : owned_) own += range.size() * size_of(sum_.dtype);
-    for (const auto& leaves : received_) own += leaves.size() * needed_bytes();
+    for (const auto& chunks : received_) own += chunks.size() * needed_bytes();
     return {own, blocks_->weights->shared().bytes().size(), blocks_->weights->own_bytes()};
   }
   std::string describe() const override {
@@ -63,7 +63,7 @@ class OrderedExchange final : public NodeMemoryExchange {
   }
 
  private:
-  std::size_t leaves_of(const std::vector<int>& ranks) const {
+  std::size_t chunks_of(const std::vector<int>& ranks) const {
     return ranks.size() * static_cast<std::size_t>(lanes_);
   }
 
@@ -80,7 +80,7 @@ class OrderedExchange final : public NodeMemoryExchange {
     system::Stopwatch watch;
     meet();  // all nodes: a late one is no slow network
     const double met = watch.lap();
-    if (!owned_.empty()) add_leaves(leaves_in_order());
+    if (!owned_.empty()) add_chunks(chunks_in_order());
     const double adds = watch.lap();
     communicator_.node_barrier().wait();  // leaves may be overwritten
     const double waited = watch.lap();
@@ -90,19 +90,19 @@ class OrderedExchange final : public NodeMemoryExchange {
     earlier_.within_ready += met + adds + waited;
   }
 
-  void add_leaves(const std::vector<Array>& leaves) const {
+  void add_chunks(const std::vector<Array>& chunks) const {
     for (const compute::GradientPart& part : gradient_parts_) {
       const Array sum = sum_.slice(part.range.begin, part.range.end);
       std::vector<Array> terms;
       if (part.factored) {
-        for (const Array& leaf : leaves) {
-          terms.push_back(leaf.slice(part.factored->range.begin, part.factored->range.end));
+        for (const Array& chunk : chunks) {
+          terms.push_back(chunk.slice(part.factored->range.begin, part.factored->range.end));
         }
         add_products_(*part.factored->factors, terms, part.of_product(), sum);
       } else {
         terms.push_back(sum);
-        for (const Array& leaf : leaves) {
-          terms.push_back(leaf.slice(part.range.begin, part.range.end));
+        for (const Array& chunk : chunks) {
+          terms.push_back(chunk.slice(part.range.begin, part.range.end));
         }
         sum_arrays_(terms, sum);
       }
@@ -111,45 +111,45 @@ class OrderedExchange final : public NodeMemoryExchange {
 
   /// This node's leaves lie in its memory; the owners of the same slice on other nodes send of
   /// theirs what the slice needs.
-  std::vector<Array> leaves_in_order() {
+  std::vector<Array> chunks_in_order() {
     std::vector<Array> by_rank(static_cast<std::size_t>(communicator_.size() * lanes_));
     const std::vector<Array> mine = blocks_->gradients->slices({0, sum_.size});
     place(by_rank, map_.own(), mine);
     for (int distance = 1; distance < map_.nodes(); ++distance) {
       const int nodes = map_.nodes();
       const int to = (map_.node + distance) % nodes, from = (map_.node + nodes - distance) % nodes;
-      place(by_rank, map_.ranks[static_cast<std::size_t>(from)], swap_leaves(to, from, mine));
+      place(by_rank, map_.ranks[static_cast<std::size_t>(from)], swap_chunks(to, from, mine));
     }
     return by_rank;
   }
 
   void place(std::vector<Array>& by_rank, const std::vector<int>& ranks,
-             const std::vector<Array>& leaves) const {
-    for (std::size_t i = 0; i < leaves.size(); ++i) {
+             const std::vector<Array>& chunks) const {
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
       const auto lanes = static_cast<std::size_t>(lanes_);
       const auto rank = static_cast<std::size_t>(ranks[i / lanes]);
-      by_rank[rank * lanes + i % lanes] = leaves[i];
+      by_rank[rank * lanes + i % lanes] = chunks[i];
     }
   }
 
   /// Leaf by leaf; nodes may have different numbers of them.
-  std::vector<Array> swap_leaves(int to, int from, const std::vector<Array>& mine) {
+  std::vector<Array> swap_chunks(int to, int from, const std::vector<Array>& mine) {
     const std::vector<int> lane = map_.lane(map_.local);
-    std::vector<Array> leaves;
+    std::vector<Array> chunks;
     for (system::Pages& memory : received_[static_cast<std::size_t>(from)]) {
-      leaves.push_back({memory.bytes().data(), sum_.size, sum_.dtype});
+      chunks.push_back({memory.bytes().data(), sum_.size, sum_.dtype});
     }
-    for (std::size_t i = 0; i < std::max(leaves.size(), mine.size()); ++i) {
+    for (std::size_t i = 0; i < std::max(chunks.size(), mine.size()); ++i) {
       for_needed([&](Range range) {
         const auto part = [&](const std::vector<Array>& of) {
           return i < of.size() ? of[i].slice(range.begin, range.end).bytes()
                                : std::span<std::byte>();
         };
         peers_->exchange(lane[static_cast<std::size_t>(to)], part(mine),
-                         lane[static_cast<std::size_t>(from)], part(leaves));
+                         lane[static_cast<std::size_t>(from)], part(chunks));
       });
     }
-    return leaves;
+    return chunks;
   }
 
   template <class F>

@@ -30,11 +30,11 @@ std::string bar(std::size_t step, std::size_t steps, std::size_t width) {
 }
 
 /// Nothing where even the narrowest bar does not fit beside so many columns.
-std::optional<std::size_t> bar_width(std::size_t beside, std::optional<std::size_t> room) {
+std::optional<std::size_t> bar_width(std::size_t beside, std::optional<std::size_t> space) {
   const std::size_t needed = beside + kBesideBar + kLeastWidth;
-  if (!room) return kWidth;
-  if (needed > *room) return std::nullopt;
-  return std::min(kWidth, kLeastWidth + *room - needed);
+  if (!space) return kWidth;
+  if (needed > *space) return std::nullopt;
+  return std::min(kWidth, kLeastWidth + *space - needed);
 }
 
 }  // namespace
@@ -48,23 +48,23 @@ std::string step_counter(std::size_t step, std::size_t steps) {
   return fmt::format("{:>{}}/{}", step, all.size(), all);
 }
 
-std::string running_line(const BarLine& line, std::optional<std::size_t> room) {
+std::string running_line(const BarLine& line, std::optional<std::size_t> space) {
   const std::string counter = step_counter(line.step, line.steps);
   for (const Shown& shown : kShown) {
     const std::string values =
         line.time + (shown.loss ? line.loss : "") + (shown.accuracy ? line.accuracy : "");
     const std::size_t beside = columns_of(counter) + columns_of(values);
-    const auto width = shown.bar ? bar_width(beside, room) : std::optional<std::size_t>(0);
-    if (!width || (room && beside > *room)) continue;
+    const auto width = shown.bar ? bar_width(beside, space) : std::optional<std::size_t>(0);
+    if (!width || (space && beside > *space)) continue;
     return counter + (shown.bar ? bar(line.step, line.steps, *width) : "") + values;
   }
   return counter + line.time;
 }
 
 std::string finished_line(std::size_t step, std::size_t steps, const std::string& values,
-                          std::optional<std::size_t> room) {
+                          std::optional<std::size_t> space) {
   const std::string counter = step_counter(step, steps);
-  const auto width = bar_width(columns_of(counter) + columns_of(values), room);
+  const auto width = bar_width(columns_of(counter) + columns_of(values), space);
   return counter + (width ? bar(step, steps, *width) : "") + values;
 }
 

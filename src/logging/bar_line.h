@@ -23,10 +23,10 @@ std::string step_counter(std::size_t step, std::size_t steps);
 
 /// While steps are made. What gives way where the room is too small stands in one table in the
 /// source: the bar shrinks, then accuracy goes, the bar, the loss; counter and time stay.
-std::string running_line(const BarLine&, std::optional<std::size_t> room);
+std::string running_line(const BarLine&, std::optional<std::size_t> space);
 
 /// Behind the epoch: `values` are results, so all of them stay, and the bar alone gives way.
 std::string finished_line(std::size_t step, std::size_t steps, const std::string& values,
-                          std::optional<std::size_t> room);
+                          std::optional<std::size_t> space);
 
 }  // namespace cputrain::logging

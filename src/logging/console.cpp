@@ -72,7 +72,7 @@ class Console final : public Reporter {
                             .time = fmt::format(" - ETA: {}", eta_text(left)),
                             .loss = loss_text(tally, "", verbosity_),
                             .accuracy = accuracy_text(tally, "", verbosity_)},
-                           bar_.room()));
+                           bar_.space()));
   }
 
   void epoch(const loop::EpochRecord& r) override {
@@ -86,7 +86,7 @@ class Console final : public Reporter {
     values += fmt::format(" - img/s: {:.1f}", r.seconds > 0 ? r.train.images / r.seconds : 0);
     if (verbosity_ == Verbosity::bar) {
       values = fmt::format(" - {:.0f}s{}{}", r.seconds, step_time(per_step(r.steps)), values);
-      bar_.finish(finished_line(r.steps, start_.steps, values, bar_.room()));
+      bar_.finish(finished_line(r.steps, start_.steps, values, bar_.space()));
     } else {
       print(
           fmt::format("{} - {:.0f}s{}\n", step_counter(r.steps, start_.steps), r.seconds, values));

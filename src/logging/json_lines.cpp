@@ -80,7 +80,7 @@ class JsonLines final : public Reporter {
     Json line{{"type", "resume"},       {"step", at.steps},
               {"epoch", at.epochs + 1}, {"made", at.begun ? at.begun->steps : 0},
               {"ranks", r.ranks},       {"checkpoint", r.checkpoint}};
-    if (!at.findings.empty()) line["kernels"] = at.findings;
+    if (!at.tuned_methods.empty()) line["kernels"] = at.tuned_methods;
     if (!at.left_out.empty()) line["left_out"] = at.left_out;
     if (r.lost_seconds) line["lost_seconds"] = *r.lost_seconds;
     file_.write_line(json_text(line));

@@ -10,7 +10,7 @@ namespace cputrain::logging {
 
 /// A training goes on from a checkpoint.
 struct ResumeRecord {
-  loop::Progress progress{};  ///< of the checkpoint, and which steps it goes without now
+  loop::Progress progress{};  ///< the checkpoint's, and which steps it goes without now
   int ranks = 1;              ///< now
   std::string checkpoint{};   ///< the name of its folder
   /// Since that checkpoint, where the training did not end by itself: all of it was in vain.

@@ -90,7 +90,7 @@ std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE*, const RunFacts&, 
 
 /// What a log in another program's format is made of.
 struct FormatRequest {
-  std::filesystem::path folder;  ///< of the run
+  std::filesystem::path folder;  ///< the run's
   const RunFacts& facts;
   const LogPlace& place;
   std::size_t log_every = 0;

@@ -185,7 +185,7 @@ EpochRecord Loop::end_steps() {
   makes_steps_ = false;
   EpochRecord record{begun()};
   record.epoch = progress_.epochs + 1;
-  record.kernels = parts_.program.tuner().findings();
+  record.kernels = parts_.program.tuner().tuned_methods();
   // The mean loss of no images is not 0.
   if (record.skipped > 0 && record.train.images == 0) {
     record.train.loss = std::numeric_limits<double>::quiet_NaN();
@@ -252,7 +252,8 @@ const Progress& Loop::timed() {
 const Progress& Loop::whole() {
   progress_.plateau = parts_.learning_rate.plateau();
   progress_.last_rate = parts_.optimizer.last_rate();
-  progress_.findings = parts_.program.tuner().trying() ? "" : parts_.program.tuner().findings();
+  progress_.tuned_methods =
+      parts_.program.tuner().trying() ? "" : parts_.program.tuner().tuned_methods();
   return timed();
 }
 

@@ -71,7 +71,7 @@ class Loop {
   Observer observer_;
   TrainResult result_;
 
-  std::optional<data::BatchPlan> plan_;  ///< of the epoch, as is the next one
+  std::optional<data::BatchPlan> plan_;  ///< the epoch's, as is the next one
   std::optional<EpochMeter> meter_;
   std::optional<LateLine> late_;
   bool left_out_ = false;     ///< the step that is made
@@ -80,7 +80,7 @@ class Loop {
   bool told_end_ = false;
 
   system::Stopwatch watch_;
-  double seconds_before_;     ///< of the training, when the watch began
+  double seconds_before_;     ///< the training's, when the watch began
   double epoch_began_ = 0;    ///< by the watch, as if the whole epoch had been made here
   bool makes_steps_ = false;  ///< what follows them is not of the epoch's seconds
 };

@@ -43,9 +43,9 @@ struct Progress {
   Patience patience{};
   std::optional<TimeToAccuracy> reached{};  ///< the target accuracy
   std::vector<std::uint64_t> left_out{};    ///< steps, from 1, that a rollback goes on without
-  /// How the program computes, where it measured that (compute::Tuner::findings()); empty: it
+  /// How the program computes, where it measured that (compute::Tuner::tuned_methods()); empty: it
   /// was still trying, or has nothing to try.
-  std::string findings{};
+  std::string tuned_methods{};
 };
 
 /// What a call of train() came to.

@@ -23,7 +23,7 @@ struct StepRecord {
   int epoch = 0;                  ///< counts from 1
   std::size_t step_in_epoch = 0;  ///< counts from 1
   compute::Tally tally{};         ///< of this step, over all ranks
-  compute::Tally epoch_tally{};   ///< of the epoch so far
+  compute::Tally epoch_tally{};   ///< the epoch so far
   double learning_rate = 0;
   double seconds = 0;
   bool trying = false;  ///< algorithms were tried during it, so it took longer than others
@@ -45,10 +45,10 @@ struct EpochSums {
   std::size_t steps = 0;
   std::size_t skipped = 0;  ///< of these, without an update: see StepRecord
   compute::Tally train{};   ///< over these steps and all ranks, while the weights changed
-  double seconds = 0;       ///< of training; evaluation is not in it
+  double seconds = 0;       ///< training alone, without evaluation
   Budget budget{};          ///< adds up to `seconds` at the end of the epoch
   SettledSteps settled{};
-  double learning_rate = 0;  ///< of its last step
+  double learning_rate = 0;  ///< its last step's
 };
 
 /// The rank for which the others waited longest.
@@ -78,13 +78,13 @@ struct TimeToAccuracy {
   double target = 0;
   double accuracy = 0;
   int epoch = 0;
-  double seconds = 0;  ///< of training until then, evaluations left out
+  double seconds = 0;  ///< training until then, without evaluations
 };
 
 /// The most memory that a training held.
 struct PeakMemory {
   std::uint64_t rank_bytes = 0;  ///< resident, of the rank with most
-  std::uint64_t node_bytes = 0;  ///< of all ranks of the node with most, shared memory counted once
+  std::uint64_t node_bytes = 0;  ///< all ranks of the node with most, shared memory counted once
   std::string host{};            ///< that node
   /// Taken of a device's own memory by the rank with most.
   std::optional<std::uint64_t> device_bytes{};

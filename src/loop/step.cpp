@@ -180,9 +180,9 @@ compute::Tally agree(const TrainingParts& parts, Observer& observer, const StepW
   step.budget.backward += watch.lap();
   const bool leads = parts.communicator.rank() == 0;
   compute::Tuner& tuner = parts.program.tuner();
-  const std::string findings = tuner.take_findings();
+  const std::string tuned_methods = tuner.take_tuned_methods();
   double stop = wishes.stop, checkpoint = leads && wishes.checkpoint;
-  double trying = leads && step.trying, found = leads && !findings.empty();
+  double trying = leads && step.trying, found = leads && !tuned_methods.empty();
   const auto [loss, correct, images, among_five, ranked] = arrived.tally.sums();
   comm::sum_numbers(parts.communicator, std::array{loss, correct, images, among_five, ranked, &stop,
                                                    &checkpoint, &trying, &found});
@@ -190,7 +190,7 @@ compute::Tally agree(const TrainingParts& parts, Observer& observer, const StepW
   step.stop = stop > 0;
   step.checkpoint = checkpoint > 0;
   step.trying = trying > 0;
-  if (found > 0) tuner.use_findings(parts.communicator.gather(findings).front());
+  if (found > 0) tuner.use_tuned_methods(parts.communicator.gather(tuned_methods).front());
   step.waited += watch.lap();
   observer.end_step();
   step.seconds = step.since_begin.seconds();

@@ -46,7 +46,7 @@ class Timeline {
   StepRange steps_;
   std::size_t most_;  ///< spans of this rank
   std::uint64_t step_ = 0;
-  const char* name_ = nullptr;  ///< of the span that has begun
+  const char* name_ = nullptr;  ///< the span that has begun
   double begin_ = 0;            ///< when it did
   std::vector<Span> spans_;
   std::size_t lost_ = 0;

@@ -55,7 +55,7 @@ BatchPlans cut_batches(const Session& session, const TrainingPlan& plan, std::si
   BatchPlans batches{
       data::BatchPlan(train_images, plan.spec.batch, at_once, rank, ranks, plan.spec.plan),
       data::BatchPlan(validation_images, evaluated, evaluated_at_once, rank, ranks,
-                      {.sharding = plan.leaves ? data::Sharding::dealt : data::Sharding::slices})};
+                      {.sharding = plan.chunks ? data::Sharding::dealt : data::Sharding::slices})};
   check_steps(plan.spec, batches.train);
   return batches;
 }

@@ -117,8 +117,8 @@ nlohmann::ordered_json training_identity(const TrainingJob& job) {
   if (const auto& n = plan.spec.learning_rate.n) identity["rate is scaled by"] = *n;
   // Leaves are added up in their order: other leaves, other bits. Of batch normalization without
   // --sync-bn a micro-batch is what statistics are of.
-  if (plan.leaves) {
-    identity["micro-batch"] = plan.leaves->images;
+  if (plan.chunks) {
+    identity["micro-batch"] = plan.chunks->images;
   } else if (plan.graph.has_batch_norm() && plan.spec.flags.micro_batch) {
     identity["micro-batch"] = *plan.spec.flags.micro_batch;
   }

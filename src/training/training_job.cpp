@@ -36,15 +36,15 @@ std::string identity(const TrainingPlan& plan, const data::DataSource& source) {
 
 /// Where `ulimit` lets this process have less than the machine: what is mapped later than now, and
 /// the threads that start then. Error(usage). Collective.
-void require_room(const Session& session, const TrainingMemory& memory) {
+void require_memory(const Session& session, const TrainingMemory& memory) {
   constexpr std::size_t kHeap = std::size_t{64} << 20;  // libraries, reports, messages
   const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
   const std::size_t arrays = mine.elsewhere > 0 ? 0 : mine.state + mine.snapshot;
-  system::MemoryToCome room{
+  system::MemoryToCome to_come{
       .own = arrays + mine.snapshot_host + mine.written + mine.batches + kHeap, .shared = 0};
   const bool alone = session.communicator->size() == 1;
-  (alone ? room.own : room.shared) += memory.shared.cache;
-  require_threads(session, threads_beside(session), room);
+  (alone ? to_come.own : to_come.shared) += memory.shared.cache;
+  require_threads(session, threads_beside(session), to_come);
 }
 
 std::function<double()> stopped_seconds(system::SignalWatch* signals) {
@@ -96,17 +96,17 @@ void TrainingJob::compile_for(MemoryBefore before) {
 void TrainingJob::compile() {
   reached(session_, comm::Phase::compile);
   batches_ = cut_batches(session_, plan_, source_->train.size(), source_->validation.size());
-  std::vector<NodeRoom> rooms = measure_rooms(session_);
+  std::vector<NodeCapacity> capacities = measure_capacities(session_);
   const ImageForm form{plan_.spec.image, plan_.spec.resize};
   const data::CacheSize cache =
       session_.services.data.cache_size(*source_, form.shape, form.resize);
-  check_images_fit(plan_.spec.flags, form, *source_, cache, least_available(rooms));
-  compile_for({.rooms = std::move(rooms), .cache = cache.bytes});
-  require_room(session_, compiled_.memory);
+  check_images_fit(plan_.spec.flags, form, *source_, cache, least_available(capacities));
+  compile_for({.capacities = std::move(capacities), .cache = cache.bytes});
+  require_memory(session_, compiled_.memory);
   // Planned with what the exchange leaves of memory.
   const auto folders = image_folders(session_, cache.bytes, pack_advice(plan_.spec.flags, form));
-  for (NodeRoom& room : compiled_.memory.rooms) {
-    room.image_folder = folders[static_cast<std::size_t>(room.ranks.front())];
+  for (NodeCapacity& capacity : compiled_.memory.capacities) {
+    capacity.image_folder = folders[static_cast<std::size_t>(capacity.ranks.front())];
   }
 }
 
@@ -121,7 +121,7 @@ void TrainingJob::load(std::shared_ptr<const data::DecodedData> data) {
   // Damaged images make other shares, and so other numbers of images at once.
   if (compiled_.program && data_->bad.empty()) return;
   compiled_ = {};  // before rooms are measured: the same memory is asked for once more
-  compile_for({.rooms = measure_rooms(session_)});
+  compile_for({.capacities = measure_capacities(session_)});
 }
 
 void TrainingJob::make_training() {

@@ -54,13 +54,14 @@ void check_sync_bn(const TrainingSpec& spec, const model::Graph& graph, int shar
   }
 }
 
-std::optional<compute::Leaves> leaves_of(const TrainingSpec& spec, const Session& session) {
-  constexpr int kLeaf = 8;  // enough for Winograd's algorithm to pay, few enough for many ranks
+std::optional<compute::ReproducibleChunks> chunks_of(const TrainingSpec& spec,
+                                                     const Session& session) {
+  constexpr int kChunk = 8;  // enough for Winograd's algorithm to pay, few enough for many ranks
   if (!spec.flags.reproducible) return {};
   int fewest = session.threads;
   for (const placement::RankPlan& plan : session.plan.ranks)
     fewest = std::min(fewest, plan.threads);
-  return compute::Leaves{spec.flags.micro_batch.value_or(kLeaf), fewest};
+  return compute::ReproducibleChunks{spec.flags.micro_batch.value_or(kChunk), fewest};
 }
 
 /// Images of a batch on the rank that has most.
@@ -72,14 +73,15 @@ int largest_share(std::size_t batch, int ranks) {
 /// What was asked; where statistics cover a micro-batch, else the whole share; of a rank alone an
 /// even part of a batch that does not grow.
 int choose_micro_batch(const TrainingSpec& spec, const model::Graph& graph,
-                       const std::optional<compute::Leaves>& leaves, const Session& session) {
+                       const std::optional<compute::ReproducibleChunks>& chunks,
+                       const Session& session) {
   // Synchronised statistics are of all images of a batch, also of one that has grown.
   std::size_t batch = spec.batch;
   if (spec.flags.sync_bn) batch *= largest_growth(spec.plan);
   const int ranks = session.communicator->size();
   const int share = largest_share(batch, ranks);
   check_sync_bn(spec, graph, share);
-  if (leaves) return leaves->images * leaves->lanes;
+  if (chunks) return chunks->images * chunks->lanes;
   if (graph.has_batch_norm() && !spec.flags.micro_batch) return share;
   const int most = micro_batch_size(spec.flags, session);
   const bool same_share = ranks == 1 && spec.plan.growth.empty();
@@ -94,13 +96,13 @@ TrainingPlan plan_training(const Session& session, TrainingSpec spec, int classe
   const int ranks = session.communicator->size();
   fit_to_ranks(spec, ranks);
   model::Graph graph = build_graph(spec, classes);
-  const auto leaves = leaves_of(spec, session);
-  const int micro_batch = choose_micro_batch(spec, graph, leaves, session);
-  if (leaves) check_reproducible(spec, graph);
+  const auto chunks = chunks_of(spec, session);
+  const int micro_batch = choose_micro_batch(spec, graph, chunks, session);
+  if (chunks) check_reproducible(spec, graph);
   const int usual_images = std::min(largest_share(spec.batch, ranks), micro_batch);
   auto sharded = layers_to_shard(spec, graph, session, usual_images);
   return {std::move(spec), classes, std::move(graph),  micro_batch,
-          usual_images,    leaves,  std::move(sharded)};
+          usual_images,    chunks,  std::move(sharded)};
 }
 
 }  // namespace cputrain::training

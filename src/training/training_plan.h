@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compute/reproducible/leaf_program.h"
+#include "compute/reproducible/chunked_program.h"
 #include "model/graph.h"
 #include "training/session/session.h"
 #include "training/spec/training_spec.h"
@@ -21,12 +21,12 @@ struct TrainingPlan {
   int usual_images;
   /// With --reproducible: a leaf is a micro-batch of its own, and each thread of each rank computes
   /// one at a time. Ranks with more threads than others leave those idle.
-  std::optional<compute::Leaves> leaves;
+  std::optional<compute::ReproducibleChunks> chunks;
   /// Names of the dense layers that the ranks of a node compute together.
   std::vector<std::string> sharded;
 
   /// Leaves that a rank computes at once: arrays of gradients that it needs.
-  int lanes() const { return leaves ? leaves->lanes : 1; }
+  int lanes() const { return chunks ? chunks->lanes : 1; }
   /// Whether a rank must compute all images of its share at once, since statistics are of them.
   bool whole_share() const {
     return spec.flags.sync_bn || (graph.has_batch_norm() && !spec.flags.micro_batch);

@@ -26,8 +26,8 @@ compute::AddProducts add_products_of(compute::Backend& backend) {
   compute::ReproducibleCompute* const reproducible = backend.reproducible();
   if (!reproducible) return compute::add_products_plainly;
   return
-      [reproducible](const compute::Factors& factors, std::span<const Array> leaves, Range part,
-                     const Array& sum) { reproducible->add_products(factors, leaves, part, sum); };
+      [reproducible](const compute::Factors& factors, std::span<const Array> chunks, Range part,
+                     const Array& sum) { reproducible->add_products(factors, chunks, part, sum); };
 }
 
 exchange::ExchangeParts exchange_parts(const Session& session, const TrainingPlan& plan,
@@ -39,7 +39,7 @@ exchange::ExchangeParts exchange_parts(const Session& session, const TrainingPla
           .on_thread_start = bind_communication(session),
           .sum = [&backend = *session.backend](std::span<const Array> src,
                                                const Array& dst) { backend.sum(src, dst); },
-          .lanes = plan.leaves ? plan.leaves->lanes : 0,
+          .lanes = plan.chunks ? plan.chunks->lanes : 0,
           .compression = plan.spec.flags.compress,
           .add_products = add_products_of(*session.backend),
           .memory = session.backend->memory(),
@@ -59,9 +59,9 @@ std::string exchange_line(const TrainingSpec& spec, const exchange::MadeExchange
 /// Compiles one graph of a training: a class, since making the arenas calls back into it.
 class Compilation {
  public:
-  Compilation(const Session& session, const TrainingPlan& plan, const std::vector<NodeRoom>& rooms,
-              CompiledTraining& compiled)
-      : session_(session), plan_(plan), rooms_(rooms), compiled_(compiled) {}
+  Compilation(const Session& session, const TrainingPlan& plan,
+              const std::vector<NodeCapacity>& capacities, CompiledTraining& compiled)
+      : session_(session), plan_(plan), capacities_(capacities), compiled_(compiled) {}
 
   /// With the plan's layers sharded, where there are any and room for what ranks share.
   void run() {
@@ -75,13 +75,13 @@ class Compilation {
 
   const Session& session_;
   const TrainingPlan& plan_;
-  const std::vector<NodeRoom>& rooms_;
+  const std::vector<NodeCapacity>& capacities_;
   CompiledTraining& compiled_;
   bool shares_ = false;  ///< memory was asked for that ranks share, which all get or none
 };
 
 compute::Arenas Compilation::make_arenas(const compute::ParameterLayout& layout) {
-  check_arenas(session_, plan_, rooms_, layout);
+  check_arenas(session_, plan_, capacities_, layout);
   shares_ = true;
   exchange::MadeExchange made =
       exchange::make_exchange(exchange_parts(session_, plan_, layout), plan_.spec.flags.allreduce);
@@ -99,13 +99,13 @@ void Compilation::compile(const model::Graph& graph) {
   if (plan_.spec.flags.sync_bn) options.synchronise = session_.communicator.get();
   if (model::has_sharded_dense(graph)) options.node = session_.communicator.get();
   compute::Backend& backend = *session_.backend;
-  if (plan_.leaves) {
+  if (plan_.chunks) {
     compiled_.program =
-        compute::make_leaf_program(backend, graph, options, *plan_.leaves,
-                                   [this](const compute::ParameterLayout& layout, int lane) {
-                                     if (lane == 0) make_arenas(layout);
-                                     return compiled_.exchange->lane_arenas(lane);
-                                   });
+        compute::make_chunked_program(backend, graph, options, *plan_.chunks,
+                                      [this](const compute::ParameterLayout& layout, int lane) {
+                                        if (lane == 0) make_arenas(layout);
+                                        return compiled_.exchange->lane_arenas(lane);
+                                      });
   } else {
     compiled_.program = backend.compile(
         graph, options,
@@ -161,7 +161,7 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                                   std::vector<int> sizes, MemoryBefore before) {
   CompiledTraining compiled;
   compiled.sizes = std::move(sizes);
-  Compilation(session, plan, before.rooms, compiled).run();
+  Compilation(session, plan, before.capacities, compiled).run();
   if (plan.spec.flags.profile) compiled.program->time_layers(true);
   const exchange::ExchangeMemory taken = compiled.exchange->memory();
   const auto owned = compiled.exchange->owned();
@@ -190,7 +190,7 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
     mine.elsewhere += mine.images;
   }
   compiled.memory =
-      gather_memory(session, std::move(before.rooms), mine, {before.cache, taken.node});
+      gather_memory(session, std::move(before.capacities), mine, {before.cache, taken.node});
   compiled.memory.state_divided = owned_elements < layout.gradient_size;
   check_fits(session, plan, compiled);
   return compiled;

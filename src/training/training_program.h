@@ -34,8 +34,8 @@ exchange::Overlap overlap_of(const Session&);
 
 /// Memory before a program is compiled.
 struct MemoryBefore {
-  std::vector<NodeRoom> rooms;  ///< what nodes have
-  std::size_t cache = 0;        ///< what decoded images will take, once per node
+  std::vector<NodeCapacity> capacities;  ///< what nodes have
+  std::size_t cache = 0;                 ///< what decoded images will take, once per node
   /// What images in flight will take on this rank, and what it will be where all stay on the
   /// device.
   data::BatchMemory batches{}, kept{};

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/reference/reference_backend.h"
-#include "compute/reproducible/leaf_program.h"
+#include "compute/reproducible/chunked_program.h"
 #include "tests/backends/backends_under_test.h"
 #include "tests/backends/trial.h"
 
@@ -33,13 +33,13 @@ model::Graph graph_with_dense() {
 bool has_factors(const compute::Parameter& parameter) { return parameter.factors.has_value(); }
 
 /// A leaf program's gradients of the images, formed slice by slice.
-class Leaf {
+class Chunk {
  public:
-  Leaf(compute::Backend& backend, const compute::Leaves& leaves, int images)
-      : backend_(backend), gradients_(static_cast<std::size_t>(leaves.lanes)) {
-    program_ = compute::make_leaf_program(
+  Chunk(compute::Backend& backend, const compute::ReproducibleChunks& chunks, int images)
+      : backend_(backend), gradients_(static_cast<std::size_t>(chunks.lanes)) {
+    program_ = compute::make_chunked_program(
         backend, graph_with_dense(), {.phase = compute::Phase::train, .micro_batches = {images}},
-        leaves, [&](const compute::ParameterLayout& layout, int lane) {
+        chunks, [&](const compute::ParameterLayout& layout, int lane) {
           if (lane == 0) weights_ = zeros(layout.arena_size);
           auto& gradients = gradients_[static_cast<std::size_t>(lane)];
           gradients = zeros(layout.gradient_size);
@@ -103,9 +103,9 @@ class Leaf {
   std::unique_ptr<compute::Program> program_;
 };
 
-class FactorsOfLeaves : public ::testing::TestWithParam<BackendUnderTest> {};
+class FactorsOfChunks : public ::testing::TestWithParam<BackendUnderTest> {};
 
-TEST_P(FactorsOfLeaves, AddUpToTheGradient) {
+TEST_P(FactorsOfChunks, AddUpToTheGradient) {
   const auto backend = GetParam().make();
   if (!backend->reproducible()) GTEST_SKIP() << "the exchange refuses --reproducible on it";
   const auto reference = reference::make_reference_backend(DType::f64);
@@ -113,31 +113,31 @@ TEST_P(FactorsOfLeaves, AddUpToTheGradient) {
     const Samples samples = make_images(images, kImage, kClasses);
     Trial whole(*reference, graph_with_dense(), {images});
     const Outcome expected = whole.train(samples, {images});
-    Leaf leaf(*backend, {.images = 4, .lanes = 2}, images);
-    const compute::ParameterLayout& layout = leaf.program().layout();
+    Chunk chunk(*backend, {.images = 4, .lanes = 2}, images);
+    const compute::ParameterLayout& layout = chunk.program().layout();
     EXPECT_EQ(std::ranges::any_of(layout.parameters, has_factors), backend->name() == "cpu");
     for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
-      leaf.program().parameters().from_canonical(
-          p, whole.program().parameters().to_canonical(p, whole.weights()), leaf.weights());
+      chunk.program().parameters().from_canonical(
+          p, whole.program().parameters().to_canonical(p, whole.weights()), chunk.weights());
     }
     std::vector<const std::uint8_t*> views;
     for (const auto& image : samples.images) views.push_back(image.data());
     const compute::MicroBatch batch{views, samples.labels, samples.samples};
-    leaf.poison_products();
-    const std::vector<double> sum = leaf.gradients(batch, {{0, layout.gradient_size}});
+    chunk.poison_products();
+    const std::vector<double> sum = chunk.gradients(batch, {{0, layout.gradient_size}});
     for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
-      EXPECT_LE(relative_distance(leaf.program().parameters().to_canonical(p, leaf.sum()),
+      EXPECT_LE(relative_distance(chunk.program().parameters().to_canonical(p, chunk.sum()),
                                   expected.gradients[p]),
                 10 * GetParam().tolerance)
           << layout.parameters[p].name << ", " << images << " images";
     }
     const std::size_t cut = layout.gradient_size / 3 / 16 * 16;
-    EXPECT_EQ(leaf.gradients(batch, {{0, cut}, {cut, cut + 16}, {cut + 16, layout.gradient_size}}),
+    EXPECT_EQ(chunk.gradients(batch, {{0, cut}, {cut, cut + 16}, {cut + 16, layout.gradient_size}}),
               sum);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllBackends, FactorsOfLeaves, ::testing::ValuesIn(backends_under_test()),
+INSTANTIATE_TEST_SUITE_P(AllBackends, FactorsOfChunks, ::testing::ValuesIn(backends_under_test()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

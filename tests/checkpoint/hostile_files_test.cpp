@@ -159,7 +159,7 @@ TEST_F(HostileFiles, StatesOfAnotherForm) {
 }
 
 /// What no program can have found changes nothing.
-TEST_F(HostileFiles, FindingsAreLeftAlone) {
+TEST_F(HostileFiles, TunedMethodsAreLeftAlone) {
   const fs::path at = damaged();
   replace(at / checkpoint::kStateName, "\"findings\": \"\"", "\"findings\": \"zzz q\"");
   EXPECT_EQ(resume(job_, at)[1].weights, resume(job_, whole_)[1].weights);

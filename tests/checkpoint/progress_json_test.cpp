@@ -30,7 +30,7 @@ loop::Progress made_progress() {
                    .patience = {.loss = 3.0 / 7, .waited = 5},
                    .reached = loop::TimeToAccuracy{0.7, 0.71, 9, 1e-7},
                    .left_out = {5, 99},
-                   .findings = "dws bbb"};
+                   .tuned_methods = "dws bbb"};
   p.begun->train = {.loss = 1.1, .correct = 30, .images = 77, .among_five = 50, .ranked = 60};
   p.begun->seconds = 12.7;
   double value = 0.3;
@@ -77,7 +77,7 @@ TEST(ProgressJson, EveryNumberComesBack) {
   EXPECT_EQ(here.patience.loss, there.patience.loss);
   EXPECT_EQ(here.patience.waited, there.patience.waited);
   EXPECT_EQ(here.left_out, there.left_out);
-  EXPECT_EQ(here.findings, there.findings);
+  EXPECT_EQ(here.tuned_methods, there.tuned_methods);
   ASSERT_TRUE(here.reached);
   EXPECT_EQ(here.reached->target, there.reached->target);
   EXPECT_EQ(here.reached->accuracy, there.reached->accuracy);

@@ -41,17 +41,17 @@ TEST(AmongBest, CountsWhatIsMoreProbable) {
   EXPECT_FALSE(among_best(std::span<const float>(no_numbers), 0, 5));
 }
 
-TEST(CountAnswer, RanksAmongMoreThanFiveClasses) {
+TEST(CountPrediction, RanksAmongMoreThanFiveClasses) {
   Tally tally;
   const std::vector<float> row{0.05f, 0.3f, 0.25f, 0.2f, 0.1f, 0.1f};
   for (std::size_t truth = 0; truth < 6; ++truth) {
-    count_answer(std::span<const float>(row), truth, tally);
+    count_prediction(std::span<const float>(row), truth, tally);
   }
   EXPECT_EQ(tally.images, 6);
   EXPECT_EQ(tally.correct, 1);
   EXPECT_EQ(tally.among_five, 5);  // all but class 0
   EXPECT_EQ(tally.ranked, 6);
-  count_answer(std::span<const float>(row).first(5), 1, tally);
+  count_prediction(std::span<const float>(row).first(5), 1, tally);
   EXPECT_EQ(tally.images, 7);
   EXPECT_EQ(tally.correct, 2);
   EXPECT_EQ(tally.ranked, 6);

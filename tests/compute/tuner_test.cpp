@@ -31,9 +31,9 @@ TEST(Tuner, WithoutChoicesTriesNothing) {
   Tuner tuner;
   EXPECT_FALSE(tuner.trying());
   tuner.try_again();
-  tuner.use_findings("a");
-  EXPECT_EQ(tuner.take_findings(), "");
-  EXPECT_EQ(tuner.findings(), "");
+  tuner.use_tuned_methods("a");
+  EXPECT_EQ(tuner.take_tuned_methods(), "");
+  EXPECT_EQ(tuner.tuned_methods(), "");
 }
 
 TEST(Tuner, TellsWhatItFoundOnceAllHaveBeenTried) {
@@ -41,36 +41,36 @@ TEST(Tuner, TellsWhatItFoundOnceAllHaveBeenTried) {
   Tuner tuner({&first, &second});
   EXPECT_TRUE(tuner.trying());
   for (int i = 0; i < 2; ++i) first.end_trial("b");
-  EXPECT_EQ(tuner.take_findings(), "");  // the second is still at it
+  EXPECT_EQ(tuner.take_tuned_methods(), "");  // the second is still at it
   for (int i = 0; i < 2; ++i) second.end_trial("a");
   EXPECT_FALSE(tuner.trying());
-  EXPECT_EQ(tuner.take_findings(), "b a");
-  EXPECT_EQ(tuner.take_findings(), "");
-  EXPECT_EQ(tuner.findings(), "");  // rank 0's are in use when they come back
-  tuner.use_findings("b a");
-  EXPECT_EQ(tuner.findings(), "b a");
+  EXPECT_EQ(tuner.take_tuned_methods(), "b a");
+  EXPECT_EQ(tuner.take_tuned_methods(), "");
+  EXPECT_EQ(tuner.tuned_methods(), "");  // rank 0's are in use when they come back
+  tuner.use_tuned_methods("b a");
+  EXPECT_EQ(tuner.tuned_methods(), "b a");
 }
 
 TEST(Tuner, UsesWhatAnotherFoundAndEndsItsOwnTrials) {
   Choice first, second;
   Tuner tuner({&first, &second});
-  tuner.use_findings("b b");
+  tuner.use_tuned_methods("b b");
   EXPECT_FALSE(tuner.trying());
   EXPECT_EQ(first.methods() + second.methods(), "bb");
-  EXPECT_EQ(tuner.take_findings(), "");  // nothing of its own
+  EXPECT_EQ(tuner.take_tuned_methods(), "");  // nothing of its own
   tuner.try_again();
   EXPECT_TRUE(tuner.trying());
-  EXPECT_EQ(tuner.findings(), "b b");
+  EXPECT_EQ(tuner.tuned_methods(), "b b");
 }
 
 TEST(Tuner, LeavesWordsAloneThatNoProgramOfTheGraphCanHaveFound) {
   for (const char* text : {"", "b", "b c", "b b b", "bb"}) {
     Choice first, second;
     Tuner tuner({&first, &second});
-    tuner.use_findings(text);
+    tuner.use_tuned_methods(text);
     EXPECT_EQ(first.methods() + second.methods(), "aa") << text;
     EXPECT_TRUE(tuner.trying()) << text;
-    EXPECT_EQ(tuner.findings(), "") << text;
+    EXPECT_EQ(tuner.tuned_methods(), "") << text;
   }
 }
 

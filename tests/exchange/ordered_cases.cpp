@@ -11,33 +11,34 @@ namespace cputrain::exchange {
 namespace {
 
 /// The number that leaf `leaf` has at element i: sums of such depend on the order of additions.
-float uneven(std::size_t leaf, std::size_t i) {
-  return std::sin(static_cast<float>(i + 3 * leaf + 1)) *
-         std::pow(10.0f, static_cast<float>((i + leaf) % 5));
+float uneven(std::size_t chunk, std::size_t i) {
+  return std::sin(static_cast<float>(i + 3 * chunk + 1)) *
+         std::pow(10.0f, static_cast<float>((i + chunk) % 5));
 }
 
 /// The product's element i of a leaf's factors, image by image onto `sum`, as one rank adds it.
-float add_product(const compute::Parameter& parameter, std::size_t leaf, std::size_t i, float sum) {
+float add_product(const compute::Parameter& parameter, std::size_t chunk, std::size_t i,
+                  float sum) {
   const compute::Factors& factors = *parameter.factors;
   const std::size_t row = (i - parameter.range.begin) / factors.columns,
                     column = (i - parameter.range.begin) % factors.columns,
                     diff_y = parameter.range.begin + factors.rows * factors.images;
   for (std::size_t image = 0; image < factors.images; ++image) {
-    sum += uneven(leaf, parameter.range.begin + row * factors.images + image) *
-           uneven(leaf, diff_y + image * factors.columns + column);
+    sum += uneven(chunk, parameter.range.begin + row * factors.images + image) *
+           uneven(chunk, diff_y + image * factors.columns + column);
   }
   return sum;
 }
 
 /// Element i of so many leaves added by one rank, leaf by leaf.
-float expected_sum(const compute::ParameterLayout& layout, std::size_t leaves, std::size_t i) {
+float expected_sum(const compute::ParameterLayout& layout, std::size_t chunks, std::size_t i) {
   const auto factored = std::ranges::find_if(layout.parameters, [&](const compute::Parameter& p) {
     return p.factors && p.range.begin <= i && i < p.range.end;
   });
   float sum = 0;
-  for (std::size_t leaf = 0; leaf < leaves; ++leaf) {
-    sum = factored == layout.parameters.end() ? sum + uneven(leaf, i)
-                                              : add_product(*factored, leaf, i, sum);
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    sum = factored == layout.parameters.end() ? sum + uneven(chunk, i)
+                                              : add_product(*factored, chunk, i, sum);
   }
   return sum;
 }
@@ -47,15 +48,15 @@ void expect_order(comm::Communicator& comm, const compute::ParameterLayout& layo
   constexpr int kLanes = 2, kRounds = 2;
   ExchangeParts parts{.communicator = comm, .layout = layout, .lanes = kLanes};
   const auto exchange = make_exchange(parts, {}).exchange;
-  const auto leaves = static_cast<std::size_t>(comm.size() * kLanes);
+  const auto chunks = static_cast<std::size_t>(comm.size() * kLanes);
   for (int k = 0; k < kRounds; ++k) {
     ASSERT_EQ(exchange->begin(k, k + 1 == kRounds), compute::Accumulate::overwrite);
     for (int lane = 0; lane < kLanes; ++lane) {
       const auto gradients = exchange->lane_arenas(lane).gradients.as<float>();
-      const std::size_t leaf = static_cast<std::size_t>(k) * leaves +
-                               static_cast<std::size_t>(comm.rank() * kLanes + lane);
+      const std::size_t chunk = static_cast<std::size_t>(k) * chunks +
+                                static_cast<std::size_t>(comm.rank() * kLanes + lane);
       for (const Range& used : compute::used_gradients(layout, 0, 1)) {
-        for (std::size_t i = used.begin; i < used.end; ++i) gradients[i] = uneven(leaf, i);
+        for (std::size_t i = used.begin; i < used.end; ++i) gradients[i] = uneven(chunk, i);
       }
     }
     exchange->ready(layout.gradient_size);
@@ -63,7 +64,7 @@ void expect_order(comm::Communicator& comm, const compute::ParameterLayout& layo
   exchange->finish([&](Range range) {
     const auto sums = exchange->arenas().gradients.as<float>();
     for (std::size_t i = range.begin; i < range.end; ++i) {
-      const float expected = expected_sum(layout, kRounds * leaves, i);
+      const float expected = expected_sum(layout, kRounds * chunks, i);
       if (sums[i] != expected) FAIL() << sums[i] << " instead of " << expected << " at " << i;
     }
   });

@@ -34,7 +34,7 @@ std::vector<std::string> fuzzer_seeds() {
   mid_epoch.patience = {.loss = 0.375, .waited = 2};
   mid_epoch.reached = loop::TimeToAccuracy{};
   mid_epoch.left_out = {17, 99};
-  mid_epoch.findings = "conv1 winograd";
+  mid_epoch.tuned_methods = "conv1 winograd";
   mid_epoch.last_rate = std::numeric_limits<double>::denorm_min();
   return {state_text(2, {}), state_text(2, mid_epoch), state_text(1, mid_epoch)};
 }

@@ -32,9 +32,9 @@ TEST(BarLine, GivesWayInTheOrderOfTheTable) {
 }
 
 TEST(BarLine, IsNeverLongerThanItsRoom) {
-  for (std::size_t room = 22; room < 130; ++room) {
-    const std::string line = running_line(kLine, room);
-    EXPECT_LE(line.size(), room) << line;
+  for (std::size_t space = 22; space < 130; ++space) {
+    const std::string line = running_line(kLine, space);
+    EXPECT_LE(line.size(), space) << line;
     EXPECT_NE(line.find("ETA: 1:02:03"), std::string::npos) << line;
   }
 }

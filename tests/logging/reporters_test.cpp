@@ -329,7 +329,7 @@ TEST(History, IsWholeJsonAfterEveryEpoch) {
 }
 
 /// Validation of whose four images three "were right", beside a loss that is NaN or infinite.
-loop::EpochRecord without_answers(double loss) {
+loop::EpochRecord without_predictions(double loss) {
   loop::EpochRecord record = epoch_of(1, 2, compute::Tally{loss, 3, 4, 4, 4});
   record.seconds = 1;
   return record;
@@ -339,7 +339,7 @@ class NoAccuracy : public ::testing::TestWithParam<double> {
  protected:
   std::filesystem::path file(const char* name) const { return folder_.path() / name; }
   const testing::TemporaryFolder folder_;
-  const loop::EpochRecord record_ = without_answers(GetParam());
+  const loop::EpochRecord record_ = without_predictions(GetParam());
 };
 
 TEST_P(NoAccuracy, IsPrinted) {

@@ -182,7 +182,7 @@ TEST(JsonLines, SayWhereATrainingGoesOn) {
   EXPECT_EQ(line, nlohmann::json::parse(R"({"type":"resume","step":7,"epoch":2,"made":2,"ranks":3,
                                             "checkpoint":"ckpt-000000007"})"));
   const nlohmann::json more = only_line([](Reporter& r) {
-    r.resumed({.progress = {.steps = 7, .left_out = {9}, .findings = "d w"}});
+    r.resumed({.progress = {.steps = 7, .left_out = {9}, .tuned_methods = "d w"}});
   });
   EXPECT_EQ(more["kernels"], "d w");
   EXPECT_EQ(more["left_out"].dump(), "[9]");

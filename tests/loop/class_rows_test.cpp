@@ -111,7 +111,7 @@ TEST(ClassOutputs, AreFoundThroughWhatKeepsChannelsApart) {
 }
 
 /// Probabilities of an image by the names of classes.
-std::map<std::string, double> answers(compute::Program& program, const Names& classes) {
+std::map<std::string, double> predictions(compute::Program& program, const Names& classes) {
   std::vector<std::uint8_t> pixels(5 * 4 * 3);
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 37);
   const std::uint8_t* image = pixels.data();
@@ -142,7 +142,7 @@ class Permuted : public ::testing::Test {
     const testing::OwnProgram saved(*backend_, graph, {1});
     fill(graph, saved.program(), saved.arenas().weights);
     save_weights(path_, {"mine", classes, graph, 3}, saved.program(), saved.arenas().weights);
-    before_ = answers(saved.program(), classes);
+    before_ = predictions(saved.program(), classes);
   }
 
   ClassRows rows(const model::Graph& graph, const Names& classes) const {
@@ -166,12 +166,12 @@ TEST_F(Permuted, NetworksAnswerTheSameByName) {
       save(graph, file);
       const testing::OwnProgram loaded(*backend_, graph, {1});
       load_weights(File(path_), loaded.program(), loaded.arenas().weights, rows(graph, data));
-      for (const auto& [label, probability] : answers(loaded.program(), data)) {
+      for (const auto& [label, probability] : predictions(loaded.program(), data)) {
         EXPECT_NEAR(probability, before_.at(label), 1e-6) << name << " " << label;
       }
       load_weights(File(path_), loaded.program(), loaded.arenas().weights);
       double most = 0;
-      for (const auto& [label, probability] : answers(loaded.program(), data)) {
+      for (const auto& [label, probability] : predictions(loaded.program(), data)) {
         most = std::max(most, std::abs(probability - before_.at(label)));
       }
       EXPECT_GT(most, 1e-3) << name << ": this case could not fail";
@@ -185,7 +185,7 @@ TEST_F(Permuted, OneOutputIsTurnedRound) {
     const testing::OwnProgram loaded(*backend_, graph, {1});
     const Names data{"cat", "dog"};
     load_weights(File(path_), loaded.program(), loaded.arenas().weights, rows(graph, data));
-    const auto after = answers(loaded.program(), data);
+    const auto after = predictions(loaded.program(), data);
     EXPECT_NEAR(after.at("cat"), before_.at("cat"), 1e-6) << name;
     EXPECT_GT(std::abs(before_.at("cat") - before_.at("dog")), 1e-3) << name;
   }

@@ -28,7 +28,7 @@ emulated::Counts counted(const MadeOptions& options, double& ranked) {
 }
 
 /// Two epochs of 22 images that are trained with, and of 5 that are evaluated.
-TEST(CudaCounts, RanksAnswersOnTheDevice) {
+TEST(CudaCounts, RanksPredictionsOnTheDevice) {
   constexpr std::uint64_t kImages = 2 * (22 + 5);
   double ranked_of_few = 0, ranked_of_many = 0;
   MadeOptions options = on_device();

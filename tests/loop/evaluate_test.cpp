@@ -62,7 +62,7 @@ class Pairs final : public data::BatchSource {
 
 constexpr int kPasses = 6;  ///< of 12 images, two at once
 
-compute::Tally evaluate_alone(AskedProgram& program, const AnswerObserver& observer = {}) {
+compute::Tally evaluate_alone(AskedProgram& program, const PredictionObserver& observer = {}) {
   Pairs batches;
   const auto alone = comm::make_solo();
   return evaluate(program, batches, data::BatchPlan(12, 4, 2, 0, 1), *alone, observer);

@@ -1,4 +1,4 @@
-// Which wrong answers are kept, and that it does not depend on the ranks that met them.
+// Which wrong predictions are kept, and that it does not depend on the ranks that met them.
 
 #include "loop/evaluation/surest_errors.h"
 
@@ -12,14 +12,14 @@ namespace cputrain::loop {
 namespace {
 
 /// Places of the images, the surest first.
-std::vector<std::uint64_t> places(const std::vector<WrongAnswer>& errors) {
+std::vector<std::uint64_t> places(const std::vector<WrongPrediction>& errors) {
   std::vector<std::uint64_t> list;
-  for (const WrongAnswer& error : errors) list.push_back(error.image);
+  for (const WrongPrediction& error : errors) list.push_back(error.image);
   return list;
 }
 
-std::vector<WrongAnswer> gathered(const SurestErrors& errors) {
-  std::vector<WrongAnswer> all;
+std::vector<WrongPrediction> gathered(const SurestErrors& errors) {
+  std::vector<WrongPrediction> all;
   threads::run_ranks(1, [&](comm::Communicator& c) { all = errors.gather(c); });
   return all;
 }
@@ -34,11 +34,11 @@ TEST(SurestErrors, KeepsTheSurestAndOfEqualOnesTheEarlier) {
                                 0.1f, 0.9f, 0.0f,  // right
                                 0.0f, 0.2f, 0.8f,  // wrong
                                 0.2f, 0.6f, 0.2f,  // wrong, as sure as the first
-                                nan, 0.5f, 0.5f,   // no answer
+                                nan, 0.5f, 0.5f,   // no prediction
                                 0.3f, 0.4f, 0.3f});
   const auto kept = gathered(errors);
   EXPECT_EQ(places(kept), (Places{12, 10, 13}));
-  EXPECT_EQ(kept[0], (WrongAnswer{12, 0, 2, 0.8f, 0.0f}));
+  EXPECT_EQ(kept[0], (WrongPrediction{12, 0, 2, 0.8f, 0.0f}));
   EXPECT_EQ(places(gathered(SurestErrors(0))), Places{});
 }
 
@@ -47,7 +47,7 @@ TEST(SurestErrors, OneOutputIsTheProbabilityOfTheSecondClass) {
   errors.add(Places{0, 1, 2}, std::vector<std::int32_t>{0, 1, 0},
              std::vector<float>{0.75f, 0.25f, 0.5f});
   const auto kept = gathered(errors);
-  EXPECT_EQ(kept, (std::vector<WrongAnswer>{{0, 0, 1, 0.75f, 0.25f}, {1, 1, 0, 0.75f, 0.25f}}));
+  EXPECT_EQ(kept, (std::vector<WrongPrediction>{{0, 0, 1, 0.75f, 0.25f}, {1, 1, 0, 0.75f, 0.25f}}));
 }
 
 TEST(SurestErrors, AreTheSameAtAnyNumberOfRanks) {
@@ -57,7 +57,7 @@ TEST(SurestErrors, AreTheSameAtAnyNumberOfRanks) {
     return std::vector<float>{p, 1 - p};
   };
   for (const int ranks : {1, 2, 5}) {
-    std::vector<std::vector<WrongAnswer>> kept(static_cast<std::size_t>(ranks));
+    std::vector<std::vector<WrongPrediction>> kept(static_cast<std::size_t>(ranks));
     threads::run_ranks(ranks, [&](comm::Communicator& c) {
       SurestErrors errors(4);
       const data::BatchPlan plan(kImages, 3 * static_cast<std::size_t>(ranks), 3, c.rank(), ranks);

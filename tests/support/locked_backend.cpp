@@ -110,12 +110,12 @@ class LockedBackend final : public compute::Backend, public compute::Reproducibl
     const Unlocked unlocked(memory_);
     backend_->sum(src, dst);
   }
-  void add_products(const compute::Factors& factors, std::span<const Array> leaves, Range part,
+  void add_products(const compute::Factors& factors, std::span<const Array> chunks, Range part,
                     const Array& sum) override {
-    for (const Array& array : leaves) memory_.require_own(array);
+    for (const Array& array : chunks) memory_.require_own(array);
     memory_.require_own(sum);
     const Unlocked unlocked(memory_);
-    backend_->reproducible()->add_products(factors, leaves, part, sum);
+    backend_->reproducible()->add_products(factors, chunks, part, sum);
   }
   compute::Pending<std::vector<double>> block_norms(
       std::span<const compute::ArenaPart> parts) override {

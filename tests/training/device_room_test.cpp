@@ -78,10 +78,10 @@ TEST(DeviceRoom, IsAskedWhenAllRanksHaveTheirPart) {
     for (int rank = 0; rank < kRanks; ++rank) {
       session.plan.ranks.push_back({.rank = rank, .host = "here"});
     }
-    const std::vector<NodeRoom> rooms = measure_rooms(session);
+    const std::vector<NodeCapacity> capacities = measure_capacities(session);
     (void)session.communicator.release();
-    ASSERT_EQ(rooms.size(), 1u);
-    EXPECT_EQ(rooms[0].backend_available, 600u);
+    ASSERT_EQ(capacities.size(), 1u);
+    EXPECT_EQ(capacities[0].backend_available, 600u);
   });
   EXPECT_EQ(device.most_told, 600u);  // each of them heard it, not only who asked last
 }

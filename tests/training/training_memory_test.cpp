@@ -15,9 +15,9 @@ TrainingMemory two_nodes(std::size_t room_a, std::size_t room_b) {
 
 TEST(TrainingMemory, ANodeNeedsItsRanksAndWhatTheyShareOnce) {
   const TrainingMemory memory = two_nodes(1200, 1100);
-  EXPECT_EQ(memory.needed(memory.rooms[0]), 1200u);
-  EXPECT_EQ(memory.needed(memory.rooms[1]), 1100u);
-  EXPECT_EQ(memory.in_all(memory.rooms[0]), 1214u);  // with what they hold already
+  EXPECT_EQ(memory.needed(memory.capacities[0]), 1200u);
+  EXPECT_EQ(memory.needed(memory.capacities[1]), 1100u);
+  EXPECT_EQ(memory.in_all(memory.capacities[0]), 1214u);  // with what they hold already
   EXPECT_EQ(memory.too_small(), nullptr);
   EXPECT_EQ(two_nodes(1199, 1100).too_small()->host, "a");
   EXPECT_EQ(two_nodes(1200, 1099).too_small()->host, "b");
@@ -25,12 +25,12 @@ TEST(TrainingMemory, ANodeNeedsItsRanksAndWhatTheyShareOnce) {
 
 TEST(TrainingMemory, WhatIsNotKnownIsNoReason) {
   TrainingMemory memory = two_nodes(1, 2);
-  EXPECT_EQ(least_available(memory.rooms), 1u);
-  memory.rooms[0].available.reset();
+  EXPECT_EQ(least_available(memory.capacities), 1u);
+  memory.capacities[0].available.reset();
   EXPECT_EQ(memory.too_small()->host, "b");
-  memory.rooms[1].available.reset();
+  memory.capacities[1].available.reset();
   EXPECT_EQ(memory.too_small(), nullptr);
-  EXPECT_EQ(least_available(memory.rooms), std::nullopt);
+  EXPECT_EQ(least_available(memory.capacities), std::nullopt);
 }
 
 /// All but batches in flight, 3, and what the process holds, 7, lies in the backends' own memory.
@@ -38,28 +38,28 @@ TEST(TrainingMemory, WhatLiesInABackendsMemoryIsNoneOfTheNodes) {
   TrainingMemory memory = two_nodes(1006, 1003);
   for (RankMemory& rank : memory.ranks) rank.elsewhere = 97;
   memory.ranks[2].elsewhere = 96;
-  EXPECT_EQ(memory.needed(memory.rooms[0]), 1007u);
-  EXPECT_EQ(memory.needed(memory.rooms[1]), 1003u);
+  EXPECT_EQ(memory.needed(memory.capacities[0]), 1007u);
+  EXPECT_EQ(memory.needed(memory.capacities[1]), 1003u);
   EXPECT_EQ(memory.ranks[0].total(), 107u);
   EXPECT_EQ(memory.too_small()->host, "a");
-  EXPECT_EQ(memory.elsewhere(memory.rooms[0]), 97u);
+  EXPECT_EQ(memory.elsewhere(memory.capacities[0]), 97u);
   EXPECT_EQ(memory.too_small_elsewhere(), nullptr);  // nobody knows how much there is
-  memory.rooms[0].backend_available = memory.rooms[1].backend_available = 97;
+  memory.capacities[0].backend_available = memory.capacities[1].backend_available = 97;
   EXPECT_EQ(memory.too_small_elsewhere(), nullptr);
-  memory.rooms[1].backend_available = 96;
+  memory.capacities[1].backend_available = 96;
   EXPECT_EQ(memory.too_small_elsewhere()->host, "b");
 }
 
 TEST(TrainingMemory, RanksThatFit) {
   TrainingMemory memory = two_nodes(1350, 999);
-  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 3);  // 350 / 100
-  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[1]), 0);
+  EXPECT_EQ(ranks_that_fit(memory, memory.capacities[0]), 3);  // 350 / 100
+  EXPECT_EQ(ranks_that_fit(memory, memory.capacities[1]), 0);
   memory.state_divided = true;
-  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 3);  // (350 - 20) / 90
-  memory.rooms[0].available = 1290;
-  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 3);  // (290 - 20) / 90
+  EXPECT_EQ(ranks_that_fit(memory, memory.capacities[0]), 3);  // (350 - 20) / 90
+  memory.capacities[0].available = 1290;
+  EXPECT_EQ(ranks_that_fit(memory, memory.capacities[0]), 3);  // (290 - 20) / 90
   memory.state_divided = false;
-  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 2);  // 290 / 100
+  EXPECT_EQ(ranks_that_fit(memory, memory.capacities[0]), 2);  // 290 / 100
 }
 
 /// 30 where arrays lie and 5 of the host, of rank 0 alone.
@@ -67,14 +67,14 @@ TEST(TrainingMemory, WithoutCheckpointsThereIsNoCopy) {
   TrainingMemory memory = two_nodes(1234, 1100);
   memory.ranks[0].snapshot = 30;
   memory.ranks[0].snapshot_host = 5;
-  EXPECT_EQ(memory.needed(memory.rooms[0]), 1235u);
+  EXPECT_EQ(memory.needed(memory.capacities[0]), 1235u);
   EXPECT_EQ(memory.too_small()->host, "a");
   EXPECT_EQ(memory.without_snapshot().too_small(), nullptr);
-  EXPECT_EQ(memory.without_snapshot().needed(memory.rooms[0]), 1200u);
-  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 1);  // (234 - 35) / 100
-  memory.ranks[0].written = 4;                            // with or without them
-  EXPECT_EQ(memory.needed(memory.rooms[0]), 1239u);
-  EXPECT_EQ(memory.without_snapshot().needed(memory.rooms[0]), 1204u);
+  EXPECT_EQ(memory.without_snapshot().needed(memory.capacities[0]), 1200u);
+  EXPECT_EQ(ranks_that_fit(memory, memory.capacities[0]), 1);  // (234 - 35) / 100
+  memory.ranks[0].written = 4;                                 // with or without them
+  EXPECT_EQ(memory.needed(memory.capacities[0]), 1239u);
+  EXPECT_EQ(memory.without_snapshot().needed(memory.capacities[0]), 1204u);
   memory.ranks[0].written = 0;
   memory.ranks[0].elsewhere = 97 + 30;
   EXPECT_EQ(memory.ranks[0].to_come(), 3u + 5);

@@ -83,13 +83,13 @@ TEST_F(TrainingPlans, StatisticsCoverTheShare) {
   EXPECT_FALSE(plan().whole_share());
 }
 
-TEST_F(TrainingPlans, LeavesAreForTheThreadsThatEveryRankHas) {
+TEST_F(TrainingPlans, ChunksAreForTheThreadsThatEveryRankHas) {
   flags_.batch = 100;
-  EXPECT_FALSE(plan({3, 2, 4}).leaves);
+  EXPECT_FALSE(plan({3, 2, 4}).chunks);
   EXPECT_EQ(plan({3, 2, 4}).lanes(), 1);
   flags_.reproducible = true;
   const TrainingPlan made = plan({3, 2, 4});
-  EXPECT_EQ(made.leaves->images, 8);
+  EXPECT_EQ(made.chunks->images, 8);
   EXPECT_EQ(made.lanes(), 2);
   EXPECT_EQ(made.micro_batch, 16);
 }

@@ -65,10 +65,10 @@ AddTerms add_terms_for(InstructionSet set) {
   return set == InstructionSet::avx2 ? add_terms_256 : add_terms_plain;
 }
 
-void find_terms(const compute::Factors& factors, std::span<const Array> leaves, std::size_t row,
+void find_terms(const compute::Factors& factors, std::span<const Array> chunks, std::size_t row,
                 std::vector<Term>& terms) {
-  for (const Array& leaf : leaves) {
-    const float* x = leaf.as<float>().data();
+  for (const Array& chunk : chunks) {
+    const float* x = chunk.as<float>().data();
     const float* diff_y = x + factors.rows * factors.images;
     for (std::size_t image = 0; image < factors.images; ++image) {
       const float value = x[row * factors.images + image];
@@ -80,7 +80,7 @@ void find_terms(const compute::Factors& factors, std::span<const Array> leaves, 
 }  // namespace
 
 void add_products_in_parallel(InstructionSet set, const compute::Factors& factors,
-                              std::span<const Array> leaves, Range part, const Array& sum) {
+                              std::span<const Array> chunks, Range part, const Array& sum) {
   assert(factors.columns % kFactoredColumns == 0 && part.begin % kFactoredColumns == 0 &&
          part.end % kFactoredColumns == 0);
   if (part.size() == 0) return;
@@ -95,7 +95,7 @@ void add_products_in_parallel(InstructionSet set, const compute::Factors& factor
     std::vector<Term> terms;
     std::size_t end_of[kRows + 1]{};  // where each row's terms end
     for (std::size_t r = 0; r < count; ++r) {
-      find_terms(factors, leaves, first + begin_row + r, terms);
+      find_terms(factors, chunks, first + begin_row + r, terms);
       end_of[r + 1] = terms.size();
     }
     for (std::size_t panel = 0; panel < columns; panel += kPanel) {

@@ -12,7 +12,7 @@ namespace cputrain::cpu {
 /// touched. `factors.columns` and both ends of `part` are multiples of kFactoredColumns. The same
 /// bits for any number of threads and however the product is cut into parts.
 void add_products_in_parallel(InstructionSet, const compute::Factors& factors,
-                              std::span<const Array> leaves, Range part, const Array& sum);
+                              std::span<const Array> chunks, Range part, const Array& sum);
 
 constexpr std::size_t kFactoredColumns = 16;
 

@@ -16,8 +16,7 @@ std::optional<compute::Factors> factors_of(const Planning& planning, std::size_t
                                            std::size_t out) {
   const compute::Factors factors{static_cast<std::size_t>(planning.largest()), in, out};
   const bool small = factors.size() <= in * out / 8;
-  if (!planning.options.leaves_factors || !small || out % kFactoredColumns != 0)
-    return std::nullopt;
+  if (!planning.options.keeps_factors || !small || out % kFactoredColumns != 0) return std::nullopt;
   return factors;
 }
 

@@ -34,7 +34,7 @@ void LossOp::sigmoid(std::size_t image, std::int32_t label, double smoothing,
   const double probability = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
   tally.loss += std::max(z, 0.0) - z * target + std::log1p(tail);
   probabilities_[image] = static_cast<float>(probability);
-  compute::count_answer(row(image), static_cast<std::size_t>(label), tally);
+  compute::count_prediction(row(image), static_cast<std::size_t>(label), tally);
   slopes_[image] = probability - target;
 }
 
@@ -60,7 +60,7 @@ void LossOp::softmax(std::size_t image, std::int32_t label, double smoothing,
         (c == truth ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes_);
     slopes_[image * classes_ + c] = probability - target;
   }
-  compute::count_answer(row(image), truth, tally);
+  compute::count_prediction(row(image), truth, tally);
 }
 
 void LossOp::forward(const Execution& execution) {

@@ -87,7 +87,7 @@ compute::Tally LossOp::fetch(std::size_t number) {
   taken.arrived.wait();
   const auto& sums = *reinterpret_cast<const LossSums*>(taken.sums.data());
   compute::Tally tally{.loss = sums.loss, .correct = sums.correct, .images = sums.images};
-  if (compute::ranks_answers(static_cast<std::size_t>(classes_))) {
+  if (compute::counts_top_five(static_cast<std::size_t>(classes_))) {
     tally.among_five = sums.among_five;
     tally.ranked = sums.images;
   }

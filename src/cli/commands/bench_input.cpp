@@ -23,9 +23,9 @@ using Json = nlohmann::ordered_json;
 struct Line {
   std::string name, limit;
   Spread images_per_second;
-  double megapixels_per_second;  ///< of images as they are stored; 0 where none is decoded
+  double megapixels_per_second;  ///< pixels of images as they are stored; 0 where none is decoded
   Spread limit_images_per_second;
-  Spread fraction;  ///< of the limit, round by round
+  Spread fraction;  ///< part of the limit, round by round
 };
 
 Spread rates(double count, const std::vector<double>& seconds) {

@@ -39,7 +39,8 @@ Json layers_json(const std::vector<compute::LayerTime>& layers, double images, i
   return list;
 }
 
-/// Of the maps that convolutions and dense layers read, weighted by their work, where it is known.
+/// Density of the maps that convolutions and dense layers read, weighted by their work, where
+/// known.
 Json density_json(const std::vector<compute::LayerTime>& layers) {
   double alive = 0, work = 0;
   for (const compute::LayerTime& layer : layers) {
@@ -138,14 +139,14 @@ data::DataSource images_of_a_step(const training::Services& services,
 /// What else is measured beside a reproducible step: the same micro-batch without it, and the
 /// micro-batch that would be taken then.
 std::vector<training::TrainingSpec> compared_with(const training::TrainingPlan& plan) {
-  if (!plan.leaves) return {};
+  if (!plan.chunks) return {};
   const training::TrainingSpec& spec = plan.spec;
   training::TrainingSpec same = spec, usual = spec;
   for (training::TrainingSpec* other : {&same, &usual}) {
     other->flags.reproducible = false;
     other->plan.sharding = spec.flags.sharding;
   }
-  same.flags.micro_batch = plan.leaves->images;
+  same.flags.micro_batch = plan.chunks->images;
   usual.flags.micro_batch.reset();
   return {same, usual};
 }
@@ -153,15 +154,15 @@ std::vector<training::TrainingSpec> compared_with(const training::TrainingPlan& 
 /// How much longer a step takes than another: 0.1 is 10 %.
 double price(const Spread& rate, const Spread& other) { return other.median / rate.median - 1; }
 
-/// Of the reproducible step and of what compared_with() says.
+/// Figures of the reproducible step, and of the one that compared_with() names.
 void print_price(const std::vector<std::unique_ptr<bench::StepTrial>>& trials,
                  const std::vector<Spread>& rates) {
-  const int leaf = trials[1]->plan().micro_batch();
+  const int chunk = trials[1]->plan().micro_batch();
   system::print(
       "\nreproducible: {:+.1f} % of the time of a step with micro-batch {} and without it ({:.1f} "
       "images/s); micro-batch {} itself: {:+.1f} % against {} ({:.1f} images/s)\n",
-      100 * price(rates[0], rates[1]), leaf, rates[1].median, leaf, 100 * price(rates[1], rates[2]),
-      trials[2]->plan().micro_batch(), rates[2].median);
+      100 * price(rates[0], rates[1]), chunk, rates[1].median, chunk,
+      100 * price(rates[1], rates[2]), trials[2]->plan().micro_batch(), rates[2].median);
 }
 
 Json price_json(const std::vector<std::unique_ptr<bench::StepTrial>>& trials,

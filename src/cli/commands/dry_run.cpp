@@ -37,7 +37,7 @@ std::size_t reduced_bytes(const training::CompiledTraining& compiled) {
   const compute::ParameterLayout& layout = compiled.program->layout();
   std::size_t elements = layout.gradient_size;
   for (const compute::Parameter& parameter : compute::sharded_parameters(layout)) {
-    if (compiled.memory.rooms.size() == 1) elements -= parameter.range.size();
+    if (compiled.memory.capacities.size() == 1) elements -= parameter.range.size();
   }
   return elements * size_of(layout.dtype);
 }
@@ -64,15 +64,15 @@ Json memory_json(const training::Session& session, const training::TrainingMemor
       ranks.back()["backend_memory"] = rank.elsewhere;
     }
   }
-  for (const training::NodeRoom& room : memory.rooms) {
-    Json node{{"host", room.host},
-              {"ranks", room.ranks},
+  for (const training::NodeCapacity& capacity : memory.capacities) {
+    Json node{{"host", capacity.host},
+              {"ranks", capacity.ranks},
               {"image_cache", memory.shared.cache},
-              {"image_cache_folder", room.image_folder},
+              {"image_cache_folder", capacity.image_folder},
               {"weights", memory.shared.weights},
-              {"total", memory.in_all(room)}};
-    node["available"] = room.available ? Json(*room.available) : Json(nullptr);
-    if (room.backend_available) node["backend_memory_available"] = *room.backend_available;
+              {"total", memory.in_all(capacity)}};
+    node["available"] = capacity.available ? Json(*capacity.available) : Json(nullptr);
+    if (capacity.backend_available) node["backend_memory_available"] = *capacity.backend_available;
     nodes.push_back(std::move(node));
   }
   return {{"ranks", ranks}, {"nodes", nodes}};
@@ -133,16 +133,16 @@ void print_rank_memory(const std::vector<training::RankMemory>& ranks) {
 }
 
 void print_node_memory(const training::TrainingMemory& memory) {
-  for (const training::NodeRoom& room : memory.rooms) {
+  for (const training::NodeCapacity& capacity : memory.capacities) {
     std::string once = "image cache " + in_bytes(memory.shared.cache);
-    if (!room.image_folder.empty()) {
-      once += fmt::format(" (in a file in {}, /dev/shm is too small)", room.image_folder);
+    if (!capacity.image_folder.empty()) {
+      once += fmt::format(" (in a file in {}, /dev/shm is too small)", capacity.image_folder);
     }
     if (memory.shared.weights) once += ", weights " + in_bytes(memory.shared.weights);
     system::print("  host {}: {} in all, once for its {} rank{}: {}; {} more to be had\n",
-                  room.host, in_bytes(memory.in_all(room)), room.ranks.size(),
-                  room.ranks.size() == 1 ? "" : "s", once,
-                  room.available ? in_bytes(*room.available) : "unknown");
+                  capacity.host, in_bytes(memory.in_all(capacity)), capacity.ranks.size(),
+                  capacity.ranks.size() == 1 ? "" : "s", once,
+                  capacity.available ? in_bytes(*capacity.available) : "unknown");
   }
 }
 

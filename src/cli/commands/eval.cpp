@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/commands/answers_text.h"
+#include "cli/commands/predictions_text.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
 #include "cli/weights_choice.h"
@@ -17,8 +17,8 @@
 #include "core/version.h"
 #include "data/data_spec.h"
 #include "exchange/broadcast_array.h"
-#include "loop/evaluation/answers.h"
 #include "loop/evaluation/evaluate.h"
+#include "loop/evaluation/predictions.h"
 #include "loop/evaluation/surest_errors.h"
 #include "loop/weights/weights.h"
 #include "scaling/cells/cells.h"
@@ -35,15 +35,15 @@
 namespace cputrain::cli {
 namespace {
 
-std::vector<report::ClassAnswers> class_answers(const loop::AnswerCounts& counts,
-                                                const std::vector<std::string>& classes) {
-  std::vector<report::ClassAnswers> list;
+std::vector<report::ClassPredictions> class_predictions(const loop::PredictionCounts& counts,
+                                                        const std::vector<std::string>& classes) {
+  std::vector<report::ClassPredictions> list;
   for (std::size_t c = 0; c < counts.classes(); ++c)
-    list.push_back({classes[c], counts.actual(c), counts.answered(c), counts.correct(c)});
+    list.push_back({classes[c], counts.actual(c), counts.predicted(c), counts.correct(c)});
   return list;
 }
 
-std::vector<std::vector<double>> matrix_of(const loop::AnswerCounts& counts) {
+std::vector<std::vector<double>> matrix_of(const loop::PredictionCounts& counts) {
   std::vector<std::vector<double>> matrix;
   for (std::size_t row = 0; counts.has_matrix() && row < counts.classes(); ++row) {
     auto& line = matrix.emplace_back();
@@ -54,13 +54,13 @@ std::vector<std::vector<double>> matrix_of(const loop::AnswerCounts& counts) {
 }
 
 std::vector<report::WrongImage> wrong_images(const training::Services& services,
-                                             const std::vector<loop::WrongAnswer>& errors,
+                                             const std::vector<loop::WrongPrediction>& errors,
                                              const data::ImageSet& set,
                                              const data::Dataset& dataset,
                                              const std::vector<std::string>& classes) {
   std::vector<report::WrongImage> images;
   std::vector<std::uint8_t> space(set.image.size());
-  for (const loop::WrongAnswer& error : errors) {
+  for (const loop::WrongPrediction& error : errors) {
     const auto place = static_cast<std::size_t>(error.image);
     const std::uint8_t* pixels = set.pixels_of(place, space);
     const data::Thumbnail small = services.data.thumbnail(
@@ -71,7 +71,7 @@ std::vector<report::WrongImage> wrong_images(const training::Services& services,
         std::string(reinterpret_cast<const char*>(small.file.data()), small.file.size()),
         small.width, small.height};
     images.push_back({std::move(picture), dataset.name(set.samples[place]), classes[error.truth],
-                      classes[error.answer], error.probability, error.probability_of_truth});
+                      classes[error.prediction], error.probability, error.probability_of_truth});
   }
   return images;
 }
@@ -80,7 +80,7 @@ report::EvaluationFacts evaluation_facts(const training::TrainingFlags& flags,
                                          const training::Session& session,
                                          const loop::ModelDescription& model,
                                          const compute::Tally& tally,
-                                         const loop::AnswerCounts& counts) {
+                                         const loop::PredictionCounts& counts) {
   report::EvaluationFacts facts;
   const Shape image = model.graph.image();
   facts.model = fmt::format("{} at {}x{}", model.model, image.height, image.width);
@@ -98,7 +98,7 @@ report::EvaluationFacts evaluation_facts(const training::TrainingFlags& flags,
   facts.accuracy = tally.accuracy();
   facts.undecided = counts.undecided();
   facts.among_five = counts.top_five();
-  facts.classes = class_answers(counts, model.classes);
+  facts.classes = class_predictions(counts, model.classes);
   facts.matrix = matrix_of(counts);
   return facts;
 }
@@ -110,12 +110,12 @@ struct EvalOptions : Options {
 };
 
 void check_confusion(const EvalOptions& options, const loop::ModelDescription& model) {
-  if (options.confusion.empty() || model.classes.size() <= loop::AnswerCounts::kMostInMatrix)
+  if (options.confusion.empty() || model.classes.size() <= loop::PredictionCounts::kMostInMatrix)
     return;
   fail(ExitCode::usage,
        fmt::format("--confusion {}: the model has {} classes (a matrix is made for at most {}); "
                    "leave it out, --json has the figures by class",
-                   options.confusion, model.classes.size(), loop::AnswerCounts::kMostInMatrix));
+                   options.confusion, model.classes.size(), loop::PredictionCounts::kMostInMatrix));
 }
 
 /// "cuda tf32", as beside figures of training.
@@ -142,7 +142,7 @@ training::EvaluationPart open_part(const EvalOptions& options, const training::S
 
 struct Evaluation {
   compute::Tally tally;
-  loop::AnswerCounts counts;
+  loop::PredictionCounts counts;
   std::size_t skipped;                            ///< images that could not be read
   std::vector<report::WrongImage> surest_errors;  ///< on rank 0, where a page is to show them
 };
@@ -163,18 +163,18 @@ Evaluation evaluate_images(const EvalOptions& options, const training::Session& 
       data.validation, plan, {.shuffle = false, .feeder = session.backend->feeder()});
 
   training::reached(session, comm::Phase::validate);
-  loop::AnswerCounts counts(model.classes.size());
+  loop::PredictionCounts counts(model.classes.size());
   loop::SurestErrors errors(options.page.empty() ? 0 : report::kMostErrors);
   const std::vector<std::uint64_t> order = loop::evaluation_order(plan);
-  std::size_t answered = 0;  // of this rank's
+  std::size_t predicted = 0;  // of this rank's
   const data::Progress progress = training::progress_line(session, "Evaluating");
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
   compute::Tally tally =
       loop::evaluate(*inference.program, *batches, plan, communicator,
                      [&](const auto& labels, const auto& outputs) {
                        counts.add(labels, outputs);
-                       errors.add(std::span(order).subspan(answered), labels, outputs);
-                       answered += labels.size();
+                       errors.add(std::span(order).subspan(predicted), labels, outputs);
+                       predicted += labels.size();
                        done += labels.size() * static_cast<std::size_t>(ranks);
                        if (progress && done < plan.samples()) progress(done, plan.samples());
                      });
@@ -191,7 +191,7 @@ Evaluation evaluate_images(const EvalOptions& options, const training::Session& 
 
 void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
   const auto images = static_cast<std::uint64_t>(result.tally.images);
-  system::print_lines(answers_table(result.counts, classes));
+  system::print_lines(predictions_table(result.counts, classes));
   if (result.counts.undecided() > 0) {
     system::print("{:.0f} answers are NaN and count as wrong\n", result.counts.undecided());
   }
@@ -237,12 +237,12 @@ nlohmann::ordered_json evaluation_json(const EvalOptions& options, const trainin
                                 {"data", options.data},
                                 {"backend", session.backend->name()},
                                 {"precision", word_of(options.precision)}};
-  result.update(answers_json(evaluation.counts, model.classes));
+  result.update(predictions_json(evaluation.counts, model.classes));
   return result;
 }
 
 void write_confusion(const EvalOptions& options, const training::Session& session,
-                     const loop::AnswerCounts& counts, std::vector<std::string> names) {
+                     const loop::PredictionCounts& counts, std::vector<std::string> names) {
   if (options.confusion.empty()) return;
   // A file keeps names, people see them escaped.
   if (options.confusion == "-") std::ranges::transform(names, names.begin(), escaped);

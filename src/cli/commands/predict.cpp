@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/commands/answers_text.h"
+#include "cli/commands/predictions_text.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
 #include "cli/weights_choice.h"
@@ -20,7 +20,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "loop/evaluation/answers.h"
+#include "loop/evaluation/predictions.h"
 #include "loop/weights/weights.h"
 #include "system/files.h"
 #include "system/print.h"
@@ -37,15 +37,15 @@ struct PredictOptions : Options {
   std::optional<int> top;
 };
 
-/// Answers of `predict` as CSV, written as they come: file, class, and a column per class with its
-/// probability. A file without an answer has empty fields behind its name.
+/// Predictions of `predict` as CSV, written as they come: file, class, and a column per class with
+/// its probability. A file without a prediction has empty fields behind its name.
 class PredictionTable {
  public:
   /// `file`: empty for none, "-" for standard output. Error(output).
   PredictionTable(const std::string& file, std::vector<std::string> classes);
 
   /// {"file":..., "class":..., "probabilities":{...}}, or {"file":..., "error":...}.
-  void add(const nlohmann::ordered_json& answer);
+  void add(const nlohmann::ordered_json& prediction);
   /// The file is there when this returns.
   void finish();
 
@@ -67,11 +67,12 @@ PredictionTable::PredictionTable(const std::string& file, std::vector<std::strin
   write(head);
 }
 
-void PredictionTable::add(const nlohmann::ordered_json& answer) {
-  const bool answered = answer.contains("class");
-  std::vector<std::string> fields{answer["file"], answered ? answer["class"] : ""};
+void PredictionTable::add(const nlohmann::ordered_json& prediction) {
+  const bool predicted = prediction.contains("class");
+  std::vector<std::string> fields{prediction["file"], predicted ? prediction["class"] : ""};
   for (const std::string& name : classes_) {
-    fields.push_back(answered ? fmt::format("{}", answer["probabilities"][name].get<float>()) : "");
+    fields.push_back(predicted ? fmt::format("{}", prediction["probabilities"][name].get<float>())
+                               : "");
   }
   write(fields);
 }
@@ -120,7 +121,7 @@ std::vector<std::string> expand_folders(const std::vector<std::string>& words,
 /// Images of one call of the program; those that cannot be read stay out.
 struct Images {
   std::vector<std::vector<std::uint8_t>> pixels;
-  std::vector<Json> answers;  ///< one a file, in order; an "error" for unreadable ones
+  std::vector<Json> predictions;  ///< one a file, in order; an "error" for unreadable ones
 };
 
 Images read_images(std::span<const std::string> files, const training::Services& services,
@@ -130,13 +131,13 @@ Images read_images(std::span<const std::string> files, const training::Services&
   for (const std::string& file : files) {
     std::vector<std::uint8_t> pixels(image.size());
     const data::ReadResult read = services.data.read_image(file, image, model.resize, exif, pixels);
-    Json answer{{"file", file}};
+    Json prediction{{"file", file}};
     if (read.status == data::ReadStatus::ok) {
       images.pixels.push_back(std::move(pixels));
     } else {
-      answer["error"] = fmt::format("{} ({})", data::status_name(read.status), read.detail);
+      prediction["error"] = fmt::format("{} ({})", data::status_name(read.status), read.detail);
     }
-    images.answers.push_back(std::move(answer));
+    images.predictions.push_back(std::move(prediction));
   }
   return images;
 }
@@ -161,7 +162,8 @@ Json with_best(Json entry, std::optional<int> top) {
   return entry;
 }
 
-void answer(Json& entry, std::span<const float> outputs, const std::vector<std::string>& classes) {
+void add_prediction(Json& entry, std::span<const float> outputs,
+                    const std::vector<std::string>& classes) {
   const std::vector<float> probabilities = loop::class_probabilities(outputs);
   const auto best = compute::predicted_class(outputs);
   if (!best) {
@@ -187,14 +189,14 @@ void run_images(Images& images, std::size_t at_once, compute::Program& program,
   const auto outputs = program.probabilities();
   const auto width = static_cast<std::size_t>(model.graph.back().dst.channels);
   std::size_t row = 0;
-  for (Json& entry : images.answers) {
+  for (Json& entry : images.predictions) {
     if (entry.contains("error")) continue;
-    answer(entry, outputs.subspan(row++ * width, width), model.classes);
+    add_prediction(entry, outputs.subspan(row++ * width, width), model.classes);
   }
 }
 
 /// "a.jpg: cat (93.1 %)", with --top 2 "a.jpg: cat (93.1 %), dog (6.9 %)".
-void print_answer(const Json& entry, std::optional<int> top) {
+void print_prediction(const Json& entry, std::optional<int> top) {
   const std::string file = entry["file"];
   if (entry.contains("error")) {
     system::tell(fmt::format("cputrain: {}: {}", file, entry["error"].get<std::string>()));
@@ -226,7 +228,7 @@ std::optional<int> top_of(const PredictOptions& options, const training::Session
   return classes;
 }
 
-/// Answers every file on rank 0; returns how many could not be answered.
+/// Predicts every file on rank 0; returns how many could not be predicted.
 std::size_t predict(const PredictOptions& options, const training::Services& services,
                     const training::Session& session, const loop::ModelDescription& model) {
   const std::vector<std::string> names = expand_folders(options.files, services);
@@ -238,12 +240,12 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
       training::make_inference(session, model.graph, {static_cast<int>(at_once)});
   training::load_to_use(options.weights, inference);
 
-  // Where the answers themselves are on the terminal they show how far it is.
+  // Where the predictions themselves are on the terminal they show how far it is.
   const bool prints = options.prints() && options.csv != "-";
-  const bool answers_seen = prints && isatty(STDOUT_FILENO);
+  const bool predictions_seen = prints && isatty(STDOUT_FILENO);
   PredictionTable table(options.csv, model.classes);
   const data::Progress progress =
-      answers_seen ? data::Progress{} : training::progress_line(session, "Predicting");
+      predictions_seen ? data::Progress{} : training::progress_line(session, "Predicting");
   Json predictions = Json::array();
   std::size_t errors = 0;
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
@@ -251,8 +253,8 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
     Images images = read_images(some, services, model, options.exif.value_or(model.exif));
     run_images(images, at_once, *inference.program, model);
     session.communicator->pulse().moved();
-    for (Json& entry : images.answers) {
-      if (prints || entry.contains("error")) print_answer(entry, top);
+    for (Json& entry : images.predictions) {
+      if (prints || entry.contains("error")) print_prediction(entry, top);
       errors += entry.contains("error");
       table.add(entry);
       if (!options.json.empty()) predictions.push_back(with_best(std::move(entry), top));

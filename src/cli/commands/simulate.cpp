@@ -175,7 +175,7 @@ void say_missing(const SimulateOptions& options, const std::string& why, cells::
   say_result(options, table);
 }
 
-/// Of the flags' precision, as costs of GPUs call it.
+/// The flags' precision, as costs of GPUs call it.
 std::string precision_of(const SimulateOptions& options) {
   return cells::precision_in_figures("cuda", std::string(word_of(options.precision)));
 }

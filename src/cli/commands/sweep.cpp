@@ -96,7 +96,7 @@ class Sweep {
     return why_not_measured(i).empty() ? states_[i].left(plan_) : 0;
   }
 
-  /// Of one run, in images by CPU: what takes time grows with it.
+  /// Size of one run, in images by CPU: what takes time grows with it.
   double cost_of_run(std::size_t i) const {
     return plan_.images_of_run(plan_.cells[i]) / plan_.cells[i].cpus;
   }

@@ -24,7 +24,7 @@ void add_network_flags(Flags&, training::TrainingFlags&);
 void add_model_flags(Flags&, training::TrainingFlags&);
 /// The same of what trains, which may begin with saved weights.
 void add_training_model_flags(Flags&, training::TrainingFlags&);
-/// Of what does nothing without weights.
+/// Flags that do nothing without weights.
 void add_weights_flag(Flags&, training::TrainingFlags&);
 /// `resizes`: with --resize among them.
 void add_data_flags(Flags&, training::TrainingFlags&, bool resizes);

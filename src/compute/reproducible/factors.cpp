@@ -7,8 +7,8 @@ namespace cputrain::compute {
 namespace {
 
 template <class T>
-void add_products(const Factors& factors, const Array& leaf, Range part, std::span<T> sum) {
-  const T* const x = leaf.as<T>().data();
+void add_products(const Factors& factors, const Array& chunk, Range part, std::span<T> sum) {
+  const T* const x = chunk.as<T>().data();
   const T* const diff_y = x + factors.rows * factors.images;
   for (std::size_t i = part.begin; i < part.end; ++i) {
     const std::size_t row = i / factors.columns, column = i % factors.columns;
@@ -21,14 +21,14 @@ void add_products(const Factors& factors, const Array& leaf, Range part, std::sp
 
 }  // namespace
 
-void add_products_plainly(const Factors& factors, std::span<const Array> leaves, Range part,
+void add_products_plainly(const Factors& factors, std::span<const Array> chunks, Range part,
                           const Array& sum) {
   assert(sum.size == part.size());
-  for (const Array& leaf : leaves) {
+  for (const Array& chunk : chunks) {
     if (sum.dtype == DType::f32) {
-      add_products(factors, leaf, part, sum.as<float>());
+      add_products(factors, chunk, part, sum.as<float>());
     } else {
-      add_products(factors, leaf, part, sum.as<double>());
+      add_products(factors, chunk, part, sum.as<double>());
     }
   }
 }

@@ -16,10 +16,10 @@ namespace cputrain::compute {
 /// sum[i] += (x^T diff_y)[part.begin + i], image after image of all leaves, those whose x is 0 left
 /// out: diff_y of images that are not there may be anything. A leaf's array begins with the
 /// factors; `part` counts the product's elements, and `sum` is as long.
-using AddProducts = std::function<void(const Factors&, std::span<const Array> leaves, Range part,
+using AddProducts = std::function<void(const Factors&, std::span<const Array> chunks, Range part,
                                        const Array& sum)>;
 /// The same in plain loops on the calling thread.
-void add_products_plainly(const Factors&, std::span<const Array> leaves, Range part,
+void add_products_plainly(const Factors&, std::span<const Array> chunks, Range part,
                           const Array& sum);
 
 /// A part of the gradients that is summed in one way.

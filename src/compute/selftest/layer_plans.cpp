@@ -93,7 +93,7 @@ std::string layer_of(const compute::Parameter& parameter) {
 compute::RunOutputs outputs_of(const Outcome& outcome, const compute::ParameterLayout& layout) {
   compute::RunOutputs outputs;
   outputs.add("loss", std::vector{outcome.tally.loss});
-  outputs.add(kAnswers, std::vector{outcome.tally.correct});
+  outputs.add(kPredictions, std::vector{outcome.tally.correct});
   outputs.add("probabilities", outcome.probabilities);
   for (std::size_t p = 0; p < outcome.gradients.size(); ++p) {
     const compute::Parameter& parameter = layout.parameters[p];

@@ -10,7 +10,7 @@
 namespace cputrain::selftest {
 
 /// The output with the number of images that were predicted rightly.
-inline constexpr const char* kAnswers = "correct answers";
+inline constexpr const char* kPredictions = "correct answers";
 
 /// A training step of the case: loss, correct answers, probabilities and the gradient of every
 /// parameter. Arenas of gradients are full of something else before the first micro-batch

@@ -121,8 +121,8 @@ class Expected {
   std::optional<compute::RunOutputs> made_{};
 };
 
-compute::RunOutputs without_answers(compute::RunOutputs outputs) {
-  std::erase_if(outputs.list, [](const auto& output) { return output.name == kAnswers; });
+compute::RunOutputs without_predictions(compute::RunOutputs outputs) {
+  std::erase_if(outputs.list, [](const auto& output) { return output.name == kPredictions; });
   return outputs;
 }
 
@@ -138,20 +138,20 @@ double allowance_of_rounding(const compute::RunOutputs& rounded, const compute::
 }
 
 /// Predictions are not numbers that rounding moves a little.
-compute::CasePlan with_other_answers(const compute::CasePlan& plan) {
+compute::CasePlan with_other_predictions(const compute::CasePlan& plan) {
   return {.name = plan.name,
           .limit = plan.limit,
-          .compute = [run = plan.compute](int number) { return without_answers(run(number)); },
-          .expect = [expect = plan.expect] { return without_answers(expect()); }};
+          .compute = [run = plan.compute](int number) { return without_predictions(run(number)); },
+          .expect = [expect = plan.expect] { return without_predictions(expect()); }};
 }
 
 /// The plan, for a way that rounds what convolutions multiply.
 compute::CasePlan with_rounded_factors(const compute::CasePlan& plan, const LayerCase& c,
                                        const Request& request) {
-  const compute::RunOutputs exact = without_answers(plan.expect()),
-                            rounded = without_answers(
+  const compute::RunOutputs exact = without_predictions(plan.expect()),
+                            rounded = without_predictions(
                                 expected_of(c, request.seed, *request.rounding_reference));
-  compute::CasePlan allowed = with_other_answers(plan);
+  compute::CasePlan allowed = with_other_predictions(plan);
   allowed.limit += allowance_of_rounding(rounded, exact);
   return allowed;
 }
@@ -168,7 +168,7 @@ std::variant<LeftOut, compute::SelftestCase> try_layer(const LayerCase& c, const
     plan.expect = [&expected] { return expected.get(); };
     plan.name = name;
     if (rounds == Rounds::factors) plan = with_rounded_factors(plan, c, request);
-    if (rounds == Rounds::activations) plan = with_other_answers(plan);
+    if (rounds == Rounds::activations) plan = with_other_predictions(plan);
     return compute::run_case(plan);
   } catch (const Error& error) {
     return failed_case(name, error);

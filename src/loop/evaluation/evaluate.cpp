@@ -14,7 +14,7 @@ std::optional<compute::Tally> evaluate_while(const EvaluationCalls& calls,
                                              const data::BatchPlan& plan,
                                              comm::Communicator& communicator) {
   const compute::Pass pass{.phase = compute::Phase::evaluate,
-                           .probabilities = static_cast<bool>(calls.answers)};
+                           .probabilities = static_cast<bool>(calls.predictions)};
   communicator.pulse().at(comm::Phase::validate);
   batches.seek(0, 0);
   for (std::size_t step = 0; step < plan.steps(); ++step) {
@@ -28,7 +28,7 @@ std::optional<compute::Tally> evaluate_while(const EvaluationCalls& calls,
       communicator.pulse().moved();
       if (batch.size() == 0) continue;
       if (calls.progress) calls.progress(batch.size());
-      if (calls.answers) calls.answers(batch.labels, program.probabilities());
+      if (calls.predictions) calls.predictions(batch.labels, program.probabilities());
     }
   }
   compute::Tally tally = program.tally().wait();
@@ -39,8 +39,9 @@ std::optional<compute::Tally> evaluate_while(const EvaluationCalls& calls,
 
 compute::Tally evaluate(compute::Program& program, data::BatchSource& batches,
                         const data::BatchPlan& plan, comm::Communicator& communicator,
-                        const AnswerObserver& observer) {
-  const auto tally = evaluate_while({.answers = observer}, program, batches, plan, communicator);
+                        const PredictionObserver& observer) {
+  const auto tally =
+      evaluate_while({.predictions = observer}, program, batches, plan, communicator);
   if (!tally) fail(ExitCode::data, lost_input(batches, communicator));
   return *tally;
 }

@@ -12,9 +12,9 @@
 
 namespace cputrain::loop {
 
-/// Hears this rank's answers: labels of some images, and what the network said about each (one row
-/// an image). On a device answers take time to fetch.
-using AnswerObserver =
+/// Hears this rank's predictions: labels of some images, and what the network said about each (one
+/// row an image). On a device answers take time to fetch.
+using PredictionObserver =
     std::function<void(std::span<const std::int32_t> labels, std::span<const float> outputs)>;
 
 /// What an evaluation asks and calls as it goes on; what is empty is left out.
@@ -23,7 +23,7 @@ struct EvaluationCalls {
   std::function<bool()> goes_on{};
   /// After each micro-batch: how many images of this rank it had.
   std::function<void(int images)> progress{};
-  AnswerObserver answers{};
+  PredictionObserver predictions{};
 };
 
 /// Loss and accuracy over every image exactly once, whatever the number of ranks; nothing where it
@@ -33,7 +33,7 @@ std::optional<compute::Tally> evaluate_while(const EvaluationCalls&, compute::Pr
                                              comm::Communicator&);
 /// The same to its end. Error(data) where some image was not the data's any more.
 compute::Tally evaluate(compute::Program&, data::BatchSource&, const data::BatchPlan&,
-                        comm::Communicator&, const AnswerObserver& observer = {});
+                        comm::Communicator&, const PredictionObserver& observer = {});
 
 /// Collective: adds the L2 penalty to a tally over all ranks. Where weights of some rank are
 /// NaN or infinite, the loss is NaN, whatever the images gave: layers can hide such weights.

@@ -5,18 +5,18 @@
 #include <string>
 
 #include "compute/prediction.h"
-#include "loop/evaluation/answers.h"
+#include "loop/evaluation/predictions.h"
 
 namespace cputrain::loop {
 namespace {
 
-bool surer(const WrongAnswer& a, const WrongAnswer& b) {
+bool surer(const WrongPrediction& a, const WrongPrediction& b) {
   return a.probability != b.probability ? a.probability > b.probability : a.image < b.image;
 }
 
 }  // namespace
 
-void SurestErrors::keep(const WrongAnswer& error) {
+void SurestErrors::keep(const WrongPrediction& error) {
   const auto place = std::ranges::upper_bound(kept_, error, surer);
   if (place == kept_.end() && kept_.size() >= most_) return;
   kept_.insert(place, error);
@@ -30,22 +30,22 @@ void SurestErrors::add(std::span<const std::uint64_t> images, std::span<const st
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto row = outputs.subspan(i * width, width);
     const auto truth = static_cast<std::size_t>(labels[i]);
-    const auto answer = compute::predicted_class(row);
-    if (!answer || *answer == truth) continue;
+    const auto prediction = compute::predicted_class(row);
+    if (!prediction || *prediction == truth) continue;
     const std::vector<float> probabilities = class_probabilities(row);
-    keep({images[i], static_cast<std::uint32_t>(truth), static_cast<std::uint32_t>(*answer),
-          probabilities[*answer], probabilities[truth]});
+    keep({images[i], static_cast<std::uint32_t>(truth), static_cast<std::uint32_t>(*prediction),
+          probabilities[*prediction], probabilities[truth]});
   }
 }
 
-std::vector<WrongAnswer> SurestErrors::gather(comm::Communicator& communicator) const {
+std::vector<WrongPrediction> SurestErrors::gather(comm::Communicator& communicator) const {
   const std::string_view mine(reinterpret_cast<const char*>(kept_.data()),
-                              kept_.size() * sizeof(WrongAnswer));
+                              kept_.size() * sizeof(WrongPrediction));
   SurestErrors all(most_);
   for (const std::string& theirs : communicator.gather(mine)) {
-    std::vector<WrongAnswer> errors(theirs.size() / sizeof(WrongAnswer));
-    std::memcpy(errors.data(), theirs.data(), errors.size() * sizeof(WrongAnswer));
-    for (const WrongAnswer& error : errors) all.keep(error);
+    std::vector<WrongPrediction> errors(theirs.size() / sizeof(WrongPrediction));
+    std::memcpy(errors.data(), theirs.data(), errors.size() * sizeof(WrongPrediction));
+    for (const WrongPrediction& error : errors) all.keep(error);
   }
   return all.kept_;
 }

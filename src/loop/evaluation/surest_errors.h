@@ -10,33 +10,33 @@
 
 namespace cputrain::loop {
 
-/// A wrong answer, and what the network made of it.
-struct WrongAnswer {
+/// A wrong prediction, and what the network made of it.
+struct WrongPrediction {
   std::uint64_t image = 0;  ///< its place in the samples of the plan
-  std::uint32_t truth = 0, answer = 0;
+  std::uint32_t truth = 0, prediction = 0;
   float probability = 0;           ///< the prediction's
   float probability_of_truth = 0;  ///< that of the class that it is
 
-  bool operator==(const WrongAnswer&) const = default;
+  bool operator==(const WrongPrediction&) const = default;
 };
 
-/// Keeps the wrong answers with the highest probabilities; of equal ones those of earlier images,
-/// so that any number of ranks keeps the same. Answers that are not numbers are none.
+/// Keeps the wrong predictions with the highest probabilities; of equal ones those of earlier
+/// images, so that any number of ranks keeps the same. Answers that are not numbers are none.
 class SurestErrors {
  public:
   explicit SurestErrors(std::size_t most) : most_(most) {}
 
-  /// Answers about these images: `outputs` are as many rows of a network.
+  /// Predictions about these images: `outputs` are as many rows of a network.
   void add(std::span<const std::uint64_t> images, std::span<const std::int32_t> labels,
            std::span<const float> outputs);
   /// Those of all ranks, the surest first. Collective.
-  std::vector<WrongAnswer> gather(comm::Communicator&) const;
+  std::vector<WrongPrediction> gather(comm::Communicator&) const;
 
  private:
-  void keep(const WrongAnswer&);
+  void keep(const WrongPrediction&);
 
   std::size_t most_;
-  std::vector<WrongAnswer> kept_;  ///< sorted
+  std::vector<WrongPrediction> kept_;  ///< sorted
 };
 
 /// Places of this rank's images in the order in which an evaluation without shuffling has them.

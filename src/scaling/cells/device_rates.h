@@ -44,7 +44,7 @@ struct CpuCount {
 /// beside the CPUs' quickest ones, the most the reverse.
 struct EqualCpus {
   CpuCount cpus{}, least{}, most{};
-  bool repeated = false;  ///< of all cells there are several repeats; else nothing is known of both
+  bool repeated = false;  ///< all cells have several repeats; else nothing is known of both
   CellStatus status = CellStatus::measured;  ///< the least certain of all of them
 };
 

@@ -16,7 +16,7 @@ namespace cputrain::cells {
 /// What the ranks of a training computed on together, where that was not CPUs.
 struct RunDevices {
   int count = 0;          ///< 0 where there were none, or it is not known
-  std::string name{};     ///< of all of them
+  std::string name{};     ///< the same for all of them
   bool emulated = false;  ///< then none of its times means anything
 };
 

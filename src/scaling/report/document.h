@@ -33,10 +33,10 @@ struct DocumentTable {
   std::vector<std::string> head{};                    ///< the columns' heads
   std::vector<Row> rows{};
   std::vector<std::string> notes{};  ///< Entry::note counts these from 1
-  std::string shared_mark{};         ///< of all figures: stands in the caption, not beside each
-  bool words = false;                ///< entries are sentences, not figures
-  bool sortable = false;             ///< the page sorts its rows by a column, those apart excepted
-  bool filterable = false;           ///< the page shows the rows that hold a text
+  std::string shared_mark{};  ///< all figures have it: it stands in the caption, not beside each
+  bool words = false;         ///< entries are sentences, not figures
+  bool sortable = false;      ///< the page sorts its rows by a column, those apart excepted
+  bool filterable = false;    ///< the page shows the rows that hold a text
 
   /// The number of a note, which is added where it is not there.
   int note(const std::string& text);

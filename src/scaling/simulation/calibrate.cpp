@@ -196,9 +196,9 @@ class TeamTimes {
   double warm_up(std::size_t size) {
     std::vector<double> seconds(workers_.size());
     together([&](int i) { seconds[index(i)] = workers_[index(i)].warm_up(size); });
-    const std::string found = workers_[0].program(size).tuner().findings();
+    const std::string found = workers_[0].program(size).tuner().tuned_methods();
     for (TimedWorker& worker : workers_) {
-      if (!found.empty()) worker.program(size).tuner().use_findings(found);
+      if (!found.empty()) worker.program(size).tuner().use_tuned_methods(found);
     }
     return std::ranges::max(seconds);
   }

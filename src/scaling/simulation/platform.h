@@ -38,8 +38,8 @@ struct GpuNode {
   /// What each GPU sends and receives at the same time in a ring of the node: the bus bandwidth of
   /// NCCL's tests.
   double ring_gbs = 0;
-  double hop_us = 0;        ///< of each step of a ring
-  double sum_us = 0;        ///< of each sum, however many GPUs
+  double hop_us = 0;        ///< each step of a ring
+  double sum_us = 0;        ///< each sum, however many GPUs
   double host_gbs = 0;      ///< from pinned memory to one GPU
   double all_host_gbs = 0;  ///< to all GPUs of the node at the same time
 };

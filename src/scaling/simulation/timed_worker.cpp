@@ -170,8 +170,8 @@ double TimedWorker::warm_up(std::size_t size) {
   compute::Program& program = *programs_[size];
   for (int i = 0; i < kMost && program.tuner().trying(); ++i) {
     next_pass(size, compute::Accumulate::overwrite);
-    if (const std::string found = program.tuner().take_findings(); !found.empty()) {
-      program.tuner().use_findings(found);
+    if (const std::string found = program.tuner().take_tuned_methods(); !found.empty()) {
+      program.tuner().use_tuned_methods(found);
     }
   }
   next_pass(size, compute::Accumulate::overwrite);

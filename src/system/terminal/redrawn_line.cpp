@@ -14,13 +14,13 @@ RedrawnLine::RedrawnLine(std::FILE* stream)
 RedrawnLine::RedrawnLine(std::FILE* stream, Columns columns)
     : stream_(stream), columns_(std::move(columns)) {}
 
-std::optional<std::size_t> RedrawnLine::room() const {
+std::optional<std::size_t> RedrawnLine::space() const {
   const auto columns = columns_();
   return columns ? std::optional(std::max<std::size_t>(*columns, 2) - 1) : std::nullopt;
 }
 
 void RedrawnLine::draw(std::string_view line) {
-  const auto most = room();
+  const auto most = space();
   const std::string cut = most && columns_of(line) > *most ? in_columns(line, *most) : "";
   write(cut.empty() ? line : cut, "");
 }
@@ -37,7 +37,7 @@ void RedrawnLine::leave() {
 }
 
 void RedrawnLine::write(std::string_view line, std::string_view end) {
-  const std::size_t width = columns_of(line), old = std::min(drawn_, room().value_or(drawn_));
+  const std::size_t width = columns_of(line), old = std::min(drawn_, space().value_or(drawn_));
   std::string text = "\r";
   text.append(line).append(old > width ? old - width : 0, ' ').append(end);
   std::fwrite(text.data(), 1, text.size(), stream_);

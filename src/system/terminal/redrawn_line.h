@@ -21,7 +21,7 @@ class RedrawnLine {
 
   /// Columns that a redraw may take; nothing: as many as it likes. One column stays free, since
   /// some terminals begin a new line as soon as the last one is written to.
-  std::optional<std::size_t> room() const;
+  std::optional<std::size_t> space() const;
   /// Draws over what is there, and cuts what is longer than the line.
   void draw(std::string_view line);
   /// The last words in this place: whole, however long they are, with a line's end.

@@ -23,10 +23,10 @@ struct DeviceRoom {
 DeviceRoom device_room(const Session& session, const MemoryBefore& before, std::size_t program) {
   const int rank = session.communicator->rank();
   std::size_t left = std::numeric_limits<std::size_t>::max();
-  for (const NodeRoom& room : before.rooms) {
-    if (std::ranges::find(room.ranks, rank) == room.ranks.end()) continue;
-    if (room.backend_available)
-      left = *room.backend_available - std::min(*room.backend_available, program);
+  for (const NodeCapacity& capacity : before.capacities) {
+    if (std::ranges::find(capacity.ranks, rank) == capacity.ranks.end()) continue;
+    if (capacity.backend_available)
+      left = *capacity.backend_available - std::min(*capacity.backend_available, program);
   }
   DeviceRoom all{before.kept.device, left};
   for (const DeviceRoom& one : comm::gather_values(*session.communicator, all)) {
@@ -36,22 +36,22 @@ DeviceRoom device_room(const Session& session, const MemoryBefore& before, std::
 }
 
 /// Half of what is left stays free: other programs may want some of the device, too.
-bool keep_in(const Session& session, const DeviceRoom& room, bool asked) {
-  const bool fits = room.images <= (asked ? room.left : room.left / 2);
+bool keep_in(const Session& session, const DeviceRoom& capacity, bool asked) {
+  const bool fits = capacity.images <= (asked ? capacity.left : capacity.left / 2);
   if (fits) {
     say(session,
-        fmt::format("Images: those of training stay on the device, {}", in_bytes(room.images)));
+        fmt::format("Images: those of training stay on the device, {}", in_bytes(capacity.images)));
   } else if (!asked) {
     say(session, fmt::format("Images: sent to the device batch by batch ({} of them, {} are left "
                              "beside the program, of which half stay free)",
-                             in_bytes(room.images), in_bytes(room.left)));
+                             in_bytes(capacity.images), in_bytes(capacity.left)));
   } else {
     fail(
         ExitCode::usage,
         fmt::format("--data-on-device on: the training images need {} of the device's memory (each "
                     "rank), {} are left beside the program; use --data-on-device auto, "
                     "--limit-train or a smaller --image-size",
-                    in_bytes(room.images), in_bytes(room.left)));
+                    in_bytes(capacity.images), in_bytes(capacity.left)));
   }
   return fits;
 }

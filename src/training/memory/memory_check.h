@@ -9,7 +9,7 @@ namespace cputrain::training {
 
 /// Before the arenas are mapped: whether nodes have the least that any exchange needs of them.
 /// Error(usage).
-void check_arenas(const Session&, const TrainingPlan&, const std::vector<NodeRoom>&,
+void check_arenas(const Session&, const TrainingPlan&, const std::vector<NodeCapacity>&,
                   const compute::ParameterLayout&);
 
 /// Whether each node has what its ranks have asked for. Error(usage) on all ranks alike, naming

@@ -14,34 +14,34 @@ struct OfRank {
 };
 
 /// What this rank has taken of memory that is not the host's.
-void add_device(const Session& session, const NodeRoom& room, OfRank& mine) {
+void add_device(const Session& session, const NodeCapacity& capacity, OfRank& mine) {
   const auto left = session.backend->memory().available();
-  if (session.backend->memory().is_host() || !left || !room.backend_available) return;
+  if (session.backend->memory().is_host() || !left || !capacity.backend_available) return;
   mine.has_device = true;
-  mine.device = *room.backend_available - std::min(*room.backend_available, *left);
+  mine.device = *capacity.backend_available - std::min(*capacity.backend_available, *left);
 }
 
 }  // namespace
 
 std::optional<loop::PeakMemory> measure_peaks(const TrainingJob& job) {
   const Session& session = job.session();
-  const std::vector<NodeRoom>& rooms = job.compiled().memory.rooms;
+  const std::vector<NodeCapacity>& capacities = job.compiled().memory.capacities;
   OfRank mine;
   if (const auto held = system::held_memory()) {
     mine.held = *held;
     mine.known = true;
   }
-  for (const NodeRoom& room : rooms) {
-    if (std::ranges::find(room.ranks, session.communicator->rank()) != room.ranks.end()) {
-      add_device(session, room, mine);
+  for (const NodeCapacity& capacity : capacities) {
+    if (std::ranges::find(capacity.ranks, session.communicator->rank()) != capacity.ranks.end()) {
+      add_device(session, capacity, mine);
     }
   }
   const std::vector<OfRank> all = comm::gather_values(*session.communicator, mine);
   if (!std::ranges::all_of(all, &OfRank::known)) return std::nullopt;
   loop::PeakMemory peaks;
-  for (const NodeRoom& room : rooms) {
+  for (const NodeCapacity& capacity : capacities) {
     std::uint64_t node = 0;
-    for (const int rank : room.ranks) {
+    for (const int rank : capacity.ranks) {
       const OfRank& one = all[static_cast<std::size_t>(rank)];
       node += one.held.part;
       peaks.rank_bytes = std::max<std::uint64_t>(peaks.rank_bytes, one.held.peak);
@@ -50,7 +50,7 @@ std::optional<loop::PeakMemory> measure_peaks(const TrainingJob& job) {
     }
     if (node > peaks.node_bytes) {
       peaks.node_bytes = node;
-      peaks.host = room.host;
+      peaks.host = capacity.host;
     }
   }
   return peaks;

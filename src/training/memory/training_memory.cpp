@@ -8,7 +8,7 @@
 
 namespace cputrain::training {
 
-std::vector<NodeRoom> measure_rooms(const Session& session) {
+std::vector<NodeCapacity> measure_capacities(const Session& session) {
   struct Available {
     std::size_t here, elsewhere;
     bool in_group;
@@ -25,24 +25,26 @@ std::vector<NodeRoom> measure_rooms(const Session& session) {
   const auto keep_least = [](std::optional<std::size_t>& least, std::size_t bytes) {
     if (bytes != kUnknown) least = std::min(least.value_or(bytes), bytes);
   };
-  std::vector<NodeRoom> rooms;
+  std::vector<NodeCapacity> capacities;
   for (const placement::RankPlan& plan : session.plan.ranks) {
-    auto room = std::ranges::find(rooms, plan.host, &NodeRoom::host);
-    if (room == rooms.end())
-      room = rooms.insert(room, {.host = plan.host, .ranks = {}, .available = {}});
-    room->ranks.push_back(plan.rank);
+    auto capacity = std::ranges::find(capacities, plan.host, &NodeCapacity::host);
+    if (capacity == capacities.end())
+      capacity = capacities.insert(capacity, {.host = plan.host, .ranks = {}, .available = {}});
+    capacity->ranks.push_back(plan.rank);
     const Available& of_rank = available[static_cast<std::size_t>(plan.rank)];
-    if (of_rank.here < room->available.value_or(kUnknown)) room->in_group = of_rank.in_group;
-    keep_least(room->available, of_rank.here);
-    keep_least(room->backend_available, of_rank.elsewhere);
+    if (of_rank.here < capacity->available.value_or(kUnknown))
+      capacity->in_group = of_rank.in_group;
+    keep_least(capacity->available, of_rank.here);
+    keep_least(capacity->backend_available, of_rank.elsewhere);
   }
-  return rooms;
+  return capacities;
 }
 
-std::optional<std::size_t> least_available(const std::vector<NodeRoom>& rooms) {
+std::optional<std::size_t> least_available(const std::vector<NodeCapacity>& capacities) {
   std::optional<std::size_t> least;
-  for (const NodeRoom& room : rooms) {
-    if (room.available) least = std::min(least.value_or(*room.available), *room.available);
+  for (const NodeCapacity& capacity : capacities) {
+    if (capacity.available)
+      least = std::min(least.value_or(*capacity.available), *capacity.available);
   }
   return least;
 }
@@ -60,43 +62,43 @@ TrainingMemory TrainingMemory::without_snapshot() const {
   return less;
 }
 
-std::size_t TrainingMemory::needed(const NodeRoom& room) const {
+std::size_t TrainingMemory::needed(const NodeCapacity& capacity) const {
   std::size_t bytes = shared.total();
-  for (const int rank : room.ranks) bytes += ranks[static_cast<std::size_t>(rank)].to_come();
+  for (const int rank : capacity.ranks) bytes += ranks[static_cast<std::size_t>(rank)].to_come();
   return bytes;
 }
 
-std::size_t TrainingMemory::in_all(const NodeRoom& room) const {
-  std::size_t bytes = needed(room);
-  for (const int rank : room.ranks) bytes += ranks[static_cast<std::size_t>(rank)].process;
+std::size_t TrainingMemory::in_all(const NodeCapacity& capacity) const {
+  std::size_t bytes = needed(capacity);
+  for (const int rank : capacity.ranks) bytes += ranks[static_cast<std::size_t>(rank)].process;
   return bytes;
 }
 
-const NodeRoom* TrainingMemory::too_small() const {
-  const auto found = std::ranges::find_if(rooms, [this](const NodeRoom& room) {
-    return room.available && needed(room) > *room.available;
+const NodeCapacity* TrainingMemory::too_small() const {
+  const auto found = std::ranges::find_if(capacities, [this](const NodeCapacity& capacity) {
+    return capacity.available && needed(capacity) > *capacity.available;
   });
-  return found == rooms.end() ? nullptr : &*found;
+  return found == capacities.end() ? nullptr : &*found;
 }
 
-std::size_t TrainingMemory::elsewhere(const NodeRoom& room) const {
+std::size_t TrainingMemory::elsewhere(const NodeCapacity& capacity) const {
   std::size_t most = 0;
-  for (const int rank : room.ranks) {
+  for (const int rank : capacity.ranks) {
     most = std::max(most, ranks[static_cast<std::size_t>(rank)].elsewhere);
   }
   return most;
 }
 
-const NodeRoom* TrainingMemory::too_small_elsewhere() const {
-  const auto found = std::ranges::find_if(rooms, [this](const NodeRoom& room) {
-    return room.backend_available && elsewhere(room) > *room.backend_available;
+const NodeCapacity* TrainingMemory::too_small_elsewhere() const {
+  const auto found = std::ranges::find_if(capacities, [this](const NodeCapacity& capacity) {
+    return capacity.backend_available && elsewhere(capacity) > *capacity.backend_available;
   });
-  return found == rooms.end() ? nullptr : &*found;
+  return found == capacities.end() ? nullptr : &*found;
 }
 
-TrainingMemory gather_memory(const Session& session, std::vector<NodeRoom> rooms,
+TrainingMemory gather_memory(const Session& session, std::vector<NodeCapacity> capacities,
                              const RankMemory& mine, const SharedMemory& shared) {
-  return {std::move(rooms), comm::gather_values(*session.communicator, mine), shared};
+  return {std::move(capacities), comm::gather_values(*session.communicator, mine), shared};
 }
 
 int largest_fitting(int tried, const std::function<bool(int)>& fits) {
@@ -112,9 +114,9 @@ int largest_fitting(int tried, const std::function<bool(int)>& fits) {
   return good;
 }
 
-int ranks_that_fit(const TrainingMemory& memory, const NodeRoom& room) {
+int ranks_that_fit(const TrainingMemory& memory, const NodeCapacity& capacity) {
   std::size_t each = 1, state = 0, snapshot = 0;
-  for (const int rank : room.ranks) {
+  for (const int rank : capacity.ranks) {
     const RankMemory& whole = memory.ranks[static_cast<std::size_t>(rank)];
     const RankMemory mine = whole.without_snapshot();
     each = std::max(each, mine.to_come() - (memory.state_divided ? mine.state : 0));
@@ -122,8 +124,8 @@ int ranks_that_fit(const TrainingMemory& memory, const NodeRoom& room) {
     snapshot += whole.to_come() - mine.to_come();  // rank 0's, however many there are
   }
   const std::size_t fixed = memory.shared.total() + snapshot + (memory.state_divided ? state : 0);
-  if (!room.available || fixed >= *room.available) return 0;
-  return static_cast<int>((*room.available - fixed) / each);
+  if (!capacity.available || fixed >= *capacity.available) return 0;
+  return static_cast<int>((*capacity.available - fixed) / each);
 }
 
 }  // namespace cputrain::training

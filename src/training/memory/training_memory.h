@@ -12,7 +12,7 @@
 namespace cputrain::training {
 
 /// A machine of the job and what its ranks can still get.
-struct NodeRoom {
+struct NodeCapacity {
   std::string host;
   std::vector<int> ranks;
   std::optional<std::size_t> available;  ///< bytes; nothing where the system does not report it
@@ -24,10 +24,10 @@ struct NodeRoom {
 
 /// In the order of the hosts' first ranks, the same on every rank. Collective; before anything of
 /// the training is allocated.
-std::vector<NodeRoom> measure_rooms(const Session&);
+std::vector<NodeCapacity> measure_capacities(const Session&);
 
 /// Bytes of the tightest node.
-std::optional<std::size_t> least_available(const std::vector<NodeRoom>&);
+std::optional<std::size_t> least_available(const std::vector<NodeCapacity>&);
 
 /// Bytes that one rank has for itself, in the host's memory except for `elsewhere`.
 struct RankMemory {
@@ -68,7 +68,7 @@ struct SharedMemory {
 };
 
 struct TrainingMemory {
-  std::vector<NodeRoom> rooms;
+  std::vector<NodeCapacity> capacities;
   std::vector<RankMemory> ranks;  ///< by rank
   SharedMemory shared;            ///< a node's
   bool state_divided = false;  ///< ranks own different ranges, so more of them take no more state
@@ -76,19 +76,19 @@ struct TrainingMemory {
   /// The same with --checkpoint-every 0.
   TrainingMemory without_snapshot() const;
   /// Bytes that a node needs beyond what its ranks hold already.
-  std::size_t needed(const NodeRoom&) const;
+  std::size_t needed(const NodeCapacity&) const;
   /// Bytes that all of it takes.
-  std::size_t in_all(const NodeRoom&) const;
+  std::size_t in_all(const NodeCapacity&) const;
   /// The first node that has too little.
-  const NodeRoom* too_small() const;
+  const NodeCapacity* too_small() const;
   /// The first node with a rank whose backend has too little of its own.
-  const NodeRoom* too_small_elsewhere() const;
+  const NodeCapacity* too_small_elsewhere() const;
   /// The most that one of the node's ranks needs of its backend's own.
-  std::size_t elsewhere(const NodeRoom&) const;
+  std::size_t elsewhere(const NodeCapacity&) const;
 };
 
 /// All ranks' figures on every rank. Collective.
-TrainingMemory gather_memory(const Session&, std::vector<NodeRoom>, const RankMemory& mine,
+TrainingMemory gather_memory(const Session&, std::vector<NodeCapacity>, const RankMemory& mine,
                              const SharedMemory&);
 
 /// The largest of 1 .. tried - 1 for which `fits` is true, where it is true up to some number and
@@ -96,6 +96,6 @@ TrainingMemory gather_memory(const Session&, std::vector<NodeRoom>, const RankMe
 int largest_fitting(int tried, const std::function<bool(int)>& fits);
 
 /// How many ranks with the needs of the largest one would fit on the node.
-int ranks_that_fit(const TrainingMemory&, const NodeRoom&);
+int ranks_that_fit(const TrainingMemory&, const NodeCapacity&);
 
 }  // namespace cputrain::training

@@ -218,7 +218,7 @@ void RunControl::best_weights(const loop::Progress& progress) {
   const system::Stopwatch watch;
   at_checkpoint(progress);
   checkpoint::Snapshot& snapshot = job_.snapshot();
-  const auto elsewhere = comes_free() ? nullptr : snapshot.room_elsewhere();
+  const auto elsewhere = comes_free() ? nullptr : snapshot.memory_elsewhere();
   if (!elsewhere) settle_or_stop();
   snapshot.take_weights(elsewhere.get());
   const int epoch = progress.best.epoch;

@@ -94,7 +94,7 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
   const data::DecodeRequest request{form.shape, session.io_threads,
                                     watched_progress(session, "Decoding"), form.resize};
   const data::CacheSize cache = pipeline.cache_size(source, form.shape, form.resize);
-  check_images_fit(flags, form, source, cache, least_available(measure_rooms(session)));
+  check_images_fit(flags, form, source, cache, least_available(measure_capacities(session)));
   say_image_folders(session, image_folders(session, cache.bytes), cache.bytes);
   comm::Communicator& communicator = *session.communicator;
   data::DecodedData data =

@@ -25,7 +25,7 @@ struct FlagRow {
 
   std::string name;
   std::string part;  ///< which flags it goes with: commands take them part by part
-  std::string meta;  ///< of its value: "N", "FILE", "none|six"
+  std::string meta;  ///< what its value is: "N", "FILE", "none|six"
   std::string help;  ///< a phrase, with what holds without the flag in brackets
   Kind kind = Kind::value;
   std::vector<std::string> words{};  ///< that a value is one of, or begins with

@@ -14,31 +14,31 @@ namespace {
 
 struct Problem {
   compute::Factors factors;
-  std::vector<std::vector<float>> leaves;
+  std::vector<std::vector<float>> chunks;
 
   Problem(const compute::Factors& f, std::size_t count, float density) : factors(f) {
     for (std::uint32_t i = 0; i < count; ++i) {
-      std::vector<float> leaf = numbers(f.rows * f.images, density, 2 * i);
+      std::vector<float> chunk = numbers(f.rows * f.images, density, 2 * i);
       const std::vector<float> diff_y = numbers(f.images * f.columns, 1, 2 * i + 1);
-      leaf.insert(leaf.end(), diff_y.begin(), diff_y.end());
-      leaves.push_back(std::move(leaf));
+      chunk.insert(chunk.end(), diff_y.begin(), diff_y.end());
+      chunks.push_back(std::move(chunk));
     }
   }
 
   std::vector<Array> arrays() {
     std::vector<Array> arrays;
-    for (auto& leaf : leaves) arrays.push_back(Array::of<float>(leaf));
+    for (auto& chunk : chunks) arrays.push_back(Array::of<float>(chunk));
     return arrays;
   }
 
   std::vector<double> expected(const std::vector<float>& before) const {
     std::vector<double> sum(before.begin(), before.end());
-    for (const auto& leaf : leaves) {
+    for (const auto& chunk : chunks) {
       for (std::size_t i = 0; i < sum.size(); ++i) {
         const std::size_t row = i / factors.columns, column = i % factors.columns;
         for (std::size_t image = 0; image < factors.images; ++image) {
-          sum[i] += static_cast<double>(leaf[row * factors.images + image]) *
-                    leaf[factors.rows * factors.images + image * factors.columns + column];
+          sum[i] += static_cast<double>(chunk[row * factors.images + image]) *
+                    chunk[factors.rows * factors.images + image * factors.columns + column];
         }
       }
     }

@@ -62,9 +62,9 @@ TEST_P(MeasuredMethods, LeaveLossesBehindPoolsToTheLastBit) {
 
 TEST_P(MeasuredMethods, TakeNoForwardFromWhatAnotherRankFound) {
   compute::Program& program = measured_.program();
-  program.tuner().use_findings("ddd ddd");
+  program.tuner().use_tuned_methods("ddd ddd");
   EXPECT_FALSE(program.tuner().trying());
-  const std::string found = program.tuner().findings();
+  const std::string found = program.tuner().tuned_methods();
   // The rule keeps forward: the first layer has too few channels for Winograd.
   EXPECT_EQ(found, skips_ ? "sdd sdd" : "ddd wdd");
   expect_the_same(measured_.train(images_, {kImages}));

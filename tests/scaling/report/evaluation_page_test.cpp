@@ -7,7 +7,7 @@
 namespace cputrain::report {
 namespace {
 
-/// So many classes of ten images each: of class c, c % 5 images were answered with the next class.
+/// So many classes of ten images each: of class c, c % 5 images were predicted with the next class.
 EvaluationFacts facts_of(std::size_t classes) {
   EvaluationFacts facts;
   facts.model = "dogcat at 64x64";
@@ -22,8 +22,8 @@ EvaluationFacts facts_of(std::size_t classes) {
     facts.classes[c].name = "c" + std::to_string(c);
     facts.classes[c].images = 10;
     facts.classes[c].correct = 10 - wrong;
-    facts.classes[c].answers += 10 - wrong;
-    facts.classes[next].answers += wrong;
+    facts.classes[c].predictions += 10 - wrong;
+    facts.classes[next].predictions += wrong;
     facts.matrix[c][c] = 10 - wrong;
     facts.matrix[c][next] = wrong;
     facts.correct += 10 - wrong;
@@ -79,7 +79,7 @@ TEST(EvaluationPage, SaysHowManyOfTheWrongAnswersItShows) {
   const auto said = [](const EvaluationFacts& facts) {
     return evaluation_document(facts).sections.back().paragraphs.at(0);
   };
-  EvaluationFacts facts = facts_of(3);  // 0 + 1 + 2 wrong answers
+  EvaluationFacts facts = facts_of(3);  // 0 + 1 + 2 wrong predictions
   facts.surest_errors.resize(2);
   EXPECT_TRUE(said(facts).starts_with("The 2 of 3 wrong answers with the highest"));
   facts.surest_errors.resize(3);

@@ -27,19 +27,19 @@ Entry rate_entry(double part, double all) {
 Entry count_entry(double count) { return figure_entry(count, count_text); }
 
 Section classes_section(const EvaluationFacts& facts) {
-  using C = const ClassAnswers&;
+  using C = const ClassPredictions&;
   using T = DocumentTable&;
-  DocumentTable table = table_of<ClassAnswers>(
+  DocumentTable table = table_of<ClassPredictions>(
       "Recall: part of the images of a class that were answered rightly; "
       "precision: part of the answers of a class that were right",
-      "class", facts.classes, &ClassAnswers::name,
+      "class", facts.classes, &ClassPredictions::name,
       {{"images", [](C c, T) { return count_entry(c.images); }},
-       {"answers", [](C c, T) { return count_entry(c.answers); }},
+       {"answers", [](C c, T) { return count_entry(c.predictions); }},
        {"right", [](C c, T) { return count_entry(c.correct); }},
        {"recall", [](C c, T) { return rate_entry(c.correct, c.images); }},
-       {"precision", [](C c, T) { return rate_entry(c.correct, c.answers); }},
+       {"precision", [](C c, T) { return rate_entry(c.correct, c.predictions); }},
        // The harmonic mean of both.
-       {"F1", [](C c, T) { return rate_entry(2 * c.correct, c.images + c.answers); }}});
+       {"F1", [](C c, T) { return rate_entry(2 * c.correct, c.images + c.predictions); }}});
   table.filterable = facts.classes.size() > kMostWithRates;
   Section section{.id = "classes", .title = "By class", .tables = {std::move(table)}};
   if (facts.matrix.empty())
@@ -47,14 +47,15 @@ Section classes_section(const EvaluationFacts& facts) {
   return section;
 }
 
-/// Those of the matrix that the page has: all, or those of most wrong answers, in their own order.
+/// Those of the matrix that the page has: all, or those of most wrong predictions, in their own
+/// order.
 std::vector<std::size_t> shown_classes(const EvaluationFacts& facts) {
   std::vector<std::size_t> shown(facts.classes.size());
   std::iota(shown.begin(), shown.end(), 0);
   if (shown.size() <= kMostInPageMatrix) return shown;
   const auto errors = [&](std::size_t i) {
-    const ClassAnswers& c = facts.classes[i];
-    return c.images + c.answers - 2 * c.correct;
+    const ClassPredictions& c = facts.classes[i];
+    return c.images + c.predictions - 2 * c.correct;
   };
   std::ranges::stable_sort(shown, std::greater(), errors);
   shown.resize(kMostInPageMatrix);
@@ -91,7 +92,7 @@ DocumentTable matrix_table(const EvaluationFacts& facts, const std::vector<std::
 
 /// An actual class and a wrong answer to it.
 struct Mistake {
-  std::size_t truth, answer;
+  std::size_t truth, prediction;
   double count;
 };
 
@@ -115,7 +116,7 @@ DocumentTable mistakes_table(const EvaluationFacts& facts) {
   return table_of<Mistake>(
       "The most frequent mistakes", "is", mistakes_of(facts),
       [&](M m) { return classes[m.truth].name; },
-      {{"answered", [&](M m, T) { return Entry{classes[m.answer].name}; }},
+      {{"answered", [&](M m, T) { return Entry{classes[m.prediction].name}; }},
        {"images", [](M m, T) { return count_entry(m.count); }},
        {"of class", [&](M m, T) { return rate_entry(m.count, classes[m.truth].images); }}});
 }
@@ -160,7 +161,7 @@ Section errors_section(const EvaluationFacts& facts) {
   Section section{"errors", "Most surely wrong", {errors_sentence(facts)}};
   for (const WrongImage& image : facts.surest_errors) {
     Picture picture = image.picture;
-    picture.text = fmt::format("answered {} ({:.4f}), is {} ({:.4f})", image.answer,
+    picture.text = fmt::format("answered {} ({:.4f}), is {} ({:.4f})", image.prediction,
                                image.probability, image.truth, image.probability_of_truth);
     picture.details = name_within(facts.data, image.name);
     section.pictures.push_back(std::move(picture));

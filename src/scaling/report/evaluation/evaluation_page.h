@@ -10,17 +10,17 @@
 /// One page about one evaluation of weights: eval --page.
 namespace cputrain::report {
 
-/// A class by its answers.
-struct ClassAnswers {
+/// A class by its predictions.
+struct ClassPredictions {
   std::string name;
-  double images = 0, answers = 0, correct = 0;
+  double images = 0, predictions = 0, correct = 0;
 };
 
 /// An image that was answered wrong.
 struct WrongImage {
   Picture picture;   ///< without words
   std::string name;  ///< its file's
-  std::string truth, answer;
+  std::string truth, prediction;
   double probability = 0, probability_of_truth = 0;
 };
 
@@ -31,8 +31,8 @@ struct EvaluationFacts {
   double images = 0, correct = 0, loss = 0;
   double undecided = 0;  ///< images whose answers were not numbers
   std::optional<double> accuracy{}, among_five{};
-  std::vector<ClassAnswers> classes;
-  /// A row an actual class, a column an answer; empty where classes are too many for it.
+  std::vector<ClassPredictions> classes;
+  /// A row an actual class, a column a prediction; empty where classes are too many for it.
   std::vector<std::vector<double>> matrix;
   std::vector<WrongImage> surest_errors;  ///< the surest first
 };

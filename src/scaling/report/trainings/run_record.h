@@ -75,7 +75,7 @@ struct RunRecord {
 
   std::vector<RunEpoch> epochs;  ///< ascending
   Outcome outcome = Outcome::no_figures;
-  std::string where;                          ///< of a loss that is not finite: "step 7"
+  std::string where;                          ///< where a loss was not finite: "step 7"
   int resumed = 0;                            ///< how often it went on from a checkpoint
   std::optional<std::uint64_t> checkpoint{};  ///< step of the newest one
   std::optional<double> seconds{};            ///< training and evaluation, as the summary says

@@ -11,7 +11,7 @@ namespace cputrain::compute {
 using LaneArenas = std::function<Arenas(const ParameterLayout&, int lane)>;
 
 /// How a program is cut so that its numbers do not depend on threads.
-struct Leaves {
+struct ReproducibleChunks {
   int images = 1;  ///< in a leaf; the last one of a batch may have fewer
   int lanes = 1;   ///< leaves computed at the same time, each by one thread
 };
@@ -23,7 +23,7 @@ struct Leaves {
 /// `images * lanes` images. Gradients are overwritten, each lane's in its own arena,
 /// those of large dense layers as factors; the exchange adds them up, and so no update is part of a
 /// pass. The backend is borrowed. The weights and what lies behind them are lane 0's.
-std::unique_ptr<Program> make_leaf_program(Backend&, const model::Graph&, const CompileOptions&,
-                                           const Leaves&, const LaneArenas&);
+std::unique_ptr<Program> make_chunked_program(Backend&, const model::Graph&, const CompileOptions&,
+                                              const ReproducibleChunks&, const LaneArenas&);
 
 }  // namespace cputrain::compute

@@ -1,4 +1,4 @@
-#include "loop/evaluation/answers.h"
+#include "loop/evaluation/predictions.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@ namespace {
 
 const float kNan = std::nanf("");
 
-TEST(AnswerCounts, CountEveryImageOnce) {
-  AnswerCounts counts(3);
+TEST(PredictionCounts, CountEveryImageOnce) {
+  PredictionCounts counts(3);
   const std::vector<std::int32_t> labels{0, 1, 1, 2};
   const std::vector<float> outputs{0.8f, 0.1f, 0.1f, 0.5f, 0.2f, 0.3f,
                                    0.1f, 0.7f, 0.2f, kNan, 0.1f, 0.2f};
@@ -23,16 +23,16 @@ TEST(AnswerCounts, CountEveryImageOnce) {
   EXPECT_EQ(counts.among_five(), 3);
   EXPECT_EQ(counts.undecided(), 1);
   EXPECT_EQ(counts.actual(1), 2);
-  EXPECT_EQ(counts.answered(0), 2);
+  EXPECT_EQ(counts.predicted(0), 2);
   EXPECT_EQ(counts.correct(1), 1);
   EXPECT_EQ(counts.cell(1, 0), 1);
   EXPECT_EQ(counts.cell(1, 1), 1);
-  EXPECT_EQ(counts.actual(2), 1);  // its only image has no answer
-  EXPECT_EQ(counts.answered(2), 0);
+  EXPECT_EQ(counts.actual(2), 1);  // its only image has no prediction
+  EXPECT_EQ(counts.predicted(2), 0);
 }
 
-TEST(AnswerCounts, KeepTotalsWithoutAMatrixOfManyClasses) {
-  AnswerCounts counts(AnswerCounts::kMostInMatrix + 1);
+TEST(PredictionCounts, KeepTotalsWithoutAMatrixOfManyClasses) {
+  PredictionCounts counts(PredictionCounts::kMostInMatrix + 1);
   EXPECT_FALSE(counts.has_matrix());
   std::vector<float> outputs(counts.classes());
   outputs[7] = 1;
@@ -40,9 +40,9 @@ TEST(AnswerCounts, KeepTotalsWithoutAMatrixOfManyClasses) {
   EXPECT_EQ(counts.correct(7), 1);
 }
 
-TEST(AnswerCounts, AddUpOverRanks) {
+TEST(PredictionCounts, AddUpOverRanks) {
   threads::run_ranks(3, [](comm::Communicator& communicator) {
-    AnswerCounts counts(2);
+    PredictionCounts counts(2);
     const std::vector<std::int32_t> labels(static_cast<std::size_t>(communicator.rank()), 1);
     const std::vector<float> outputs(labels.size(), 0.75f);  // one column: of class 1
     counts.add(labels, outputs);

@@ -1,4 +1,4 @@
-#include "compute/reproducible/leaf_program.h"
+#include "compute/reproducible/chunked_program.h"
 
 #include <algorithm>
 #include <cassert>
@@ -16,16 +16,16 @@ double on_grid(double loss) {
   return std::nearbyint(loss * kPerUnit) / kPerUnit;
 }
 
-class LeafProgram final : public Program {
+class ChunkedProgram final : public Program {
  public:
-  LeafProgram(Backend& backend, const model::Graph& graph, const CompileOptions& options,
-              const Leaves& leaves, const LaneArenas& arenas)
-      : leaves_(leaves), tallies_(static_cast<std::size_t>(leaves.lanes)) {
+  ChunkedProgram(Backend& backend, const model::Graph& graph, const CompileOptions& options,
+                 const ReproducibleChunks& chunks, const LaneArenas& arenas)
+      : chunks_(chunks), tallies_(static_cast<std::size_t>(chunks.lanes)) {
     CompileOptions one = options;
     one.threads = 1;
-    one.leaves_factors = true;
-    one.micro_batches = leaf_sizes(options.micro_batches);
-    for (int lane = 0; lane < leaves.lanes; ++lane) {
+    one.keeps_factors = true;
+    one.micro_batches = chunk_sizes(options.micro_batches);
+    for (int lane = 0; lane < chunks.lanes; ++lane) {
       lanes_.push_back(backend.compile(
           graph, one, [&](const ParameterLayout& layout) { return arenas(layout, lane); }));
     }
@@ -36,14 +36,14 @@ class LeafProgram final : public Program {
   const StoredParameters& parameters() const override { return lanes_[0]->parameters(); }
 
   void forward(const MicroBatch& batch, const Pass& pass) override {
-    assert(batch.size() <= leaves_.images * leaves_.lanes);
-    threads_->on_threads(leaves_.lanes, [&](int lane) {
-      program(lane).forward(leaf_of(batch, lane), pass);
+    assert(batch.size() <= chunks_.images * chunks_.lanes);
+    threads_->on_threads(chunks_.lanes, [&](int lane) {
+      program(lane).forward(chunk_of_image(batch, lane), pass);
       tally(lane) = program(lane).tally().wait();
       tally(lane).loss = on_grid(tally(lane).loss);
     });
     probabilities_.clear();
-    for (int lane = 0; lane < leaves_.lanes; ++lane) {
+    for (int lane = 0; lane < chunks_.lanes; ++lane) {
       sum_ += tally(lane);
       if (!pass.probabilities || tally(lane).images == 0) continue;
       const auto own = program(lane).probabilities();
@@ -54,7 +54,7 @@ class LeafProgram final : public Program {
 
   void backward(const Backward& call) override {
     assert(call.accumulate == Accumulate::overwrite && !call.update);
-    threads_->on_threads(leaves_.lanes,
+    threads_->on_threads(chunks_.lanes,
                          [&](int lane) { program(lane).backward({call.loss_scale}); });
     call.ready(layout().gradient_size, nullptr);
   }
@@ -75,25 +75,25 @@ class LeafProgram final : public Program {
   Program& program(int lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
   Tally& tally(int lane) { return tallies_[static_cast<std::size_t>(lane)]; }
 
-  std::vector<int> leaf_sizes(const std::vector<int>& micro_batches) const {
-    std::set<int> sizes{leaves_.images};  // the largest on every rank: layouts depend on it
+  std::vector<int> chunk_sizes(const std::vector<int>& micro_batches) const {
+    std::set<int> sizes{chunks_.images};  // the largest on every rank: layouts depend on it
     for (const int images : micro_batches) {
-      if (images % leaves_.images > 0) sizes.insert(images % leaves_.images);
+      if (images % chunks_.images > 0) sizes.insert(images % chunks_.images);
     }
     return {sizes.begin(), sizes.end()};
   }
 
-  MicroBatch leaf_of(const MicroBatch& batch, int lane) const {
+  MicroBatch chunk_of_image(const MicroBatch& batch, int lane) const {
     const auto images = static_cast<std::size_t>(batch.size());
-    const auto leaf = static_cast<std::size_t>(leaves_.images);
-    const std::size_t begin = std::min(images, static_cast<std::size_t>(lane) * leaf);
-    const std::size_t count = std::min(leaf, images - begin);
+    const auto chunk = static_cast<std::size_t>(chunks_.images);
+    const std::size_t begin = std::min(images, static_cast<std::size_t>(lane) * chunk);
+    const std::size_t count = std::min(chunk, images - begin);
     return {batch.images.subspan(begin, count), batch.labels.subspan(begin, count),
             batch.samples.subspan(begin, count)};
   }
 
   ReproducibleCompute* threads_ = nullptr;
-  Leaves leaves_;
+  ReproducibleChunks chunks_;
   std::vector<std::unique_ptr<Program>> lanes_;
   std::vector<Tally> tallies_;  ///< by lane, in the last pass
   Tally sum_;                   ///< since it was last asked
@@ -102,10 +102,11 @@ class LeafProgram final : public Program {
 
 }  // namespace
 
-std::unique_ptr<Program> make_leaf_program(Backend& backend, const model::Graph& graph,
-                                           const CompileOptions& options, const Leaves& leaves,
-                                           const LaneArenas& arenas) {
-  return std::make_unique<LeafProgram>(backend, graph, options, leaves, arenas);
+std::unique_ptr<Program> make_chunked_program(Backend& backend, const model::Graph& graph,
+                                              const CompileOptions& options,
+                                              const ReproducibleChunks& chunks,
+                                              const LaneArenas& arenas) {
+  return std::make_unique<ChunkedProgram>(backend, graph, options, chunks, arenas);
 }
 
 }  // namespace cputrain::compute

@@ -1,4 +1,4 @@
-#include "cli/commands/answers_text.h"
+#include "cli/commands/predictions_text.h"
 
 #include <fmt/format.h>
 
@@ -33,8 +33,8 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string answers_table(const loop::AnswerCounts& counts,
-                          const std::vector<std::string>& classes) {
+std::string predictions_table(const loop::PredictionCounts& counts,
+                              const std::vector<std::string>& classes) {
   if (counts.classes() > kMostInTable) return "";
   std::size_t name_width = 5, column = 5;
   std::vector<std::string> names;
@@ -44,11 +44,11 @@ std::string answers_table(const loop::AnswerCounts& counts,
     name_width = std::clamp(width, name_width, kWidestName);
     column = std::clamp(width, column, std::size_t{12});
   }
-  const bool with_answers = counts.classes() <= kMostColumns;
+  const bool with_predictions = counts.classes() <= kMostColumns;
   std::string text = fmt::format("{:<{}}{:>10}{:>10}{:>11}", "class", name_width, "images",
                                  "accuracy", "precision");
-  if (with_answers) text += "  answered:";
-  for (std::size_t c = 0; with_answers && c < counts.classes(); ++c) {
+  if (with_predictions) text += "  answered:";
+  for (std::size_t c = 0; with_predictions && c < counts.classes(); ++c) {
     const std::size_t width = std::min(columns_of(names[c]), column);
     text += "  " + std::string(column - width, ' ') + in_columns(names[c], width);
   }
@@ -57,9 +57,9 @@ std::string answers_table(const loop::AnswerCounts& counts,
     text +=
         fmt::format("{}{:>10}{:>10}{:>11}", in_columns(names[row], name_width),
                     whole(counts.actual(row)), ratio_text(counts.correct(row), counts.actual(row)),
-                    ratio_text(counts.correct(row), counts.answered(row)));
-    if (with_answers) text += "           ";
-    for (std::size_t c = 0; with_answers && c < counts.classes(); ++c) {
+                    ratio_text(counts.correct(row), counts.predicted(row)));
+    if (with_predictions) text += "           ";
+    for (std::size_t c = 0; with_predictions && c < counts.classes(); ++c) {
       text += fmt::format("  {:>{}}", whole(counts.cell(row, c)), column);
     }
     text += '\n';
@@ -67,14 +67,15 @@ std::string answers_table(const loop::AnswerCounts& counts,
   return text;
 }
 
-Json answers_json(const loop::AnswerCounts& counts, const std::vector<std::string>& classes) {
+Json predictions_json(const loop::PredictionCounts& counts,
+                      const std::vector<std::string>& classes) {
   Json by_class = Json::array(), matrix = Json::array();
   for (std::size_t row = 0; row < counts.classes(); ++row) {
     by_class.push_back({{"name", classes[row]},
                         {"images", whole(counts.actual(row))},
                         {"accuracy", ratio(counts.correct(row), counts.actual(row))},
-                        {"precision", ratio(counts.correct(row), counts.answered(row))},
-                        {"answers", whole(counts.answered(row))}});
+                        {"precision", ratio(counts.correct(row), counts.predicted(row))},
+                        {"answers", whole(counts.predicted(row))}});
     Json line = Json::array();
     for (std::size_t c = 0; counts.has_matrix() && c < counts.classes(); ++c) {
       line.push_back(whole(counts.cell(row, c)));
@@ -89,7 +90,7 @@ Json answers_json(const loop::AnswerCounts& counts, const std::vector<std::strin
   return result;
 }
 
-std::string confusion_csv(const loop::AnswerCounts& counts,
+std::string confusion_csv(const loop::PredictionCounts& counts,
                           const std::vector<std::string>& classes) {
   std::string text = "actual\\answer";
   for (const std::string& name : classes) text += "," + csv_field(name);

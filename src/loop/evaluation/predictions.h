@@ -9,20 +9,20 @@
 #include "comm/communicator.h"
 #include "compute/prediction.h"
 
-/// From the outputs of a network to answers, and answers counted by class.
+/// Predictions from the outputs of a network, and their counts by class.
 namespace cputrain::loop {
 
 /// One probability a class; a single output is the probability of class 1 of two.
 std::vector<float> class_probabilities(std::span<const float> outputs);
 
-/// Counts of answers over a data set. Counts are whole numbers, so their sums over ranks are exact
-/// at any number of processes.
-class AnswerCounts {
+/// Counts of predictions over a data set. Counts are whole numbers, so their sums over ranks are
+/// exact at any number of processes.
+class PredictionCounts {
  public:
   /// A matrix of more classes takes too much memory (1000: 8 MB); totals by class are kept anyway.
   static constexpr std::size_t kMostInMatrix = 1000;
 
-  explicit AnswerCounts(std::size_t classes);
+  explicit PredictionCounts(std::size_t classes);
 
   /// `outputs`: labels.size() rows of a network, one or `classes` columns.
   void add(std::span<const std::int32_t> labels, std::span<const float> outputs);
@@ -34,26 +34,26 @@ class AnswerCounts {
   double images() const { return sums_[kImages]; }
   double correct() const { return sums_[kCorrect]; }
   double among_five() const { return sums_[kAmongFive]; }
-  /// Part of all images; nothing where compute::ranks_answers() says no, or nothing was counted.
+  /// Part of all images; nothing where compute::counts_top_five() says no, or nothing was counted.
   std::optional<double> top_five() const {
-    const bool known = compute::ranks_answers(classes_) && images() > 0;
+    const bool known = compute::counts_top_five(classes_) && images() > 0;
     return known ? std::optional(among_five() / images()) : std::nullopt;
   }
-  /// Images whose probabilities were not numbers: wrong, and no answer.
+  /// Images whose probabilities were not numbers: wrong, and no prediction.
   double undecided() const { return sums_[kUndecided]; }
-  /// Images of the class, and those that were answered with it.
+  /// Images of the class, and those that were predicted with it.
   double actual(std::size_t label) const { return sums_[place(kActual, label)]; }
-  double answered(std::size_t label) const { return sums_[place(kAnswered, label)]; }
+  double predicted(std::size_t label) const { return sums_[place(kPredicted, label)]; }
   double correct(std::size_t label) const { return sums_[place(kRight, label)]; }
-  /// Images of class `label` that were answered with `answer`; needs has_matrix().
-  double cell(std::size_t label, std::size_t answer) const {
-    return sums_[place(kMatrix + label, answer)];
+  /// Images of class `label` that were predicted with `prediction`; needs has_matrix().
+  double cell(std::size_t label, std::size_t prediction) const {
+    return sums_[place(kMatrix + label, prediction)];
   }
 
  private:
   enum Total : std::size_t { kImages, kCorrect, kAmongFive, kUndecided, kTotals };
   /// Rows of one count a class, behind the totals; from kMatrix on a row for each class.
-  enum Row : std::size_t { kActual, kAnswered, kRight, kMatrix };
+  enum Row : std::size_t { kActual, kPredicted, kRight, kMatrix };
 
   std::size_t place(std::size_t row, std::size_t column) const {
     return kTotals + row * classes_ + column;

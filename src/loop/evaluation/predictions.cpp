@@ -1,4 +1,4 @@
-#include "loop/evaluation/answers.h"
+#include "loop/evaluation/predictions.h"
 
 #include <cassert>
 
@@ -8,10 +8,10 @@ std::vector<float> class_probabilities(std::span<const float> outputs) {
   return {outputs.begin(), outputs.end()};
 }
 
-AnswerCounts::AnswerCounts(std::size_t classes)
+PredictionCounts::PredictionCounts(std::size_t classes)
     : classes_(classes), sums_(place(kMatrix + (classes <= kMostInMatrix ? classes : 0), 0)) {}
 
-void AnswerCounts::add(std::span<const std::int32_t> labels, std::span<const float> outputs) {
+void PredictionCounts::add(std::span<const std::int32_t> labels, std::span<const float> outputs) {
   if (labels.empty()) return;
   const std::size_t width = outputs.size() / labels.size();
   assert(outputs.size() == width * labels.size() && (width == classes_ || width == 1));
@@ -19,21 +19,21 @@ void AnswerCounts::add(std::span<const std::int32_t> labels, std::span<const flo
     const auto row = outputs.subspan(i * width, width);
     const auto probabilities = class_probabilities(row);
     const auto truth = static_cast<std::size_t>(labels[i]);
-    const auto answer = compute::predicted_class(row);
+    const auto prediction = compute::predicted_class(row);
     ++sums_[kImages];
-    sums_[kCorrect] += answer == truth;
+    sums_[kCorrect] += prediction == truth;
     sums_[kAmongFive] +=
         compute::among_best(std::span<const float>(probabilities), truth, compute::kFive);
-    sums_[kUndecided] += !answer;
+    sums_[kUndecided] += !prediction;
     ++sums_[place(kActual, truth)];
-    if (!answer) continue;
-    ++sums_[place(kAnswered, *answer)];
-    sums_[place(kRight, truth)] += answer == truth;
-    if (has_matrix()) ++sums_[place(kMatrix + truth, *answer)];
+    if (!prediction) continue;
+    ++sums_[place(kPredicted, *prediction)];
+    sums_[place(kRight, truth)] += prediction == truth;
+    if (has_matrix()) ++sums_[place(kMatrix + truth, *prediction)];
   }
 }
 
-void AnswerCounts::sum(comm::Communicator& communicator) {
+void PredictionCounts::sum(comm::Communicator& communicator) {
   communicator.sum(Array::of<double>(sums_));
 }
 

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "loop/evaluation/predictions.h"
+
+/// Counts of predictions as people and programs read them. `classes` are the names, by label.
+namespace cputrain::cli {
+
+/// A line a class: its images, how many of them were predicted rightly, how often that prediction
+/// is right, and, for a few classes, how often each prediction was given. Empty for many classes.
+std::string predictions_table(const loop::PredictionCounts&,
+                              const std::vector<std::string>& classes);
+
+/// {"top_5_accuracy":..., "classes":[{"name":..., "images":..., "accuracy":..., "precision":...,
+/// "answers":...}], "confusion":[[...]]}; null where nothing was counted, and no top_5_accuracy of
+/// five classes or fewer.
+nlohmann::ordered_json predictions_json(const loop::PredictionCounts&,
+                                        const std::vector<std::string>& classes);
+
+/// A field of CSV as RFC 4180 has it: quotes around what holds a comma, a quote or a line's end.
+std::string csv_field(const std::string& text);
+
+/// The matrix as CSV: a row an actual class, a column a prediction; needs has_matrix().
+std::string confusion_csv(const loop::PredictionCounts&, const std::vector<std::string>& classes);
+
+}  // namespace cputrain::cli
