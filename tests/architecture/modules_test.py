@@ -48,6 +48,7 @@ class Modules(unittest.TestCase):
     def test_paths_in_documents_exist(self):
         self.expect_none(modules.missing_paths(self.tree, "README.md", True))
         self.expect_none(modules.missing_paths(self.tree, "src/README.md", False))
+        self.expect_none(modules.missing_paths(self.tree, "src/scaling/README.md", False))
 
 
 PICTURE = """
