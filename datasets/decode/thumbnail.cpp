@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "datasets/decode/encode.h"
-#include "datasets/pixels/augment.h"
+#include "datasets/pixels/change.h"
 
 namespace cputrain::datasets {
 namespace {

@@ -24,7 +24,7 @@ struct Child {
 };
 
 /// What a part is packed into: `seg_train/seg_train`, `asl_train/asl_train`,
-/// `loop/images/{cat,dog}`.
+/// `train/images/{cat,dog}`.
 PartFolder unwrapped(const FolderNode& node, const PartName& outer) {
   PartFolder folder{node.name, &node};
   for (const FolderNode* only = only_folder(node); only; only = only_folder(*only)) {

@@ -8,7 +8,7 @@
 
 #include "data/pipeline.h"
 #include "datasets/loader/work_arena.h"
-#include "datasets/pixels/augment.h"
+#include "datasets/pixels/change.h"
 
 namespace cputrain::datasets {
 

@@ -12,7 +12,7 @@
 
 #include "datasets/loader/assembler.h"
 #include "datasets/loader/views.h"
-#include "datasets/pixels/augment.h"
+#include "datasets/pixels/change.h"
 
 namespace cputrain::datasets {
 namespace {

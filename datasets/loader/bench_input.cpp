@@ -13,7 +13,7 @@
 #include "datasets/loader/batch_loader.h"
 #include "datasets/loader/read_file.h"
 #include "datasets/loader/work_arena.h"
-#include "datasets/pixels/augment.h"
+#include "datasets/pixels/change.h"
 #include "datasets/pixels/resize.h"
 #include "system/clock.h"
 

@@ -61,10 +61,10 @@ class Snapshot {
 SnapshotBytes snapshot_bytes(const TrainingState&, Kept);
 
 /// Puts a checkpoint into a training whose program was compiled: weights, optimizer state,
-/// statistics, remainders, findings, plateau, whatever they were before. On rank 0 `folder` is a
-/// whole checkpoint's (its files are read as hostile all the same); others pass nothing. The number
-/// of ranks and the backend may differ from those that wrote it: own_parts.h has what that means.
-/// Findings are of use to the same kernels only; others keep what they found or try anew.
+/// statistics, remainders, tuned methods, plateau, whatever they were before. On rank 0 `folder` is
+/// a whole checkpoint's (its files are read as hostile all the same); others pass nothing. The
+/// number of ranks and the backend may differ from those that wrote it: own_parts.h has what that
+/// means. Tuned methods are of use to the same kernels only; others keep their own or try anew.
 /// Collective; Error(data) on all ranks.
 struct Restored {
   loop::Progress progress;

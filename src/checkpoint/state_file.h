@@ -10,7 +10,7 @@
 /// state.json of a checkpoint: {"format": 2, "progress": {...}, "findings_of": "...", ...facts}.
 namespace cputrain::checkpoint {
 
-/// Which kernels a program's findings are of.
+/// Which kernels a program's tuned methods are of.
 std::string kernels_of(const compute::Backend&);
 
 /// Writes the file, with fsync. Error(output).

@@ -51,7 +51,7 @@ std::unique_ptr<Reporter> progress_reporter(std::FILE*,
 std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path&, std::size_t log_every,
                                               const LogPlace& = {}, system::WriteQueue* = nullptr);
 
-/// TensorBoard's event files under `folder`: loop/ and validation/ with Keras' tags by epoch (from
+/// TensorBoard's event files under `folder`: train/ and validation/ with Keras' tags by epoch (from
 /// 0), and batches' scalars every `log_every` steps (0: none). New files each time, since readers
 /// merge those of a folder.
 std::unique_ptr<Reporter> tensorboard_reporter(const std::filesystem::path& folder,

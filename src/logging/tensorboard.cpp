@@ -1,4 +1,4 @@
-// What Keras' TensorBoard callback writes: run folders loop/ and validation/, scalars by epoch
+// What Keras' TensorBoard callback writes: run folders train/ and validation/, scalars by epoch
 // (from 0) and by batch (from 1).
 
 #include <memory>

@@ -16,7 +16,7 @@ class Control {
   /// checkpoint is then taken when the epoch has ended, unless the training stops there), and else
   /// once more when the epoch has ended. Here `progress` has the counts and times of the step, but
   /// not yet what ranks add up of it and of the step before, nor the parts' own: rate, plateau,
-  /// findings.
+  /// tuned methods.
   virtual bool checkpoint_due([[maybe_unused]] const Progress& progress) { return false; }
   /// Whether one that was due after an epoch's last step can be taken now that the epoch has ended;
   /// else it is due still. Of rank 0.

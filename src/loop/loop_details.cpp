@@ -11,9 +11,9 @@
 #include "core/error.h"
 #include "loop/evaluation/evaluate.h"
 #include "loop/faults.h"
+#include "loop/moving_statistics.h"
 #include "loop/safety/numbers.h"
 #include "loop/safety/replicas.h"
-#include "loop/statistics.h"
 #include "loop/training_end.h"
 
 namespace cputrain::loop {

@@ -115,7 +115,7 @@ nlohmann::ordered_json training_identity(const TrainingJob& job) {
   }
   // The rate of all ranks together, where it grows with their number.
   if (const auto& n = plan.spec.learning_rate.n) identity["rate is scaled by"] = *n;
-  // Leaves are added up in their order: other leaves, other bits. Of batch normalization without
+  // Chunks are added up in their order: other chunks, other bits. Of batch normalization without
   // --sync-bn a micro-batch is what statistics are of.
   if (plan.chunks) {
     identity["micro-batch"] = plan.chunks->images;

@@ -16,6 +16,7 @@ SAMPLES = {
     "a flag of a recipe": r"\blabel_smoothing\b",
     "a command": r"\bmake_export\b|commands/export\.cpp",
     "an update rule": r"\bLamb\b",
+    "what is done to gradients before the update": r"\bClip(Values|Element)\b",
     "an algorithm of allreduce": r"(?i)rabenseifner",
     "a log of a training": r"(?i)mlperf",
     "an image format": r"(?i)webp",

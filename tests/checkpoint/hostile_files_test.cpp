@@ -153,8 +153,8 @@ TEST_F(HostileFiles, StatesOfAnotherForm) {
     return at;
   };
   expect_refusal(with("\"format\": 2", "\"format\": 3"), {name, "another version"});
-  expect_refusal(with("\"steps\": 4", "\"steps\": -4"), {name, "progress.steps"});
-  expect_refusal(with("\"plateau\"", "\"plattau\""), {name, "progress.plateau"});
+  expect_refusal(with("\"steps\": 4", "\"steps\": -4"), {name, "progress: steps"});
+  expect_refusal(with("\"plateau\"", "\"plattau\""), {name, "progress: plateau"});
   EXPECT_THROW(checkpoint::read_facts(with("{", "[")), Error);
 }
 

@@ -10,7 +10,7 @@
 namespace cputrain::cpu {
 namespace {
 
-/// Backward leaves factors where the exchange forms their products (`leaves_factors`) and they are
+/// Backward leaves factors where the exchange forms their products (`keeps_factors`) and they are
 /// far smaller than the gradient.
 std::optional<compute::Factors> factors_of(const Planning& planning, std::size_t in,
                                            std::size_t out) {
@@ -91,7 +91,7 @@ void DenseOp::write_weight_gradients(std::size_t images, bool overwrite) {
   if (!factors_) {
     return product_.backward_weights(images, src_data_, dst_diff_, !overwrite, weights_sum_);
   }
-  assert(overwrite);  // factors of several micro-batches are several leaves'
+  assert(overwrite);  // factors of several micro-batches are several chunks'
   transpose_for_factors(*factors_, src_data_, in_, images, weights_sum_);
   std::copy_n(dst_diff_, images * out_, weights_sum_ + in_ * factors_->images);
 }

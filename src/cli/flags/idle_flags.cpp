@@ -61,7 +61,7 @@ bool has_buckets(const training::TrainingJob& job) {
 std::string reason_of_buckets(const training::TrainingJob& job) {
   if (has_buckets(job)) return "";
   if (is_alone(job)) return "with one rank, whose gradients stay where they are";
-  if (spec_of(job).flags.reproducible) return "with --reproducible, which sums leaf by leaf";
+  if (spec_of(job).flags.reproducible) return "with --reproducible, which sums chunk by chunk";
   return job.session().nodes.nodes() == 1
              ? "on one node, whose ranks sum whole gradients over shared memory"
              : "where gradients do not travel during backward";

@@ -13,16 +13,13 @@ namespace cputrain::comm {
 ///   of buckets may travel while backward goes on (exchange/buckets.h).
 /// - slice: what one rank of a node sums, and updates, of what all ranks of the node have in its
 ///   memory; other nodes' ranks have the same one (node_arrays.h). A sharded layer's is a shard.
-/// - chunk: one of P parts of the array that P ranks sum; one rank forms the sum of each.
+/// - chunk: the part of the array that a step of an algorithm works on: one of P in a ring, halves
+///   of halves in Rabenseifner's algorithm.
 /// - segment: what one message moves of any of these, at most a megabyte, so that it is still in
 ///   the cache when it is added (segments.h).
 
 /// The sum of an array over the ranks of a group, in place: all ranks call it with arrays of one
 /// length and get the same bits. Not for two threads at once.
-///
-/// What algorithms cut: a bucket is the range of gradients that one call sums (exchange/buckets.h).
-/// A chunk is the part of it that a step works on: 1/P in a ring, halves of halves in
-/// Rabenseifner's algorithm. A segment (segments.h) is what one message holds of a chunk.
 class Allreduce {
  public:
   virtual ~Allreduce() = default;

@@ -49,7 +49,7 @@ MaybeSection accuracy_by_cpus_section(const ScalingTable&);
 // beside others (comparison_sections.cpp)
 MaybeSection backends_section(const ScalingTable&);
 MaybeSection reference_section(const ScalingTable&, const std::optional<ReferenceTable>&);
-/// Serial part and work of published rows and of ours (fit_section.cpp).
+/// Serial part and work of published rows and of ours (serial_fit.cpp).
 MaybeSection fit_section(const ScalingTable&, const std::optional<ReferenceTable>&);
 MaybeSection conditions_section(const ScalingTable&, const std::vector<CellSource>&);
 

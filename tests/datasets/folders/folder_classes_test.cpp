@@ -71,7 +71,7 @@ TEST_F(Classes, NamesOfPartsDoNotHideAnEmptyClass) {
       {{"cat/1", "train_station/1"}, {"valid/1.heic"}, "'valid' (its folder holds 1 .heic)"},
       {{"train/car/1", "train/ship/1"},
        {"train/train/deep/1.heic"},
-       "'train' (its folder 'loop/train' holds 1 .heic)"},
+       "'train' (its folder 'train/train' holds 1 .heic)"},
       {{"car/1", "ship/1"},
        {"train/1.heic", "train/MANIFEST"},
        "'train' (its folder holds 1 .heic"},
@@ -93,7 +93,7 @@ TEST_F(Classes, AnEmptyFolderWithTheNameOfAPartIsNone) {
   add("train/cat/1.png"), add("train/dog/1.png"), add_folder("train/val/deep");
   const data::DataSource source = open_here(0);
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
-  EXPECT_NE(source.description.find("'loop/val' (it holds no images)"), std::string::npos);
+  EXPECT_NE(source.description.find("'train/val' (it holds no images)"), std::string::npos);
 }
 
 TEST_F(Classes, AtLeastTwoHaveImages) {

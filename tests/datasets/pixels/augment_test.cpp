@@ -1,4 +1,4 @@
-#include "datasets/pixels/augment.h"
+#include "datasets/pixels/change.h"
 
 #include <gtest/gtest.h>
 

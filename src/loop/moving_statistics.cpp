@@ -1,4 +1,4 @@
-#include "loop/statistics.h"
+#include "loop/moving_statistics.h"
 
 #include <span>
 #include <vector>

@@ -18,7 +18,7 @@ MadeResult made_alone(const MadeOptions& options) {
   return train_made(*comm::make_solo(), options);
 }
 
-TEST(Trainer, RunsTheEpochsAndCountsEverything) {
+TEST(Loop, RunsTheEpochsAndCountsEverything) {
   const MadeResult made = made_alone({});
   EXPECT_EQ(made.result.progress.epochs, 2);
   EXPECT_EQ(made.result.progress.steps, 10u);
@@ -31,7 +31,7 @@ TEST(Trainer, RunsTheEpochsAndCountsEverything) {
   EXPECT_EQ(made.recorder.steps[4].tally.images, 2);  // 22 = 4 x 5 + 2
 }
 
-TEST(Trainer, TriesAlgorithmsAgainEverMoreRarely) {
+TEST(Loop, TriesAlgorithmsAgainEverMoreRarely) {
   std::vector<int> epochs;
   for (int epoch = 1; epoch <= 40; ++epoch) {
     if (tries_again(epoch)) epochs.push_back(epoch);
@@ -39,7 +39,7 @@ TEST(Trainer, TriesAlgorithmsAgainEverMoreRarely) {
   EXPECT_EQ(epochs, (std::vector<int>{2, 3, 5, 9, 17, 33}));
 }
 
-TEST(Trainer, LearnsTheMadeImages) {
+TEST(Loop, LearnsTheMadeImages) {
   MadeOptions options;
   options.samples = 60;
   options.train.epochs = 60;
@@ -48,7 +48,7 @@ TEST(Trainer, LearnsTheMadeImages) {
             0.8 * made.recorder.epochs.front().train.mean_loss());
 }
 
-TEST(Trainer, TheBudgetAddsUp) {
+TEST(Loop, TheBudgetAddsUp) {
   for (const EpochRecord& epoch : made_alone({}).recorder.epochs) {
     EXPECT_NEAR(epoch.budget.known() + epoch.budget.other, epoch.seconds, 1e-9);
     EXPECT_GE(epoch.budget.other, 0);
@@ -57,7 +57,7 @@ TEST(Trainer, TheBudgetAddsUp) {
   }
 }
 
-TEST(Trainer, StepsEndItWhateverTheEpochsSay) {
+TEST(Loop, StepsEndItWhateverTheEpochsSay) {
   MadeOptions options;
   options.train.steps = 7;
   options.train.epochs = 1;
@@ -71,7 +71,7 @@ TEST(Trainer, StepsEndItWhateverTheEpochsSay) {
 }
 
 // One rank is asked; all of them stop after the same step and none evaluates.
-TEST(Trainer, ARequestStopsAllRanksAfterTheSameStep) {
+TEST(Loop, ARequestStopsAllRanksAfterTheSameStep) {
   threads::run_ranks(3, [](comm::Communicator& communicator) {
     int asked = 0;
     MadeOptions options;
@@ -84,7 +84,7 @@ TEST(Trainer, ARequestStopsAllRanksAfterTheSameStep) {
 }
 
 /// A device sends probabilities with passes that say so, and no others.
-TEST(Trainer, AnswersOfMoreThanFiveClassesAreRanked) {
+TEST(Loop, AnswersOfMoreThanFiveClassesAreRanked) {
   MadeOptions options;
   options.locked = true;
   options.classes = 7;
@@ -94,7 +94,7 @@ TEST(Trainer, AnswersOfMoreThanFiveClassesAreRanked) {
   }
 }
 
-TEST(Trainer, EndsWhenTheLossIsNoNumber) {
+TEST(Loop, EndsWhenTheLossIsNoNumber) {
   MadeOptions options;
   options.optimizer.rule = optim::Sgd{};
   options.rate.base = 1e300;
@@ -130,7 +130,7 @@ void expect_end(const std::function<void()>& act, const std::string& word) {
 }
 
 // A target of 0 is reached by any accuracy, but not by none.
-TEST(Trainer, AllRanksEndAtAValidationLossThatIsNoNumber) {
+TEST(Loop, AllRanksEndAtAValidationLossThatIsNoNumber) {
   for (const int ranks : {1, 3}) {
     threads::run_ranks(ranks, [](comm::Communicator& communicator) {
       MadeOptions options = step_into_the_void();
@@ -147,7 +147,7 @@ TEST(Trainer, AllRanksEndAtAValidationLossThatIsNoNumber) {
   }
 }
 
-TEST(Trainer, AllRanksEndAtWeightsOfOneThatAreNoNumbers) {
+TEST(Loop, AllRanksEndAtWeightsOfOneThatAreNoNumbers) {
   threads::run_ranks(3, [](comm::Communicator& communicator) {
     std::vector<float> weights(100, 1.0f);
     check_weights(communicator, compute::host_memory(), Array::of<float>(weights));
@@ -166,13 +166,13 @@ TEST(Trainer, AllRanksEndAtWeightsOfOneThatAreNoNumbers) {
   });
 }
 
-TEST(Trainer, SeesNumbersThatTheHostCannotTouch) {
+TEST(Loop, SeesNumbersThatTheHostCannotTouch) {
   MadeOptions options;
   options.locked = true;
   EXPECT_EQ(made_alone(options).weights_hash, made_alone({}).weights_hash);
 }
 
-TEST(Trainer, TellsTheRateOfEachStep) {
+TEST(Loop, TellsTheRateOfEachStep) {
   MadeOptions options;
   options.rate = {.base = 0.01, .warmup_epochs = 1, .schedule = optim::StepDecay{1, 0.1}};
   const MadeResult made = made_alone(options);
@@ -183,7 +183,7 @@ TEST(Trainer, TellsTheRateOfEachStep) {
   EXPECT_EQ(made.recorder.epochs[0].learning_rate, made.recorder.steps[4].learning_rate);
 }
 
-TEST(Trainer, GrowsTheBatch) {
+TEST(Loop, GrowsTheBatch) {
   MadeOptions options;
   options.plan.growth = {{1, 2}, {2, 100}};
   options.train.epochs = 4;
@@ -194,7 +194,7 @@ TEST(Trainer, GrowsTheBatch) {
   EXPECT_EQ(made.recorder.steps[8].tally.images, 22);
 }
 
-TEST(Trainer, PlateauWatchesTheValidation) {
+TEST(Loop, PlateauWatchesTheValidation) {
   MadeOptions options;
   options.rate = {.base = 0,
                   .schedule = optim::Plateau{1, 0.5}};  // nothing is learnt, nothing improves
@@ -208,7 +208,7 @@ TEST(Trainer, PlateauWatchesTheValidation) {
 }
 
 /// Its losses of training do not fall, either.
-TEST(Trainer, APlateauWithoutValidationStays) {
+TEST(Loop, APlateauWithoutValidationStays) {
   MadeOptions options;
   options.rate = {.base = 1e-12, .schedule = optim::Plateau{1, 0.5}};
   options.train.epochs = 4;
@@ -218,7 +218,7 @@ TEST(Trainer, APlateauWithoutValidationStays) {
   }
 }
 
-TEST(Trainer, EndsAtTheTargetAccuracy) {
+TEST(Loop, EndsAtTheTargetAccuracy) {
   MadeOptions options;
   options.train.epochs = 50;
   options.train.target_accuracy = 0;
@@ -237,7 +237,7 @@ TEST(Trainer, EndsAtTheTargetAccuracy) {
 }
 
 // Without a step nothing changes, so the printed losses differ by l2 * sum of squares exactly.
-TEST(Trainer, PrintsTheL2PenaltyWithTheLoss) {
+TEST(Loop, PrintsTheL2PenaltyWithTheLoss) {
   MadeOptions options;
   options.rate.base = 0;
   options.optimizer.rule = optim::Sgd{};
@@ -259,7 +259,7 @@ TEST(Trainer, PrintsTheL2PenaltyWithTheLoss) {
 }
 
 // One step of plain SGD: the penalty's gradient takes 2 * l2 * rate of every weight off.
-TEST(Trainer, TheL2PenaltyShrinksTheWeights) {
+TEST(Loop, TheL2PenaltyShrinksTheWeights) {
   MadeOptions options;
   options.optimizer.rule = optim::Sgd{};
   options.rate.base = 0.5;
@@ -274,7 +274,7 @@ TEST(Trainer, TheL2PenaltyShrinksTheWeights) {
   EXPECT_LT(penalty_of_last(0.2f), 1.0);  // began above 2.5; each step multiplies its root by 0.8
 }
 
-TEST(Trainer, TheSameSeedGivesTheSameWeights) {
+TEST(Loop, TheSameSeedGivesTheSameWeights) {
   MadeOptions options;
   const std::string hash = made_alone(options).weights_hash;
   EXPECT_EQ(made_alone(options).weights_hash, hash);

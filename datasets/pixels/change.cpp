@@ -1,4 +1,4 @@
-#include "datasets/pixels/augment.h"
+#include "datasets/pixels/change.h"
 
 #include <fmt/format.h>
 
