@@ -69,6 +69,9 @@ void on_rank_0(comm::Communicator& communicator, const std::function<void()>& wo
   } catch (const Error& error) {
     failure = error.what();
     code = static_cast<int>(error.code());
+  } catch (const std::exception& error) {  // no memory: the other ranks wait all the same
+    failure = error.what();
+    code = static_cast<int>(ExitCode::internal);
   }
   code = comm::gather_values(communicator, code).front();
   if (code != 0) {

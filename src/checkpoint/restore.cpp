@@ -1,4 +1,6 @@
-// A training as a checkpoint has it. Rank 0 reads and checks all files before anything changes.
+// A training as a checkpoint has it. Rank 0 opens all files and checks their tensors' names and
+// shapes before anything changes; their checksums were compared when the checkpoint was chosen
+// (verify.cpp).
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -72,7 +74,7 @@ class Restoring {
     own_parts_.check(files_->ranks);
   }
 
-  /// Findings of other kernels are left behind.
+  /// Tuned methods of other kernels are left behind.
   void compare_kernels() {
     if (files_->state.tuned_for == kernels_of(training_.backend)) return;
     files_->state.progress.tuned_methods.clear();

@@ -18,7 +18,7 @@ struct Marks {
 };
 
 /// What is copied between two steps.
-enum class Kept { nothing, weights, all };
+enum class SnapshotScope { nothing, weights, all };
 
 /// When checkpoints are due. Marks of steps are kept to the letter: multiples of N, counted from
 /// the first step of the training. Marks of seconds (since the one before) and epochs wait until

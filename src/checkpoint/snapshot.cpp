@@ -152,12 +152,12 @@ void Snapshot::write_weights(const std::filesystem::path& file,
   loop::save_weights(file, description, copy_->program(), weights);
 }
 
-SnapshotBytes snapshot_bytes(const TrainingState& training, Kept kept) {
-  if (!training.leads() || kept == Kept::nothing) return {};
+SnapshotBytes snapshot_bytes(const TrainingState& training, SnapshotScope kept) {
+  if (!training.leads() || kept == SnapshotScope::nothing) return {};
   const compute::ParameterLayout& layout = training.program.layout();
   const std::size_t size = size_of(layout.dtype);
   SnapshotBytes bytes{.arrays = layout.arena_size * size};
-  if (kept == Kept::weights) return bytes;
+  if (kept == SnapshotScope::weights) return bytes;
   const auto slots = static_cast<std::size_t>(optim::state_arrays(training.rule));
   const OwnParts::Bytes own = OwnParts::bytes(training);
   bytes.arrays += slots * layout.gradient_size * size + own.elsewhere;

@@ -58,7 +58,7 @@ class Snapshot {
 };
 
 /// Nothing on ranks other than 0. Sends nothing.
-SnapshotBytes snapshot_bytes(const TrainingState&, Kept);
+SnapshotBytes snapshot_bytes(const TrainingState&, SnapshotScope);
 
 /// Puts a checkpoint into a training whose program was compiled: weights, optimizer state,
 /// statistics, remainders, tuned methods, plateau, whatever they were before. On rank 0 `folder` is
@@ -73,10 +73,5 @@ struct Restored {
 };
 Restored restore(const TrainingState&, loop::Optimizer&, optim::LearningRate&,
                  std::mutex& weights_mutex, const std::filesystem::path& folder);
-
-/// The facts of a checkpoint's state.json that are not its progress. Error(data). Of one rank.
-nlohmann::ordered_json read_facts(const std::filesystem::path& folder);
-/// Its progress. Error(data).
-loop::Progress read_progress(const std::filesystem::path& folder);
 
 }  // namespace cputrain::checkpoint

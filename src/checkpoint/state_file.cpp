@@ -8,7 +8,6 @@
 #include "checkpoint/earlier_state.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/progress_json.h"
-#include "checkpoint/snapshot.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "system/bounded_file.h"

@@ -25,4 +25,9 @@ struct SavedState {
 /// Error(data).
 SavedState read_state(const std::filesystem::path& folder);
 
+/// The facts of a checkpoint's state.json that are not its progress. Error(data). Of one rank.
+nlohmann::ordered_json read_facts(const std::filesystem::path& folder);
+/// Its progress. Error(data).
+loop::Progress read_progress(const std::filesystem::path& folder);
+
 }  // namespace cputrain::checkpoint

@@ -1,5 +1,7 @@
 #include "cli/commands.h"
 
+#include "core/error.h"
+
 namespace cputrain::cli {
 namespace {
 
@@ -8,7 +10,9 @@ class GroupCommand final : public CommandWith<> {
   explicit GroupCommand(CommandEntry entry) : CommandWith({}), entry_(std::move(entry)) {}
   CommandEntry help() const override { return entry_; }
   void add_flags(Flags&, const CommandLineChoices&) override {}
-  ExitCode run(const Services&) override { return ExitCode::usage; }
+  ExitCode run(const Services&) override {
+    fail(ExitCode::internal, "a command without its topic was run");
+  }
 
  private:
   CommandEntry entry_;

@@ -35,7 +35,7 @@ void attempt_together(Communicator& communicator, const std::function<void()>& m
   std::string failure;
   try {
     make();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // Error, and no memory: the other ranks wait
     failure = error.what();
   }
   for (const std::string& text : communicator.gather(failure)) {

@@ -68,11 +68,12 @@ const nlohmann::json& JsonFields::required(const char* key) const {
 
 std::int64_t JsonFields::checked_whole(const char* key, std::int64_t min, std::int64_t max) const {
   const nlohmann::json& value = required(key);
-  // Compared as JSON, which keeps signed and unsigned numbers apart.
-  if (!value.is_number_integer() || value < min || value > max) {
-    wrong(fmt::format("{} must be a whole number from {} to {}", key, min, max));
-  }
-  return value.get<std::int64_t>();
+  // As a signed number, one above INT64_MAX would be negative.
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX);
+  const std::int64_t number = fits ? value.get<std::int64_t>() : 0;
+  if (fits && number >= min && number <= max) return number;
+  wrong(fmt::format("{} must be a whole number from {} to {}", key, min, max));
 }
 
 double JsonFields::checked(const char* key, const nlohmann::json& value, double min,

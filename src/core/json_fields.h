@@ -78,7 +78,7 @@ class JsonMembers {
   /// The file that is read; nullptr where one is written.
   const JsonFields* file() const { return file_; }
 
-  /// Must be there. An optional member is null where it has no value.
+  /// Must be there. An optional member is null where it has no value, and may be missing, too.
   template <class T, class... Bounds>
   void need(const char* key, T& member, Bounds... bounds) {
     file_ ? read(key, member, bounds...) : write(key, member, bounds...);

@@ -13,7 +13,6 @@ struct ReadResult;
 /// Why an image that can be read shows a network nothing, or something else than people see.
 /// `in_alpha` and `low_bits` are causes of the first two that only the file shows.
 enum class Flaw : std::uint8_t { none, one_colour, nearly_black, in_alpha, low_bits, unturned };
-constexpr int kFlaws = 6;
 
 /// "one colour", "nearly black", ...: a key in JSON.
 std::string_view flaw_name(Flaw);

@@ -23,11 +23,11 @@ struct ExchangeParts {
   Overlap overlap = Overlap::none;
   std::function<void()> on_thread_start = {};  ///< on the thread that overlaps, if there is one
   comm::SumArrays sum = comm::sum_plainly;     ///< by the calling thread's cores
-  /// Where sums are to be the same bits at any number of ranks: how many leaves each rank computes
+  /// Where sums are to be the same bits at any number of ranks: how many chunks each rank computes
   /// at once. 0: they need not be.
   int lanes = 0;
   Compression compression{};                                          ///< for what is sent
-  compute::AddProducts add_products = compute::add_products_plainly;  ///< for leaves
+  compute::AddProducts add_products = compute::add_products_plainly;  ///< for chunks
   /// Where programs and updates want the arenas. What is not host_memory() suits replicas alone.
   compute::Memory& memory = compute::host_memory();
   compute::DeviceSums* device_sums = nullptr;  ///< that memory's, where it is not the host's
@@ -58,12 +58,12 @@ std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts&, const
                                                      std::unique_ptr<GradientSum> between_nodes);
 
 /// The same bits at any number of ranks, nodes and lanes (`parts.lanes` of each rank, at least 1):
-/// the gradients of leaves, which are a fixed number of images each, are added one after the other
+/// the gradients of chunks, which are a fixed number of images each, are added one after the other
 /// in the order of images, micro-batch by micro-batch, each rank adding up its slice over all
-/// leaves of all ranks. Micro-batch k of a step has the leaves behind those of micro-batch k - 1,
-/// dealt to the ranks in order. Within a node leaves lie in shared memory, and sums and weights as
-/// in make_node_exchange; between nodes every leaf travels: n bytes a leaf to each other node, or
-/// less where gradients are factors, whose products the owner of a slice forms itself.
+/// chunks of all ranks. Micro-batch k of a step has the chunks behind those of micro-batch k - 1,
+/// dealt to the ranks in order. Within a node chunks lie in shared memory, and sums and weights as
+/// in make_node_exchange; between nodes every chunk travels: n bytes per chunk to each other node,
+/// or less where gradients are factors, whose products the owner of a slice forms itself.
 std::unique_ptr<GradientExchange> make_ordered_exchange(const ExchangeParts&, const comm::NodeMap&);
 
 /// Rank 0 owns all weights: it sums the gradients of all ranks, updates and sends new weights to

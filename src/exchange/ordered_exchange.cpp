@@ -43,7 +43,7 @@ class OrderedExchange final : public NodeMemoryExchange {
   compute::Accumulate begin(int k, bool) override {
     if (k == 0) clear();
     complete_ = false;
-    return compute::Accumulate::overwrite;  // every leaf's gradient is added on its own
+    return compute::Accumulate::overwrite;  // every chunk's gradient is added on its own
   }
 
   void ready(std::size_t n, compute::Event* after) override {
@@ -58,7 +58,7 @@ class OrderedExchange final : public NodeMemoryExchange {
     return {own, blocks_->weights->shared().bytes().size(), blocks_->weights->own_bytes()};
   }
   std::string describe() const override {
-    return "gradients of leaves added one by one in the order of images, one copy of the weights "
+    return "gradients of chunks added one by one in the order of images, one copy of the weights "
            "per node";
   }
 
@@ -75,14 +75,14 @@ class OrderedExchange final : public NodeMemoryExchange {
     }
   }
 
-  /// sum = sum + leaf + leaf + ..., in the order of ranks and lanes, which is that of images.
+  /// sum = sum + chunk + chunk + ..., in the order of ranks and lanes, which is that of images.
   void add_round() {
     system::Stopwatch watch;
     meet();  // all nodes: a late one is no slow network
     const double met = watch.lap();
     if (!owned_.empty()) add_chunks(chunks_in_order());
     const double adds = watch.lap();
-    communicator_.node_barrier().wait();  // leaves may be overwritten
+    communicator_.node_barrier().wait();  // chunks may be overwritten
     const double waited = watch.lap();
     earlier_.straggler_wait += met;
     earlier_.waits += met + waited;
@@ -109,7 +109,7 @@ class OrderedExchange final : public NodeMemoryExchange {
     }
   }
 
-  /// This node's leaves lie in its memory; the owners of the same slice on other nodes send of
+  /// This node's chunks lie in its memory; the owners of the same slice on other nodes send of
   /// theirs what the slice needs.
   std::vector<Array> chunks_in_order() {
     std::vector<Array> by_rank(static_cast<std::size_t>(communicator_.size() * lanes_));
@@ -132,7 +132,7 @@ class OrderedExchange final : public NodeMemoryExchange {
     }
   }
 
-  /// Leaf by leaf; nodes may have different numbers of them.
+  /// Chunk by chunk; nodes may have different numbers of them.
   std::vector<Array> swap_chunks(int to, int from, const std::vector<Array>& mine) {
     const std::vector<int> lane = map_.lane(map_.local);
     std::vector<Array> chunks;
@@ -159,7 +159,7 @@ class OrderedExchange final : public NodeMemoryExchange {
     }
   }
 
-  /// For one leaf, in pages of 4 KiB: a range may touch two more than it fills.
+  /// For one chunk, in pages of 4 KiB: a range may touch two more than it fills.
   std::size_t needed_bytes() const {
     constexpr std::size_t kPage = 4096;
     std::size_t bytes = 0;
@@ -174,7 +174,7 @@ class OrderedExchange final : public NodeMemoryExchange {
   system::Pages sum_memory_;  ///< only the owned slices are ever touched
   Array sum_;
   std::vector<compute::GradientPart> gradient_parts_;  ///< what is owned; points into layout_
-  /// Arenas of other nodes' leaves, of which only what the slice needs is ever touched; by node.
+  /// Arenas of other nodes' chunks, of which only what the slice needs is ever touched; by node.
   std::vector<std::deque<system::Pages>> received_;
   bool complete_ = false;  ///< the micro-batch's gradients are there and added
 };

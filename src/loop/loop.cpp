@@ -52,7 +52,7 @@ TrainResult Loop::run() {
       if (step.checkpoint && !checkpoint_owed) control_.take_checkpoint(whole());
     }
 
-    const bool is_whole = begun().steps == plan_->steps();
+    const bool is_whole = begun().steps >= plan_->steps();
     if (result_.stopped) {
       if (begun().steps == 0) progress_.begun.reset();  // nothing is logged of such an epoch
       control_.stopping(whole());

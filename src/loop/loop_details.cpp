@@ -237,7 +237,7 @@ void Loop::keep_best(const EpochRecord& record) {
 }
 
 TrainResult Loop::result() {
-  result_.progress = timed();
+  result_.progress = whole();
   result_.early_stopped = waited_enough(options_, progress_);
   return std::move(result_);
 }

@@ -21,7 +21,7 @@ struct BatchPlans {
 /// generator that stops before its first batch.
 void check_steps(const TrainingSpec&, const data::BatchPlan&);
 
-/// Validation runs as many images at once on every rank as training does, and the same leaves at
+/// Validation runs as many images at once on every rank as training does, and the same chunks at
 /// any number of ranks. Error(usage) as in check_steps().
 BatchPlans cut_batches(const Session&, const TrainingPlan&, std::size_t train_images,
                        std::size_t validation_images);

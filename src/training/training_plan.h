@@ -19,8 +19,8 @@ struct TrainingPlan {
   int micro_batch;     ///< images that a rank computes at once
   /// Images of a usual pass on the rank with the largest share: that share, at most micro_batch.
   int usual_images;
-  /// With --reproducible: a leaf is a micro-batch of its own, and each thread of each rank computes
-  /// one at a time. Ranks with more threads than others leave those idle.
+  /// With --reproducible: micro-batches are cut into chunks, of which each thread of each rank
+  /// computes one at a time. Ranks with more threads than others leave those idle.
   std::optional<compute::ReproducibleChunks> chunks;
   /// Names of the dense layers that the ranks of a node compute together.
   std::vector<std::string> sharded;

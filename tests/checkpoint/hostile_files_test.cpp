@@ -8,6 +8,7 @@
 
 #include "checkpoint/folder.h"
 #include "checkpoint/snapshot.h"
+#include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "tests/checkpoint/rank_jobs.h"
 

@@ -7,6 +7,7 @@
 
 #include "checkpoint/folder.h"
 #include "checkpoint/snapshot.h"
+#include "checkpoint/state_file.h"
 #include "tests/backends/backends_under_test.h"
 #include "tests/checkpoint/rank_jobs.h"
 

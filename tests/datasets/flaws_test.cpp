@@ -57,7 +57,7 @@ TEST(Flaws, OfTurnedImagesAndOfThoseThatCannotBeRead) {
   const Bytes black(image.rgb.size());
   EXPECT_EQ(data::flaw_of(turned, black, data::Exif::ignore), data::Flaw::one_colour);
   EXPECT_EQ(data::flaw_of(bad, black, data::Exif::ignore), data::Flaw::none);
-  for (int flaw = 1; flaw < data::kFlaws; ++flaw) {
+  for (int flaw = 1; flaw <= static_cast<int>(data::Flaw::unturned); ++flaw) {
     EXPECT_FALSE(data::flaw_remedy(static_cast<data::Flaw>(flaw)).empty()) << flaw;
   }
 }

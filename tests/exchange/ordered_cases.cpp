@@ -30,7 +30,7 @@ float add_product(const compute::Parameter& parameter, std::size_t chunk, std::s
   return sum;
 }
 
-/// Element i of so many leaves added by one rank, leaf by leaf.
+/// Element i of so many chunks added by one rank, chunk by chunk.
 float expected_sum(const compute::ParameterLayout& layout, std::size_t chunks, std::size_t i) {
   const auto factored = std::ranges::find_if(layout.parameters, [&](const compute::Parameter& p) {
     return p.factors && p.range.begin <= i && i < p.range.end;

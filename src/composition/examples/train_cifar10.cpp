@@ -33,8 +33,7 @@ int main(int argc, char** argv) {
     flags.model = argv[2];
     flags.image_size = 32;
     flags.epochs = 2;
-    flags.safety
-        .checkpoint_every = {};  // training/run/run_control.h takes them in the program beside it
+    flags.safety.checkpoint_every = {};  // cputrain takes them (training/run/run_control.h)
     const training::Session session = training::start_session(flags, services);
 
     training::TrainingJob job = training::open_training(session, training::choose_training(flags));

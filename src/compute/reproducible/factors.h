@@ -13,8 +13,8 @@
 /// factors" (Xie et al. 2016, "Lighter-Communication Distributed Machine Learning").
 namespace cputrain::compute {
 
-/// sum[i] += (x^T diff_y)[part.begin + i], image after image of all leaves, those whose x is 0 left
-/// out: diff_y of images that are not there may be anything. A leaf's array begins with the
+/// sum[i] += (x^T diff_y)[part.begin + i], image after image of all chunks, those whose x is 0 left
+/// out: diff_y of images that are not there may be anything. A chunk's array begins with the
 /// factors; `part` counts the product's elements, and `sum` is as long.
 using AddProducts = std::function<void(const Factors&, std::span<const Array> chunks, Range part,
                                        const Array& sum)>;
@@ -35,7 +35,7 @@ struct GradientPart {
 /// Cuts a range of the gradients where factors begin or end; ascending. Points into the layout.
 std::vector<GradientPart> parts_of(const ParameterLayout&, Range);
 
-/// What must be known of a leaf's arena to form the sums of a part: elements of the arena,
+/// What must be known of a chunk's arena to form the sums of a part: elements of the arena,
 /// ascending.
 std::vector<Range> needed_for(const GradientPart&);
 

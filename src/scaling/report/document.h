@@ -57,21 +57,20 @@ template <class T, class Things, class Label>
 DocumentTable table_of(std::string caption, std::string corner, const Things& things,
                        const Label& label, const std::vector<Column<T>>& columns) {
   DocumentTable table{.caption = std::move(caption), .corner = std::move(corner)};
-  std::vector<bool> known(columns.size());
+  std::vector<const Column<T>*> kept;
+  for (const Column<T>& column : columns) {
+    const auto has_value = [&](const T& thing) {
+      DocumentTable notes_of_no_use;
+      return column.entry(thing, notes_of_no_use).value.has_value();
+    };
+    if (!column.always && std::ranges::none_of(things, has_value)) continue;
+    kept.push_back(&column);
+    table.head.push_back(column.head);
+  }
   for (const T& thing : things) {
     Row row{.label = std::invoke(label, thing)};
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      row.entries.push_back(columns[i].entry(thing, table));
-      if (columns[i].always || row.entries.back().value) known[i] = true;
-    }
+    for (const Column<T>* column : kept) row.entries.push_back(column->entry(thing, table));
     table.rows.push_back(std::move(row));
-  }
-  for (std::size_t i = columns.size(); i-- > 0;) {
-    if (known[i]) {
-      table.head.insert(table.head.begin(), columns[i].head);
-      continue;
-    }
-    for (Row& row : table.rows) row.entries.erase(row.entries.begin() + static_cast<long>(i));
   }
   table.sortable = table.rows.size() > 1;
   return table;

@@ -80,7 +80,6 @@ struct CostTable {
   /// "AMD EPYC, measured on 2026-11-25 by commit abc1234, Release", for who reads what it led to.
   std::string origin() const;
   /// Most threads of a rank that were measured.
-  int measured_threads() const { return by_active.back().threads; }
 };
 
 /// What Error(data) of the files here ends with.

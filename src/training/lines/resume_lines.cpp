@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/state_file.h"
 #include "core/text.h"
 #include "training/training_end.h"
 #include "training/training_identity.h"

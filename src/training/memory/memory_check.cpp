@@ -110,7 +110,7 @@ int images_that_fit(const Session& session, const TrainingPlan& plan,
                     const CompiledTraining& compiled, const NodeCapacity& node) {
   const auto capacity = activation_space(compiled.memory, node);
   if (!capacity) return 0;
-  // With --reproducible each thread computes a leaf of its own.
+  // With --reproducible each thread computes a chunk of its own.
   const compute::ReproducibleChunks whole{.images = std::ranges::max(compiled.sizes), .lanes = 1};
   const compute::ReproducibleChunks chunks = plan.chunks.value_or(whole);
   const bool of_host = session.backend->memory().is_host();

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "core/shell_words.h"
 #include "core/strict_json.h"

@@ -8,6 +8,7 @@
 
 #include "checkpoint/folder.h"
 #include "checkpoint/names.h"
+#include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "core/shell_words.h"
 #include "training/run/finished_run.h"

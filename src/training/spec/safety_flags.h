@@ -47,9 +47,9 @@ struct SafetyFlags {
   bool takes_checkpoints() const { return !checkpoint_every.none(); }
   /// Whether best.safetensors is kept.
   bool keeps_best() const { return save_best || early_stopping.has_value(); }
-  checkpoint::Kept kept() const {
-    if (takes_checkpoints()) return checkpoint::Kept::all;
-    return keeps_best() ? checkpoint::Kept::weights : checkpoint::Kept::nothing;
+  checkpoint::SnapshotScope kept() const {
+    if (takes_checkpoints()) return checkpoint::SnapshotScope::all;
+    return keeps_best() ? checkpoint::SnapshotScope::weights : checkpoint::SnapshotScope::nothing;
   }
 };
 

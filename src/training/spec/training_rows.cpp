@@ -211,7 +211,9 @@ const std::deque<FlagRow>& training_rows() {
 
 const FlagRow& training_row(std::string_view name) {
   const auto found = std::ranges::find(training_rows(), name, &FlagRow::name);
-  assert(found != training_rows().end());
+  if (found == training_rows().end()) {
+    fail(ExitCode::internal, fmt::format("no flag of a training is named {}", name));
+  }
   return *found;
 }
 

@@ -98,7 +98,9 @@ TEST(Table, OfThingsHasAColumnWhereOneOfThemHasIt) {
   EXPECT_EQ(two.rows[1].entries[0].note, 1);
   EXPECT_EQ(two.rows[1].entries.size(), 2u);
   EXPECT_TRUE(two.sortable);
-  EXPECT_EQ(table_with({{"b", {}}}).head, std::vector<std::string>{"kind"});
+  const DocumentTable none = table_with({{"b", {}}});
+  EXPECT_EQ(none.head, std::vector<std::string>{"kind"});
+  EXPECT_TRUE(none.notes.empty()) << "of a column that is not there";
 }
 
 TEST(Page, SaysWhyThereIsNoPlotAndScriptsComeWithPlotsOnly) {

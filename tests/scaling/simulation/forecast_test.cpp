@@ -47,7 +47,6 @@ TEST(Costs, ShareAmongThreadsWhatTheyWereMeasuredToShare) {
   table.by_active.push_back(table.by_active.front());
   table.by_active.back().threads = 2;
   table.by_active.back().layers[0] = {"conv", {0.5, 5}, {1, 8}};
-  EXPECT_EQ(table.measured_threads(), 2);
   const auto with = [&](int threads) { return table.with_threads(table.when(2), threads); };
   EXPECT_DOUBLE_EQ(with(2).layers[0].forward[1], 5);
   EXPECT_DOUBLE_EQ(with(4).layers[0].forward[1], 2 + 6.0 / 4);
