@@ -112,7 +112,7 @@ std::string JsonFields::text(const char* key, std::optional<std::string> standar
 const nlohmann::json& JsonFields::list(const char* key, std::size_t least, std::size_t most) const {
   const nlohmann::json& value = required(key);
   if (value.is_array() && value.size() >= least && value.size() <= most) return value;
-  wrong(fmt::format("{} must be a list of {}{}", key, least,
+  wrong(fmt::format("{} must be a list of {}{} values", key, least,
                     least == most ? "" : fmt::format(" to {}", most)));
 }
 

@@ -49,10 +49,11 @@ TEST(CommandLine, TheLastOfTwoFlagsCounts) {
 
 TEST(CommandLine, ASwitchMayHaveYesOrNoBehindIt) {
   EXPECT_TRUE(options_of({"--nesterov=yes"}).nesterov);
+  EXPECT_TRUE(options_of({"--nesterov=True"}).nesterov);
   EXPECT_FALSE(options_of({"--nesterov=off"}).nesterov);
   EXPECT_TRUE(options_of({"--nesterov=off"}).given.empty());
   EXPECT_EQ(refusal({"--nesterov=perhaps"}),
-            "the command line: nesterov must be true or false, not perhaps");
+            "--nesterov perhaps: must be true, yes, on, 1, false, no, off or 0");
 }
 
 TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
@@ -192,6 +193,15 @@ TEST(CommandLine, TwoWordsForOneFlagMustSayTheSame) {
                            R"({"image-size": 8, "image_size": 16})"}) {
     std::ofstream(path) << text;
     expect_named(refusal({"--config", path}), {"a second time", "leave one out"});
+  }
+}
+
+TEST(CommandLine, AnEmptyTextInAFileIsNoValue) {
+  const testing::TemporaryFolder folder;
+  const auto path = (folder.path() / "config.json").string();
+  for (const char* text : {R"({"resume": ""})", R"({"freeze": [""]})", R"({"lr": ""})"}) {
+    std::ofstream(path) << text;
+    EXPECT_TRUE(refusal({"--config", path}).ends_with(" needs a value (see --help)")) << text;
   }
 }
 

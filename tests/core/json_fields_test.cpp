@@ -103,7 +103,7 @@ TEST(JsonFields, WhatIsWrongIsNamedWithWhatIsAllowed) {
   refused("/round", 1, ": round must be true or false");
   refused("/kind", "dotted", ": kind must be one of plain, striped");
   refused("/year", 1800, ": year must be a whole number from 1900 to 2100");
-  refused("/sizes", json::array(), ": sizes must be a list of 1 to 3");
+  refused("/sizes", json::array(), ": sizes must be a list of 1 to 3 values");
   refused("/sizes/1", 1.5, ": sizes must be a list of whole numbers");
   refused("/owners", {"a", 3}, ": owners must be a list of texts");
   refused("/legs/1/length", 0, ", leg 2: length must be a whole number from 1 to 9");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -63,7 +64,7 @@ DocumentTable table_of(std::string caption, std::string corner, const Things& th
       DocumentTable notes_of_no_use;
       return column.entry(thing, notes_of_no_use).value.has_value();
     };
-    if (!column.always && std::ranges::none_of(things, has_value)) continue;
+    if (!column.always && std::none_of(things.begin(), things.end(), has_value)) continue;
     kept.push_back(&column);
     table.head.push_back(column.head);
   }

@@ -168,7 +168,7 @@ std::vector<std::string> parse_list(const std::string& flag, const std::string& 
 
 std::vector<std::string> parse_log_formats(const std::string& text) {
   const std::vector<std::string> known = logging::log_format_words();
-  std::vector<std::string> formats = split(text, ',');
+  std::vector<std::string> formats = parse_list("log-format", text);
   for (const std::string& format : formats) {
     if (std::ranges::count(known, format) == 0) refuse_word("log-format", format, known);
   }
