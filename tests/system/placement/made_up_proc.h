@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/temporary_folder.h"
 #include "system/placement/launcher_gone.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cputrain::placement {
 
