@@ -1,7 +1,7 @@
 #pragma once
 
 #include "scaling/simulation/job.h"
-#include "training/spec/training_flags.h"
+#include "training/request/training_flags.h"
 
 namespace cputrain::sim {
 

@@ -13,7 +13,7 @@
 #include "compute/selftest/selftest.h"
 #include "core/error.h"
 #include "scaling/simulation/simulator.h"
-#include "training/spec/training_flags.h"
+#include "training/request/training_flags.h"
 
 namespace cputrain::cli {
 

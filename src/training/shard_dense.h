@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "model/graph.h"
+#include "training/request/training_spec.h"
 #include "training/session/session.h"
-#include "training/spec/training_spec.h"
 
 /// Which dense layers the ranks of a node compute together (model/rewrite.h: with_sharded_dense).
 namespace cputrain::training {

@@ -13,8 +13,8 @@
 #include "model/model_json.h"
 #include "model/safetensors.h"
 #include "system/bounded_file.h"
-#include "training/spec/effective_flags.h"
-#include "training/spec/training_rows.h"
+#include "training/request/effective_flags.h"
+#include "training/request/training_rows.h"
 #include "training/training_end.h"
 
 namespace cputrain::training {

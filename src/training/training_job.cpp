@@ -13,9 +13,9 @@
 #include "core/json_text.h"
 #include "core/version.h"
 #include "model/model_json.h"
+#include "training/request/build_graph.h"
+#include "training/request/effective_flags.h"
 #include "training/session/decode_images.h"
-#include "training/spec/build_graph.h"
-#include "training/spec/effective_flags.h"
 #include "training/start_weights.h"
 #include "training/validation_watchers.h"
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/error.h"
+#include "training/request/build_graph.h"
+#include "training/request/recipe_choices.h"
 #include "training/shard_dense.h"
-#include "training/spec/build_graph.h"
-#include "training/spec/recipe_choices.h"
 
 namespace cputrain::training {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "compute/reproducible/chunked_program.h"
 #include "model/graph.h"
+#include "training/request/training_spec.h"
 #include "training/session/session.h"
-#include "training/spec/training_spec.h"
 
 namespace cputrain::training {
 

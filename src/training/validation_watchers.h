@@ -3,7 +3,7 @@
 #include <string>
 
 #include "data/dataset.h"
-#include "training/spec/training_spec.h"
+#include "training/request/training_spec.h"
 
 /// What looks at the loss or the accuracy of validation after each epoch.
 namespace cputrain::training {

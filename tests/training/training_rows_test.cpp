@@ -1,5 +1,5 @@
 // The rows of flags, from the library: what a command line does with them is tests/cli's.
-#include "training/spec/training_rows.h"
+#include "training/request/training_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "training/spec/effective_flags.h"
-#include "training/spec/training_spec.h"
+#include "training/request/effective_flags.h"
+#include "training/request/training_spec.h"
 
 namespace cputrain::training {
 namespace {

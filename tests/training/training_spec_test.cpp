@@ -1,5 +1,5 @@
 // What flags and a recipe decide, before any rank is known.
-#include "training/spec/training_spec.h"
+#include "training/request/training_spec.h"
 
 #include <gtest/gtest.h>
 

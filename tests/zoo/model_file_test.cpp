@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "model/model_json.h"
 #include "tests/support/temporary_folder.h"
-#include "training/spec/build_graph.h"
+#include "training/request/build_graph.h"
 #include "zoo/recipe_json.h"
 
 namespace cputrain::zoo {

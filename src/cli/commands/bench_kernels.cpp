@@ -14,9 +14,9 @@
 #include "scaling/bench/kernel_table.h"
 #include "scaling/cells/cells.h"
 #include "system/print.h"
+#include "training/request/build_graph.h"
+#include "training/request/training_spec.h"
 #include "training/session/decode_images.h"
-#include "training/spec/build_graph.h"
-#include "training/spec/training_spec.h"
 
 namespace cputrain::cli {
 namespace {

@@ -15,8 +15,8 @@
 #include "scaling/cells/cells.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/print.h"
+#include "training/request/build_graph.h"
 #include "training/session/decode_images.h"
-#include "training/spec/build_graph.h"
 
 namespace cputrain::cli {
 namespace {

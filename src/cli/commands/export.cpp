@@ -13,8 +13,8 @@
 #include "system/files.h"
 #include "system/print.h"
 #include "system/tell.h"
-#include "training/spec/build_graph.h"
-#include "training/spec/training_spec.h"
+#include "training/request/build_graph.h"
+#include "training/request/training_spec.h"
 #include "zoo/model_file.h"
 
 namespace cputrain::cli {

@@ -14,10 +14,10 @@
 #include "scaling/cells/cells.h"
 #include "system/placement/launch_line.h"
 #include "system/print.h"
+#include "training/request/build_graph.h"
+#include "training/request/training_spec.h"
 #include "training/run/machine_json.h"
 #include "training/session/session.h"
-#include "training/spec/build_graph.h"
-#include "training/spec/training_spec.h"
 
 namespace cputrain::cli {
 namespace {

@@ -19,9 +19,9 @@
 #include "scaling/simulation/simulated_costs.h"
 #include "system/clock.h"
 #include "system/tell.h"
+#include "training/request/build_graph.h"
+#include "training/request/training_spec.h"
 #include "training/session/services.h"
-#include "training/spec/build_graph.h"
-#include "training/spec/training_spec.h"
 
 namespace cputrain::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "scaling/cells/cells.h"
 #include "scaling/cells/plan.h"
 #include "scaling/simulation/platform.h"
-#include "training/spec/training_spec.h"
+#include "training/request/training_spec.h"
 
 /// What `simulate` makes of cells of CPUs and of GPUs alike.
 namespace cputrain::cli {

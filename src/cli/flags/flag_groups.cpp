@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "scaling/cells/axes.h"
 #include "scaling/sweep/listed_values.h"
-#include "training/spec/training_rows.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::cli {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "cli/choices.h"
 #include "cli/flags/flags.h"
-#include "training/spec/training_flags.h"
+#include "training/request/training_flags.h"
 
-/// Flags of trainings (training/spec/training_rows.h) that several commands have, with the words of
-/// `train`: a command to which one means something else calls Flags::reword().
+/// Flags of trainings (training/request/training_rows.h) that several commands have, with the words
+/// of `train`: a command to which one means something else calls Flags::reword().
 namespace cputrain::cli {
 
 /// One flag, with its own help or with another one. Where `Flags` takes lists, those of

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/help/flag_entry.h"
-#include "training/spec/flag_grammars.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::training {
 struct FlagRow;

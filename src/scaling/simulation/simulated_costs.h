@@ -2,8 +2,8 @@
 
 #include "scaling/simulation/cost_table.h"
 #include "scaling/simulation/simulation_request.h"
+#include "training/request/training_spec.h"
 #include "training/session/services.h"
-#include "training/spec/training_spec.h"
 
 namespace cputrain::simulation {
 

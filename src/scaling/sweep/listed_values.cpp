@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "scaling/sweep/grid_limits.h"
-#include "training/spec/training_rows.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::sweep {
 

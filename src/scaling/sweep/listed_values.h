@@ -6,7 +6,7 @@
 #include "scaling/cells/axes.h"
 #include "scaling/cells/plan.h"
 #include "scaling/sweep/sweep_request.h"
-#include "training/spec/training_spec.h"
+#include "training/request/training_spec.h"
 
 namespace cputrain::sweep {
 

@@ -21,8 +21,8 @@
 #include "scaling/sweep/listed_values.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "system/child_process.h"
-#include "training/spec/build_graph.h"
-#include "training/spec/effective_flags.h"
+#include "training/request/build_graph.h"
+#include "training/request/effective_flags.h"
 #include "training/validation_watchers.h"
 
 namespace cputrain::sweep {

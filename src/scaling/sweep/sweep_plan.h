@@ -8,8 +8,8 @@
 #include "scaling/cells/plan.h"
 #include "scaling/sweep/extension.h"
 #include "scaling/sweep/sweep_request.h"
+#include "training/request/training_flags.h"
 #include "training/session/services.h"
-#include "training/spec/training_flags.h"
 
 namespace cputrain::sweep {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "training/spec/training_rows.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::training {
 namespace {

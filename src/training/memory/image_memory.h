@@ -4,7 +4,7 @@
 #include <string>
 
 #include "data/pipeline.h"
-#include "training/spec/training_flags.h"
+#include "training/request/training_flags.h"
 
 /// Memory that decoded images take, before they take it.
 namespace cputrain::training {

@@ -20,8 +20,8 @@
 #include "system/clock.h"
 #include "system/files.h"
 #include "system/usage/held_memory.h"
+#include "training/request/effective_flags.h"
 #include "training/run/machine_json.h"
-#include "training/spec/effective_flags.h"
 
 namespace cputrain::training {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "training/request/training_spec.h"
 #include "training/session/session.h"
-#include "training/spec/training_spec.h"
 
 namespace cputrain::training {
 

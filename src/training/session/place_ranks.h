@@ -1,7 +1,7 @@
 #pragma once
 
+#include "training/request/training_flags.h"
 #include "training/session/services.h"
-#include "training/spec/training_flags.h"
 
 namespace cputrain::training {
 

@@ -8,9 +8,9 @@
 #include "comm/watch/watch.h"
 #include "system/clock.h"
 #include "system/limits/process_limits.h"
+#include "training/request/training_flags.h"
 #include "training/session/choose_device.h"
 #include "training/session/services.h"
-#include "training/spec/training_flags.h"
 
 namespace cputrain::training {
 

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "training/spec/training_spec.h"
+#include "training/request/training_spec.h"
 
 namespace cputrain::training {
 

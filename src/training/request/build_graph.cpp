@@ -1,4 +1,4 @@
-#include "training/spec/build_graph.h"
+#include "training/request/build_graph.h"
 
 #include <fmt/format.h>
 

@@ -14,8 +14,8 @@
 #include "exchange/compression/compression.h"
 #include "loop/timeline.h"
 #include "optim/learning_rate.h"
-#include "training/spec/safety_flags.h"
-#include "training/spec/task.h"
+#include "training/request/safety_flags.h"
+#include "training/request/task.h"
 
 namespace cputrain::training {
 

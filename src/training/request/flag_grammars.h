@@ -6,7 +6,7 @@
 
 #include "data/batch_plan.h"
 #include "loop/timeline.h"
-#include "training/spec/safety_flags.h"
+#include "training/request/safety_flags.h"
 
 /// Values of flags as text. Error(usage) names the flag, the text and what is allowed.
 namespace cputrain::training {

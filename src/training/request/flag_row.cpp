@@ -1,9 +1,9 @@
-#include "training/spec/flag_row.h"
+#include "training/request/flag_row.h"
 
 #include <fmt/format.h>
 
 #include "core/text.h"
-#include "training/spec/training_spec.h"
+#include "training/request/training_spec.h"
 
 namespace cputrain::training {
 

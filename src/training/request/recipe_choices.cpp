@@ -1,4 +1,4 @@
-#include "training/spec/recipe_choices.h"
+#include "training/request/recipe_choices.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/names.h"
-#include "training/spec/training_rows.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::training {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "data/pipeline.h"
 #include "model/graph.h"
-#include "training/spec/training_spec.h"
+#include "training/request/training_spec.h"
 
 namespace cputrain::training {
 

@@ -1,10 +1,10 @@
-#include "training/spec/training_spec.h"
+#include "training/request/training_spec.h"
 
 #include <algorithm>
 
+#include "training/request/build_graph.h"
+#include "training/request/recipe_choices.h"
 #include "training/shard_dense.h"
-#include "training/spec/build_graph.h"
-#include "training/spec/recipe_choices.h"
 
 namespace cputrain::training {
 

@@ -1,11 +1,11 @@
-#include "training/spec/training_rows.h"
+#include "training/request/training_rows.h"
 
 #include <algorithm>
 #include <cassert>
 
 #include "core/text.h"
-#include "training/spec/flag_grammars.h"
-#include "training/spec/training_spec.h"
+#include "training/request/flag_grammars.h"
+#include "training/request/training_spec.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::training {

@@ -1,4 +1,4 @@
-#include "training/spec/flag_grammars.h"
+#include "training/request/flag_grammars.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include <deque>
 #include <string_view>
 
-#include "training/spec/flag_row.h"
+#include "training/request/flag_row.h"
 
 namespace cputrain::training {
 

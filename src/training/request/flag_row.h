@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/names.h"
-#include "training/spec/flag_grammars.h"
-#include "training/spec/training_flags.h"
+#include "training/request/flag_grammars.h"
+#include "training/request/training_flags.h"
 
 namespace cputrain::training {
 

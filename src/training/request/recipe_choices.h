@@ -1,7 +1,7 @@
 #pragma once
 
 #include "loop/optimizer.h"
-#include "training/spec/training_flags.h"
+#include "training/request/training_flags.h"
 #include "zoo/zoo.h"
 
 /// How a model is trained: its recipe with what the flags change. Error(usage) on combinations that

@@ -7,7 +7,7 @@
 #include "data/batch_plan.h"
 #include "loop/optimizer.h"
 #include "optim/learning_rate.h"
-#include "training/spec/training_flags.h"
+#include "training/request/training_flags.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::training {

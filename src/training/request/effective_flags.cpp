@@ -1,4 +1,4 @@
-#include "training/spec/effective_flags.h"
+#include "training/request/effective_flags.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 
 #include "data/data_spec.h"
 #include "system/absolute_path.h"
-#include "training/spec/training_rows.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::training {
 namespace {
