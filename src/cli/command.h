@@ -26,7 +26,7 @@ struct Services : training::Services {
 /// What every command may be asked: the flags of a training are what all that computes begins with.
 struct Options : training::TrainingFlags {
   std::vector<std::string> files;          ///< words that are no flags
-  std::set<std::string> from_environment;  ///< flags that nobody typed for this command
+  std::set<std::string> from_environment;  ///< flags that were not typed for this command
   std::string json;
 
   /// Standard output is for a person, and not for a result alone.

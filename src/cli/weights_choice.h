@@ -17,7 +17,7 @@ void check_weights_named(const Options&);
 void choose_weights(Command&, bool leads,
                     const std::function<void(const std::filesystem::path& run)>& take_run = {});
 
-/// Where nobody named data: a line that says what is taken instead, and what to type for other
+/// Where no data were named: a line that says what is taken instead, and what to type for other
 /// data.
 void ask_for_data(const training::Session&, const training::TrainingFlags&);
 

@@ -27,7 +27,7 @@ concept Named = requires(E value) {
   { names(value).front().value } -> std::convertible_to<E>;
 };
 
-/// Empty for a value that nobody can ask for.
+/// Empty for a value that cannot be asked for.
 template <Named E>
 constexpr std::string_view word_of(E value) {
   for (const Name<E>& name : names(value)) {

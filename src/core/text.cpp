@@ -214,7 +214,7 @@ std::string eta_text(double seconds) {
   return fmt::format("{}s", s);
 }
 
-// Declared in core/names.h, whose tables everybody includes.
+// Declared in core/names.h, whose tables most files include.
 void refuse_word(std::string_view flag, std::string_view word, std::span<const std::string> words,
                  std::optional<std::string> hint) {
   fail(ExitCode::usage, fmt::format("--{} {}: must be one of {}{}", flag, word, join(words, ", "),

@@ -29,7 +29,7 @@ enum class Sharding {
   /// the same samples, and an epoch shows about 1/n of the data.
   generator,
 };
-/// Nobody asks for `dealt` by name: --reproducible has it.
+/// `dealt` cannot be asked for by name: --reproducible has it.
 constexpr auto names(Sharding) {
   return std::to_array<Name<Sharding>>({{Sharding::slices, "slices"},
                                         {Sharding::strided, "strided"},

@@ -24,7 +24,7 @@ struct TrainingParts {
   comm::Communicator& communicator;
   data::BatchSource& batches;
   const data::BatchPlan& plan;
-  /// Held while the weights change: whoever holds it sees those of a completed step.
+  /// Held while the weights change: its holder sees those of a completed step.
   std::mutex& weights_mutex;
   Timeline& timeline;  ///< of this rank
 };

@@ -104,7 +104,7 @@ nlohmann::ordered_json training_identity(const TrainingJob& job) {
       {"validation images", source.validation.size()},
       {kDamaged, nullptr},
       {kFirstSteps, nullptr}};
-  // Those that nobody gave and no recipe decides are left out, alike in both.
+  // Those that were not given and no recipe decides are left out, alike in both.
   for (const FlagRow& row : training_rows()) {
     if (!row.is_identity) continue;
     if (row.kind == FlagRow::Kind::yes_or_no) {

@@ -180,7 +180,7 @@ std::vector<double> per_image(std::vector<double> seconds, double images) {
   return seconds;
 }
 
-/// Silent on a machine that nobody disturbed.
+/// Silent on a machine that was not disturbed.
 void print_disturbance(const CalmRounds& rounds, int steps) {
   if (rounds.left_out() == 0 && !rounds.gave_up()) return;
   system::print("{:.1f} % of a rank's CPU time went to others on its host (steal): ",

@@ -53,7 +53,7 @@ void check_gpu_prices(const cells::Prices& prices) {
   }
 }
 
-/// One price for each backend: nobody could say which of two holds.
+/// One price for each backend: of two, it could not be known which holds.
 void check_prices(const cells::Prices& prices) {
   check_gpu_prices(prices);
   for (const auto& [backend, price] : prices.per_hour) {

@@ -47,7 +47,7 @@ std::string device_of(const training::Session& session) {
   return session.backend->facts().description;
 }
 
-/// Prints cases as they come, where somebody reads them, and keeps them. The name is there before
+/// Prints cases as they come, where they are read, and keeps them. The name is there before
 /// the case begins, in a pipe and a file, too: one that never ends can be told.
 class CasesReport {
  public:

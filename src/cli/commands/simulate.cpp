@@ -56,7 +56,7 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Flags that somebody typed and that would change nothing.
+/// Flags that were typed and would change nothing.
 void check_flags(const SimulateOptions& options, const simulation::Platform& platform) {
   const std::vector<std::string>& without =
       platform.gpus ? kWithoutEffectOnGpus : kWithoutEffectOnCpus;

@@ -70,7 +70,7 @@ class Sweep {
 
   bool write_table() const { return cli::write_table(plan_, table()); }
 
-  /// A task's own file: nobody else writes it.
+  /// A task's own file, which no other task writes.
   void write_cell(std::size_t i) const {
     system::make_folder(plan_.folder_of(plan_.cells[i]));
     sweep::write_if_changed(plan_.folder_of(plan_.cells[i]) / sweep::kCellName,
@@ -232,7 +232,7 @@ ExitCode collect(sweep::SweepPlan& plan, const SweepOptions& options) {
   return ExitCode::ok;
 }
 
-/// A table is of machines; nobody should find an emulated one's times in it.
+/// A table is of machines; times of emulated ones do not belong in it.
 void refuse_emulated(const std::vector<std::string>& backends, const training::Services& services) {
   for (const std::string& backend : backends) {
     const auto list = services.devices ? services.devices(backend) : std::nullopt;
@@ -257,7 +257,7 @@ void say_tasks(const sweep::SweepPlan& plan) {
 }
 
 /// Measures what is missing, and what others add until it ends. The folder is given back with the
-/// turn to extend it, so that nobody adds cells to a sweep that looks no more.
+/// turn to extend it, so that no cells are added to a sweep that looks no more.
 ExitCode measure_all(const SweepOptions& options, const training::Services& services,
                      sweep::SweepPlan plan, std::optional<system::FileLock> lock) {
   const auto armed = services.signals->arm();

@@ -90,7 +90,8 @@ class Run {
     if (spec_.flags.measure_limits) training::write_limits(session_, folder_.path);
   }
 
-  /// A killed training has no last lines, so the folder that nobody named is told at the beginning.
+  /// A killed training has no last lines, so a folder that was not named is printed at the
+  /// beginning.
   void say_chosen_folder() const {
     if (!spec_.flags.out.empty() || !spec_.flags.safety.takes_checkpoints()) return;
     training::say(session_, fmt::format("This run is in {0} (after a kill, the same command with "
@@ -155,7 +156,7 @@ class Run {
                    logs);
     training::write_timeline(session_, spec_, timeline_);
     if (lost_ranks) lost_ranks->all_is_done();
-    // Rank 0 knows whether all is on disk; which rank's code mpirun takes nobody knows.
+    // Rank 0 knows whether all is on disk; which rank's code mpirun takes is not known.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
     return result;
   }
