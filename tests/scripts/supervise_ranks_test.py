@@ -75,6 +75,11 @@ class Ranks(SupervisedTest):
         self.assertEqual((code, self.ranks()), (0, ["4", "3", "4"]), said)
         self.assertIn("all ranks are tried again: the training saves", said)
 
+    def test_a_launcher_that_has_not_begun_when_all_are_tried_again(self):
+        begins_slowly = "signal.signal(signal.SIGUSR1, signal.SIG_DFL); time.sleep(60)"
+        code, said = self.supervise([KILLED, begins_slowly, DONE], "--cool-down=1")
+        self.assertEqual((code, self.ranks()), (0, ["4", "3", "4"]), said)
+
     def test_where_fewer_are_refused_all_are_started_again(self):
         code, said = self.supervise([KILLED, "os._exit(2)", KILLED, DONE])
         self.assertEqual((code, self.ranks()), (0, ["4", "3", "4", "4"]), said)
