@@ -10,7 +10,7 @@
 #include "comm/solo.h"
 #include "loop/loop.h"
 #include "training/batch_plans.h"
-#include "training/training.h"
+#include "training/compiled_training.h"
 
 namespace cputrain::sim {
 namespace {
@@ -81,8 +81,7 @@ class Undisturbed final : public loop::Control {
 };
 
 /// The steps of every repeat, with a program that is compiled.
-simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
-                                         const loop::TrainingParts& parts) {
+simulation::SimulationResult run_repeats(const simulation::SimulationJob& job, loop::Parts& parts) {
   const auto& backend = dynamic_cast<const SimBackend&>(parts.backend);
   simulation::SimulationResult result;
   result.exchange = parts.exchange.describe();
@@ -92,8 +91,7 @@ simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
     const double stalled = backend.memory_stall();
     LastEpoch reporter;
     Undisturbed control;
-    loop::train(parts, {}, {.epochs = 1, .steps = result.steps, .seed = job.seed}, {}, reporter,
-                control);
+    loop::train(parts, {}, {{.epochs = 1, .steps = result.steps}, job.seed}, {}, reporter, control);
     const loop::EpochRecord& record = reporter.record();
     result.repeats.push_back(
         {record.seconds, record.budget,
@@ -117,10 +115,13 @@ simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob&
       session, plan, batches.sizes(),
       {.capacities = capacities_of(session, job.platform),
        .cache = (job.images_per_epoch + job.validation_images) * spec.image.size()});
-  training::Training training(session, plan, compiled, batches.train,
-                              std::make_unique<NoPixels>(batches.train));
   loop::Timeline timeline({});
-  simulation::SimulationResult result = run_repeats(job, training.parts(timeline));
+  loop::Parts parts(
+      training::program_of(session, compiled), plan.spec.optimizer,
+      optim::LearningRate(plan.spec.learning_rate,
+                          data::training_epochs(batches.train, plan.spec.epochs, flags.steps)),
+      std::make_unique<NoPixels>(batches.train), batches.train, timeline);
+  simulation::SimulationResult result = run_repeats(job, parts);
   result.work = {plan.usual_images, dynamic_cast<const SimProgram&>(*compiled.program).sharded()};
   return result;
 }

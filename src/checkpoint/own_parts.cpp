@@ -79,14 +79,14 @@ void on_rank_0(comm::Communicator& communicator, const std::function<void()>& wo
   }
 }
 
-OwnParts::OwnParts(const TrainingState& training)
+OwnParts::OwnParts(loop::Parts& training)
     : training_(training),
       memory_(training.memory()),
       kept_(training.exchange.kept_parts()),
       owners_(training.communicator, training.exchange.owned()),
       peers_(training.communicator.make_point_to_point()) {}
 
-OwnParts::Bytes OwnParts::bytes(const TrainingState& training) {
+OwnParts::Bytes OwnParts::bytes(const loop::RankProgram& training, int nodes) {
   const compute::Program& program = training.program;
   const compute::ParameterLayout& layout = program.layout();
   const auto ranks = static_cast<std::size_t>(training.communicator.size());
@@ -95,7 +95,7 @@ OwnParts::Bytes OwnParts::bytes(const TrainingState& training) {
   std::size_t owned = 0;
   for (const Range& range : training.exchange.owned()) owned += range.size();
   const std::size_t owners =
-      owned == layout.gradient_size ? ranks : static_cast<std::size_t>(training.nodes);
+      owned == layout.gradient_size ? ranks : static_cast<std::size_t>(nodes);
   const std::size_t arena = layout.gradient_size * size_of(layout.dtype);
   bytes.host += (owners + 1) * arena;  // one of them is put in order while it is written
   if (!training.memory().is_host()) bytes.elsewhere = arena;
@@ -290,11 +290,11 @@ void OwnParts::check(TensorFile& file) {
   held_.factors = word != file.file().metadata().end() && word->second == layout();
 }
 
-double OwnParts::restore(const TensorFile* file, double all_images, std::mutex& weights_mutex) {
+double OwnParts::restore(const TensorFile* file, double all_images) {
   held_ = comm::gather_values(training_.communicator, held_).front();
   const int ranks = training_.communicator.size();
-  const double images = held_.ranks == ranks ? restore_statistics(file, weights_mutex)
-                                             : all_images / static_cast<double>(ranks);
+  const double images =
+      held_.ranks == ranks ? restore_statistics(file) : all_images / static_cast<double>(ranks);
   if (kept_) kept_->forget();
   if (kept_ && held_.unsent > 0) restore_unsent(file);
   if (kept_ && held_.factors) restore_factors(file);
@@ -302,7 +302,7 @@ double OwnParts::restore(const TensorFile* file, double all_images, std::mutex& 
 }
 
 /// As many ranks as before; returns the images of this one.
-double OwnParts::restore_statistics(const TensorFile* file, std::mutex& weights_mutex) {
+double OwnParts::restore_statistics(const TensorFile* file) {
   const compute::Program& program = training_.program;
   std::vector<double> images, all;
   on_rank_0(training_.communicator, [&] {
@@ -319,7 +319,7 @@ double OwnParts::restore_statistics(const TensorFile* file, std::mutex& weights_
   }
   if (!training_.leads()) peers_->receive(0, std::as_writable_bytes(std::span(mine)));
   if (held_.statistics) {
-    const std::lock_guard lock(weights_mutex);
+    const std::lock_guard lock(training_.weights_mutex);
     put_numbers(program, std::span(mine).subspan(1), training_.exchange.arenas().weights,
                 averaged_parameters);
   }

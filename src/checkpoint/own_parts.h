@@ -3,14 +3,13 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "checkpoint/arena_tensors.h"
-#include "checkpoint/training_state.h"
 #include "exchange/kept_parts.h"
 #include "loop/arena_owners.h"
+#include "loop/parts.h"
 
 /// What each rank of a training has of its own, and ranks.safetensors, where it is kept:
 ///
@@ -31,14 +30,15 @@ namespace cputrain::checkpoint {
 class OwnParts {
  public:
   /// Borrows all of it. Allocates nothing. Collective.
-  explicit OwnParts(const TrainingState&);
+  explicit OwnParts(loop::Parts&);
 
   /// Bytes that allocate() will take of rank 0's host, and of its backend's memory where that is
   /// another one.
   struct Bytes {
     std::size_t host = 0, elsewhere = 0;
   };
-  static Bytes bytes(const TrainingState&);
+  /// `nodes`: that the ranks are on.
+  static Bytes bytes(const loop::RankProgram&, int nodes);
 
   /// On rank 0: memory for what is kept. Error(internal).
   void allocate();
@@ -55,7 +55,7 @@ class OwnParts {
   /// Gives each rank its own part of a file that was checked; returns this rank's images, a part of
   /// `all_images` where there are more or fewer ranks now. `file` is rank 0's. Collective;
   /// Error(data).
-  double restore(const TensorFile* file, double all_images, std::mutex& weights_mutex);
+  double restore(const TensorFile* file, double all_images);
 
  private:
   /// What a file has.
@@ -76,13 +76,13 @@ class OwnParts {
   void take_factors();
   Array unsent_arena(std::size_t k) const;
   model::safetensors::OutTensor unsent_tensor(std::size_t k) const;
-  double restore_statistics(const TensorFile*, std::mutex& weights_mutex);
+  double restore_statistics(const TensorFile*);
   void restore_unsent(const TensorFile*);
   void restore_factors(const TensorFile*);
   void send(int to, std::span<const std::byte>);
   std::vector<std::byte> receive(int from);
 
-  const TrainingState training_;
+  loop::Parts& training_;
   compute::Memory& memory_;
   exchange::KeptParts* kept_;  ///< null where compression keeps nothing
   loop::ArenaOwners owners_;

@@ -35,23 +35,21 @@ std::vector<std::size_t> extents_of(const compute::Parameter& parameter) {
 
 class Restoring {
  public:
-  Restoring(const TrainingState& training, std::mutex& weights_mutex)
+  explicit Restoring(loop::Parts& training)
       : training_(training),
-        weights_mutex_(weights_mutex),
-        state_names_(optim::state_names(training.rule)),
+        state_names_(optim::state_names(training.optimizer.options().rule)),
         own_parts_(training) {}
 
-  Restored run(const std::filesystem::path& folder, loop::Optimizer& optimizer,
-               optim::LearningRate& learning_rate) {
+  Restored run(const std::filesystem::path& folder) {
     on_rank_0(training_.communicator, [&] { open(folder); });
     loop::Progress progress = spread_progress();
     on_rank_0(training_.communicator, [&] { load_weights(); });
     training_.exchange.spread_weights();
-    restore_state(optimizer);
+    restore_state();
     progress.own_images =
-        own_parts_.restore(files_ ? &files_->ranks : nullptr, progress.own_images, weights_mutex_);
-    learning_rate.set_plateau(progress.plateau);
-    optimizer.set_last_rate(progress.last_rate);
+        own_parts_.restore(files_ ? &files_->ranks : nullptr, progress.own_images);
+    training_.learning_rate.set_plateau(progress.plateau);
+    training_.optimizer.set_last_rate(progress.last_rate);
     if (!progress.tuned_methods.empty())
       training_.program.tuner().use_tuned_methods(progress.tuned_methods);
     return {progress, std::move(other_kernels_)};
@@ -91,13 +89,13 @@ class Restoring {
   }
 
   void load_weights() {
-    const std::lock_guard lock(weights_mutex_);
+    const std::lock_guard lock(training_.weights_mutex);
     put(files_->model, training_.exchange.arenas().weights, all_parameters,
         [](const std::string& parameter) { return parameter; });
   }
 
   /// Rank 0's memory has room for one array at a time: that of a snapshot, which is not there yet.
-  void restore_state(loop::Optimizer& optimizer) {
+  void restore_state() {
     if (state_names_.empty()) return;
     loop::ArenaOwners owners(training_.communicator, training_.exchange.owned());
     compute::OwnedArray whole;
@@ -109,7 +107,7 @@ class Restoring {
           return state_tensor_name(parameter, state_names_[slot]);
         });
       });
-      owners.deal_to_all(optimizer.state(slot), training_.memory(), whole.array());
+      owners.deal_to_all(training_.optimizer.state(slot), training_.memory(), whole.array());
     }
   }
 
@@ -122,8 +120,7 @@ class Restoring {
     }
   }
 
-  const TrainingState training_;
-  std::mutex& weights_mutex_;
+  loop::Parts& training_;
   std::vector<std::string_view> state_names_;
   OwnParts own_parts_;
   std::optional<Files> files_;  ///< rank 0's
@@ -132,10 +129,8 @@ class Restoring {
 
 }  // namespace
 
-Restored restore(const TrainingState& training, loop::Optimizer& optimizer,
-                 optim::LearningRate& learning_rate, std::mutex& weights_mutex,
-                 const std::filesystem::path& folder) {
-  return Restoring(training, weights_mutex).run(folder, optimizer, learning_rate);
+Restored restore(loop::Parts& training, const std::filesystem::path& folder) {
+  return Restoring(training).run(folder);
 }
 
 }  // namespace cputrain::checkpoint

@@ -30,11 +30,10 @@ void require_numbers(compute::Memory& memory, const Array& weights) {
 }  // namespace
 
 struct Snapshot::Copy {
-  Copy(const TrainingState& of, const loop::Optimizer& with)
+  explicit Copy(loop::Parts& of)
       : training(of),
-        optimizer(with),
         memory(of.memory()),
-        state_names(optim::state_names(of.rule)),
+        state_names(optim::state_names(of.optimizer.options().rule)),
         owners(of.communicator, of.exchange.owned()),
         own_parts(of) {}
 
@@ -46,8 +45,7 @@ struct Snapshot::Copy {
   void copy_weights();
   void copy_state();
 
-  const TrainingState training;
-  const loop::Optimizer& optimizer;
+  const loop::Parts& training;
   compute::Memory& memory;
   std::vector<std::string_view> state_names;
   loop::ArenaOwners owners;
@@ -79,12 +77,12 @@ void Snapshot::Copy::copy_weights() {
 
 void Snapshot::Copy::copy_state() {
   for (std::size_t slot = 0; slot < state_names.size(); ++slot) {
-    owners.gather(0, optimizer.state(slot), memory, leads() ? state[slot].array() : Array{});
+    owners.gather(0, training.optimizer.state(slot), memory,
+                  leads() ? state[slot].array() : Array{});
   }
 }
 
-Snapshot::Snapshot(const TrainingState& training, const loop::Optimizer& optimizer)
-    : copy_(std::make_unique<Copy>(training, optimizer)) {}
+Snapshot::Snapshot(loop::Parts& training) : copy_(std::make_unique<Copy>(training)) {}
 
 Snapshot::~Snapshot() = default;
 
@@ -152,14 +150,15 @@ void Snapshot::write_weights(const std::filesystem::path& file,
   loop::save_weights(file, description, copy_->program(), weights);
 }
 
-SnapshotBytes snapshot_bytes(const TrainingState& training, SnapshotScope kept) {
+SnapshotBytes snapshot_bytes(const loop::RankProgram& training, const optim::UpdateRule& rule,
+                             int nodes, SnapshotScope kept) {
   if (!training.leads() || kept == SnapshotScope::nothing) return {};
   const compute::ParameterLayout& layout = training.program.layout();
   const std::size_t size = size_of(layout.dtype);
   SnapshotBytes bytes{.arrays = layout.arena_size * size};
   if (kept == SnapshotScope::weights) return bytes;
-  const auto slots = static_cast<std::size_t>(optim::state_arrays(training.rule));
-  const OwnParts::Bytes own = OwnParts::bytes(training);
+  const auto slots = static_cast<std::size_t>(optim::state_arrays(rule));
+  const OwnParts::Bytes own = OwnParts::bytes(training, nodes);
   bytes.arrays += slots * layout.gradient_size * size + own.elsewhere;
   bytes.host = own.host;
   return bytes;

@@ -2,16 +2,13 @@
 
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "checkpoint/schedule.h"
-#include "checkpoint/training_state.h"
-#include "loop/optimizer.h"
+#include "loop/parts.h"
 #include "loop/progress.h"
 #include "loop/weights/weights.h"
-#include "optim/learning_rate.h"
 
 namespace cputrain::checkpoint {
 
@@ -27,8 +24,8 @@ struct SnapshotBytes {
 /// for what each rank has of its own (own_parts.h).
 class Snapshot {
  public:
-  /// Borrows all of them. Allocates at the first take(). Collective.
-  Snapshot(const TrainingState&, const loop::Optimizer&);
+  /// Borrows them. Allocates at the first take(). Collective.
+  explicit Snapshot(loop::Parts&);
   ~Snapshot();
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
@@ -57,8 +54,9 @@ class Snapshot {
   std::unique_ptr<Copy> copy_;
 };
 
-/// Nothing on ranks other than 0. Sends nothing.
-SnapshotBytes snapshot_bytes(const TrainingState&, SnapshotScope);
+/// Nothing on ranks other than 0. `nodes`: that the ranks are on. Sends nothing.
+SnapshotBytes snapshot_bytes(const loop::RankProgram&, const optim::UpdateRule&, int nodes,
+                             SnapshotScope);
 
 /// Puts a checkpoint into a training whose program was compiled: weights, optimizer state,
 /// statistics, remainders, tuned methods, plateau, whatever they were before. On rank 0 `folder` is
@@ -71,7 +69,6 @@ struct Restored {
   /// The kernels that wrote it, on rank 0, where others go on from it; empty where not known.
   std::string other_kernels{};
 };
-Restored restore(const TrainingState&, loop::Optimizer&, optim::LearningRate&,
-                 std::mutex& weights_mutex, const std::filesystem::path& folder);
+Restored restore(loop::Parts&, const std::filesystem::path& folder);
 
 }  // namespace cputrain::checkpoint

@@ -12,7 +12,7 @@ namespace cputrain::loop {
 class EpochMeter {
  public:
   /// The options are borrowed.
-  explicit EpochMeter(const TrainOptions& options) : options_(options), stolen_(options.cpus) {}
+  explicit EpochMeter(const LoopOptions& options) : options_(options), stolen_(options.cpus) {}
 
   void begin_step() { stopped_before_ = stopped(); }
   /// `waited`: seconds of the step in which this rank waited for others.
@@ -24,7 +24,7 @@ class EpochMeter {
  private:
   double stopped() const { return options_.stopped_seconds ? options_.stopped_seconds() : 0; }
 
-  const TrainOptions& options_;
+  const LoopOptions& options_;
   system::StolenTime stolen_;
   system::CpuWait wait_;
   double stopped_before_ = 0;  ///< seconds until the step that is made

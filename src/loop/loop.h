@@ -8,34 +8,23 @@
 #include "loop/control.h"
 #include "loop/parts.h"
 #include "loop/reporter.h"
+#include "loop/training_end.h"
 
 namespace cputrain::loop {
 
-struct TrainOptions {
-  int epochs = 1;
-  std::optional<std::uint64_t> steps;  ///< ends the training after so many, whatever `epochs` says
-  /// With `steps`: goes on until so many whole steps were settled (they tried no algorithms, and
-  /// were not the first), but makes no more than kMostWarmUp times `steps`.
-  std::uint64_t settled_steps = 0;
+struct LoopOptions : TrainingEnd {
   std::uint64_t seed = 0;
-  std::optional<double> target_accuracy{};  ///< of validation: ends the training when reached
-  std::vector<std::string> hosts{};         ///< by rank: names a straggler
+  std::vector<std::string> hosts{};  ///< by rank: names a straggler
   std::vector<int> cpus{};  ///< that this rank may compute on, to ask what was stolen; empty: all
   /// How long this process did not run so far (system/lost_time/stopped_time.h); empty: unknown.
   std::function<double()> stopped_seconds{};
   NanPolicy on_nan = NanPolicy::abort;
   std::uint64_t check_replicas = 0;  ///< every so many steps
-  /// Ends where the loss of validation has not fallen by more than `min_delta` for so many epochs.
-  std::optional<int> patience{};
-  double min_delta = 0;
-  bool tracks_best = false;  ///< tells Control of best weights; implied by `patience`
+  bool tracks_best = false;          ///< reports best weights to Control; implied by `patience`
 };
 
 /// Steps in a row whose gradients are NaN or infinite: after so many, skipping has not helped.
 inline constexpr int kMostSkipped = 10;
-
-/// A training that waits for settled steps and never sees them must end, too.
-inline constexpr std::uint64_t kMostWarmUp = 10;
 
 /// What is evaluated after every epoch; nothing with --limit-val 0.
 struct Validation {
@@ -57,7 +46,7 @@ bool tries_again(int epoch);
 /// reporter has heard of that step or epoch then, and of none behind it. The reporter hears of a
 /// step when the next one is made, unless something needs its sums before, so a step may be made
 /// behind one whose loss is NaN; no checkpoint is. Error(disagree) where replicas differ.
-TrainResult train(const TrainingParts&, const std::optional<Validation>&, const TrainOptions&,
+TrainResult train(Parts&, const std::optional<Validation>&, const LoopOptions&,
                   const Progress& start, Reporter&, Control&);
 
 /// Collective: Error(failed) on all ranks where some weights of one are not finite. A network can

@@ -14,7 +14,6 @@
 #include "loop/moving_statistics.h"
 #include "loop/safety/numbers.h"
 #include "loop/safety/replicas.h"
-#include "loop/training_end.h"
 
 namespace cputrain::loop {
 namespace {
@@ -37,12 +36,12 @@ void check_validation(const EpochRecord& record) {
            record.epoch));
 }
 
-std::optional<TimeToAccuracy> reached(const EpochRecord& record, const TrainOptions& options,
+std::optional<TimeToAccuracy> reached(const EpochRecord& record, std::optional<double> target,
                                       double training_seconds) {
-  if (!record.validation || !options.target_accuracy) return {};
+  if (!record.validation || !target) return {};
   const std::optional<double> accuracy = record.validation->accuracy();
-  if (!accuracy || *accuracy < *options.target_accuracy) return {};
-  return TimeToAccuracy{*options.target_accuracy, *accuracy, record.epoch, training_seconds};
+  if (!accuracy || *accuracy < *target) return {};
+  return TimeToAccuracy{*target, *accuracy, record.epoch, training_seconds};
 }
 
 /// Keras' ModelCheckpoint(save_best_only), monitoring val_loss.
@@ -63,8 +62,8 @@ void wait_for_less(double loss, double min_delta, Patience& patience) {
 
 }  // namespace
 
-Loop::Loop(const TrainingParts& parts, const std::optional<Validation>& validation,
-           const TrainOptions& options, const Progress& start, Reporter& reporter, Control& control)
+Loop::Loop(Parts& parts, const std::optional<Validation>& validation, const LoopOptions& options,
+           const Progress& start, Reporter& reporter, Control& control)
     : parts_(parts),
       validation_(validation),
       options_(options),
@@ -92,7 +91,7 @@ void Loop::begin_epoch() {
   if (is_new) progress_.begun.emplace();
   reporter_.begin_epoch({epoch, options_.steps ? std::nullopt : std::optional(options_.epochs),
                          plan_->steps(), begun().steps});
-  if (begun().steps < plan_->steps()) parts_.batches.seek(epoch - 1, begun().steps);
+  if (begun().steps < plan_->steps()) parts_.batches->seek(epoch - 1, begun().steps);
   // What goes on computes as it did before it was stopped, or tries as at a start.
   if (is_new && tries_again(epoch)) parts_.program.tuner().try_again();
   epoch_began_ = watch_.seconds() - begun().seconds;
@@ -114,7 +113,7 @@ StepToDo Loop::next_step() {
 }
 
 StepWishes Loop::wishes() {
-  const bool leads = parts_.communicator.rank() == 0;
+  const bool leads = parts_.leads();
   return {control_.stop_requested(), leads && control_.checkpoint_due(timed())};
 }
 
@@ -173,14 +172,14 @@ bool Loop::compares_replicas() const {
 
 void Loop::compare_replicas() const {
   const compute::Arenas arenas = parts_.exchange.arenas();
-  check_replicas(parts_.communicator, parts_.backend.memory(),
+  check_replicas(parts_.communicator, parts_.memory(),
                  arenas.weights.slice(0, arenas.gradients.size), progress_.steps, options_.hosts);
 }
 
 EpochRecord Loop::end_steps() {
-  average_statistics(
-      {parts_.program.layout(), parts_.exchange.arenas().weights, parts_.backend.memory()},
-      std::exchange(progress_.own_images, 0.0), parts_.communicator, parts_.weights_mutex);
+  average_statistics({parts_.program.layout(), parts_.exchange.arenas().weights, parts_.memory()},
+                     std::exchange(progress_.own_images, 0.0), parts_.communicator,
+                     parts_.weights_mutex);
   timed();
   makes_steps_ = false;
   EpochRecord record{begun()};
@@ -221,7 +220,7 @@ bool Loop::validate(EpochRecord& record) {
 /// What follows from its validation, and its line.
 void Loop::end_epoch(const EpochRecord& record) {
   if (record.validation) parts_.learning_rate.epoch_ended(record.validation->mean_loss());
-  progress_.reached = reached(record, options_, progress_.training_seconds);
+  progress_.reached = reached(record, options_.target_accuracy, progress_.training_seconds);
   reporter_.epoch(record);
   result_.last = record;
   check_validation(record);
@@ -265,7 +264,7 @@ bool Loop::any_rank(bool mine) const {
 
 /// At the end of an epoch; rank 0's word. `owed`: one was due after its last step.
 bool Loop::checkpoint_due(bool owed) {
-  if (parts_.communicator.rank() > 0) return any_rank(false);
+  if (!parts_.leads()) return any_rank(false);
   return any_rank(owed ? control_.can_take(timed()) : control_.checkpoint_due(timed()));
 }
 
@@ -285,8 +284,8 @@ bool tries_again(int epoch) {
   return epoch > 1 && std::has_single_bit(static_cast<unsigned>(epoch - 1));
 }
 
-TrainResult train(const TrainingParts& parts, const std::optional<Validation>& validation,
-                  const TrainOptions& options, const Progress& start, Reporter& reporter,
+TrainResult train(Parts& parts, const std::optional<Validation>& validation,
+                  const LoopOptions& options, const Progress& start, Reporter& reporter,
                   Control& control) {
   return Loop(parts, validation, options, start, reporter, control).run();
 }

@@ -14,8 +14,8 @@ namespace cputrain::loop {
 class Loop {
  public:
   /// Borrows all but `start`.
-  Loop(const TrainingParts&, const std::optional<Validation>&, const TrainOptions&,
-       const Progress& start, Reporter&, Control&);
+  Loop(Parts&, const std::optional<Validation>&, const LoopOptions&, const Progress& start,
+       Reporter&, Control&);
   TrainResult run();
 
  private:
@@ -62,9 +62,9 @@ class Loop {
   bool checkpoint_due(bool owed);
   void finished();
 
-  const TrainingParts& parts_;
+  Parts& parts_;
   const std::optional<Validation>& validation_;
-  const TrainOptions& options_;
+  const LoopOptions& options_;
   Progress progress_;
   Reporter& reporter_;
   Control& control_;

@@ -29,7 +29,7 @@ void Observer::at(comm::Phase phase, double* loss_scale) {
   if ((seen_ & bit) != 0) return;
   seen_ |= bit;
   const compute::Arenas arenas = parts_.exchange.arenas();
-  fault_point({phase, parts_.communicator.rank(), step_, &parts_.backend.memory(),
+  fault_point({phase, parts_.communicator.rank(), step_, &parts_.memory(),
                arenas.weights.slice(0, arenas.gradients.size), loss_scale});
 }
 

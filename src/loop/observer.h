@@ -11,8 +11,8 @@ namespace cputrain::loop {
 /// sees its name, tests break something there (faults.h), and the timeline keeps its time.
 class Observer {
  public:
-  /// Borrows what the parts refer to.
-  explicit Observer(const TrainingParts& parts) : parts_(parts) {}
+  /// Borrows them.
+  explicit Observer(const Parts& parts) : parts_(parts) {}
 
   /// `step` counts from 1. What comes before its first phase is the penalty's.
   void begin_step(std::uint64_t step);
@@ -24,7 +24,7 @@ class Observer {
   void end_step() { parts_.timeline.end_step(); }
 
  private:
-  TrainingParts parts_;
+  const Parts& parts_;
   std::uint64_t step_ = 0;
   unsigned seen_ = 0;  ///< phases of this step, a bit each: faults come at the first of a kind
 };

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "comm/communicator.h"
 #include "compute/backend.h"
@@ -14,18 +16,35 @@
 
 namespace cputrain::loop {
 
-/// What a training works on; all borrowed.
-struct TrainingParts {
+/// A rank's program, compiled to train, and the ranks that it works with. All of it is borrowed.
+struct RankProgram {
+  comm::Communicator& communicator;
   compute::Backend& backend;
   compute::Program& program;
   exchange::GradientExchange& exchange;
-  Optimizer& optimizer;
-  optim::LearningRate& learning_rate;
-  comm::Communicator& communicator;
-  data::BatchSource& batches;
+
+  bool leads() const { return communicator.rank() == 0; }
+  compute::Memory& memory() const { return backend.memory(); }
+};
+
+/// What the loop works on. Weights are as the exchange made them until they are filled.
+struct Parts : RankProgram {
+  /// Borrows what it refers to.
+  Parts(const RankProgram& of, const OptimizerOptions& options, const optim::LearningRate& rate,
+        std::unique_ptr<data::BatchSource> images, const data::BatchPlan& steps, Timeline& spans)
+      : RankProgram(of),
+        optimizer(options, backend, exchange, program.layout()),
+        learning_rate(rate),
+        batches(std::move(images)),
+        plan(steps),
+        timeline(spans) {}
+
+  Optimizer optimizer;
+  optim::LearningRate learning_rate;
+  std::unique_ptr<data::BatchSource> batches;
   const data::BatchPlan& plan;
   /// Held while the weights change: its holder sees those of a completed step.
-  std::mutex& weights_mutex;
+  std::mutex weights_mutex{};
   Timeline& timeline;  ///< of this rank
 };
 

@@ -15,7 +15,7 @@ using comm::Phase;
 
 /// How the weights of a step change. It is made when all is known but the last gradients.
 struct WeightsChange {
-  WeightsChange(const TrainingParts& parts, const StepToDo& todo)
+  WeightsChange(Parts& parts, const StepToDo& todo)
       : gate(parts, todo),
         lock(parts.weights_mutex, std::defer_lock),
         sums(parts.exchange.pass_sums(todo.plan.last_images(todo.in_epoch))) {
@@ -34,7 +34,7 @@ struct WeightsChange {
 /// A step until its weights are updated.
 class Step {
  public:
-  Step(const TrainingParts& parts, Observer& observer, const StepToDo& todo)
+  Step(Parts& parts, Observer& observer, const StepToDo& todo)
       : parts_(parts), observer_(observer), todo_(todo) {}
 
   StepResult run() {
@@ -65,7 +65,7 @@ class Step {
     waited_ = parts_.program.waited();
     for (int k = 0; k < micro_batches; ++k) {
       observer_.at(Phase::input, &loss_scale);
-      const compute::MicroBatch& batch = parts_.batches.next();
+      const compute::MicroBatch& batch = parts_.batches->next();
       result_.budget.input_wait += watch_.lap();
       const bool last = k + 1 == micro_batches;
       if (last && is_input_lost()) break;
@@ -104,10 +104,10 @@ class Step {
   /// Whether an image was not the data's on some rank. Asked before gradients travel: what
   /// compression does not send at once would stay with later steps.
   bool is_input_lost() {
-    if (!parts_.batches.may_fail()) return false;
+    if (!parts_.batches->may_fail()) return false;
     observer_.part("agree on data");
     const system::Stopwatch watch;
-    result_.lost_input = lost_input(parts_.batches, parts_.communicator);
+    result_.lost_input = lost_input(*parts_.batches, parts_.communicator);
     const double waited = watch.seconds();
     result_.budget.straggler_wait += waited;
     result_.waited += waited;
@@ -141,7 +141,7 @@ class Step {
     result_.budget.optimizer += times.optimizer;
   }
 
-  const TrainingParts& parts_;
+  Parts& parts_;
   Observer& observer_;
   const StepToDo& todo_;
   StepResult result_;
@@ -168,17 +168,17 @@ compute::Tally add_up(comm::Communicator& communicator, Arrived own) {
 
 }  // namespace
 
-StepResult run_step(const TrainingParts& parts, Observer& observer, const StepToDo& todo) {
+StepResult run_step(Parts& parts, Observer& observer, const StepToDo& todo) {
   return Step(parts, observer, todo).run();
 }
 
-compute::Tally agree(const TrainingParts& parts, Observer& observer, const StepWishes& wishes,
+compute::Tally agree(const RankProgram& parts, Observer& observer, const StepWishes& wishes,
                      const StepTally& before, StepResult& step) {
   observer.at(Phase::agree);
   system::Stopwatch watch;
   Arrived arrived = wait_for(before);
   step.budget.backward += watch.lap();
-  const bool leads = parts.communicator.rank() == 0;
+  const bool leads = parts.leads();
   compute::Tuner& tuner = parts.program.tuner();
   const std::string tuned_methods = tuner.take_tuned_methods();
   double stop = wishes.stop, checkpoint = leads && wishes.checkpoint;

@@ -41,7 +41,7 @@ struct StepResult {
 
 /// One synchronous step of the whole training: forward and backward by micro-batch, one reduction,
 /// one update. agree() ends it, unless its input was lost.
-StepResult run_step(const TrainingParts&, Observer&, const StepToDo&);
+StepResult run_step(Parts&, Observer&, const StepToDo&);
 
 /// What a rank wants to happen after a step.
 struct StepWishes {
@@ -53,7 +53,7 @@ struct StepWishes {
 /// to be the quickest are then used by all. The sums of the step `before`, which are returned,
 /// are added up with that: a device has this step to compute by then, so it never waits for the
 /// host. Nothing where no step is before it, or its sums are known.
-compute::Tally agree(const TrainingParts&, Observer&, const StepWishes&, const StepTally& before,
+compute::Tally agree(const RankProgram&, Observer&, const StepWishes&, const StepTally& before,
                      StepResult&);
 
 /// The sums of the step that was run last, by add_up(), where they cannot come with the next one.

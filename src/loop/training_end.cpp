@@ -4,24 +4,23 @@
 
 namespace cputrain::loop {
 
-bool steps_are_made(const TrainOptions& options, const Progress& progress) {
-  if (!options.steps || progress.steps < *options.steps) return false;
-  return progress.settled_steps >= options.settled_steps ||
-         progress.steps >= kMostWarmUp * *options.steps;
+bool steps_are_made(const TrainingEnd& end, const Progress& progress) {
+  if (!end.steps || progress.steps < *end.steps) return false;
+  return progress.settled_steps >= end.settled_steps || progress.steps >= kMostWarmUp * *end.steps;
 }
 
-bool target_is_reached(const TrainOptions& options, const Progress& progress) {
-  return options.target_accuracy && progress.reached &&
-         progress.reached->accuracy >= *options.target_accuracy;
+bool target_is_reached(const TrainingEnd& end, const Progress& progress) {
+  return end.target_accuracy && progress.reached &&
+         progress.reached->accuracy >= *end.target_accuracy;
 }
 
-bool waited_enough(const TrainOptions& options, const Progress& progress) {
-  return options.patience && progress.patience.waited >= std::max(*options.patience, 1);
+bool waited_enough(const TrainingEnd& end, const Progress& progress) {
+  return end.patience && progress.patience.waited >= std::max(*end.patience, 1);
 }
 
-bool is_over(const TrainOptions& options, const Progress& progress) {
-  return target_is_reached(options, progress) || waited_enough(options, progress) ||
-         steps_are_made(options, progress) || (!options.steps && progress.epochs >= options.epochs);
+bool is_over(const TrainingEnd& end, const Progress& progress) {
+  return target_is_reached(end, progress) || waited_enough(end, progress) ||
+         steps_are_made(end, progress) || (!end.steps && progress.epochs >= end.epochs);
 }
 
 }  // namespace cputrain::loop

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "loop/weights/weights.h"
-#include "training/training_program.h"
+#include "training/compiled_training.h"
 
 namespace cputrain::training {
 

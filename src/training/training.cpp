@@ -1,27 +1,276 @@
 #include "training/training.h"
 
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
+#include "checkpoint/state_file.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/json_text.h"
+#include "core/version.h"
+#include "model/model_json.h"
+#include "training/asked_end.h"
+#include "training/request/build_graph.h"
+#include "training/request/effective_flags.h"
+#include "training/session/decode_images.h"
+#include "training/start_weights.h"
+#include "training/validation_watchers.h"
+
 namespace cputrain::training {
+namespace {
 
-Training::Training(const Session& session, const TrainingPlan& plan,
-                   const CompiledTraining& compiled, const data::BatchPlan& batch_plan,
-                   std::unique_ptr<data::BatchSource> batches)
-    : session_(session),
-      compiled_(compiled),
-      plan_(batch_plan),
-      optimizer_(plan.spec.optimizer, *session.backend, *compiled.exchange,
-                 compiled.program->layout()),
-      learning_rate_(plan.spec.learning_rate,
-                     data::training_epochs(batch_plan, plan.spec.epochs, plan.spec.flags.steps)),
-      batches_(std::move(batches)) {}
+/// Everything that must be the same on all ranks before the first step.
+std::string identity(const TrainingPlan& plan, const data::DataSource& source) {
+  nlohmann::ordered_json flags = effective_flags(plan.spec);
+  for (const char* own : {"threads", "io-threads", "bind", "verbose"})
+    flags.erase(own);  // may differ
+  const std::uint64_t network = Fnv1a().add(json_text(model::to_json(plan.graph))).value();
+  return fmt::format(
+      "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}",
+      kVersion, plan.graph.parameter_count(), network, source.dataset->fingerprint(),
+      source.train.size(), source.validation.size(), plan.micro_batch, json_text(flags));
+}
 
-loop::TrainingParts Training::parts(loop::Timeline& timeline) {
-  return {*session_.backend,   *compiled_.program,
-          *compiled_.exchange, optimizer_,
-          learning_rate_,      *session_.communicator,
-          *batches_,           plan_,
-          weights_mutex_,      timeline};
+/// Where `ulimit` lets this process have less than the machine: what is mapped later than now, and
+/// the threads that start then. Error(usage). Collective.
+void require_memory(const Session& session, const TrainingMemory& memory) {
+  constexpr std::size_t kHeap = std::size_t{64} << 20;  // libraries, reports, messages
+  const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
+  const std::size_t arrays = mine.elsewhere > 0 ? 0 : mine.state + mine.snapshot;
+  system::MemoryToCome to_come{
+      .own = arrays + mine.snapshot_host + mine.written + mine.batches + kHeap, .shared = 0};
+  const bool alone = session.communicator->size() == 1;
+  (alone ? to_come.own : to_come.shared) += memory.shared.cache;
+  require_threads(session, threads_beside(session), to_come);
+}
+
+std::function<double()> stopped_seconds(system::SignalWatch* signals) {
+  if (signals == nullptr) return {};
+  return [signals] { return signals->stopped_seconds(); };
+}
+
+}  // namespace
+
+Training::Training(const Session& session, TrainingPlan plan,
+                   std::shared_ptr<const data::DataSource> source)
+    : session_(session), plan_(std::move(plan)), source_(std::move(source)) {}
+
+data::BatchRequest Training::training_request(bool on_device) const {
+  const TrainingSpec& spec = plan_.spec;
+  return {.seed = spec.seed,
+          .shuffle = spec.shuffle,
+          .augment = spec.augment,
+          .threads = session_.place().input_threads,
+          .prefetch = spec.flags.prefetch,
+          .feeder = session_.backend->feeder(),
+          .on_device = on_device};
+}
+
+data::BatchRequest Training::validation_request() const {
+  return {.shuffle = false,
+          .prefetch = plan_.spec.flags.prefetch,
+          .feeder = session_.backend->feeder()};
+}
+
+/// Validation has micro-batches of its own on a device.
+data::BatchMemory Training::batch_memory(bool on_device) const {
+  const auto memory_of = [&](const data::BatchPlan& plan, const data::BatchRequest& request) {
+    return session_.services.data.batch_memory(*source_, plan_.spec.image, plan, request);
+  };
+  data::BatchMemory memory = memory_of(batches_->train, training_request(on_device));
+  if (!session_.backend->feeder()) return memory;
+  const data::BatchMemory validation = memory_of(batches_->validation, validation_request());
+  return {memory.host + validation.host, memory.device + validation.device};
+}
+
+void Training::compile_for(MemoryBefore before) {
+  before.batches = batch_memory(false);
+  const bool may_stay = session_.backend->feeder() && data::only_moves(plan_.spec.augment);
+  if (may_stay) before.kept = batch_memory(true);
+  compiled_ = compile_training(session_, plan_, batches_->sizes(), std::move(before));
+}
+
+void Training::compile() {
+  reached(session_, comm::Phase::compile);
+  batches_ = cut_batches(session_, plan_, source_->train.size(), source_->validation.size());
+  std::vector<NodeCapacity> capacities = measure_capacities(session_);
+  const ImageForm form{plan_.spec.image, plan_.spec.resize};
+  const data::CacheSize cache =
+      session_.services.data.cache_size(*source_, form.shape, form.resize);
+  check_images_fit(plan_.spec.flags, form, *source_, cache, least_available(capacities));
+  compile_for({.capacities = std::move(capacities), .cache = cache.bytes});
+  require_memory(session_, compiled_.memory);
+  // Planned with what the exchange leaves of memory.
+  const auto folders = image_folders(session_, cache.bytes, pack_advice(plan_.spec.flags, form));
+  for (NodeCapacity& capacity : compiled_.memory.capacities) {
+    capacity.image_folder = folders[static_cast<std::size_t>(capacity.ranks.front())];
+  }
+}
+
+void Training::load() {
+  load(std::make_shared<const data::DecodedData>(
+      decode_images(session_, plan_.spec.flags, *source_, {plan_.spec.image, plan_.spec.resize})));
+}
+
+void Training::load(std::shared_ptr<const data::DecodedData> data) {
+  data_ = std::move(data);
+  batches_ = cut_batches(session_, plan_, data_->train.size(), data_->validation.size());
+  // Damaged images make other shares, and so other numbers of images at once.
+  if (compiled_.program && data_->bad.empty()) return;
+  compiled_ = {};  // before rooms are measured: the same memory is asked for once more
+  compile_for({.capacities = measure_capacities(session_)});
+}
+
+void Training::make_parts() {
+  reached(session_, comm::Phase::load);
+  snapshot_.reset();
+  parts_.reset();  // its batches end before others begin
+  const TrainingSpec& spec = plan_.spec;
+  const data::BatchPlan& steps = batches_->train;
+  parts_ = std::make_unique<loop::Parts>(
+      program_of(session_, compiled_), spec.optimizer,
+      optim::LearningRate(spec.learning_rate,
+                          data::training_epochs(steps, spec.epochs, spec.flags.steps)),
+      session_.services.data.batches(data_->train, steps,
+                                     training_request(compiled_.images_on_device)),
+      steps, timeline_);
+  snapshot_.emplace(*parts_);
+}
+
+void Training::describe(loop::TrainingData data) {
+  const TrainingSpec& spec = plan_.spec;
+  description_ =
+      loop::ModelDescription{spec.model->name,
+                             class_names(*source_, plan_.classes),
+                             plan_.graph,
+                             spec.seed,
+                             spec.flags.validation_share(),
+                             spec.resize,
+                             spec.flags.exif_choice(),
+                             spec.flags.reproducible ? session_.backend->facts().kernels : "",
+                             std::move(data)};
+}
+
+void Training::start() {
+  make_parts();
+  describe(start_weights(session_, plan_, *source_, compiled_));
+}
+
+loop::Progress Training::resume(const std::filesystem::path& checkpoint) {
+  make_parts();
+  check_layouts(session_, compiled_);
+  const auto [progress, other_kernels] = checkpoint::restore(*parts_, checkpoint);
+  if (plan_.spec.flags.reproducible && !other_kernels.empty()) {
+    warn(session_,
+         fmt::format("the checkpoint comes from other kernels ({}; here: {}): weights are not the "
+                     "bits of a training that was never stopped, which --reproducible promises; "
+                     "for those begin anew in another --out",
+                     printable(other_kernels), checkpoint::kernels_of(*session_.backend)));
+  }
+  describe(resumed_data(session_, plan_.spec, *source_, checkpoint));
+  return progress;
+}
+
+loop::LoopOptions Training::options() const {
+  const SafetyFlags& safety = plan_.spec.flags.safety;
+  return {end_of(plan_.spec),
+          plan_.spec.seed,
+          session_.plan.hosts(),
+          session_.place().cpus,
+          stopped_seconds(session_.services.signals),
+          safety.on_nan,
+          safety.check_replicas,
+          safety.keeps_best()};
+}
+
+loop::TrainResult Training::run(const loop::Progress& start, loop::Reporter& reporter,
+                                loop::Control& control) {
+  const auto images =
+      session_.services.data.batches(data_->validation, batches_->validation, validation_request());
+  const auto validation = data_->validation.size()
+                              ? std::optional(loop::Validation{*images, batches_->validation})
+                              : std::nullopt;
+  const loop::TrainResult result =
+      loop::train(*parts_, validation, options(), start, reporter, control);
+  if (!result.roll_back) {
+    loop::check_weights(*session_.communicator, session_.backend->memory(), weights());
+  }
+  return result;
+}
+
+loop::TrainResult Training::run(loop::Reporter& reporter,
+                                const std::function<bool()>& stop_requested) {
+  class StopAlone final : public loop::Control {
+   public:
+    explicit StopAlone(const std::function<bool()>& stop) : stop_(stop) {}
+    bool stop_requested() override { return stop_(); }
+
+   private:
+    const std::function<bool()>& stop_;
+  } control(stop_requested);
+  return run({}, reporter, control);
+}
+
+void Training::load_weights(const std::filesystem::path& file) {
+  if (session_.leads()) {
+    const std::lock_guard lock(parts_->weights_mutex);  // SIGTERM may come now, too
+    loop::load_weights(model::safetensors::File(file), *compiled_.program, weights());
+  }
+  compiled_.exchange->spread_weights();
+}
+
+void Training::save(const std::filesystem::path& file) const {
+  const std::lock_guard lock(parts_->weights_mutex);  // SIGTERM may come now, too
+  loop::save_weights(file, *description_, *compiled_.program, weights(), system::Durability::disk);
+}
+
+// While the mutex is held this rank changes no weights, but others of its node may, where they
+// share one copy: a copy of it is of a completed step if its version was the same before and after.
+void Training::save_at_once(const std::filesystem::path& file) const {
+  constexpr int kTries = 500;  // some ms each; mpirun leaves a second or two
+  const exchange::GradientExchange& exchange = *compiled_.exchange;
+  compute::Memory& memory = session_.backend->memory();
+  const compute::OwnedArray copy(memory, weights().size, weights().dtype);
+  const auto copied = [&] {
+    const std::lock_guard lock(parts_->weights_mutex);
+    const std::uint64_t before = exchange.weights_version();
+    if (before % 2 != 0) return false;
+    memory.copy(weights().data, copy.array().data, copy.bytes());
+    return exchange.weights_version() == before;
+  };
+  for (int i = 0; i < kTries; ++i) {
+    // A busy disk may take longer than mpirun waits.
+    if (copied()) {
+      return loop::save_weights(file, *description_, *compiled_.program, copy.array(),
+                                system::Durability::process);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  }
+  fail(ExitCode::output,
+       "terminated in the middle of a step that other ranks did not complete (the weights are of "
+       "no step and were not saved); start again");
+}
+
+void Training::check_replicas() const {
+  check_agreement(session_, "their weights after training",
+                  fmt::format("{:016x}", compute::hash_of(session_.backend->memory(), weights())));
+}
+
+Training open_training(const Session& session, const TrainingSpec& spec) {
+  reached(session, comm::Phase::data);
+  auto source = std::make_shared<const data::DataSource>(
+      session.services.data.open(spec.flags.data_request(spec.seed)));
+  say_data(session, *source);
+  TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source));
+  check_agreement(session, "program, flags or data", identity(plan, *source));
+  check_watchers(spec, *source);
+  const std::string idle = recipe_watcher_warning(spec, *source);
+  if (!idle.empty()) warn(session, idle);
+  return {session, std::move(plan), std::move(source)};
 }
 
 }  // namespace cputrain::training

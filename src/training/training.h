@@ -1,36 +1,101 @@
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <memory>
-#include <mutex>
+#include <optional>
 
-#include "loop/parts.h"
-#include "training/training_program.h"
+#include "checkpoint/snapshot.h"
+#include "loop/loop.h"
+#include "loop/weights/weights.h"
+#include "training/batch_plans.h"
+#include "training/compiled_training.h"
 
 namespace cputrain::training {
 
-/// What a compiled program needs to train: optimizer, learning rate, batches. Weights are as the
-/// exchange made them until they are filled (start_weights.h). Borrows everything that it is given
-/// but the batches.
+/// One training from its plan to its weights on disk. Its steps are made once, in this order, by
+/// all ranks together: compile(), load(), start() or resume(), run(), save().
 class Training {
  public:
-  Training(const Session&, const TrainingPlan&, const CompiledTraining&, const data::BatchPlan&,
-           std::unique_ptr<data::BatchSource>);
+  /// The session is borrowed.
+  Training(const Session&, TrainingPlan, std::shared_ptr<const data::DataSource>);
+  Training(const Training&) = delete;  // what it has refers to each other
+  Training& operator=(const Training&) = delete;
 
-  /// For train() and run_step().
-  loop::TrainingParts parts(loop::Timeline&);
-  loop::Optimizer& optimizer() { return optimizer_; }
-  optim::LearningRate& learning_rate() { return learning_rate_; }
-  /// Held while the weights change.
-  std::mutex& weights_mutex() { return weights_mutex_; }
+  /// The program, before any image is decoded, so that what cannot fit is refused at once.
+  /// Error(usage).
+  void compile();
+
+  /// Decodes the images. Compiles where compile() was not called, or once more where damaged images
+  /// are left out and shares have changed. Error(data), Error(usage).
+  void load();
+  /// The same with images that are decoded already.
+  void load(std::shared_ptr<const data::DecodedData>);
+
+  /// First weights: those of --weights, put by the names of the data's classes, else initial ones.
+  /// Error(data).
+  void start();
+  /// Instead of start(): everything as a checkpoint has it, whose folder rank 0 names. May be
+  /// called again, to go back. Error(data), on all ranks.
+  loop::Progress resume(const std::filesystem::path& checkpoint);
+
+  /// Trains and validates from `start` on, which resume() returned. Error(failed) where the loss
+  /// or, in the end, a weight is NaN or infinite; the reporter has got all before.
+  loop::TrainResult run(const loop::Progress& start, loop::Reporter&, loop::Control&);
+
+  /// The same from the beginning, without checkpoints.
+  loop::TrainResult run(loop::Reporter&, const std::function<bool()>& stop_requested);
+
+  /// Puts weights that save() wrote, on rank 0, in the place of the present ones. Collective.
+  /// Error(data) on rank 0.
+  void load_weights(const std::filesystem::path&);
+
+  /// Writes weights.safetensors. Of one rank. Error(output).
+  void save(const std::filesystem::path&) const;
+  /// The same from another thread while run() goes on, of the last completed step, without waiting
+  /// for a disk. Error(output) also where other ranks of the node stopped in the middle of a step.
+  void save_at_once(const std::filesystem::path&) const;
+
+  /// Proves that all ranks have the same weights: replicas that drifted apart (other processors, a
+  /// damaged memory) must not pass for one model. Error(disagree). Collective.
+  void check_replicas() const;
+
+  const Session& session() const { return session_; }
+  const TrainingPlan& plan() const { return plan_; }
+  const data::DataSource& source() const { return *source_; }
+  const data::DecodedData* data() const { return data_.get(); }   ///< null until it is loaded
+  const BatchPlans& batches() const { return *batches_; }         ///< once compiled
+  const CompiledTraining& compiled() const { return compiled_; }  ///< once compiled
+  loop::Parts& parts() { return *parts_; }                        ///< once started
+  checkpoint::Snapshot& snapshot() { return *snapshot_; }         ///< the same
+  const loop::ModelDescription& description() const { return *description_; }  ///< the same
+  /// Records nothing unless it is given steps.
+  loop::Timeline& timeline() { return timeline_; }
+  Array weights() const { return compiled_.exchange->arenas().weights; }
 
  private:
+  void compile_for(MemoryBefore);
+  data::BatchRequest training_request(bool on_device) const;
+  data::BatchRequest validation_request() const;
+  data::BatchMemory batch_memory(bool on_device) const;
+  void make_parts();
+  void describe(loop::TrainingData);
+  loop::LoopOptions options() const;
+
   const Session& session_;
-  const CompiledTraining& compiled_;
-  const data::BatchPlan& plan_;
-  loop::Optimizer optimizer_;
-  optim::LearningRate learning_rate_;
-  std::unique_ptr<data::BatchSource> batches_;
-  std::mutex weights_mutex_;
+  TrainingPlan plan_;
+  std::shared_ptr<const data::DataSource> source_;
+  std::shared_ptr<const data::DecodedData> data_;
+  std::optional<BatchPlans> batches_;
+  CompiledTraining compiled_;
+  loop::Timeline timeline_{loop::StepRange{}};
+  std::unique_ptr<loop::Parts> parts_;
+  std::optional<checkpoint::Snapshot> snapshot_;
+  std::optional<loop::ModelDescription> description_;  ///< the weights', once started
 };
+
+/// Opens the data, decides the plan, and makes sure that all ranks are about to do the same.
+/// Error(usage), Error(data), Error(disagree). Collective.
+Training open_training(const Session&, const TrainingSpec&);
 
 }  // namespace cputrain::training

@@ -13,9 +13,9 @@
 #include "model/model_json.h"
 #include "model/safetensors.h"
 #include "system/bounded_file.h"
+#include "training/asked_end.h"
 #include "training/request/effective_flags.h"
 #include "training/request/training_rows.h"
-#include "training/training_end.h"
 
 namespace cputrain::training {
 namespace {
@@ -90,9 +90,9 @@ bool may_differ(const std::string& name, const nlohmann::ordered_json& here) {
 
 }  // namespace
 
-nlohmann::ordered_json training_identity(const TrainingJob& job) {
-  const TrainingPlan& plan = job.plan();
-  const data::DataSource& source = job.source();
+nlohmann::ordered_json training_identity(const Training& training) {
+  const TrainingPlan& plan = training.plan();
+  const data::DataSource& source = training.source();
   const nlohmann::ordered_json flags = effective_flags(plan.spec);
   const std::uint64_t network = Fnv1a().add(json_text(model::to_json(plan.graph))).value();
   nlohmann::ordered_json identity{
@@ -123,19 +123,19 @@ nlohmann::ordered_json training_identity(const TrainingJob& job) {
     identity["micro-batch"] = *plan.spec.flags.micro_batch;
   }
   if (plan.spec.flags.reproducible) identity["reproducible"] = true;
-  if (job.session().leads() && !plan.spec.flags.weights.empty()) {
+  if (training.session().leads() && !plan.spec.flags.weights.empty()) {
     identity[kFirstWeights] = weights_text(plan.spec.flags);
   }
-  identity[kBackend] = job.session().backend->name();
+  identity[kBackend] = training.session().backend->name();
   identity[kPrecision] = word_of(plan.spec.flags.precision);
   identity[kEnd] = to_json(end_of(plan.spec));
   if (plan.spec.flags.safety.save_best) identity[kEnd][kSaveBest] = true;
   return identity;
 }
 
-void add_decoded(nlohmann::ordered_json& identity, const TrainingJob& job) {
-  identity[kDamaged] = damaged_text(*job.data());
-  identity[kFirstSteps] = job.batches().train.steps();
+void add_decoded(nlohmann::ordered_json& identity, const Training& training) {
+  identity[kDamaged] = damaged_text(*training.data());
+  identity[kFirstSteps] = training.batches().train.steps();
 }
 
 std::vector<std::string> identity_differences(const nlohmann::ordered_json& then,

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "training/training_job.h"
+#include "training/training.h"
 
 namespace cputrain::training {
 
-/// Where training_identity() keeps what ends the training (training/training_end.h).
+/// Where training_identity() keeps what ends the training (training/asked_end.h).
 inline constexpr const char* kEnd = "end";
 inline constexpr const char* kSaveBest = "save-best";  ///< within kEnd
 /// And the weights that it begins with, which a resume need not name again: they may be gone.
@@ -19,9 +19,9 @@ inline constexpr const char* kFirstWeights = "weights";
 /// ranks and what is logged are not in it. What only decoding shows is null before add_decoded().
 /// The same on all ranks, but for the weights that the training starts with, which rank 0 reads.
 /// Error(data) where they cannot be read.
-nlohmann::ordered_json training_identity(const TrainingJob&);
+nlohmann::ordered_json training_identity(const Training&);
 /// Adds what decoding shows: which images are damaged. Once loaded.
-void add_decoded(nlohmann::ordered_json& identity, const TrainingJob&);
+void add_decoded(nlohmann::ordered_json& identity, const Training&);
 
 /// What a training is compared with: a checkpoint that it would go on from, or a run that is at its
 /// end, which has all that it will ever have.

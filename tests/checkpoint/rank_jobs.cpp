@@ -60,13 +60,13 @@ std::vector<std::byte> bytes_of(compute::Memory& memory, const Array& array) {
   return bytes;
 }
 
-RawState raw_state(TrainingJob& job, double own_images) {
-  compute::Memory& memory = job.session().backend->memory();
-  exchange::GradientExchange& exchange = *job.compiled().exchange;
-  RawState raw{.weights = bytes_of(memory, job.weights()), .own_images = own_images};
-  const auto slots = optim::state_names(job.plan().spec.optimizer.rule).size();
+RawState raw_state(Training& training, double own_images) {
+  compute::Memory& memory = training.session().backend->memory();
+  exchange::GradientExchange& exchange = *training.compiled().exchange;
+  RawState raw{.weights = bytes_of(memory, training.weights()), .own_images = own_images};
+  const auto slots = optim::state_names(training.plan().spec.optimizer.rule).size();
   for (std::size_t slot = 0; slot < slots; ++slot) {
-    for (const compute::ArenaPart& part : job.training().optimizer().state(slot)) {
+    for (const compute::ArenaPart& part : training.parts().optimizer.state(slot)) {
       raw.state.push_back(bytes_of(memory, part.values));
     }
   }
@@ -83,9 +83,9 @@ RawState raw_state(TrainingJob& job, double own_images) {
 /// Takes a checkpoint behind a step, and has a thread write it.
 class OneCheckpoint final : public loop::Control {
  public:
-  OneCheckpoint(TrainingJob& job, RankResult& result, std::uint64_t step,
+  OneCheckpoint(Training& training, RankResult& result, std::uint64_t step,
                 std::filesystem::path folder)
-      : job_(job), result_(result), step_(step), folder_(std::move(folder)) {}
+      : training_(training), result_(result), step_(step), folder_(std::move(folder)) {}
   ~OneCheckpoint() override {
     if (writer_.joinable()) writer_.join();
   }
@@ -97,17 +97,17 @@ class OneCheckpoint final : public loop::Control {
   void take_checkpoint(const loop::Progress& progress) override {
     taken_ = true;
     result_.progress = progress;
-    result_.at_checkpoint = raw_state(job_, progress.own_images);
-    job_.snapshot().take(progress);
-    if (job_.session().leads()) {
+    result_.at_checkpoint = raw_state(training_, progress.own_images);
+    training_.snapshot().take(progress);
+    if (training_.session().leads()) {
       writer_ = std::thread([this] {
-        job_.snapshot().write(folder_, job_.description(), {{"fact", "of a test"}});
+        training_.snapshot().write(folder_, training_.description(), {{"fact", "of a test"}});
       });
     }
   }
 
  private:
-  TrainingJob& job_;
+  Training& training_;
   RankResult& result_;
   std::uint64_t step_;
   std::filesystem::path folder_;
@@ -120,13 +120,12 @@ class Nothing final : public loop::Control {
   bool stop_requested() override { return false; }
 };
 
-void go_on(TrainingJob& job, const loop::Progress& start, loop::Control& control,
+void go_on(Training& training, const loop::Progress& start, loop::Control& control,
            RankResult& result) {
   const auto silent = logging::all_of({});
-  loop::Timeline timeline(loop::StepRange{});
-  result.steps = job.run(start, *silent, timeline, control).progress.steps;
-  result.weights =
-      checkpoint::numbers_of(*job.compiled().program, job.weights(), checkpoint::all_parameters);
+  result.steps = training.run(start, *silent, control).progress.steps;
+  result.weights = checkpoint::numbers_of(*training.compiled().program, training.weights(),
+                                          checkpoint::all_parameters);
 }
 
 }  // namespace
@@ -155,15 +154,15 @@ TrainingFlags RankJobs::flags(const std::string& optimizer, const std::string& l
 }
 
 std::vector<RankResult> RankJobs::on_ranks(
-    const RankJob& made, const std::function<void(TrainingJob&, RankResult&)>& work) {
+    const RankJob& made, const std::function<void(Training&, RankResult&)>& work) {
   std::vector<RankResult> results(static_cast<std::size_t>(made.ranks));
   threads::run_ranks(
       made.ranks,
       [&](comm::Communicator& communicator) {
         const RankSession session(services_, communicator, made);
-        TrainingJob job = open_training(session.get(), choose_training(made.flags));
-        job.load();
-        work(job, results[static_cast<std::size_t>(communicator.rank())]);
+        Training training = open_training(session.get(), choose_training(made.flags));
+        training.load();
+        work(training, results[static_cast<std::size_t>(communicator.rank())]);
         communicator.barrier();  // nobody lets go of weights that others read
       },
       made.ranks_a_node);
@@ -172,32 +171,33 @@ std::vector<RankResult> RankJobs::on_ranks(
 
 std::vector<RankResult> RankJobs::train(const RankJob& made, std::uint64_t checkpoint_step,
                                         const std::filesystem::path& folder) {
-  return on_ranks(made, [&](TrainingJob& job, RankResult& result) {
-    job.start();
-    OneCheckpoint control(job, result, checkpoint_step, folder);
-    go_on(job, {}, control, result);
+  return on_ranks(made, [&](Training& training, RankResult& result) {
+    training.start();
+    OneCheckpoint control(training, result, checkpoint_step, folder);
+    go_on(training, {}, control, result);
   });
 }
 
 std::vector<RankResult> RankJobs::resume(const RankJob& made, const std::filesystem::path& folder,
                                          int times) {
-  return on_ranks(made, [&](TrainingJob& job, RankResult& result) {
+  return on_ranks(made, [&](Training& training, RankResult& result) {
     for (int i = 0; i < times; ++i) {
-      result.progress = job.resume(job.session().leads() ? folder : std::filesystem::path());
-      result.at_checkpoint = raw_state(job, result.progress.own_images);
+      result.progress =
+          training.resume(training.session().leads() ? folder : std::filesystem::path());
+      result.at_checkpoint = raw_state(training, result.progress.own_images);
       Nothing control;
-      go_on(job, result.progress, control, result);
+      go_on(training, result.progress, control, result);
     }
   });
 }
 
 std::vector<RankResult> RankJobs::copy(const RankJob& made, const std::filesystem::path& from,
                                        const std::filesystem::path& to) {
-  return on_ranks(made, [&](TrainingJob& job, RankResult& result) {
-    result.progress = job.resume(job.session().leads() ? from : std::filesystem::path());
-    result.at_checkpoint = raw_state(job, result.progress.own_images);
-    job.snapshot().take(result.progress);
-    if (job.session().leads()) job.snapshot().write(to, job.description(), {});
+  return on_ranks(made, [&](Training& training, RankResult& result) {
+    result.progress = training.resume(training.session().leads() ? from : std::filesystem::path());
+    result.at_checkpoint = raw_state(training, result.progress.own_images);
+    training.snapshot().take(result.progress);
+    if (training.session().leads()) training.snapshot().write(to, training.description(), {});
   });
 }
 

@@ -12,7 +12,7 @@
 
 #include "composition/services.h"
 #include "tests/support/temporary_folder.h"
-#include "training/training_job.h"
+#include "training/training.h"
 
 /// Whole trainings with threads as ranks, which leave checkpoints and go on from them.
 namespace cputrain::training {
@@ -77,7 +77,7 @@ class RankJobs : public ::testing::Test {
 
  private:
   std::vector<RankResult> on_ranks(const RankJob&,
-                                   const std::function<void(TrainingJob&, RankResult&)>&);
+                                   const std::function<void(Training&, RankResult&)>&);
 
   system::SignalWatch signals_;
   placement::Launcher launcher_;  // nobody's

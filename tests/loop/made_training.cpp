@@ -97,49 +97,46 @@ class StoredSet final : public data::Dataset {
 /// The arrays of a training between two steps, to be copied and put back.
 class Arrays {
  public:
-  Arrays(compute::Memory& memory, exchange::GradientExchange& exchange, Optimizer& optimizer,
-         optim::LearningRate& rate)
-      : memory_(memory), exchange_(exchange), optimizer_(optimizer), rate_(rate) {}
+  explicit Arrays(Parts& parts) : parts_(parts), memory_(parts.memory()) {}
 
   MadeState copy(const Progress& progress) const {
     MadeState state{.progress = progress,
-                    .weights = compute::read_numbers(memory_, exchange_.arenas().weights)};
+                    .weights = compute::read_numbers(memory_, parts_.exchange.arenas().weights)};
     for (const Array& array : state_arrays()) {
       state.state.push_back(compute::read_numbers(memory_, array));
     }
-    if (exchange::KeptParts* const kept = exchange_.kept_parts()) {
+    if (exchange::KeptParts* const kept = parts_.exchange.kept_parts()) {
       state.unsent = compute::read_numbers(compute::host_memory(), kept->unsent());
     }
     return state;
   }
 
   void put_back(const MadeState& state) const {
-    compute::write_numbers(memory_, state.weights, exchange_.arenas().weights);
+    compute::write_numbers(memory_, state.weights, parts_.exchange.arenas().weights);
     const std::vector<Array> arrays = state_arrays();
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       compute::write_numbers(memory_, state.state[i], arrays[i]);
     }
-    if (exchange::KeptParts* const kept = exchange_.kept_parts()) {
+    if (exchange::KeptParts* const kept = parts_.exchange.kept_parts()) {
       compute::write_numbers(compute::host_memory(), state.unsent, kept->unsent());
     }
-    rate_.set_plateau(state.progress.plateau);
-    optimizer_.set_last_rate(state.progress.last_rate);
+    parts_.learning_rate.set_plateau(state.progress.plateau);
+    parts_.optimizer.set_last_rate(state.progress.last_rate);
   }
 
  private:
   std::vector<Array> state_arrays() const {
     std::vector<Array> arrays;
-    const auto count = optim::state_names(optimizer_.options().rule).size();
+    const auto count = optim::state_names(parts_.optimizer.options().rule).size();
     for (std::size_t slot = 0; slot < count; ++slot) {
-      for (const compute::ArenaPart& part : optimizer_.state(slot)) arrays.push_back(part.values);
+      for (const compute::ArenaPart& part : parts_.optimizer.state(slot))
+        arrays.push_back(part.values);
     }
     return arrays;
   }
 
+  Parts& parts_;
   compute::Memory& memory_;
-  exchange::GradientExchange& exchange_;
-  Optimizer& optimizer_;
-  optim::LearningRate& rate_;
 };
 
 }  // namespace
@@ -191,23 +188,23 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
       });
   if (rank == 0) initialise_weights(graph, *program, 4, exchange->arenas().weights);
   exchange->spread_weights();
-  Optimizer optimizer(options.optimizer, *backend, *exchange, program->layout());
-  optim::LearningRate rate(options.rate,
-                           data::training_epochs(plan, options.train.epochs, options.train.steps));
-  const auto batches = data.batches(images, plan,
-                                    {.seed = options.train.seed,
-                                     .shuffle = options.shuffle,
-                                     .augment = {.flip = true},
-                                     .prefetch = options.prefetch,
-                                     .feeder = backend->feeder()});
+  Timeline timeline{StepRange{}};
+  Parts parts({communicator, *backend, *program, *exchange}, options.optimizer,
+              optim::LearningRate(options.rate, data::training_epochs(plan, options.train.epochs,
+                                                                      options.train.steps)),
+              data.batches(images, plan,
+                           {.seed = options.train.seed,
+                            .shuffle = options.shuffle,
+                            .augment = {.flip = true},
+                            .prefetch = options.prefetch,
+                            .feeder = backend->feeder()}),
+              plan, timeline);
   const auto val_batches =
       data.batches(val_images, val_plan,
                    {.shuffle = false, .prefetch = options.prefetch, .feeder = backend->feeder()});
-  std::mutex weights_mutex;
-  Timeline timeline{StepRange{}};
 
   MadeResult made;
-  const Arrays arrays(backend->memory(), *exchange, optimizer, rate);
+  const Arrays arrays(parts);
   MadeControl& control = options.control ? *options.control : made.control;
   control.stop = options.stop;
   control.due = options.due;
@@ -221,9 +218,7 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   fault_of_thread = &options.fault;
   const auto val =
       options.validation ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
-  made.result = train({*backend, *program, *exchange, optimizer, rate, communicator, *batches, plan,
-                       weights_mutex, timeline},
-                      val, options.train, start,
+  made.result = train(parts, val, options.train, start,
                       options.recorder ? *options.recorder : made.recorder, control);
   fault_of_thread = nullptr;
   control.copy = nullptr;

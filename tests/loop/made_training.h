@@ -76,7 +76,7 @@ struct MadeOptions {
   std::size_t bucket_bytes = 1000;
   exchange::Overlap overlap = exchange::Overlap::none;
   comm::AllreduceChoice allreduce{};
-  TrainOptions train{.epochs = 2, .steps = {}, .seed = 3, .target_accuracy = {}};
+  LoopOptions train{{.epochs = 2}, 3};  // with the seed
   std::function<bool()> stop = [] { return false; };
   std::function<bool(const Progress&)> due{};  ///< asks for checkpoints; on rank 0
   /// Breaks something, on this rank's thread.

@@ -25,7 +25,7 @@ struct PlanParts {
   const training::CompiledTraining& compiled;
 };
 
-PlanParts parts_of(const training::TrainingJob& job) {
+PlanParts parts_of(const training::Training& job) {
   return {job.session(), job.plan().spec, job.plan().graph, job.batches().train, job.compiled()};
 }
 
@@ -78,7 +78,7 @@ Json memory_json(const training::Session& session, const training::TrainingMemor
   return {{"ranks", ranks}, {"nodes", nodes}};
 }
 
-Json plan_json(const training::TrainingJob& job) {
+Json plan_json(const training::Training& job) {
   const auto& [session, spec, graph, plan, compiled] = parts_of(job);
   return {{"cputrain", kVersion},
           {"model", {{"name", spec.model->name}, {"parameters", graph.parameter_count()}}},
@@ -146,7 +146,7 @@ void print_node_memory(const training::TrainingMemory& memory) {
   }
 }
 
-void print_plan(const training::TrainingJob& job) {
+void print_plan(const training::Training& job) {
   const auto& [session, spec, graph, plan, compiled] = parts_of(job);
   system::print("Placement:\n");
   for (const std::string& line : session.placement) system::print("  {}\n", line);
@@ -169,7 +169,7 @@ void print_plan(const training::TrainingJob& job) {
 
 }  // namespace
 
-void print_dry_run(const training::TrainingJob& job, const std::string& json_file) {
+void print_dry_run(const training::Training& job, const std::string& json_file) {
   if (!job.session().leads()) return;
   if (json_file != "-") print_plan(job);
   training::write_result(job.session(), json_file, json_text(plan_json(job)) + "\n");

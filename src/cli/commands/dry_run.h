@@ -2,11 +2,11 @@
 
 #include <string>
 
-#include "training/training_job.h"
+#include "training/training.h"
 
 namespace cputrain::cli {
 
 /// Prints what a compiled training would do, as text or with --json as an object: rank 0 only.
-void print_dry_run(const training::TrainingJob&, const std::string& json_file);
+void print_dry_run(const training::Training&, const std::string& json_file);
 
 }  // namespace cputrain::cli

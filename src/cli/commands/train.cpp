@@ -76,7 +76,7 @@ class TrainCommand final : public CommandWith<TrainOptions> {
   ExitCode run(const Services&) override;
 
  private:
-  void warn_of_idle_flags(const training::TrainingJob&) const;
+  void warn_of_idle_flags(const training::Training&) const;
 };
 
 /// What can be gone on from, and gone back to. A checkpoint's own run is gone on with where no
@@ -126,7 +126,7 @@ void TrainCommand::check(const CommandLineChoices&) {
 }
 
 /// Ranks of a sweep have its flags: nothing is said of them.
-void TrainCommand::warn_of_idle_flags(const training::TrainingJob& job) const {
+void TrainCommand::warn_of_idle_flags(const training::Training& job) const {
   if (!options_.end_with.empty()) return;
   const auto reason = [&](const std::string& flag) {
     const std::string why = why_idle_in_training(options_, flag, {options_.backend});
@@ -151,7 +151,7 @@ ExitCode TrainCommand::run(const Services& services) {
     start = training::choose_start(session, spec, folder);
     spec = training::with_choices_of(start, std::move(spec));
   }
-  training::TrainingJob job = training::open_training(session, spec);
+  training::Training job = training::open_training(session, spec);
   if (options_.dry_run) {
     if (!options_.safety.resume.empty()) {
       training::say(session,

@@ -29,15 +29,16 @@ constexpr double kLogsAtLast = 0.5;
 /// One training in its folder, from its plan to its end.
 class Run {
  public:
-  Run(training::TrainingJob& job, training::RunFolder& folder, const training::Start& start,
+  Run(training::Training& job, training::RunFolder& folder, const training::Start& start,
       nlohmann::ordered_json identity)
       : job_(job),
         session_(job.session()),
         spec_(job.plan().spec),
         folder_(folder),
         start_(start),
-        identity_(std::move(identity)),
-        timeline_(training::make_timeline(session_, spec_, folder.path)) {}
+        identity_(std::move(identity)) {
+    job_.timeline() = training::make_timeline(session_, spec_, folder.path);
+  }
 
   /// Trains on what is loaded; the exit code.
   ExitCode train() {
@@ -141,7 +142,7 @@ class Run {
       logs.wait_for(kLogsAtLast);
     });
     const auto looked_after = look_after(results, control, logs);
-    const loop::TrainResult result = job_.run(progress_, *reporter, timeline_, control);
+    const loop::TrainResult result = job_.run(progress_, *reporter, control);
     if (result.roll_back) {
       const auto held = signals.hold();  // what SIGTERM would save is being replaced
       go_back(*result.roll_back, control);
@@ -154,7 +155,7 @@ class Run {
     if (session_.leads() && !control.line().empty()) training::say(session_, control.line());
     results.finish(result, {.best = kept, .checkpoint_seconds = control.seconds()}, *reporter,
                    logs);
-    training::write_timeline(session_, spec_, timeline_);
+    training::write_timeline(session_, spec_, job_.timeline());
     if (lost_ranks) lost_ranks->all_is_done();
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes is not known.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
@@ -228,13 +229,12 @@ class Run {
                                      : ExitCode::data;
   }
 
-  training::TrainingJob& job_;
+  training::Training& job_;
   const training::Session& session_;
   const training::TrainingSpec& spec_;
   training::RunFolder& folder_;
   training::Start start_;
   nlohmann::ordered_json identity_;  ///< on rank 0, as checkpoints and the summary have it
-  loop::Timeline timeline_;
   loop::Progress progress_;
   logging::LogPlace place_;
   std::string checkpoint_;  ///< the name of the one that it goes on from
@@ -244,7 +244,7 @@ class Run {
 
 }  // namespace
 
-ExitCode train_in_folder(training::TrainingJob& job, training::RunFolder& folder,
+ExitCode train_in_folder(training::Training& job, training::RunFolder& folder,
                          const training::Start& start, nlohmann::ordered_json identity) {
   Run run(job, folder, start, std::move(identity));
   job.load();

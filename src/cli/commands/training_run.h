@@ -5,13 +5,13 @@
 #include "core/error.h"
 #include "training/run/resume.h"
 #include "training/run/run_folder.h"
-#include "training/training_job.h"
+#include "training/training.h"
 
 namespace cputrain::cli {
 
 /// One compiled training in its folder, from its plan to its end. `identity`: on rank 0, as
 /// checkpoints and the summary have it.
-ExitCode train_in_folder(training::TrainingJob&, training::RunFolder&, const training::Start&,
+ExitCode train_in_folder(training::Training&, training::RunFolder&, const training::Start&,
                          nlohmann::ordered_json identity);
 
 }  // namespace cputrain::cli

@@ -10,27 +10,27 @@
 #include "data/data_spec.h"
 #include "scaling/cells/cells.h"
 #include "training/batch_plans.h"
-#include "training/training_program.h"
+#include "training/compiled_training.h"
 
 namespace cputrain::cli {
 namespace {
 
 /// Why a flag that was given has no effect; empty where it has one.
 using Reason = std::string (*)(const training::TrainingFlags&);
-using ReasonInJob = std::string (*)(const training::TrainingJob&);
+using ReasonInJob = std::string (*)(const training::Training&);
 
 std::string when(bool idle, const char* reason) { return idle ? reason : ""; }
 
-const training::TrainingSpec& spec_of(const training::TrainingJob& job) { return job.plan().spec; }
+const training::TrainingSpec& spec_of(const training::Training& job) { return job.plan().spec; }
 
-bool is_alone(const training::TrainingJob& job) { return job.session().communicator->size() == 1; }
+bool is_alone(const training::Training& job) { return job.session().communicator->size() == 1; }
 
-double epochs_of(const training::TrainingJob& job) {
+double epochs_of(const training::Training& job) {
   const training::TrainingSpec& spec = spec_of(job);
   return data::training_epochs(job.batches().train, spec.epochs, spec.flags.steps);
 }
 
-std::string in_so_many_epochs(const training::TrainingJob& job) {
+std::string in_so_many_epochs(const training::Training& job) {
   const double epochs = epochs_of(job);
   return fmt::format("in a training of {:.4g} epoch{}", epochs, epochs == 1 ? "" : "s");
 }
@@ -50,7 +50,7 @@ bool rate_is_constant(const training::TrainingSpec& spec) {
 }
 
 /// Whether gradients travel in pieces while others are still computed.
-bool has_buckets(const training::TrainingJob& job) {
+bool has_buckets(const training::Training& job) {
   if (is_alone(job) || spec_of(job).flags.reproducible) return false;
   using Scheme = comm::AllreduceChoice::Scheme;
   const Scheme scheme = comm::parse_allreduce(job.compiled().allreduce).scheme;
@@ -58,7 +58,7 @@ bool has_buckets(const training::TrainingJob& job) {
   return training::overlap_of(job.session()) != exchange::Overlap::none;
 }
 
-std::string reason_of_buckets(const training::TrainingJob& job) {
+std::string reason_of_buckets(const training::Training& job) {
   if (has_buckets(job)) return "";
   if (is_alone(job)) return "with one rank, whose gradients stay where they are";
   if (spec_of(job).flags.reproducible) return "with --reproducible, which sums chunk by chunk";
@@ -67,7 +67,7 @@ std::string reason_of_buckets(const training::TrainingJob& job) {
              : "where gradients do not travel during backward";
 }
 
-std::string reason_of_scaling(const training::TrainingJob& job) {
+std::string reason_of_scaling(const training::Training& job) {
   const training::TrainingSpec& spec = spec_of(job);
   if (spec.learning_rate.scale == optim::RateScale::none || spec.learning_rate.n != 1.0) return "";
   return spec.flags.base_batch
@@ -76,7 +76,7 @@ std::string reason_of_scaling(const training::TrainingJob& job) {
                "by batch / N)";
 }
 
-std::string reason_of_warmup(const training::TrainingJob& job) {
+std::string reason_of_warmup(const training::Training& job) {
   const optim::LearningRateOptions& rate = spec_of(job).learning_rate;
   return when(
       rate.warmup_epochs > 0 && rate.n && *rate.n <= 1.0,
@@ -84,18 +84,18 @@ std::string reason_of_warmup(const training::TrainingJob& job) {
       "begins at 0)");
 }
 
-std::string reason_of_schedule(const training::TrainingJob& job) {
+std::string reason_of_schedule(const training::Training& job) {
   const double change = first_change(spec_of(job).learning_rate.schedule);
   if (change == 0 || change < epochs_of(job)) return "";
   return fmt::format("{} (the rate would change after {:.4g})", in_so_many_epochs(job), change);
 }
 
-std::string reason_of_growth(const training::TrainingJob& job) {
+std::string reason_of_growth(const training::Training& job) {
   const auto& growth = spec_of(job).plan.growth;
   return growth.empty() || growth.front().epochs < epochs_of(job) ? "" : in_so_many_epochs(job);
 }
 
-std::string reason_of_timeline_steps(const training::TrainingJob& job) {
+std::string reason_of_timeline_steps(const training::Training& job) {
   const training::TrainingSpec& spec = spec_of(job);
   const std::uint64_t steps =
       training::all_steps(job.batches().train, spec.epochs, spec.flags.steps);
@@ -143,33 +143,33 @@ constexpr RowInJob kRowsInJob[] = {
     {"schedule", reason_of_schedule},
     {"batch-growth", reason_of_growth},
     {"momentum-correction",
-     [](const training::TrainingJob& job) {
+     [](const training::Training& job) {
        return when(rate_is_constant(spec_of(job)),
                    "while the rate stays the same; --schedule and --warmup-epochs change it");
      }},
     {"allreduce",
-     [](const training::TrainingJob& job) {
+     [](const training::Training& job) {
        return when(is_alone(job) && spec_of(job).flags.allreduce != comm::AllreduceChoice{},
                    "with one rank, which has nothing to add up");
      }},
     {"check-replicas",
-     [](const training::TrainingJob& job) {
+     [](const training::Training& job) {
        return when(is_alone(job) && spec_of(job).flags.safety.check_replicas > 0,
                    "with one rank, which has nothing to compare");
      }},
     {"sync-bn",
-     [](const training::TrainingJob& job) {
+     [](const training::Training& job) {
        const training::TrainingFlags& flags = spec_of(job).flags;
        return when(is_alone(job) && !flags.micro_batch && flags.batch_growth.empty(),
                    "with one rank, whose statistics are of all images of a batch anyway");
      }},
     {"sharding",
-     [](const training::TrainingJob& job) {
+     [](const training::Training& job) {
        return when(is_alone(job) && spec_of(job).plan.sharding == data::Sharding::strided,
                    "with one rank, which has all images");
      }},
     {"validation-split",
-     [](const training::TrainingJob& job) {
+     [](const training::Training& job) {
        return when(job.source().own_validation, "for data with a part of its own for validation");
      }},
 };
@@ -202,7 +202,7 @@ std::string why_idle_in_training(const training::TrainingFlags& flags, const std
   return why_idle_option(flags, flag, backends);
 }
 
-std::string why_idle_in_job(const training::TrainingJob& job, const std::string& flag) {
+std::string why_idle_in_job(const training::Training& job, const std::string& flag) {
   for (const RowInJob& row : kRowsInJob) {
     if (row.flag == flag) return row.reason(job);
   }

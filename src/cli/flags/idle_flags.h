@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "training/training_job.h"
+#include "training/training.h"
 
 /// Why a flag that was given has no effect, as "without checkpoints, ..."; empty where it has one.
 namespace cputrain::cli {
@@ -15,7 +15,7 @@ namespace cputrain::cli {
 std::string why_idle_in_training(const training::TrainingFlags&, const std::string& flag,
                                  const std::vector<std::string>& backends);
 /// What depends on ranks, data and network. The training is compiled already.
-std::string why_idle_in_job(const training::TrainingJob&, const std::string& flag);
+std::string why_idle_in_job(const training::Training&, const std::string& flag);
 /// Where the flag is an option of a backend that does not compute here.
 std::string why_idle_option(const training::TrainingFlags&, const std::string& flag,
                             const std::vector<std::string>& backends);

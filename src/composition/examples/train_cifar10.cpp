@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "logging/reporters.h"
 #include "system/tell.h"
-#include "training/training_job.h"
+#include "training/training.h"
 
 using namespace cputrain;
 
@@ -36,16 +36,16 @@ int main(int argc, char** argv) {
     flags.safety.checkpoint_every = {};  // cputrain takes them (training/run/run_control.h)
     const training::Session session = training::start_session(flags, services);
 
-    training::TrainingJob job = training::open_training(session, training::choose_training(flags));
-    job.compile();
-    job.load();
-    job.start();
+    training::Training training =
+        training::open_training(session, training::choose_training(flags));
+    training.compile();
+    training.load();
+    training.start();
     const auto console = logging::console_reporter(
         stdout, stderr, session.leads() ? logging::Verbosity::lines : logging::Verbosity::silent);
-    loop::Timeline timeline(loop::StepRange{});  // records nothing
     const auto armed = signals.arm();
-    job.run(*console, timeline, [&signals] { return signals.stop_requested(); });
-    if (session.leads()) job.save(argv[3]);
+    training.run(*console, [&signals] { return signals.stop_requested(); });
+    if (session.leads()) training.save(argv[3]);
     session.communicator->barrier();  // no rank leaves before the weights are on disk
     return static_cast<int>(ExitCode::ok);
   } catch (const std::exception& error) {

@@ -8,9 +8,9 @@ namespace cputrain::loop {
 namespace {
 
 /// Training passes have moved batch norm's statistics on the side: they are let go of.
-void drop_statistics(const TrainingParts& parts) {
+void drop_statistics(const RankProgram& parts) {
   const Array weights = parts.exchange.arenas().weights;
-  compute::Memory& memory = parts.backend.memory();
+  compute::Memory& memory = parts.memory();
   std::vector<std::vector<double>> kept;
   const auto& parameters = parts.program.layout().parameters;
   const auto of = [&](const compute::Parameter& p) {
@@ -28,7 +28,7 @@ void drop_statistics(const TrainingParts& parts) {
 
 }  // namespace
 
-UpdateGate::UpdateGate(const TrainingParts& parts, const StepToDo& todo)
+UpdateGate::UpdateGate(Parts& parts, const StepToDo& todo)
     : parts_(parts), todo_(todo), rate_before_(parts.optimizer.last_rate()) {
   parts.optimizer.begin_step(todo.step, todo.learning_rate);
   if (todo.on_nan == NanPolicy::abort || todo.left_out) return;

@@ -16,7 +16,7 @@ namespace cputrain::loop {
 class UpdateGate {
  public:
   /// Has the optimizer begin the step. Borrows both.
-  UpdateGate(const TrainingParts&, const StepToDo&);
+  UpdateGate(Parts&, const StepToDo&);
   UpdateGate(const UpdateGate&) = delete;  // measures refer to it
   UpdateGate& operator=(const UpdateGate&) = delete;
 
@@ -35,7 +35,7 @@ class UpdateGate {
  private:
   std::span<double> look();
 
-  const TrainingParts& parts_;
+  Parts& parts_;
   const StepToDo& todo_;
   double rate_before_;
   double bad_ = 0;      ///< ranges with non-finite gradients, over all owners

@@ -14,9 +14,9 @@ namespace cputrain::bench {
 StepTrial::StepTrial(const training::Session& session, training::TrainingPlan plan,
                      std::shared_ptr<const data::DataSource> source,
                      std::shared_ptr<const data::DecodedData> data)
-    : job_(session, std::move(plan), std::move(source)) {
-  job_.load(std::move(data));
-  job_.start();
+    : training_(session, std::move(plan), std::move(source)) {
+  training_.load(std::move(data));
+  training_.start();
 }
 
 double StepTrial::warm_up() {
@@ -33,7 +33,7 @@ void StepTrial::measure() {
 }
 
 std::vector<compute::LayerTime> StepTrial::measure_layers(int steps) {
-  compute::Program& program = *job_.compiled().program;
+  compute::Program& program = *training_.compiled().program;
   program.time_layers(true);
   const std::vector<compute::LayerTime> before = program.layer_times();
   for (int i = 0; i < steps; ++i) step();
@@ -44,10 +44,10 @@ std::vector<compute::LayerTime> StepTrial::measure_layers(int steps) {
 double StepTrial::step() {
   constexpr double kRate = 0;
   const system::Stopwatch watch;
-  const loop::TrainingParts parts = job_.training().parts(timeline_);
-  parts.batches.seek(done_, 0);
+  loop::Parts& parts = training_.parts();
+  parts.batches->seek(done_, 0);
   const auto number = static_cast<std::uint64_t>(done_++);
-  const std::uint64_t seed = job_.plan().spec.seed;
+  const std::uint64_t seed = training_.plan().spec.seed;
   loop::Observer observer(parts);
   loop::StepResult step = loop::run_step(parts, observer, {plan(), 0, number, seed, kRate});
   if (!step.lost_input.empty()) fail(ExitCode::data, step.lost_input);

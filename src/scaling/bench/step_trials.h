@@ -8,7 +8,7 @@
 #include "core/statistics/calm_rounds.h"
 #include "core/statistics/spread.h"
 #include "loop/step.h"
-#include "training/training_job.h"
+#include "training/training.h"
 
 /// Timing of single training steps, for `bench step`.
 namespace cputrain::bench {
@@ -34,18 +34,17 @@ class StepTrial {
   const std::vector<double>& images_per_second() const { return rates_; }
   /// CPU time of this rank's threads in each of them.
   const std::vector<double>& cpu_seconds() const { return cpu_seconds_; }
-  const data::BatchPlan& plan() const { return job_.batches().train; }
-  const compute::Program& program() const { return *job_.compiled().program; }
+  const data::BatchPlan& plan() const { return training_.batches().train; }
+  const compute::Program& program() const { return *training_.compiled().program; }
 
  private:
   /// How long it took.
   double step();
 
-  training::TrainingJob job_;
+  training::Training training_;
   int done_ = 0;           ///< steps
   loop::StepResult last_;  ///< the last step's, whose sums may not be there yet
   std::vector<double> rates_, cpu_seconds_;
-  loop::Timeline timeline_{loop::StepRange{}};  ///< records nothing
 };
 
 /// What rounds of a step of each trial came to.

@@ -49,11 +49,11 @@ std::string batch_line(const TrainingSpec& spec, const data::BatchPlan& plan, st
 
 }  // namespace
 
-void say_plan(const TrainingJob& job) {
-  const Session& session = job.session();
-  const TrainingSpec& spec = job.plan().spec;
-  const model::Graph& graph = job.plan().graph;
-  const data::BatchPlan& plan = job.batches().train;
+void say_plan(const Training& training) {
+  const Session& session = training.session();
+  const TrainingSpec& spec = training.plan().spec;
+  const model::Graph& graph = training.plan().graph;
+  const data::BatchPlan& plan = training.batches().train;
   const auto ranks = static_cast<std::size_t>(session.communicator->size());
   say_placement(session, spec.flags);
   say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP per image and training step "

@@ -8,7 +8,7 @@
 
 #include "checkpoint/state_file.h"
 #include "core/text.h"
-#include "training/training_end.h"
+#include "training/asked_end.h"
 #include "training/training_identity.h"
 
 namespace cputrain::training {
@@ -27,8 +27,7 @@ void say_weights(const Session& session, const std::string& flag,
   }
 }
 
-void say_end(const Session& session, const loop::TrainOptions& now,
-             const loop::Progress& progress) {
+void say_end(const Session& session, const loop::TrainingEnd& now, const loop::Progress& progress) {
   const bool over = progress.begun ? loop::steps_are_made(now, progress)  // else it is completed
                                    : loop::is_over(now, progress);
   if (!over) return;
@@ -38,10 +37,10 @@ void say_end(const Session& session, const loop::TrainOptions& now,
 }
 
 /// The rate of the step that is next, in a training that ends there.
-double next_rate(const TrainingJob& job, const loop::TrainOptions& end,
+double next_rate(const Training& training, const loop::TrainingEnd& end,
                  const loop::Progress& progress) {
-  const data::BatchPlan& plan = job.batches().train;
-  optim::LearningRate rate(job.plan().spec.learning_rate,
+  const data::BatchPlan& plan = training.batches().train;
+  optim::LearningRate rate(training.plan().spec.learning_rate,
                            data::training_epochs(plan, end.epochs, end.steps));
   rate.set_plateau(progress.plateau);
   const std::size_t made = progress.begun ? progress.begun->steps : 0;
@@ -49,35 +48,36 @@ double next_rate(const TrainingJob& job, const loop::TrainOptions& end,
   return rate.at({progress.epochs, made, std::max(steps, made), progress.steps});
 }
 
-std::string end_text(const loop::TrainOptions& end) {
+std::string end_text(const loop::TrainingEnd& end) {
   return end.steps ? fmt::format("of {} steps", *end.steps)
                    : fmt::format("of {} epochs", end.epochs);
 }
 
 /// A schedule that leads to the end of the training moves with it.
-void say_rate(const TrainingJob& job, const loop::TrainOptions& then, const loop::TrainOptions& now,
+void say_rate(const Training& training, const loop::TrainingEnd& then, const loop::TrainingEnd& now,
               const loop::Progress& progress) {
   constexpr double kNotable = 0.01;  // part of the rate
-  const double planned = next_rate(job, then, progress), next = next_rate(job, now, progress);
+  const double planned = next_rate(training, then, progress),
+               next = next_rate(training, now, progress);
   if (std::abs(next - planned) <= kNotable * std::max(next, planned)) return;
-  warn(job.session(),
+  warn(training.session(),
        fmt::format("--schedule {} ends with the training, which is now {} and was {}: the "
                    "learning rate goes from {:.3g} to {:.3g}, where {:.3g} was planned (the "
                    "loss may rise for a while); for one curve begin anew in another --out",
-                   optim::schedule_text(job.plan().spec.learning_rate.schedule), end_text(now),
+                   optim::schedule_text(training.plan().spec.learning_rate.schedule), end_text(now),
                    end_text(then), progress.last_rate, next, planned));
 }
 
 }  // namespace
 
-void say_what_changes(const TrainingJob& job, const std::filesystem::path& checkpoint,
+void say_what_changes(const Training& training, const std::filesystem::path& checkpoint,
                       const loop::Progress& progress) {
-  if (!job.session().leads()) return;
-  const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");
-  say_weights(job.session(), job.plan().spec.flags.weights, training);
-  const loop::TrainOptions now = end_of(job.plan().spec);
-  say_end(job.session(), now, progress);
-  say_rate(job, end_of_json(training.at(kEnd)), now, progress);
+  if (!training.session().leads()) return;
+  const nlohmann::ordered_json then = checkpoint::read_facts(checkpoint).at("training");
+  say_weights(training.session(), training.plan().spec.flags.weights, then);
+  const loop::TrainingEnd now = end_of(training.plan().spec);
+  say_end(training.session(), now, progress);
+  say_rate(training, end_of_json(then.at(kEnd)), now, progress);
 }
 
 }  // namespace cputrain::training

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "training/training_program.h"
+#include "training/compiled_training.h"
 
 namespace cputrain::training {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "training/training_program.h"
+#include "training/compiled_training.h"
 
 /// Refusals of trainings that cannot fit, before they take what they need.
 namespace cputrain::training {

@@ -23,9 +23,9 @@ void add_device(const Session& session, const NodeCapacity& capacity, OfRank& mi
 
 }  // namespace
 
-std::optional<loop::PeakMemory> measure_peaks(const TrainingJob& job) {
-  const Session& session = job.session();
-  const std::vector<NodeCapacity>& capacities = job.compiled().memory.capacities;
+std::optional<loop::PeakMemory> measure_peaks(const Training& training) {
+  const Session& session = training.session();
+  const std::vector<NodeCapacity>& capacities = training.compiled().memory.capacities;
   OfRank mine;
   if (const auto held = system::held_memory()) {
     mine.held = *held;

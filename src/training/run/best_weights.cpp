@@ -24,10 +24,10 @@ bool restore_best(const std::filesystem::path& run, const std::filesystem::path&
 
 }  // namespace
 
-bool take_up_best(const TrainingJob& job, const std::filesystem::path& run,
+bool take_up_best(const Training& training, const std::filesystem::path& run,
                   const std::filesystem::path& checkpoint, loop::Progress& progress) {
-  const Session& session = job.session();
-  const SafetyFlags& safety = job.plan().spec.flags.safety;
+  const Session& session = training.session();
+  const SafetyFlags& safety = training.plan().spec.flags.safety;
   const int mine = session.leads() && restore_best(run, checkpoint, safety.keeps_best()) ? 1 : 0;
   const bool known = comm::gather_values(*session.communicator, mine).front() == 1;
   if (progress.best.epoch == 0 || known == safety.keeps_best()) return known;

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "training/training_job.h"
+#include "training/training.h"
 
 /// best.safetensors: the weights of the epoch with the lowest loss of validation, whatever
 /// MIN_DELTA early stopping waits for.
@@ -12,7 +12,7 @@ namespace cputrain::training {
 /// was at the checkpoint. Where --save-best or --early-stopping begin only now, or the file could
 /// not be written then, the best is sought anew from `progress` on, and a line is printed. Returns
 /// whether the file is there. Collective; Error(output) on rank 0.
-bool take_up_best(const TrainingJob&, const std::filesystem::path& run,
+bool take_up_best(const Training&, const std::filesystem::path& run,
                   const std::filesystem::path& checkpoint, loop::Progress& progress);
 
 /// Prints that a finished run has none, although they are asked for now.

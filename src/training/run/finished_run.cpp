@@ -12,10 +12,10 @@
 #include "core/shell_words.h"
 #include "core/strict_json.h"
 #include "system/bounded_file.h"
+#include "training/asked_end.h"
 #include "training/run/best_weights.h"
 #include "training/run/run_folder.h"
 #include "training/run/train_on.h"
-#include "training/training_end.h"
 #include "training/training_identity.h"
 
 namespace cputrain::training {
@@ -65,7 +65,7 @@ bool kept_best(const nlohmann::ordered_json& training) {
 }
 
 /// What the summary knows of where the training ended.
-loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainOptions& end) {
+loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainingEnd& end) {
   loop::Progress progress;
   progress.steps = count_in(summary, "steps");
   progress.epochs = static_cast<int>(std::min<std::uint64_t>(count_in(summary, "epochs"), INT_MAX));
@@ -88,7 +88,7 @@ loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainOptio
 }
 
 /// Where the training ended. The checkpoint of the end knows more than the summary.
-loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainOptions& end,
+loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainingEnd& end,
                            const std::filesystem::path& checkpoint) {
   if (!checkpoint.empty()) {
     loop::Progress progress = checkpoint::read_progress(checkpoint);
@@ -98,7 +98,7 @@ loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainOptio
 }
 
 /// "20 epochs", and what ended it before its last one.
-std::string end_text(const loop::TrainOptions& end, const loop::Progress& progress) {
+std::string end_text(const loop::TrainingEnd& end, const loop::Progress& progress) {
   const std::string made = fmt::format("{} steps in {} epochs", progress.steps,
                                        progress.epochs + (progress.begun ? 1 : 0));
   if (loop::waited_enough(end, progress)) {
@@ -137,8 +137,8 @@ bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::p
                    const TrainingSpec& spec) {
   const nlohmann::json summary = read_summary(folder);
   const nlohmann::ordered_json training = training_of(summary);
-  const loop::TrainOptions now = end_of(spec);
-  const loop::TrainOptions then = training.is_null() ? now : end_of_json(training.at(kEnd));
+  const loop::TrainingEnd now = end_of(spec);
+  const loop::TrainingEnd then = training.is_null() ? now : end_of_json(training.at(kEnd));
   loop::Progress progress = progress_of(summary, then, checkpoint);
   if (!kept_best(training)) progress.patience = {};  // it begins anew, see take_up_best()
   return loop::is_over(now, progress);

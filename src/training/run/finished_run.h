@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 
-#include "training/training_job.h"
+#include "training/training.h"
 
 /// A run that came to its end, and is asked for again by --resume auto. Of rank 0.
 namespace cputrain::training {

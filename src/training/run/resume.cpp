@@ -11,10 +11,10 @@
 #include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "core/shell_words.h"
+#include "training/asked_end.h"
 #include "training/run/finished_run.h"
 #include "training/run/log_marks.h"
 #include "training/run/train_on.h"
-#include "training/training_end.h"
 #include "training/training_identity.h"
 
 namespace cputrain::training {
@@ -281,7 +281,7 @@ void check_same_training(const Session& session, const std::filesystem::path& ch
                      train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
   }
   say_other_program(session, facts.at("training"), identity);
-  const loop::TrainOptions end = end_of(spec);
+  const loop::TrainingEnd end = end_of(spec);
   const loop::Progress progress = checkpoint::read_progress(checkpoint);
   if (!asks_for_less(end, progress)) return;
   fail(ExitCode::usage,

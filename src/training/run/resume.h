@@ -5,7 +5,7 @@
 
 #include "logging/reporters.h"
 #include "training/run/run_folder.h"
-#include "training/training_job.h"
+#include "training/training.h"
 
 /// --resume: where a training goes on.
 namespace cputrain::training {

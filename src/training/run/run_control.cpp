@@ -23,23 +23,23 @@ constexpr std::size_t kLeastBytes = 25'000'000;
 
 }  // namespace
 
-RunControl::RunControl(TrainingJob& job, const RunFolder& folder, nlohmann::ordered_json identity,
+RunControl::RunControl(Training& training, const RunFolder& folder, nlohmann::ordered_json identity,
                        const loop::Progress& start, bool has_best, system::WriteQueue& logs)
-    : job_(job),
-      safety_(job.plan().spec.flags.safety),
+    : training_(training),
+      safety_(training.plan().spec.flags.safety),
       folder_(folder.path),
       identity_(std::move(identity)),
       logs_(logs),
       schedule_(safety_.checkpoint_every, start,
-                kLeastBytes + checkpoint::snapshot_bytes(job.state(), safety_.kept()).arrays),
+                kLeastBytes + training.compiled().memory.ranks.front().snapshot),
       newest_step_(start.steps),
       best_on_disk_(has_best ? start.best.epoch : 0) {
-  if (job.session().leads() && (safety_.takes_checkpoints() || safety_.keeps_best())) {
-    writer_ = std::make_unique<checkpoint::WriterThread>(bind_writer(job.session()));
+  if (training.session().leads() && (safety_.takes_checkpoints() || safety_.keeps_best())) {
+    writer_ = std::make_unique<checkpoint::WriterThread>(bind_writer(training.session()));
   }
 }
 
-bool RunControl::stop_requested() { return job_.session().services.signals->stop_requested(); }
+bool RunControl::stop_requested() { return training_.session().services.signals->stop_requested(); }
 
 bool RunControl::checkpoint_due(const loop::Progress& progress) {
   if (writer_ && !writer_->busy()) schedule_.written(writer_->wait().cpu_seconds);
@@ -52,7 +52,7 @@ bool RunControl::comes_free() {
   constexpr double kPatience = 5, kPiece = 0.5;
   const system::Stopwatch watch;
   while (writer_ && !waits_ && writer_->busy() && watch.seconds() < kPatience) {
-    job_.session().communicator->pulse().moved();  // it is no stall
+    training_.session().communicator->pulse().moved();  // it is no stall
     writer_->wait_for(kPiece);
   }
   waits_ = writer_ && writer_->busy();
@@ -64,7 +64,7 @@ bool RunControl::can_take(const loop::Progress& progress) {
   const bool free = comes_free();
   blocked_ += watch.seconds();
   if (std::exchange(told_wait_, !free) || free) return free;
-  warn(job_.session(),
+  warn(training_.session(),
        fmt::format("the checkpoint of step {} waits: that of step {} is not on disk after {:.0f} s "
                    "(storage is slow or does not answer); the training goes on",
                    progress.steps, kept_step_.value_or(0), since_kept_.seconds()));
@@ -82,7 +82,7 @@ std::string RunControl::newest() const {
 }
 
 void RunControl::at_checkpoint(const loop::Progress& progress) {
-  job_.session().communicator->pulse().at(comm::Phase::checkpoint, progress.steps);
+  training_.session().communicator->pulse().at(comm::Phase::checkpoint, progress.steps);
 }
 
 void RunControl::finish_writing(double seconds) {
@@ -92,16 +92,16 @@ void RunControl::finish_writing(double seconds) {
 /// Waits for what is being written, and looks what became of it.
 void RunControl::settle() {
   if (!writer_) return;
-  comm::Pulse& pulse = job_.session().communicator->pulse();
+  comm::Pulse& pulse = training_.session().communicator->pulse();
   const checkpoint::WriterState state = writer_->wait([&pulse] { pulse.moved(); });
   schedule_.written(state.cpu_seconds);
   const bool told = failure_ == state.failure;
   failure_ = state.failure;
   if (failure_ && !told) {
-    warn(job_.session(), fmt::format("no checkpoint: {}; the training goes on", *failure_));
+    warn(training_.session(), fmt::format("no checkpoint: {}; the training goes on", *failure_));
   }
   if (best_failure_.empty()) return;
-  warn(job_.session(), fmt::format("the best weights are not kept: {}", best_failure_));
+  warn(training_.session(), fmt::format("the best weights are not kept: {}", best_failure_));
   best_failure_.clear();
 }
 
@@ -129,8 +129,8 @@ void RunControl::begin_with_checkpoint(const loop::Progress& progress) {
 /// Replicas that drifted apart must not become what a resume goes on from. Where all ranks compute
 /// with one copy there is nothing to compare.
 void RunControl::compare_replicas(const loop::Progress& progress) {
-  const Session& session = job_.session();
-  const exchange::GradientExchange& exchange = *job_.compiled().exchange;
+  const Session& session = training_.session();
+  const exchange::GradientExchange& exchange = *training_.compiled().exchange;
   if (session.nodes.nodes() == 1 && exchange.memory().own_weights == 0) return;
   const compute::Arenas arenas = exchange.arenas();
   loop::check_replicas(*session.communicator, session.backend->memory(),
@@ -140,16 +140,16 @@ void RunControl::compare_replicas(const loop::Progress& progress) {
 
 void RunControl::keep(const loop::Progress& progress) {
   compare_replicas(progress);
-  job_.snapshot().take(progress);
+  training_.snapshot().take(progress);
   kept_step_ = progress.steps;
   since_kept_ = {};
   if (!writer_) return;
-  const Session& session = job_.session();
+  const Session& session = training_.session();
   nlohmann::ordered_json facts{{"cputrain", kVersion},
                                {"ranks", session.communicator->size()},
                                {"nodes", session.nodes.nodes()},
                                {"backend", session.backend->facts().description},
-                               {"allreduce", job_.compiled().allreduce},
+                               {"allreduce", training_.compiled().allreduce},
                                {"training", identity_}};
   const auto marks = std::make_shared<std::future<nlohmann::ordered_json>>(mark_logs());
   writer_->start([this, progress, facts = std::move(facts), marks] {
@@ -178,7 +178,7 @@ void RunControl::write(const loop::Progress& progress, nlohmann::ordered_json fa
                                std::to_string(progress.steps));
   }
   checkpoint::Writer writer(folder_, progress.steps);
-  job_.snapshot().write(writer.folder(), job_.description(), facts);
+  training_.snapshot().write(writer.folder(), training_.description(), facts);
   if (progress.best.epoch > 0 && progress.best.epoch == best_on_disk_) {
     add_best(writer.folder(), progress.best.epoch);
   }
@@ -217,7 +217,7 @@ void RunControl::stopping(const loop::Progress& progress) {
 void RunControl::best_weights(const loop::Progress& progress) {
   const system::Stopwatch watch;
   at_checkpoint(progress);
-  checkpoint::Snapshot& snapshot = job_.snapshot();
+  checkpoint::Snapshot& snapshot = training_.snapshot();
   const auto elsewhere = comes_free() ? nullptr : snapshot.memory_elsewhere();
   if (!elsewhere) settle_or_stop();
   snapshot.take_weights(elsewhere.get());
@@ -246,7 +246,7 @@ void RunControl::write_aside() {
 void RunControl::write_best(int epoch, const compute::OwnedArray* weights) {
   best_on_disk_ = 0;
   try {
-    job_.snapshot().write_weights(folder_ / kBestName, job_.description(), weights);
+    training_.snapshot().write_weights(folder_ / kBestName, training_.description(), weights);
     best_on_disk_ = epoch;
   } catch (const Error& error) {
     best_failure_ = error.what();
@@ -268,7 +268,7 @@ void RunControl::finish() {
 
 bool RunControl::has_best(const loop::BestEpoch& best) {
   settle();
-  const int epoch = comm::gather_values(*job_.session().communicator, best_on_disk_).front();
+  const int epoch = comm::gather_values(*training_.session().communicator, best_on_disk_).front();
   if (epoch == best.epoch) return true;
   if (writer_ && !failure_) failure_ = "the best weights are not on disk";
   return false;
@@ -277,8 +277,8 @@ bool RunControl::has_best(const loop::BestEpoch& best) {
 std::filesystem::path RunControl::newest_to_go_back_to() {
   settle();
   logs_.finish();  // they are cut there
-  if (!job_.session().leads()) return {};
-  std::filesystem::path checkpoint = newest_whole(job_.session(), folder_);
+  if (!training_.session().leads()) return {};
+  std::filesystem::path checkpoint = newest_whole(training_.session(), folder_);
   if (!checkpoint.empty()) return checkpoint;
   fail(ExitCode::output, fmt::format("no checkpoint in {} can be gone back to (the gradients are "
                                      "NaN or infinite, and the weights may be); try a smaller --lr",

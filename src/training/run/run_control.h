@@ -18,18 +18,18 @@
 #include "system/signals.h"
 #include "system/write_queue.h"
 #include "training/run/run_folder.h"
-#include "training/training_job.h"
+#include "training/training.h"
 
 namespace cputrain::training {
 
 /// What a training asks between its steps: whether it is to stop, and its checkpoints, which rank 0
-/// writes on a thread of its own. Borrows the job, which has started.
+/// writes on a thread of its own. Borrows the training, which has started.
 class RunControl final : public loop::Control {
  public:
-  /// `identity`: training_identity() of the job. `start`: where this process takes the training up.
-  /// `has_best`: best.safetensors has the weights of start.best. `logs`: the queue of logs, which a
-  /// checkpoint waits for.
-  RunControl(TrainingJob&, const RunFolder&, nlohmann::ordered_json identity,
+  /// `identity`: training_identity() of the training. `start`: where this process takes the
+  /// training up. `has_best`: best.safetensors has the weights of start.best. `logs`: the queue of
+  /// logs, which a checkpoint waits for.
+  RunControl(Training&, const RunFolder&, nlohmann::ordered_json identity,
              const loop::Progress& start, bool has_best, system::WriteQueue& logs);
 
   bool stop_requested() override;
@@ -93,7 +93,7 @@ class RunControl final : public loop::Control {
     int epoch = 0;
   };
 
-  TrainingJob& job_;
+  Training& training_;
   const SafetyFlags& safety_;
   std::filesystem::path folder_;  ///< empty on ranks other than 0
   nlohmann::ordered_json identity_;

@@ -22,10 +22,10 @@ logging::Verbosity verbosity(const TrainingSpec& spec) {
   return static_cast<logging::Verbosity>(std::min(spec.flags.verbose.value_or(standard), 2));
 }
 
-logging::RunFacts facts_of(const TrainingJob& job) {
-  const Session& session = job.session();
-  const TrainingSpec& spec = job.plan().spec;
-  const auto& [plan, validation] = job.batches();
+logging::RunFacts facts_of(const Training& training) {
+  const Session& session = training.session();
+  const TrainingSpec& spec = training.plan().spec;
+  const auto& [plan, validation] = training.batches();
   return {.model = spec.model->name,
           .data = spec.flags.data_or_synthetic(),
           .platform = fmt::format("{}, {} ranks of {} threads", session.machine.cpu_model,
@@ -81,12 +81,12 @@ void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folde
 
 }  // namespace
 
-std::unique_ptr<logging::Reporter> make_reporter(const TrainingJob& job,
+std::unique_ptr<logging::Reporter> make_reporter(const Training& training,
                                                  const std::filesystem::path& folder,
                                                  const logging::LogPlace& place,
                                                  system::WriteQueue& logs) {
-  const Session& session = job.session();
-  const TrainingSpec& spec = job.plan().spec;
+  const Session& session = training.session();
+  const TrainingSpec& spec = training.plan().spec;
   const std::filesystem::path metrics = folder / "metrics.jsonl";
   if (!session.leads()) return logging::all_of({});
   logging::Verbosity shown = verbosity(spec);
@@ -96,7 +96,7 @@ std::unique_ptr<logging::Reporter> make_reporter(const TrainingJob& job,
       std::ranges::any_of(formats, &logging::LogFormat::on_terminal)) {
     shown = logging::Verbosity::lines;
   }
-  const logging::RunFacts facts = facts_of(job);
+  const logging::RunFacts facts = facts_of(training);
   std::vector<std::unique_ptr<logging::Reporter>> reporters;
   reporters.push_back(logging::console_reporter(stdout, stderr, shown, session.plan.crowding > 1));
   if (shown == logging::Verbosity::lines && !system::screen_columns(STDOUT_FILENO)) {
@@ -113,7 +113,7 @@ std::unique_ptr<logging::Reporter> make_reporter(const TrainingJob& job,
   }
   if (spec.flags.profile) {
     reporters.push_back(logging::profile_reporter(
-        [&program = *job.compiled().program] { return program.layer_times(); },
+        [&program = *training.compiled().program] { return program.layer_times(); },
         shown == logging::Verbosity::silent ? nullptr : stderr, folder / kProfileName));
   }
   return logging::all_of(std::move(reporters));

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "logging/reporters.h"
-#include "training/training_job.h"
+#include "training/training.h"
 
 namespace cputrain::training {
 
 /// All reporters of a training that is loaded: the terminal, the files of its folder, and the logs
 /// that --log-format asks for. Silence on ranks other than 0. `place`: where the files of a
 /// training that goes on were cut. Files are written by the queue.
-std::unique_ptr<logging::Reporter> make_reporter(const TrainingJob&,
+std::unique_ptr<logging::Reporter> make_reporter(const Training&,
                                                  const std::filesystem::path& folder,
                                                  const logging::LogPlace& place,
                                                  system::WriteQueue& logs);

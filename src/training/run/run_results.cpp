@@ -31,11 +31,11 @@ std::optional<double> validation_accuracy(const std::filesystem::path& folder, i
 
 }  // namespace
 
-RunResults::RunResults(TrainingJob& job, std::filesystem::path folder,
+RunResults::RunResults(Training& training, std::filesystem::path folder,
                        const nlohmann::ordered_json& identity)
-    : job_(job), folder_(std::move(folder)), identity_(json_text(identity)) {
+    : training_(training), folder_(std::move(folder)), identity_(json_text(identity)) {
   std::error_code ignored;
-  has_earlier_ = job_.session().leads() && std::filesystem::exists(weights_path(), ignored);
+  has_earlier_ = training_.session().leads() && std::filesystem::exists(weights_path(), ignored);
 }
 
 std::filesystem::path RunResults::weights_path() const { return folder_ / kWeightsName; }
@@ -47,20 +47,20 @@ std::string RunResults::with_earlier(const std::string& what) const {
 
 void RunResults::say_earlier() const {
   if (!has_earlier_) return;
-  say(job_.session(),
+  say(training_.session(),
       fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
                   weights_path().string()));
 }
 
 void RunResults::save_now() {
   // A terminal that this process shares with a shell stays as it is.
-  if (job_.session().services.launcher.present()) system::never_wait_for_readers();
-  if (!job_.session().leads()) return;
+  if (training_.session().services.launcher.present()) system::never_wait_for_readers();
+  if (!training_.session().leads()) return;
   const std::lock_guard lock(saving_);
   if (saved_) return;
   const system::WorkMeter::Busy busy(saving_now_);
   try {
-    job_.save_at_once(weights_path());
+    training_.save_at_once(weights_path());
     has_earlier_ = false;
     system::tell(fmt::format(
         "cputrain: weights of the last completed step are in {}; finishing the step, to end",
@@ -71,7 +71,7 @@ void RunResults::save_now() {
 }
 
 void RunResults::begin_training(const loop::Progress& from) {
-  if (!start_up_) start_up_ = job_.session().services.since_start.seconds();
+  if (!start_up_) start_up_ = training_.session().services.since_start.seconds();
   const double begun = from.begun ? from.begun->seconds : 0;
   seconds_before_ = from.seconds + begun;
   training_before_ = from.training_seconds + begun;
@@ -80,7 +80,7 @@ void RunResults::begin_training(const loop::Progress& from) {
 logging::ProgramSeconds RunResults::program_seconds(const loop::TrainResult& result) const {
   const double training = std::max(0.0, result.progress.training_seconds - training_before_);
   const double both = std::max(training, result.progress.seconds - seconds_before_);
-  return {.all = job_.session().services.since_start.seconds(),
+  return {.all = training_.session().services.since_start.seconds(),
           .start_up = start_up_.value_or(0),
           .training = training,
           .evaluation = both - training};
@@ -88,23 +88,23 @@ logging::ProgramSeconds RunResults::program_seconds(const loop::TrainResult& res
 
 void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
                         logging::Reporter& reporter, system::WriteQueue& logs) {
-  const Session& session = job_.session();
-  const auto memory = measure_peaks(job_);
+  const Session& session = training_.session();
+  const auto memory = measure_peaks(training_);
   if (!session.leads()) return;
   const std::lock_guard lock(saving_);
   const system::WorkMeter::Busy busy(finishing_);
   logs.finish();
-  job_.save(weights_path());
+  training_.save(weights_path());
   saved_ = true;
   has_earlier_ = false;
-  const TrainingFlags& flags = job_.plan().spec.flags;
+  const TrainingFlags& flags = training_.plan().spec.flags;
   const logging::SummaryRecord summary{
       .result = result,
       .target_accuracy = flags.target_accuracy,
       .best_accuracy = validation_accuracy(folder_, result.progress.best.epoch),
       .memory = memory,
       .program = program_seconds(result),
-      .weights_hash = loop::weights_hash(*job_.compiled().program, job_.weights()),
+      .weights_hash = loop::weights_hash(*training_.compiled().program, training_.weights()),
       .weights_file = weights_path().string(),
       .checkpoint_seconds = kept.checkpoint_seconds,
       .training = identity_};

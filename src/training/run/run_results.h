@@ -11,16 +11,16 @@
 #include "comm/watch/storage.h"
 #include "logging/reporter.h"
 #include "system/write_queue.h"
-#include "training/training_job.h"
+#include "training/training.h"
 
 namespace cputrain::training {
 
-/// What a training leaves in its folder, and its lines about that. The job is borrowed; it has
+/// What a training leaves in its folder, and its lines about that. The training is borrowed; it has
 /// started.
 class RunResults {
  public:
-  /// `identity`: training_identity() of the job, which the summary repeats.
-  RunResults(TrainingJob&, std::filesystem::path folder, const nlohmann::ordered_json& identity);
+  /// `identity`: training_identity() of the training, which the summary repeats.
+  RunResults(Training&, std::filesystem::path folder, const nlohmann::ordered_json& identity);
 
   /// A line about weights that lie in the folder, of a run before this one.
   void say_earlier() const;
@@ -46,7 +46,7 @@ class RunResults {
   std::filesystem::path weights_path() const;
   logging::ProgramSeconds program_seconds(const loop::TrainResult&) const;
 
-  TrainingJob& job_;
+  Training& training_;
   std::filesystem::path folder_;
   std::string identity_;           ///< as text
   std::atomic<bool> has_earlier_;  ///< the weights in the folder are of a run before this one

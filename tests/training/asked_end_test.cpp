@@ -1,5 +1,5 @@
 // Whether a training that came to its end is the one that is asked for now, or goes on.
-#include "training/training_end.h"
+#include "training/asked_end.h"
 
 #include <gtest/gtest.h>
 
@@ -11,18 +11,18 @@ namespace cputrain::training {
 namespace {
 
 using loop::Progress;
-using loop::TrainOptions;
+using loop::TrainingEnd;
 
 /// Ten epochs of five steps, unless a test says otherwise.
-TrainOptions epochs(int count) { return {.epochs = count, .steps = {}}; }
-TrainOptions steps(std::uint64_t count) { return {.epochs = 1, .steps = count}; }
-TrainOptions target(double accuracy) {
-  TrainOptions end = epochs(10);
+TrainingEnd epochs(int count) { return {.epochs = count, .steps = {}}; }
+TrainingEnd steps(std::uint64_t count) { return {.epochs = 1, .steps = count}; }
+TrainingEnd target(double accuracy) {
+  TrainingEnd end = epochs(10);
   end.target_accuracy = accuracy;
   return end;
 }
-TrainOptions patience(int count, double min_delta = 0, int most = 10) {
-  TrainOptions end = epochs(most);
+TrainingEnd patience(int count, double min_delta = 0, int most = 10) {
+  TrainingEnd end = epochs(most);
   end.patience = count;
   end.min_delta = min_delta;
   return end;
@@ -51,7 +51,7 @@ enum class Becomes { the_same, another, longer };
 
 struct Case {
   const char* what;
-  TrainOptions then, now;
+  TrainingEnd then, now;
   Progress progress;
   Becomes becomes;
   optim::Schedule schedule = optim::ConstantRate{};
@@ -112,18 +112,18 @@ TEST(TrainingEnd, LessThanIsMade) {
   EXPECT_TRUE(asks_for_less(epochs(3), at(4)));
   EXPECT_FALSE(asks_for_less(steps(16), at(3, 1)));
   EXPECT_TRUE(asks_for_less(steps(15), at(3, 1)));
-  TrainOptions settled = steps(5);
+  TrainingEnd settled = steps(5);
   settled.settled_steps = 20;  // may make more steps than it says
   EXPECT_FALSE(asks_for_less(settled, at(3)));
 }
 
 TEST(TrainingEnd, IsReadAsItIsWritten) {
-  TrainOptions all = patience(3, 0.25, 7);
+  TrainingEnd all = patience(3, 0.25, 7);
   all.steps = 40;
   all.settled_steps = 6;
   all.target_accuracy = 0.75;
-  for (const TrainOptions& end : {epochs(4), steps(9), target(0.5), patience(2), all}) {
-    const TrainOptions read = end_of_json(to_json(end));
+  for (const TrainingEnd& end : {epochs(4), steps(9), target(0.5), patience(2), all}) {
+    const TrainingEnd read = end_of_json(to_json(end));
     EXPECT_EQ(to_json(read), to_json(end));
     EXPECT_EQ(read.epochs, end.epochs);
     EXPECT_EQ(read.steps, end.steps);

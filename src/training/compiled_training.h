@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/training_state.h"
 #include "exchange/buckets.h"
 #include "exchange/exchange.h"
+#include "loop/parts.h"
 #include "training/memory/training_memory.h"
 #include "training/training_plan.h"
 
@@ -25,8 +25,8 @@ struct CompiledTraining {
   bool images_on_device = false;  ///< all of the training's
 };
 
-/// What checkpoints are made of. Borrows all three.
-checkpoint::TrainingState state_of(const Session&, const TrainingPlan&, const CompiledTraining&);
+/// Borrows both.
+loop::RankProgram program_of(const Session&, const CompiledTraining&);
 
 /// Buckets travel while backward runs where every rank has a core for that: on one that computes,
 /// the thread would cost more than it hides.

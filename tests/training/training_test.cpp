@@ -1,5 +1,5 @@
-// A training through its job, as a program of one's own makes it: its steps, images and weights.
-#include "training/training_job.h"
+// A training as a program of one's own makes it: its steps, images and weights.
+#include "training/training.h"
 
 #include <gtest/gtest.h>
 
@@ -22,9 +22,9 @@ constexpr const char* kNetwork = R"({"format": "cputrain model 1", "name": "smal
              {"type": "max_pool", "size": 2, "stride": 2}, {"type": "dropout", "rate": 0.3}, {"type": "flatten"},
              {"type": "dense", "units": "classes"}, {"type": "softmax"}]})";
 
-class TrainingJobs : public ::testing::Test {
+class Trainings : public ::testing::Test {
  protected:
-  TrainingJobs() : services_(composition::make_services(launcher_, signals_)) {
+  Trainings() : services_(composition::make_services(launcher_, signals_)) {
     const std::filesystem::path network = folder_.path() / "small.json";
     std::ofstream(network) << kNetwork;
     flags_.model = network;
@@ -37,10 +37,9 @@ class TrainingJobs : public ::testing::Test {
     flags_.reproducible = true;  // the same bits each time
   }
 
-  loop::TrainResult run(TrainingJob& job) {
+  loop::TrainResult run(Training& training) {
     const auto silent = logging::all_of({});
-    loop::Timeline timeline(loop::StepRange{});
-    return job.run(*silent, timeline, [] { return false; });
+    return training.run(*silent, [] { return false; });
   }
 
   /// The words with which open_training() refuses these flags; empty where it does not.
@@ -63,25 +62,25 @@ class TrainingJobs : public ::testing::Test {
   testing::TemporaryFolder folder_;
 };
 
-TEST_F(TrainingJobs, StepsAreThoseOfThePlan) {
+TEST_F(Trainings, StepsAreThoseOfThePlan) {
   const Session session = start_session(flags_, services_);
-  TrainingJob job = open_training(session, choose_training(flags_));
-  job.compile();
-  EXPECT_EQ(job.batches().train.samples(), 27u);  // a tenth of 30 validates
-  EXPECT_EQ(job.batches().train.steps(), 3u);
-  EXPECT_EQ(job.batches().validation.samples(), 3u);
-  const RankMemory& memory = job.compiled().memory.ranks.at(0);
-  EXPECT_GE(memory.gradients, 4 * job.plan().graph.parameter_count());  // floats
-  job.load();
-  job.start();
-  const loop::TrainResult result = run(job);
+  Training training = open_training(session, choose_training(flags_));
+  training.compile();
+  EXPECT_EQ(training.batches().train.samples(), 27u);  // a tenth of 30 validates
+  EXPECT_EQ(training.batches().train.steps(), 3u);
+  EXPECT_EQ(training.batches().validation.samples(), 3u);
+  const RankMemory& memory = training.compiled().memory.ranks.at(0);
+  EXPECT_GE(memory.gradients, 4 * training.plan().graph.parameter_count());  // floats
+  training.load();
+  training.start();
+  const loop::TrainResult result = run(training);
   EXPECT_EQ(result.progress.steps, 3u);
   EXPECT_EQ(result.progress.epochs, 1);
   EXPECT_EQ(result.last->train.images, 27);
   EXPECT_EQ(result.last->validation->images, 3);
 }
 
-TEST_F(TrainingJobs, ImagesThatAreDecodedServeSeveral) {
+TEST_F(Trainings, ImagesThatAreDecodedServeSeveral) {
   const Session session = start_session(flags_, services_);
   const TrainingSpec spec = choose_training(flags_);
   const auto source = std::make_shared<const data::DataSource>(
@@ -91,37 +90,37 @@ TEST_F(TrainingJobs, ImagesThatAreDecodedServeSeveral) {
                             session.communicator->node_barrier()));
   std::string first;
   for (int i = 0; i < 2; ++i) {
-    TrainingJob job(session, plan_training(session, spec, 2), source);
-    job.load(data);  // compiles, since nobody did
-    job.start();
-    run(job);
-    const std::string hash = loop::weights_hash(*job.compiled().program, job.weights());
+    Training training(session, plan_training(session, spec, 2), source);
+    training.load(data);  // compiles, since nobody did
+    training.start();
+    run(training);
+    const std::string hash = loop::weights_hash(*training.compiled().program, training.weights());
     if (i == 0) first = hash;
     EXPECT_EQ(hash, first);
   }
 }
 
-TEST_F(TrainingJobs, SavedWeightsAreTheOnesThatWereTrained) {
+TEST_F(Trainings, SavedWeightsAreTheOnesThatWereTrained) {
   const std::filesystem::path file = folder_.path() / "weights.safetensors";
   const Session session = start_session(flags_, services_);
   std::string trained;
   {
-    TrainingJob job = open_training(session, choose_training(flags_));
-    job.load();
-    job.start();
-    run(job);
-    job.save(file);
-    trained = loop::weights_hash(*job.compiled().program, job.weights());
+    Training training = open_training(session, choose_training(flags_));
+    training.load();
+    training.start();
+    run(training);
+    training.save(file);
+    trained = loop::weights_hash(*training.compiled().program, training.weights());
   }
   EXPECT_EQ(loop::read_description(file).model, "small");
   flags_.weights = file;
-  TrainingJob next = open_training(session, choose_training(flags_));
+  Training next = open_training(session, choose_training(flags_));
   next.load();
   next.start();
   EXPECT_EQ(loop::weights_hash(*next.compiled().program, next.weights()), trained);
 }
 
-TEST_F(TrainingJobs, ABackendThatIsNotThereIsRefused) {
+TEST_F(Trainings, ABackendThatIsNotThereIsRefused) {
   flags_.backend = "abacus";
   try {
     start_session(flags_, services_);
@@ -133,7 +132,7 @@ TEST_F(TrainingJobs, ABackendThatIsNotThereIsRefused) {
 }
 
 /// What each of these flags asks for needs images for validation, whatever takes them away.
-TEST_F(TrainingJobs, WhatWatchesTheValidationIsRefusedWithoutOne) {
+TEST_F(Trainings, WhatWatchesTheValidationIsRefusedWithoutOne) {
   const std::map<std::string, std::function<void(TrainingFlags&)>> watchers{
       {"--early-stopping",
        [](TrainingFlags& f) {
@@ -167,7 +166,7 @@ TEST_F(TrainingJobs, WhatWatchesTheValidationIsRefusedWithoutOne) {
 }
 
 /// Nobody asked for it here, and measurements evaluate nothing.
-TEST_F(TrainingJobs, APlateauOfARecipeIsWarnedOf) {
+TEST_F(Trainings, APlateauOfARecipeIsWarnedOf) {
   const std::filesystem::path network = folder_.path() / "plateau.json";
   std::string text = kNetwork;
   const std::string rate = R"("learning_rate": 0.01)";

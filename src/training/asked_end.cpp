@@ -1,23 +1,32 @@
-#include "training/training_end.h"
+#include "training/asked_end.h"
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-#include <utility>
+#include <limits>
 
 #include "core/error.h"
+#include "core/json_fields.h"
 
 namespace cputrain::training {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using loop::TrainOptions;
+using loop::TrainingEnd;
 
 constexpr const char *kEpochs = "epochs", *kSteps = "steps", *kSettled = "settled-steps",
-                     *kTarget = "target-accuracy", *kPatience = "early-stopping",
-                     *kMinDelta = "min-delta";
+                     *kTarget = "target-accuracy", *kPatience = "early-stopping";
 
-std::string stopping_text(const TrainOptions& end) {
+void fields_of_end(JsonMembers& f, TrainingEnd& end) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  constexpr std::int64_t kMostSteps = std::numeric_limits<std::int64_t>::max();
+  f.need(kEpochs, end.epochs, 0, kMost);
+  f.rare(kSteps, end.steps, 0, kMostSteps);
+  f.rare(kSettled, end.settled_steps, 0, kMostSteps);
+  f.rare(kTarget, end.target_accuracy, -kMostCounted, kMostCounted);
+  f.rare(kPatience, end.patience, 0, kMost);
+  if (end.patience) f.may("min-delta", end.min_delta, -kMostCounted, kMostCounted);
+}
+
+std::string stopping_text(const TrainingEnd& end) {
   if (!end.patience) return "none";
   return end.min_delta == 0 ? fmt::format("{}", *end.patience)
                             : fmt::format("{}:{}", *end.patience, end.min_delta);
@@ -28,25 +37,13 @@ std::string text_of(const std::optional<T>& value) {
   return value ? fmt::format("{}", *value) : "none";
 }
 
-[[noreturn]] void not_an_end() {
-  fail(ExitCode::data, "it does not say what was to end the training");
-}
-
-/// Neither a fraction, nor one that wraps.
-template <class T>
-T whole_of(const Json& value) {
-  const std::int64_t number = value.is_number_integer() ? value.get<std::int64_t>() : -1;
-  if (number < 0 || !std::in_range<T>(number)) not_an_end();
-  return static_cast<T>(number);
-}
-
 /// Where --epochs and --steps end the training, and how often it is asked for settled ones.
-bool have_one_length(const TrainOptions& a, const TrainOptions& b) {
+bool have_one_length(const TrainingEnd& a, const TrainingEnd& b) {
   return a.steps == b.steps && a.settled_steps == b.settled_steps &&
          (a.steps || a.epochs == b.epochs);
 }
 
-bool is_exactly(const TrainOptions& end, const loop::Progress& progress) {
+bool is_exactly(const TrainingEnd& end, const loop::Progress& progress) {
   if (end.steps) return end.settled_steps == 0 && *end.steps == progress.steps;
   return end.epochs == progress.epochs && !progress.begun;
 }
@@ -57,21 +54,21 @@ bool follows_end(const optim::Schedule& schedule) {
          std::holds_alternative<optim::PolynomialDecay>(schedule);
 }
 
-bool target_is_other(const TrainOptions& then, const TrainOptions& now) {
+bool target_is_other(const TrainingEnd& then, const TrainingEnd& now) {
   if (!now.target_accuracy) return false;
   return !then.target_accuracy || *now.target_accuracy < *then.target_accuracy;
 }
 
-bool patience_is_other(const TrainOptions& then, const TrainOptions& now) {
+bool patience_is_other(const TrainingEnd& then, const TrainingEnd& now) {
   if (!now.patience) return false;
   return !then.patience || *now.patience < *then.patience || now.min_delta != then.min_delta;
 }
 
 }  // namespace
 
-TrainOptions end_of(const TrainingSpec& spec) {
+TrainingEnd end_of(const TrainingSpec& spec) {
   const auto& stopping = spec.flags.safety.early_stopping;
-  TrainOptions end;
+  TrainingEnd end;
   end.epochs = spec.epochs;
   end.steps = spec.flags.steps;
   end.settled_steps = spec.flags.settled_steps.value_or(0);
@@ -83,39 +80,23 @@ TrainOptions end_of(const TrainingSpec& spec) {
   return end;
 }
 
-Json to_json(const TrainOptions& end) {
-  Json json{{kEpochs, end.epochs}};
-  if (end.steps) json[kSteps] = *end.steps;
-  if (end.settled_steps > 0) json[kSettled] = end.settled_steps;
-  if (end.target_accuracy) json[kTarget] = *end.target_accuracy;
-  if (end.patience) {
-    json[kPatience] = *end.patience;
-    json[kMinDelta] = end.min_delta;
-  }
-  return json;
-}
+nlohmann::ordered_json to_json(const TrainingEnd& end) { return json_of(end, fields_of_end); }
 
-TrainOptions end_of_json(const Json& json) {
+TrainingEnd end_of_json(const nlohmann::ordered_json& end) {
+  const nlohmann::json json = end;
   try {
-    TrainOptions end;
-    end.epochs = whole_of<int>(json.at(kEpochs));
-    if (json.contains(kSteps)) end.steps = whole_of<std::uint64_t>(json.at(kSteps));
-    if (json.contains(kSettled)) end.settled_steps = whole_of<std::uint64_t>(json.at(kSettled));
-    if (json.contains(kTarget)) end.target_accuracy = json.at(kTarget).get<double>();
-    if (json.contains(kPatience)) end.patience = whole_of<int>(json.at(kPatience));
-    if (json.contains(kMinDelta)) end.min_delta = json.at(kMinDelta).get<double>();
-    return end;
-  } catch (const nlohmann::json::exception&) {
-    not_an_end();
+    return value_of<TrainingEnd>(JsonFields(json, "", ""), fields_of_end);
+  } catch (const Error&) {
+    fail(ExitCode::data, "it does not say what was to end the training");
   }
 }
 
-bool asks_for_less(const TrainOptions& end, const loop::Progress& progress) {
+bool asks_for_less(const TrainingEnd& end, const loop::Progress& progress) {
   if (end.steps) return end.settled_steps == 0 && *end.steps < progress.steps;
   return end.epochs < progress.epochs || (end.epochs == progress.epochs && progress.begun);
 }
 
-std::vector<std::string> end_differences(const TrainOptions& then, const TrainOptions& now,
+std::vector<std::string> end_differences(const TrainingEnd& then, const TrainingEnd& now,
                                          const loop::Progress& progress,
                                          const optim::Schedule& schedule) {
   std::vector<std::string> rows;

@@ -1,4 +1,4 @@
-#include "training/training_program.h"
+#include "training/compiled_training.h"
 
 #include <fmt/format.h>
 
@@ -151,10 +151,8 @@ exchange::Overlap overlap_of(const Session& session) {
                                                          : exchange::Overlap::none;
 }
 
-checkpoint::TrainingState state_of(const Session& session, const TrainingPlan& plan,
-                                   const CompiledTraining& compiled) {
-  return {*session.communicator, session.nodes.nodes(), *session.backend,
-          *compiled.program,     *compiled.exchange,    plan.spec.optimizer.rule};
+loop::RankProgram program_of(const Session& session, const CompiledTraining& compiled) {
+  return {*session.communicator, *session.backend, *compiled.program, *compiled.exchange};
 }
 
 CompiledTraining compile_training(const Session& session, const TrainingPlan& plan,
@@ -175,7 +173,8 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                   before.batches.host,
                   system::own_memory()};
   const checkpoint::SnapshotBytes snapshot =
-      checkpoint::snapshot_bytes(state_of(session, plan, compiled), plan.spec.flags.safety.kept());
+      checkpoint::snapshot_bytes(program_of(session, compiled), plan.spec.optimizer.rule,
+                                 session.nodes.nodes(), plan.spec.flags.safety.kept());
   mine.snapshot = snapshot.arrays;
   mine.snapshot_host = snapshot.host;
   if (session.leads()) mine.written = largest_array(layout);
