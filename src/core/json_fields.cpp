@@ -42,22 +42,25 @@ bool is_short_text(const nlohmann::json& value) {
 
 }  // namespace
 
-JsonFields::JsonFields(const nlohmann::json& object, std::string where, std::string_view remedy)
-    : object_(object), where_(std::move(where)), remedy_(remedy) {
+JsonFields::JsonFields(const nlohmann::json& object, std::string where, std::string_view remedy,
+                       Null null)
+    : object_(object), where_(std::move(where)), remedy_(remedy), null_(null) {
   if (!object.is_object()) wrong("is not an object");
 }
 
 const nlohmann::json* JsonFields::find(const char* key) const {
   if (asked_.empty() || asked_.back() != key) asked_.emplace_back(key);
   const auto found = object_.find(key);
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  if (found == object_.end() || (found->is_null() && null_ == Null::missing)) return nullptr;
+  return &*found;
 }
 
 bool JsonFields::has(const char* key) const { return find(key) != nullptr; }
 
 bool JsonFields::is_null(const char* key) const {
+  find(key);
   if (!object_.contains(key)) required(key);
-  return !has(key);
+  return object_.at(key).is_null();
 }
 
 const nlohmann::json& JsonFields::required(const char* key) const {
@@ -151,7 +154,7 @@ std::map<std::string, std::string> JsonFields::flags(const char* key) const {
 }
 
 JsonFields JsonFields::object(const char* key) const {
-  return {required(key), fmt::format("{}, {}", where_, key), remedy_};
+  return {required(key), fmt::format("{}, {}", where_, key), remedy_, null_};
 }
 
 std::vector<JsonFields> JsonFields::objects(const char* key, std::size_t least,
@@ -160,7 +163,8 @@ std::vector<JsonFields> JsonFields::objects(const char* key, std::size_t least,
   std::string_view one = key;  // "layer 3" of "layers"
   if (one.ends_with('s')) one.remove_suffix(1);
   for (const auto& value : list(key, least, most)) {
-    objects.emplace_back(value, fmt::format("{}, {} {}", where_, one, objects.size() + 1), remedy_);
+    objects.emplace_back(value, fmt::format("{}, {} {}", where_, one, objects.size() + 1), remedy_,
+                         null_);
   }
   return objects;
 }

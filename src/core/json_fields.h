@@ -16,10 +16,14 @@ namespace cputrain {
 
 /// The fields of an object in a JSON file that may be hostile. What is missing or odd is
 /// Error(data) with the place, the field, what is allowed, and the remedy: "(why it matters); what
-/// to try". Null counts as missing. A field with a default may be left out. Borrows the object.
+/// to try". A field with a default may be left out. Borrows the object.
 class JsonFields {
  public:
-  JsonFields(const nlohmann::json& object, std::string where, std::string_view remedy);
+  /// What null is: a field that is missing, or a value of the wrong type.
+  enum class Null { missing, wrong };
+
+  JsonFields(const nlohmann::json& object, std::string where, std::string_view remedy,
+             Null null = Null::missing);
 
   bool has(const char* key) const;
   /// Error(data) where it is not there.
@@ -60,6 +64,7 @@ class JsonFields {
   const nlohmann::json& object_;
   std::string where_;
   std::string_view remedy_;
+  Null null_;
   mutable std::vector<std::string> asked_;
 };
 

@@ -158,7 +158,7 @@ class GraphReader {
       : graph_(std::move(graph)), where_(where), size_(size) {}
 
   void add(const json& entry, std::size_t number) {
-    const JsonFields r(entry, fmt::format("{}, layer {}", where_, number), kModelRemedy);
+    const JsonFields r = model_fields(entry, fmt::format("{}, layer {}", where_, number));
     const std::string name = r.text("name", "");
     if (by_name_.contains(name)) r.wrong("name " + name + " is used twice");
     const Layer layer = read_layer(r, size_);
@@ -202,8 +202,8 @@ class GraphReader {
 Graph read_input(const JsonFields& top, const std::string& where,
                  const std::optional<ModelSize>& size) {
   static const json nothing = json::object();
-  const JsonFields r(top.has("input") ? top.required("input") : nothing, where + ", input",
-                     kModelRemedy);
+  const JsonFields r =
+      model_fields(top.has("input") ? top.required("input") : nothing, where + ", input");
   const Input standard;
   const Input input{static_cast<float>(r.real("scale", -1e6, 1e6, standard.scale)),
                     static_cast<float>(r.real("offset", -1e6, 1e6, standard.offset))};
@@ -274,9 +274,16 @@ ordered_json to_json(const Graph& graph) {
           {"layers", std::move(layers)}};
 }
 
+JsonFields model_fields(const json& object, const std::string& where) {
+  return {object, where,
+          "(the model cannot be built); mend the file, or see `cputrain export --model-file` for "
+          "one that is right",
+          JsonFields::Null::wrong};
+}
+
 Graph graph_from_json(const json& model, const std::string& where,
                       const std::optional<ModelSize>& size) {
-  const JsonFields top(model, where, kModelRemedy);
+  const JsonFields top = model_fields(model, where);
   GraphReader reader(read_input(top, where, size), where, size);
   const json& layers = top.required("layers");
   if (!layers.is_array() || layers.empty() || layers.size() > kMaxLayers) {

@@ -3,9 +3,12 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "model/graph.h"
+
+namespace cputrain {
+class JsonFields;
+}
 
 /// A graph as JSON, in weight files and in model files:
 /// {"input": {"height": 256, "width": 256, "channels": 3, "scale": ..., "offset": ...},
@@ -14,11 +17,8 @@
 /// before it unless "from" names others; "name" may be left out, too (src/zoo/README.md).
 namespace cputrain::model {
 
-/// What Error(data) of a description ends with.
-inline constexpr std::string_view kModelRemedy =
-    "(the model cannot be built); mend the file, or see `cputrain export --model-file` for one "
-    "that "
-    "is right";
+/// The fields of an object in a description, none of which may be null.
+JsonFields model_fields(const nlohmann::json& object, const std::string& where);
 
 nlohmann::ordered_json to_json(const Graph&);
 

@@ -54,11 +54,11 @@ ModelEntry read_model_file(const std::filesystem::path& path) {
   const std::string where = "model file " + path.string();
   const json file =
       system::read_json_file(path, kMaxBytes, "(the model cannot be built); check --model");
-  const JsonFields r(file, where, model::kModelRemedy);
+  const JsonFields r = model::model_fields(file, where);
   if (r.text("format") != kFormat) r.wrong(fmt::format("format must be \"{}\"", kFormat));
   static const json nothing = json::object();
-  const JsonFields recipe(r.has("recipe") ? r.required("recipe") : nothing, where + ", recipe",
-                          model::kModelRemedy);
+  const JsonFields recipe =
+      model::model_fields(r.has("recipe") ? r.required("recipe") : nothing, where + ", recipe");
   ModelEntry entry{.name = r.text("name", path.stem().string()),
                    .spec = system::absolute_path(path.string()),
                    .aliases = {},

@@ -169,6 +169,30 @@ TEST_F(ModelFile, MistakesAreNamed) {
   EXPECT_NE(changed(unread).find("read by no other"), std::string::npos);
 }
 
+TEST_F(ModelFile, NullIsNoValueOfAField) {
+  const auto with_null = [&](const char* pointer) {
+    json file = json::parse(small_model("3"));
+    file[json::json_pointer(pointer)] = nullptr;
+    return refusal(file.dump());
+  };
+  const auto expect = [&](const char* pointer, const std::string& words) {
+    const std::string message = with_null(pointer);
+    EXPECT_NE(message.find(words), std::string::npos) << pointer << ": " << message;
+  };
+  expect("/name", ": name must be a text");
+  expect("/recipe", ", recipe: is not an object");
+  expect("/recipe/batch", ", recipe: batch must be a whole number from 1 to");
+  expect("/recipe/shuffle", ", recipe: shuffle must be true or false");
+  expect("/recipe/classes", ", recipe: classes must be a whole number");
+  expect("/input", ", input: is not an object");
+  expect("/input/scale", ", input: scale must be a number");
+  expect("/layers", ": layers must be a list");
+  expect("/layers/1/units", ", layer 2: units must be a whole number");
+  expect("/layers/1/bias", ", layer 2: bias must be true or false");
+  expect("/layers/1/name", ", layer 2: name must be a text");
+  expect("/layers/1/from", ", layer 2: from must name earlier layers");
+}
+
 /// A network of so many layers: ReLUs before the two that count.
 std::string deep_model(int layers) {
   std::string text = R"({"format": "cputrain model 1", "name": "deep", "recipe": {"image_size": 8},
