@@ -347,7 +347,8 @@ std::variant<std::unique_ptr<Command>, HelpText> parse_command_line(
     const std::vector<std::string>& given_words, const Environment& environment,
     const CommandLineChoices& choices) {
   std::vector<std::string> words = given_words;
-  if (!words.empty() && words.front() == "--version") {
+  const auto files = std::ranges::find(words, "--");
+  if (std::find(words.begin(), files, "--version") != files) {
     return HelpText{fmt::format("cputrain {} ({})\n", kVersion, choices.build)};
   }
   const HelpForm form{choices.columns, choices.program};

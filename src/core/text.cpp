@@ -6,9 +6,6 @@
 #include <array>
 #include <numeric>
 
-#include "core/error.h"
-#include "core/names.h"
-
 namespace cputrain {
 namespace {
 
@@ -212,13 +209,6 @@ std::string eta_text(double seconds) {
   if (s > 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s % 3600 / 60, s % 60);
   if (s > 60) return fmt::format("{}:{:02}", s / 60, s % 60);
   return fmt::format("{}s", s);
-}
-
-// Declared in core/names.h, whose tables most files include.
-void refuse_word(std::string_view flag, std::string_view word, std::span<const std::string> words,
-                 std::optional<std::string> hint) {
-  fail(ExitCode::usage, fmt::format("--{} {}: must be one of {}{}", flag, word, join(words, ", "),
-                                    hint ? *hint : did_you_mean(word, words)));
 }
 
 }  // namespace cputrain

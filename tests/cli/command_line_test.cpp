@@ -12,11 +12,17 @@ namespace cputrain::cli {
 namespace {
 
 TEST(CommandLine, VersionIsThatOfTheProjectAndOfTheBuild) {
-  const auto parsed = parse_command_line(
-      {"--version"}, {},
-      {.backends = {{"cpu", {Precision::f32}}}, .build = "commit 0a1b2c3, Debug"});
-  EXPECT_EQ(std::get<HelpText>(parsed).text,
-            "cputrain " CPUTRAIN_PROJECT_VERSION " (commit 0a1b2c3, Debug)\n");
+  for (const auto& words : std::vector<std::vector<std::string>>{{"--version"},
+                                                                 {"train", "--version"},
+                                                                 {"data", "--version"},
+                                                                 {"--lr", "1", "--version"}}) {
+    const auto parsed = parse_command_line(
+        words, {}, {.backends = {{"cpu", {Precision::f32}}}, .build = "commit 0a1b2c3, Debug"});
+    EXPECT_EQ(std::get<HelpText>(parsed).text,
+              "cputrain " CPUTRAIN_PROJECT_VERSION " (commit 0a1b2c3, Debug)\n");
+  }
+  EXPECT_EQ(options_of({"predict", "--weights", "w", "--", "--version"}).files,
+            std::vector<std::string>{"--version"});
 }
 
 TEST(CommandLine, TrainsWhenNoCommandIsNamed) {

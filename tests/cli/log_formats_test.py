@@ -127,6 +127,7 @@ class LogFormats(ProgramTest):
 
     def test_wrong_words(self):
         self.expect(2, "train", "--log-format", "mlperf,caffe", says=["--log-format", "caffe", "tf_cnn_benchmarks"])
+        self.expect(2, "train", "--log-format", "dawnbench", says=["was removed; use metrics.jsonl"])
         for steps in ("5", "0:3", "7:5", "a:b", "1:2x"):
             self.expect(2, "train", "--timeline-steps", steps, says=["--timeline-steps " + steps, "FIRST:LAST"])
 

@@ -350,6 +350,10 @@ class Usage(SweepTest):
         self.expect(2, *words, says=["--out s holds cells, which is not of a sweep"])
         self.expect(2, *words, "--overwrite", says=["which is not of a sweep"])
         self.assertTrue(os.path.isdir(self.path("s", "cells")))
+        os.makedirs(self.path("run", "ckpt-000000005"))  # of a training that was killed
+        self.expect(2, *CELL, "--np", "1", "--batch", "8", "--out", "run", "--overwrite",
+                    says=["--out run holds the run of a training", "name another folder"])
+        self.assertEqual(os.listdir(self.path("run")), ["ckpt-000000005"])
 
     @needs_mpirun
     def test_a_sweep_is_no_rank(self):

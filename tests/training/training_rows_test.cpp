@@ -38,7 +38,12 @@ TEST(TrainingRows, NameEachFlagOnceWithAllThatHelpNeeds) {
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
     EXPECT_FALSE(row.part.empty() || row.help.empty()) << row.name;
     EXPECT_EQ(row.meta.empty(), row.kind != FlagRow::Kind::value) << row.name;
-    EXPECT_TRUE(row.set && row.copy) << row.name;
+    EXPECT_TRUE(row.set && row.get && row.copy) << row.name;
+    // Without `holds`, what was typed is what the identity has: of a switch that is no value.
+    if (row.is_identity && row.kind == FlagRow::Kind::yes_or_no) {
+      EXPECT_TRUE(row.holds) << row.name;
+    }
+    EXPECT_NO_THROW(row.get({})) << row.name;
     if (!row.rival.empty()) EXPECT_EQ(training_row(row.rival).rival, row.name);
   }
 }
@@ -55,6 +60,7 @@ TEST(TrainingRows, ReadEveryKindOfValue) {
   EXPECT_EQ(after("compress", "topk"), "topk:0.01");
   EXPECT_EQ(training_row("lr").get({}), nullptr);
   EXPECT_EQ(training_row("shuffle").get({}), nullptr);
+  EXPECT_EQ(after("freeze", "conv2d*"), nullptr);  // only read
 }
 
 TEST(TrainingRows, RefuseWhatIsBeyondTheirBounds) {
@@ -71,6 +77,12 @@ TEST(TrainingRows, RefuseWhatIsBeyondTheirBounds) {
                                    {"log-format", "mlperf,caffe"}}) {
     EXPECT_NE(refusal(name, text).find(std::string("--") + name), std::string::npos) << name;
   }
+}
+
+TEST(TrainingRows, ALogThatWasRemovedHasItsSuccessorNamed) {
+  const std::string message = refusal("log-format", "mlperf,dawnbench");
+  EXPECT_NE(message.find("dawnbench was removed; use metrics.jsonl"), std::string::npos) << message;
+  EXPECT_EQ(refusal("log-format", "caffe").find("removed"), std::string::npos);
 }
 
 TEST(TrainingRows, SpellValuesAsTheyAreTyped) {

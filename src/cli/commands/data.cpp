@@ -42,7 +42,7 @@ class DataCommand : public CommandWith<> {
   }
   void check(const CommandLineChoices&) override {
     Options& options = options_;
-    const std::size_t most = help().words.find(' ') == std::string::npos ? 1 : 2;
+    const std::size_t most = most_words();
     if (options.files.size() > most) {
       fail(ExitCode::usage,
            fmt::format("{} is one word too many: {} takes {}", options.files[most],
@@ -71,6 +71,7 @@ class DataCommand : public CommandWith<> {
   virtual std::string needs() const { return "a data set"; }
   virtual std::string example() const { return "FOLDER"; }
 
+  virtual std::size_t most_words() const { return 1; }
   virtual bool resizes() const { return false; }
   data::DataSource open(const training::Session& session, bool to_check = false) const {
     data::DataRequest request = options_.data_request(options_.seed.value_or(0));
@@ -168,6 +169,7 @@ class DataPackCommand final : public DataCommand {
  private:
   std::string needs() const override { return "a data set and a file"; }
   std::string example() const override { return "FOLDER FILE.ctpack"; }
+  std::size_t most_words() const override { return 2; }
   bool resizes() const override { return true; }
   ExitCode work(const training::Session& session) override {
     constexpr int kSide = 256;

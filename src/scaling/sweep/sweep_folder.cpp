@@ -17,6 +17,7 @@
 #include "core/text.h"
 #include "system/files.h"
 #include "system/tell.h"
+#include "training/run/run_folder.h"
 
 namespace cputrain::sweep {
 namespace {
@@ -100,6 +101,16 @@ void check_folder(const SweepPlan& plan, const nlohmann::json& there) {
                    otherwise.empty() ? ", --extend to add what is new here to it" : ""));
 }
 
+/// Before anything is written into it.
+void refuse_run(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  if (std::filesystem::exists(folder / kFlagsName, ignored) || !training::holds_run(folder)) return;
+  fail(ExitCode::usage,
+       fmt::format("--out {} holds the run of a training (files of the sweep would "
+                   "lie among its own); name another folder",
+                   folder.string()));
+}
+
 /// A folder with something else in it is not ours to write into.
 void check_foreign(const SweepPlan& plan) {
   std::error_code error;
@@ -149,6 +160,7 @@ void refuse_beside_tasks(const SweepPlan& plan) {
 
 std::optional<system::FileLock> open_sweep_folder(const SweepPlan& plan, bool overwrite,
                                                   system::FileLock::Kind kind) {
+  refuse_run(plan.folder);
   system::make_folder(plan.folder);
   auto lock = system::FileLock::take(plan.folder / kLockName,
                                      overwrite ? system::FileLock::Kind::exclusive : kind);

@@ -170,7 +170,11 @@ std::vector<std::string> parse_log_formats(const std::string& text) {
   const std::vector<std::string> known = logging::log_format_words();
   std::vector<std::string> formats = parse_list("log-format", text);
   for (const std::string& format : formats) {
-    if (std::ranges::count(known, format) == 0) refuse_word("log-format", format, known);
+    if (std::ranges::count(known, format) > 0) continue;
+    if (format != "dawnbench") refuse_word("log-format", format, known);
+    refuse_word("log-format", format, known,
+                "; dawnbench was removed; use metrics.jsonl, which each run has: seconds and "
+                "val_accuracy by epoch");
   }
   return formats;
 }

@@ -36,7 +36,7 @@ struct FlagRow {
 
   /// Error(usage). A switch has "true" or "false".
   std::function<void(TrainingFlags&, const std::string& text)> set{};
-  /// Null where nothing was asked for. Empty for a grammar that is only read.
+  /// Null where nothing was asked for, and always of a grammar that is only read.
   std::function<nlohmann::ordered_json(const TrainingFlags&)> get{};
   std::function<void(TrainingFlags& to, const TrainingFlags& from)> copy{};
   /// What holds, asked for or not; null for nothing. Without it config.json has what was given.
@@ -107,7 +107,7 @@ class FlagRows {
   FlagRow& parsed(const std::string& name, Member member, std::string meta, std::string help,
                   Parse parse) {
     FlagRow& row = add(name, std::move(meta), std::move(help), member, parse);
-    row.get = nullptr;
+    row.get = [](const TrainingFlags&) { return nullptr; };
     return row;
   }
   /// The same where `show` writes it.
