@@ -162,7 +162,7 @@ int run_program(int argc, char** argv) {
   std::optional<system::SignalWatch> signals;
   try {
     signals.emplace();
-    if (launcher.kind != placement::Launcher::Kind::nobody)
+    if (launcher.kind != placement::Launcher::Kind::none)
       signals->end_when(placement::launcher_gone(), ExitCode::unanswered);
     auto parsed = cli::parse_command_line({argv + 1, argv + argc}, cli::program_variables(environ),
                                           command_line_choices(argc > 0 ? argv[0] : ""));

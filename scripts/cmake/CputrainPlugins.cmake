@@ -1,4 +1,4 @@
-# Plugins: shared objects that a program loads when somebody asks for them.
+# Plugins: shared objects that a program loads when they are asked for.
 find_package_or_fail(fmt libfmt-dev)  # a shared library, of which plugins have no copy either
 
 # Modules of src that they use. A program that takes plugins has the whole of them, what it does not call itself

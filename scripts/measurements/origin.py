@@ -1,7 +1,7 @@
 """What a table is made by: the commit and whether it is the checkout's.
 
 scripts/tables asks it before anything is measured: origin.py [--unclean]. It ends with 2 where ./cputrain was built
-from changed files, or from files other than those here (results/ does not count), since nobody could make its figures
+from changed files, or from files other than those here (results/ does not count), since its figures could not be made
 again. With --unclean it goes on, and tables say so.
 """
 import datetime
@@ -73,7 +73,7 @@ def main():
         sys.exit("scripts/tables: there is no ./cputrain; run scripts/build")
     why = obstacle(program_commit())
     if why and "--unclean" not in sys.argv[1:]:
-        print(f"scripts/tables: {why} (so nobody could make the figures again); commit, run scripts/build and try "
+        print(f"scripts/tables: {why} (so the figures could not be made again); commit, run scripts/build and try "
               "again, or add --unclean, which the tables then say", file=sys.stderr)
         sys.exit(2)
 

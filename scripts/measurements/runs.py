@@ -1,4 +1,4 @@
-"""What the parts of scripts/tables share: commands that are run and published, files that say who made them."""
+"""What the parts of scripts/tables share: commands that are run and published, files that say what made them."""
 import argparse
 import json
 import os

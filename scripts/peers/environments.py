@@ -35,7 +35,7 @@ def check_python(python, framework, remedy):
 
 def library(name, python, cache):
     """Path of a library: of the framework's environment, of the system, or of a package that is unpacked into the
-    cache, for which nobody needs to be root. None where there is none."""
+    cache, for which no root is needed. None where there is none."""
     file, packages = LIBRARIES[name]
     kept = os.path.join(cache, "libraries")
     places = [os.path.join(os.path.dirname(os.path.dirname(python)), "lib")]

@@ -44,7 +44,7 @@ def one(name, module, shape, first, request):
             torch.ops.aten.convolution_backward(dy, x, weight, [weight.shape[0]], *geometry, False, [0, 0], 1, wanted)
         return run
     work = {"forward": forward, "weights": backward(False, True, False), "bias": backward(False, False, True)}
-    if not first:  # nobody wants gradients of images
+    if not first:  # gradients of images are not needed
         work["data"] = backward(True, False, False)
     products = y[0].numel() * weight[0].numel()
     return {"layer": name, **{direction: figures(clock, run, products if direction != "bias" else 0, request)

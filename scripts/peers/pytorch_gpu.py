@@ -105,7 +105,7 @@ class Journal:
 
     def keep(self, **told):
         self.told.update(told, seconds=round(time.monotonic() - self.start, 2))
-        # A device or a pipe is written to: a file in its place would take it away from everybody.
+        # A device or a pipe is written to: a file in its place would take it away from all programs.
         in_place = os.path.exists(self.path) and not os.path.isfile(self.path)
         path = self.path if in_place else self.path + ".tmp"
         try:

@@ -72,7 +72,7 @@ class Network(nn.Module):
                 readers[name] = readers.get(name, 0) + 1
             self.parts[previous] = made
             self.chain.append((previous, read))
-        for name, read in self.chain:  # the usual saving of memory, where nobody else reads the map
+        for name, read in self.chain:  # the usual saving of memory, where nothing else reads the map
             if isinstance(self.parts[name], nn.ReLU):
                 self.parts[name].inplace = readers[read[0]] == 1
         self.last_reader = {source: name for name, read in self.chain for source in read}

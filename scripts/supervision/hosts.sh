@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # command, hostfile, work and others: of scripts/supervise, which sources this
-# The hosts of the command: who answers through ssh, the command for those alone, and what watches them.
+# The hosts of the command: which answer through ssh, the command for those alone, and what watches them.
 
 # value_of FLAG...  what the command gives a flag, by any of its names; fails where it does not.
 value_of() {
@@ -87,7 +87,7 @@ ranks_left() {
   for i in "${answers[@]}"; do left=$((left + ${slots[i]:-1})); done
   if $known && [[ $asked -le $all ]]; then
     echo $((asked < left ? asked : left))
-  else  # more ranks than slots, or nobody knows how many there are: as many as before on each host
+  else  # more ranks than slots, or nothing tells how many there are: as many as before on each host
     left=$((asked * left / all))
     echo $((left > 0 ? left : 1))
   fi
@@ -120,7 +120,7 @@ use_answering() {
 }
 
 # ask_the_lost  once in a cool-down, while the training runs without them: the hosts that answer by now get into the
-# file `back`, and so do lost ranks, which nobody can ask. The next cool-down is twice as long, up to an hour: a host
+# file `back`, and so do lost ranks, which cannot be asked. The next cool-down is twice as long, up to an hour: a host
 # may come and go.
 asked_lost=0
 ask_the_lost() {

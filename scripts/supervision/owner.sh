@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154,SC2034  # work, out, job: of scripts/supervise, which sources this
-# One supervise per run folder. Who it is stands in the run folder's file .supervise and in the script's temporary
+# One supervise per run folder. Which it is stands in the run folder's file .supervise and in the script's temporary
 # folder: where SIGKILL ended it, the next one takes its training over and removes what it left.
 
 # start_of PID  when the process began, in clock ticks since the machine did: no later one of its number has that.
@@ -80,7 +80,7 @@ alive_there() {
   ask_host "${was[host]}" "s=\$(cat /proc/$pid/stat) && set -- \${s##*) } && [ \"\${20}\" = $start ]"
 }
 
-# refuse_other  where somebody else's training may not be taken over.
+# refuse_other  where another supervise's training may not be taken over.
 refuse_other() {
   say "$1 is at work in $out; end it there with 'kill -USR1 ${was[$2]%% *}', or name another --out"
   exit 2

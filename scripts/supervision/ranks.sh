@@ -6,7 +6,7 @@ all_ranks=''  # of the command, where it says so
 ranks=''      # of the running start, where known
 wanted=''     # no more than these; empty: all
 shrinks=false
-# read_ranks  lets the program know that somebody goes on without a rank that is lost.
+# read_ranks  lets the program know that the training goes on without a rank that is lost.
 read_ranks() {
   all_ranks=$(value_of -np --np -n -c) && [[ $all_ranks =~ ^[1-9][0-9]{0,8}$ ]] || all_ranks=''
   [[ " ${command[*]} " != *" : "* ]] || return 0  # several programs, or parts of a job, have a number each

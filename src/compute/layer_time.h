@@ -47,7 +47,7 @@ inline constexpr std::array<LayerDirection, 3> kLayerDirections{{
 /// "A, weights B, data C".
 std::string algorithms_text(const LayerTime&);
 
-/// What was spent between two answers of one program; all but seconds is `now`'s.
+/// What was spent between two readings of one program; all but seconds is `now`'s.
 std::vector<LayerTime> difference(std::vector<LayerTime> now, const std::vector<LayerTime>& before);
 
 /// GFLOP/s of so many images, counting direct convolution; 0 where no time was taken.

@@ -22,8 +22,8 @@ std::optional<std::size_t> predicted_class(std::span<const T> outputs) {
   return static_cast<std::size_t>(std::ranges::max_element(outputs) - outputs.begin());
 }
 
-/// Whether a network with so many outputs has answers to rank: among five classes or fewer, being
-/// one of the five best means nothing.
+/// Whether a network with so many outputs has predictions to rank: among five classes or fewer,
+/// being one of the five best means nothing.
 inline constexpr std::size_t kFive = 5;
 constexpr bool counts_top_five(std::size_t outputs) { return outputs > kFive; }
 

@@ -134,7 +134,7 @@ class Console final : public Reporter {
 
   void print(const std::string& text) { put(text, lines_); }
 
-  /// For people, not for who reads Keras' lines.
+  /// For people, not for programs that read Keras' lines.
   void notice(const std::string& text) {
     bar_.leave();
     put(text, notices_);

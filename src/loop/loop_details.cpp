@@ -32,7 +32,7 @@ void check_validation(const EpochRecord& record) {
   fail(ExitCode::failed,
        fmt::format(
            "Epoch {}: Invalid validation loss, terminating training (it is NaN or infinite, so "
-           "what the weights answer means nothing); try a smaller --lr",
+           "its predictions mean nothing); try a smaller --lr",
            record.epoch));
 }
 
@@ -277,7 +277,7 @@ void check_weights(comm::Communicator& communicator, compute::Memory& memory,
   if (all_numbers(memory, weights, communicator)) return;
   fail(ExitCode::failed,
        "Invalid weights, terminating training (some are NaN or infinite after the last step, so "
-       "their answers mean nothing); try a smaller --lr");
+       "their predictions mean nothing); try a smaller --lr");
 }
 
 bool tries_again(int epoch) {

@@ -40,7 +40,7 @@ std::string user_text(uid_t user) {
     owner = ", which belongs to " + user_text(about.st_uid);
     if (!S_ISREG(about.st_mode)) {
       why = S_ISLNK(about.st_mode) ? "it is a link" : "it is no regular file";
-      remedy = "remove it where nobody needs it";
+      remedy = "remove it where no program needs it";
     }
   }
   fail(ExitCode::usage, "cannot lock " + path.string() + owner + ": " + why +

@@ -135,9 +135,9 @@ void load_start(const Session& session, const TrainingPlan& plan, const data::Da
   const loop::LoadedWeights loaded =
       load(file, program, compiled.exchange->arenas().weights, known.rows);
   const auto& parameters = program.layout().parameters;
-  if (!loaded.no_numbers.empty()) {
+  if (!loaded.nonfinite.empty()) {
     fail(ExitCode::data,
-         loop::no_numbers_text(spec.flags.weights, loaded.no_numbers, parameters.size()) +
+         loop::nonfinite_text(spec.flags.weights, loaded.nonfinite, parameters.size()) +
              " (no training can go on from them); use those of a training whose "
              "loss was a number");
   }

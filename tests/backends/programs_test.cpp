@@ -98,7 +98,7 @@ compute::Tally with_bias(compute::Backend& backend, const model::Graph& graph, s
   return trial.evaluate(samples, {7}).tally;
 }
 
-TEST_P(Programs, AnswersThatAreNoNumbersAreWrongWhateverTheLabel) {
+TEST_P(Programs, PredictionsThatAreNaNAreWrongWhateverTheLabel) {
   model::Graph sigmoid(kImage), softmax(kImage);
   for (model::Graph* graph : {&sigmoid, &softmax}) {
     graph->add(model::Flatten{});

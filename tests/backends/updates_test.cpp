@@ -156,7 +156,7 @@ TEST_P(SumOfSquares, IsExactForWholeNumbers) {
   }
 }
 
-TEST_P(SumOfSquares, DoesNotOverflowAndLetsNothingThatIsNoNumberPass) {
+TEST_P(SumOfSquares, DoesNotOverflowAndLetsNoNaNPass) {
   const auto backend = GetParam().make();
   std::vector<double> values(5000, 1e30);
   EXPECT_NEAR(backend->sum_of_squares(array_of(*backend, values).array()) / 5e63, 1, 1e-6);

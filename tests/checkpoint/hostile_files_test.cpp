@@ -134,7 +134,7 @@ TEST_F(HostileFiles, OtherShapesAndTypes) {
   expect_refusal(at, {checkpoint::kOptimizerName, "of type I32"});
 }
 
-TEST_F(HostileFiles, ImagesThatAreNoNumbers) {
+TEST_F(HostileFiles, ImageCountsThatAreNegativeOrNonfinite) {
   for (const float images :
        {-1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const fs::path at = damaged();

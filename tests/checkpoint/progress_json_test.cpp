@@ -112,7 +112,7 @@ TEST(ProgressJson, NoneIsNone) {
   EXPECT_TRUE(here.left_out.empty());
 }
 
-TEST(ProgressJson, WhatIsNoNumberComesBackAsTheSameBits) {
+TEST(ProgressJson, NaNComesBackAsTheSameBits) {
   const std::uint64_t nan = 0xfff8000000000123;
   for (const double loss :
        {Limits::infinity(), -Limits::infinity(), std::bit_cast<double>(nan), -0.0}) {

@@ -1,4 +1,4 @@
-"""What `eval` looks at, and answers and weights that are no numbers."""
+"""What `eval` looks at, and predictions and weights that are NaN or infinite."""
 import json
 import os
 import shutil
@@ -120,7 +120,7 @@ class EvaluatedParts(TinyTest):
 
 
 class NotNumbers(TinyTest):
-    """NaN and infinity in weights and answers."""
+    """NaN and infinity in weights and predictions."""
 
     @staticmethod
     def spoil(name, value):
@@ -140,12 +140,12 @@ class NotNumbers(TinyTest):
         self.assertIsNone(result["accuracy"])
         self.assertEqual((result["correct"], result["not_numbers"]), (0, result["images"]))
         done = self.expect(65, "predict", "--weights", weights, "--json", "-", "data/ant/0.bmp", says=["hold NaN"])
-        self.assertIn("answer is NaN", json.loads(done.stdout)["predictions"][0]["error"])
+        self.assertIn("prediction is NaN", json.loads(done.stdout)["predictions"][0]["error"])
         self.expect(0, "export", "--weights", weights, "--safetensors", "t.safetensors", "--export-layout", "torch",
                     says=["warning", "1 of 4 parameter arrays hold NaN or infinity: head/bias"])
         self.tiny(65, "again", "data", "--weights", weights, says=["head/bias", "no training can go on"])
         self.change_weights("run", self.spoil("head/bias", 0.0))
-        # A ReLU turns what comes of it into zeros: answers are numbers, but mean nothing.
+        # A ReLU turns what comes of it into zeros: predictions are numbers, but mean nothing.
         self.change_weights("run", self.spoil("conv2d/kernel", float("nan")))
         done = self.expect(1, "eval", "--weights", weights, "--data", "data",
                            says=["conv2d/kernel", "loss is NaN or infinite"])

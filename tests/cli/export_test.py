@@ -57,7 +57,7 @@ EVERY_LAYER = {
 
 class Exports(ProgramTest):
     def make_images(self, size):
-        """Images to train on, in two classes; the first few are answered, too."""
+        """Images to train on, in two classes; the first few are predicted, too."""
         images = []
         for i in range(20):
             folder, pixels = self.path("data", "ab"[i % 2]), made_pixels(i, size)
@@ -77,7 +77,7 @@ class Exports(ProgramTest):
         return np.array([list(p["probabilities"].values())
                          for p in json.loads(done.stdout)["predictions"]])
 
-    def assert_same_answers(self, ours, theirs):
+    def assert_same_predictions(self, ours, theirs):
         if theirs.shape[1] == 1:
             theirs = np.concatenate([1 - theirs, theirs], 1)
         self.assertEqual(ours.shape, theirs.shape)
@@ -86,7 +86,7 @@ class Exports(ProgramTest):
         self.assertGreater(ours.std(0).max(), 1e-3, "images that all look alike prove nothing")
 
     def check_onnx(self, size, *words, name="dogcat", backend="cpu"):
-        """Trains three steps of the model called `name`, exports, and compares answers."""
+        """Trains three steps of the model called `name`, exports, and compares predictions."""
         import onnx
         images = self.make_images(size)
         self.train("run", "--image-size", str(size), "--data", "data", "--validation-split", "0",
@@ -106,18 +106,18 @@ class Exports(ProgramTest):
         extents = [d.dim_param or d.dim_value for d in image.type.tensor_type.shape.dim]
         self.assertEqual(extents, ["N", size, size, 3])
         ours = self.predictions(backend)
-        self.assert_same_answers(ours, network.run_onnx(model, images))
+        self.assert_same_predictions(ours, network.run_onnx(model, images))
         if runtime := module("onnxruntime"):
             session = runtime.InferenceSession(self.path("m.onnx"))
-            self.assert_same_answers(ours, session.run(None, {"image": images})[0])
+            self.assert_same_predictions(ours, session.run(None, {"image": images})[0])
         return model
 
     @needs_onnx
-    def test_dogcat_answers_alike_as_onnx(self):
+    def test_dogcat_predicts_alike_as_onnx(self):
         self.check_onnx(64)
 
     @needs_onnx
-    def test_every_layer_answers_alike_as_onnx(self):
+    def test_every_layer_predicts_alike_as_onnx(self):
         with open(self.path("net.json"), "w") as f:
             json.dump(EVERY_LAYER, f)
         model = self.check_onnx(33, "--model", "net.json", "--classes", "4", name="net",
@@ -134,7 +134,7 @@ class Exports(ProgramTest):
         self.assertAlmostEqual(epsilons["norm"], 1.001e-5, places=12)
 
     @needs_onnx
-    def test_a_residual_network_answers_alike_as_onnx(self):
+    def test_a_residual_network_predicts_alike_as_onnx(self):
         self.expect(0, "export", "--model", "resnet50v2", "--model-file", "slow.json")
         with open(self.path("slow.json")) as slow, open(self.path("quick.json"), "w") as quick:
             # Moving statistics that follow at once, where 0.99 takes hundreds of steps.
@@ -178,7 +178,7 @@ class Exports(ProgramTest):
         for name in ("dense", "dense_1"):
             x = np.maximum(x @ t[name + ".weight"].T + t[name + ".bias"], 0)
         x = network.sigmoid(x @ t["dense_2.weight"].T + t["dense_2.bias"])
-        self.assert_same_answers(self.predictions("cpu"), x)
+        self.assert_same_predictions(self.predictions("cpu"), x)
 
     def test_a_model_file_trains_as_the_model_it_describes(self):
         self.expect(0, "export", "--model", "dogcat", "--image-size", "64", "--model-file", "m.json")

@@ -1,4 +1,4 @@
-"""Answers and how they are counted: `eval` at any number of processes, and `predict`."""
+"""Predictions and how they are counted: `eval` at any number of processes, and `predict`."""
 import base64
 import csv
 import json
@@ -13,7 +13,7 @@ from report_test import Page
 COLOURS = ["black", "grey", "red", "green", "blue", "white, nearly", "pink"]
 
 
-class Answers(ProgramTest):
+class Predictions(ProgramTest):
     def make_classes(self, classes, each, folder="data"):
         for label, name in enumerate(classes):
             os.makedirs(self.path(folder, name))
@@ -30,36 +30,36 @@ class Answers(ProgramTest):
         self.train("run", "--data", "data", "--batch", "8", "--steps", "4", "--lr", "0.0003",
                    "--validation-split", "0.5")
 
-    def answers_of_predict(self):
-        """(class, answer, rank of the class among the answers) of every image, by `predict`."""
+    def made_by_predict(self):
+        """(class, prediction, rank of the class among the probabilities) of every image, by `predict`."""
         done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-",
                            "--no-winograd", "--threads", "1", "data")
-        answers = []
+        predictions = []
         for p in json.loads(done.stdout)["predictions"]:
             truth = os.path.basename(os.path.dirname(p["file"]))
             probability = p["probabilities"][truth]
-            answers.append((truth, p["class"], sum(v > probability for v in p["probabilities"].values())))
-        return answers
+            predictions.append((truth, p["class"], sum(v > probability for v in p["probabilities"].values())))
+        return predictions
 
-    def test_eval_counts_what_predict_answers(self):
+    def test_eval_counts_what_predict_makes(self):
         self.train_classes()
         done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data",
                            "--validation-split", "0", "--confusion", "c.csv", "--threads", "1",
                            "--no-winograd", "--json", "r.json", says=["precision", "Accuracy @ 5 = "])
         with open(self.path("r.json")) as f:
             result = json.load(f)
-        answers, names = self.answers_of_predict(), sorted(COLOURS)
-        self.assertEqual(len(answers), result["images"], done.stdout)
-        self.assertEqual(result["accuracy"], sum(t == a for t, a, _ in answers) / len(answers))
-        self.assertEqual(result["top_5_accuracy"], sum(r < 5 for *_, r in answers) / len(answers))
-        matrix = [[sum((t, a) == (row, column) for t, a, _ in answers) for column in names]
+        predictions, names = self.made_by_predict(), sorted(COLOURS)
+        self.assertEqual(len(predictions), result["images"], done.stdout)
+        self.assertEqual(result["accuracy"], sum(t == a for t, a, _ in predictions) / len(predictions))
+        self.assertEqual(result["top_5_accuracy"], sum(r < 5 for *_, r in predictions) / len(predictions))
+        matrix = [[sum((t, a) == (row, column) for t, a, _ in predictions) for column in names]
                   for row in names]
         self.assertEqual(result["confusion"], matrix)
         for i, (name, c) in enumerate(zip(names, result["classes"])):
-            answered = sum(row[i] for row in matrix)
-            self.assertEqual(c, {"name": name, "images": sum(matrix[i]), "answers": answered,
+            predicted = sum(row[i] for row in matrix)
+            self.assertEqual(c, {"name": name, "images": sum(matrix[i]), "answers": predicted,
                                  "accuracy": matrix[i][i] / sum(matrix[i]),
-                                 "precision": matrix[i][i] / answered if answered else None})
+                                 "precision": matrix[i][i] / predicted if predicted else None})
         with open(self.path("c.csv"), newline="") as f:
             header, *rows = csv.reader(f)
         self.assertEqual(header[1:], names)
@@ -80,7 +80,7 @@ class Answers(ProgramTest):
         rows = {row[0]: row for row in page.rows if len(row) == len(names) + 1}
         shown = [[int(field.split()[0]) for field in rows[name][1:]] for name in names]
         self.assertEqual(shown, result["confusion"], done.stdout)
-        # The wrong ones of predict's answers, the surest first.
+        # The wrong ones of predict's predictions, the surest first.
         done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-", "--no-winograd",
                            "--threads", "1", "data")
         wrong = []
@@ -88,7 +88,7 @@ class Answers(ProgramTest):
             truth = os.path.basename(os.path.dirname(p["file"]))
             if p["class"] != truth:
                 wrong.append((-p["probabilities"][p["class"]], truth, p["class"], p["file"]))
-        captions = re.findall(r"<figcaption>answered (.*?) \((.*?)\), is (.*?) \(.*?\)<small>(.*?)</small>", text)
+        captions = re.findall(r"<figcaption>predicted (.*?) \((.*?)\), is (.*?) \(.*?\)<small>(.*?)</small>", text)
         self.assertEqual(len(captions), min(24, len(wrong)))
         for (answer, probability, truth, name), (minus, *expected) in zip(captions, sorted(wrong)):
             self.assertAlmostEqual(float(probability), -minus, places=3)

@@ -18,12 +18,12 @@ TEST(PredictedClass, IsTheFirstOnATieAndNoneWithoutNumbers) {
   EXPECT_EQ(predicted({0.5f}), 0u);
   EXPECT_EQ(predicted({0.6f}), 1u);
   EXPECT_EQ(predicted({}), std::nullopt);
-  const std::vector<std::vector<float>> no_numbers{{kNotANumber},
-                                                   {0.2f, kNotANumber},
-                                                   {kNotANumber, 0.2f},
-                                                   {0.9f, 0.05f, kNotANumber},
-                                                   {kNotANumber, kNotANumber}};
-  for (const std::vector<float>& outputs : no_numbers) {
+  const std::vector<std::vector<float>> with_nan{{kNotANumber},
+                                                 {0.2f, kNotANumber},
+                                                 {kNotANumber, 0.2f},
+                                                 {0.9f, 0.05f, kNotANumber},
+                                                 {kNotANumber, kNotANumber}};
+  for (const std::vector<float>& outputs : with_nan) {
     EXPECT_EQ(predicted(outputs), std::nullopt);
   }
 }
@@ -37,8 +37,8 @@ TEST(AmongBest, CountsWhatIsMoreProbable) {
           << truth << " " << k;
     }
   }
-  const std::vector<float> no_numbers{0.9f, kNotANumber};
-  EXPECT_FALSE(among_best(std::span<const float>(no_numbers), 0, 5));
+  const std::vector<float> with_nan{0.9f, kNotANumber};
+  EXPECT_FALSE(among_best(std::span<const float>(with_nan), 0, 5));
 }
 
 TEST(CountPrediction, RanksAmongMoreThanFiveClasses) {

@@ -103,7 +103,7 @@ void rounding_is_bounded(const std::string& text, comm::Communicator& comm) {
 }
 
 /// A diverged run must end: what is no number stays none, on all ranks, and its neighbours stay.
-void no_numbers_survive(const std::string& text, comm::Communicator& comm) {
+void nan_survives(const std::string& text, comm::Communicator& comm) {
   constexpr std::size_t kSize = 20000;
   const auto sum = make(text, comm, layout_of({100, 200}, DType::f32));
   std::vector<float> values(kSize, 1.0f);
@@ -327,7 +327,7 @@ void what_is_owed_is_sent(const std::string& text, comm::Communicator& comm) {
 }
 
 /// Gradients that were no numbers leave nothing behind.
-void no_numbers_are_forgotten(const std::string& text, comm::Communicator& comm) {
+void nan_is_forgotten(const std::string& text, comm::Communicator& comm) {
   const auto sum = make(text, comm, layout_of({100, 50}, DType::f64));
   std::vector<double> values = numbers_of_step(5000, comm.rank(), 0);
   values[4000] = std::numeric_limits<double>::quiet_NaN();
@@ -377,13 +377,13 @@ std::vector<comm::CommCase> compression_cases() {
   for (const char* text : {"none", "fp16", "bf16", "topk:1"}) add(text, "exact_sums", exact_sums);
   for (const char* text : {"fp16", "bf16"}) add(text, "rounding_is_bounded", rounding_is_bounded);
   for (const char* text : {"fp16", "bf16", "topk", "powersgd"}) {
-    add(text, "no_numbers_survive", no_numbers_survive);
+    add(text, "nan_survives", nan_survives);
     add(text, "exchanges_give_the_same_bits", exchanges_give_the_same_bits);
   }
   for (const char* text : {"topk:0.1", "powersgd:2"}) {
     add(text, "what_is_kept_goes_on", what_is_kept_goes_on);
     add(text, "what_is_owed_is_sent", what_is_owed_is_sent);
-    add(text, "no_numbers_are_forgotten", no_numbers_are_forgotten);
+    add(text, "nan_is_forgotten", nan_is_forgotten);
   }
   cases.push_back({"topk_what_is_kept_back_comes_later", what_is_kept_back_comes_later});
   cases.push_back({"powersgd_low_ranks_are_exact", low_ranks_are_exact});

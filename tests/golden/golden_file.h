@@ -25,9 +25,10 @@ struct Digest {
 struct Training {
   std::string name;
   Update update;
-  std::vector<double> losses, correct;  ///< mean loss and number of correct answers of each step
-  std::vector<Digest> last;             ///< gradients of the last step
-  std::vector<Digest> weights;          ///< after it
+  std::vector<double> losses,
+      correct;                  ///< mean loss and number of correct predictions of each step
+  std::vector<Digest> last;     ///< gradients of the last step
+  std::vector<Digest> weights;  ///< after it
 };
 
 /// PyTorch's own error in float for one batch, by tensor: norm of the difference from double over

@@ -95,7 +95,7 @@ def starting_weights(net, image):
 
 
 def loss_of(net, weights, pixels, labels):
-    """Mean loss and number of correct answers; weights in Keras' layouts."""
+    """Mean loss and number of correct predictions; weights in Keras' layouts."""
     dtype, it = weights[0].dtype, iter(weights)
     # The program's scale is the float next to 1/255, on every backend.
     x = torch.from_numpy(pixels).to(dtype).permute(0, 3, 1, 2) * float(np.float32(1) / np.float32(255))

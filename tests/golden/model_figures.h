@@ -24,7 +24,7 @@ struct FloatError {
 struct TrainingPass {
   int first, batch;                 ///< images first .. first+batch-1
   std::vector<std::string> frozen;  ///< layers
-  double loss, correct;             ///< mean; number of correct answers
+  double loss, correct;             ///< mean; number of correct predictions
   std::vector<double> logits;       ///< images x classes, minus each image's mean
   /// By parameter: the gradient; of moving statistics their new value; of other frozen ones
   /// nothing. Empty: only the error in float is of interest.

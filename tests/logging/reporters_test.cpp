@@ -93,7 +93,7 @@ TEST(ProgressLines, CountTheTimeOfStepsThatWereMadeHere) {
 }
 
 // Answers beside a loss that is no number are none.
-TEST(ProgressLines, HaveNoAccuracyBesideALossThatIsNoNumber) {
+TEST(ProgressLines, HaveNoAccuracyBesideALossThatIsNaN) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "progress";
   std::FILE* stream = std::fopen(path.c_str(), "w");

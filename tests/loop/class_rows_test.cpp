@@ -267,7 +267,7 @@ TEST_F(Permuted, NamesThatAreNotThoseOfTheOutputsAreRefused) {
   }
 }
 
-TEST_F(Permuted, ArraysThatHoldNoNumbersAreNamed) {
+TEST_F(Permuted, ArraysThatHoldNaNAreNamed) {
   const model::Graph graph = heads(3).at("dense");
   const testing::OwnProgram own(*backend_, graph, {1});
   fill(graph, own.program(), own.arenas().weights);
@@ -278,11 +278,11 @@ TEST_F(Permuted, ArraysThatHoldNoNumbersAreNamed) {
   }
   save_weights(path_, {"mine", {"a", "b", "c"}, graph, 3}, own.program(), own.arenas().weights);
   const LoadedWeights loaded = load_weights(File(path_), own.program(), own.arenas().weights);
-  EXPECT_EQ(loaded.no_numbers, (Names{"conv2d/kernel", "dense/bias"}));
-  EXPECT_EQ(no_numbers_text("w", loaded.no_numbers, 4),
+  EXPECT_EQ(loaded.nonfinite, (Names{"conv2d/kernel", "dense/bias"}));
+  EXPECT_EQ(nonfinite_text("w", loaded.nonfinite, 4),
             "weight file w: 2 of 4 parameter arrays hold NaN or infinity: conv2d/kernel, "
             "dense/bias");
-  EXPECT_EQ(no_numbers_text("w", {}, 4), "");
+  EXPECT_EQ(nonfinite_text("w", {}, 4), "");
 }
 
 }  // namespace

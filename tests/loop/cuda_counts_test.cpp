@@ -16,7 +16,7 @@ MadeOptions on_device() {
   return options;
 }
 
-/// What a training takes of the device, and of how many images answers were ranked.
+/// What a training takes of the device, and of how many images predictions were ranked.
 emulated::Counts counted(const MadeOptions& options, double& ranked) {
   const emulated::Counts before = emulated::counts();
   const MadeResult made = train_made(*comm::make_solo(), options);

@@ -184,7 +184,7 @@ TEST_F(LateSums, OfAStepBeforeLostInputAreTold) {
 }
 
 /// The gradients of step 2 make weights, and so the loss of step 3, no numbers.
-TEST_F(LateSums, ThatAreNoNumbersNameTheirStepAndGetIntoNoCheckpoint) {
+TEST_F(LateSums, ThatAreNaNNameTheirStepAndGetIntoNoCheckpoint) {
   for (const std::uint64_t due : {3, 4, 5, 0}) {
     SCOPED_TRACE(due);
     notes_.clear();

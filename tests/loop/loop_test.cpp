@@ -94,7 +94,7 @@ TEST(Loop, AnswersOfMoreThanFiveClassesAreRanked) {
   }
 }
 
-TEST(Loop, EndsWhenTheLossIsNoNumber) {
+TEST(Loop, EndsWhenTheLossIsNaN) {
   MadeOptions options;
   options.optimizer.rule = optim::Sgd{};
   options.rate.base = 1e300;
@@ -108,7 +108,8 @@ TEST(Loop, EndsWhenTheLossIsNoNumber) {
   }
 }
 
-/// A single step from good weights, whose loss is a number, to weights that answer nothing.
+/// A single step from good weights, whose loss is a number, to weights whose predictions mean
+/// nothing.
 MadeOptions step_into_the_void() {
   MadeOptions options;
   options.batch = options.samples;
@@ -130,7 +131,7 @@ void expect_end(const std::function<void()>& act, const std::string& word) {
 }
 
 // A target of 0 is reached by any accuracy, but not by none.
-TEST(Loop, AllRanksEndAtAValidationLossThatIsNoNumber) {
+TEST(Loop, AllRanksEndAtAValidationLossThatIsNaN) {
   for (const int ranks : {1, 3}) {
     threads::run_ranks(ranks, [](comm::Communicator& communicator) {
       MadeOptions options = step_into_the_void();
@@ -147,7 +148,7 @@ TEST(Loop, AllRanksEndAtAValidationLossThatIsNoNumber) {
   }
 }
 
-TEST(Loop, AllRanksEndAtWeightsOfOneThatAreNoNumbers) {
+TEST(Loop, AllRanksEndAtWeightsOfOneThatAreNaN) {
   threads::run_ranks(3, [](comm::Communicator& communicator) {
     std::vector<float> weights(100, 1.0f);
     check_weights(communicator, compute::host_memory(), Array::of<float>(weights));

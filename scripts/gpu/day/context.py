@@ -20,7 +20,7 @@ class Day:
         self.work = bundle.path("work")
         os.makedirs(self.work, exist_ok=True)
         self.python = given_python() or shutil.which("python3") or sys.executable
-        # Tools for a GPU are used on the emulated device where somebody gives them: tests do.
+        # Tools for a GPU are used on the emulated device where they are given: tests do.
         self.given_tools = os.environ.get("CPUTRAIN_DAY_TOOLS")
         self.predictions = bundle.read_json("expected", "predictions.json")
         self.compiling = None  # PyTorch beside other steps

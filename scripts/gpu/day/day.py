@@ -63,7 +63,7 @@ def stop(number, _):
 
 
 def say(text):
-    """Nobody need listen: all of it is in files, too."""
+    """All of it is in files, too."""
     try:
         print(text, flush=True)
     except OSError:

@@ -21,7 +21,7 @@ class Done:
         self.code, self.text, self.seconds, self.cut = code, text, seconds, cut
 
     def last_line(self):
-        """The program's own last word, or else anybody's."""
+        """The program's own last word, or else that of another process."""
         lines = [line.strip() for line in self.text.splitlines() if re.search(r"\w", line)]
         own = [line for line in lines if line.startswith("cputrain: ")]
         return (own or lines or ["it says nothing"])[-1]

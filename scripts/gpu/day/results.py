@@ -19,7 +19,7 @@ class Skipped(Exception):
 
 
 class Stopped(BaseException):
-    """Somebody asked the day to end."""
+    """The day was asked to end."""
 
 
 class Refused(Exception):

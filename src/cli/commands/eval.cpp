@@ -193,7 +193,7 @@ void print_evaluation(const Evaluation& result, const std::vector<std::string>& 
   const auto images = static_cast<std::uint64_t>(result.tally.images);
   system::print_lines(predictions_table(result.counts, classes));
   if (result.counts.undecided() > 0) {
-    system::print("{:.0f} answers are NaN and count as wrong\n", result.counts.undecided());
+    system::print("{:.0f} predictions are NaN and count as wrong\n", result.counts.undecided());
   }
   const auto accuracy = result.tally.accuracy();
   if (!accuracy) {
@@ -283,7 +283,7 @@ class EvalCommand final : public CommandWith<EvalOptions> {
                           " --data photos --confusion confusion.csv",
                       "Also writes the confusion matrix as CSV."},
                      {"cputrain eval --weights " + weights + " --data photos --page errors.html",
-                      "Also writes a page with the matrix and the images most surely answered "
+                      "Also writes a page with the matrix and the images most surely predicted "
                       "wrong."}},
         .common = {"weights", "data", "validation-split", "limit-val", "confusion", "page", "json",
                    "backend", "threads"}};
@@ -307,7 +307,7 @@ class EvalCommand final : public CommandWith<EvalOptions> {
            "write the confusion matrix as CSV (-: to standard output)");
     f.text("page", c.page, "FILE",
            "write one HTML page: confusion matrix, figures by class, and the images that were most "
-           "surely answered wrong (-: to standard output)");
+           "surely predicted wrong (-: to standard output)");
   }
 
   bool begins_with_weights() const override { return true; }
@@ -347,8 +347,7 @@ class EvalCommand final : public CommandWith<EvalOptions> {
     write_confusion(options_, session, evaluation.counts, model.classes);
     if (session.leads()) write_facts(options_, session, model, part, evaluation);
     if (evaluation.tally.is_number()) return ExitCode::ok;
-    training::warn(session,
-                   "the loss is NaN or infinite, so what the weights answer means nothing");
+    training::warn(session, "the loss is NaN or infinite, so the predictions mean nothing");
     return ExitCode::failed;
   }
 };

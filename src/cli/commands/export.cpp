@@ -128,10 +128,10 @@ void warn_of_no_numbers(const ExportOptions& options, const model::Graph& graph,
   std::size_t arrays = 0;
   for (const auto& node : graph.nodes()) arrays += node.parameters.size();
   const std::string text =
-      loop::no_numbers_text(options.weights, {no_numbers.begin(), no_numbers.end()}, arrays);
+      loop::nonfinite_text(options.weights, {no_numbers.begin(), no_numbers.end()}, arrays);
   if (text.empty()) return;
   system::tell(
-      fmt::format("warning: {} (what was exported answers nothing; export weights of a training "
+      fmt::format("warning: {} (its predictions mean nothing; export weights of a training "
                   "whose loss was a number)",
                   text));
 }

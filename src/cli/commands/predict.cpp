@@ -109,7 +109,7 @@ std::vector<std::string> expand_folders(const std::vector<std::string>& words,
     }
     const std::vector<std::string> found = services.data.list_images(word);
     if (found.empty()) {
-      fail(ExitCode::data, fmt::format("folder {} holds no images (there is nothing to answer); "
+      fail(ExitCode::data, fmt::format("folder {} holds no images (there is nothing to predict); "
                                        "name a folder of .jpg, .png or other image files",
                                        word));
     }
@@ -167,7 +167,7 @@ void add_prediction(Json& entry, std::span<const float> outputs,
   const std::vector<float> probabilities = loop::class_probabilities(outputs);
   const auto best = compute::predicted_class(outputs);
   if (!best) {
-    entry["error"] = "the network's answer is NaN (its weights are damaged)";
+    entry["error"] = "the network's prediction is NaN (its weights are damaged)";
     return;
   }
   entry["class"] = classes[*best];
@@ -223,7 +223,7 @@ std::optional<int> top_of(const PredictOptions& options, const training::Session
   const int classes = static_cast<int>(model.classes.size());
   if (!options.top || *options.top <= classes) return options.top;
   training::warn(session,
-                 fmt::format("--top {}: the weights know {} classes, so answers name these",
+                 fmt::format("--top {}: the weights know {} classes, so predictions name these",
                              *options.top, classes));
   return classes;
 }
@@ -278,7 +278,7 @@ class PredictCommand final : public CommandWith<PredictOptions> {
             .words = "IMAGE...",
             .examples = {{"cputrain predict --weights runs/first new.jpg",
                           "Prints the most probable class."},
-                         {"cputrain predict --weights runs/first --csv answers.csv photos",
+                         {"cputrain predict --weights runs/first --csv predictions.csv photos",
                           "Writes the probabilities of all images of a folder as CSV."}},
             .common = {"weights", "top", "csv", "json", "backend", "threads", "micro-batch"}};
   }

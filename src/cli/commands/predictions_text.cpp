@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostInTable = 40;  // lines that a person reads
-constexpr std::size_t kMostColumns = 10;  // answers side by side
+constexpr std::size_t kMostColumns = 10;  // predictions side by side
 constexpr std::size_t kWidestName = 30;
 
 std::uint64_t whole(double count) { return static_cast<std::uint64_t>(count); }
@@ -47,7 +47,7 @@ std::string predictions_table(const loop::PredictionCounts& counts,
   const bool with_predictions = counts.classes() <= kMostColumns;
   std::string text = fmt::format("{:<{}}{:>10}{:>10}{:>11}", "class", name_width, "images",
                                  "accuracy", "precision");
-  if (with_predictions) text += "  answered:";
+  if (with_predictions) text += "  predicted:";
   for (std::size_t c = 0; with_predictions && c < counts.classes(); ++c) {
     const std::size_t width = std::min(columns_of(names[c]), column);
     text += "  " + std::string(column - width, ' ') + in_columns(names[c], width);

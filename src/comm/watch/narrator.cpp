@@ -100,7 +100,7 @@ std::string Narrator::why(const Finding& finding) const {
       return fmt::format("{} still {} (in {}), so it is slow and no stall", who(finding),
                          one ? "computes" : "compute", place);
     case Cause::deaf:
-      return fmt::format("{} {} nobody else (all wait, in {}): the network lets nothing in",
+      return fmt::format("{} {} no other rank (all wait, in {}): the network lets nothing in",
                          who(finding), one ? "hears" : "hear", place);
     case Cause::hidden:
       return fmt::format(
@@ -129,7 +129,7 @@ nlohmann::ordered_json Narrator::entry_of(const char* event, const Finding& find
 
 Word Narrator::word_of(const Finding& finding) const {
   if (finding.ends) {
-    return {fmt::format("cputrain: nobody got further for {:.0f} s (--stall-timeout), so the job "
+    return {fmt::format("cputrain: no rank got further for {:.0f} s (--stall-timeout), so the job "
                         "ends: {}",
                         finding.seconds, why(finding)),
             entry_of("end", finding)};
@@ -138,7 +138,7 @@ Word Narrator::word_of(const Finding& finding) const {
       limits_.timeout > 0 && finding.cause != Cause::slow && finding.cause != Cause::hidden;
   return {
       fmt::format(
-          "warning: nobody has got further for {:.0f} s: {}{}", finding.seconds, why(finding),
+          "warning: no rank has got further for {:.0f} s: {}{}", finding.seconds, why(finding),
           may_end ? fmt::format("; the job ends after {:g} s (--stall-timeout)", limits_.timeout)
                   : ""),
       entry_of("stall", finding)};

@@ -176,7 +176,7 @@ class Op {
   LayerTime time_;
 };
 
-/// The last operator, which knows what the network answered.
+/// The last operator, which knows what the network predicted.
 class LossOp : public Op {
  public:
   using Op::Op;

@@ -10,9 +10,9 @@
 namespace cputrain::selftest {
 
 /// The output with the number of images that were predicted rightly.
-inline constexpr const char* kPredictions = "correct answers";
+inline constexpr const char* kPredictions = "correct predictions";
 
-/// A training step of the case: loss, correct answers, probabilities and the gradient of every
+/// A training step of the case: loss, correct predictions, probabilities and the gradient of every
 /// parameter. Arenas of gradients are full of something else before the first micro-batch
 /// overwrites them. All is borrowed; `reference` computes in double.
 compute::CasePlan plan_of(const LayerCase&, std::uint64_t seed, double limit,

@@ -23,7 +23,7 @@ constexpr double kRounding = 0x1p-9;
 /// falls on the other side of a tie, other numbers are rounded.
 constexpr double kOtherRoundings = 3;
 
-/// What is rounded turns answers, and moves numbers by more than sums do.
+/// What is rounded turns predictions, and moves numbers by more than sums do.
 enum class Rounds {
   nothing,
   factors,     ///< those of convolutions: what that moves is allowed

@@ -58,11 +58,12 @@ void give_classes(DataSource& source, std::vector<std::string> classes) {
     }
   }
   if (!unknown.empty()) {
-    fail(ExitCode::data,
-         fmt::format("the data has the class{} {}, which the weights do not know (they know {}; an "
-                     "answer for its images could not be right); use data whose class names are "
-                     "among these",
-                     unknown.size() == 1 ? "" : "es", first_few(unknown), first_few(classes)));
+    fail(
+        ExitCode::data,
+        fmt::format("the data has the class{} {}, which the weights do not know (they know {}; a "
+                    "prediction for its images could not be right); use data whose class names are "
+                    "among these",
+                    unknown.size() == 1 ? "" : "es", first_few(unknown), first_few(classes)));
   }
   if (!match.alike.empty()) {
     source.warnings.push_back(

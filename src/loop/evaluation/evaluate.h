@@ -13,7 +13,7 @@
 namespace cputrain::loop {
 
 /// Hears this rank's predictions: labels of some images, and what the network said about each (one
-/// row an image). On a device answers take time to fetch.
+/// row an image). On a device probabilities take time to fetch.
 using PredictionObserver =
     std::function<void(std::span<const std::int32_t> labels, std::span<const float> outputs)>;
 

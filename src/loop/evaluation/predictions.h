@@ -39,7 +39,7 @@ class PredictionCounts {
     const bool known = compute::counts_top_five(classes_) && images() > 0;
     return known ? std::optional(among_five() / images()) : std::nullopt;
   }
-  /// Images whose probabilities were not numbers: wrong, and no prediction.
+  /// Images whose probabilities were NaN: wrong, and no prediction.
   double undecided() const { return sums_[kUndecided]; }
   /// Images of the class, and those that were predicted with it.
   double actual(std::size_t label) const { return sums_[place(kActual, label)]; }

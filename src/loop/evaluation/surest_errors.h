@@ -21,7 +21,7 @@ struct WrongPrediction {
 };
 
 /// Keeps the wrong predictions with the highest probabilities; of equal ones those of earlier
-/// images, so that any number of ranks keeps the same. Answers that are not numbers are none.
+/// images, so that any number of ranks keeps the same. NaN is no prediction.
 class SurestErrors {
  public:
   explicit SurestErrors(std::size_t most) : most_(most) {}

@@ -7,8 +7,8 @@
 
 namespace cputrain::loop {
 
-/// Whether all values are numbers: none is NaN or infinite. A network can hide such weights: a ReLU
-/// turns NaN into 0, and its answers are numbers that mean nothing.
+/// Whether no value is NaN or infinite. A network can hide such weights: a ReLU turns NaN into 0,
+/// and its predictions mean nothing.
 bool all_numbers(std::span<const float>);
 bool all_numbers(std::span<const double>);
 /// Collective: whether those of all ranks are, in arrays of this memory.

@@ -16,8 +16,8 @@ namespace cputrain::loop {
 void check_replicas(comm::Communicator&, compute::Memory&, const Array& learnt, std::uint64_t step,
                     const std::vector<std::string>& hosts);
 
-/// Who differs, by the hashes of all ranks: "rank 2 (host h) differs from the other 3"; empty where
-/// all are the same.
+/// Which ranks differ, by the hashes of all ranks: "rank 2 (host h) differs from the other 3";
+/// empty where all are the same.
 std::string odd_ranks(std::span<const std::uint64_t> hashes, const std::vector<std::string>& hosts);
 
 }  // namespace cputrain::loop

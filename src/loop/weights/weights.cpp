@@ -243,8 +243,7 @@ void need_whole(const std::filesystem::path& path, const WeightMatch& match) {
 /// Values on their way into the arena.
 void put(LoadedWeights& loaded, const compute::Program& program, std::size_t parameter,
          const std::vector<double>& values, const Array& weights) {
-  if (!all_numbers(values))
-    loaded.no_numbers.push_back(program.layout().parameters[parameter].name);
+  if (!all_numbers(values)) loaded.nonfinite.push_back(program.layout().parameters[parameter].name);
   program.parameters().from_canonical(parameter, values, weights);
 }
 
@@ -304,8 +303,8 @@ LoadedWeights load_fitting_weights(const model::safetensors::File& file,
   return loaded;
 }
 
-std::string no_numbers_text(const std::filesystem::path& path,
-                            const std::vector<std::string>& arrays, std::size_t of) {
+std::string nonfinite_text(const std::filesystem::path& path,
+                           const std::vector<std::string>& arrays, std::size_t of) {
   if (arrays.empty()) return "";
   return fmt::format("weight file {}: {} of {} parameter arrays hold NaN or infinity: {}",
                      path.string(), arrays.size(), of, first_few(arrays, 3));

@@ -65,7 +65,7 @@ ModelDescription read_description(const std::filesystem::path&);
 struct LoadedWeights {
   WeightMatch match;
   std::vector<std::string> by_class{};  ///< arrays of which the outputs of common classes were read
-  std::vector<std::string> no_numbers{};  ///< arrays that hold NaN or infinity
+  std::vector<std::string> nonfinite{};  ///< arrays that hold NaN or infinity
 };
 
 /// Fills the arena by name, what makes the outputs as `rows` says. Error(data) says what is
@@ -83,8 +83,8 @@ LoadedWeights load_fitting_weights(const model::safetensors::File&, const comput
 
 /// "weight file W: 2 of 14 parameter arrays hold NaN or infinity: a/kernel, a/bias"; empty where
 /// there is none.
-std::string no_numbers_text(const std::filesystem::path&, const std::vector<std::string>& arrays,
-                            std::size_t of);
+std::string nonfinite_text(const std::filesystem::path&, const std::vector<std::string>& arrays,
+                           std::size_t of);
 
 /// A training that left its weights in a file.
 struct PastTraining {

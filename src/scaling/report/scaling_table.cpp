@@ -85,10 +85,9 @@ void derive(Grid& grid, const cells::CellTable& about, const cells::Prices& pric
     if (cell.cell.seconds_per_epoch) grid.bases.try_emplace(where.first, where.second);
   }
   if (std::max(cpus.size(), rows.size()) > kMostLines) {
-    fail(ExitCode::data,
-         fmt::format("a table of {} batches by {} CPU counts (nobody could read it); "
-                     "report parts of it, {} of each at most",
-                     rows.size(), cpus.size(), kMostLines));
+    fail(ExitCode::data, fmt::format("a table of {} batches by {} CPU counts (too many to read); "
+                                     "report parts of it, {} of each at most",
+                                     rows.size(), cpus.size(), kMostLines));
   }
   grid.cpus.assign(cpus.begin(), cpus.end());
   grid.rows.assign(rows.begin(), rows.end());

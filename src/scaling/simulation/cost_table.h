@@ -77,7 +77,7 @@ struct CostTable {
   /// Costs that moved by more than this while they were measured say little.
   static constexpr double kMostDrift = 0.25;
   bool is_steady() const { return drift() <= kMostDrift; }
-  /// "AMD EPYC, measured on 2026-11-25 by commit abc1234, Release", for who reads what it led to.
+  /// "AMD EPYC, measured on 2026-11-25 by commit abc1234, Release", for readers of what it led to.
   std::string origin() const;
   /// Most threads of a rank that were measured.
 };

@@ -210,7 +210,7 @@ CostTable costs_of(const SimulationRequest& request, const training::Services& s
   table.kernels = kernels;
   if (!table.is_steady()) {
     system::tell(fmt::format(
-        "warning: the machine's speed moved by {:.0f} % while it was measured (somebody else "
+        "warning: the machine's speed moved by {:.0f} % while it was measured (another program "
         "works on it, or its host); these costs serve for this once and are not kept",
         100 * table.drift()));
   } else if (cache && seconds >= kSeconds) {

@@ -15,7 +15,7 @@ struct Simulator {
   std::string missing;           ///< why there is none; empty where there is
 };
 
-/// Who hears of the cells' progress.
+/// What hears of the cells' progress.
 struct CellWatch {
   std::function<void(std::size_t cell)> done;
   std::function<bool()> stopped;  ///< whether to end what runs and start no more

@@ -23,7 +23,7 @@ std::string list_text(const std::vector<T>& values) {
 /// Error(usage) where a grid has more cells than the readers of a table take.
 void check_size(const cells::SweepGrid&);
 /// Error(usage) where no column is of the GPUs that --gpus counts, and where this machine has not
-/// the backend or so many of them: who counts GPUs wants no table without. `launching` says what
+/// the backend or so many of them: a count of GPUs wants a table with them. `launching` says what
 /// is here; nothing where another machine may measure.
 void check_gpus(const cells::SweepGrid&, const std::optional<cells::Launching>& launching);
 /// The same for larger batches.

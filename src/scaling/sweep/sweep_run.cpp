@@ -117,7 +117,7 @@ bool stop_comes(const system::SignalWatch& signals) {
 }
 
 std::string reason_of(int code, const std::filesystem::path& log) {
-  const char* why = code == 128 + SIGKILL ? " (killed: out of memory, or by somebody)"
+  const char* why = code == 128 + SIGKILL ? " (killed: out of memory, or by another process)"
                     : by_signal(code)     ? " (a signal ended it, and the sweep got none)"
                                           : "";
   return fmt::format("exit code {}{}: {}", code, why, last_words(log));

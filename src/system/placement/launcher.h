@@ -9,8 +9,8 @@ namespace cputrain::placement {
 /// What started this process, as which of how many, by the environment: before (and without)
 /// MPI_Init.
 struct Launcher {
-  enum class Kind { nobody, open_mpi, pmi, pmix, slurm };
-  Kind kind = Kind::nobody;
+  enum class Kind { none, open_mpi, pmi, pmix, slurm };
+  Kind kind = Kind::none;
   int rank = 0;
   int size = 1;            ///< at least so many, where it is not known
   bool size_known = true;  ///< not with PMIx without Slurm

@@ -13,7 +13,7 @@ inline constexpr system::BoundedLines::Limits kMetricsLimits{256 << 20, 1 << 16}
 
 /// Seconds of the clock on the wall that a training lost, and where, as far as its folder tells.
 struct LostSeconds {
-  /// How often, how long, and how long because of whom: "rank 2 on vm".
+  /// How often, how long, and how long because of which rank: "rank 2 on vm".
   struct Loss {
     int times = 0;
     double seconds = 0;

@@ -24,9 +24,9 @@ void load_to_use(const std::string& file, const Inference& inference) {
   const compute::Program& program = *inference.program;
   const loop::LoadedWeights loaded =
       loop::load_weights(model::safetensors::File(file), program, inference.weights());
-  if (loaded.no_numbers.empty()) return;
+  if (loaded.nonfinite.empty()) return;
   system::tell("warning: " +
-               loop::no_numbers_text(file, loaded.no_numbers, program.layout().parameters.size()));
+               loop::nonfinite_text(file, loaded.nonfinite, program.layout().parameters.size()));
 }
 
 }  // namespace cputrain::training

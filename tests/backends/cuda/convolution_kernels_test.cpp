@@ -43,7 +43,7 @@ class Convolution : public testing::TestWithParam<std::tuple<ConvolutionCase, in
 };
 
 TEST_P(Convolution, Forward) {
-  const Floats dst = trial.forward(multiprocessors, kNoNumber);
+  const Floats dst = trial.forward(multiprocessors, kNaN);
   expect_map(dst, reference_forward(trial.shape(), trial.src(), trial.weights(), trial.bias()),
              trial.outputs(), trial.shape().taps());
   if (multiprocessors > 1) {
@@ -52,7 +52,7 @@ TEST_P(Convolution, Forward) {
 }
 
 TEST_P(Convolution, BackwardData) {
-  const Floats diff = trial.data(multiprocessors, kNoNumber);
+  const Floats diff = trial.data(multiprocessors, kNaN);
   Doubles expected = reference_data(trial.shape(), trial.diff_dst(), trial.weights());
   const int depth = trial.shape().size * trial.shape().size * trial.shape().dst.channels;
   expect_map(diff, expected, trial.channels(), depth);
@@ -61,12 +61,11 @@ TEST_P(Convolution, BackwardData) {
   }
 
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += trial.src()[i];
-  expect_map(trial.data(multiprocessors, kNoNumber, &trial.src()), expected, trial.channels(),
-             depth);
+  expect_map(trial.data(multiprocessors, kNaN, &trial.src()), expected, trial.channels(), depth);
 }
 
 TEST_P(Convolution, BackwardWeights) {
-  const auto gradients = trial.gradients(multiprocessors, kNoNumber);
+  const auto gradients = trial.gradients(multiprocessors, kNaN);
   Doubles weights = reference_weights(trial.shape(), trial.src(), trial.diff_dst());
   Doubles bias = reference_bias(trial.shape(), trial.diff_dst());
   const int windows = trial.shape().windows();
@@ -78,7 +77,7 @@ TEST_P(Convolution, BackwardWeights) {
   }
 
   const ConvolutionTrial::Gradients before{trial.weights(), trial.bias()};
-  const auto [more_weights, more_bias] = trial.gradients(multiprocessors, kNoNumber, &before);
+  const auto [more_weights, more_bias] = trial.gradients(multiprocessors, kNaN, &before);
   for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += trial.weights()[i];
   for (std::size_t i = 0; i < bias.size(); ++i) bias[i] += trial.bias()[i];
   expect_close(more_weights, weights, trial.channels(), windows);
@@ -117,10 +116,10 @@ class TilesOfOneSize {
     return sizes;
   }
 
-  Floats forward() const { return trial_.forward(plan(forward_extent(shape_)), kNoNumber); }
-  Floats data() const { return trial_.data(plan(data_extent(shape_)), kNoNumber); }
+  Floats forward() const { return trial_.forward(plan(forward_extent(shape_)), kNaN); }
+  Floats data() const { return trial_.data(plan(data_extent(shape_)), kNaN); }
   ConvolutionTrial::Gradients gradients() const {
-    return trial_.gradients(plan(weights_extent(shape_)), kNoNumber);
+    return trial_.gradients(plan(weights_extent(shape_)), kNaN);
   }
 
  private:
@@ -188,7 +187,7 @@ TEST(ConvolutionForward, HasNoBiasWhereThereIsNone) {
   for (const int multiprocessors : {1, 132}) {
     const ConvolutionTrial trial({3, 5, 7, 72, 21, 3, 1});
     const Floats none(trial.bias().size());
-    EXPECT_LE(distance(trial.forward(multiprocessors, kNoNumber, false),
+    EXPECT_LE(distance(trial.forward(multiprocessors, kNaN, false),
                        reference_forward(trial.shape(), trial.src(), trial.weights(), none)),
               kTolerance);
   }
@@ -199,7 +198,7 @@ TEST(ConvolutionForward, SumsOf25088ProductsAreExact) {
   for (const auto& [low, multiprocessors] : {std::pair{-1.0f, 132}, {0.0f, 1}}) {
     const ConvolutionTrial trial({3, 1, 1, 25088, 21, 1, 1}, low);
     EXPECT_LE(
-        distance(trial.forward(multiprocessors, kNoNumber),
+        distance(trial.forward(multiprocessors, kNaN),
                  reference_forward(trial.shape(), trial.src(), trial.weights(), trial.bias())),
         kTolerance);
   }
@@ -208,7 +207,7 @@ TEST(ConvolutionForward, SumsOf25088ProductsAreExact) {
 TEST(ConvolutionBackward, WeightsOfManyWindowsAreExact) {
   for (const auto& [low, multiprocessors] : {std::pair{-1.0f, 132}, {0.0f, 1}}) {
     const ConvolutionTrial trial({3, 61, 59, 3, 8, 3, 1}, low);
-    const auto [weights, bias] = trial.gradients(multiprocessors, kNoNumber);
+    const auto [weights, bias] = trial.gradients(multiprocessors, kNaN);
     EXPECT_LE(distance(weights, reference_weights(trial.shape(), trial.src(), trial.diff_dst())),
               kTolerance);
     EXPECT_LE(distance(bias, reference_bias(trial.shape(), trial.diff_dst())), kTolerance);
@@ -219,7 +218,7 @@ TEST(ConvolutionBackward, WeightsOfManyWindowsAreExact) {
 TEST(ConvolutionForward, ReadsNothingButItsWindow) {
   ConvolutionTrial trial({1, 9, 9, 8, 8, 3, 1, model::Padding::valid});
   Floats src = trial.src();
-  src[0] = kNoNumber;  // of the first window alone
+  src[0] = kNaN;  // of the first window alone
   const Floats dst = trial.with_src(src).forward(1, 0);
   for (std::size_t i = 0; i < dst.size(); ++i) EXPECT_EQ(std::isnan(dst[i]), i < 8) << i;
 }
@@ -228,9 +227,9 @@ TEST(ConvolutionForward, IsCutAsItsPlanSays) {
   const ConvolutionTrial trial({3, 1, 1, 2048, 21, 1, 1});
   ConvolutionPlan plan = plan_convolution(trial.shape(), Numbers::exact, 1);
   plan.forward.slices = 1;
-  const Floats whole = trial.forward(plan, kNoNumber);
+  const Floats whole = trial.forward(plan, kNaN);
   plan.forward.slices = 5;
-  const Floats sliced = trial.forward(plan, kNoNumber);
+  const Floats sliced = trial.forward(plan, kNaN);
   EXPECT_FALSE(same_bits(whole, sliced));  // other sums are rounded
   const Doubles expected =
       reference_forward(trial.shape(), trial.src(), trial.weights(), trial.bias());

@@ -121,7 +121,7 @@ class ConvolutionTrial {
   ConvolutionNumbers numbers_;
 };
 
-inline constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// Cases for all directions: kernels and strides, both paddings (of different sides too), odd maps,
 /// padded channels, few rows and few columns, long sums.

@@ -121,7 +121,7 @@ std::vector<float> signed_numbers(std::size_t size) {
   return values;
 }
 
-TEST(ReluKernels, CutBelowZeroAndKeepWhatIsNoNumber) {
+TEST(ReluKernels, CutBelowZeroAndKeepNaN) {
   for (const Numbers numbers : kAllNumbers) {
     for (const std::size_t size : {8, 24, 1000, 4104}) {
       const auto values = rounded(numbers, signed_numbers(size));

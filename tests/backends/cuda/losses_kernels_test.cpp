@@ -177,7 +177,7 @@ TEST(CrossEntropyKernels, JudgeTheProbabilitiesAsFloats) {
             (std::vector<std::int32_t>{0, 1, 1, 0}));
 }
 
-TEST(CrossEntropyKernels, CountWhatIsNoNumberAsWrong) {
+TEST(CrossEntropyKernels, CountNaNAsWrong) {
   for (const int classes : {1, 2, 40}) {
     for (const float strange : {kNan, kInfinity}) {
       for (std::int32_t label = 0; label < 2; ++label) {

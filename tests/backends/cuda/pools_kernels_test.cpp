@@ -148,7 +148,7 @@ TEST(MaxPoolKernels, AreTheReferenceWithTies) {
   }
 }
 
-TEST(MaxPoolKernels, AreTheReferenceOfWhatIsNoNumber) {
+TEST(MaxPoolKernels, AreTheReferenceOfNaN) {
   for (const Numbers numbers : kAllNumbers) {
     for (const PoolCase& c : pool_cases(numbers)) {
       if (c.channels < 20) expect_max_pool(numbers, c, strange_numbers(c.src_numbers(), 4));

@@ -300,7 +300,7 @@ TEST(ChangeGradientsKernels, AreTheirFormulas) {
 }
 
 // A run whose gradients are no numbers must end, not go on with the limit.
-TEST(ChangeGradientsKernels, ClipInfinityAndKeepWhatIsNoNumber) {
+TEST(ChangeGradientsKernels, ClipInfinityAndKeepNaN) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::vector<float> gradients{std::numeric_limits<float>::quiet_NaN(), kInfinity,
                                      -kInfinity};

@@ -79,7 +79,7 @@ TEST_F(DeviceMemory, CopiesToTheHostReadWhatWasWritten) {
             "copy: read of memory nobody wrote, byte 17284 of \"x\", which has 20000 bytes");
 }
 
-TEST_F(DeviceMemory, MemoryIsNoNumberAtFirst) {
+TEST_F(DeviceMemory, MemoryIsNaNAtFirst) {
   if (kernels_are_checked()) GTEST_SKIP() << "it may not be read";
   const DeviceArray<float> x(10, "x");
   for (const float f : x.values()) EXPECT_NE(f, f);

@@ -75,7 +75,7 @@ TEST_F(RunFiguresTest, StepsThatWereSkippedAndLinesOfOtherTypesAreNoFigures) {
   EXPECT_DOUBLE_EQ(scaled(5)->step_seconds, 3);
 }
 
-TEST_F(RunFiguresTest, NoAccuracyIsOfALossThatIsNoNumber) {
+TEST_F(RunFiguresTest, ALossThatIsNaNHasNoAccuracy) {
   const auto figures_of = [&](const std::string& summary) {
     write({step(1, 8, 9), step(2, 8, 2), epoch(16, 2, 1), summary});
     return measured_figures(folder_.path()).value();

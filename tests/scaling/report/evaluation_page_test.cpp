@@ -55,7 +55,7 @@ TEST(EvaluationPage, HasCountsRatesRecallAndPrecision) {
   EXPECT_EQ(matrix.rows[1].entries[1].mark, "0.90");
   EXPECT_DOUBLE_EQ(*matrix.rows[1].entries[1].shade, 0.9);
   const DocumentTable& classes = document.sections.at(1).tables.at(0);
-  // Class 2: 8 of 10 right; answered 8 + 1 times. F1 = 2 * 8 / (10 + 9).
+  // Class 2: 8 of 10 right; predicted 8 + 1 times. F1 = 2 * 8 / (10 + 9).
   EXPECT_EQ(texts(classes.rows[2]), (Texts{"10", "9", "8", "0.8000", "0.8889", "0.8421"}));
   EXPECT_EQ(document.card->figure, "0.9000");
   EXPECT_EQ(document.card->subject, "dogcat at 64x64, data photos");
@@ -81,15 +81,15 @@ TEST(EvaluationPage, SaysHowManyOfTheWrongAnswersItShows) {
   };
   EvaluationFacts facts = facts_of(3);  // 0 + 1 + 2 wrong predictions
   facts.surest_errors.resize(2);
-  EXPECT_TRUE(said(facts).starts_with("The 2 of 3 wrong answers with the highest"));
+  EXPECT_TRUE(said(facts).starts_with("The 2 of 3 wrong predictions with the highest"));
   facts.surest_errors.resize(3);
-  EXPECT_TRUE(said(facts).starts_with("All 3 wrong answers, the highest"));
+  EXPECT_TRUE(said(facts).starts_with("All 3 wrong predictions, the highest"));
   facts.undecided = 2;  // no image of these is shown
   facts.surest_errors.resize(1);
-  EXPECT_TRUE(said(facts).starts_with("The only wrong answer, as"));
+  EXPECT_TRUE(said(facts).starts_with("The only wrong prediction, as"));
   facts.undecided = 3;
   facts.surest_errors.clear();
-  EXPECT_EQ(said(facts), "No other answer was wrong.");
+  EXPECT_EQ(said(facts), "No other prediction was wrong.");
 }
 
 TEST(EvaluationPage, LongNamesWrapAndManyColumnsStandUpright) {
@@ -108,7 +108,7 @@ TEST(EvaluationPage, NamesAreBelowTheDataAndNoMatrixIsNoSection) {
   EXPECT_EQ(document.sections.front().id, "classes");
   EXPECT_EQ(document.sections.front().remarks.size(), 1u);
   const Picture& picture = document.sections.back().pictures.at(0);
-  EXPECT_EQ(picture.text, "answered b (0.7500), is a (0.2500)");
+  EXPECT_EQ(picture.text, "predicted b (0.7500), is a (0.2500)");
   EXPECT_EQ(picture.details, "a/<1>.jpg");
   EXPECT_NE(evaluation_page(facts).find("<small>a/&lt;1&gt;.jpg</small>"), std::string::npos);
 }

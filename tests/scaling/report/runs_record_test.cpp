@@ -121,7 +121,7 @@ TEST_F(RunFolders, AreStoppedWithinAnEpochThatDidNotValidate) {
   EXPECT_EQ(r.outcome, Outcome::interrupted);
 }
 
-TEST_F(RunFolders, TellWhereALossIsNoNumber) {
+TEST_F(RunFolders, TellWhereALossIsNaN) {
   const std::string step =
       R"({"type":"step","step":5,"epoch":2,"images":20,"loss":null,"nan":true})";
   const RunRecord failed = with(kFirst + step + "\n");

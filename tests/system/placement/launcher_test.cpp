@@ -30,7 +30,7 @@ using Kind = Launcher::Kind;
 
 TEST(Launcher, Nobody) {
   const Launcher launcher = with({{"PATH", "/bin"}});
-  expect_rank(launcher, Kind::nobody, 0, 1);
+  expect_rank(launcher, Kind::none, 0, 1);
   EXPECT_FALSE(launcher.present());
 }
 
@@ -84,8 +84,8 @@ TEST(Launcher, PmixAloneTellsThatThereAreThoseBelow) {
 
 TEST(Launcher, ABatchScriptIsNoLauncher) {
   expect_rank(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_NPROCS", "8"}}),
-              Kind::nobody, 0, 1);
-  expect_rank(with({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}), Kind::nobody, 0, 1);
+              Kind::none, 0, 1);
+  expect_rank(with({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}), Kind::none, 0, 1);
 }
 
 TEST(Launcher, SrunWithoutPmi) {
@@ -103,7 +103,7 @@ TEST(Launcher, NonsenseIsNobody) {
            {{"PMI_RANK", "0"}, {"PMI_SIZE", "2 "}},
            {{"SLURM_STEP_NUM_TASKS", "8(x2)"}},
            {{"PMIX_RANK", "99999999999"}}}) {
-    expect_rank(with(variables), Kind::nobody, 0, 1);
+    expect_rank(with(variables), Kind::none, 0, 1);
   }
 }
 

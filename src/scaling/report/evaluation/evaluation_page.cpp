@@ -30,11 +30,11 @@ Section classes_section(const EvaluationFacts& facts) {
   using C = const ClassPredictions&;
   using T = DocumentTable&;
   DocumentTable table = table_of<ClassPredictions>(
-      "Recall: part of the images of a class that were answered rightly; "
-      "precision: part of the answers of a class that were right",
+      "Recall: part of the images of a class that were predicted rightly; "
+      "precision: part of the predictions of a class that were right",
       "class", facts.classes, &ClassPredictions::name,
       {{"images", [](C c, T) { return count_entry(c.images); }},
-       {"answers", [](C c, T) { return count_entry(c.predictions); }},
+       {"predictions", [](C c, T) { return count_entry(c.predictions); }},
        {"right", [](C c, T) { return count_entry(c.correct); }},
        {"recall", [](C c, T) { return rate_entry(c.correct, c.images); }},
        {"precision", [](C c, T) { return rate_entry(c.correct, c.predictions); }},
@@ -73,11 +73,11 @@ Entry matrix_entry(double count, double images, bool with_rate) {
 
 DocumentTable matrix_table(const EvaluationFacts& facts, const std::vector<std::size_t>& shown) {
   const bool with_rates = shown.size() <= kMostWithRates;
-  DocumentTable table{
-      .caption = fmt::format("Rows: what images are; columns: what was answered. Counts{}; colours "
-                             "are parts of a row",
-                             with_rates ? " and parts of a row" : ""),
-      .corner = "is \\ answer"};
+  DocumentTable table{.caption = fmt::format(
+                          "Rows: what images are; columns: what was predicted. Counts{}; colours "
+                          "are parts of a row",
+                          with_rates ? " and parts of a row" : ""),
+                      .corner = "is \\ predicted"};
   for (const std::size_t column : shown) table.head.push_back(facts.classes[column].name);
   for (const std::size_t row : shown) {
     Row line{facts.classes[row].name, {}};
@@ -90,7 +90,7 @@ DocumentTable matrix_table(const EvaluationFacts& facts, const std::vector<std::
   return table;
 }
 
-/// An actual class and a wrong answer to it.
+/// An actual class and a wrong prediction.
 struct Mistake {
   std::size_t truth, prediction;
   double count;
@@ -116,7 +116,7 @@ DocumentTable mistakes_table(const EvaluationFacts& facts) {
   return table_of<Mistake>(
       "The most frequent mistakes", "is", mistakes_of(facts),
       [&](M m) { return classes[m.truth].name; },
-      {{"answered", [&](M m, T) { return Entry{classes[m.prediction].name}; }},
+      {{"predicted", [&](M m, T) { return Entry{classes[m.prediction].name}; }},
        {"images", [](M m, T) { return count_entry(m.count); }},
        {"of class", [&](M m, T) { return rate_entry(m.count, classes[m.truth].images); }}});
 }
@@ -127,10 +127,10 @@ std::optional<Section> confusion_section(const EvaluationFacts& facts) {
   const std::vector<std::size_t> shown = shown_classes(facts);
   section.tables.push_back(matrix_table(facts, shown));
   if (shown.size() < facts.classes.size()) {
-    section.remarks.push_back(
-        fmt::format("The matrix has the {} classes of {} with most wrong answers; eval --confusion "
-                    "writes all of it.",
-                    shown.size(), facts.classes.size()));
+    section.remarks.push_back(fmt::format(
+        "The matrix has the {} classes of {} with most wrong predictions; eval --confusion "
+        "writes all of it.",
+        shown.size(), facts.classes.size()));
   }
   if (facts.classes.size() > 2) section.tables.push_back(mistakes_table(facts));
   if (section.tables.back().rows.empty()) section.tables.pop_back();
@@ -147,13 +147,14 @@ std::string errors_sentence(const EvaluationFacts& facts) {
   const double wrong = facts.images - facts.correct - facts.undecided;
   const std::size_t shown = facts.surest_errors.size();
   if (wrong <= 0)
-    return facts.undecided > 0 ? "No other answer was wrong." : "No answer was wrong.";
+    return facts.undecided > 0 ? "No other prediction was wrong." : "No prediction was wrong.";
   const std::string which =
       static_cast<double>(shown) < wrong
-          ? fmt::format("The {} of {:.0f} wrong answers with the highest probabilities", shown,
+          ? fmt::format("The {} of {:.0f} wrong predictions with the highest probabilities", shown,
                         wrong)
-      : shown == 1 ? "The only wrong answer"
-                   : fmt::format("All {} wrong answers, the highest probabilities first", shown);
+      : shown == 1
+          ? "The only wrong prediction"
+          : fmt::format("All {} wrong predictions, the highest probabilities first", shown);
   return which + ", as the network saw the images. Wrong labels are often among them.";
 }
 
@@ -161,7 +162,7 @@ Section errors_section(const EvaluationFacts& facts) {
   Section section{"errors", "Most surely wrong", {errors_sentence(facts)}};
   for (const WrongImage& image : facts.surest_errors) {
     Picture picture = image.picture;
-    picture.text = fmt::format("answered {} ({:.4f}), is {} ({:.4f})", image.prediction,
+    picture.text = fmt::format("predicted {} ({:.4f}), is {} ({:.4f})", image.prediction,
                                image.probability, image.truth, image.probability_of_truth);
     picture.details = name_within(facts.data, image.name);
     section.pictures.push_back(std::move(picture));
@@ -200,7 +201,7 @@ Document evaluation_document(const EvaluationFacts& facts) {
   if (!facts.doubt.empty()) document.headline.push_back(doubt_sentence(facts.doubt));
   if (facts.undecided > 0) {
     document.headline.push_back(
-        fmt::format("{:.0f} answers are NaN and count as wrong.", facts.undecided));
+        fmt::format("{:.0f} predictions are NaN and count as wrong.", facts.undecided));
   }
   if (auto confusion = confusion_section(facts)) document.sections.push_back(std::move(*confusion));
   document.sections.push_back(classes_section(facts));

@@ -16,7 +16,7 @@ struct ClassPredictions {
   double images = 0, predictions = 0, correct = 0;
 };
 
-/// An image that was answered wrong.
+/// An image whose prediction was wrong.
 struct WrongImage {
   Picture picture;   ///< without words
   std::string name;  ///< its file's
@@ -29,7 +29,7 @@ struct EvaluationFacts {
   std::string model, weights, data, part, machine, backend, date, build, command;
   std::string doubt;  ///< why training may have learnt from these images; or empty
   double images = 0, correct = 0, loss = 0;
-  double undecided = 0;  ///< images whose answers were not numbers
+  double undecided = 0;  ///< images whose predictions were NaN
   std::optional<double> accuracy{}, among_five{};
   std::vector<ClassPredictions> classes;
   /// A row an actual class, a column a prediction; empty where classes are too many for it.

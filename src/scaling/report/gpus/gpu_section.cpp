@@ -89,7 +89,7 @@ bool any_share(const ScalingTable& devices, Value cells::RateShares::*share) {
   return found;
 }
 
-/// Who is compared with whom, and rows that have no time of one CPU.
+/// What is compared with what, and rows that have no time of one CPU.
 void say_partners(const ScalingTable& devices, std::vector<std::string>& remarks) {
   for (const Series& series : devices.series) {
     if (series.beside.empty()) continue;

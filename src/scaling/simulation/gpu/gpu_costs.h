@@ -38,7 +38,7 @@ struct GpuCosts {
   std::string source, date, commit;
   std::vector<GpuStepCost> steps;
 
-  /// "predicted on 2026-11-27 by commit abc1234: scripts/predict_gpu", for who reads a table.
+  /// "predicted on 2026-11-27 by commit abc1234: scripts/predict_gpu", for readers of a table.
   std::string origin() const;
 };
 
