@@ -9,6 +9,7 @@
 #include "loop/parts.h"
 #include "loop/progress.h"
 #include "loop/weights/weights.h"
+#include "optim/update_rule.h"
 
 namespace cputrain::checkpoint {
 
