@@ -18,7 +18,7 @@ namespace {
 
 std::vector<data::SampleFacts> inspect_all(const data::DataSource& source,
                                            const std::vector<std::uint32_t>& samples, int threads,
-                                           const data::Progress& progress) {
+                                           const data::OnProgress& progress) {
   std::vector<data::SampleFacts> facts(samples.size());
   std::atomic<std::size_t> done{0};
   WorkArena(threads).for_each(
@@ -98,7 +98,7 @@ void find_empty_classes(const data::DataSource& source, const std::vector<std::u
 }  // namespace
 
 data::CheckReport check_data(const data::DataSource& source, int threads,
-                             const data::Progress& progress) {
+                             const data::OnProgress& progress) {
   std::vector<std::uint32_t> samples = source.train;
   samples.insert(samples.end(), source.validation.begin(), source.validation.end());
   samples.insert(samples.end(), source.test.begin(), source.test.end());

@@ -59,12 +59,12 @@ struct DecodedData {
 };
 
 /// How far a long task has come; called at least every second, on the caller's thread.
-using Progress = std::function<void(std::size_t done, std::size_t total)>;
+using OnProgress = std::function<void(std::size_t done, std::size_t total)>;
 
 struct DecodeRequest {
   Shape image;
   int threads = 1;
-  Progress progress{};
+  OnProgress progress{};
   Resize resize = Resize::bilinear;
 };
 
@@ -91,7 +91,7 @@ struct PackRequest {
   Shape image;
   Resize resize = Resize::bilinear;
   int threads = 1;
-  Progress progress;
+  OnProgress progress;
 };
 
 struct PackReport {
@@ -148,7 +148,7 @@ struct DataPipeline {
   std::function<Thumbnail(std::span<const std::uint8_t> pixels, Shape image, Turn, int longest)>
       thumbnail;
   /// Decodes every sample on `threads` threads and reports what is wrong with the data.
-  std::function<CheckReport(const DataSource&, int threads, const Progress&)> check;
+  std::function<CheckReport(const DataSource&, int threads, const OnProgress&)> check;
   /// Times the way from files in memory to batches. Error(usage) where the data has no JPEG files.
   std::function<InputBench(const DataSource&, const InputBenchRequest&)> bench;
   /// Decodes into one file that is read instead of being decoded. Error(data, usage, output).

@@ -36,7 +36,7 @@ Speed speed_of(const std::vector<double>& speeds, double images, double seconds)
   return {images / seconds, std::sqrt(squares / n) / std::sqrt(n), 1.4826 * median(distances)};
 }
 
-class BenchmarkLines final : public Reporter {
+class BenchmarkLines final : public RunReporter {
  public:
   BenchmarkLines(std::FILE* stream, const RunFacts& facts, std::size_t every)
       : stream_(stream), every_(std::max<std::size_t>(every, 1)) {
@@ -97,8 +97,8 @@ class BenchmarkLines final : public Reporter {
 
 }  // namespace
 
-std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE* stream, const RunFacts& facts,
-                                                   std::size_t every) {
+std::unique_ptr<RunReporter> benchmark_lines_reporter(std::FILE* stream, const RunFacts& facts,
+                                                      std::size_t every) {
   return std::make_unique<BenchmarkLines>(stream, facts, every);
 }
 

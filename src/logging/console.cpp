@@ -44,7 +44,7 @@ std::string step_time(double seconds) {
   return fmt::format(" {:.0f}us/step", seconds * 1e6);
 }
 
-class Console final : public Reporter {
+class Console final : public RunReporter {
  public:
   Console(std::FILE* lines, std::FILE* notices, Verbosity verbosity, bool crowded)
       : lines_(lines), notices_(notices), bar_(lines), verbosity_(verbosity), crowded_(crowded) {}
@@ -157,8 +157,8 @@ class Console final : public Reporter {
 
 }  // namespace
 
-std::unique_ptr<Reporter> console_reporter(std::FILE* lines, std::FILE* notices,
-                                           Verbosity verbosity, bool crowded) {
+std::unique_ptr<RunReporter> console_reporter(std::FILE* lines, std::FILE* notices,
+                                              Verbosity verbosity, bool crowded) {
   return std::make_unique<Console>(lines, notices, verbosity, crowded);
 }
 

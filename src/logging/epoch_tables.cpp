@@ -36,7 +36,7 @@ Logs logs_of(const loop::EpochRecord& r) {
 }
 
 /// Python's csv dialect "excel": commas, lines that end in CRLF. Epochs count from 0.
-class Csv final : public Reporter {
+class Csv final : public RunReporter {
  public:
   Csv(const std::filesystem::path& path, const LogPlace& place, system::WriteQueue* queue)
       : columns_(place.goes_on() ? columns_of(path) : std::vector<std::string>()),
@@ -80,7 +80,7 @@ class Csv final : public Reporter {
 };
 
 /// {"loss": [...], "accuracy": [...], ...}: a figure an epoch, the file written anew after each.
-class History final : public Reporter {
+class History final : public RunReporter {
  public:
   History(std::filesystem::path path, const std::filesystem::path& metrics,
           system::WriteQueue* queue)
@@ -122,14 +122,14 @@ class History final : public Reporter {
 
 }  // namespace
 
-std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path& path, const LogPlace& place,
-                                       system::WriteQueue* queue) {
+std::unique_ptr<RunReporter> csv_reporter(const std::filesystem::path& path, const LogPlace& place,
+                                          system::WriteQueue* queue) {
   return std::make_unique<Csv>(path, place, queue);
 }
 
-std::unique_ptr<Reporter> history_reporter(const std::filesystem::path& path,
-                                           const std::filesystem::path& metrics,
-                                           system::WriteQueue* queue) {
+std::unique_ptr<RunReporter> history_reporter(const std::filesystem::path& path,
+                                              const std::filesystem::path& metrics,
+                                              system::WriteQueue* queue) {
   return std::make_unique<History>(path, metrics, queue);
 }
 

@@ -66,7 +66,7 @@ Json last_epoch_of(const std::filesystem::path& path) {
   return last;
 }
 
-class JsonLines final : public Reporter {
+class JsonLines final : public RunReporter {
  public:
   JsonLines(const std::filesystem::path& path, std::size_t log_every, const LogPlace& place,
             system::WriteQueue* queue)
@@ -160,9 +160,9 @@ class JsonLines final : public Reporter {
 
 }  // namespace
 
-std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path& path,
-                                              std::size_t log_every, const LogPlace& place,
-                                              system::WriteQueue* queue) {
+std::unique_ptr<RunReporter> json_lines_reporter(const std::filesystem::path& path,
+                                                 std::size_t log_every, const LogPlace& place,
+                                                 system::WriteQueue* queue) {
   return std::make_unique<JsonLines>(path, log_every, place, queue);
 }
 

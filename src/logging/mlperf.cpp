@@ -30,7 +30,7 @@ std::string spaced(const Json& json) {
   return "{" + join(items, ", ") + "}";
 }
 
-class Mlperf final : public Reporter {
+class Mlperf final : public RunReporter {
  public:
   Mlperf(const std::filesystem::path& path, const RunFacts& facts, const LogPlace& place,
          system::WriteQueue* queue)
@@ -125,8 +125,9 @@ class Mlperf final : public Reporter {
 
 }  // namespace
 
-std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path& path, const RunFacts& facts,
-                                          const LogPlace& place, system::WriteQueue* queue) {
+std::unique_ptr<RunReporter> mlperf_reporter(const std::filesystem::path& path,
+                                             const RunFacts& facts, const LogPlace& place,
+                                             system::WriteQueue* queue) {
   return std::make_unique<Mlperf>(path, facts, place, queue);
 }
 

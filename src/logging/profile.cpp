@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-class Profile final : public Reporter {
+class Profile final : public RunReporter {
  public:
   Profile(std::function<std::vector<compute::LayerTime>()> layers, std::FILE* stream,
           std::filesystem::path path)
@@ -124,8 +124,9 @@ class Profile final : public Reporter {
 
 }  // namespace
 
-std::unique_ptr<Reporter> profile_reporter(std::function<std::vector<compute::LayerTime>()> layers,
-                                           std::FILE* stream, const std::filesystem::path& path) {
+std::unique_ptr<RunReporter> profile_reporter(
+    std::function<std::vector<compute::LayerTime>()> layers, std::FILE* stream,
+    const std::filesystem::path& path) {
   return std::make_unique<Profile>(std::move(layers), stream, path);
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compute/layer_time.h"
-#include "logging/reporter.h"
+#include "logging/run_reporter.h"
 
 namespace cputrain::logging {
 
@@ -15,7 +15,8 @@ namespace cputrain::logging {
 /// on the stream (none where it is null) and the same figures as JSON. `layers` answers what all
 /// passes have taken until then; passes between epochs, which evaluate, are left out. Seconds are
 /// those of the rank that asks.
-std::unique_ptr<Reporter> profile_reporter(std::function<std::vector<compute::LayerTime>()> layers,
-                                           std::FILE*, const std::filesystem::path&);
+std::unique_ptr<RunReporter> profile_reporter(
+    std::function<std::vector<compute::LayerTime>()> layers, std::FILE*,
+    const std::filesystem::path&);
 
 }  // namespace cputrain::logging

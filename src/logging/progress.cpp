@@ -11,7 +11,7 @@
 namespace cputrain::logging {
 namespace {
 
-class ProgressLines final : public Reporter {
+class ProgressLines final : public RunReporter {
  public:
   ProgressLines(std::FILE* stream, std::function<double()> now)
       : stream_(stream), now_(std::move(now)), pace_(now_) {}
@@ -73,7 +73,7 @@ class ProgressLines final : public Reporter {
 
 }  // namespace
 
-std::unique_ptr<Reporter> progress_reporter(std::FILE* stream, std::function<double()> now) {
+std::unique_ptr<RunReporter> progress_reporter(std::FILE* stream, std::function<double()> now) {
   return std::make_unique<ProgressLines>(stream, std::move(now));
 }
 

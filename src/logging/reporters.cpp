@@ -8,9 +8,9 @@
 namespace cputrain::logging {
 namespace {
 
-class AllOf final : public Reporter {
+class AllOf final : public RunReporter {
  public:
-  explicit AllOf(std::vector<std::unique_ptr<Reporter>> parts) : parts_(std::move(parts)) {}
+  explicit AllOf(std::vector<std::unique_ptr<RunReporter>> parts) : parts_(std::move(parts)) {}
   void resumed(const ResumeRecord& r) override {
     for (const auto& part : parts_) part->resumed(r);
   }
@@ -31,7 +31,7 @@ class AllOf final : public Reporter {
   }
 
  private:
-  std::vector<std::unique_ptr<Reporter>> parts_;
+  std::vector<std::unique_ptr<RunReporter>> parts_;
 };
 
 }  // namespace
@@ -42,7 +42,7 @@ bool has_lines(const std::filesystem::path& path) {
   return !error && bytes > 0 && system::is_own_file(path);
 }
 
-std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>> parts) {
+std::unique_ptr<RunReporter> all_of(std::vector<std::unique_ptr<RunReporter>> parts) {
   return std::make_unique<AllOf>(std::move(parts));
 }
 

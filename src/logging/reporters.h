@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "logging/reporter.h"
+#include "logging/run_reporter.h"
 #include "system/clock.h"
 #include "system/files.h"
 #include "system/write_queue.h"
@@ -38,35 +38,37 @@ enum class Verbosity { silent = 0, bar = 1, lines = 2 };
 /// Keras' `fit` lines on one stream: a bar with ETA that is redrawn, or one line an epoch; on the
 /// other what is only for people, such as time that others took. `crowded`: the ranks have more
 /// threads than there are CPUs.
-std::unique_ptr<Reporter> console_reporter(std::FILE* lines, std::FILE* notices, Verbosity,
-                                           bool crowded = false);
+std::unique_ptr<RunReporter> console_reporter(std::FILE* lines, std::FILE* notices, Verbosity,
+                                              bool crowded = false);
 
 /// A line on a stream every 30 s of training or evaluation (LogPace), for where no bar is drawn.
 /// `now` is a clock in seconds.
-std::unique_ptr<Reporter> progress_reporter(std::FILE*,
-                                            std::function<double()> now = system::steady_seconds);
+std::unique_ptr<RunReporter> progress_reporter(
+    std::FILE*, std::function<double()> now = system::steady_seconds);
 
 /// metrics.jsonl: one object a line; a step line every `log_every` steps (0: none). The summary has
 /// the figures of the last epoch in the file.
-std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path&, std::size_t log_every,
-                                              const LogPlace& = {}, system::WriteQueue* = nullptr);
+std::unique_ptr<RunReporter> json_lines_reporter(const std::filesystem::path&,
+                                                 std::size_t log_every, const LogPlace& = {},
+                                                 system::WriteQueue* = nullptr);
 
 /// TensorBoard's event files under `folder`: train/ and validation/ with Keras' tags by epoch (from
 /// 0), and batches' scalars every `log_every` steps (0: none). New files each time, since readers
 /// merge those of a folder.
-std::unique_ptr<Reporter> tensorboard_reporter(const std::filesystem::path& folder,
-                                               const std::string& host, std::size_t log_every,
-                                               const LogPlace& = {}, system::WriteQueue* = nullptr);
+std::unique_ptr<RunReporter> tensorboard_reporter(const std::filesystem::path& folder,
+                                                  const std::string& host, std::size_t log_every,
+                                                  const LogPlace& = {},
+                                                  system::WriteQueue* = nullptr);
 
 /// Keras' CSVLogger: `epoch` (from 0) and the sorted names, a line an epoch.
-std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path&, const LogPlace& = {},
-                                       system::WriteQueue* = nullptr);
+std::unique_ptr<RunReporter> csv_reporter(const std::filesystem::path&, const LogPlace& = {},
+                                          system::WriteQueue* = nullptr);
 
 /// Keras' History as JSON: a list of figures a name; NaN is null. Whole after every epoch. Of a
 /// training that goes on it begins with the epochs of `metrics`, the run's metrics.jsonl.
-std::unique_ptr<Reporter> history_reporter(const std::filesystem::path&,
-                                           const std::filesystem::path& metrics = {},
-                                           system::WriteQueue* = nullptr);
+std::unique_ptr<RunReporter> history_reporter(const std::filesystem::path&,
+                                              const std::filesystem::path& metrics = {},
+                                              system::WriteQueue* = nullptr);
 
 /// What of a training its logs for others say once.
 struct RunFacts {
@@ -82,11 +84,12 @@ struct RunFacts {
 };
 
 /// MLPerf's ":::MLLOG" lines.
-std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path&, const RunFacts&,
-                                          const LogPlace& = {}, system::WriteQueue* = nullptr);
+std::unique_ptr<RunReporter> mlperf_reporter(const std::filesystem::path&, const RunFacts&,
+                                             const LogPlace& = {}, system::WriteQueue* = nullptr);
 
 /// tf_cnn_benchmarks' lines on a stream: the first step that counts and every so many.
-std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE*, const RunFacts&, std::size_t every);
+std::unique_ptr<RunReporter> benchmark_lines_reporter(std::FILE*, const RunFacts&,
+                                                      std::size_t every);
 
 /// What a log in another program's format is made of.
 struct FormatRequest {
@@ -101,7 +104,7 @@ struct FormatRequest {
 struct LogFormat {
   std::string_view word;
   const char* file = nullptr;  ///< which grows in the run's folder; null: on the terminal
-  std::unique_ptr<Reporter> (*make)(const FormatRequest&) = nullptr;
+  std::unique_ptr<RunReporter> (*make)(const FormatRequest&) = nullptr;
 
   bool on_terminal() const { return !file; }
 };
@@ -113,6 +116,6 @@ std::string log_format_texts();
 std::vector<std::string> log_format_files();
 
 /// Passes every record on, in order. None at all is silence: what ranks other than 0 get.
-std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>>);
+std::unique_ptr<RunReporter> all_of(std::vector<std::unique_ptr<RunReporter>>);
 
 }  // namespace cputrain::logging

@@ -15,7 +15,7 @@
 namespace cputrain::logging {
 namespace {
 
-class TensorBoard final : public Reporter {
+class TensorBoard final : public RunReporter {
  public:
   TensorBoard(std::filesystem::path folder, std::string host, std::size_t log_every,
               const LogPlace& place, system::WriteQueue* queue)
@@ -87,9 +87,10 @@ class TensorBoard final : public Reporter {
 
 }  // namespace
 
-std::unique_ptr<Reporter> tensorboard_reporter(const std::filesystem::path& folder,
-                                               const std::string& host, std::size_t log_every,
-                                               const LogPlace& place, system::WriteQueue* queue) {
+std::unique_ptr<RunReporter> tensorboard_reporter(const std::filesystem::path& folder,
+                                                  const std::string& host, std::size_t log_every,
+                                                  const LogPlace& place,
+                                                  system::WriteQueue* queue) {
   return std::make_unique<TensorBoard>(folder, host, log_every, place, queue);
 }
 

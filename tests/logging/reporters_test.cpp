@@ -29,7 +29,7 @@ std::string text_in(const std::filesystem::path& path) {
 }
 
 /// What a console reporter prints for these records.
-std::string printed(Verbosity verbosity, const std::function<void(Reporter&)>& records,
+std::string printed(Verbosity verbosity, const std::function<void(RunReporter&)>& records,
                     bool crowded = false) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "console";
@@ -110,7 +110,7 @@ TEST(ProgressLines, HaveNoAccuracyBesideALossThatIsNaN) {
 
 // The line of the published Keras log, then our own field.
 TEST(Console, PrintsKerasLineOfAnEpoch) {
-  const std::string text = printed(Verbosity::lines, [](Reporter& r) {
+  const std::string text = printed(Verbosity::lines, [](RunReporter& r) {
     r.begin_epoch({1, 5, 196});
     r.epoch(epoch_record());
   });
@@ -119,7 +119,7 @@ TEST(Console, PrintsKerasLineOfAnEpoch) {
 
 TEST(Console, SaysWhatTheHostTookOfAnEpoch) {
   const auto text_with = [](double stolen) {
-    return printed(Verbosity::lines, [stolen](Reporter& r) {
+    return printed(Verbosity::lines, [stolen](RunReporter& r) {
       loop::EpochRecord record = epoch_record();
       record.stolen = stolen;
       r.begin_epoch({1, 5, 196});
@@ -135,7 +135,7 @@ TEST(Console, SaysFromATenthOnHowLongThreadsWaitedForACpu) {
   const auto text_with = [](double waited, bool crowded = false) {
     return printed(
         Verbosity::lines,
-        [waited](Reporter& r) {
+        [waited](RunReporter& r) {
           loop::EpochRecord record = epoch_record();
           record.cpu_wait = waited;
           r.begin_epoch({1, 5, 196});
@@ -157,7 +157,7 @@ TEST(Console, SaysFromATenthOnHowLongThreadsWaitedForACpu) {
 }
 
 TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {
-  const std::string text = printed(Verbosity::lines, [](Reporter& r) {
+  const std::string text = printed(Verbosity::lines, [](RunReporter& r) {
     loop::EpochRecord record{{.steps = 5, .seconds = 2}, 1};
     record.train = {0.0005, 1, 1};
     record.validation = compute::Tally{2, 1, 4};
@@ -170,7 +170,7 @@ TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {
 }
 
 TEST(Console, WarnsOfASkippedStep) {
-  const std::string text = printed(Verbosity::lines, [](Reporter& r) {
+  const std::string text = printed(Verbosity::lines, [](RunReporter& r) {
     r.begin_epoch({1, 1, 196});
     r.step({.step = 7, .step_in_epoch = 7, .skipped = true});
   });
@@ -178,21 +178,21 @@ TEST(Console, WarnsOfASkippedStep) {
 }
 
 TEST(Console, DrawsKerasBar) {
-  const std::string text = printed(Verbosity::bar, [](Reporter& r) {
+  const std::string text = printed(Verbosity::bar, [](RunReporter& r) {
     r.begin_epoch({1, 1, 196});
     r.epoch(epoch_record());
   });
   EXPECT_NE(text.find("196/196 [==============================] - 42s "), std::string::npos)
       << text;
   EXPECT_NE(text.find("/step - loss: 2.0179 - accuracy: 0.2585"), std::string::npos) << text;
-  EXPECT_TRUE(printed(Verbosity::silent, [](Reporter& r) {
+  EXPECT_TRUE(printed(Verbosity::silent, [](RunReporter& r) {
                 r.begin_epoch({1, 1, 196});
                 r.epoch(epoch_record());
               }).empty());
 }
 
 std::vector<nlohmann::json> lines(std::size_t log_every,
-                                  const std::function<void(Reporter&)>& records) {
+                                  const std::function<void(RunReporter&)>& records) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
   records(*json_lines_reporter(path, log_every));
@@ -203,7 +203,7 @@ std::vector<nlohmann::json> lines(std::size_t log_every,
 }
 
 TEST(JsonLines, HasTheDocumentedKeys) {
-  const auto list = lines(2, [](Reporter& r) {
+  const auto list = lines(2, [](RunReporter& r) {
     r.begin_epoch({1, 1, 3});
     for (std::uint64_t step = 1; step <= 3; ++step) {
       r.step(
@@ -234,7 +234,7 @@ TEST(JsonLines, HasTheDocumentedKeys) {
 
 // Epochs of 7 images in steps of 4 and 3; every third step has a line.
 TEST(JsonLines, CountsTheImagesOfStepsWithoutALine) {
-  const auto list = lines(3, [](Reporter& r) {
+  const auto list = lines(3, [](RunReporter& r) {
     for (std::uint64_t step = 1; step <= 6; ++step) {
       const int epoch = static_cast<int>((step + 1) / 2);
       const compute::Tally first{1, 1, 4}, all{1, 1, 7};
@@ -252,7 +252,7 @@ TEST(JsonLines, CountsTheImagesOfStepsWithoutALine) {
 }
 
 TEST(JsonLines, WritesNullForWhatIsNotANumber) {
-  const auto list = lines(1, [](Reporter& r) {
+  const auto list = lines(1, [](RunReporter& r) {
     r.step({1, 1, 1, {std::nan(""), 0, 1}, {}, 0.1, 1});
   });
   ASSERT_EQ(list.size(), 1u);
@@ -343,7 +343,7 @@ class NoAccuracy : public ::testing::TestWithParam<double> {
 };
 
 TEST_P(NoAccuracy, IsPrinted) {
-  const std::string text = printed(Verbosity::lines, [&](Reporter& r) {
+  const std::string text = printed(Verbosity::lines, [&](RunReporter& r) {
     r.begin_epoch({1, 1, 1});
     r.epoch(record_);
   });
@@ -353,7 +353,7 @@ TEST_P(NoAccuracy, IsPrinted) {
 }
 
 TEST_P(NoAccuracy, IsInMetrics) {
-  const auto list = lines(1, [&](Reporter& r) {
+  const auto list = lines(1, [&](RunReporter& r) {
     r.step({1, 1, 1, *record_.validation, {}, 0.1, 1});
     r.epoch(record_);
   });

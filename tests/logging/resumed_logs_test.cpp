@@ -36,7 +36,7 @@ loop::EpochRecord epoch_of(std::size_t number) {
 
 /// Everything that happens from `from` steps on, which ends with the end of an epoch where that is
 /// the last step of one.
-void tell(Reporter& reporter, std::size_t from, std::size_t to) {
+void tell(RunReporter& reporter, std::size_t from, std::size_t to) {
   for (std::size_t step = from; step < to; ++step) {
     const std::size_t epoch = step / kInEpoch + 1, in_epoch = step % kInEpoch + 1;
     if (step == from || in_epoch == 1) {
@@ -60,12 +60,12 @@ LogPlace place_after(std::size_t steps) {
 
 class ResumedLogs : public ::testing::TestWithParam<std::size_t> {
  protected:
-  std::unique_ptr<Reporter> reporter(const std::filesystem::path& folder,
-                                     const LogPlace& place = {},
-                                     system::WriteQueue* queue = nullptr) const {
+  std::unique_ptr<RunReporter> reporter(const std::filesystem::path& folder,
+                                        const LogPlace& place = {},
+                                        system::WriteQueue* queue = nullptr) const {
     std::filesystem::create_directories(folder);
     const auto metrics = folder / "metrics.jsonl";
-    std::vector<std::unique_ptr<Reporter>> list;
+    std::vector<std::unique_ptr<RunReporter>> list;
     list.push_back(json_lines_reporter(metrics, 1, place, queue));
     list.push_back(csv_reporter(folder / "training.csv", place, queue));
     list.push_back(history_reporter(folder / "history.json",
@@ -111,7 +111,7 @@ TEST_P(ResumedLogs, AreThoseOfATrainingThatWasNotStopped) {
 
 TEST_P(ResumedLogs, AreTheSameBytesByAThreadThatStorageKeepsWaiting) {
   const auto whole = folder_.path() / "whole", queued = folder_.path() / "queued";
-  const auto tell_all = [&](Reporter& all) {
+  const auto tell_all = [&](RunReporter& all) {
     tell(all, 0, kSteps);
     all.summary(summary_);
   };
@@ -166,7 +166,7 @@ TEST_F(ResumedHistory, GoesOnWithWhatOtherLinesAndDamageLeave) {
   EXPECT_EQ(figures().dump(), R"({"accuracy":[null,1.0],"loss":[0.5,0.25]})");
 }
 
-nlohmann::json only_line(const std::function<void(Reporter&)>& record) {
+nlohmann::json only_line(const std::function<void(RunReporter&)>& record) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
   record(*json_lines_reporter(path, 1));
@@ -174,14 +174,14 @@ nlohmann::json only_line(const std::function<void(Reporter&)>& record) {
 }
 
 TEST(JsonLines, SayWhereATrainingGoesOn) {
-  const nlohmann::json line = only_line([](Reporter& r) {
+  const nlohmann::json line = only_line([](RunReporter& r) {
     r.resumed({.progress = {.steps = 7, .epochs = 1, .begun = loop::EpochSums{.steps = 2}},
                .ranks = 3,
                .checkpoint = "ckpt-000000007"});
   });
   EXPECT_EQ(line, nlohmann::json::parse(R"({"type":"resume","step":7,"epoch":2,"made":2,"ranks":3,
                                             "checkpoint":"ckpt-000000007"})"));
-  const nlohmann::json more = only_line([](Reporter& r) {
+  const nlohmann::json more = only_line([](RunReporter& r) {
     r.resumed({.progress = {.steps = 7, .left_out = {9}, .tuned_methods = "d w"}});
   });
   EXPECT_EQ(more["kernels"], "d w");
@@ -189,7 +189,7 @@ TEST(JsonLines, SayWhereATrainingGoesOn) {
 }
 
 TEST(JsonLines, HaveNoFiguresOfAStepThatWasSkipped) {
-  const nlohmann::json line = only_line([](Reporter& r) {
+  const nlohmann::json line = only_line([](RunReporter& r) {
     loop::StepRecord record{.step = 1, .tally = {std::nan(""), 1, 4}};
     record.skipped = true;
     r.step(record);
@@ -201,13 +201,13 @@ TEST(JsonLines, HaveNoFiguresOfAStepThatWasSkipped) {
 }
 
 TEST(JsonLines, NameTheBestEpoch) {
-  const nlohmann::json line = only_line([](Reporter& r) {
+  const nlohmann::json line = only_line([](RunReporter& r) {
     r.summary({.result = {.progress = {.best = {.loss = 0.5, .epoch = 3}}, .early_stopped = true}});
   });
   EXPECT_EQ(line["best_epoch"], 3);
   EXPECT_EQ(line["best_loss"], 0.5);
   EXPECT_EQ(line["early_stopped"], true);
-  EXPECT_FALSE(only_line([](Reporter& r) { r.summary({}); }).contains("best_loss"));
+  EXPECT_FALSE(only_line([](RunReporter& r) { r.summary({}); }).contains("best_loss"));
 }
 
 }  // namespace

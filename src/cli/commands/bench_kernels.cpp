@@ -171,7 +171,7 @@ class KernelBench {
   const Graphs& graphs_;
   const data::ImageSet& images_;
   Rounds rounds_;
-  data::Progress progress_;
+  data::OnProgress progress_;
   std::size_t done_ = 0, total_;
   compute::Limits limits_;
   std::vector<Measured> measured_;

@@ -167,7 +167,7 @@ Evaluation evaluate_images(const EvalOptions& options, const training::Session& 
   loop::SurestErrors errors(options.page.empty() ? 0 : report::kMostErrors);
   const std::vector<std::uint64_t> order = loop::evaluation_order(plan);
   std::size_t predicted = 0;  // of this rank's
-  const data::Progress progress = training::progress_line(session, "Evaluating");
+  const data::OnProgress progress = training::progress_line(session, "Evaluating");
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
   compute::Tally tally =
       loop::evaluate(*inference.program, *batches, plan, communicator,

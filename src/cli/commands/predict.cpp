@@ -244,8 +244,8 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
   const bool prints = options.prints() && options.csv != "-";
   const bool predictions_seen = prints && isatty(STDOUT_FILENO);
   PredictionTable table(options.csv, model.classes);
-  const data::Progress progress =
-      predictions_seen ? data::Progress{} : training::progress_line(session, "Predicting");
+  const data::OnProgress progress =
+      predictions_seen ? data::OnProgress{} : training::progress_line(session, "Predicting");
   Json predictions = Json::array();
   std::size_t errors = 0;
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "logging/reporter.h"
+#include "logging/run_reporter.h"
 
 /// What a training prints at its end: what came out, which weights lie where, how long it took.
 namespace cputrain::training {

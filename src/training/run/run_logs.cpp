@@ -81,10 +81,10 @@ void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folde
 
 }  // namespace
 
-std::unique_ptr<logging::Reporter> make_reporter(const Training& training,
-                                                 const std::filesystem::path& folder,
-                                                 const logging::LogPlace& place,
-                                                 system::WriteQueue& logs) {
+std::unique_ptr<logging::RunReporter> make_reporter(const Training& training,
+                                                    const std::filesystem::path& folder,
+                                                    const logging::LogPlace& place,
+                                                    system::WriteQueue& logs) {
   const Session& session = training.session();
   const TrainingSpec& spec = training.plan().spec;
   const std::filesystem::path metrics = folder / "metrics.jsonl";
@@ -97,7 +97,7 @@ std::unique_ptr<logging::Reporter> make_reporter(const Training& training,
     shown = logging::Verbosity::lines;
   }
   const logging::RunFacts facts = facts_of(training);
-  std::vector<std::unique_ptr<logging::Reporter>> reporters;
+  std::vector<std::unique_ptr<logging::RunReporter>> reporters;
   reporters.push_back(logging::console_reporter(stdout, stderr, shown, session.plan.crowding > 1));
   if (shown == logging::Verbosity::lines && !system::screen_columns(STDOUT_FILENO)) {
     reporters.push_back(logging::progress_reporter(stderr));

@@ -13,10 +13,10 @@ namespace cputrain::training {
 /// All reporters of a training that is loaded: the terminal, the files of its folder, and the logs
 /// that --log-format asks for. Silence on ranks other than 0. `place`: where the files of a
 /// training that goes on were cut. Files are written by the queue.
-std::unique_ptr<logging::Reporter> make_reporter(const Training&,
-                                                 const std::filesystem::path& folder,
-                                                 const logging::LogPlace& place,
-                                                 system::WriteQueue& logs);
+std::unique_ptr<logging::RunReporter> make_reporter(const Training&,
+                                                    const std::filesystem::path& folder,
+                                                    const logging::LogPlace& place,
+                                                    system::WriteQueue& logs);
 
 /// What a thread that writes does first. It has the core of communication where there is one, which
 /// waits most of the time; else any of this rank's.

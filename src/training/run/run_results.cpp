@@ -87,7 +87,7 @@ logging::ProgramSeconds RunResults::program_seconds(const loop::TrainResult& res
 }
 
 void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
-                        logging::Reporter& reporter, system::WriteQueue& logs) {
+                        logging::RunReporter& reporter, system::WriteQueue& logs) {
   const Session& session = training_.session();
   const auto memory = measure_peaks(training_);
   if (!session.leads()) return;

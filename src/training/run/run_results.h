@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/watch/storage.h"
-#include "logging/reporter.h"
+#include "logging/run_reporter.h"
 #include "system/write_queue.h"
 #include "training/training.h"
 
@@ -34,7 +34,8 @@ class RunResults {
     double checkpoint_seconds = 0;  ///< that checkpoints kept the training
   };
   /// Saves, reports the summary, and prints it; all logs are written then. On rank 0. Collective.
-  void finish(const loop::TrainResult&, const Kept&, logging::Reporter&, system::WriteQueue& logs);
+  void finish(const loop::TrainResult&, const Kept&, logging::RunReporter&,
+              system::WriteQueue& logs);
   /// What it writes, for the watch over storage.
   std::vector<watch::Writing> writings() const {
     return {{"the weights", &saving_now_}, {"results", &finishing_}};

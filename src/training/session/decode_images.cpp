@@ -61,7 +61,7 @@ void say_image_folders(const Session& session, const std::vector<std::string>& f
 }
 
 /// Images that the node has decoded since the last look show that its ranks get further.
-data::Progress watched_progress(const Session& session, const std::string& verb) {
+data::OnProgress watched_progress(const Session& session, const std::string& verb) {
   return [&pulse = session.communicator->pulse(), line = progress_line(session, verb),
           before = std::size_t{0}](std::size_t done, std::size_t total) mutable {
     if (std::exchange(before, done) != done) pulse.moved();

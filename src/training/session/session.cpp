@@ -164,7 +164,7 @@ void say_warnings(const Session& session, const data::DataSource& source) {
   for (const std::string& warning : source.warnings) warn(session, warning);
 }
 
-data::Progress progress_line(const Session& session, const std::string& verb) {
+data::OnProgress progress_line(const Session& session, const std::string& verb) {
   if (!session.leads() || session.quiet) return {};
   constexpr double kRedrawSeconds = 0.05;
   return [verb, whole = system::Stopwatch(), drawn = 0.0, pace = system::LogPace(),

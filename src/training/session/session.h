@@ -69,7 +69,7 @@ void say_warnings(const Session&, const data::DataSource&);
 
 /// A line on standard error such as "Decoding 12,000/22,500 - ETA: 0:21", redrawn on a terminal,
 /// else every 30 s. Silent on ranks other than 0 and where the session is quiet.
-data::Progress progress_line(const Session&, const std::string& verb);
+data::OnProgress progress_line(const Session&, const std::string& verb);
 
 /// The machine's limits for all ranks together, measured while all of them work. Collective.
 compute::Limits measure_together(const Session&);

@@ -69,7 +69,7 @@ class Cache : public ::testing::Test {
     return pipeline_.open({.spec = folder_.path().string(), .validation_split = split, .seed = 1});
   }
   data::DecodedData decode(const data::DataSource& source, comm::Communicator& comm,
-                           int threads = 1, data::Progress progress = {}) const {
+                           int threads = 1, data::OnProgress progress = {}) const {
     return pipeline_.decode(source, {{8, 10, 3}, threads, std::move(progress)}, comm.node_memory(),
                             comm.node_barrier());
   }

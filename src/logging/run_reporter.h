@@ -41,7 +41,7 @@ struct SummaryRecord {
 };
 
 /// Hears of a whole run: of the loop, and how it began and ended.
-class Reporter : public loop::Reporter {
+class RunReporter : public loop::Reporter {
  public:
   /// Comes first, where a training goes on.
   virtual void resumed(const ResumeRecord&) {}
