@@ -107,7 +107,8 @@ simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob&
   comm::Communicator* made = nullptr;
   const training::Services services = simulated_services(job, made);
   const training::TrainingSpec spec = training::choose_training(flags);
-  const training::Session session = training::start_session(flags, services);
+  training::Session session = training::start_session(flags, services);
+  session.rank_memory = training::rank_memory(capacities_of(session, job.platform));
   const training::TrainingPlan plan = training::plan_training(session, spec, job.classes);
   const training::BatchPlans batches =
       training::cut_batches(session, plan, job.images_per_epoch, 0);

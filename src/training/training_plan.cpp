@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "training/micro_batch.h"
 #include "training/request/build_graph.h"
 #include "training/request/recipe_choices.h"
 #include "training/shard_dense.h"
@@ -83,7 +84,7 @@ int choose_micro_batch(const TrainingSpec& spec, const model::Graph& graph,
   check_sync_bn(spec, graph, share);
   if (chunks) return chunks->images * chunks->lanes;
   if (graph.has_batch_norm() && !spec.flags.micro_batch) return share;
-  const int most = micro_batch_size(spec.flags, session);
+  const int most = training_micro_batch(spec.flags, session, graph);
   const bool same_share = ranks == 1 && spec.plan.growth.empty();
   if (spec.flags.micro_batch || !same_share || share <= most) return most;
   const int pieces = (share + most - 1) / most;  // alike, instead of a small last one

@@ -26,13 +26,15 @@ bool winograd_pays(const ConvolutionProblem& p, Direction direction) {
          tiles >= (direction == Direction::backward_weights ? kFewestOfWeights : kFewest);
 }
 
-ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled) {
+ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled,
+                                 bool pools_tiles) {
   using enum ConvolutionMethod;
   const ConvolutionMethod method = pooled && is_among(possible, sparse) ? sparse
                                    : is_among(possible, bf16)           ? bf16
                                    : is_among(possible, winograd)       ? winograd
                                                                         : direct;
-  return {{method, method, method}};
+  const bool tiles = pools_tiles && is_among(possible, winograd);
+  return {{tiles ? winograd : method, method, method}};
 }
 
 bool measures_forward(const std::vector<ConvolutionMethod>& possible, bool pooled) {

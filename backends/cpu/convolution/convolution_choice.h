@@ -12,7 +12,7 @@ namespace cputrain::cpu {
 /// Goes up with every change of rules or own kernels, those of dense layers and sums included, that
 /// changes bits or speeds: trainings remember it with what they found, and with reproducible
 /// weights.
-constexpr int kKernelsVersion = 9;
+constexpr int kKernelsVersion = 10;
 
 /// What computes a block: the library's direct kernels; our Winograd kernels, in the directions
 /// where winograd_pays(); SparseConvolution; or the library's bf16 kernels.
@@ -28,8 +28,10 @@ struct ConvolutionMethods {
 };
 
 /// The methods where nothing is measured. In front of a pool at most a quarter of the gradients is
-/// not zero, so zeros are skipped there; elsewhere bf16 goes before Winograd.
-ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled);
+/// not zero, so zeros are skipped there, in forward only where Winograd cannot take the pool along
+/// (`pools_tiles`); elsewhere bf16 goes before Winograd.
+ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled,
+                                 bool pools_tiles);
 
 /// Whether forward goes to what measures quickest, as both ways back do. In front of a pool it does
 /// not: its rounding decides which of two nearly equal numbers wins a window, and so which way

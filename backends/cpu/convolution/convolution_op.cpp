@@ -32,7 +32,8 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const Convolution
       dnnl_(planning.dnnl),
       place_(place_convolution(planning, op, block, src, dst, first_parameter)) {
   const auto possible = possible_methods(planning, place_);
-  methods_ = fixed_methods(possible, place_.pool.has_value());
+  methods_ = fixed_methods(possible, place_.pool.has_value(),
+                           PooledWinograd::possible(place_, planning.largest()));
   forward_stays_ = !measures_forward(possible, place_.pool.has_value());
   // A trial ends in backward(), so there is none without it.
   if (dst.wants_diff && planning.kernels.measure && possible.size() > 1 &&
@@ -40,7 +41,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const Convolution
     trials_.emplace(possible);
     make_candidates(planning, possible);
   } else {
-    make_candidates(planning, {methods_.by_direction.front()});
+    make_candidates(planning, {methods_.by_direction.begin(), methods_.by_direction.end()});
   }
   times_.convolution.macs = block.macs;
   planning.use_backward(op, src, dst);
@@ -80,6 +81,9 @@ void ConvolutionOp::make_candidates(const Planning& planning,
   make(ConvolutionMethod::winograd);
   make(ConvolutionMethod::bf16);
   kernel_layout_ = *kernel_layout;
+  if (with(ConvolutionMethod::winograd) && PooledWinograd::possible(place_, planning.largest())) {
+    pooled_winograd_.emplace(planning, place_);
+  }
 }
 
 std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() const {
@@ -97,6 +101,7 @@ void ConvolutionOp::bind(const Bindings& planned) {
   if (skipping_) skipping_->bind(bindings);
   if (direct_) direct_->bind(bindings);
   if (winograd_) winograd_->bind(bindings);
+  if (pooled_winograd_) pooled_winograd_->bind(bindings);
   if (bf16_) bf16_->bind(bindings);
 }
 
@@ -138,8 +143,15 @@ void ConvolutionOp::forward(const Execution& execution) {
   split_ = false;
   const ConvolutionMethod method = methods_[Direction::forward];
   if (method == ConvolutionMethod::sparse) return skipping_->forward(execution, images_, times_);
+  if (pools_in_forward()) return pooled_winograd_->forward(execution, times_);
   split_images_once(times_.convolution.forward);
   piecewise(method)->forward(execution, times_);
+}
+
+bool ConvolutionOp::pools_in_forward() const {
+  const ConvolutionMethod method = methods_[Direction::forward];
+  return method == ConvolutionMethod::sparse ||
+         (method == ConvolutionMethod::winograd && pooled_winograd_);
 }
 
 /// Kernels that skip zeros run last, since the others may change the gradient of dst in place.
@@ -217,8 +229,7 @@ void ConvolutionOp::append_times(std::vector<compute::LayerTime>& times) const {
   if (!place_.pool) return;
   compute::LayerTime pool = times_.pool;
   pool.name = place_.block.pool->name;
-  const bool fused = methods_[Direction::forward] == ConvolutionMethod::sparse;
-  pool.algorithm = fused                      ? "in the convolution"
+  pool.algorithm = pools_in_forward()         ? "in the convolution"
                    : place_.block.pooled_relu ? "own, with ReLU"
                                               : "own";
   times.push_back(pool);

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/convolution/method_trials.h"
 #include "backends/cpu/convolution/piecewise_convolution.h"
+#include "backends/cpu/convolution/pooled_winograd.h"
 #include "backends/cpu/convolution/skipping_convolution.h"
 
 namespace cputrain::cpu {
@@ -30,6 +31,8 @@ class ConvolutionOp final : public Op, public compute::MethodChoice {
 
  private:
   void make_candidates(const Planning&, const std::vector<ConvolutionMethod>&);
+  /// Whether forward pools what it computes without storing it.
+  bool pools_in_forward() const;
   bool has(ConvolutionMethod) const;
   std::optional<PiecewiseConvolution>& piecewise(ConvolutionMethod);
   void split_images_once(double& seconds);
@@ -46,6 +49,7 @@ class ConvolutionOp final : public Op, public compute::MethodChoice {
   bool forward_stays_ = false;  ///< with the method that the rule gave it
   std::optional<SkippingConvolution> skipping_;
   std::optional<PiecewiseConvolution> direct_, winograd_, bf16_;
+  std::optional<PooledWinograd> pooled_winograd_;  ///< takes forward from winograd_
   dnnl::memory::desc kernel_layout_;
   std::optional<MethodTrials> trials_;  ///< where there is a choice that is to be measured
   MethodTimes before_trial_;

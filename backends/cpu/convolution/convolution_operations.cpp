@@ -34,16 +34,12 @@ float* KernelCopies::kernel(std::optional<std::size_t> index) const {
   return index ? copies_[*index].data : arena_kernel_;
 }
 
-namespace {
-
 ConvolutionProblem problem_of(const ConvolutionPlace& place, int images) {
   const ConvolutionBlock& block = place.block;
   const model::Convolution& layer = place.layer();
   return {images,       place.src.layout, place.wide,    layer.kernel,
           layer.stride, block.rows,       block.columns, layer.bias};
 }
-
-}  // namespace
 
 const Operation& ConvolutionOperations::in(Direction direction) const {
   return direction == Direction::forward         ? forward

@@ -43,6 +43,8 @@ class KernelCopies {
   std::vector<Copy> copies_;
 };
 
+ConvolutionProblem problem_of(const ConvolutionPlace&, int images);
+
 /// Whether Winograd pays in any direction, by the rule, for so many images.
 bool winograd_pays(const ConvolutionPlace&, int images);
 

@@ -25,4 +25,20 @@ template <int kBlock>
   to = __builtin_convertvector(__builtin_convertvector(bytes, Short), typename Lanes<kBlock>::Int);
 }
 
+/// The maximum of a window and its place, lane by lane. The first of equal numbers wins, a number
+/// never loses to NaN. Always inlined, as above.
+template <int kBlock>
+[[gnu::always_inline]] inline void find_maximum(const typename Lanes<kBlock>::Float (&window)[4],
+                                                typename Lanes<kBlock>::Float& best,
+                                                typename Lanes<kBlock>::Int& winner) {
+  using Int = typename Lanes<kBlock>::Int;
+  best = window[0];
+  winner = Int{};
+  for (int i = 1; i < 4; ++i) {
+    const Int better = window[i] > best;
+    best = better ? window[i] : best;
+    winner = better ? Int{} + i : winner;
+  }
+}
+
 }  // namespace cputrain::cpu

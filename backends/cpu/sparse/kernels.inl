@@ -183,20 +183,16 @@ void scatter_and_carry(const ScatterRow& row, float* carry) {
       });
 }
 
-/// As max_pool() does: the first of equal numbers wins, a number never loses to NaN.
+/// As max_pool() does.
 void scatter_and_pool(const ScatterRow& row, const PoolTarget& target) {
   const Float bias = target.bias ? load(target.bias) : Float{};
   scatter(
       row, [&](int tile, const Float(&done)[4]) __attribute__((always_inline)) {
         if (tile == 0) return;
         const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(tile - 1) * kBlock;
-        Float best = done[0];
-        Int winner{};
-        for (int i = 1; i < 4; ++i) {
-          const Int better = done[i] > best;
-          best = better ? done[i] : best;
-          winner = better ? Int{} + i : winner;
-        }
+        Float best;
+        Int winner;
+        find_maximum<kBlock>(done, best, winner);
         best += bias;
         if (target.relu) best = best < 0 ? Float{} : best;
         store(target.dst + at, best);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "backends/cpu/kernels/instruction_set.h"
 
@@ -63,6 +64,10 @@ struct Kernels {
   /// Outputs of a run of tiles.
   void (*finish_tiles)(const float* from, std::size_t plane, const TileRun&, const Finish&,
                        float* map);
+  /// The maxima of windows of 2 x 2 outputs; the run's map has even extents, `to` half of them.
+  /// `winners` as max_pool() writes them; null: none.
+  void (*pool_tiles)(const float* from, std::size_t plane, const TileRun&, const Finish&, float* to,
+                     std::uint8_t* winners);
 
   /// Gradients of the outputs of a run of tiles; adds them to `bias_sum` (b).
   void (*transform_gradients)(const float* map, const TileRun&, float* to, std::size_t plane,

@@ -209,6 +209,40 @@ void finish_tiles(const float* from, std::size_t plane, const TileRun& run, cons
   }
 }
 
+/// A window of a tile's outputs, its maximum taken before bias and ReLU, which keep the order.
+void pool_tiles(const float* from, std::size_t plane, const TileRun& run, const Finish& finish,
+                float* to, std::uint8_t* winners) {
+  using AnyByte = Lanes<kBlock>::AnyByte;
+  const Float bias = finish.bias ? load(finish.bias) : Float{};
+  const int height = run.height / 2, width = run.width / 2, y = run.y / 2;
+  const int rows = height - y < kTile / 2 ? height - y : kTile / 2;
+  for (int tile = 0; tile < run.count; ++tile, from += kBlock) {
+    Float outputs[kTile][kTile];
+    both_ways<interpolate, 6, 4>(
+        [&](int i, int j)
+            __attribute__((always_inline)) { return load(from + size(6 * i + j) * plane); },
+        [&](int i, int j, Float value) __attribute__((always_inline)) { outputs[i][j] = value; });
+    const int x = (run.x + tile * kTile) / 2;
+    const int columns = width - x < kTile / 2 ? width - x : kTile / 2;
+    for (int i = 0; i < rows; ++i) {
+      for (int j = 0; j < columns; ++j) {
+        const Float window[4] = {outputs[2 * i][2 * j], outputs[2 * i][2 * j + 1],
+                                 outputs[2 * i + 1][2 * j], outputs[2 * i + 1][2 * j + 1]};
+        Float best;
+        Lanes<kBlock>::Int winner;
+        find_maximum<kBlock>(window, best, winner);
+        best += bias;
+        if (finish.relu) best = best < 0 ? Float{} : best;
+        const std::ptrdiff_t at = (std::ptrdiff_t{y + i} * width + x + j) * kBlock;
+        store(to + at, best);
+        if (!winners) continue;
+        *reinterpret_cast<AnyByte*>(winners + at) =
+            __builtin_convertvector(winner, Lanes<kBlock>::Byte);
+      }
+    }
+  }
+}
+
 // ---- products ----
 
 /// The product of kRows tiles, with their sums in registers.
@@ -303,8 +337,9 @@ void add_outer(const OuterSum& s) {
   s.vectors == 2 ? add_outer_vectors<2>(s) : add_outer_vectors<1>(s);
 }
 
-constexpr Kernels kKernels{kBlock,       transform_kernel,    transform_patches, multiply,
-                           finish_tiles, transform_gradients, add_outer,         finish_kernel};
+constexpr Kernels kKernels{kBlock,       transform_kernel, transform_patches,   multiply,
+                           finish_tiles, pool_tiles,       transform_gradients, add_outer,
+                           finish_kernel};
 
 }  // namespace
 }  // namespace cputrain::cpu::winograd

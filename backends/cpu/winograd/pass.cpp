@@ -10,6 +10,16 @@ namespace {
 
 std::size_t pairs_of(std::size_t blocks) { return (blocks + kTogether - 1) / kTogether; }
 
+const compute::SampleLayout& written(const Problem& problem, Pass::Way way) {
+  if (way == Pass::Way::backward_data) return problem.src;
+  return problem.pooled ? *problem.pooled : problem.dst;
+}
+
+/// Outputs that windows of a pool have read, which drops an odd last row or column.
+Shape read_by_pool(const Shape& pooled) {
+  return {2 * pooled.height, 2 * pooled.width, pooled.channels};
+}
+
 }  // namespace
 
 /// What one thread computes at a time, and where.
@@ -21,6 +31,7 @@ struct Pass::Run {
   const float* bias;
   bool relu;
   float* to;
+  std::uint8_t* winners;
   float* patches;  ///< planes of [block of inputs][tile][channel]
   float* sums;     ///< planes of [block of outputs of a sweep][tile][channel]
 };
@@ -30,10 +41,11 @@ Pass::Pass(const Problem& problem, Way way, int threads, InstructionSet set)
       set_(set),
       kernels_(kernels_for(set)),
       from_(way == Way::forward ? problem.src : problem.dst),
-      to_(way == Way::forward ? problem.dst : problem.src),
+      to_(written(problem, way)),
+      pools_(way == Way::forward && problem.pooled),
       above_(way == Way::forward ? problem.rows.before : 2 - problem.rows.before),
       left_(way == Way::forward ? problem.columns.before : 2 - problem.columns.before),
-      tiles_(problem.images, to_.shape),
+      tiles_(problem.images, pools_ ? read_by_pool(to_.shape) : to_.shape),
       block_(static_cast<std::size_t>(kernels_.block)),
       ins_(from_.blocks()),
       outs_(to_.blocks()) {
@@ -97,9 +109,18 @@ void Pass::transform_patches(const Run& run) const {
 
 void Pass::finish_tiles(const Run& run, std::size_t out, const float* sums) const {
   const Finish finish{run.bias ? run.bias + out * block_ : nullptr, run.relu};
-  tiles_.for_runs(run.tile, run.tile_end, to_, 0, 0, run.to + out * (to_.size() / outs_), sums,
+  float* const to = run.to + out * (to_.size() / outs_);
+  if (!pools_) {
+    return tiles_.for_runs(run.tile, run.tile_end, to_, 0, 0, to, sums,
+                           [&](const TileRun& tiles, float* map, const float* place) {
+                             kernels_.finish_tiles(place, sums_plane_, tiles, finish, map);
+                           });
+  }
+  const compute::SampleLayout read{read_by_pool(to_.shape), to_.block};
+  tiles_.for_runs(run.tile, run.tile_end, read, to_.size(), 0, 0, to, sums,
                   [&](const TileRun& tiles, float* map, const float* place) {
-                    kernels_.finish_tiles(place, sums_plane_, tiles, finish, map);
+                    kernels_.pool_tiles(place, sums_plane_, tiles, finish, map,
+                                        run.winners ? run.winners + (map - run.to) : nullptr);
                   });
 }
 
@@ -126,7 +147,7 @@ void Pass::run_tiles(const Run& run) const {
 }
 
 void Pass::run(const float* from, const float* weights, const float* bias, bool relu, float* to,
-               std::byte* scratch) const {
+               std::byte* scratch, std::uint8_t* winners) const {
   auto* const transformed = reinterpret_cast<float*>(scratch);
   float* const memory = transformed + kPoints * weights_plane_;
   transform_kernel(weights, transformed);
@@ -137,7 +158,7 @@ void Pass::run(const float* from, const float* weights, const float* bias, bool 
     run_tiles({tiles_.count() * i / runs_, tiles_.count() * (i + 1) / runs_,
                pairs * part / parts_ * kTogether,
                std::min(outs_, pairs * (part + 1) / parts_ * kTogether), from, transformed, bias,
-               relu, to, own, own + kPoints * patches_plane_});
+               relu, to, winners, own, own + kPoints * patches_plane_});
   });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "backends/cpu/winograd/tiles.h"
 
@@ -17,9 +18,10 @@ class Pass {
   Pass(const Problem&, Way, int threads, InstructionSet);
 
   std::size_t scratch_bytes() const;
-  /// `bias` may be null. `scratch` begins a cache line.
+  /// `bias` may be null. `scratch` begins a cache line. With a pool `to` is its map, and `winners`
+  /// are as max_pool() writes them; null where no backward pass will follow.
   void run(const float* from, const float* weights, const float* bias, bool relu, float* to,
-           std::byte* scratch) const;
+           std::byte* scratch, std::uint8_t* winners = nullptr) const;
 
  private:
   struct Run;
@@ -33,6 +35,7 @@ class Pass {
   InstructionSet set_;
   const Kernels& kernels_;
   compute::SampleLayout from_, to_;
+  bool pools_;        ///< to_ is the pool's map
   int above_, left_;  ///< padding; backward: 2 less the convolution's
   Tiles tiles_;
   std::size_t block_, ins_, outs_;

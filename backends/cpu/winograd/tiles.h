@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "backends/cpu/winograd/kernels.h"
 #include "compute/executor/sample_layout.h"
@@ -14,6 +15,8 @@ struct Problem {
   int images;
   compute::SampleLayout src, dst;
   model::PadAmount rows, columns;
+  /// What a max pool of 2 x 2 makes of dst, where forward takes it along.
+  std::optional<compute::SampleLayout> pooled{};
 
   /// Whether channels fill blocks of 16 or 8 and padding is at most what a patch may read.
   bool possible() const {
@@ -41,6 +44,14 @@ class Tiles {
   template <class T, class Place, class F>
   void for_runs(std::size_t begin, std::size_t end, const compute::SampleLayout& map, int above,
                 int left, T* first, Place* place, const F& f) const {
+    for_runs(begin, end, map, map.size(), above, left, first, place, f);
+  }
+  /// The same for an array that has `image_size` numbers of each image, beside a map of such
+  /// extents.
+  template <class T, class Place, class F>
+  void for_runs(std::size_t begin, std::size_t end, const compute::SampleLayout& map,
+                std::size_t image_size, int above, int left, T* first, Place* place,
+                const F& f) const {
     const auto columns = static_cast<std::size_t>(columns_);
     while (begin < end) {
       const std::size_t image = begin / of_image(), tile = begin % of_image();
@@ -48,7 +59,7 @@ class Tiles {
       f(TileRun{static_cast<int>(tile / columns) * kTile - above,
                 static_cast<int>(column) * kTile - left, map.shape.height, map.shape.width,
                 static_cast<int>(count)},
-        first + image * map.size(), place);
+        first + image * image_size, place);
       begin += count;
       place += count * static_cast<std::size_t>(map.block);
     }

@@ -27,6 +27,7 @@
 #include "scaling/report/grid_tables.h"
 #include "system/print.h"
 #include "training/evaluation_part.h"
+#include "training/micro_batch.h"
 #include "training/run/run_folder.h"
 #include "training/session/decode_images.h"
 #include "training/session/inference.h"

@@ -25,6 +25,7 @@
 #include "system/files.h"
 #include "system/print.h"
 #include "system/tell.h"
+#include "training/micro_batch.h"
 #include "training/session/inference.h"
 
 namespace cputrain::cli {

@@ -95,7 +95,8 @@ void add_batches(FlagRows& r) {
       .excludes("batch");
   r.part("micro-batch", kIdentity);
   r.whole("micro-batch", &Flags::micro_batch, 1, 65536,
-          "images that a rank computes at once [chosen by threads, ranks and backend; with batch "
+          "images that a rank computes at once [chosen by network, ranks, threads and memory; with "
+          "batch "
           "normalization the rank's whole share]")
       .identity(false)  // but where sums or statistics depend on it
       .recorded();

@@ -19,6 +19,7 @@
 #include "system/log_pace.h"
 #include "system/tell.h"
 #include "system/terminal/redrawn_line.h"
+#include "training/memory/training_memory.h"
 #include "training/session/place_ranks.h"
 
 namespace cputrain::training {
@@ -137,6 +138,7 @@ Session start_session(const TrainingFlags& flags, const Services& services) {
     session.placement.push_back("warning: " + warning);
   }
   session.backend = services.make_backend(backend_request(session, flags, backend));
+  session.rank_memory = rank_memory(measure_capacities(session));
   return session;
 }
 
@@ -198,25 +200,6 @@ compute::Limits measure_together(const Session& session) {
   std::array<double, 2> sums{limits.fma_gflops, limits.triad_gbs};
   communicator.sum(Array::of<double>(sums));
   return {sums[0], sums[1]};
-}
-
-int micro_batch_size(const TrainingFlags& flags, const Session& session) {
-  // A GPU wants many images to have work for all of its multiprocessors; its memory holds them.
-  constexpr int kOfADevice = 128;
-  if (session.device.chosen()) return flags.micro_batch.value_or(kOfADevice);
-  // One thread gains nothing by more images. Several wait for each other once a layer, and each
-  // keeps sums of gradients of its own, so they do better with more; kMost is for memory. Ranks
-  // that share dense layers meet once a micro-batch, and should not too often.
-  constexpr int kOfOneThread = 8, kOfEachThread = 14, kMost = 32, kOfOneOfSeveralRanks = 16;
-  const int threads = session.most_threads;
-  const int of_threads = threads == 1 ? kOfOneThread : std::min(kOfEachThread * threads, kMost);
-  const int usual = session.communicator->size() == 1 ? of_threads : kOfOneOfSeveralRanks;
-  // Many ranks for each hardware thread try a large job on a small machine: what is short is
-  // memory.
-  constexpr double kCrowd = 4;
-  constexpr int kImagesInACrowd = 4;
-  const int standard = session.plan.crowding > kCrowd ? kImagesInACrowd : usual;
-  return flags.micro_batch.value_or(std::max(standard, 2 * threads));
 }
 
 void check_agreement(const Session& session, const std::string& what, const std::string& mine) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct Session {
   std::vector<std::string> placement{};  ///< the plan, a line a kind of host; warnings after it
   DeviceChoice device{};                 ///< this rank's
   std::unique_ptr<compute::Backend> backend{};
+  /// Bytes that each rank of the tightest node can get; nothing where no system reports it.
+  std::optional<std::size_t> rank_memory{};
   system::Stopwatch since_start{};
   bool quiet = false;  ///< --verbose 0: warnings and errors alone
 
@@ -73,11 +76,6 @@ data::OnProgress progress_line(const Session&, const std::string& verb);
 
 /// The machine's limits for all ranks together, measured while all of them work. Collective.
 compute::Limits measure_together(const Session&);
-
-/// How many images a rank computes at once: what was asked, else 8 on one thread and 14 a thread up
-/// to 32 on several, with several ranks 16; twice the threads at least; 4 where ranks are many
-/// times more than hardware threads.
-int micro_batch_size(const TrainingFlags&, const Session&);
 
 /// Throws Error(disagree) where the ranks' texts differ; rank 0 prints before it which rank has
 /// which.

@@ -37,12 +37,20 @@ TEST(Measuring, WantsAHundredMillionMultiplyAdds) {
 TEST(FixedMethods, SkipZerosBehindPoolsAndElseAreNarrowWhereTheyMayBe) {
   using enum ConvolutionMethod;
   const auto forward = [](const std::vector<ConvolutionMethod>& possible, bool pooled) {
-    return fixed_methods(possible, pooled)[Direction::forward];
+    return fixed_methods(possible, pooled, false)[Direction::forward];
   };
   EXPECT_EQ(forward({direct, winograd, bf16, sparse}, true), sparse);
   EXPECT_EQ(forward({direct, winograd, bf16, sparse}, false), bf16);
   EXPECT_EQ(forward({direct, winograd, sparse}, false), winograd);
   EXPECT_EQ(forward({direct, sparse}, false), direct);
+}
+
+TEST(FixedMethods, TakeWinogradForwardWhereItPoolsTiles) {
+  using enum ConvolutionMethod;
+  const ConvolutionMethods found = fixed_methods({direct, winograd, bf16, sparse}, true, true);
+  EXPECT_EQ(found, (ConvolutionMethods{{winograd, sparse, sparse}}));
+  EXPECT_EQ(fixed_methods({direct, sparse}, true, true),
+            (ConvolutionMethods{{sparse, sparse, sparse}}));
 }
 
 TEST(MeasuresForward, NotWhereRoundingChoosesTheWinnersOfWindows) {

@@ -64,6 +64,14 @@ class Convolution {
         });
     return dst;
   }
+  /// Without bias and ReLU.
+  std::vector<float> forward_only() const {
+    std::vector<float> dst(diff_.size(), std::nanf(""));
+    run(Pass(p_, Pass::Way::forward, 1, set_), 1, [&](const Pass& pass, std::byte* scratch) {
+      pass.run(src_.data(), weights_.data(), nullptr, false, dst.data(), scratch);
+    });
+    return dst;
+  }
   std::vector<float> backward_data(int threads) const {
     std::vector<float> diff_src(src_.size(), std::nanf(""));
     run(Pass(p_, Pass::Way::backward_data, threads, set_), threads,
@@ -101,6 +109,40 @@ class Convolution {
     });
     EXPECT_LE(bias.relative(), kBound);
     EXPECT_LE(relu.relative(), kBound);
+  }
+
+  /// Each window's maximum and its place. Compilers round the last sums of tiles differently in the
+  /// two kernels.
+  void check_pool() const {
+    constexpr double kRounding = 1e-5;
+    const std::vector<float> wide = forward_only();
+    compute::SampleLayout half = p_.dst;
+    half.shape.height /= 2;
+    half.shape.width /= 2;
+    Problem pooled = p_;
+    pooled.pooled = half;
+    std::vector<float> dst(images() * half.size(), std::nanf("")), inferred = dst;
+    std::vector<std::uint8_t> winners(dst.size(), 9);
+    run(Pass(pooled, Pass::Way::forward, c_.threads, set_), c_.threads,
+        [&](const Pass& pass, std::byte* scratch) {
+          pass.run(src_.data(), weights_.data(), bias_.data(), true, dst.data(), scratch,
+                   winners.data());
+          pass.run(src_.data(), weights_.data(), bias_.data(), true, inferred.data(), scratch);
+        });
+    EXPECT_EQ(dst, inferred);
+    for_pixels(half, [&](std::size_t image, int y, int x, int out) {
+      const auto value = [&](int i) {
+        return at(wide, p_.dst, image, 2 * y + i / 2, 2 * x + i % 2, out);
+      };
+      const double most = std::max({value(0), value(1), value(2), value(3)});
+      const double bias = bias_[static_cast<std::size_t>(out)];
+      EXPECT_NEAR(at(dst, half, image, y, x, out), std::max(most + bias, 0.0), kRounding);
+      const auto canonical =
+          static_cast<std::size_t>((y * half.shape.width + x) * half.shape.channels + out);
+      const int winner = winners[image * half.size() + half.position(canonical)];
+      ASSERT_LT(winner, 4);
+      EXPECT_NEAR(value(winner), most, kRounding);
+    });
   }
 
   void check_backward_data() const {
@@ -242,6 +284,15 @@ TEST_P(Winograd, BlocksWithoutAPartner) {
 TEST_P(Winograd, RunsOfTilesAcrossImages) {
   check({21, 18, 2, 1, kSame, kSame, 5});
   check({21, 18, 1, 2, kSame, kSame, 5, 3});
+}
+
+TEST_P(Winograd, PoolsTilesAsTheyAreFinished) {
+  for (const Case& c :
+       {Case{8, 8, 2, 2, kSame, kSame, 1}, Case{14, 15, 1, 3, kSame, kSame, 3},
+        Case{13, 9, 2, 1, kValid, kValid, 2}, Case{21, 18, 2, 1, kSame, kSame, 5, 3},
+        Case{7, 7, 2, 8, kSame, kSame, 1, 4}, Case{4, 4, 1, 1, kValid, kValid, 2}}) {
+    Convolution(c, GetParam()).check_pool();
+  }
 }
 
 TEST_P(Winograd, ThreadsShareOutputsOfFewTiles) { check({7, 7, 2, 8, kSame, kSame, 1, 4}); }

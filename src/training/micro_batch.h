@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "model/graph.h"
+#include "training/session/session.h"
+
+/// How many images a rank computes at once.
+namespace cputrain::training {
+
+/// What was asked, else 8 on one thread and 14 per thread up to 32 on several, with several ranks
+/// 16; twice the threads at least; 4 where ranks are many times more than hardware threads; 128 on
+/// a device.
+int micro_batch_size(const TrainingFlags&, const Session&);
+
+/// The same for a training of this network: more on CPUs where it has large dense layers.
+int training_micro_batch(const TrainingFlags&, const Session&, const model::Graph&);
+
+/// Every pass reads all weights of a dense layer and writes their gradient. So up to 64 images
+/// where layers are large, for which a quarter of a rank's memory must do.
+int images_for_dense(std::size_t bytes_per_image, std::optional<std::size_t> rank_memory);
+
+/// About what a training pass keeps of one image in bytes: activations and their gradients, but for
+/// those that operators change in place or pool at once.
+std::size_t activation_bytes(const model::Graph&);
+
+}  // namespace cputrain::training
