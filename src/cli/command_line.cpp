@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "cli/checks.h"
-#include "cli/commands.h"
 #include "cli/flags/config_file.h"
 #include "cli/help/foreign_words.h"
 #include "cli/help/help_text.h"
@@ -239,10 +238,11 @@ bool asks_for_help(const std::vector<std::string>& words) {
 /// words, and its topic, too. A command without its topic is for help alone.
 std::unique_ptr<Command> take_command(std::vector<std::string>& words,
                                       const CommandLineChoices& choices) {
-  std::vector<std::unique_ptr<Command>> commands = make_commands();
+  std::vector<std::unique_ptr<Command>> commands = make_commands(choices);
+  std::vector<CommandEntry> entries;
   std::vector<std::string> names, topics;
   for (const auto& command : commands) {
-    const CommandEntry entry = command->help();
+    const CommandEntry& entry = entries.emplace_back(command->help());
     if (entry.topic.empty()) names.push_back(entry.name);
   }
   std::string name = names.front(), topic;
@@ -257,10 +257,9 @@ std::unique_ptr<Command> take_command(std::vector<std::string>& words,
     fail(ExitCode::usage,
          fmt::format("{} is not a command; commands are {}{}", name, join(names, ", "),
                      is_data ? "; to train on it, use --data " + name
-                             : hint_for_command(name, names, choices.program)));
+                             : hint_for_command(name, entries, choices.program)));
   }
-  for (const auto& command : commands) {
-    const CommandEntry entry = command->help();
+  for (const CommandEntry& entry : entries) {
     if (entry.name == name && !entry.topic.empty()) topics.push_back(entry.topic);
   }
   const bool asks = !words.empty() && words.front().starts_with("-");
@@ -273,14 +272,14 @@ std::unique_ptr<Command> take_command(std::vector<std::string>& words,
     }
     words.erase(words.begin());
   }
-  const auto found = std::ranges::find_if(commands, [&](const auto& command) {
-    const CommandEntry entry = command->help();
+  const auto found = std::ranges::find_if(entries, [&](const CommandEntry& entry) {
     return entry.name == name && entry.topic == topic;
   });
-  training::Task& task = (*found)->options().task;
-  task.name = (*found)->help().full_name();
+  std::unique_ptr<Command>& command = commands[static_cast<std::size_t>(found - entries.begin())];
+  training::Task& task = command->options().task;
+  task.name = found->full_name();
   if (name != names.front()) task.typed = split(task.name, ' ');
-  return std::move(*found);
+  return std::move(command);
 }
 
 /// The flags of every command and topic, other words for them included.
@@ -334,7 +333,7 @@ std::optional<std::string> general_help(const std::vector<std::string>& words,
   const std::string& first = words.front();
   const bool more = words.size() > 1 && !words[1].starts_with("-");
   if (first == "--help" || first == "-h" || (first == "help" && !more))
-    return overview_text(command_reference(choices), form);
+    return overview_text(command_reference(choices), choices.examples, form);
   if (first != "help") return std::nullopt;
   std::vector<std::string> rest(words.begin() + 1, words.end());
   if (rest.size() == 1) rest.push_back("--help");

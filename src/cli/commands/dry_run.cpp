@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "system/print.h"
 #include "training/run/machine_json.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 
 using Json = nlohmann::ordered_json;
 
@@ -172,7 +171,7 @@ void print_plan(const training::TrainingJob& job) {
 void print_dry_run(const training::TrainingJob& job, const std::string& json_file) {
   if (!job.session().leads()) return;
   if (json_file != "-") print_plan(job);
-  training::write_result(job.session(), json_file, json_text(plan_json(job)) + "\n");
+  training::write_json(job.session(), json_file, plan_json(job));
 }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -11,14 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/inputs.h"
 #include "cli/commands/predictions_text.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
-#include "cli/weights_choice.h"
 #include "compute/prediction.h"
 #include "core/error.h"
-#include "core/json_text.h"
 #include "core/text.h"
 #include "loop/evaluation/predictions.h"
 #include "loop/weights/weights.h"
@@ -27,12 +26,12 @@
 #include "system/tell.h"
 #include "training/session/inference.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct PredictOptions : Options {
+struct PredictOptions : cli::Options {
   std::string csv;
   std::optional<int> top;
 };
@@ -262,16 +261,15 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
     if (progress) progress(begin + some.size(), files.size());
   }
   table.finish();
-  training::write_result(session, options.json,
-                         json_text(Json{{"predictions", predictions}}) + "\n");
+  training::write_json(session, options.json, Json{{"predictions", predictions}});
   return errors;
 }
 
-class PredictCommand final : public CommandWith<PredictOptions> {
+class PredictCommand final : public cli::CommandWith<PredictOptions> {
  public:
   PredictCommand() : CommandWith({.trains = false, .one_job = false}) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "predict",
             .summary = "classes of image files and of folders of them",
             .about = "Prints the class of each image. Folders stand for all images below them.",
@@ -280,10 +278,11 @@ class PredictCommand final : public CommandWith<PredictOptions> {
                           "Prints the most probable class."},
                          {"cputrain predict --weights runs/first --csv answers.csv photos",
                           "Writes the probabilities of all images of a folder as CSV."}},
-            .common = {"weights", "top", "csv", "json", "backend", "threads", "micro-batch"}};
+            .common = {"weights", "top", "csv", "json", "backend", "threads", "micro-batch"},
+            .others = {"infer,inference,detect,prediction,predictions"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
     PredictOptions& c = options_;
     add_weights_flag(f, c);
     f.group("Data");
@@ -299,7 +298,7 @@ class PredictCommand final : public CommandWith<PredictOptions> {
   }
 
   bool begins_with_weights() const override { return true; }
-  void check(const CommandLineChoices&) override {
+  void check(const cli::CommandLineChoices&) override {
     check_weights_named(options_);
     if (!options_.files.empty()) return;
     fail(ExitCode::usage,
@@ -315,7 +314,7 @@ class PredictCommand final : public CommandWith<PredictOptions> {
     return why_idle_option(options_, flag, {options_.backend});
   }
 
-  ExitCode run(const Services& services) override {
+  ExitCode run(const training::Services& services) override {
     const loop::ModelDescription model = loop::read_description(options_.weights);
     const training::Session session = training::start_session(options_, services);
     // Images are few: rank 0 does them all, and the others wait for it.
@@ -328,6 +327,6 @@ class PredictCommand final : public CommandWith<PredictOptions> {
 
 }  // namespace
 
-std::unique_ptr<Command> make_predict() { return std::make_unique<PredictCommand>(); }
+std::unique_ptr<cli::Command> make_predict() { return std::make_unique<PredictCommand>(); }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

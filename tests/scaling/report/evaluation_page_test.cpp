@@ -7,6 +7,8 @@
 namespace cputrain::report {
 namespace {
 
+using training::EvaluationFacts;
+
 /// So many classes of ten images each: of class c, c % 5 images were predicted with the next class.
 EvaluationFacts facts_of(std::size_t classes) {
   EvaluationFacts facts;

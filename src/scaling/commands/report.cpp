@@ -3,17 +3,17 @@
 #include <charconv>
 #include <map>
 
-#include "cli/commands.h"
 #include "core/text.h"
 #include "scaling/cells/cells.h"
+#include "scaling/commands/commands.h"
 #include "scaling/report/report_files.h"
 #include "system/files.h"
 #include "system/print.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
-struct ReportOptions : Options {
+struct ReportOptions : cli::Options {
   std::string reference;
   cells::Prices prices;
   bool diff = false;
@@ -91,11 +91,11 @@ void say(const report::Report& report, const std::string& json) {
   for (const auto& file : report.files) system::print("Wrote {}\n", file.string());
 }
 
-class ReportCommand final : public CommandWith<ReportOptions> {
+class ReportCommand final : public cli::CommandWith<ReportOptions> {
  public:
   ReportCommand() : CommandWith({.trains = false, .one_job = false}) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "report",
             .summary = "tables and a page with plots from the folders of sweeps and runs",
             .about =
@@ -107,13 +107,14 @@ class ReportCommand final : public CommandWith<ReportOptions> {
                          {"cputrain report --diff sweeps/before sweeps/after",
                           "Compares two sweeps cell by cell."}},
             .common = {"out", "reference", "price-per-hour", "price-per-cpu-hour",
-                       "price-per-gpu-hour", "diff", "json"}};
+                       "price-per-gpu-hour", "diff", "json"},
+            .others = {"plot,visualize,tensorboard,history,compare,diff,table"}};
   }
 
-  void add_flags(Flags&, const CommandLineChoices&) override;
-  void check(const CommandLineChoices&) override;
+  void add_flags(cli::Flags&, const cli::CommandLineChoices&) override;
+  void check(const cli::CommandLineChoices&) override;
 
-  ExitCode run(const Services&) override {
+  ExitCode run(const training::Services&) override {
     const auto& folders = options_.files;
     if (options_.diff) {
       say(report::write_difference(folders[0], folders[1], options_.out), options_.json);
@@ -130,7 +131,7 @@ class ReportCommand final : public CommandWith<ReportOptions> {
   }
 };
 
-void ReportCommand::add_flags(Flags& f, const CommandLineChoices&) {
+void ReportCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices&) {
   ReportOptions& c = options_;
   f.group("Report");
   f.text("reference", c.reference, "FILE",
@@ -163,7 +164,7 @@ void ReportCommand::add_flags(Flags& f, const CommandLineChoices&) {
          "also write report.json to FILE (-: to standard output, and nothing else there)");
 }
 
-void ReportCommand::check(const CommandLineChoices&) {
+void ReportCommand::check(const cli::CommandLineChoices&) {
   const auto& folders = options_.files;
   if (folders.empty()) {
     fail(ExitCode::usage,
@@ -192,6 +193,6 @@ void ReportCommand::check(const CommandLineChoices&) {
 
 }  // namespace
 
-std::unique_ptr<Command> make_report() { return std::make_unique<ReportCommand>(); }
+std::unique_ptr<cli::Command> make_report() { return std::make_unique<ReportCommand>(); }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

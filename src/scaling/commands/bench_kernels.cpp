@@ -4,8 +4,6 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.h"
-#include "cli/commands/bench_options.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
 #include "core/json_text.h"
@@ -13,12 +11,15 @@
 #include "model/rewrite.h"
 #include "scaling/bench/kernel_table.h"
 #include "scaling/cells/cells.h"
+#include "scaling/commands/bench_options.h"
+#include "scaling/commands/commands.h"
 #include "system/print.h"
+#include "training/request/backend_words.h"
 #include "training/request/build_graph.h"
 #include "training/request/training_spec.h"
 #include "training/session/decode_images.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -187,8 +188,8 @@ void print_head(const training::Session& session, const KernelOptions& options,
       "once each; map, grad.: parts of\nwhat is read and of the gradient that comes back that are "
       "not zero, where that is known\n",
       spec.model->name, spec.image.height, spec.image.width,
-      cells::backend_in_figures(session.backend->name(),
-                                std::string(word_of(spec.flags.precision))),
+      training::backend_in_figures(session.backend->name(),
+                                   std::string(word_of(spec.flags.precision))),
       session.threads, session.threads == 1 ? "" : "s", options.data_or_synthetic(),
       options.weights.empty() ? "initial weights (--weights: others)"
                               : "weights " + options.weights,
@@ -219,11 +220,11 @@ Json result_json(const training::Session& session, const KernelOptions& options,
           {"micro_batches", std::move(micro_batches)}};
 }
 
-class BenchKernelsCommand final : public CommandWith<KernelOptions> {
+class BenchKernelsCommand final : public cli::CommandWith<KernelOptions> {
  public:
   BenchKernelsCommand() : CommandWith({.trains = false, .measures = true, .one_job = false}) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "bench",
             .topic = "kernels",
             .summary = "every layer and direction by micro-batch",
@@ -236,7 +237,7 @@ class BenchKernelsCommand final : public CommandWith<KernelOptions> {
                        "precision", "threads", "json"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
     KernelOptions& c = options_;
     add_training_model_flags(f, c);
     add_data_flags(f, c, true);
@@ -257,15 +258,15 @@ class BenchKernelsCommand final : public CommandWith<KernelOptions> {
     return why_idle_in_training(options_, flag, {options_.backend});
   }
 
-  ExitCode run(const Services&) override;
+  ExitCode run(const training::Services&) override;
 };
 
-ExitCode BenchKernelsCommand::run(const Services& services) {
+ExitCode BenchKernelsCommand::run(const training::Services& services) {
   constexpr std::size_t kImages = 32;
   const training::TrainingSpec spec = training::choose_training(options_);
   const training::Session session = training::start_session(options_, services);
-  check_alone(session, "bench kernels measures",
-              "ranks would disturb each other); start it without mpirun, with --threads");
+  training::check_alone(session, "bench kernels measures",
+                        "ranks would disturb each other); start it without mpirun, with --threads");
   const Rounds rounds{options_.batch.value_or(kImages)};
   const std::size_t most = rounds.most(options_.micro_batches);
   const data::DataSource source = open_images(options_, services, most, spec.seed);
@@ -283,14 +284,15 @@ ExitCode BenchKernelsCommand::run(const Services& services) {
     for (const bench::KernelPair& pair : pairs) bench::print_kernels(pair);
     bench::print_kernel_sums(pairs);
   }
-  training::write_result(
-      session, options_.json,
-      json_text(result_json(session, options_, spec, bench.limits(), pairs)) + "\n");
+  training::write_json(session, options_.json,
+                       result_json(session, options_, spec, bench.limits(), pairs));
   return ExitCode::ok;
 }
 
 }  // namespace
 
-std::unique_ptr<Command> make_bench_kernels() { return std::make_unique<BenchKernelsCommand>(); }
+std::unique_ptr<cli::Command> make_bench_kernels() {
+  return std::make_unique<BenchKernelsCommand>();
+}
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -5,25 +5,26 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/commands.h"
-#include "cli/commands/simulated_table.h"
-#include "cli/flags/simulate_flags.h"
 #include "core/error.h"
 #include "core/precision.h"
 #include "core/version.h"
 #include "model/graph.h"
 #include "scaling/cells/cells.h"
+#include "scaling/commands/commands.h"
+#include "scaling/commands/simulate_flags.h"
+#include "scaling/commands/simulated_table.h"
 #include "scaling/simulation/forecast.h"
 #include "scaling/simulation/gpu/gpu_forecast.h"
 #include "scaling/simulation/platform.h"
 #include "scaling/simulation/simulated_costs.h"
 #include "system/clock.h"
 #include "system/tell.h"
+#include "training/request/backend_words.h"
 #include "training/request/build_graph.h"
 #include "training/request/training_spec.h"
 #include "training/session/services.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 constexpr const char* kPlatform = "skylake-96";
@@ -177,7 +178,7 @@ void say_missing(const SimulateOptions& options, const std::string& why, cells::
 
 /// The flags' precision, as costs of GPUs call it.
 std::string precision_of(const SimulateOptions& options) {
-  return cells::precision_in_figures("cuda", std::string(word_of(options.precision)));
+  return training::precision_in_figures("cuda", std::string(word_of(options.precision)));
 }
 
 simulation::GpuCosts costs_of(const SimulateOptions& options,
@@ -241,11 +242,13 @@ ExitCode simulate_gpus(const SimulateOptions& asked, const training::Services& s
   return ExitCode::ok;
 }
 
-class SimulateCommand final : public CommandWith<SimulateOptions> {
+class SimulateCommand final : public cli::CommandWith<SimulateOptions> {
  public:
-  SimulateCommand() : CommandWith({.trains = false, .one_job = false}) {}
+  explicit SimulateCommand(FindSimulator find_simulator)
+      : CommandWith({.trains = false, .one_job = false}),
+        find_simulator_(std::move(find_simulator)) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {
         .name = "simulate",
         .summary = "the same table for machines that are not here",
@@ -264,11 +267,16 @@ class SimulateCommand final : public CommandWith<SimulateOptions> {
                    "repeat", "out", "json"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices&) override { add_simulate_flags(f, options_); }
-  ExitCode run(const Services&) override;
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {
+    add_simulate_flags(f, options_);
+  }
+  ExitCode run(const training::Services&) override;
+
+ private:
+  FindSimulator find_simulator_;
 };
 
-ExitCode SimulateCommand::run(const Services& services) {
+ExitCode SimulateCommand::run(const training::Services& services) {
   check_out_folder(options_);
   const training::TrainingSpec spec = training::choose_training(options_);
   const data::DataSource source = services.data.open(options_.data_request(spec.seed));
@@ -283,7 +291,7 @@ ExitCode SimulateCommand::run(const Services& services) {
     table.cells = std::move(planned.cells);
     return simulate_gpus(options_, services, spec, graph, platform, std::move(table));
   }
-  const simulation::Simulator simulator = services.find_simulator();
+  const simulation::Simulator simulator = find_simulator_();
   if (!simulator.missing.empty()) {
     table.cells = std::move(planned.cells);
     say_missing(options_, simulator.missing, table);
@@ -322,6 +330,8 @@ ExitCode SimulateCommand::run(const Services& services) {
 
 }  // namespace
 
-std::unique_ptr<Command> make_simulate() { return std::make_unique<SimulateCommand>(); }
+std::unique_ptr<cli::Command> make_simulate(FindSimulator find_simulator) {
+  return std::make_unique<SimulateCommand>(std::move(find_simulator));
+}
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -1,21 +1,23 @@
-#include "cli/commands/simulated_table.h"
+#include "scaling/commands/simulated_table.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/flags/simulate_flags.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/shell_words.h"
 #include "core/version.h"
 #include "scaling/cells/explanation.h"
+#include "scaling/commands/simulate_flags.h"
 #include "scaling/sweep/grid_limits.h"
+#include "system/date.h"
 #include "system/files.h"
 #include "system/print.h"
+#include "training/request/backend_words.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 /// "./cputrain simulate --np 1,2 ...", for the record; without the flags named.
@@ -56,7 +58,7 @@ std::string origin_text(const cells::CellTable& table, bool gpus) {
 }
 
 void print_table(const cells::CellTable& table) {
-  const bool gpus = !table.cells.empty() && cells::is_device(table.cells.front().backend);
+  const bool gpus = !table.cells.empty() && training::is_device(table.cells.front().backend);
   system::print("{:>6}{:>8}{:>8}{:>14}{:>22}{:>12}  {}\n", gpus ? "GPUs" : "CPUs", "threads",
                 "batch", "s/epoch", "spread", "images/s", "limit");
   for (const cells::Cell& cell : table.cells) {
@@ -106,7 +108,7 @@ std::string command_of(const SimulateOptions& options, const cells::Cell& cell) 
     words.push_back(std::to_string(value));
   };
   add("--np", static_cast<std::size_t>(cell.cpus));
-  if (!cells::is_device(cell.backend)) add("--threads", static_cast<std::size_t>(cell.threads));
+  if (!training::is_device(cell.backend)) add("--threads", static_cast<std::size_t>(cell.threads));
   add(weak ? "--batch-per-rank" : "--batch", images);
   return command_line(words);
 }
@@ -139,7 +141,7 @@ cells::CellTable empty_table(const SimulateOptions& options, const training::Tra
   table.seed = spec.seed;
   table.machine.platform = platform;
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
-  table.date = cells::today();
+  table.date = system::today();
   table.command = command_line(words_of(options, {"json", "out", "overwrite"}));
   return table;
 }
@@ -178,4 +180,4 @@ void say_result(const SimulateOptions& options, const cells::CellTable& table) {
   }
 }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -10,7 +10,7 @@ import unittest
 from program import SMALL, ProgramTest
 from report_test import Page, cell, check_latex, markdown_rows, sweep
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "formats"))
 HOSTILE = "</script><script>alert(1)<|&\n\u202e\\input{x}"
 

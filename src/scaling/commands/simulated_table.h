@@ -3,15 +3,15 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "cli/flags/simulate_flags.h"
 #include "model/graph.h"
 #include "scaling/cells/cells.h"
 #include "scaling/cells/plan.h"
+#include "scaling/commands/simulate_flags.h"
 #include "scaling/simulation/platform.h"
 #include "training/request/training_spec.h"
 
 /// What `simulate` makes of cells of CPUs and of GPUs alike.
-namespace cputrain::cli {
+namespace cputrain::commands {
 
 /// Error(usage) where the grid is too large or empty.
 cells::SweepCells planned_cells(const simulation::SimulationRequest&, const simulation::Platform&);
@@ -32,4 +32,4 @@ void write_folder(const SimulateOptions&, const cells::CellTable&,
 /// On the terminal and as --json asks for.
 void say_result(const SimulateOptions&, const cells::CellTable&);
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

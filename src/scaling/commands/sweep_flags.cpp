@@ -1,4 +1,4 @@
-#include "cli/flags/sweep_flags.h"
+#include "scaling/commands/sweep_flags.h"
 
 #include <fmt/format.h>
 
@@ -14,14 +14,17 @@
 #include "scaling/cells/axes.h"
 #include "scaling/cells/cells.h"
 #include "scaling/sweep/grid_limits.h"
+#include "scaling/sweep/listed_values.h"
+#include "training/request/backend_words.h"
+#include "training/request/training_rows.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 /// Names that the table's columns may have: backends, those that this build lacks included, and
 /// devices for which there is no backend yet.
-std::vector<std::string> column_names(const CommandLineChoices& choices) {
-  std::set<std::string> names(cells::kDeviceColumns.begin(), cells::kDeviceColumns.end());
+std::vector<std::string> column_names(const cli::CommandLineChoices& choices) {
+  std::set<std::string> names(training::kDeviceBackends.begin(), training::kDeviceBackends.end());
   for (const training::BackendChoice& backend : choices.backends) names.insert(backend.name);
   return {names.begin(), names.end()};
 }
@@ -35,13 +38,37 @@ void set_backends(SweepOptions& c, const std::vector<std::string>& known, const 
     fail(
         ExitCode::usage,
         fmt::format("--backend {}: must be different ones of {}, with one comma between each two{}",
-                    text, join(known, ", "), hint_for_value("backend", name, known)));
+                    text, join(known, ", "), cli::hint_for_value("backend", name, known)));
   }
+}
+
+/// Each value in the spelling that tables have, once.
+std::vector<std::string> listed_values(const training::FlagRow& row, const std::string& text) {
+  constexpr std::size_t kMost = 1000;
+  const bool has_default = cells::listed_flag(row.name)->usual == cells::kOwnDefault;
+  std::vector<std::string> values;
+  for (const std::string& part : split(text, ',')) {
+    std::string value = part;
+    if (!part.empty() && !(has_default && part == cells::kOwnDefault)) {
+      training::TrainingFlags flags;
+      if (row.only_words) cli::Flags::check_choice(row.name, part, row.words);
+      row.set(flags, part);
+      value = row.spelling(flags);
+    }
+    const bool again = std::ranges::find(values, value) != values.end();
+    if (value.empty() || again || values.size() == kMost) {
+      fail(ExitCode::usage,
+           fmt::format("--{} {}: must be different values, with one comma between each two",
+                       row.name, text));
+    }
+    values.push_back(value);
+  }
+  return values;
 }
 
 }  // namespace
 
-void add_grid_flags(Flags& f, SweepOptions& c, const CommandLineChoices& choices) {
+void add_grid_flags(cli::Flags& f, SweepOptions& c, const cli::CommandLineChoices& choices) {
   const std::string usual = choices.backend_names().front();
   const std::vector<std::string> columns = column_names(choices);
   c.sweep.grid.backends = {usual};
@@ -82,7 +109,21 @@ void add_grid_flags(Flags& f, SweepOptions& c, const CommandLineChoices& choices
         "also measure cells of more CPUs than this machine has [they are n/a]");
 }
 
-void add_sweep_output_flags(Flags& f, SweepOptions& c) {
+void take_lists(cli::Flags& f, SweepOptions& c) {
+  f.add_rows_by(
+      [&](const training::FlagRow& row, training::TrainingFlags& flags, const std::string& help) {
+        if (!cells::listed_flag(row.name)) return false;
+        f.parsed(row.name, row.meta + ",...", help, [&](const std::string& text) {
+          std::vector<std::string>& values = c.sweep.grid.listed[row.name];
+          values = listed_values(row, text);
+          sweep::set_value(flags, row.name, values.front());
+        });
+        f.suggest(row.name, row.words);
+        return true;
+      });
+}
+
+void add_sweep_output_flags(cli::Flags& f, SweepOptions& c) {
   f.group("Output");
   f.text("out", c.out, "DIR",
          "folder of this sweep; it goes on with what is there [sweeps/<model>]");
@@ -156,7 +197,7 @@ sweep::SweepRequest sweep_request(const SweepOptions& options) {
   return request;
 }
 
-void settle_precisions(SweepOptions& options, const CommandLineChoices& choices) {
+void settle_precisions(SweepOptions& options, const cli::CommandLineChoices& choices) {
   sweep::SweepRequest& sweep = options.sweep;
   for (const training::BackendChoice& backend : choices.backends) {
     if (backend.built) sweep.precisions[backend.name] = words_of(backend.precisions);
@@ -240,4 +281,4 @@ void check_sweep(const SweepOptions& options) {
   }
 }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

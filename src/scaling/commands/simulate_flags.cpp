@@ -1,4 +1,4 @@
-#include "cli/flags/simulate_flags.h"
+#include "scaling/commands/simulate_flags.h"
 
 #include <algorithm>
 
@@ -7,10 +7,10 @@
 #include "scaling/simulation/platform.h"
 #include "scaling/sweep/grid_limits.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
-void add_grid(Flags& f, SimulateOptions& c) {
+void add_grid(cli::Flags& f, SimulateOptions& c) {
   f.group("Grid");
   f.wholes("np", c.simulation.cpus, 1, sweep::kMostColumn,
            "CPUs, or GPUs, of each column [1,2,4,... up to the platform's]");
@@ -56,7 +56,7 @@ const std::vector<std::string> kWithoutEffectOnGpus{
     "allreduce", "micro-batch", "steps",           "repeat",          "seed"};
 const std::vector<std::string> kWithoutEffectOnCpus{"prefetch", "data-on-device"};
 
-void add_simulate_flags(Flags& f, SimulateOptions& c) {
+void add_simulate_flags(cli::Flags& f, SimulateOptions& c) {
   add_grid(f, c);
   add_model_flags(f, c);
   f.group("Training");
@@ -96,4 +96,4 @@ std::vector<std::string> flags_of_training(const SimulateOptions& options) {
   return words;
 }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -9,7 +9,7 @@ import unittest
 
 from program import ProgramTest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 PAPER = os.path.join(ROOT, "results", "reference", "paper_table3.csv")
 HOSTILE = "</script><img src=x onerror=alert(1)>|\"quoted\", \\input{x} $ % & # _ {~^} `*[a](b)*` \u2028 é"
 # What the page would fetch from elsewhere.

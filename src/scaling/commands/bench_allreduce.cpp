@@ -5,17 +5,17 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.h"
-#include "cli/commands/bench_options.h"
 #include "cli/flags/flag_groups.h"
 #include "core/json_text.h"
 #include "core/statistics/spread.h"
 #include "scaling/bench/bench_allreduce.h"
 #include "scaling/bench/bench_compression.h"
+#include "scaling/commands/bench_options.h"
+#include "scaling/commands/commands.h"
 #include "system/print.h"
 #include "training/session/session.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -99,11 +99,11 @@ Json figures_json(const std::vector<bench::AllreduceFigure>& figures) {
   return list;
 }
 
-class BenchAllreduceCommand final : public CommandWith<AllreduceOptions> {
+class BenchAllreduceCommand final : public cli::CommandWith<AllreduceOptions> {
  public:
   BenchAllreduceCommand() : CommandWith({.trains = false, .measures = true}) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "bench",
             .topic = "allreduce",
             .summary = "every way to sum gradients over ranks",
@@ -115,7 +115,7 @@ class BenchAllreduceCommand final : public CommandWith<AllreduceOptions> {
             .common = {"bytes", "repeat", "threads", "json"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
     AllreduceOptions& c = options_;
     f.group("Measurement");
     f.whole("bytes", c.bytes, 4, std::int64_t{1} << 40,
@@ -126,10 +126,10 @@ class BenchAllreduceCommand final : public CommandWith<AllreduceOptions> {
     add_json_flag(f, c.json);
   }
 
-  ExitCode run(const Services&) override;
+  ExitCode run(const training::Services&) override;
 };
 
-ExitCode BenchAllreduceCommand::run(const Services& services) {
+ExitCode BenchAllreduceCommand::run(const training::Services& services) {
   const training::Session session = training::start_session(options_, services);
   comm::SumArrays sum = comm::sum_plainly;
   if (session.backend->memory().is_host()) {
@@ -161,14 +161,14 @@ ExitCode BenchAllreduceCommand::run(const Services& services) {
                     {"auto", chosen},
                     {"algorithms", figures_json(figures)},
                     {"compression", compression_json(bench, compression)}};
-  training::write_result(session, options_.json, json_text(result) + "\n");
+  training::write_json(session, options_.json, result);
   return ExitCode::ok;
 }
 
 }  // namespace
 
-std::unique_ptr<Command> make_bench_allreduce() {
+std::unique_ptr<cli::Command> make_bench_allreduce() {
   return std::make_unique<BenchAllreduceCommand>();
 }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

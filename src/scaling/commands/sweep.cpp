@@ -7,13 +7,13 @@
 #include <optional>
 #include <utility>
 
-#include "cli/commands.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
-#include "cli/flags/sweep_flags.h"
 #include "core/json_text.h"
 #include "core/shell_words.h"
 #include "core/text.h"
+#include "scaling/commands/commands.h"
+#include "scaling/commands/sweep_flags.h"
 #include "scaling/report/reference_table.h"
 #include "scaling/report/report_files.h"
 #include "scaling/sweep/sweep_collect.h"
@@ -28,7 +28,7 @@
 #include "system/tell.h"
 #include "training/validation_watchers.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 /// Whether it is another than before.
@@ -68,7 +68,7 @@ class Sweep {
     return table;
   }
 
-  bool write_table() const { return cli::write_table(plan_, table()); }
+  bool write_table() const { return commands::write_table(plan_, table()); }
 
   /// A task's own file, which no other task writes.
   void write_cell(std::size_t i) const {
@@ -282,12 +282,12 @@ ExitCode measure_all(const SweepOptions& options, const training::Services& serv
   }
 }
 
-class SweepCommand final : public CommandWith<SweepOptions> {
+class SweepCommand final : public cli::CommandWith<SweepOptions> {
  public:
   /// Its trainings compute, and the sweep has no backend of its own.
   SweepCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "sweep",
             .summary = "the table \"seconds per epoch\" by CPUs, batch and backend",
             .about =
@@ -300,14 +300,15 @@ class SweepCommand final : public CommandWith<SweepOptions> {
                          {"cputrain report sweeps/mine",
                           "Prints the table again, with speed-up and efficiency."}},
             .common = {"np", "gpus", "batch", "backend", "model", "data", "repeat", "steps",
-                       "full-epochs", "launcher", "out"}};
+                       "full-epochs", "launcher", "out"},
+            .others = {"tune,hpo,grid,scan,scaling,search"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
     SweepOptions& c = options_;
     add_grid_flags(f, c, choices);
     const std::set<std::string> grid = f.names();
-    f.take_lists(c.sweep.grid.listed);
+    take_lists(f, c);
     add_training_model_flags(f, c);
     add_data_flags(f, c, true);
     f.group("Training");
@@ -333,7 +334,7 @@ class SweepCommand final : public CommandWith<SweepOptions> {
     std::error_code ignored;
     return std::filesystem::exists(file, ignored) ? file.string() : "";
   }
-  void check(const CommandLineChoices& choices) override {
+  void check(const cli::CommandLineChoices& choices) override {
     settle_precisions(options_, choices);
     check_sweep(options_);
     training::check_watchers(options_);
@@ -343,10 +344,10 @@ class SweepCommand final : public CommandWith<SweepOptions> {
     return why_idle_in_training(options_, flag, options_.sweep.grid.backends);
   }
 
-  ExitCode run(const Services&) override;
+  ExitCode run(const training::Services&) override;
 };
 
-ExitCode SweepCommand::run(const Services& services) {
+ExitCode SweepCommand::run(const training::Services& services) {
   refuse_emulated(options_.sweep.grid.backends, services);
   // A mistake in it should show before hours of measuring.
   if (!options_.reference.empty()) static_cast<void>(report::read_reference(options_.reference));
@@ -382,6 +383,6 @@ ExitCode SweepCommand::run(const Services& services) {
 
 }  // namespace
 
-std::unique_ptr<Command> make_sweep() { return std::make_unique<SweepCommand>(); }
+std::unique_ptr<cli::Command> make_sweep() { return std::make_unique<SweepCommand>(); }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

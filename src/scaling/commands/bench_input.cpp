@@ -4,17 +4,17 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/commands.h"
-#include "cli/commands/bench_options.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
 #include "core/json_text.h"
 #include "core/statistics/spread.h"
 #include "core/text.h"
+#include "scaling/commands/bench_options.h"
+#include "scaling/commands/commands.h"
 #include "system/print.h"
 #include "training/session/session.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -162,11 +162,11 @@ data::InputBenchRequest request_of(const BenchOptions& options, const training::
           .repeat = options.repeats()};
 }
 
-class BenchInputCommand final : public CommandWith<BenchOptions> {
+class BenchInputCommand final : public cli::CommandWith<BenchOptions> {
  public:
   BenchInputCommand() : CommandWith({.trains = false, .measures = true, .one_job = false}) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "bench",
             .topic = "input",
             .summary = "decoding, augmentation and batches",
@@ -177,7 +177,7 @@ class BenchInputCommand final : public CommandWith<BenchOptions> {
                        "threads", "io-threads", "json"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
     BenchOptions& c = options_;
     f.group("Data");
     add_row(f, c, "data", "a folder of class folders or of cat.N.jpg files, or a list file");
@@ -198,7 +198,7 @@ class BenchInputCommand final : public CommandWith<BenchOptions> {
     add_json_flag(f, c.json);
   }
 
-  void check(const CommandLineChoices&) override {
+  void check(const cli::CommandLineChoices&) override {
     if (options_.data.empty())
       fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");
   }
@@ -206,14 +206,15 @@ class BenchInputCommand final : public CommandWith<BenchOptions> {
     return why_idle_in_training(options_, flag, {options_.backend});
   }
 
-  ExitCode run(const Services&) override;
+  ExitCode run(const training::Services&) override;
 };
 
-ExitCode BenchInputCommand::run(const Services& services) {
+ExitCode BenchInputCommand::run(const training::Services& services) {
   const training::Session session = training::start_session(options_, services);
-  check_alone(session, "bench input measures",
-              "ranks would disturb each other); start it without mpirun, with --threads or "
-              "--io-threads");
+  training::check_alone(
+      session, "bench input measures",
+      "ranks would disturb each other); start it without mpirun, with --threads or "
+      "--io-threads");
   const data::DataSource source = open_images(options_, services);
   const data::InputBenchRequest request = request_of(options_, session);
   const double before = training::measure_together(session).triad_gbs;
@@ -223,12 +224,12 @@ ExitCode BenchInputCommand::run(const Services& services) {
   std::vector<Line> lines = lines_of(bench, request.image, triad);
   const Measured measured{request, std::move(bench), triad, std::move(lines)};
   if (options_.prints()) print_table(measured);
-  training::write_result(session, options_.json, json_text(result_json(session, measured)) + "\n");
+  training::write_json(session, options_.json, result_json(session, measured));
   return ExitCode::ok;
 }
 
 }  // namespace
 
-std::unique_ptr<Command> make_bench_input() { return std::make_unique<BenchInputCommand>(); }
+std::unique_ptr<cli::Command> make_bench_input() { return std::make_unique<BenchInputCommand>(); }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -4,8 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/commands/bench_options.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
 #include "core/json_text.h"
@@ -13,12 +11,15 @@
 #include "core/text.h"
 #include "scaling/bench/step_trials.h"
 #include "scaling/cells/cells.h"
+#include "scaling/commands/bench_options.h"
+#include "scaling/commands/commands.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/print.h"
+#include "training/request/backend_words.h"
 #include "training/request/build_graph.h"
 #include "training/session/decode_images.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -94,8 +95,8 @@ void print_measurement(const training::Session& session, const training::Trainin
       spec.model->name, spec.image.height, spec.image.width, trial.plan().images(0), ranks,
       ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s",
       trial.plan().micro_batch(),
-      cells::backend_in_figures(session.backend->name(),
-                                std::string(word_of(spec.flags.precision))),
+      training::backend_in_figures(session.backend->name(),
+                                   std::string(word_of(spec.flags.precision))),
       rate.median, steps, rate.min, rate.max);
   system::print(
       "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
@@ -195,11 +196,11 @@ void print_disturbance(const CalmRounds& rounds, int steps) {
   }
 }
 
-class BenchStepCommand final : public CommandWith<BenchOptions> {
+class BenchStepCommand final : public cli::CommandWith<BenchOptions> {
  public:
   BenchStepCommand() : CommandWith({.trains = false, .measures = true}) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "bench",
             .topic = "step",
             .summary = "images/s and GFLOP/s of a training step",
@@ -214,7 +215,7 @@ class BenchStepCommand final : public CommandWith<BenchOptions> {
                        "threads", "allreduce", "repeat", "json"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
     BenchOptions& c = options_;
     add_training_model_flags(f, c);
     add_data_flags(f, c, true);
@@ -235,10 +236,10 @@ class BenchStepCommand final : public CommandWith<BenchOptions> {
     return why_idle_in_training(options_, flag, {options_.backend});
   }
 
-  ExitCode run(const Services&) override;
+  ExitCode run(const training::Services&) override;
 };
 
-ExitCode BenchStepCommand::run(const Services& services) {
+ExitCode BenchStepCommand::run(const training::Services& services) {
   training::TrainingSpec spec = training::choose_training(options_);
   spec.plan.growth.clear();  // every step of a measurement is like the first
   const training::Session session = training::start_session(options_, services);
@@ -285,22 +286,23 @@ ExitCode BenchStepCommand::run(const Services& services) {
   result["layer_steps"] = layer_steps;
   result["layers"] = layers_json(layers, own_images, layer_steps);
   if (options_.reproducible) result["reproducible"] = price_json(trials, rates);
-  training::write_result(session, options_.json, json_text(result) + "\n");
+  training::write_json(session, options_.json, result);
   return ExitCode::ok;
 }
 
 }  // namespace
 
-std::unique_ptr<Command> make_bench_step() { return std::make_unique<BenchStepCommand>(); }
+std::unique_ptr<cli::Command> make_bench_step() { return std::make_unique<BenchStepCommand>(); }
 
-std::unique_ptr<Command> make_bench() {
-  return make_group(
+std::unique_ptr<cli::Command> make_bench() {
+  return cli::make_group(
       {.name = "bench",
        .summary = "speed of steps, allreduce, input and kernels beside the limits",
        .about = "Measures parts of a training beside the limits of this machine.",
        .examples = {{"cputrain bench step", "Measures training steps of the default model."},
                     {"mpirun -np 4 cputrain bench allreduce",
-                     "Measures the sum of gradients over four ranks."}}});
+                     "Measures the sum of gradients over four ranks."}},
+       .others = {"benchmark,benchmarks,profile,perf"}});
 }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands
