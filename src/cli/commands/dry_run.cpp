@@ -138,9 +138,8 @@ void print_node_memory(const training::TrainingMemory& memory) {
       once += fmt::format(" (in a file in {}, /dev/shm is too small)", capacity.image_folder);
     }
     if (memory.shared.weights) once += ", weights " + in_bytes(memory.shared.weights);
-    system::print("  host {}: {} in all, once for its {} rank{}: {}; {} more to be had\n",
-                  capacity.host, in_bytes(memory.in_all(capacity)), capacity.ranks.size(),
-                  capacity.ranks.size() == 1 ? "" : "s", once,
+    system::print("  host {}: {} in all, once for its {}: {}; {} more to be had\n", capacity.host,
+                  in_bytes(memory.in_all(capacity)), counted(capacity.ranks.size(), "rank"), once,
                   capacity.available ? in_bytes(*capacity.available) : "unknown");
   }
 }
@@ -160,10 +159,9 @@ void print_plan(const training::TrainingJob& job) {
                 least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most),
                 plan.micro_batch(), plan.steps(),
                 with_commas(training::all_steps(plan, spec.epochs, spec.flags.steps)));
-  system::print(
-      "Model {}: {} parameters; {} of gradients are reduced in each step over {} rank{}\n",
-      spec.model->name, with_commas(graph.parameter_count()), in_bytes(reduced_bytes(compiled)),
-      images.size(), images.size() == 1 ? "" : "s");
+  system::print("Model {}: {} parameters; {} of gradients are reduced in each step over {}\n",
+                spec.model->name, with_commas(graph.parameter_count()),
+                in_bytes(reduced_bytes(compiled)), counted(images.size(), "rank"));
 }
 
 }  // namespace

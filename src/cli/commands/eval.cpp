@@ -40,8 +40,7 @@ void check_confusion(const EvalOptions& options, const loop::ModelDescription& m
 
 /// "cuda tf32", as beside figures of training.
 std::string computed_on(const EvalOptions& options, const training::Session& session) {
-  return training::backend_in_figures(session.backend->name(),
-                                      std::string(word_of(options.precision)));
+  return training::backend_in_figures(session.backend->name(), word_of(options.precision));
 }
 
 /// What is looked at, and why, in one line.

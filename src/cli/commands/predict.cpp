@@ -2,26 +2,21 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/inputs.h"
-#include "cli/commands/predictions_text.h"
+#include "cli/commands/prediction_table.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
 #include "compute/prediction.h"
 #include "core/error.h"
-#include "core/text.h"
 #include "loop/evaluation/predictions.h"
 #include "loop/weights/weights.h"
-#include "system/files.h"
 #include "system/print.h"
 #include "system/tell.h"
 #include "training/session/inference.h"
@@ -35,66 +30,6 @@ struct PredictOptions : cli::Options {
   std::string csv;
   std::optional<int> top;
 };
-
-/// Predictions of `predict` as CSV, written as they come: file, class, and a column per class with
-/// its probability. A file without a prediction has empty fields behind its name.
-class PredictionTable {
- public:
-  /// `file`: empty for none, "-" for standard output. Error(output).
-  PredictionTable(const std::string& file, std::vector<std::string> classes);
-
-  /// {"file":..., "class":..., "probabilities":{...}}, or {"file":..., "error":...}.
-  void add(const nlohmann::ordered_json& prediction);
-  /// The file is there when this returns.
-  void finish();
-
- private:
-  void write(const std::vector<std::string>& fields);
-
-  std::vector<std::string> classes_;
-  std::unique_ptr<system::OutputFile> file_;
-  bool prints_, to_terminal_;
-};
-
-PredictionTable::PredictionTable(const std::string& file, std::vector<std::string> classes)
-    : classes_(std::move(classes)),
-      prints_(file == "-"),
-      to_terminal_(prints_ && isatty(STDOUT_FILENO) == 1) {
-  if (!file.empty() && !prints_) file_ = system::open_given_file(file);
-  std::vector<std::string> head{"file", "class"};
-  head.insert(head.end(), classes_.begin(), classes_.end());
-  write(head);
-}
-
-void PredictionTable::add(const nlohmann::ordered_json& prediction) {
-  const bool predicted = prediction.contains("class");
-  std::vector<std::string> fields{prediction["file"], predicted ? prediction["class"] : ""};
-  for (const std::string& name : classes_) {
-    fields.push_back(predicted ? fmt::format("{}", prediction["probabilities"][name].get<float>())
-                               : "");
-  }
-  write(fields);
-}
-
-/// Names are UTF-8, as in JSON: other bytes are shown as \xff. A terminal gets nothing that steers
-/// it.
-void PredictionTable::write(const std::vector<std::string>& fields) {
-  if (!file_ && !prints_) return;
-  std::string line;
-  for (const std::string& field : fields) {
-    const bool plain = is_utf8(field) && !to_terminal_;
-    line += csv_field(plain ? field : escaped(field)) + ",";
-  }
-  line.replace(line.size() - 1, 1, "\r\n");
-  if (file_) return file_->write(line);
-  if (std::fputs(line.c_str(), stdout) < 0) {
-    fail(ExitCode::output, "cannot write to standard output (the result would be lost)");
-  }
-}
-
-void PredictionTable::finish() {
-  if (file_) file_->commit(system::Durability::disk);
-}
 
 /// Files as they were named; a folder stands for the images below it.
 std::vector<std::string> expand_folders(const std::vector<std::string>& words,

@@ -1,11 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <system_error>
 #include <utility>
 #include <vector>
 

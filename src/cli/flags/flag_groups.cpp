@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "core/error.h"
 #include "core/text.h"
 #include "training/request/training_rows.h"

@@ -1,10 +1,6 @@
 #include "scaling/cells/cells.h"
 #include "training/request/backend_words.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 namespace cputrain::cells {
 
 std::string status_name(CellStatus status) {

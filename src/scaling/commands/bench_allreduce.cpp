@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/flags/flag_groups.h"
 #include "core/json_text.h"
 #include "core/statistics/spread.h"
+#include "core/text.h"
 #include "scaling/bench/bench_allreduce.h"
 #include "scaling/bench/bench_compression.h"
 #include "scaling/commands/bench_options.h"
@@ -34,9 +34,9 @@ double bus_gbs(double bytes, double seconds, int ranks) {
 void print_table(const bench::AllreduceBench& bench,
                  const std::vector<bench::AllreduceFigure>& figures, double triad) {
   system::print(
-      "{} ranks on {} node{}, {:.1f} MB; triad of all ranks {:.1f} GB/s measured in this run\n\n",
-      bench.ranks(), bench.nodes(), bench.nodes() == 1 ? "" : "s",
-      static_cast<double>(bench.bytes()) / 1e6, triad);
+      "{} ranks on {}, {:.1f} MB; triad of all ranks {:.1f} GB/s measured in this run\n\n",
+      bench.ranks(), counted(bench.nodes(), "node"), static_cast<double>(bench.bytes()) / 1e6,
+      triad);
   system::print("{:<20}{:>12}{:>10}{:>10}{:>14}\n", "algorithm", "ms, median", "min", "max",
                 "bus GB/s");
   for (const bench::AllreduceFigure& figure : figures) {
@@ -136,10 +136,9 @@ ExitCode BenchAllreduceCommand::run(const training::Services& services) {
     sum = [&](std::span<const Array> src, const Array& dst) { session.backend->sum(src, dst); };
   }
   bench::AllreduceBench bench(*session.communicator, options_.bytes, sum);
-  const double before = training::measure_together(session).triad_gbs;
+  const compute::Limits before = training::measure_together(session);
   const std::vector<bench::AllreduceFigure> figures = bench.run(options_.repeats());
-  // The better of two, since a disturbed measurement of the limit would flatter the program.
-  const double triad = std::max(before, training::measure_together(session).triad_gbs);
+  const double triad = compute::better(before, training::measure_together(session)).triad_gbs;
   const std::string chosen = bench.automatic_choice();
   const auto compression = bench::bench_compression(*session.communicator, bench.bytes(),
                                                     std::min(options_.repeats(), kCompressions));

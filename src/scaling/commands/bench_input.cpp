@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -82,11 +81,11 @@ void print_table(const Measured& measured) {
   const auto images = static_cast<double>(bench.images);
   system::print(
       "{} JPEG files of {} in memory ({:.2f} megapixels and {} each; {} left out), to {}x{}, "
-      "--augment {}\n{} thread{}; medians of {} rounds; triad {:.1f} GB/s measured in this run\n\n",
+      "--augment {}\n{}; medians of {} rounds; triad {:.1f} GB/s measured in this run\n\n",
       with_commas(bench.images), request.data, bench.megapixels / images,
       bytes_text(static_cast<double>(bench.bytes) / images), bench.left_out, request.image.height,
-      request.image.width, data::to_text(request.augment), request.threads,
-      request.threads == 1 ? "" : "s", request.repeat, triad_gbs);
+      request.image.width, data::to_text(request.augment), counted(request.threads, "thread"),
+      request.repeat, triad_gbs);
   system::print("{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>16}\n", "", "images/s,", "lowest",
                 "highest", "images/s", "Mpixel/s", "of its limit,");
   system::print("{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>16}\n", "", "median", "", "", "a thread",
@@ -138,14 +137,6 @@ Json result_json(const training::Session& session, const Measured& measured) {
           {"cpu", session.machine.cpu_model},
           {"limit", {{"triad_gbs", triad_gbs}}},
           {"stages", std::move(stages)}};
-}
-
-/// Not its first N files: those may be all of one class, and the limit draws by seed.
-data::DataSource open_images(const BenchOptions& options, const training::Services& services) {
-  constexpr std::size_t kImages = 256;
-  data::DataRequest request = options.data_request(options.seed.value_or(0));
-  request.limit_train = options.limit_train.value_or(kImages);
-  return services.data.open(request);
 }
 
 data::InputBenchRequest request_of(const BenchOptions& options, const training::Session& session) {
@@ -210,17 +201,18 @@ class BenchInputCommand final : public cli::CommandWith<BenchOptions> {
 };
 
 ExitCode BenchInputCommand::run(const training::Services& services) {
+  constexpr std::size_t kImages = 256;
   const training::Session session = training::start_session(options_, services);
   training::check_alone(
       session, "bench input measures",
       "ranks would disturb each other); start it without mpirun, with --threads or "
       "--io-threads");
-  const data::DataSource source = open_images(options_, services);
+  const data::DataSource source =
+      open_images(options_, services, kImages, options_.seed.value_or(0));
   const data::InputBenchRequest request = request_of(options_, session);
-  const double before = training::measure_together(session).triad_gbs;
+  const compute::Limits before = training::measure_together(session);
   data::InputBench bench = services.data.bench(source, request);
-  // The better of two, since a disturbed measurement of the limit would flatter the program.
-  const double triad = std::max(before, training::measure_together(session).triad_gbs);
+  const double triad = compute::better(before, training::measure_together(session)).triad_gbs;
   std::vector<Line> lines = lines_of(bench, request.image, triad);
   const Measured measured{request, std::move(bench), triad, std::move(lines)};
   if (options_.prints()) print_table(measured);

@@ -10,7 +10,6 @@
 #include "core/text.h"
 #include "model/rewrite.h"
 #include "scaling/bench/kernel_table.h"
-#include "scaling/cells/cells.h"
 #include "scaling/commands/bench_options.h"
 #include "scaling/commands/commands.h"
 #include "system/print.h"
@@ -75,16 +74,6 @@ Graphs graphs_of(const training::TrainingSpec& spec, int classes) {
   model::Graph given = training::build_graph(spec, classes);
   model::Graph no_zeros = model::with_dropout(model::without_relus(given), 0);
   return {std::move(given), std::move(no_zeros)};
-}
-
-data::DataSource open_images(const KernelOptions& options, const training::Services& services,
-                             std::size_t images, std::uint64_t seed) {
-  data::DataRequest request = options.data_request(seed);
-  if (options.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * images);
-  request.limit_train = options.limit_train.value_or(images);
-  data::DataSource source = services.data.open(request);
-  source.validation.clear();
-  return source;
 }
 
 void check_enough(const KernelOptions& options, std::size_t there, std::size_t wanted) {
@@ -182,19 +171,17 @@ void print_head(const training::Session& session, const KernelOptions& options,
                 const training::TrainingSpec& spec, const compute::Limits& limits,
                 const Rounds& rounds) {
   system::print(
-      "{} at {}x{}, {}, {} thread{}; images of {}, {}; medians of {} round{} of at least {} "
+      "{} at {}x{}, {}, {}; images of {}, {}; medians of {} of at least {} "
       "images\nlimits measured in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s "
       "of triad (mem.)\nGFLOP/s count direct convolution; of mem.: source, destination and weights "
       "once each; map, grad.: parts of\nwhat is read and of the gradient that comes back that are "
       "not zero, where that is known\n",
       spec.model->name, spec.image.height, spec.image.width,
-      training::backend_in_figures(session.backend->name(),
-                                   std::string(word_of(spec.flags.precision))),
-      session.threads, session.threads == 1 ? "" : "s", options.data_or_synthetic(),
+      training::backend_in_figures(session.backend->name(), word_of(spec.flags.precision)),
+      counted(session.threads, "thread"), options.data_or_synthetic(),
       options.weights.empty() ? "initial weights (--weights: others)"
                               : "weights " + options.weights,
-      options.repeats(), options.repeats() == 1 ? "" : "s", rounds.least, limits.fma_gflops,
-      limits.triad_gbs);
+      counted(options.repeats(), "round"), rounds.least, limits.fma_gflops, limits.triad_gbs);
 }
 
 Json result_json(const training::Session& session, const KernelOptions& options,

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,8 +8,8 @@
 #include "core/json_text.h"
 #include "core/statistics/spread.h"
 #include "core/text.h"
+#include "scaling/bench/step_table.h"
 #include "scaling/bench/step_trials.h"
-#include "scaling/cells/cells.h"
 #include "scaling/commands/bench_options.h"
 #include "scaling/commands/commands.h"
 #include "system/lost_time/cpu_wait.h"
@@ -23,54 +22,6 @@ namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json layers_json(const std::vector<compute::LayerTime>& layers, double images, int steps) {
-  Json list = Json::array();
-  for (const compute::LayerTime& layer : layers) {
-    Json& entry = list.emplace_back(Json{{"name", layer.name},
-                                         {"algorithm", compute::algorithms_text(layer)},
-                                         {"density", known(layer.density)},
-                                         {"gradient_density", known(layer.gradient_density)}});
-    for (const compute::LayerDirection& way : compute::kLayerDirections) {
-      const double seconds = layer.*way.seconds / steps;
-      entry[fmt::format("{}_seconds", way.name)] = seconds;
-      entry[fmt::format("{}_gflops", way.name)] = compute::gflops(layer.macs, images, seconds);
-    }
-  }
-  return list;
-}
-
-/// Density of the maps that convolutions and dense layers read, weighted by their work, where
-/// known.
-Json density_json(const std::vector<compute::LayerTime>& layers) {
-  double alive = 0, work = 0;
-  for (const compute::LayerTime& layer : layers) {
-    if (!layer.density) continue;
-    alive += layer.macs * *layer.density;
-    work += layer.macs;
-  }
-  return work > 0 ? Json(alive / work) : Json();
-}
-
-void print_layers(const std::vector<compute::LayerTime>& layers, double images, int steps) {
-  system::print(
-      "\nms per step (of {} more) on rank 0, GFLOP/s of direct convolution, and what is not zero "
-      "of the map that is read and of the gradient that comes back\n"
-      "{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
-      steps, "layer", "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.", "algorithm");
-  for (const compute::LayerTime& layer : layers) {
-    const auto cell = [&](double seconds) {
-      const double rate = compute::gflops(layer.macs, images, seconds / steps);
-      return seconds == 0 ? fmt::format("{:>10}{:>8}", "", "")
-                          : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
-                                        rate > 0 ? fmt::format("{:.0f}", rate) : "");
-    };
-    system::print("{:<22}{}{}{}{:>7}{:>7}  {}\n", layer.name, cell(layer.forward),
-                  cell(layer.backward_data), cell(layer.backward_weights),
-                  compute::density_text(layer.density),
-                  compute::density_text(layer.gradient_density), compute::algorithms_text(layer));
-  }
-}
 
 /// What was measured, with what it was measured against.
 struct Measurement {
@@ -87,16 +38,14 @@ Measurement measurement_of(const bench::StepFigures& figures, const model::Graph
 
 void print_measurement(const training::Session& session, const training::TrainingSpec& spec,
                        const bench::StepTrial& trial, const Measurement& m, int steps) {
-  const int ranks = session.communicator->size();
   const Spread& rate = m.images_per_second;
   system::print(
-      "{} at {}x{}, batch {}, {} rank{} x {} thread{}, micro-batch {}, {}: {:.1f} images/s "
+      "{} at {}x{}, batch {}, {} x {}, micro-batch {}, {}: {:.1f} images/s "
       "(median of {}; {:.1f} to {:.1f})\n",
-      spec.model->name, spec.image.height, spec.image.width, trial.plan().images(0), ranks,
-      ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s",
+      spec.model->name, spec.image.height, spec.image.width, trial.plan().images(0),
+      counted(session.communicator->size(), "rank"), counted(session.threads, "thread"),
       trial.plan().micro_batch(),
-      training::backend_in_figures(session.backend->name(),
-                                   std::string(word_of(spec.flags.precision))),
+      training::backend_in_figures(session.backend->name(), word_of(spec.flags.precision)),
       rate.median, steps, rate.min, rate.max);
   system::print(
       "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
@@ -115,7 +64,7 @@ Json measurement_json(const training::Session& session, const training::Training
           {"micro_batch", trial.plan().micro_batch()},
           {"ranks", session.communicator->size()},
           {"threads", session.threads},
-          {"density", density_json(layers)},
+          {"density", bench::density_json(layers)},
           {"images_per_second", json_of(m.images_per_second)},
           {"gflops", m.achieved},
           {"limit", {{"fma_gflops", m.limits.fma_gflops}, {"triad_gbs", m.limits.triad_gbs}}},
@@ -123,18 +72,6 @@ Json measurement_json(const training::Session& session, const training::Training
           {"workspace_bytes", trial.program().workspace_bytes()},
           {"backend", session.backend->facts().description},
           {"cpu", session.machine.cpu_model}};
-}
-
-/// One step needs one batch.
-data::DataSource images_of_a_step(const training::Services& services,
-                                  const training::TrainingSpec& spec) {
-  const std::size_t images = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
-  data::DataRequest request = spec.flags.data_request(spec.seed);
-  if (spec.flags.data.empty()) request.spec = fmt::format("synthetic:{}", images * 2);
-  request.limit_train = spec.flags.limit_train.value_or(images);
-  data::DataSource source = services.data.open(request);
-  source.validation.clear();
-  return source;
 }
 
 /// What else is measured beside a reproducible step: the same micro-batch without it, and the
@@ -179,21 +116,6 @@ Json price_json(const std::vector<std::unique_ptr<bench::StepTrial>>& trials,
 std::vector<double> per_image(std::vector<double> seconds, double images) {
   for (double& s : seconds) s /= images;
   return seconds;
-}
-
-/// Silent on a machine that was not disturbed.
-void print_disturbance(const CalmRounds& rounds, int steps) {
-  if (rounds.left_out() == 0 && !rounds.gave_up()) return;
-  system::print("{:.1f} % of a rank's CPU time went to others on its host (steal): ",
-                100 * rounds.stolen_of_all().value_or(0));
-  const auto each = static_cast<std::size_t>(steps);
-  if (rounds.gave_up()) {
-    system::print("too few steps were calm, so all count; try again at a quieter time\n");
-  } else {
-    system::print("{} of {} steps were left out, with {:.1f} % in those that count\n",
-                  each * rounds.left_out(), each * rounds.measured(),
-                  100 * rounds.stolen_of_counted().value_or(0));
-  }
 }
 
 class BenchStepCommand final : public cli::CommandWith<BenchOptions> {
@@ -245,7 +167,9 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   const training::Session session = training::start_session(options_, services);
   const int ranks = session.communicator->size();
   training::fit_to_ranks(spec, ranks);
-  const auto source = std::make_shared<const data::DataSource>(images_of_a_step(services, spec));
+  const std::size_t images_of_a_step = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
+  const auto source = std::make_shared<const data::DataSource>(
+      open_images(spec.flags, services, images_of_a_step, spec.seed));
   const auto data = std::make_shared<const data::DecodedData>(
       training::decode_images(session, spec.flags, *source, {spec.image, spec.resize}));
   const int classes = training::classes_of(spec, *source);
@@ -268,12 +192,12 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   const int steps = each * static_cast<int>(rounds.measured());
   if (session.leads() && options_.prints()) {
     print_measurement(session, spec, trial, measured, counted);
-    print_disturbance(rounds, each);
+    bench::print_disturbance(rounds, each);
     if (waited.value_or(0) >= system::kWaitWorthSaying) {
       system::print("threads of a rank waited {:.0f} % of their time for a CPU ({})\n",
                     100 * *waited, system::cpu_wait_reason(session.plan.crowding > 1));
     }
-    print_layers(layers, own_images, layer_steps);
+    bench::print_layers(layers, own_images, layer_steps);
     if (options_.reproducible) print_price(trials, rates);
   }
   Json result = measurement_json(session, spec, trial, measured, layers);
@@ -284,7 +208,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   result["stolen"] = known(rounds.stolen_of_counted());
   result["cpu_wait"] = known(waited);
   result["layer_steps"] = layer_steps;
-  result["layers"] = layers_json(layers, own_images, layer_steps);
+  result["layers"] = bench::layers_json(layers, own_images, layer_steps);
   if (options_.reproducible) result["reproducible"] = price_json(trials, rates);
   training::write_json(session, options_.json, result);
   return ExitCode::ok;

@@ -137,21 +137,18 @@ void ReportCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices&) {
   f.text("reference", c.reference, "FILE",
          "published table to show beside ours: CSV with cpus, batch, seconds_per_epoch "
          "(results/reference/paper_table3.csv)");
-  f.parsed(
-      "price-per-hour", "PRICE",
-      "price of the whole machine, for the cost of an epoch or a training: 3.2, or by backend "
-      "cpu:3.2,cuda:12",
-      [&c](const std::string& text) { c.prices.per_hour = parse_prices("price-per-hour", text); });
-  f.parsed("price-per-cpu-hour", "PRICE",
-           "price of each CPU or GPU that works: 0.05, or by backend cpu:0.05,cuda:3",
-           [&c](const std::string& text) {
-             c.prices.per_cpu_hour = parse_prices("price-per-cpu-hour", text);
-           });
-  f.parsed("price-per-gpu-hour", "PRICE",
-           "price of each GPU that works, the CPUs beside it included: 3, or by backend cuda:3",
-           [&c](const std::string& text) {
-             c.prices.per_gpu_hour = parse_prices("price-per-gpu-hour", text);
-           });
+  const auto price = [&f](const char* name, std::map<std::string, double>& prices,
+                          const char* help) {
+    f.parsed(name, "PRICE", help,
+             [name, &prices](const std::string& text) { prices = parse_prices(name, text); });
+  };
+  price("price-per-hour", c.prices.per_hour,
+        "price of the whole machine, for the cost of an epoch or a training: 3.2, or by backend "
+        "cpu:3.2,cuda:12");
+  price("price-per-cpu-hour", c.prices.per_cpu_hour,
+        "price of each CPU or GPU that works: 0.05, or by backend cpu:0.05,cuda:3");
+  price("price-per-gpu-hour", c.prices.per_gpu_hour,
+        "price of each GPU that works, the CPUs beside it included: 3, or by backend cuda:3");
   f.real("target-accuracy", c.target_accuracy, 0, 1,
          "of single trainings: say which was the quickest to this accuracy of validation "
          "[the one that most reached]");

@@ -1,33 +1,27 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
-#include "core/precision.h"
-#include "core/version.h"
 #include "model/graph.h"
 #include "scaling/cells/cells.h"
 #include "scaling/commands/commands.h"
 #include "scaling/commands/simulate_flags.h"
+#include "scaling/commands/simulated_gpus.h"
 #include "scaling/commands/simulated_table.h"
 #include "scaling/simulation/forecast.h"
-#include "scaling/simulation/gpu/gpu_forecast.h"
 #include "scaling/simulation/platform.h"
 #include "scaling/simulation/simulated_costs.h"
 #include "system/clock.h"
 #include "system/tell.h"
-#include "training/request/backend_words.h"
 #include "training/request/build_graph.h"
 #include "training/request/training_spec.h"
 #include "training/session/services.h"
 
 namespace cputrain::commands {
 namespace {
-
-constexpr const char* kPlatform = "skylake-96";
 
 /// A folder for the simulator's files that is gone in the end.
 class WorkFolder {
@@ -52,78 +46,6 @@ class WorkFolder {
  private:
   std::filesystem::path path_;
 };
-
-bool contains(const std::vector<std::string>& words, const std::string& word) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-/// Flags that were typed and would change nothing.
-void check_flags(const SimulateOptions& options, const simulation::Platform& platform) {
-  const std::vector<std::string>& without =
-      platform.gpus ? kWithoutEffectOnGpus : kWithoutEffectOnCpus;
-  for (const auto& [flag, value] : options.given) {
-    if (options.from_environment.contains(flag) || !contains(without, flag)) continue;
-    fail(ExitCode::usage,
-         fmt::format("--{}: has no effect with --platform {} ({}); leave it out, or name another "
-                     "platform",
-                     flag, platform.name,
-                     platform.gpus ? "costs and formulas say all of its GPUs, and nothing is drawn"
-                                   : "its ranks compute on CPUs"));
-  }
-  if (platform.gpus || options.precision != Precision::exact) return;
-  fail(ExitCode::usage,
-       fmt::format("--precision exact: has no effect with --platform {} (CPUs have "
-                   "no other float); leave it out, or name a platform of GPUs",
-                   platform.name));
-}
-
-/// Puts what the flags change into the platform.
-void change(simulation::Platform& platform, const simulation::SimulationRequest& request) {
-  if (request.clock_ghz) {
-    if (!platform.cpu) {
-      fail(
-          ExitCode::usage,
-          fmt::format("--clock-ghz with --platform {}, whose cores are as measured (their clock is "
-                      "not known); name another platform",
-                      platform.name));
-    }
-    platform.cpu->clock = {{1, *request.clock_ghz}};
-  }
-  if (request.memory_gb) platform.set_memory(*request.memory_gb);
-  if (request.memory_gbs) {
-    platform.node_gbs = *request.memory_gbs;
-    platform.core_gbs = std::min(platform.core_gbs, platform.node_gbs);
-  }
-  if (request.network_gbps) {
-    if (platform.nodes == 1) {
-      fail(ExitCode::usage, fmt::format("--network-gbps with --platform {}, which is one machine; "
-                                        "name a cluster",
-                                        platform.name));
-    }
-    platform.network_gbps = *request.network_gbps;
-  }
-}
-
-/// With what the flags change. Before costs are measured `here` is the machine's cores alone.
-simulation::Platform choose_platform(const SimulateOptions& options,
-                                     const training::Services& services,
-                                     const simulation::CostTable* costs) {
-  const std::string& asked = options.simulation.platform;
-  const std::string name = asked.empty() ? kPlatform : asked;
-  simulation::Platform platform;
-  if (costs || name != simulation::kHere) {
-    platform = simulation::find_platform(name, costs ? *costs : simulation::CostTable{});
-  } else {
-    const placement::Machine machine = services.machine();
-    platform.name = name;
-    platform.cores = std::max(1, machine.allowed_cores);
-    platform.threads_per_core =
-        std::max(1, static_cast<int>(machine.allowed_cpus.size()) / platform.cores);
-  }
-  check_flags(options, platform);
-  change(platform, options.simulation);
-  return platform;
-}
 
 /// What can be forecast gets its figures, the others their reason.
 void simulate(const SimulateOptions& options, system::SignalWatch& signals,
@@ -174,72 +96,6 @@ void say_missing(const SimulateOptions& options, const std::string& why, cells::
     cells::write_cells(std::filesystem::path(options.out) / cells::kCellsName, table);
   }
   say_result(options, table);
-}
-
-/// The flags' precision, as costs of GPUs call it.
-std::string precision_of(const SimulateOptions& options) {
-  return training::precision_in_figures("cuda", std::string(word_of(options.precision)));
-}
-
-simulation::GpuCosts costs_of(const SimulateOptions& options,
-                              const simulation::Platform& platform) {
-  const std::string& file = options.simulation.costs;
-  if (!file.empty()) return simulation::read_gpu_costs(file);
-  fail(ExitCode::usage,
-       fmt::format("--platform {}: has GPUs, and nothing says how long they compute; name costs of "
-                   "{} by --costs FILE, which scripts/gpu_costs writes",
-                   platform.name, platform.gpus->name));
-}
-
-simulation::GpuRun run_of(const SimulateOptions& options, const training::TrainingSpec& spec,
-                          const simulation::Platform& platform, std::size_t images) {
-  simulation::GpuRun run{.images_per_epoch = images,
-                         .image_bytes = static_cast<double>(spec.image.size()),
-                         .prefetch = options.prefetch > 0,
-                         .bucket_bytes = options.bucket_mb * 1e6};
-  const double bytes = static_cast<double>(images) * run.image_bytes;
-  const bool fits = simulation::images_fit(*platform.gpus, bytes);
-  run.images_on_device = options.data_on_device == training::DataOnDevice::on ||
-                         (options.data_on_device == training::DataOnDevice::automatic && fits);
-  if (fits || options.data_on_device != training::DataOnDevice::on) return run;
-  fail(
-      ExitCode::usage,
-      fmt::format("--data-on-device on: {:.3g} GB of images are more than half of the {:g} GB of a "
-                  "{} (the rest is for the program's own arrays); leave it out, or --limit-train",
-                  bytes / 1e9, platform.gpus->memory_gb, platform.gpus->name));
-}
-
-/// Without flags of the environment that change nothing here, which no command need repeat.
-SimulateOptions without_idle(SimulateOptions options) {
-  std::erase_if(options.given, [](const auto& flag) {
-    return std::ranges::find(kWithoutEffectOnGpus, flag.first) != kWithoutEffectOnGpus.end();
-  });
-  return options;
-}
-
-ExitCode simulate_gpus(const SimulateOptions& asked, const training::Services& services,
-                       const training::TrainingSpec& spec, const model::Graph& graph,
-                       const simulation::Platform& platform, cells::CellTable table) {
-  const SimulateOptions options = without_idle(asked);
-  const simulation::GpuCosts costs = costs_of(options, platform);
-  const simulation::GpuTraining training{platform.gpus->name, spec.model->name, spec.image.height,
-                                         precision_of(options)};
-  simulation::GpuStepCosts steps(costs, training, graph);
-  const simulation::GpuForecast forecast(platform, costs.kind, std::move(steps), graph,
-                                         run_of(options, spec, platform, table.images_per_epoch));
-  for (cells::Cell& cell : table.cells) {
-    forecast.fill(cell);
-    cell.device = platform.gpus->name;
-    cell.command = command_of(options, cell);
-  }
-  table.machine = forecast.machine();
-  table.machine.build = std::string("cputrain ") + std::string(kVersion);
-  table.commit = services.program_build;
-  table.costs = costs.origin();
-  table.options = options_of(options, platform.gpus->name + ", " + to_text(costs.kind));
-  write_folder(options, table, simulation::to_json(costs_for(costs, training)), platform);
-  say_result(options, table);
-  return ExitCode::ok;
 }
 
 class SimulateCommand final : public cli::CommandWith<SimulateOptions> {
@@ -310,10 +166,7 @@ ExitCode SimulateCommand::run(const training::Services& services) {
   // Times of other kernels are of another experiment, too.
   table.options =
       options_of(options_, costs.cpu + (costs.kernels.empty() ? "" : ", " + costs.kernels));
-  table.machine = forecast.machine();
-  table.machine.build = std::string("cputrain ") + std::string(kVersion);
-  table.commit = services.program_build;
-  table.costs = costs.origin();
+  describe(table, forecast.machine(), services, costs.origin());
   const auto armed = services.signals->arm();
   simulate(options_, *services.signals, simulator, forecast, source.validation.size(), table);
   const bool stopped = services.signals->stop_requested();

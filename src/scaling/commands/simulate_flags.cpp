@@ -1,6 +1,9 @@
 #include "scaling/commands/simulate_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 
 #include "cli/flags/flag_groups.h"
 #include "core/text.h"
@@ -46,15 +49,63 @@ void add_grid(cli::Flags& f, SimulateOptions& c) {
   f.exclusive("costs", "measure-seconds");
 }
 
+/// Flags that change nothing on a platform of GPUs, or of CPUs.
+const std::set<std::string> kWithoutEffectOnGpus{
+    "threads",   "clock-ghz",   "platform-memory", "measure-seconds", "dropout", "optimizer",
+    "allreduce", "micro-batch", "steps",           "repeat",          "seed"};
+const std::set<std::string> kWithoutEffectOnCpus{"prefetch", "data-on-device"};
+
+/// Flags that were typed and would change nothing.
+void check_flags(const SimulateOptions& options, const simulation::Platform& platform) {
+  const std::set<std::string>& without =
+      platform.gpus ? kWithoutEffectOnGpus : kWithoutEffectOnCpus;
+  for (const auto& [flag, value] : options.given) {
+    if (options.from_environment.contains(flag) || !without.contains(flag)) continue;
+    fail(ExitCode::usage,
+         fmt::format("--{}: has no effect with --platform {} ({}); leave it out, or name another "
+                     "platform",
+                     flag, platform.name,
+                     platform.gpus ? "costs and formulas say all of its GPUs, and nothing is drawn"
+                                   : "its ranks compute on CPUs"));
+  }
+  if (platform.gpus || options.precision != Precision::exact) return;
+  fail(ExitCode::usage,
+       fmt::format("--precision exact: has no effect with --platform {} (CPUs have "
+                   "no other float); leave it out, or name a platform of GPUs",
+                   platform.name));
+}
+
+/// Puts what the flags change into the platform.
+void change(simulation::Platform& platform, const simulation::SimulationRequest& request) {
+  if (request.clock_ghz) {
+    if (!platform.cpu) {
+      fail(
+          ExitCode::usage,
+          fmt::format("--clock-ghz with --platform {}, whose cores are as measured (their clock is "
+                      "not known); name another platform",
+                      platform.name));
+    }
+    platform.cpu->clock = {{1, *request.clock_ghz}};
+  }
+  if (request.memory_gb) platform.set_memory(*request.memory_gb);
+  if (request.memory_gbs) {
+    platform.node_gbs = *request.memory_gbs;
+    platform.core_gbs = std::min(platform.core_gbs, platform.node_gbs);
+  }
+  if (request.network_gbps) {
+    if (platform.nodes == 1) {
+      fail(ExitCode::usage, fmt::format("--network-gbps with --platform {}, which is one machine; "
+                                        "name a cluster",
+                                        platform.name));
+    }
+    platform.network_gbps = *request.network_gbps;
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string> kOfTraining{"model",     "image-size", "classes",     "dropout",
                                            "optimizer", "allreduce",  "micro-batch", "precision"};
-
-const std::vector<std::string> kWithoutEffectOnGpus{
-    "threads",   "clock-ghz",   "platform-memory", "measure-seconds", "dropout", "optimizer",
-    "allreduce", "micro-batch", "steps",           "repeat",          "seed"};
-const std::vector<std::string> kWithoutEffectOnCpus{"prefetch", "data-on-device"};
 
 void add_simulate_flags(cli::Flags& f, SimulateOptions& c) {
   add_grid(f, c);
@@ -94,6 +145,28 @@ std::vector<std::string> flags_of_training(const SimulateOptions& options) {
     words.push_back("--" + name + "=" + value);
   }
   return words;
+}
+
+bool is_idle_on_gpus(const std::string& flag) { return kWithoutEffectOnGpus.contains(flag); }
+
+simulation::Platform choose_platform(const SimulateOptions& options,
+                                     const training::Services& services,
+                                     const simulation::CostTable* costs) {
+  const std::string& asked = options.simulation.platform;
+  const std::string name = asked.empty() ? "skylake-96" : asked;
+  simulation::Platform platform;
+  if (costs || name != simulation::kHere) {
+    platform = simulation::find_platform(name, costs ? *costs : simulation::CostTable{});
+  } else {
+    const placement::Machine machine = services.machine();
+    platform.name = name;
+    platform.cores = std::max(1, machine.allowed_cores);
+    platform.threads_per_core =
+        std::max(1, static_cast<int>(machine.allowed_cpus.size()) / platform.cores);
+  }
+  check_flags(options, platform);
+  change(platform, options.simulation);
+  return platform;
 }
 
 }  // namespace cputrain::commands

@@ -20,6 +20,8 @@
 namespace cputrain::commands {
 namespace {
 
+const std::string kBuild = "cputrain " + std::string(kVersion);
+
 /// "./cputrain simulate --np 1,2 ...", for the record; without the flags named.
 std::vector<std::string> words_of(const SimulateOptions& options,
                                   const std::set<std::string>& without) {
@@ -140,10 +142,18 @@ cells::CellTable empty_table(const SimulateOptions& options, const training::Tra
   table.data = options.data_or_synthetic();
   table.seed = spec.seed;
   table.machine.platform = platform;
-  table.machine.build = std::string("cputrain ") + std::string(kVersion);
+  table.machine.build = kBuild;
   table.date = system::today();
   table.command = command_line(words_of(options, {"json", "out", "overwrite"}));
   return table;
+}
+
+void describe(cells::CellTable& table, const cells::CellMachine& machine,
+              const training::Services& services, const std::string& costs) {
+  table.machine = machine;
+  table.machine.build = kBuild;
+  table.commit = services.program_build;
+  table.costs = costs;
 }
 
 void write_folder(const SimulateOptions& options, const cells::CellTable& table,

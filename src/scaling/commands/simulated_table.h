@@ -22,6 +22,9 @@ cells::FlagTexts options_of(const SimulateOptions&, const std::string& costs);
 /// A table for that model and epoch, without cells.
 cells::CellTable empty_table(const SimulateOptions&, const training::TrainingSpec&,
                              const model::Graph&, std::size_t images, const std::string& platform);
+/// What simulates, and with which costs.
+void describe(cells::CellTable&, const cells::CellMachine&, const training::Services&,
+              const std::string& costs);
 
 bool holds_a_table(const SimulateOptions&);
 /// Error(usage) where --out holds a table that may not be replaced.

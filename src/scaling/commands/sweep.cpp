@@ -9,7 +9,6 @@
 
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
-#include "core/json_text.h"
 #include "core/shell_words.h"
 #include "core/text.h"
 #include "scaling/commands/commands.h"
@@ -19,11 +18,7 @@
 #include "scaling/sweep/sweep_collect.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "scaling/sweep/sweep_plan.h"
-#include "scaling/sweep/sweep_run.h"
-#include "scaling/sweep/time_left.h"
-#include "system/clock.h"
-#include "system/lost_time/cpu_wait.h"
-#include "system/lost_time/stolen_time.h"
+#include "scaling/sweep/sweep_work.h"
 #include "system/print.h"
 #include "system/tell.h"
 #include "training/validation_watchers.h"
@@ -31,157 +26,17 @@
 namespace cputrain::commands {
 namespace {
 
-/// Whether it is another than before.
-bool write_table(const sweep::SweepPlan& plan, const cells::CellTable& table) {
-  return sweep::write_if_changed(plan.folder / cells::kCellsName,
-                                 json_text(cells::to_json(table), 1) + "\n");
-}
-
-/// A sweep at work: its cells, what is known of them, and the file that says so.
-class Sweep {
- public:
-  Sweep(const training::Services& services, const sweep::SweepPlan& plan)
-      : services_(services), plan_(plan) {
-    for (const cells::Cell& cell : plan.cells) states_.push_back(sweep::state_of(plan, cell));
-  }
-
-  /// Measures what is missing of some cells: a repeat of each, then the next repeat of each, so
-  /// that a slow minute of the machine falls on none of them alone and there is a whole table after
-  /// the first round. `retry`: what failed, too. False where a signal asked for a stop.
-  bool measure(std::size_t first, std::size_t last, bool retry) {
-    for (std::size_t i = first; i < last && retry; ++i) {
-      sweep::forget_failure(plan_, plan_.cells[i]);
-      states_[i] = sweep::state_of(plan_, plan_.cells[i]);
-    }
-    for (std::size_t i = first; i < last; ++i) left_.expect(cost_left(i));
-    for (int round = 1; round <= plan_.repeats; ++round) {
-      for (std::size_t i = first; i < last; ++i) {
-        if (!measure_repeat(i, round)) return false;
-      }
-    }
-    return true;
-  }
-
-  cells::CellTable table() const {
-    cells::CellTable table = plan_.table;
-    for (std::size_t i = 0; i < states_.size(); ++i) table.cells.push_back(cell(i));
-    return table;
-  }
-
-  bool write_table() const { return commands::write_table(plan_, table()); }
-
-  /// A task's own file, which no other task writes.
-  void write_cell(std::size_t i) const {
-    system::make_folder(plan_.folder_of(plan_.cells[i]));
-    sweep::write_if_changed(plan_.folder_of(plan_.cells[i]) / sweep::kCellName,
-                            json_text(cells::to_json(cell(i)), 1) + "\n");
-  }
-
-  bool works_alone = true;  ///< then the table is written after every cell
-  bool measured_something = false;
-
- private:
-  cells::Cell cell(std::size_t i) const {
-    const cells::Cell& cell = plan_.cells[i];
-    const sweep::Runs& runs = states_[i].runs;
-    const bool tried = !runs.empty() || !states_[i].failure.empty();
-    const std::string cannot = tried ? "" : why_not_measured(i);
-    const int repeat = runs.empty() ? 1 : runs.rbegin()->first;
-    return sweep::cell_with_figures(
-        plan_, cell, states_[i], cannot,
-        cannot.empty() ? command_line(plan_.words_of_run(cell, repeat)) : "");
-  }
-
-  std::size_t runs_left(std::size_t i) const {
-    return why_not_measured(i).empty() ? states_[i].left(plan_) : 0;
-  }
-
-  /// Size of one run, in images by CPU: what takes time grows with it.
-  double cost_of_run(std::size_t i) const {
-    return plan_.images_of_run(plan_.cells[i]) / plan_.cells[i].cpus;
-  }
-  double cost_left(std::size_t i) const {
-    return static_cast<double>(runs_left(i)) * cost_of_run(i);
-  }
-
-  /// In its round, or earlier where repeats were there already.
-  bool measure_repeat(std::size_t i, int round) {
-    if (runs_left(i) > 0 && states_[i].runs.size() < static_cast<std::size_t>(round)) {
-      const system::Stopwatch watch;
-      const double left_before = cost_left(i);
-      const int repeat = states_[i].next();
-      if (!sweep::run_next(plan_, plan_.cells[i], *services_.signals, states_[i])) return false;
-      measured_something = true;
-      left_.spent(watch.seconds(), cost_of_run(i), left_before - cost_left(i));
-      say_run(i, repeat);
-    } else if (round > 1) {
-      return true;
-    } else if (!why_not_measured(i).empty()) {
-      say_absent(i);
-    }
-    write_cell(i);
-    if (works_alone) write_table();
-    return true;
-  }
-
-  std::string why_not_measured(std::size_t i) const { return plan_.why_not(plan_.cells[i]); }
-
-  std::string place(std::size_t i) const {
-    return fmt::format("[{}/{}] {}", i + 1, plan_.cells.size(), cells::cell_text(plan_.cells[i]));
-  }
-
-  void say_absent(std::size_t i) const {
-    system::tell(fmt::format("{}: n/a: {}", place(i), why_not_measured(i)));
-  }
-
-  static std::string disturbance_text(const cells::RunFigures& run) {
-    std::string text;
-    if (run.stolen.value_or(0) >= system::kStolenWorthSaying) {
-      text += fmt::format("; the host took {:.0f} % of its CPU time", 100 * *run.stolen);
-    }
-    if (run.cpu_wait.value_or(0) >= system::kWaitWorthSaying) {
-      text +=
-          fmt::format("; its threads waited {:.0f} % of their time for a CPU", 100 * *run.cpu_wait);
-    }
-    return text;
-  }
-
-  void say_run(std::size_t i, int repeat) const {
-    const sweep::CellState& state = states_[i];
-    const std::string left = left_.text();
-    const std::string ending = left.empty() ? "" : fmt::format(" - {} left", left);
-    if (!state.failure.empty()) {
-      system::tell(
-          fmt::format("{}, repeat {}: n/a: {}{}", place(i), repeat, state.failure, ending));
-      return;
-    }
-    const cells::RunFigures& run = state.runs.at(repeat);
-    const double images = plan_.epoch.images_in(plan_.cells[i].batch);
-    system::tell(
-        fmt::format("{}, repeat {}: {:.4g} s per epoch ({:.4g} images/s, {} steps of {:.4g} s){}{}",
-                    place(i), repeat, *run.seconds_per_epoch, images / *run.seconds_per_epoch,
-                    run.steps, run.step_seconds, disturbance_text(run), ending));
-  }
-
-  const training::Services& services_;
-  const sweep::SweepPlan& plan_;
-  std::vector<sweep::CellState> states_;
-  sweep::TimeLeft left_;
-};
-
 std::size_t added(const sweep::SweepPlan& plan) {
   return plan.cells.size() - std::min(plan.added_from, plan.cells.size());
 }
 
-std::string counted_cells(std::size_t n) { return fmt::format("{} cell{}", n, n == 1 ? "" : "s"); }
-
 void say_plan(const sweep::SweepPlan& plan) {
   for (const std::string& line : plan.left_out) system::tell("left out: " + line);
-  system::tell(fmt::format("{} of {}, {} training{} each, {} images per epoch; in {}",
-                           counted_cells(plan.cells.size()), plan.table.model, plan.repeats,
-                           plan.repeats == 1 ? "" : "s", with_commas(plan.epoch.images),
+  system::tell(fmt::format("{} of {}, {} each, {} images per epoch; in {}",
+                           counted(plan.cells.size(), "cell"), plan.table.model,
+                           counted(plan.repeats, "training"), with_commas(plan.epoch.images),
                            plan.folder.string()));
-  if (plan.kept) system::tell(fmt::format("New: {}", counted_cells(added(plan))));
+  if (plan.kept) system::tell("New: " + counted(added(plan), "cell"));
 }
 
 /// The table on standard output, and the report in the folder, unless it is there already.
@@ -218,9 +73,9 @@ ExitCode run_task(const SweepOptions& options, const training::Services& service
   }
   // Before anything of the cell is read: who had it may just have finished a training.
   const system::FileLock lock = sweep::lock_cell(plan, plan.cells[task - 1]);
-  Sweep sweep(services, plan);
-  sweep.works_alone = false;
-  if (!sweep.measure(task - 1, task, options.sweep.retry)) return stopped(plan, services);
+  sweep::SweepWork work(services, plan);
+  work.works_alone = false;
+  if (!work.measure(task - 1, task, options.sweep.retry)) return stopped(plan, services);
   return ExitCode::ok;
 }
 
@@ -228,7 +83,7 @@ ExitCode collect(sweep::SweepPlan& plan, const SweepOptions& options) {
   cells::CellTable table = sweep::collected_table(plan);
   for (const cells::Cell& cell : plan.cells)
     table.cells.push_back(sweep::collected_cell(plan, cell, table.machine));
-  draw(plan, options, write_table(plan, table));
+  draw(plan, options, sweep::write_table(plan, table));
   return ExitCode::ok;
 }
 
@@ -263,12 +118,12 @@ ExitCode measure_all(const SweepOptions& options, const training::Services& serv
   const auto armed = services.signals->arm();
   for (bool first = true;; first = false) {
     sweep::settle_machine(plan);
-    Sweep sweep(services, plan);
-    bool news = sweep.write_table();
-    if (!sweep.measure(0, plan.cells.size(), first && options.sweep.retry)) {
+    sweep::SweepWork work(services, plan);
+    bool news = work.write_table();
+    if (!work.measure(0, plan.cells.size(), first && options.sweep.retry)) {
       return stopped(plan, services);
     }
-    news |= sweep.write_table() || sweep.measured_something;
+    news |= work.write_table() || work.measured_something;
     draw(plan, options, news);
     const system::FileLock turn = sweep::wait_for_turn(plan.folder);
     if (!sweep::is_extended(plan)) {

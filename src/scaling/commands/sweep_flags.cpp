@@ -233,52 +233,44 @@ void settle_precisions(SweepOptions& options, const cli::CommandLineChoices& cho
 }
 
 void check_sweep(const SweepOptions& options) {
-  if ((options.epochs || options.target_accuracy) && !options.sweep.full_epochs) {
-    fail(ExitCode::usage, fmt::format("--{} needs --full-epochs (a sweep else measures some steps)",
-                                      options.epochs ? "epochs" : "target-accuracy"));
+  const auto refuse_if = [](bool wrong, const std::string& why) {
+    if (wrong) fail(ExitCode::usage, why);
+  };
+  const bool whole = options.sweep.full_epochs, collect = options.sweep.collect,
+             task = options.sweep.task.has_value(), extend = options.sweep.extend,
+             retry = options.sweep.retry, overwrite = options.overwrite;
+  refuse_if((options.epochs || options.target_accuracy) && !whole,
+            fmt::format("--{} needs --full-epochs (a sweep else measures some steps)",
+                        options.epochs ? "epochs" : "target-accuracy"));
+  if (options.schedule && std::holds_alternative<optim::Plateau>(*options.schedule)) {
+    refuse_if(!whole,
+              fmt::format("--schedule {} needs --full-epochs (it watches the loss of validation, "
+                          "and steps alone are not evaluated)",
+                          optim::schedule_text(*options.schedule)));
   }
-  if (options.schedule && std::holds_alternative<optim::Plateau>(*options.schedule) &&
-      !options.sweep.full_epochs) {
-    fail(ExitCode::usage,
-         fmt::format("--schedule {} needs --full-epochs (it watches the loss of validation, and "
-                     "steps alone are not evaluated)",
-                     optim::schedule_text(*options.schedule)));
-  }
-  if (options.steps && options.sweep.full_epochs) {
-    fail(ExitCode::usage, "--steps and --full-epochs exclude each other; leave one out");
-  }
-  if (options.limit_val && !options.sweep.full_epochs) {
-    fail(ExitCode::usage, "--limit-val needs --full-epochs (steps alone are not evaluated)");
-  }
-  const int modes =
-      options.sweep.plan_only + options.sweep.collect + options.sweep.task.has_value();
-  if (modes > 1) {
-    fail(ExitCode::usage, "--plan-only, --task and --collect exclude each other; name one");
-  }
-  const char* one_of_many = options.sweep.task ? "--task" : "--collect";
-  if (options.sweep.extend && options.out.empty()) {
-    fail(ExitCode::usage, "--extend needs --out DIR, the folder of the sweep to add cells to");
-  }
-  if (options.sweep.extend && (options.sweep.task || options.sweep.collect || options.overwrite)) {
-    fail(ExitCode::usage, fmt::format("--extend and --{} exclude each other; leave one out",
-                                      options.overwrite    ? "overwrite"
-                                      : options.sweep.task ? "task"
-                                                           : "collect"));
-  }
-  if (options.overwrite && (options.sweep.task || options.sweep.collect)) {
-    fail(ExitCode::usage,
-         fmt::format("--overwrite and {} exclude each other (it would throw away what other tasks "
-                     "have measured); give --overwrite to --plan-only",
-                     one_of_many));
-  }
-  if (options.sweep.retry && options.sweep.collect) {
-    fail(ExitCode::usage,
-         "--retry and --collect exclude each other (nothing is measured); give --retry to --task");
-  }
+  refuse_if(options.steps && whole, "--steps and --full-epochs exclude each other; leave one out");
+  refuse_if(options.limit_val && !whole,
+            "--limit-val needs --full-epochs (steps alone are not evaluated)");
+  refuse_if(options.sweep.plan_only + collect + task > 1,
+            "--plan-only, --task and --collect exclude each other; name one");
+  refuse_if(extend && options.out.empty(),
+            "--extend needs --out DIR, the folder of the sweep to add cells to");
+  refuse_if(
+      extend && (task || collect || overwrite),
+      fmt::format("--extend and --{} exclude each other; leave one out", overwrite ? "overwrite"
+                                                                         : task    ? "task"
+                                                                                   : "collect"));
+  refuse_if(overwrite && (task || collect),
+            fmt::format("--overwrite and --{} exclude each other (it would throw away what other "
+                        "tasks have measured); give --overwrite to --plan-only",
+                        task ? "task" : "collect"));
+  refuse_if(retry && collect,
+            "--retry and --collect exclude each other (nothing is measured); give --retry to "
+            "--task");
   std::error_code ignored;
-  if (!options.reference.empty() && !std::filesystem::is_regular_file(options.reference, ignored)) {
-    fail(ExitCode::usage, fmt::format("--reference {}: there is no such file", options.reference));
-  }
+  refuse_if(
+      !options.reference.empty() && !std::filesystem::is_regular_file(options.reference, ignored),
+      fmt::format("--reference {}: there is no such file", options.reference));
 }
 
 }  // namespace cputrain::commands

@@ -12,12 +12,12 @@ bool is_device(const std::string& backend) {
   return std::ranges::any_of(kDeviceBackends, named) || std::ranges::any_of(kOfOthers, named);
 }
 
-std::string precision_in_figures(const std::string& backend, const std::string& precision) {
-  if (precision != word_of(Precision::f32)) return precision;
+std::string precision_in_figures(const std::string& backend, std::string_view precision) {
+  if (precision != word_of(Precision::f32)) return std::string(precision);
   return is_device(backend) ? "tf32" : "";
 }
 
-std::string backend_in_figures(const std::string& backend, const std::string& precision) {
+std::string backend_in_figures(const std::string& backend, std::string_view precision) {
   const std::string word = precision_in_figures(backend, precision);
   return backend + (backend.empty() || word.empty() ? "" : " ") + word;
 }

@@ -14,8 +14,8 @@ bool is_device(const std::string& backend);
 
 /// What stands beside a backend's figures, for a value of --precision that may be empty: nothing
 /// for `float`, unless it is TF32, as on a device.
-std::string precision_in_figures(const std::string& backend, const std::string& precision);
+std::string precision_in_figures(const std::string& backend, std::string_view precision);
 /// Both: "cuda tf32", "cpu".
-std::string backend_in_figures(const std::string& backend, const std::string& precision);
+std::string backend_in_figures(const std::string& backend, std::string_view precision);
 
 }  // namespace cputrain::training
