@@ -12,6 +12,7 @@
 #include "cli/flags/given_flags.h"
 #include "cli/help/foreign_words.h"
 #include "cli/help/help_text.h"
+#include "cli/help/reference.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "scaling/cells/cells.h"
 #include "scaling/commands/simulate_flags.h"
 #include "scaling/simulation/platform.h"
 #include "training/request/training_spec.h"
