@@ -21,7 +21,7 @@ struct CommandLineChoices {
   /// In the order of the overview. The first is the default; topics stand behind the word that they
   /// need.
   std::vector<MakeCommand> commands = {};
-  std::vector<ExampleEntry> examples = {};  ///< of the overview
+  std::vector<ExampleEntry> examples = {};  ///< that the overview shows
   std::string_view build = {};              ///< "commit abc1234, Release", for --version
   std::size_t columns = 80;                 ///< how wide help may be
   std::string program = "cputrain";         ///< as it was called, for help: or "./cputrain"

@@ -18,8 +18,8 @@
 #include "loop/faults.h"
 #include "system/clock.h"
 #include "system/files.h"
-#include "system/log_pace.h"
 #include "system/tell.h"
+#include "system/terminal/log_pace.h"
 #include "system/terminal/redrawn_line.h"
 #include "training/session/place_ranks.h"
 
