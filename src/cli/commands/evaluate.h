@@ -24,7 +24,7 @@ Evaluation evaluate_images(const training::TrainingFlags&, const training::Sessi
                            const loop::ModelDescription&, const data::DataSource&,
                            std::size_t most_errors);
 
-/// Without what the part that was looked at says of itself.
+/// Without part, backend and doubt.
 training::EvaluationFacts evaluation_facts(const training::TrainingFlags&, const training::Session&,
                                            const loop::ModelDescription&, const Evaluation&);
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-/// What names of backends say of what computes, whether this build has them or not.
+/// Names of backends, those that this build lacks, too, and the words beside their figures.
 namespace cputrain::training {
 
 /// Backends of devices.

@@ -8,8 +8,9 @@ import subprocess
 import unittest
 import xml.etree.ElementTree
 
+from page import Page
 from program import ProgramTest
-from report_test import PAPER, Page, cell, check_latex, markdown_rows, sweep
+from report_test import PAPER, cell, check_latex, markdown_rows, sweep
 
 # Tables that are longer than a page, beside sentences that are.
 LONG = [cell(cpus, batch, 1000.0 / cpus + batch / 100, "scaled", spread=[1.0, 9999.0], repeats=[1.0, 9999.0],

@@ -7,8 +7,9 @@ import shutil
 import sys
 import unittest
 
+from page import Page
 from program import SMALL, ProgramTest
-from report_test import Page, cell, check_latex, markdown_rows, sweep
+from report_test import cell, check_latex, markdown_rows, sweep
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "formats"))

@@ -1,12 +1,12 @@
 """report: every format read by somebody else's reader, hostile tables, published tables, two sweeps."""
 import csv
-import html.parser
 import io
 import json
 import os
 import re
 import unittest
 
+from page import Page
 from program import ProgramTest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
@@ -15,7 +15,6 @@ HOSTILE = "</script><img src=x onerror=alert(1)>|\"quoted\", \\input{x} $ % & # 
 # What the page would fetch from elsewhere.
 LOADS = (r"""<(script|link|img|iframe|source|embed|object)\b[^>]*\b(src|href|data)\s*=|"""
          r"""url\(|@import|\bhref\s*=\s*(?!"#)""")
-VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 
 def cell(cpus, batch, seconds, status="measured", **more):
@@ -38,42 +37,6 @@ TABLE = sweep(cell(1, 128, 200.0, gflops=150, fma_gflops=100, final_accuracy=0.7
               cell(2, 128, 150.0, "scaled", ranks=1, threads=2),
               cell(1, 1024, None, "n/a", reason=HOSTILE),
               cell(2, 1024, 100.0, "scaled"))
-
-
-class Page(html.parser.HTMLParser):
-    """Checks that elements close in order, and keeps tables, scripts and texts."""
-
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.open, self.rows, self.scripts, self.tags, self.texts = [], [], [], [], []
-        self.feed(text)
-        self.close()
-        assert not self.open, self.open
-
-    def handle_starttag(self, tag, attributes):
-        names = [name for name, _ in attributes]
-        assert len(names) == len(set(names)), (tag, names)
-        assert not any(name.startswith("on") for name in names), (tag, names)
-        self.tags.append(tag)
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_endtag(self, tag):
-        assert self.open and self.open[-1] == tag, (tag, self.open)
-        self.open.pop()
-
-    def handle_data(self, data):
-        if "script" in self.open:
-            self.scripts[-1] += data
-        elif self.rows and self.open and {"td", "th"} & set(self.open):
-            self.rows[-1][-1] += data
-        self.texts.append(data)
 
 
 def check_latex(text):
