@@ -19,11 +19,10 @@
 #include <thread>
 
 #include "backends/cpu/short_waits.h"
-#include "backends/sim/simulator.h"
 #include "cli/command_line.h"
 #include "cli/flags/idle_flags.h"
 #include "cli/help/help_text.h"
-#include "composition/backend_list.h"
+#include "composition/command_list.h"
 #include "composition/services.h"
 #include "core/error.h"
 #include "core/version.h"
@@ -48,9 +47,7 @@ void note_hangup(int, char**, char**) { hangup_is_ignored = system::is_ignored(S
                                                                        char**) = note_hangup;
 
 cli::CommandLineChoices command_line_choices(std::string_view called) {
-  cli::CommandLineChoices choices;
-  for (const composition::ListedBackend& backend : composition::backend_list())
-    choices.backends.push_back(backend.choice);
+  cli::CommandLineChoices choices = composition::command_line_choices();
   choices.build = build_of_program();
   choices.columns = cli::help_columns();
   if (called == "./cputrain") choices.program = called;
@@ -140,8 +137,7 @@ int run_command(cli::Command& command, const placement::Launcher& launcher,
   for (const std::string& line : cli::idle_flags(command.options(), why_idle)) {
     if (leads) system::tell("warning: " + line);
   }
-  cli::Services services{composition::make_services(launcher, signals), composition::own_of,
-                         sim::find_simulator};
+  training::Services services = composition::make_services(launcher, signals);
   services.program_build = build_of_program();
   services.since_start = since_start;
   const ExitCode code = command.run(services);

@@ -8,15 +8,13 @@
 
 #include "cli/help/reference.h"
 #include "cli/manual/manual_files.h"
-#include "composition/backend_list.h"
+#include "composition/command_list.h"
 #include "system/tell.h"
 
 namespace {
 
 void write_manual(const std::filesystem::path& folder) {
-  cputrain::cli::CommandLineChoices choices;
-  for (const auto& backend : cputrain::composition::backend_list())
-    choices.backends.push_back(backend.choice);
+  const auto choices = cputrain::composition::command_line_choices();
   for (const auto& file : cputrain::cli::manual_files(cputrain::cli::command_reference(choices))) {
     const std::filesystem::path path = folder / file.path;
     std::filesystem::create_directories(path.parent_path());

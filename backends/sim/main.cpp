@@ -13,6 +13,7 @@
 
 #include "backends/sim/simulated_cell.h"
 #include "cli/command_line.h"
+#include "cli/commands/commands.h"
 #include "core/error.h"
 #include "system/tell.h"
 
@@ -22,8 +23,10 @@ namespace {
 simulation::SimulationResult simulated(const simulation::SimulationJob& job) {
   simulation::SimulationResult result;
   try {
-    const auto parsed = cli::parse_command_line(
-        job.arguments, {}, {.backends = {{kSimulated, {Precision::f32, Precision::bf16}}}});
+    const auto parsed =
+        cli::parse_command_line(job.arguments, {},
+                                {.backends = {{kSimulated, {Precision::f32, Precision::bf16}}},
+                                 .commands = {commands::make_train}});
     return run_simulated_cell(job, std::get<std::unique_ptr<cli::Command>>(parsed)->options());
   } catch (const Error& error) {
     result.failure = error.what();

@@ -21,7 +21,7 @@ endfunction()
 function(cputrain_add_library_of_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   add_library(cputrain_${name} STATIC ${arg_SOURCES})
-  target_link_libraries(cputrain_${name} PUBLIC cputrain_cli cputrain_backends cputrain_options ${arg_LIBRARIES})
+  target_link_libraries(cputrain_${name} PUBLIC cputrain_modules cputrain_backends cputrain_options ${arg_LIBRARIES})
   # Data lie beside the sources that read them.
   target_compile_definitions(cputrain_${name} PRIVATE CPUTRAIN_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}")
 endfunction()
@@ -40,7 +40,7 @@ function(cputrain_add_test name)
     set(arg_TIMEOUT 120)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
-  target_link_libraries(test_${name} PRIVATE cputrain_cli cputrain_backends cputrain_datasets
+  target_link_libraries(test_${name} PRIVATE cputrain_modules cputrain_backends cputrain_datasets
                         cputrain_options GTest::gtest ${arg_LIBRARIES})
   cputrain_compile_as_test(test_${name})
   cputrain_compile_together(test_${name})

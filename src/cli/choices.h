@@ -1,20 +1,30 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/help/entries.h"
 #include "training/session/services.h"
 
 namespace cputrain::cli {
 
-/// What a build and a machine allow, for checks and for --help, and what build it is.
+class Command;
+using MakeCommand = std::function<std::unique_ptr<Command>()>;
+
+/// What a program, its build and its machine allow, for checks and for --help.
 struct CommandLineChoices {
   std::vector<training::BackendChoice> backends;  ///< those that the build lacks, too
-  std::string_view build = {};                    ///< "commit abc1234, Release", for --version
-  std::size_t columns = 80;                       ///< how wide help may be
-  std::string program = "cputrain";               ///< as it was called, for help: or "./cputrain"
+  /// In the order of the overview. The first is the default; topics stand behind the word that they
+  /// need.
+  std::vector<MakeCommand> commands = {};
+  std::vector<ExampleEntry> examples = {};  ///< that the overview shows
+  std::string_view build = {};              ///< "commit abc1234, Release", for --version
+  std::size_t columns = 80;                 ///< how wide help may be
+  std::string program = "cputrain";         ///< as it was called, for help: or "./cputrain"
 
   /// Those that the build has, the default first.
   std::vector<std::string> backend_names() const {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,19 +9,12 @@
 
 #include "cli/choices.h"
 #include "cli/flags/flags.h"
-#include "cli/help/reference.h"
-#include "compute/selftest/selftest.h"
+#include "cli/help/entries.h"
 #include "core/error.h"
-#include "scaling/simulation/simulator.h"
 #include "training/request/training_flags.h"
+#include "training/session/services.h"
 
 namespace cputrain::cli {
-
-/// What the build has, with what single commands alone need of it.
-struct Services : training::Services {
-  selftest::FindOwn own_of;
-  std::function<simulation::Simulator()> find_simulator;
-};
 
 /// What every command may be asked: the flags of a training are what all that computes begins with.
 struct Options : training::TrainingFlags {
@@ -31,10 +24,11 @@ struct Options : training::TrainingFlags {
 
   /// Standard output is for a person, and not for a result alone.
   bool prints() const { return json != "-"; }
+  bool was_given(const std::string& flag) const;
 };
 
 /// A command with what it was asked. It has flags, reads them into its options, checks them, and
-/// runs. The list of commands is in commands.cpp.
+/// runs.
 class Command {
  public:
   virtual ~Command() = default;
@@ -62,7 +56,7 @@ class Command {
   /// Why a flag that was given has no effect; empty where it has one.
   virtual std::string why_idle(const std::string&) const { return ""; }
   /// Bad news comes as Error.
-  virtual ExitCode run(const Services&) = 0;
+  virtual ExitCode run(const training::Services&) = 0;
 };
 
 /// A command with options of its own.
@@ -75,5 +69,11 @@ class CommandWith : public Command {
  protected:
   Own options_;
 };
+
+/// A word that does nothing without a topic.
+std::unique_ptr<Command> make_group(CommandEntry);
+
+/// All that there are, in the order of the choices.
+std::vector<std::unique_ptr<Command>> make_commands(const CommandLineChoices&);
 
 }  // namespace cputrain::cli

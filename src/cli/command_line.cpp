@@ -3,231 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
-#include <functional>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <utility>
 
-#include "cli/checks.h"
-#include "cli/commands.h"
-#include "cli/flags/config_file.h"
+#include "cli/flags/given_flags.h"
 #include "cli/help/foreign_words.h"
 #include "cli/help/help_text.h"
+#include "cli/help/reference.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
 
 namespace cputrain::cli {
 namespace {
-
-std::string hyphens(std::string name) {
-  std::ranges::replace(name, '_', '-');
-  return name;
-}
-
-/// What may have been meant by a flag that the command does not have.
-using Hint = std::function<std::string(const std::string& name, const Flags&)>;
-
-/// A word that begins with -- and names a flag of the command: "--steps", "--batch_size=4".
-bool is_flag(const std::string& word, const Flags& flags) {
-  if (!word.starts_with("--")) return false;
-  const std::string name = flags.resolved(hyphens(word.substr(2, word.find('=') - 2)));
-  return flags.names().contains(name) || name == "help" || name == "help-all" || name == "config";
-}
-
-/// Flags as they were given, wherever that was: name and value, "true" for a switch.
-using Given = std::map<std::string, std::string>;
-
-/// A switch that is turned off is not given. `where`: "CPUTRAIN_SHUFFLE: ", or nothing where it is
-/// the command line.
-void add(Given& given, const Flags& flags, const std::string& name, const std::string& value,
-         const std::string& where) {
-  constexpr std::string_view kYes[] = {"true", "1", "yes", "on"},
-                             kNo[] = {"false", "0", "no", "off"};
-  if (value.empty()) {
-    fail(ExitCode::usage, fmt::format("{}--{} needs a value (see --help)", where, name));
-  }
-  std::string word = value;
-  std::ranges::transform(word, word.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (flags.takes_value(name)) {
-    given[name] = value;
-  } else if (std::ranges::find(kYes, word) != std::end(kYes)) {
-    given[name] = "true";
-  } else if (std::ranges::find(kNo, word) == std::end(kNo)) {
-    fail(ExitCode::usage, fmt::format("{}--{} {}: must be true, yes, on, 1, false, no, off or 0",
-                                      where, name, value));
-  }
-}
-
-/// Two words for one flag with different values: which is meant cannot be told. The same word twice
-/// is no mistake, since people add flags to lines that they have.
-class Spellings {
- public:
-  void check(const std::string& name, const std::string& word, const std::string& value) {
-    const auto [before, is_first] = seen_.emplace(name, std::pair(word, value));
-    auto& [word_before, value_before] = before->second;
-    if (!is_first && word_before != word && value_before != value) {
-      fail(ExitCode::usage,
-           fmt::format("--{} {} and --{} {} are one flag with two values (which is meant "
-                       "cannot be told); leave one out",
-                       word_before, value_before, word, value));
-    }
-    before->second = {word, value};
-  }
-
- private:
-  std::map<std::string, std::pair<std::string, std::string>> seen_;
-};
-
-/// What the command line says.
-struct CommandLine {
-  Given given;
-  std::vector<std::string> files;  ///< words that are no flags, and all words behind "--"
-  std::string config;
-  bool help = false, help_all = false;
-};
-
-[[noreturn]] void refuse_flag(const std::string& word, const std::string& name, const Flags& flags,
-                              const Hint& hint) {
-  std::error_code ignored;
-  const bool is_file = std::filesystem::exists(word, ignored);
-  fail(ExitCode::usage,
-       fmt::format("{} is not a flag of this command{} (see --help)", word,
-                   is_file ? "; a file of this name stands behind --" : hint(name, flags)));
-}
-
-/// "--batch_size=4", "--batch -4": what stands behind a flag with a value is never taken for a flag
-/// unless it names one. Unknown flags end here, with a hint.
-CommandLine read_line(const std::vector<std::string>& words, const Flags& flags, const Hint& hint) {
-  CommandLine line;
-  Spellings spellings;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (word == "--") {
-      line.files.insert(line.files.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                        words.end());
-      break;
-    }
-    if (!word.starts_with("-") || word == "-") {
-      line.files.push_back(word);
-      continue;
-    }
-    const std::size_t equals = word.find('='), dashes = word.find_first_not_of('-');
-    const std::string typed =
-        dashes == std::string::npos ? "" : hyphens(word.substr(dashes, equals - dashes));
-    const std::string name = flags.resolved(typed);
-    if (name == "help" || name == "help-all" || word == "-h") {
-      (name == "help-all" ? line.help_all : line.help) = true;
-      continue;
-    }
-    if (!word.starts_with("--") || (!flags.names().contains(name) && name != "config"))
-      refuse_flag(word, name, flags, hint);
-    const bool takes_value = flags.takes_value(name) || name == "config";
-    std::string value = takes_value ? "" : "true";
-    if (equals != std::string::npos) {
-      value = word.substr(equals + 1);
-    } else if (takes_value && i + 1 < words.size() && words[i + 1] != "--" &&
-               !is_flag(words[i + 1], flags)) {
-      value = words[++i];
-    }
-    if (takes_value) spellings.check(name, typed, value);
-    if (name == "config" && !value.empty()) {
-      line.config = value;
-    } else {
-      add(line.given, flags, name, value, "");
-    }
-  }
-  return line;
-}
-
-/// The flag itself, or the one that excludes it.
-bool is_decided(const Given& given, const Flags& flags, const std::string& name) {
-  return given.contains(name) || given.contains(flags.rival(name));
-}
-
-void check_rivals(const Given& given, const Flags& flags) {
-  for (const auto& [name, value] : given) {
-    const std::string rival = flags.rival(name);
-    if (given.contains(rival)) {
-      fail(ExitCode::usage,
-           fmt::format("--{} and --{} exclude each other; leave one out", name, rival));
-    }
-  }
-}
-
-void check_variables_of_one_flag(const Environment& environment, const std::string& name,
-                                 const std::string& alias) {
-  const auto one = value_of(environment, name), other = value_of(environment, alias);
-  if (!one || !other || *one == *other) return;
-  fail(ExitCode::usage,
-       fmt::format("{}={} and {}={} in the environment are one flag with two values (which is "
-                   "meant cannot be told); unset one",
-                   variable_of(name), *one, variable_of(alias), *other));
-}
-
-/// CPUTRAIN_BATCH=32 for --batch 32, where the command line does not say it. Returns the flags that
-/// were added.
-std::set<std::string> add_environment(Given& given, const Flags& flags,
-                                      const Environment& environment) {
-  const Given before = given;
-  std::set<std::string> added;
-  const auto read = [&](const std::string& word, const std::string& name) {
-    if (is_decided(before, flags, name)) return;
-    const auto value = value_of(environment, word);
-    if (!value) return;
-    add(given, flags, name, *value, variable_of(word) + ": ");
-    added.insert(name);
-  };
-  for (const auto& [word, name] : flags.aliases()) {
-    if (!is_decided(before, flags, name)) check_variables_of_one_flag(environment, name, word);
-    read(word, name);
-  }
-  for (const std::string& name : flags.names()) read(name, name);
-  return added;
-}
-
-/// A flag's value as it would be typed: a number, a text, or a list of texts.
-std::string flag_text(const nlohmann::json& value, const std::string& path,
-                      const std::string& key) {
-  if (value.is_string()) return value;
-  if (value.is_number() || value.is_boolean()) return value.dump();
-  std::vector<std::string> parts;
-  for (const auto& part : value.is_array() ? value : nlohmann::json::array()) {
-    if (part.is_string()) parts.push_back(part);
-  }
-  if (parts.empty() || parts.size() != value.size()) {
-    fail(ExitCode::usage,
-         fmt::format("--config {}: {} must be a number, a text or a list of texts", path, key));
-  }
-  return join(parts, ",");
-}
-
-/// {"batch": 32, "model": "dogcat"}, where neither the command line nor the environment says it.
-void add_config_file(Given& given, const Flags& flags, const std::string& path, const Hint& hint) {
-  if (path.empty()) return;
-  const Given before = given;
-  const nlohmann::json settings = read_settings(path);
-  std::set<std::string> named;  // image-size and image_size are one
-  for (const auto& [key, value] : settings.items()) {
-    const std::string name = flags.resolved(hyphens(key));
-    if (!flags.names().contains(name)) {
-      fail(ExitCode::usage, fmt::format("--config {}: {} is not a flag of this command{}", path,
-                                        key, hint(name, flags)));
-    }
-    if (!named.insert(name).second) {
-      fail(ExitCode::usage,
-           fmt::format("--config {}: {} says {} a second time; leave one out", path, key, name));
-    }
-    if (!is_decided(before, flags, name))
-      add(given, flags, name, flag_text(value, path, key), "--config " + path + ": ");
-  }
-}
 
 bool asks_for_help(const std::vector<std::string>& words) {
   return std::ranges::any_of(words, [](const std::string& word) {
@@ -239,10 +29,11 @@ bool asks_for_help(const std::vector<std::string>& words) {
 /// words, and its topic, too. A command without its topic is for help alone.
 std::unique_ptr<Command> take_command(std::vector<std::string>& words,
                                       const CommandLineChoices& choices) {
-  std::vector<std::unique_ptr<Command>> commands = make_commands();
+  std::vector<std::unique_ptr<Command>> commands = make_commands(choices);
+  std::vector<CommandEntry> entries;
   std::vector<std::string> names, topics;
   for (const auto& command : commands) {
-    const CommandEntry entry = command->help();
+    const CommandEntry& entry = entries.emplace_back(command->help());
     if (entry.topic.empty()) names.push_back(entry.name);
   }
   std::string name = names.front(), topic;
@@ -257,10 +48,9 @@ std::unique_ptr<Command> take_command(std::vector<std::string>& words,
     fail(ExitCode::usage,
          fmt::format("{} is not a command; commands are {}{}", name, join(names, ", "),
                      is_data ? "; to train on it, use --data " + name
-                             : hint_for_command(name, names, choices.program)));
+                             : hint_for_command(name, entries, choices.program)));
   }
-  for (const auto& command : commands) {
-    const CommandEntry entry = command->help();
+  for (const CommandEntry& entry : entries) {
     if (entry.name == name && !entry.topic.empty()) topics.push_back(entry.topic);
   }
   const bool asks = !words.empty() && words.front().starts_with("-");
@@ -273,14 +63,14 @@ std::unique_ptr<Command> take_command(std::vector<std::string>& words,
     }
     words.erase(words.begin());
   }
-  const auto found = std::ranges::find_if(commands, [&](const auto& command) {
-    const CommandEntry entry = command->help();
+  const auto found = std::ranges::find_if(entries, [&](const CommandEntry& entry) {
     return entry.name == name && entry.topic == topic;
   });
-  training::Task& task = (*found)->options().task;
-  task.name = (*found)->help().full_name();
+  std::unique_ptr<Command>& command = commands[static_cast<std::size_t>(found - entries.begin())];
+  training::Task& task = command->options().task;
+  task.name = found->full_name();
   if (name != names.front()) task.typed = split(task.name, ' ');
-  return std::move(*found);
+  return std::move(command);
 }
 
 /// The flags of every command and topic, other words for them included.
@@ -334,11 +124,79 @@ std::optional<std::string> general_help(const std::vector<std::string>& words,
   const std::string& first = words.front();
   const bool more = words.size() > 1 && !words[1].starts_with("-");
   if (first == "--help" || first == "-h" || (first == "help" && !more))
-    return overview_text(command_reference(choices), form);
+    return overview_text(command_reference(choices), choices.examples, form);
   if (first != "help") return std::nullopt;
   std::vector<std::string> rest(words.begin() + 1, words.end());
   if (rest.size() == 1) rest.push_back("--help");
   return help_of(*take_command(rest, choices), words.back() == "--help-all", choices, form);
+}
+
+/// Words that are no flags, where the command takes none.
+void check_words(Command& command, const Flags& flags) {
+  const Options& options = command.options();
+  if (options.files.empty() || !command.help().words.empty()) return;
+  const std::string& word = options.files.front();
+  std::error_code ignored;
+  const bool is_weights = command.begins_with_weights() && options.weights.empty();
+  const bool is_data =
+      flags.names().contains("data") && std::filesystem::is_directory(word, ignored);
+  fail(ExitCode::usage, fmt::format("{} is one word too many (flags begin with --){}", word,
+                                    is_weights ? "; weights go after --weights: --weights " + word
+                                    : is_data  ? "; a data set goes after --data: --data " + word
+                                               : ""));
+}
+
+/// What --out names must be a folder, or nothing yet.
+void check_out(const std::string& out) {
+  std::error_code ignored;
+  const auto what = std::filesystem::status(out, ignored).type();
+  using std::filesystem::file_type;
+  if (out.empty() || what == file_type::directory || what == file_type::not_found ||
+      what == file_type::none || what == file_type::unknown) {
+    return;
+  }
+  fail(ExitCode::usage,
+       fmt::format("--out {}: is a file, and not a folder (several files are written there); name "
+                   "a new folder, or that of an earlier run",
+                   out));
+}
+
+void check_results(const std::vector<std::pair<const char*, std::string>>& results) {
+  for (auto one = results.begin(); one != results.end(); ++one) {
+    for (auto other = one + 1; other != results.end(); ++other) {
+      if (one->second.empty() || one->second != other->second) continue;
+      fail(ExitCode::usage, fmt::format("{} {} and {} {}: {} carries one of them", one->first,
+                                        one->second, other->first, other->second,
+                                        one->second == "-" ? "standard output" : "one file"));
+    }
+  }
+}
+
+/// Each backend has its own precisions.
+void check_precision(const Options& options, const CommandLineChoices& choices) {
+  const auto able = choices.backends_with(options.precision), here = choices.backend_names();
+  if (std::ranges::find(able, options.backend) != able.end()) return;
+  const bool built = std::ranges::any_of(
+      able, [&](const auto& name) { return std::ranges::find(here, name) != here.end(); });
+  fail(ExitCode::usage,
+       fmt::format("--precision {} needs --backend {}{}", word_of(options.precision),
+                   join(able, " or "), built ? "" : ", in a build that has it"));
+}
+
+/// Refuses what makes no sense together, whatever the machine: Error(usage). First what the command
+/// itself checks, then what is the same in all.
+void check_options(Command& command, const Flags& flags, const CommandLineChoices& choices) {
+  Options& options = command.options();
+  if (!options.task.trains) options.safety.checkpoint_every = {};  // what measures keeps no state
+  check_words(command, flags);
+  command.check(choices);
+  check_out(options.out);
+  check_results(command.results());
+  if (options.task.computes) check_precision(options, choices);
+  if (options.balanced && !options.limit_train && !options.limit_val) {
+    fail(ExitCode::usage,
+         "--balanced changes nothing without --limit-train or --limit-val, which it shares out");
+  }
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "core/text.h"
 #include "logging/reporters.h"
-#include "system/log_pace.h"
+#include "system/terminal/log_pace.h"
 
 namespace cputrain::logging {
 namespace {

@@ -58,8 +58,12 @@ class Tree:
         return edges
 
     def read_links(self):
-        """The modules of src that the CMake target of a module links. The target of scaling/cells is cputrain_cells."""
-        links, modules = {}, {module.rpartition("/")[2]: module for module in self.modules if not is_adapter(module)}
+        """The modules of src that the CMake target of a module links. The target of scaling/cells is cputrain_cells,
+        and that of scaling/commands cputrain_scaling_commands, since cli has commands, too."""
+        links, own = {}, [module for module in self.modules if not is_adapter(module)]
+        last = [module.rpartition("/")[2] for module in own]
+        modules = {name if last.count(name) == 1 else module.replace("/", "_"): module
+                   for module, name in zip(own, last)}
         for path in self.files:
             if not path.startswith(TOPS) or os.path.basename(path) != "CMakeLists.txt":
                 continue

@@ -209,6 +209,18 @@ class MadeUpTree(unittest.TestCase):
             self.write(f"src/room{n}/a.h", "")
         self.assertEqual(len(self.problems(modules.too_many_rooms)), 1)
 
+    def test_targets_of_two_modules_whose_folders_have_one_name(self):
+        for wing in "cli", "scaling":
+            self.write(f"src/{wing}/commands/CMakeLists.txt",
+                       f"cputrain_add_module({wing}_commands SOURCES a.cpp LINKS core)")
+            self.write(f"src/{wing}/commands/a.cpp", '#include "core/error.h"\n')
+        self.assertEqual(self.problems(modules.against_links), [])
+        self.write("src/scaling/commands/a.cpp", '#include "cli/commands/b.h"\n#include "core/error.h"\n')
+        self.write("src/cli/commands/b.h", "")
+        self.assertEqual(self.problems(modules.against_links),
+                         ['src/scaling/commands/a.cpp:1: #include "cli/commands/b.h"\n'
+                          "    src/scaling/commands/CMakeLists.txt does not link cli/commands"])
+
     def test_paths_that_lead_nowhere(self):
         found = modules.missing_paths(modules.Tree(self.root), "src/README.md", False)
         self.assertEqual([p.split(": ")[1] for p in found], ["there is no a/b"])

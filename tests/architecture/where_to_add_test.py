@@ -14,7 +14,7 @@ CODE = (".h", ".cpp", ".inl", ".cu", ".cuh", "CMakeLists.txt")
 # The row's first cell, and how code names one that is there.
 SAMPLES = {
     "a flag of a recipe": r"\blabel_smoothing\b",
-    "a command": r"\bmake_export\b|commands/export\.cpp",
+    "a command": r"\bmake_export\b|\bexport\.cpp",
     "an update rule": r"\bLamb\b",
     "what is done to gradients before the update": r"\bClip(Values|Element)\b",
     "an algorithm of allreduce": r"(?i)rabenseifner",

@@ -1,10 +1,10 @@
 #include "cli/command_line.h"
+#include "composition/command_list.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "cli/flags/sweep_flags.h"
 #include "tests/cli/parsing.h"
 #include "tests/support/temporary_folder.h"
 
@@ -12,17 +12,16 @@ namespace cputrain::cli {
 namespace {
 
 TEST(CommandLine, VersionIsThatOfTheProjectAndOfTheBuild) {
+  CommandLineChoices choices = kUsual;
+  choices.build = "commit 0a1b2c3, Debug";
   for (const auto& words : std::vector<std::vector<std::string>>{{"--version"},
                                                                  {"train", "--version"},
                                                                  {"data", "--version"},
                                                                  {"--lr", "1", "--version"}}) {
-    const auto parsed = parse_command_line(
-        words, {}, {.backends = {{"cpu", {Precision::f32}}}, .build = "commit 0a1b2c3, Debug"});
+    const auto parsed = parse(words, {}, choices);
     EXPECT_EQ(std::get<HelpText>(parsed).text,
               "cputrain " CPUTRAIN_PROJECT_VERSION " (commit 0a1b2c3, Debug)\n");
   }
-  EXPECT_EQ(options_of({"predict", "--weights", "w", "--", "--version"}).files,
-            std::vector<std::string>{"--version"});
 }
 
 TEST(CommandLine, TrainsWhenNoCommandIsNamed) {
@@ -247,8 +246,8 @@ TEST(CommandLine, ReadsRecipes) {
 /// A build without the first of the backends that there are: another one is then the default.
 TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
   using enum Precision;
-  const CommandLineChoices choices{
-      {{"cpu", {f32, bf16}, false}, {"quick", {f32}}, {"slow", {f32, f64}}}};
+  const CommandLineChoices choices = composition::command_line_choices(
+      {{"cpu", {f32, bf16}, false}, {"quick", {f32}}, {"slow", {f32, f64}}});
   const auto accepted = [&](const std::vector<std::string>& words) {
     return options_of(words, {}, choices);
   };
@@ -264,70 +263,21 @@ TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
   const std::string help = std::get<HelpText>(parse({"train", "--help"}, {}, choices)).text;
   EXPECT_NE(help.find("[quick]"), std::string::npos) << help;
   EXPECT_EQ(help.find("reference"), std::string::npos) << help;
-
-  EXPECT_EQ(options_of<SweepOptions>({"sweep"}, {}, choices).sweep.grid.backends,
-            std::vector<std::string>{"quick"});
-  EXPECT_EQ(options_of<SweepOptions>({"sweep", "--backend", "slow,cuda,cpu"}, {}, choices)
-                .sweep.grid.backends,
-            (std::vector<std::string>{"slow", "cuda", "cpu"}));
-  EXPECT_NE(refused({"sweep", "--backend", "reference"})
-                .find("must be different ones of cpu, cuda, quick, slow"),
-            std::string::npos);
-}
-
-TEST(CommandLine, ASweepTakesListsOfWhatATrainingTakesOneOf) {
-  using enum Precision;
-  const CommandLineChoices choices{
-      {{"cpu", {f32, exact, bf16}}, {"cuda", {exact}}, {"slow", {f32, f64}}}};
-  const auto sweep = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), "sweep");
-    return options_of<SweepOptions>(words, {}, choices).sweep;
-  };
-  const auto refused = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), "sweep");
-    return refusal(words, {}, choices);
-  };
-  using Values = std::vector<std::string>;
-  const auto given = sweep(
-      {"--allreduce", "recursive_doubling,shm", "--lr", "0.10,default", "--compress", "topk"});
-  EXPECT_EQ(given.grid.listed.at("allreduce"), (Values{"recursive-doubling", "shm"}));
-  EXPECT_EQ(given.grid.listed.at("lr"), (Values{"0.1", "default"}));
-  EXPECT_EQ(given.grid.listed.at("compress"), (Values{"topk:0.01"}));
-  EXPECT_TRUE(given.passed_on.empty());
-  EXPECT_EQ(refused({"--lr", "0.1,0.10"}),
-            "--lr 0.1,0.10: must be different values, with one comma between each two");
-  EXPECT_NE(refused({"--allreduce", "shm,"}).find("must be different values"), std::string::npos);
-  EXPECT_NE(refused({"--compress", "none,zip"}).find("zip"), std::string::npos);
-  EXPECT_NE(refusal({"--allreduce", "shm,ring"}, {}, choices).find("--allreduce shm,ring"),
-            std::string::npos);
-
-  EXPECT_EQ(sweep({"--backend", "cpu,cuda"}).precisions.at("cuda"), Values{"exact"});
-  sweep({"--backend", "cuda"});
-  sweep({"--backend", "cpu,cuda,slow", "--precision", "bf16,exact,float"});  // single cells are n/a
-  EXPECT_EQ(refused({"--backend", "cpu,cuda", "--precision", "bf16"}),
-            "--backend cuda: it computes in exact, and --precision bf16 asks for none of them (it "
-            "could have no cell); add one of them, or leave the backend out");
-  EXPECT_EQ(refused({"--backend", "cpu,cuda", "--precision", "exact,double"}),
-            "--precision double needs --backend slow");
-  EXPECT_EQ(refused({"--extend"}),
-            "--extend needs --out DIR, the folder of the sweep to add cells to");
-  EXPECT_EQ(refused({"--extend", "--out", "s", "--overwrite"}),
-            "--extend and --overwrite exclude each other; leave one out");
 }
 
 TEST(CommandLine, ABuildSaysWhatItLacksToWhoAsksForIt) {
-  const CommandLineChoices choices{
+  const CommandLineChoices choices = composition::command_line_choices(
       {{"cpu", {Precision::f32}},
-       {"cuda", {Precision::f32}, false, "--backend cuda: no nvcc; install it"}}};
+       {"cuda", {Precision::f32}, false, "--backend cuda: no nvcc; install it"}});
   EXPECT_EQ(refusal({"--backend", "cuda"}, {}, choices), "--backend cuda: no nvcc; install it");
   EXPECT_EQ(refusal({"--backend", "vector"}, {}, choices),
             "--backend vector: must be one of cpu, cuda");
 }
 
 TEST(CommandLine, OptionsOfABackendAreFlagsWithoutAValue) {
-  const CommandLineChoices choices{
+  const CommandLineChoices choices = composition::command_line_choices(
       {{"quick", {Precision::f32}, true, "", {{"no-tricks", "compute plainly"}}},
-       {"slow", {Precision::f32}}}};
+       {"slow", {Precision::f32}}});
   const Options config = options_of({"--no_tricks"}, {}, choices);
   EXPECT_EQ(config.options_of("quick"), std::set<std::string>{"no-tricks"});
   EXPECT_TRUE(config.options_of("slow").empty());

@@ -11,6 +11,7 @@
 #include "cli/help/foreign_words.h"
 #include "cli/help/help_text.h"
 #include "cli/help/reference.h"
+#include "composition/command_list.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/support/temporary_folder.h"
@@ -18,9 +19,10 @@
 namespace cputrain::cli {
 namespace {
 
-const CommandLineChoices kChoices{{{"cpu", {Precision::f32, Precision::bf16}},
-                                   {"reference", {Precision::f32, Precision::f64}},
-                                   {"cuda", {Precision::exact}}}};
+const CommandLineChoices kChoices =
+    composition::command_line_choices({{"cpu", {Precision::f32, Precision::bf16}},
+                                       {"reference", {Precision::f32, Precision::f64}},
+                                       {"cuda", {Precision::exact}}});
 
 std::string message_of(const std::vector<std::string>& words) {
   try {

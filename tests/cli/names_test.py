@@ -6,8 +6,8 @@ import subprocess
 import unittest
 
 from images import made_pixels, write_bmp
+from page import Page
 from program import PROGRAM, ProgramTest
-from report_test import Page
 
 NET = {"format": "cputrain model 1", "name": "tiny",
        "recipe": {"image_size": 16, "batch": 8, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.01},

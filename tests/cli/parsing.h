@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "composition/command_list.h"
 #include "core/error.h"
 
 /// What the command line makes of words and variables, for tests.
@@ -14,8 +15,9 @@ namespace cputrain::cli {
 
 using Variables = Environment;
 
-inline const CommandLineChoices kUsual{
-    {{"cpu", {Precision::f32, Precision::bf16}}, {"reference", {Precision::f32, Precision::f64}}}};
+/// All commands, in a build with these backends.
+inline const CommandLineChoices kUsual = composition::command_line_choices(
+    {{"cpu", {Precision::f32, Precision::bf16}}, {"reference", {Precision::f32, Precision::f64}}});
 
 inline std::variant<std::unique_ptr<Command>, HelpText> parse(
     const std::vector<std::string>& words, const Variables& variables = {},

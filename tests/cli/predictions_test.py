@@ -7,8 +7,8 @@ import re
 import unittest
 
 from images import made_pixels, write_bmp
+from page import Page
 from program import ProgramTest, needs_mpi
-from report_test import Page
 
 COLOURS = ["black", "grey", "red", "green", "blue", "white, nearly", "pink"]
 

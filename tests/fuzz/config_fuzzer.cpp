@@ -1,14 +1,19 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_line.h"
+#include "cli/commands/commands.h"
 #include "cli/flags/config_file.h"
+#include "scaling/commands/commands.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace cputrain::testing {
 namespace {
 
 const cli::CommandLineChoices kChoices{
-    {{"cpu", {Precision::f32, Precision::bf16}}, {"reference", {Precision::f32, Precision::f64}}}};
+    .backends = {{"cpu", {Precision::f32, Precision::bf16}},
+                 {"reference", {Precision::f32, Precision::f64}}},
+    .commands = {commands::make_train, commands::make_sweep,
+                 [] { return commands::make_simulate({}); }}};
 
 }  // namespace
 

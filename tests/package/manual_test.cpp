@@ -5,13 +5,15 @@
 #include "cli/help/reference.h"
 #include "cli/manual/flag_values.h"
 #include "cli/manual/manual_files.h"
+#include "composition/command_list.h"
 
 namespace cputrain::cli {
 namespace {
 
-const CommandLineChoices kChoices{{{"cpu", {Precision::f32, Precision::bf16}},
-                                   {"reference", {Precision::f32, Precision::f64}},
-                                   {"cuda", {Precision::exact}}}};
+const CommandLineChoices kChoices =
+    composition::command_line_choices({{"cpu", {Precision::f32, Precision::bf16}},
+                                       {"reference", {Precision::f32, Precision::f64}},
+                                       {"cuda", {Precision::exact}}});
 
 /// The text from one mark on, up to the next one.
 std::string between(const std::string& text, const std::string& begin, const std::string& end) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_line.h"
+#include "cli/commands/commands.h"
 #include "cli/help/reference.h"
 #include "composition/services.h"
 #include "core/error.h"
@@ -19,8 +20,10 @@ namespace {
 using Words = std::vector<std::string>;
 
 const cli::CommandLineChoices kChoices{
-    {{"reference", {Precision::f32, Precision::f64}},
-     {"cpu", {Precision::f32}, false, "", {{"no-winograd", ""}, {"no-skip-zeros", ""}}}}};
+    .backends =
+        {{"reference", {Precision::f32, Precision::f64}},
+         {"cpu", {Precision::f32}, false, "", {{"no-winograd", ""}, {"no-skip-zeros", ""}}}},
+    .commands = {commands::make_train}};
 
 /// A flag that makes another training: the words of one, of the other, and what differs then. Paths
 /// are in the test's folder.

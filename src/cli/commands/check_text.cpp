@@ -10,7 +10,7 @@
 #include "data/classes/alike_names.h"
 #include "system/print.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 
 using Json = nlohmann::ordered_json;
 
@@ -161,4 +161,4 @@ void print_check(const data::CheckReport& report, data::Exif exif) {
   print_classes(report.classes);
 }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -8,7 +8,7 @@
 #include "data/exif.h"
 
 /// What `data check` and `data info` find, for people and for programs.
-namespace cputrain::cli {
+namespace cputrain::commands {
 
 using ClassCount = data::CheckReport::ClassCount;
 
@@ -19,4 +19,4 @@ void print_classes(const std::vector<ClassCount>&);
 nlohmann::ordered_json check_json(const data::CheckReport&);
 void print_check(const data::CheckReport&, data::Exif);
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -2,16 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.h"
 #include "cli/commands/check_text.h"
+#include "cli/commands/commands.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
-#include "core/json_text.h"
 #include "core/text.h"
 #include "system/print.h"
 #include "training/session/session.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -26,12 +25,12 @@ void say_packed_exif(const training::Session& session, const data::DataSource& s
 }
 
 /// What topics have in common: rank 0 works on a data set, and nothing is computed.
-class DataCommand : public CommandWith<> {
+class DataCommand : public cli::CommandWith<> {
  public:
   DataCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
 
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
-    Options& options = options_;
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
+    cli::Options& options = options_;
     add_data_flags(f, options, resizes());
     f.reword("limit-val", "use at most N validation images");
     f.reword("seed", "number that decides which images are kept for validation [0]");
@@ -40,8 +39,8 @@ class DataCommand : public CommandWith<> {
     add_machine_flags(f, options, choices);
     add_json_flag(f, options.json);
   }
-  void check(const CommandLineChoices&) override {
-    Options& options = options_;
+  void check(const cli::CommandLineChoices&) override {
+    cli::Options& options = options_;
     const std::size_t most = most_words();
     if (options.files.size() > most) {
       fail(ExitCode::usage,
@@ -61,7 +60,7 @@ class DataCommand : public CommandWith<> {
     return computes ? "in this command, which computes nothing" : "";
   }
 
-  ExitCode run(const Services& services) override {
+  ExitCode run(const training::Services& services) override {
     const training::Session session = training::start_session(options_, services);
     return session.leads() ? work(session) : ExitCode::ok;
   }
@@ -82,7 +81,7 @@ class DataCommand : public CommandWith<> {
 
 class DataCheckCommand final : public DataCommand {
  public:
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "data",
             .topic = "check",
             .summary = "find damaged, doubled and wrongly named images",
@@ -93,7 +92,8 @@ class DataCheckCommand final : public DataCommand {
             .examples = {{"cputrain data check photos", "Checks a folder of class folders."},
                          {"cputrain data check photos --json check.json",
                           "Also writes what it finds as JSON."}},
-            .common = {"json", "allow-empty-classes", "validation-split", "threads", "io-threads"}};
+            .common = {"json", "allow-empty-classes", "validation-split", "threads", "io-threads"},
+            .others = {"check"}};
   }
 
  private:
@@ -105,7 +105,7 @@ class DataCheckCommand final : public DataCommand {
         session.services.data.check(source, options_.io_threads.value_or(session.threads),
                                     training::progress_line(session, "Checking"));
     if (options_.prints()) print_check(report, source.exif);
-    training::write_result(session, options_.json, json_text(check_json(report)) + "\n");
+    training::write_json(session, options_.json, check_json(report));
     const bool good =
         report.bad.empty() && (report.empty_classes.empty() || options_.allow_empty_classes);
     return good ? ExitCode::ok : ExitCode::data;
@@ -114,7 +114,7 @@ class DataCheckCommand final : public DataCommand {
 
 class DataInfoCommand final : public DataCommand {
  public:
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "data",
             .topic = "info",
             .summary = "what a data set holds",
@@ -144,14 +144,14 @@ class DataInfoCommand final : public DataCommand {
                       {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
                       {"names_alike", names_alike(classes)},
                       {"classes", classes_json(classes)}};
-    training::write_result(session, options_.json, json_text(result) + "\n");
+    training::write_json(session, options_.json, result);
     return ExitCode::ok;
   }
 };
 
 class DataPackCommand final : public DataCommand {
  public:
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "data",
             .topic = "pack",
             .summary = "one file that is read instead of decoded",
@@ -162,7 +162,8 @@ class DataPackCommand final : public DataCommand {
             .examples = {{"cputrain data pack photos photos.ctpack --image-size 96",
                           "Packs a folder; train on it by --data photos.ctpack --image-size 96."}},
             .common = {"image-size", "resize", "validation-split", "limit-train", "limit-val",
-                       "seed", "threads", "io-threads"}};
+                       "seed", "threads", "io-threads"},
+            .others = {"pack"}};
   }
   bool results_are_files() const override { return true; }
 
@@ -199,14 +200,14 @@ class DataPackCommand final : public DataCommand {
                       {"images", report.images},
                       {"left_out", report.bad.size()},
                       {"bytes", report.bytes}};
-    training::write_result(session, options_.json, json_text(result) + "\n");
+    training::write_json(session, options_.json, result);
     return ExitCode::ok;
   }
 };
 
 class DataSynthCommand final : public DataCommand {
  public:
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "data",
             .topic = "synth",
             .summary = "made-up images to try things with",
@@ -214,9 +215,10 @@ class DataSynthCommand final : public DataCommand {
             .words = "FOLDER",
             .examples = {{"cputrain data synth photos --images 40 --image-size 64",
                           "Makes 40 JPEG files, 20 of each class."}},
-            .common = {"images", "image-size", "format", "seed"}};
+            .common = {"images", "image-size", "format", "seed"},
+            .others = {"synth,generate"}};
   }
-  void add_flags(Flags& f, const CommandLineChoices&) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {
     f.group("Data");
     f.whole("images", images_, 2, 1'000'000, "number of images, half of each class [200]");
     add_row(f, options_, "image-size", "width and height of the images [64]");
@@ -245,18 +247,19 @@ class DataSynthCommand final : public DataCommand {
 
 }  // namespace
 
-std::unique_ptr<Command> make_data() {
-  return make_group(
+std::unique_ptr<cli::Command> make_data() {
+  return cli::make_group(
       {.name = "data",
        .summary = "check, describe, pack or make up a data set",
        .about = "Works on data sets: finds damaged images, counts, packs, and makes images up.",
        .examples = {{"cputrain data check photos", "Lists damaged and doubled images of a folder."},
                     {"cputrain data synth photos --images 40",
-                     "Makes up a folder of images to try with."}}});
+                     "Makes up a folder of images to try with."}},
+       .others = {"dataset,datasets"}});
 }
-std::unique_ptr<Command> make_data_check() { return std::make_unique<DataCheckCommand>(); }
-std::unique_ptr<Command> make_data_info() { return std::make_unique<DataInfoCommand>(); }
-std::unique_ptr<Command> make_data_pack() { return std::make_unique<DataPackCommand>(); }
-std::unique_ptr<Command> make_data_synth() { return std::make_unique<DataSynthCommand>(); }
+std::unique_ptr<cli::Command> make_data_check() { return std::make_unique<DataCheckCommand>(); }
+std::unique_ptr<cli::Command> make_data_info() { return std::make_unique<DataInfoCommand>(); }
+std::unique_ptr<cli::Command> make_data_pack() { return std::make_unique<DataPackCommand>(); }
+std::unique_ptr<cli::Command> make_data_synth() { return std::make_unique<DataSynthCommand>(); }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "system/print.h"
 #include "training/run/machine_json.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 
 using Json = nlohmann::ordered_json;
 
@@ -139,9 +138,8 @@ void print_node_memory(const training::TrainingMemory& memory) {
       once += fmt::format(" (in a file in {}, /dev/shm is too small)", capacity.image_folder);
     }
     if (memory.shared.weights) once += ", weights " + in_bytes(memory.shared.weights);
-    system::print("  host {}: {} in all, once for its {} rank{}: {}; {} more to be had\n",
-                  capacity.host, in_bytes(memory.in_all(capacity)), capacity.ranks.size(),
-                  capacity.ranks.size() == 1 ? "" : "s", once,
+    system::print("  host {}: {} in all, once for its {}: {}; {} more to be had\n", capacity.host,
+                  in_bytes(memory.in_all(capacity)), counted(capacity.ranks.size(), "rank"), once,
                   capacity.available ? in_bytes(*capacity.available) : "unknown");
   }
 }
@@ -161,10 +159,9 @@ void print_plan(const training::Training& job) {
                 least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most),
                 plan.micro_batch(), plan.steps(),
                 with_commas(training::all_steps(plan, spec.epochs, spec.flags.steps)));
-  system::print(
-      "Model {}: {} parameters; {} of gradients are reduced in each step over {} rank{}\n",
-      spec.model->name, with_commas(graph.parameter_count()), in_bytes(reduced_bytes(compiled)),
-      images.size(), images.size() == 1 ? "" : "s");
+  system::print("Model {}: {} parameters; {} of gradients are reduced in each step over {}\n",
+                spec.model->name, with_commas(graph.parameter_count()),
+                in_bytes(reduced_bytes(compiled)), counted(images.size(), "rank"));
 }
 
 }  // namespace
@@ -172,7 +169,7 @@ void print_plan(const training::Training& job) {
 void print_dry_run(const training::Training& job, const std::string& json_file) {
   if (!job.session().leads()) return;
   if (json_file != "-") print_plan(job);
-  training::write_result(job.session(), json_file, json_text(plan_json(job)) + "\n");
+  training::write_json(job.session(), json_file, plan_json(job));
 }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/flags/flag_groups.h"
 #include "core/text.h"
 #include "loop/safety/numbers.h"
@@ -17,16 +16,12 @@
 #include "training/request/training_spec.h"
 #include "zoo/model_file.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
-struct ExportOptions : Options {
+struct ExportOptions : cli::Options {
   std::string onnx, safetensors, model_file, layout = "keras";
 };
-
-bool was_given(const ExportOptions& options, const std::string& flag) {
-  return std::ranges::any_of(options.given, [&](const auto& g) { return g.first == flag; });
-}
 
 /// What the flags say of the model must be what the weights say of themselves.
 void check_agrees(const ExportOptions& options, const loop::ModelDescription& model) {
@@ -36,8 +31,7 @@ void check_agrees(const ExportOptions& options, const loop::ModelDescription& mo
                                       flag, options.weights, theirs));
   };
   const Shape image = model.graph.image();
-  if (was_given(options, "model") &&
-      training::choose_training(options).model->name != model.model) {
+  if (options.was_given("model") && training::choose_training(options).model->name != model.model) {
     differs("model " + options.model, "the model " + model.model);
   }
   if (options.image_size && (*options.image_size != image.height || image.height != image.width)) {
@@ -161,11 +155,11 @@ void export_model(const ExportOptions& options) {
   write_model_file(options, model, spec.image, options.classes.value_or(model.recipe.classes));
 }
 
-class ExportCommand final : public CommandWith<ExportOptions> {
+class ExportCommand final : public cli::CommandWith<ExportOptions> {
  public:
   ExportCommand() : CommandWith({.trains = false, .one_job = false}) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {
         .name = "export",
         .summary = "saved weights as ONNX or safetensors, a model as a file to change",
@@ -177,10 +171,11 @@ class ExportCommand final : public CommandWith<ExportOptions> {
                       "inside."},
                      {"cputrain export --model vgg16 --model-file mine.json",
                       "Writes a built-in model as a file to change, for --model mine.json."}},
-        .common = {"weights", "onnx", "safetensors", "export-layout", "model", "model-file"}};
+        .common = {"weights", "onnx", "safetensors", "export-layout", "model", "model-file"},
+        .others = {"convert,onnx,save"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices&) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {
     ExportOptions& c = options_;
     add_network_flags(f, c);
     add_weights_flag(f, c);
@@ -197,7 +192,7 @@ class ExportCommand final : public CommandWith<ExportOptions> {
 
   bool begins_with_weights() const override { return true; }
   bool results_are_files() const override { return true; }
-  void check(const CommandLineChoices&) override {
+  void check(const cli::CommandLineChoices&) override {
     const ExportOptions& c = options_;
     if (c.onnx.empty() && c.safetensors.empty() && c.model_file.empty()) {
       fail(ExitCode::usage, "export needs --onnx FILE, --safetensors FILE or --model-file FILE");
@@ -212,7 +207,7 @@ class ExportCommand final : public CommandWith<ExportOptions> {
     }
   }
 
-  ExitCode run(const Services& services) override {
+  ExitCode run(const training::Services& services) override {
     const auto communicator = services.make_communicator(options_.stalls.start);
     if (communicator->rank() == 0) {
       options_.weights.empty() ? export_model(options_) : export_weights(options_, services);
@@ -224,6 +219,6 @@ class ExportCommand final : public CommandWith<ExportOptions> {
 
 }  // namespace
 
-std::unique_ptr<Command> make_export() { return std::make_unique<ExportCommand>(); }
+std::unique_ptr<cli::Command> make_export() { return std::make_unique<ExportCommand>(); }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -5,30 +5,30 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/flags/flag_groups.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "model/summary.h"
-#include "scaling/cells/cells.h"
 #include "system/placement/launch_line.h"
 #include "system/print.h"
+#include "training/request/backend_words.h"
 #include "training/request/build_graph.h"
 #include "training/request/training_spec.h"
 #include "training/run/machine_json.h"
 #include "training/session/session.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 std::string machine_text(const placement::Machine& m) {
   return system::formatted(
-      "Host {}: {}\n  {} socket{}, {} NUMA node{}, {} cores, {} hardware threads; this process may "
-      "use {} cores ({} hardware threads)\n  {}; {}; {:.1f} GB of memory\n",
-      m.host, m.cpu_model, m.sockets, m.sockets == 1 ? "" : "s", m.numa_nodes,
-      m.numa_nodes == 1 ? "" : "s", m.cores, m.hardware_threads, m.allowed_cores,
-      m.allowed_cpus.size(), m.instruction_set, join(m.caches, ", "), m.memory_gb);
+      "Host {}: {}\n  {}, {}, {} cores, {} hardware threads; this process may use {} cores ({} "
+      "hardware threads)\n  {}; {}; {:.1f} GB of memory\n",
+      m.host, m.cpu_model, counted(m.sockets, "socket"), counted(m.numa_nodes, "NUMA node"),
+      m.cores, m.hardware_threads, m.allowed_cores, m.allowed_cpus.size(), m.instruction_set,
+      join(m.caches, ", "), m.memory_gb);
 }
 
 std::vector<placement::LaunchLine> launch_lines_here(const training::Session& session,
@@ -67,7 +67,7 @@ struct DevicesHere {
 /// Those that may compute a column of a table, whether this build has them or not.
 std::map<std::string, DevicesHere> devices_here(const training::Services& services) {
   std::map<std::string, DevicesHere> found;
-  for (const std::string_view name : cells::kDeviceColumns) {
+  for (const std::string_view name : training::kDeviceBackends) {
     const std::string backend(name);
     const auto list = services.devices ? services.devices(backend) : std::nullopt;
     if (!list) continue;
@@ -140,11 +140,11 @@ nlohmann::ordered_json device_json(const compute::DeviceList& list,
   return json;
 }
 
-class InfoCommand final : public CommandWith<> {
+class InfoCommand final : public cli::CommandWith<> {
  public:
   InfoCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "info",
             .summary = "this machine, placement, libraries, and the layers of a model",
             .about =
@@ -154,19 +154,20 @@ class InfoCommand final : public CommandWith<> {
                           "Lists the layers with their parameters and work."},
                          {"mpirun -np 2 cputrain info",
                           "Shows which cores each of two ranks would get."}},
-            .common = {"model", "image-size", "classes", "backend", "threads", "json"}};
+            .common = {"model", "image-size", "classes", "backend", "threads", "json"},
+            .others = {"summary,describe,doctor,env,checks,settings,devices,machine"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
     add_model_flags(f, options_);
     add_machine_flags(f, options_, choices);
     add_json_flag(f, options_.json);
   }
 
-  ExitCode run(const Services&) override;
+  ExitCode run(const training::Services&) override;
 };
 
-ExitCode InfoCommand::run(const Services& services) {
+ExitCode InfoCommand::run(const training::Services& services) {
   const training::TrainingSpec spec = training::choose_training(options_);
   const model::Graph graph =
       training::build_graph(spec, options_.classes.value_or(spec.model->recipe.classes));
@@ -211,12 +212,12 @@ ExitCode InfoCommand::run(const Services& services) {
   for (const auto& [backend, here] : devices) {
     result[backend] = device_json(here.list, here.survey);
   }
-  training::write_result(session, options_.json, json_text(result) + "\n");
+  training::write_json(session, options_.json, result);
   return ExitCode::ok;
 }
 
 }  // namespace
 
-std::unique_ptr<Command> make_info() { return std::make_unique<InfoCommand>(); }
+std::unique_ptr<cli::Command> make_info() { return std::make_unique<InfoCommand>(); }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -2,101 +2,35 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/commands/predictions_text.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/inputs.h"
+#include "cli/commands/prediction_table.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
-#include "cli/weights_choice.h"
 #include "compute/prediction.h"
 #include "core/error.h"
-#include "core/json_text.h"
-#include "core/text.h"
 #include "loop/evaluation/predictions.h"
 #include "loop/weights/weights.h"
-#include "system/files.h"
 #include "system/print.h"
 #include "system/tell.h"
 #include "training/micro_batch.h"
 #include "training/session/inference.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct PredictOptions : Options {
+struct PredictOptions : cli::Options {
   std::string csv;
   std::optional<int> top;
 };
-
-/// Predictions of `predict` as CSV, written as they come: file, class, and a column per class with
-/// its probability. A file without a prediction has empty fields behind its name.
-class PredictionTable {
- public:
-  /// `file`: empty for none, "-" for standard output. Error(output).
-  PredictionTable(const std::string& file, std::vector<std::string> classes);
-
-  /// {"file":..., "class":..., "probabilities":{...}}, or {"file":..., "error":...}.
-  void add(const nlohmann::ordered_json& prediction);
-  /// The file is there when this returns.
-  void finish();
-
- private:
-  void write(const std::vector<std::string>& fields);
-
-  std::vector<std::string> classes_;
-  std::unique_ptr<system::OutputFile> file_;
-  bool prints_, to_terminal_;
-};
-
-PredictionTable::PredictionTable(const std::string& file, std::vector<std::string> classes)
-    : classes_(std::move(classes)),
-      prints_(file == "-"),
-      to_terminal_(prints_ && isatty(STDOUT_FILENO) == 1) {
-  if (!file.empty() && !prints_) file_ = system::open_given_file(file);
-  std::vector<std::string> head{"file", "class"};
-  head.insert(head.end(), classes_.begin(), classes_.end());
-  write(head);
-}
-
-void PredictionTable::add(const nlohmann::ordered_json& prediction) {
-  const bool predicted = prediction.contains("class");
-  std::vector<std::string> fields{prediction["file"], predicted ? prediction["class"] : ""};
-  for (const std::string& name : classes_) {
-    fields.push_back(predicted ? fmt::format("{}", prediction["probabilities"][name].get<float>())
-                               : "");
-  }
-  write(fields);
-}
-
-/// Names are UTF-8, as in JSON: other bytes are shown as \xff. A terminal gets nothing that steers
-/// it.
-void PredictionTable::write(const std::vector<std::string>& fields) {
-  if (!file_ && !prints_) return;
-  std::string line;
-  for (const std::string& field : fields) {
-    const bool plain = is_utf8(field) && !to_terminal_;
-    line += csv_field(plain ? field : escaped(field)) + ",";
-  }
-  line.replace(line.size() - 1, 1, "\r\n");
-  if (file_) return file_->write(line);
-  if (std::fputs(line.c_str(), stdout) < 0) {
-    fail(ExitCode::output, "cannot write to standard output (the result would be lost)");
-  }
-}
-
-void PredictionTable::finish() {
-  if (file_) file_->commit(system::Durability::disk);
-}
 
 /// Files as they were named; a folder stands for the images below it.
 std::vector<std::string> expand_folders(const std::vector<std::string>& words,
@@ -263,16 +197,15 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
     if (progress) progress(begin + some.size(), files.size());
   }
   table.finish();
-  training::write_result(session, options.json,
-                         json_text(Json{{"predictions", predictions}}) + "\n");
+  training::write_json(session, options.json, Json{{"predictions", predictions}});
   return errors;
 }
 
-class PredictCommand final : public CommandWith<PredictOptions> {
+class PredictCommand final : public cli::CommandWith<PredictOptions> {
  public:
   PredictCommand() : CommandWith({.trains = false, .one_job = false}) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "predict",
             .summary = "classes of image files and of folders of them",
             .about = "Prints the class of each image. Folders stand for all images below them.",
@@ -281,10 +214,11 @@ class PredictCommand final : public CommandWith<PredictOptions> {
                           "Prints the most probable class."},
                          {"cputrain predict --weights runs/first --csv predictions.csv photos",
                           "Writes the probabilities of all images of a folder as CSV."}},
-            .common = {"weights", "top", "csv", "json", "backend", "threads", "micro-batch"}};
+            .common = {"weights", "top", "csv", "json", "backend", "threads", "micro-batch"},
+            .others = {"infer,inference,detect,prediction,predictions"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
     PredictOptions& c = options_;
     add_weights_flag(f, c);
     f.group("Data");
@@ -300,7 +234,7 @@ class PredictCommand final : public CommandWith<PredictOptions> {
   }
 
   bool begins_with_weights() const override { return true; }
-  void check(const CommandLineChoices&) override {
+  void check(const cli::CommandLineChoices&) override {
     check_weights_named(options_);
     if (!options_.files.empty()) return;
     fail(ExitCode::usage,
@@ -316,7 +250,7 @@ class PredictCommand final : public CommandWith<PredictOptions> {
     return why_idle_option(options_, flag, {options_.backend});
   }
 
-  ExitCode run(const Services& services) override {
+  ExitCode run(const training::Services& services) override {
     const loop::ModelDescription model = loop::read_description(options_.weights);
     const training::Session session = training::start_session(options_, services);
     // Images are few: rank 0 does them all, and the others wait for it.
@@ -329,6 +263,6 @@ class PredictCommand final : public CommandWith<PredictOptions> {
 
 }  // namespace
 
-std::unique_ptr<Command> make_predict() { return std::make_unique<PredictCommand>(); }
+std::unique_ptr<cli::Command> make_predict() { return std::make_unique<PredictCommand>(); }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

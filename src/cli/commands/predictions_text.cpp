@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -105,4 +105,4 @@ std::string confusion_csv(const loop::PredictionCounts& counts,
   return text;
 }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

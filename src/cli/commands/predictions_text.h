@@ -7,7 +7,7 @@
 #include "loop/evaluation/predictions.h"
 
 /// Counts of predictions as people and programs read them. `classes` are the names, by label.
-namespace cputrain::cli {
+namespace cputrain::commands {
 
 /// A line a class: its images, how many of them were predicted rightly, how often that prediction
 /// is right, and, for a few classes, how often each prediction was given. Empty for many classes.
@@ -26,4 +26,4 @@ std::string csv_field(const std::string& text);
 /// The matrix as CSV: a row an actual class, a column a prediction; needs has_matrix().
 std::string confusion_csv(const loop::PredictionCounts&, const std::vector<std::string>& classes);
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

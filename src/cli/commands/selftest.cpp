@@ -1,32 +1,26 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/commands/bench_options.h"
+#include "cli/commands/commands.h"
 #include "cli/flags/flag_groups.h"
 #include "compute/selftest/selftest.h"
-#include "core/json_text.h"
 #include "core/version.h"
 #include "system/files.h"
 #include "system/print.h"
 #include "training/session/session.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct SelftestOptions : Options {
+struct SelftestOptions : cli::Options {
   std::vector<Precision> precisions;  ///< those that were asked for, or all that the backend has
-  bool precision_given = false;
 };
 
 /// A file that cannot be written shows before the cases, not behind them.
@@ -137,11 +131,12 @@ Json result_json(const training::Session& session, const std::string& device, st
           {"left_out", report.left_out_json()}};
 }
 
-class SelftestCommand final : public CommandWith<SelftestOptions> {
+class SelftestCommand final : public cli::CommandWith<SelftestOptions> {
  public:
-  SelftestCommand() : CommandWith({.trains = false, .one_job = false}) {}
+  explicit SelftestCommand(selftest::FindOwn own_of)
+      : CommandWith({.trains = false, .one_job = false}), own_of_(std::move(own_of)) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "selftest",
             .summary = "whether a backend computes what plain loops in double compute",
             .about =
@@ -154,29 +149,31 @@ class SelftestCommand final : public CommandWith<SelftestOptions> {
             .common = {"backend", "precision", "seed", "threads", "json"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
     add_processor_flags(f, options_, choices, "all that the backend has");
     add_row(f, options_, "seed", "number that decides the sizes and numbers of all cases [0]");
     add_json_flag(f, options_.json);
   }
 
-  void check(const CommandLineChoices& choices) override {
+  void check(const cli::CommandLineChoices& choices) override {
     SelftestOptions& c = options_;
-    c.precision_given =
-        std::ranges::any_of(c.given, [](const auto& flag) { return flag.first == "precision"; });
     for (const training::BackendChoice& backend : choices.backends) {
       if (backend.name == c.backend) c.precisions = backend.precisions;
     }
-    if (c.precision_given) c.precisions = {c.precision};
+    if (c.was_given("precision")) c.precisions = {c.precision};
     c.precision = c.precisions.front();
   }
 
-  ExitCode run(const Services&) override;
+  ExitCode run(const training::Services&) override;
+
+ private:
+  selftest::FindOwn own_of_;
 };
 
-ExitCode SelftestCommand::run(const Services& services) {
+ExitCode SelftestCommand::run(const training::Services& services) {
   const training::Session session = training::start_session(options_, services);
-  check_alone(session, "selftest tests", "each would test the same); start it without mpirun");
+  training::check_alone(session, "selftest tests",
+                        "each would test the same); start it without mpirun");
   for (const std::string& warning : session.plan.warnings) training::warn(session, warning);
   check_writable(options_.json);
   const std::string device = device_of(session);  // a device that broke may have no name
@@ -191,12 +188,12 @@ ExitCode SelftestCommand::run(const Services& services) {
         session.backend->name(), device, seed);
   }
   selftest::run({.precisions = options_.precisions,
-                 .all_must_be = options_.precision_given,
+                 .all_must_be = options_.was_given("precision"),
                  .seed = seed,
                  .make = maker_of(session),
                  .reference = reference.get(),
                  .rounding_reference = rounding.get(),
-                 .own = services.own_of(session.backend->name()),
+                 .own = own_of_(session.backend->name()),
                  .device = session.device.device},
                 {.done = [&](const compute::SelftestCase& result) { report.add(result); },
                  .left_out = [&](const selftest::LeftOut& what) { report.leave_out(what); },
@@ -205,13 +202,14 @@ ExitCode SelftestCommand::run(const Services& services) {
     system::print("{} cases passed, {} failed, {} left out\n", report.passed(), report.failed(),
                   report.left_out().size());
   }
-  training::write_result(session, options_.json,
-                         json_text(result_json(session, device, seed, report)) + "\n");
+  training::write_json(session, options_.json, result_json(session, device, seed, report));
   return report.failed() == 0 ? ExitCode::ok : ExitCode::failed;
 }
 
 }  // namespace
 
-std::unique_ptr<Command> make_selftest() { return std::make_unique<SelftestCommand>(); }
+std::unique_ptr<cli::Command> make_selftest(selftest::FindOwn own_of) {
+  return std::make_unique<SelftestCommand>(std::move(own_of));
+}
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -4,31 +4,32 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/commands/dry_run.h"
+#include "cli/commands/idle_in_training.h"
+#include "cli/commands/inputs.h"
 #include "cli/commands/training_run.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
-#include "cli/weights_choice.h"
 #include "system/absolute_path.h"
 #include "system/file_lock.h"
 #include "training/run/finished_run.h"
 #include "training/training_identity.h"
 #include "training/validation_watchers.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
-struct TrainOptions : Options {
+struct TrainOptions : cli::Options {
   bool dry_run = false;
   std::string end_with;
 };
 
-class TrainCommand final : public CommandWith<TrainOptions> {
+class TrainCommand final : public cli::CommandWith<TrainOptions> {
  public:
   TrainCommand() : CommandWith({}) {}
 
-  CommandEntry help() const override {
+  cli::CommandEntry help() const override {
     return {.name = "train",
             .summary = "train, evaluate and save a classifier (the default command)",
             .about =
@@ -42,10 +43,11 @@ class TrainCommand final : public CommandWith<TrainOptions> {
                          {"cputrain --data photos --out runs/first --resume auto",
                           "Goes on with a run that was interrupted."}},
             .common = {"data", "model", "image-size", "batch", "epochs", "lr", "augment", "backend",
-                       "out", "resume"}};
+                       "out", "resume"},
+            .others = {"fit,training,learn,run,start,finetune,fine-tune,classify"}};
   }
 
-  void add_flags(Flags& f, const CommandLineChoices& choices) override {
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
     TrainOptions& c = options_;
     add_training_model_flags(f, c);
     add_part(f, c, "transfer");
@@ -71,9 +73,9 @@ class TrainCommand final : public CommandWith<TrainOptions> {
         "with --dry-run: write the plan as JSON (-: to standard output, and nothing else there)");
   }
 
-  void check(const CommandLineChoices&) override;
+  void check(const cli::CommandLineChoices&) override;
   bool results_are_files() const override { return !options_.dry_run; }
-  ExitCode run(const Services&) override;
+  ExitCode run(const training::Services&) override;
 
  private:
   void warn_of_idle_flags(const training::Training&) const;
@@ -81,7 +83,7 @@ class TrainCommand final : public CommandWith<TrainOptions> {
 
 /// What can be gone on from, and gone back to. A checkpoint's own run is gone on with where no
 /// other folder is named.
-void check_safety(Options& options) {
+void check_safety(cli::Options& options) {
   const training::SafetyFlags& safety = options.safety;
   if (!safety.resume.empty() && options.overwrite) {
     fail(ExitCode::usage,
@@ -105,7 +107,7 @@ void check_safety(Options& options) {
   }
 }
 
-void TrainCommand::check(const CommandLineChoices&) {
+void TrainCommand::check(const cli::CommandLineChoices&) {
   const TrainOptions& c = options_;
   if (c.partial && c.weights.empty()) {
     fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");
@@ -130,12 +132,12 @@ void TrainCommand::warn_of_idle_flags(const training::Training& job) const {
   if (!options_.end_with.empty()) return;
   const auto reason = [&](const std::string& flag) {
     const std::string why = why_idle_in_training(options_, flag, {options_.backend});
-    return why.empty() ? why_idle_in_job(job, flag) : why;
+    return why.empty() ? why_idle_in(job, flag) : why;
   };
   for (const std::string& line : idle_flags(options_, reason)) training::warn(job.session(), line);
 }
 
-ExitCode TrainCommand::run(const Services& services) {
+ExitCode TrainCommand::run(const training::Services& services) {
   // No rank outlives the sweep that it measures for: mpirun leaves ranks behind where it is killed.
   if (!options_.end_with.empty()) {
     const auto probe = std::make_shared<system::LockProbe>(options_.end_with);
@@ -184,6 +186,6 @@ ExitCode TrainCommand::run(const Services& services) {
 
 }  // namespace
 
-std::unique_ptr<Command> make_train() { return std::make_unique<TrainCommand>(); }
+std::unique_ptr<cli::Command> make_train() { return std::make_unique<TrainCommand>(); }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

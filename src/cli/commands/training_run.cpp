@@ -20,7 +20,7 @@
 #include "training/session/lost_ranks.h"
 #include "training/training_identity.h"
 
-namespace cputrain::cli {
+namespace cputrain::commands {
 namespace {
 
 /// Seconds that lines of logs have to be written where the watch ends the job.
@@ -251,4 +251,4 @@ ExitCode train_in_folder(training::Training& job, training::RunFolder& folder,
   return run.train();
 }
 
-}  // namespace cputrain::cli
+}  // namespace cputrain::commands

@@ -2,55 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "core/error.h"
 #include "core/text.h"
-#include "scaling/cells/axes.h"
-#include "scaling/sweep/listed_values.h"
 #include "training/request/training_rows.h"
 
 namespace cputrain::cli {
-namespace {
-
-/// Each value in the spelling that tables have, once.
-std::vector<std::string> listed_values(const training::FlagRow& row, const std::string& text) {
-  constexpr std::size_t kMost = 1000;
-  const bool has_default = cells::listed_flag(row.name)->usual == cells::kOwnDefault;
-  std::vector<std::string> values;
-  for (const std::string& part : split(text, ',')) {
-    std::string value = part;
-    if (!part.empty() && !(has_default && part == cells::kOwnDefault)) {
-      training::TrainingFlags flags;
-      if (row.only_words) Flags::check_choice(row.name, part, row.words);
-      row.set(flags, part);
-      value = row.spelling(flags);
-    }
-    const bool again = std::ranges::find(values, value) != values.end();
-    if (value.empty() || again || values.size() == kMost) {
-      fail(ExitCode::usage,
-           fmt::format("--{} {}: must be different values, with one comma between each two",
-                       row.name, text));
-    }
-    values.push_back(value);
-  }
-  return values;
-}
-
-}  // namespace
 
 void add_row(Flags& f, training::TrainingFlags& c, std::string_view name, const std::string& help) {
   const training::FlagRow& row = training::training_row(name);
-  const std::string& text = help.empty() ? row.help : help;
-  if (!f.lists() || !cells::listed_flag(name)) return f.row(row, c, text);
-  f.parsed(row.name, row.meta + ",...", text,
-           [&c, &row, lists = f.lists()](const std::string& given) {
-             std::vector<std::string>& values = (*lists)[row.name];
-             values = listed_values(row, given);
-             sweep::set_value(c, row.name, values.front());
-           });
-  f.suggest(row.name, row.words);
+  f.row(row, c, help.empty() ? row.help : help);
 }
 
 void add_part(Flags& f, training::TrainingFlags& c, std::string_view part) {

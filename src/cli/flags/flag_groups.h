@@ -11,9 +11,7 @@
 /// of `train`: a command to which one means something else calls Flags::reword().
 namespace cputrain::cli {
 
-/// One flag, with its own help or with another one. Where `Flags` takes lists, those of
-/// scaling/cells/axes.h take a list, of which the trainings that are planned with have the first
-/// value.
+/// One flag, with its own help or with another one.
 void add_row(Flags&, training::TrainingFlags&, std::string_view name, const std::string& help = "");
 /// Those of one part.
 void add_part(Flags&, training::TrainingFlags&, std::string_view part);

@@ -113,6 +113,7 @@ void Flags::word(const std::string& name, std::set<std::string>& words, const st
 void Flags::row(const training::FlagRow& row, training::TrainingFlags& flags,
                 const std::string& help) {
   using Kind = training::FlagRow::Kind;
+  if (add_row_ && add_row_(row, flags, help)) return;
   const auto set = [&row, &flags](const std::string& text) { row.set(flags, text); };
   if (row.kind == Kind::value) {
     parsed(row.name, row.meta, help, [&row, set](const std::string& text) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/help/flag_entry.h"
+#include "cli/help/entries.h"
 #include "training/request/flag_grammars.h"
 
 namespace cputrain::training {
@@ -73,6 +73,11 @@ class Flags {
   void word(const std::string& name, std::set<std::string>& words, const std::string& help);
   /// A flag of a training.
   void row(const training::FlagRow&, training::TrainingFlags&, const std::string& help);
+  /// Adds such a flag in a way of its own; false where it is to be added as usual.
+  using AddRow = std::function<bool(const training::FlagRow&, training::TrainingFlags&,
+                                    const std::string& help)>;
+  /// From here on row() asks it first.
+  void add_rows_by(AddRow add_row) { add_row_ = std::move(add_row); }
 
   /// Two flags that cannot both be given; one that is given keeps the other out of the environment
   /// and of configuration files.
@@ -85,12 +90,6 @@ class Flags {
   void reword(const std::string& name, const std::string& help);
   /// Another word for what holds without it.
   void default_is(const std::string& name, const std::string& standard);
-
-  /// Several values of a flag of trainings, by its name.
-  using Lists = std::map<std::string, std::vector<std::string>>;
-  /// From here on add_row() reads lists of some flags: those of a sweep.
-  void take_lists(Lists& lists) { lists_ = &lists; }
-  Lists* lists() const { return lists_; }
 
   const std::set<std::string>& names() const { return names_; }
   /// Words for the flags' names, and what they stand for.
@@ -114,7 +113,7 @@ class Flags {
   void record(const std::string& name, const std::string& meta, const std::string& help);
   FlagEntry& entry(const std::string& name);
   std::string group_ = "Options";
-  Lists* lists_ = nullptr;
+  AddRow add_row_;
   std::set<std::string> names_, with_value_;
   std::map<std::string, std::string> aliases_, rivals_;
   std::vector<FlagEntry> entries_;

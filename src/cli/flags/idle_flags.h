@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "training/training.h"
 
 /// Why a flag that was given has no effect, as "without checkpoints, ..."; empty where it has one.
 namespace cputrain::cli {
@@ -14,8 +13,6 @@ namespace cputrain::cli {
 /// sweep.
 std::string why_idle_in_training(const training::TrainingFlags&, const std::string& flag,
                                  const std::vector<std::string>& backends);
-/// What depends on ranks, data and network. The training is compiled already.
-std::string why_idle_in_job(const training::Training&, const std::string& flag);
 /// Where the flag is an option of a backend that does not compute here.
 std::string why_idle_option(const training::TrainingFlags&, const std::string& flag,
                             const std::vector<std::string>& backends);

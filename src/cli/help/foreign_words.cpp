@@ -128,15 +128,12 @@ constexpr ForeignFlags kForeignFlags[] = {
      "use the command eval: cputrain eval --weights FILE --data DATA"},
 };
 
-/// First words of others.
-struct ForeignCommands {
+/// First words of others for what is no command here; a command names those for itself.
+struct ForeignWords {
   std::string_view words, advice;
 };
 
-constexpr ForeignCommands kForeignCommands[] = {
-    {"evaluate,evaluation,test,val,valid,validate,score", "use eval: cputrain eval --weights RUN"},
-    {"fit,training,learn,run,start,finetune,fine-tune,classify", "use train"},
-    {"infer,inference,detect,prediction,predictions", "use predict"},
+constexpr ForeignWords kForeignWords[] = {
     {"models,model,list-models,list,zoo",
      "cputrain train --help lists them under --model, cputrain info --model NAME the layers of "
      "one"},
@@ -144,16 +141,7 @@ constexpr ForeignCommands kForeignCommands[] = {
      "completions for bash and zsh come with the package, and with cmake --install"},
     {"man,manual,docs", "use help, or help COMMAND"},
     {"version", "use cputrain --version"},
-    {"benchmark,benchmarks,profile,perf", "use bench"},
-    {"convert,onnx,save", "use export"},
-    {"summary,describe,doctor,env,checks,settings,devices,machine", "use info"},
-    {"tune,hpo,grid,scan,scaling,search", "use sweep"},
     {"resume,continue,restore", "use cputrain --resume auto --out RUN"},
-    {"plot,visualize,tensorboard,history,compare,diff,table", "use report"},
-    {"dataset,datasets", "use data"},
-    {"check", "use data check"},
-    {"pack", "use data pack"},
-    {"synth,generate", "use data synth"},
 };
 
 /// A value of others for one of ours; `advice` says it where more is to be said than its name.
@@ -244,15 +232,22 @@ std::string hint_for_form(const std::string& flag, const std::string& value,
   return known_value(flag, value.substr(0, value.find(':')), choices);
 }
 
-std::string hint_for_command(const std::string& word, std::span<const std::string> commands,
+std::string hint_for_command(const std::string& word, std::span<const CommandEntry> commands,
                              const std::string& program) {
   if (const std::size_t equals = word.find('='); equals != std::string::npos) {
     return fmt::format("; flags begin with two hyphens: --{}", word);
   }
-  for (const auto& [words, advice] : kForeignCommands) {
+  for (const auto& [words, advice] : kForeignWords) {
     if (is_one_of(words, plain(word))) return "; " + called_so(std::string(advice), program);
   }
-  return did_you_mean(word, commands);
+  std::vector<std::string> names;
+  for (const CommandEntry& command : commands) {
+    const auto& [words, advice] = command.others;
+    if (is_one_of(words, plain(word)))
+      return "; " + (advice.empty() ? "use " + command.full_name() : called_so(advice, program));
+    if (command.topic.empty()) names.push_back(command.name);
+  }
+  return did_you_mean(word, names);
 }
 
 std::string hint_for_weights(const std::string& name) {

@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include "cli/help/entries.h"
+
 /// Hints for people who know the words of other frameworks (PyTorch, Horovod, Keras,
 /// tf_cnn_benchmarks, Caffe) and of mpirun.
 namespace cputrain::cli {
@@ -23,7 +25,7 @@ std::string hint_for_form(const std::string& flag, const std::string& value,
                           std::span<const std::string> choices);
 
 /// "; use eval: ..." for evaluate: a first word as others say it, else the nearest command.
-std::string hint_for_command(const std::string& word, std::span<const std::string> commands,
+std::string hint_for_command(const std::string& word, std::span<const CommandEntry> commands,
                              const std::string& program);
 
 /// For a name of weights that others fetch, such as imagenet; "" for any other.

@@ -172,7 +172,8 @@ std::string other_places(const HelpForm& form) {
 
 }  // namespace
 
-std::string overview_text(const std::vector<CommandEntry>& commands, const HelpForm& form) {
+std::string overview_text(const std::vector<CommandEntry>& commands,
+                          const std::vector<ExampleEntry>& examples, const HelpForm& form) {
   const auto paragraph = [&](const std::string& text) {
     return wrapped(text, 0, form.columns) + "\n";
   };
@@ -186,13 +187,7 @@ std::string overview_text(const std::vector<CommandEntry>& commands, const HelpF
   for (const CommandEntry& command : commands) {
     if (command.topic.empty()) text += list_row(command.name, command.summary, 12, form);
   }
-  text += example_rows(
-      {{"cputrain --data photos", "Trains on class folders: photos/cat/*.jpg, photos/dog/*.jpg."},
-       {"mpirun -np 4 cputrain --data photos --batch 256",
-        "Trains with four ranks, which share each batch of 256 images."},
-       {"cputrain sweep --np 1,2 --batch 128,256",
-        "Makes the table of seconds per epoch by CPUs and batch."}},
-      form);
+  text += example_rows(examples, form);
   text += "\n" + paragraph(fmt::format(
                      "{} COMMAND --help shows what a command takes, with examples and the flags "
                      "that most people need; COMMAND --help-all shows all of its flags.",

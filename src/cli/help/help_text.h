@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/help/reference.h"
+#include "cli/help/entries.h"
 
 /// What --help and --help-all print, made from the reference of the command line.
 namespace cputrain::cli {
@@ -28,8 +28,9 @@ struct HelpForm {
   std::string program = "cputrain";  ///< or "./cputrain"
 };
 
-/// The commands, three examples, and where help goes on.
-std::string overview_text(const std::vector<CommandEntry>&, const HelpForm&);
+/// The commands, examples, and where help goes on.
+std::string overview_text(const std::vector<CommandEntry>&, const std::vector<ExampleEntry>&,
+                          const HelpForm&);
 
 /// What a command does, usage, examples and the flags that most people need, or `all`.
 std::string command_help(const CommandEntry&, bool all, const HelpForm&);

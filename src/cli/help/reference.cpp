@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "core/error.h"
 
 namespace cputrain::cli {
@@ -64,7 +64,7 @@ bool CommandEntry::all_common() const {
 }
 
 std::vector<CommandEntry> command_reference(const CommandLineChoices& choices) {
-  const auto commands = make_commands();
+  const auto commands = make_commands(choices);
   std::vector<CommandEntry> reference;
   for (const auto& command : commands) reference.push_back(entry_of(*command, commands, choices));
   return reference;
@@ -72,7 +72,7 @@ std::vector<CommandEntry> command_reference(const CommandLineChoices& choices) {
 
 CommandEntry command_entry(const std::string& name, const std::string& topic,
                            const CommandLineChoices& choices) {
-  const auto commands = make_commands();
+  const auto commands = make_commands(choices);
   for (const auto& command : commands) {
     const CommandEntry entry = command->help();
     if (entry.name == name && entry.topic == topic) return entry_of(*command, commands, choices);

@@ -179,16 +179,6 @@ struct Prices {
   std::optional<double> of(const Cell&) const;
 };
 
-/// A backend whose CPUs are devices.
-bool is_device(const std::string& backend);
-/// What stands beside a backend's figures, for a value of --precision that may be empty: nothing
-/// for `float`, unless it is TF32, as on a device.
-std::string precision_in_figures(const std::string& backend, const std::string& precision);
-/// Both: "cuda tf32", "cpu".
-std::string backend_in_figures(const std::string& backend, const std::string& precision);
-/// Columns of devices that a table may have, whatever a build can measure.
-inline constexpr std::array<std::string_view, 1> kDeviceColumns{"cuda"};
-
 /// A cell as an object of cells.json, and back: Error(data), naming `where`, for anything odd
 /// (counts below 1, times that are no positive numbers, a median outside its spread, paths that
 /// lead elsewhere, more repeats that reached the target than repeats, GPUs of a backend of CPUs).
@@ -201,9 +191,6 @@ nlohmann::ordered_json to_json(const CellTable&);
 /// Reads a cells.json that may be hostile. Error(data) says what is wrong with it. A cell that has
 /// no time has the device of the others of its backend, where these have one.
 CellTable read_cells(const std::filesystem::path& file);
-
-/// Today in UTC, as a table says its date.
-std::string today();
 
 /// Whole or absent, and on the disk when this returns. Error(output).
 void write_cells(const std::filesystem::path& file, const CellTable&);

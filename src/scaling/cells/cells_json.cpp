@@ -12,6 +12,7 @@
 #include "scaling/cells/plan.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::cells {
 namespace {
@@ -58,11 +59,11 @@ void check(const JsonFields& file, const Cell& cell) {
   if (!cell.repeats.empty() && cell.reached_target > static_cast<int>(cell.repeats.size())) {
     file.wrong("reached_target must not be more than there are repeats");
   }
-  if (!is_device(cell.backend) && (cell.gpus > 0 || !cell.device.empty())) {
+  if (!training::is_device(cell.backend) && (cell.gpus > 0 || !cell.device.empty())) {
     file.wrong(fmt::format("backend {} computes on no GPU, and the cell has gpus or device",
                            cell.backend));
   }
-  if (is_device(cell.backend) && (cell.gpus < 1 || cell.gpus > cell.ranks)) {
+  if (training::is_device(cell.backend) && (cell.gpus < 1 || cell.gpus > cell.ranks)) {
     file.wrong("gpus must be from 1 to ranks");
   }
   for (const std::string& run : cell.runs) {
@@ -83,11 +84,11 @@ void describe_spread(JsonMembers& f, std::optional<CellSpread>& spread) {
 /// A cell that only says its CPUs has one thread per rank, and one GPU for each rank.
 void complete(const JsonFields& file, Cell& cell) {
   if (!file.has("ranks") && cell.cpus % cell.threads == 0) cell.ranks = cell.cpus / cell.threads;
-  if (is_device(cell.backend) && !file.has("gpus")) cell.gpus = cell.ranks;
+  if (training::is_device(cell.backend) && !file.has("gpus")) cell.gpus = cell.ranks;
 }
 
 void describe_cell(JsonMembers& f, Cell& c) {
-  const bool devices = !f.file() && is_device(c.backend);
+  const bool devices = !f.file() && training::is_device(c.backend);
   if (devices && c.gpus == 0) c.gpus = c.ranks;
   f.need("cpus", c.cpus, 1, kMostCpus);
   f.need("batch", c.batch, 1, kMostBatch);

@@ -8,6 +8,7 @@
 #include "core/precision.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/explanation.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::cells {
 namespace {
@@ -52,7 +53,7 @@ std::optional<ChipRates> chip_rates(const std::string& device) {
 std::optional<double> counted_bytes(const CellTable& table, const Cell& cell) {
   const bool known = table.maps_per_image > 0 && cell.images_per_second.value_or(0) > 0;
   const bool frozen = table.options.contains("freeze") || cell.axes.contains("freeze");
-  if (!known || frozen || !is_device(cell.backend)) return std::nullopt;
+  if (!known || frozen || !training::is_device(cell.backend)) return std::nullopt;
   constexpr double kMovesOfMap = 5;
   const double bytes = precision_of(table, cell) == word_of(Precision::bf16) ? 2 : 4;
   const double steps = *cell.images_per_second / images_a_step(cell);
@@ -62,7 +63,7 @@ std::optional<double> counted_bytes(const CellTable& table, const Cell& cell) {
 
 RateShares shares_of(const CellTable& table, const Cell& cell) {
   RateShares shares;
-  if (!is_device(cell.backend) || !cell.seconds_per_epoch) return shares;
+  if (!training::is_device(cell.backend) || !cell.seconds_per_epoch) return shares;
   if (cell.gflops && cell.fma_gflops.value_or(0) > 0) shares.mma = *cell.gflops / *cell.fma_gflops;
   const auto rates = chip_rates(cell.device);
   const auto chip = rates ? tensor_gflops(*rates, precision_of(table, cell)) : std::nullopt;

@@ -14,6 +14,7 @@
 #include "scaling/cells/cells.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::cells {
 namespace {
@@ -65,8 +66,8 @@ std::string compute_text(const Cell& c) {
   if (c.fma_gflops.value_or(0) <= 0) return text;
   return text + fmt::format(": {:.2f} of the {:.4g} that {}", *c.gflops / *c.fma_gflops,
                             *c.fma_gflops,
-                            is_device(c.backend) ? "mma.sync reached beside it"
-                                                 : "these CPUs can multiply and add");
+                            training::is_device(c.backend) ? "mma.sync reached beside it"
+                                                           : "these CPUs can multiply and add");
 }
 
 /// Time that no rank had: what ranks then do with the rest is a limit of its own.
@@ -179,7 +180,9 @@ std::map<Kind, std::vector<Growth>> growths(const CellTable& table) {
 }
 
 /// What a rank of a backend computes on, for a sentence.
-std::string unit_of(const std::string& backend) { return is_device(backend) ? "GPU" : "rank"; }
+std::string unit_of(const std::string& backend) {
+  return training::is_device(backend) ? "GPU" : "rank";
+}
 
 std::string kind_text(const Kind& kind) {
   const auto& [backend, threads, axes] = kind;

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/series_identity.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::cells {
 namespace {
@@ -28,7 +29,7 @@ void add_batches(const SweepGrid& grid, const Cell& place, std::vector<Cell>& ce
 /// Cells of one backend with one combination of the listed flags.
 void add_columns(const SweepGrid& grid, const std::string& backend, const FlagTexts& axes,
                  std::vector<Cell>& cells) {
-  const bool devices = is_device(backend);
+  const bool devices = training::is_device(backend);
   const std::vector<int> splits = devices ? std::vector{1} : grid.threads;
   for (const int cpus : grid.counts_of(backend)) {
     for (const int threads : splits) {
@@ -76,7 +77,7 @@ double count_cells(const SweepGrid& grid) {
   double columns = 0;
   for (const std::string& backend : grid.backends) {
     const auto devices = static_cast<double>(grid.counts_of(backend).size());
-    columns += is_device(backend) ? devices : divided;
+    columns += training::is_device(backend) ? devices : divided;
   }
   double each = static_cast<double>(grid.batches.size() + grid.batches_per_rank.size());
   for (const auto& [flag, values] : grid.listed) {
@@ -91,7 +92,7 @@ SweepCells cells_of(const SweepGrid& grid) {
   for (const std::string& backend : grid.backends) {
     for (const FlagTexts& axes : combinations) add_columns(grid, backend, axes, result.cells);
   }
-  if (std::ranges::all_of(grid.backends, is_device)) return result;
+  if (std::ranges::all_of(grid.backends, training::is_device)) return result;
   for (const int cpus : grid.cpus) {
     for (const int threads : grid.threads) {
       if (cpus % threads == 0) continue;
@@ -113,7 +114,7 @@ std::string cell_name(const Cell& c) {
 }
 
 std::string cell_text(const Cell& c) {
-  std::string text = is_device(c.backend)
+  std::string text = training::is_device(c.backend)
                          ? counted(c.ranks, "GPU")
                          : counted(c.ranks, "rank") + " x " + counted(c.threads, "thread");
   text += fmt::format(", batch {}{}, {}", c.batch,

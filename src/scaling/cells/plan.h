@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scaling/cells/cells.h"
+#include "training/request/backend_words.h"
 
 /// From the figures of a grid to its cells, and from a cell to the training that measures it.
 namespace cputrain::cells {
@@ -24,7 +25,7 @@ struct SweepGrid {
 
   /// What the columns of a backend have.
   const std::vector<int>& counts_of(const std::string& backend) const {
-    return is_device(backend) && !gpus.empty() ? gpus : cpus;
+    return training::is_device(backend) && !gpus.empty() ? gpus : cpus;
   }
 };
 

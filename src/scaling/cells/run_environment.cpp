@@ -12,6 +12,7 @@
 #include "core/strict_json.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::cells {
 namespace {
@@ -43,7 +44,7 @@ RunDevices devices_of_run(const std::filesystem::path& run) {
 }
 
 void combine_devices(Cell& cell, const std::vector<RunDevices>& repeats) {
-  if (!is_device(cell.backend)) return;
+  if (!training::is_device(cell.backend)) return;
   std::set<std::string> names;
   for (const RunDevices& devices : repeats) {
     if (devices.count > 0) cell.gpus = std::min(cell.gpus, devices.count);

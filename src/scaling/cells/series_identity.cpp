@@ -9,6 +9,7 @@
 #include "core/precision.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::cells {
 namespace {
@@ -52,7 +53,8 @@ SeriesIdentity identity_of(const CellTable& t, const Cell& c) {
   for (const auto& [flag, value] : c.axes) options[flag] = value;
   // Named by its own word, which stands for TF32 on a device.
   const auto precision = options.find("precision");
-  if (is_device(c.backend) && precision != options.end() && precision->second == kOwnDefault) {
+  if (training::is_device(c.backend) && precision != options.end() &&
+      precision->second == kOwnDefault) {
     precision->second = word_of(Precision::f32);
   }
   return {.backend = c.backend,
@@ -93,8 +95,8 @@ std::string plain_name(const SeriesIdentity& own, const std::vector<SeriesIdenti
   }
   std::string name = own.backend;
   const std::string precision = value_in(own.options, "precision");
-  if (is_device(own.backend) && precision != kOwnDefault) {
-    name += " " + precision_in_figures(own.backend, precision);
+  if (training::is_device(own.backend) && precision != kOwnDefault) {
+    name += " " + training::precision_in_figures(own.backend, precision);
   }
   if (devices.size() > 1 && !own.device.empty()) name += ", " + own.device;
   if (machines.size() > 1) name += ", " + own.machine + (own.simulated ? ", simulated" : "");

@@ -11,6 +11,7 @@
 #include "scaling/cells/series_identity.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/report_sections.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 namespace {
@@ -166,7 +167,7 @@ MaybeSection reference_section(const ScalingTable& table,
                   "machines as well as programs.",
                   reference->name));
   for (const Series& series : table.series) {
-    if (cells::is_device(series.backend) || series.strong.empty()) continue;
+    if (training::is_device(series.backend) || series.strong.empty()) continue;
     section.tables.push_back(beside_reference(series, *reference));
     section.remarks.push_back(experiment_line(series, *reference));
   }

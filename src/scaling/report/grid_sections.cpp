@@ -9,6 +9,7 @@
 #include "scaling/cells/explanation.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/report_sections.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 namespace {
@@ -206,7 +207,7 @@ MaybeSection arithmetic_section(const ScalingTable& all) {
   auto tables = both_grids(all, own("GFLOP/s, counting direct convolution",
                                     [](const ScalingCell& c) { return c.cell.gflops; }));
   ScalingTable table = all;  // GPUs have shares of their own
-  std::erase_if(table.series, [](const Series& s) { return cells::is_device(s.backend); });
+  std::erase_if(table.series, [](const Series& s) { return training::is_device(s.backend); });
   GridFigure share =
       own("Share (%) of the multiply-adds that these CPUs can do, measured beside it",
           [](const ScalingCell& c) { return c.peak_share; });

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "scaling/report/headline.h"
 #include "system/lost_time/cpu_wait.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 
@@ -37,7 +38,7 @@ std::string mark_of(cells::CellStatus status) {
 }
 
 std::string cpus_text(const std::string& backend, int count) {
-  return std::string(cells::is_device(backend) ? "GPU" : "CPU") + (count == 1 ? "" : "s");
+  return std::string(training::is_device(backend) ? "GPU" : "CPU") + (count == 1 ? "" : "s");
 }
 
 std::string reason_text(const cells::Cell& cell) {
@@ -149,7 +150,7 @@ std::vector<GridColumn> columns_of(const Chosen& part, Grid Series::*grid) {
 
 /// Devices stand beside CPUs with the same work where that is not too wide.
 bool fits_beside(const Chosen& part, const Series& series, Grid Series::*grid) {
-  return !part.stacked && cells::is_device(series.backend) &&
+  return !part.stacked && training::is_device(series.backend) &&
          same_epoch(part.series.front()->about, series.about) &&
          columns_of(part, grid).size() + (series.*grid).cpus.size() <= kMostColumns;
 }
@@ -232,7 +233,7 @@ void add_rows(const Chosen& part, Grid Series::*grid, const std::string& label, 
 
 DocumentTable table_of(const ScalingTable& all, const Chosen& part, Grid Series::*grid,
                        const GridFigure& figure) {
-  const bool devices = std::ranges::all_of(part.series, cells::is_device, &Series::backend);
+  const bool devices = std::ranges::all_of(part.series, training::is_device, &Series::backend);
   DocumentTable table{.shared_mark = shared_mark(part, grid, figure), .sortable = true};
   table.caption = figure.caption + shared_text(table.shared_mark) + whose_text(all, part);
   table.corner = fmt::format("{} / {}", grid == &Series::weak ? "batch per rank" : "batch",
@@ -245,7 +246,7 @@ DocumentTable table_of(const ScalingTable& all, const Chosen& part, Grid Series:
     const Grid& g = s->*grid;
     rows.insert(g.rows.begin(), g.rows.end());
     if (part.stacked || part.series.size() == 1) continue;
-    const bool mixed = cells::is_device(s->backend) && !devices;
+    const bool mixed = training::is_device(s->backend) && !devices;
     table.groups.emplace_back(s->name + (mixed ? " (GPUs)" : ""), static_cast<int>(g.cpus.size()));
   }
   for (const GridRow& row : rows) {

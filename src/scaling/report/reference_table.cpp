@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "scaling/report/scaling_table.h"
 #include "system/bounded_file.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 namespace {
@@ -158,7 +159,7 @@ std::string ReferenceTable::other_than(const cells::CellTable& ours) const {
 std::optional<double> ReferenceTable::ratio(const cells::CellTable& ours,
                                             const cells::Cell& cell) const {
   const bool alike =
-      !cells::is_device(cell.backend) && !cell.batch_per_rank && cell.seconds_per_epoch;
+      !training::is_device(cell.backend) && !cell.batch_per_rank && cell.seconds_per_epoch;
   const auto published = at(cell.batch, cell.cpus);
   if (!alike || !published || !other_than(ours).empty()) return std::nullopt;
   return *cell.seconds_per_epoch / *published;

@@ -16,6 +16,7 @@
 #include "scaling/report/sweep_difference.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "system/files.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 namespace {
@@ -154,8 +155,8 @@ std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
 void check_has_devices(const cells::Prices& prices, const std::set<std::string>& backends) {
   const std::vector<std::string> all(backends.begin(), backends.end());
   for (const auto& [backend, price] : prices.per_gpu_hour) {
-    const bool fits =
-        backend.empty() ? std::ranges::any_of(all, cells::is_device) : cells::is_device(backend);
+    const bool fits = backend.empty() ? std::ranges::any_of(all, training::is_device)
+                                      : training::is_device(backend);
     if (fits) continue;
     const std::string flag =
         fmt::format("--price-per-gpu-hour {}{}", backend.empty() ? "" : backend + ":", price);

@@ -9,6 +9,7 @@
 #include "scaling/cells/axes.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/report/gpus/beside_cpus.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 
@@ -154,7 +155,7 @@ ScalingTable make_scaling_table(const std::vector<CellSource>& sources,
   table.remarks = cells::identity_remarks(order);
   for (const bool devices : {false, true}) {
     for (const cells::SeriesIdentity& identity : order) {
-      if (cells::is_device(identity.backend) != devices) continue;
+      if (training::is_device(identity.backend) != devices) continue;
       table.series.push_back(series_of(identity, order, all.at(identity), prices));
     }
   }

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "scaling/report/forms/escapes.h"
 #include "scaling/report/grid_tables.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 namespace {
@@ -279,7 +280,7 @@ std::string seconds_svg(const ScalingTable& table, const std::optional<Reference
   if (ideal.empty()) key.pop_back();
   for (const FigureLine& line : lines) figures += line.points.empty() ? "" : drawn(line, axes);
   const bool devices =
-      std::ranges::any_of(series, [](const Series* s) { return cells::is_device(s->backend); });
+      std::ranges::any_of(series, [](const Series* s) { return training::is_device(s->backend); });
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"480\" viewBox=\"0 0 "
              "800 480\" font-family=\"DejaVu Sans,Verdana,sans-serif\" font-size=\"13\" "

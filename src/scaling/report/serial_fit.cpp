@@ -10,6 +10,7 @@
 #include "scaling/cells/cells.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/report_sections.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 namespace {
@@ -93,7 +94,7 @@ std::vector<FittedRow> fitted_rows(const ScalingTable& table,
   std::vector<FittedRow> rows;
   if (reference) add_published(*reference, rows);
   for (const Series& series : table.series) {
-    if (cells::is_device(series.backend)) continue;
+    if (training::is_device(series.backend)) continue;
     for (const GridRow& row : series.strong.rows) {
       if (auto fitted = own_row(series, row)) rows.push_back(*fitted);
     }

@@ -8,6 +8,7 @@
 #include "scaling/cells/axes.h"
 #include "scaling/report/forms/csv.h"
 #include "scaling/report/serial_fit.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 namespace {
@@ -43,7 +44,7 @@ Json series_json(const Series& series) {
   about.erase("version");
   Json json{{"name", series.name},
             {"backend", series.backend},
-            {"devices", cells::is_device(series.backend)},
+            {"devices", training::is_device(series.backend)},
             {"about", std::move(about)},
             {"increase", nullptr}};
   if (const auto increase = batch_increase(series.strong)) {

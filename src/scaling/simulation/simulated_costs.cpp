@@ -16,6 +16,7 @@
 #include "scaling/cells/cells.h"
 #include "scaling/simulation/calibrate.h"
 #include "system/cache_folder.h"
+#include "system/date.h"
 #include "system/files.h"
 #include "system/tell.h"
 
@@ -201,7 +202,7 @@ CostTable costs_of(const SimulationRequest& request, const training::Services& s
   constexpr int kSeconds = 60, kSecondsHere = 300;
   const int seconds = asked.value_or(here ? kSecondsHere : kSeconds);
   CostTable table = measure(services, spec, graph, machine, seconds, here);
-  table.date = cells::today();
+  table.date = system::today();
   table.commit = services.program_build;
   table.model = spec.model->name;
   table.image_size = spec.image.height;

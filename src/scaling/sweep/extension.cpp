@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "scaling/cells/axes.h"
 #include "system/bounded_file.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::sweep {
 namespace {
@@ -102,7 +103,8 @@ cells::SweepGrid grid_from(const nlohmann::json& flags, const std::string& where
 
 cells::SweepGrid united(cells::SweepGrid there, const cells::SweepGrid& added) {
   // Columns of devices that --np counted stay, whatever --gpus adds.
-  const bool by_cpus = there.gpus.empty() && std::ranges::any_of(there.backends, cells::is_device);
+  const bool by_cpus =
+      there.gpus.empty() && std::ranges::any_of(there.backends, training::is_device);
   if (by_cpus && !added.gpus.empty()) there.gpus = there.cpus;
   add_new(there.gpus, added.gpus);
   add_new(there.cpus, added.cpus);

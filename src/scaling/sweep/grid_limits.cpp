@@ -4,12 +4,13 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::sweep {
 namespace {
 
 bool counts_gpus(const cells::SweepGrid& grid, const cells::Cell& cell) {
-  return cells::is_device(cell.backend) && !grid.gpus.empty();
+  return training::is_device(cell.backend) && !grid.gpus.empty();
 }
 
 /// What a backend of devices lacks for the column of most GPUs; empty where nothing.
@@ -41,7 +42,7 @@ std::string lacking(const cells::Launching& launching, const std::string& backen
 void check_gpus(const cells::SweepGrid& grid, const std::optional<cells::Launching>& launching) {
   if (grid.gpus.empty()) return;
   const std::string flag = "--gpus " + list_text(grid.gpus);
-  if (std::ranges::none_of(grid.backends, cells::is_device)) {
+  if (std::ranges::none_of(grid.backends, training::is_device)) {
     fail(ExitCode::usage,
          fmt::format("{} with --backend {}: no column is of GPUs; add a backend of GPUs, such as "
                      "--backend cpu,cuda",
@@ -49,7 +50,7 @@ void check_gpus(const cells::SweepGrid& grid, const std::optional<cells::Launchi
   }
   if (!launching) return;
   for (const std::string& backend : grid.backends) {
-    if (!cells::is_device(backend)) continue;
+    if (!training::is_device(backend)) continue;
     const std::string why = lacking(*launching, backend, std::ranges::max(grid.gpus));
     if (!why.empty()) fail(ExitCode::usage, flag + ": " + why);
   }

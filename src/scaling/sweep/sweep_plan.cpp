@@ -21,6 +21,8 @@
 #include "scaling/sweep/listed_values.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "system/child_process.h"
+#include "system/date.h"
+#include "training/request/backend_words.h"
 #include "training/request/build_graph.h"
 #include "training/request/effective_flags.h"
 #include "training/validation_watchers.h"
@@ -99,7 +101,8 @@ std::filesystem::path seen_from_here(const std::filesystem::path& path) {
 cells::SweepGrid grid_of(const SweepRequest& request, const std::optional<cells::SweepGrid>& there,
                          const training::TrainingSpec& spec, const placement::Machine& machine) {
   cells::SweepGrid grid = there ? united(*there, request.grid) : request.grid;
-  const bool all_gpus = !grid.gpus.empty() && std::ranges::all_of(grid.backends, cells::is_device);
+  const bool all_gpus =
+      !grid.gpus.empty() && std::ranges::all_of(grid.backends, training::is_device);
   if (grid.cpus.empty() && !all_gpus)
     grid.cpus = usual_cpus(static_cast<int>(machine.allowed_cpus.size()));
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {spec.batch};
@@ -138,7 +141,7 @@ cells::CellTable table_of(const training::Services& services, const training::Tr
   table.macs_per_image = model::summary_json(graph).at("macs_per_image").get<double>();
   table.data = spec.flags.data_or_synthetic();
   table.seed = spec.seed;
-  table.date = cells::today();
+  table.date = system::today();
   table.commit = services.program_build;
   table.machine = {.cpu = machine.cpu_model,
                    .host = machine.host,
@@ -249,7 +252,7 @@ cells::FlagTexts options_of(const SweepRequest& request, const cells::SweepGrid&
   for (const auto& [flag, values] : grid.listed) {
     if (values.size() == 1) options[flag] = values.front();
   }
-  const bool devices = std::ranges::any_of(grid.backends, cells::is_device);
+  const bool devices = std::ranges::any_of(grid.backends, training::is_device);
   if (devices && !grid.listed.contains("precision")) {
     options["precision"] = word_of(training::TrainingFlags{}.precision);
   }

@@ -19,6 +19,7 @@
 #include "system/clock.h"
 #include "system/file_lock.h"
 #include "system/files.h"
+#include "training/request/backend_words.h"
 #include "training/run/run_folder.h"
 
 namespace cputrain::sweep {
@@ -275,7 +276,7 @@ cells::Cell cell_with_figures(const SweepPlan& plan, const cells::Cell& coordina
   cell.status = plan.full_epochs ? cells::CellStatus::measured : cells::CellStatus::scaled;
   cells::combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
   cell.reason = state.foreign;
-  if (cell.reason.empty() && cells::is_device(cell.backend) && cell.gpus < cell.ranks) {
+  if (cell.reason.empty() && training::is_device(cell.backend) && cell.gpus < cell.ranks) {
     cell.reason = fmt::format("its {} ranks shared {}", cell.ranks, counted(cell.gpus, "GPU"));
   }
   const bool enough = runs.size() >= static_cast<std::size_t>(plan.repeats);

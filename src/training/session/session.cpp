@@ -6,18 +6,20 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "comm/agreement.h"
 #include "comm/watch/watched_communicator.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "loop/faults.h"
 #include "system/clock.h"
 #include "system/files.h"
-#include "system/log_pace.h"
 #include "system/tell.h"
+#include "system/terminal/log_pace.h"
 #include "system/terminal/redrawn_line.h"
 #include "training/memory/training_memory.h"
 #include "training/session/place_ranks.h"
@@ -202,6 +204,12 @@ compute::Limits measure_together(const Session& session) {
   return {sums[0], sums[1]};
 }
 
+void check_alone(const Session& session, const std::string& does, const std::string& why) {
+  const int ranks = session.communicator->size();
+  if (ranks == 1) return;
+  fail(ExitCode::usage, fmt::format("{} one process, not {} ({}", does, ranks, why));
+}
+
 void check_agreement(const Session& session, const std::string& what, const std::string& mine) {
   comm::check_agreement(*session.communicator, what, mine);
 }
@@ -212,6 +220,11 @@ void write_result(const Session& session, const std::string& file, const std::st
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
     fail(ExitCode::output, "cannot write to standard output (the result would be lost)");
   }
+}
+
+void write_json(const Session& session, const std::string& file,
+                const nlohmann::ordered_json& json) {
+  if (!file.empty()) write_result(session, file, json_text(json) + "\n");
 }
 
 }  // namespace cputrain::training

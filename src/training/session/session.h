@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,11 +78,17 @@ data::OnProgress progress_line(const Session&, const std::string& verb);
 /// The machine's limits for all ranks together, measured while all of them work. Collective.
 compute::Limits measure_together(const Session&);
 
+/// Error(usage) for what one process `does`, where several were started: "bench input measures".
+/// `why` closes a bracket and names the remedy.
+void check_alone(const Session&, const std::string& does, const std::string& why);
+
 /// Throws Error(disagree) where the ranks' texts differ; rank 0 prints before it which rank has
 /// which.
 void check_agreement(const Session&, const std::string& what, const std::string& mine);
 
 /// Writes text to FILE, or to standard output for "-". Rank 0 only.
 void write_result(const Session&, const std::string& file, const std::string& text);
+/// The same, of a line of JSON. Nothing where there is no file.
+void write_json(const Session&, const std::string& file, const nlohmann::ordered_json&);
 
 }  // namespace cputrain::training

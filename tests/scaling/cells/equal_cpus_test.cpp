@@ -1,4 +1,5 @@
 #include "scaling/cells/device_rates.h"
+#include "training/request/backend_words.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ Cell timed(int cpus, std::vector<double> repeats, const std::string& backend = "
   Cell c;
   c.backend = backend;
   c.cpus = c.ranks = cpus;
-  c.gpus = is_device(backend) ? cpus : 0;
+  c.gpus = training::is_device(backend) ? cpus : 0;
   c.status = CellStatus::scaled;
   c.repeats = std::move(repeats);
   c.spread = CellSpread{std::ranges::min(c.repeats), std::ranges::max(c.repeats)};

@@ -11,9 +11,12 @@
 
 #include "core/statistics/statistics.h"
 #include "tests/support/temporary_folder.h"
+#include "training/run/evaluation_log.h"
 
 namespace cputrain::report {
 namespace {
+
+using training::EvaluationFacts;
 
 class EvaluationLog : public ::testing::Test {
  protected:
@@ -28,7 +31,7 @@ class EvaluationLog : public ::testing::Test {
     facts.accuracy = accuracy;
     facts.loss = 0.25;
     facts.command = "./cputrain eval --weights run";
-    log_evaluation(file, facts);
+    training::log_evaluation(file, facts);
   }
   std::vector<RunEvaluation> read() { return read_evaluations(file, troubles); }
 
@@ -59,7 +62,7 @@ TEST_F(EvaluationLog, ALossThatIsNaNIsNotKnown) {
   EvaluationFacts facts;
   facts.images = 3;
   facts.loss = std::numeric_limits<double>::quiet_NaN();
-  log_evaluation(file, facts);
+  training::log_evaluation(file, facts);
   const auto found = read();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_FALSE(found[0].loss);

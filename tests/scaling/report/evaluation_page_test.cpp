@@ -7,6 +7,8 @@
 namespace cputrain::report {
 namespace {
 
+using training::EvaluationFacts;
+
 /// So many classes of ten images each: of class c, c % 5 images were predicted with the next class.
 EvaluationFacts facts_of(std::size_t classes) {
   EvaluationFacts facts;
@@ -103,7 +105,8 @@ TEST(EvaluationPage, LongNamesWrapAndManyColumnsStandUpright) {
 TEST(EvaluationPage, NamesAreBelowTheDataAndNoMatrixIsNoSection) {
   EvaluationFacts facts = facts_of(2);
   facts.matrix.clear();
-  facts.surest_errors = {{{"image/png", "x", 1, 1}, "/d/photos/a/<1>.jpg", "a", "b", 0.75, 0.25}};
+  facts.surest_errors = {
+      {{"image/png", {std::byte{'x'}}, 1, 1}, "/d/photos/a/<1>.jpg", "a", "b", 0.75, 0.25}};
   const Document document = evaluation_document(facts);
   EXPECT_EQ(document.sections.front().id, "classes");
   EXPECT_EQ(document.sections.front().remarks.size(), 1u);

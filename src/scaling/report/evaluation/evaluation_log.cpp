@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <stdexcept>
 
 #include "core/json_fields.h"
-#include "core/json_text.h"
 #include "core/strict_json.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
-#include "system/files.h"
 
 namespace cputrain::report {
 namespace {
@@ -21,25 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr system::BoundedLines::Limits kLogLimits{16 << 20, 1 << 16};
 constexpr std::size_t kMostEvaluations = 100;  // by one run in a report
-
-/// Whether what is there ends amid a line, which a line after it would be lost with.
-bool is_cut_off(const fs::path& path) {
-  try {
-    const system::RegularFile file(path);
-    std::byte last{'\n'};
-    if (file.size() > 0) file.read_at(file.size() - 1, std::span(&last, 1));
-    return last != std::byte{'\n'};
-  } catch (const std::runtime_error&) {
-    return false;  // no file yet, or none that is gone on with
-  }
-}
-
-/// As it is called in the run's folder, which may move.
-std::string weights_name(const fs::path& run, const std::string& weights) {
-  std::error_code error;
-  const fs::path name = fs::relative(weights, run, error);
-  return error || name.empty() ? weights : name.string();
-}
 
 std::optional<RunEvaluation> evaluation_of(const std::string& text) {
   nlohmann::json line;
@@ -76,21 +54,6 @@ std::vector<RunEvaluation> newest_of_each(const std::vector<RunEvaluation>& all)
 }
 
 }  // namespace
-
-void log_evaluation(const fs::path& file, const EvaluationFacts& facts) {
-  const nlohmann::ordered_json line{{"date", facts.date},
-                                    {"weights", weights_name(file.parent_path(), facts.weights)},
-                                    {"data", facts.data},
-                                    {"part", facts.part},
-                                    {"images", static_cast<std::uint64_t>(facts.images)},
-                                    {"loss", facts.loss},
-                                    {"accuracy", known(facts.accuracy)},
-                                    {"doubt", facts.doubt},
-                                    {"build", facts.build},
-                                    {"command", facts.command}};
-  const std::string begin = is_cut_off(file) ? "\n" : "";
-  system::LineFile(file, system::Begin::append).write_line(begin + json_text(line));
-}
 
 std::vector<RunEvaluation> read_evaluations(const fs::path& file,
                                             std::vector<std::string>& troubles) {

@@ -14,6 +14,9 @@
 namespace cputrain::report {
 namespace {
 
+using training::ClassPredictions;
+using training::EvaluationFacts;
+
 constexpr std::size_t kMostWithRates = 12;  // classes whose counts have rates beside them
 constexpr std::size_t kMostPairs = 12;
 
@@ -160,8 +163,9 @@ std::string errors_sentence(const EvaluationFacts& facts) {
 
 Section errors_section(const EvaluationFacts& facts) {
   Section section{"errors", "Most surely wrong", {errors_sentence(facts)}};
-  for (const WrongImage& image : facts.surest_errors) {
-    Picture picture = image.picture;
+  for (const training::WrongImage& image : facts.surest_errors) {
+    const auto& [type, file, width, height] = image.picture;
+    Picture picture{type, {reinterpret_cast<const char*>(file.data()), file.size()}, width, height};
     picture.text = fmt::format("predicted {} ({:.4f}), is {} ({:.4f})", image.prediction,
                                image.probability, image.truth, image.probability_of_truth);
     picture.details = name_within(facts.data, image.name);
@@ -179,7 +183,7 @@ Card card_of(const EvaluationFacts& facts) {
   if (facts.among_five) card.add("top-5 accuracy", fmt::format("{:.4f}", *facts.among_five));
   card.add("classes", std::to_string(facts.classes.size()));
   card.add("weights", facts.weights);
-  card.add("machine", facts.machine);
+  card.add("machine", processor_text(facts.cpu, facts.cores));
   card.add("backend", facts.backend);
   card.add("date", facts.date);
   card.add("program", facts.build);

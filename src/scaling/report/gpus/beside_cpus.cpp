@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "scaling/report/grid_tables.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 namespace {
@@ -37,7 +38,7 @@ const Series* cpus_beside(const Series& gpus, const std::vector<Series>& all) {
     return std::pair(cpus.identity.machine == gpus.identity.machine, alike(cpus, gpus));
   };
   for (const Series& series : all) {
-    if (cells::is_device(series.backend) || series.strong.bases.empty()) continue;
+    if (training::is_device(series.backend) || series.strong.bases.empty()) continue;
     if (same_work(series, gpus) && (!best || fit(series) > fit(*best))) best = &series;
   }
   return best;
@@ -121,7 +122,7 @@ std::string equal_sentence(const Series& series, const std::vector<const Scaling
 
 void set_beside_cpus(std::vector<Series>& all) {
   for (Series& series : all) {
-    if (!cells::is_device(series.backend)) continue;
+    if (!training::is_device(series.backend)) continue;
     const Series* cpus = cpus_beside(series, all);
     if (!cpus) continue;
     series.beside = cpus->name;

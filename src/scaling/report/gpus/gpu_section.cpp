@@ -7,6 +7,7 @@
 #include "scaling/report/gpus/beside_cpus.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/report_sections.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 namespace {
@@ -24,7 +25,7 @@ std::string percent_text(double part) { return fmt::format("{:.1f}", 100 * part)
 ScalingTable devices_of(const ScalingTable& table) {
   ScalingTable devices;
   std::ranges::copy_if(table.series, std::back_inserter(devices.series),
-                       [](const Series& s) { return cells::is_device(s.backend); });
+                       [](const Series& s) { return training::is_device(s.backend); });
   return devices;
 }
 

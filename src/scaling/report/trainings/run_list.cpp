@@ -10,6 +10,7 @@
 
 #include "core/text.h"
 #include "scaling/cells/cells.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::report {
 
@@ -101,7 +102,7 @@ std::optional<double> cost_of(const RunRecord& run, const cells::Prices& prices)
   if (!seconds || !run.ranks || !run.threads || run.devices.emulated) return std::nullopt;
   int units = *run.ranks * *run.threads;
   // Threads beside a GPU are not GPUs; a rank has one where their number is not known.
-  if (cells::is_device(run.backend)) {
+  if (training::is_device(run.backend)) {
     units = run.devices.count > 0 ? run.devices.count : *run.ranks;
   }
   return prices.of(run.backend, units, *seconds);
@@ -172,7 +173,7 @@ std::vector<Choice> choices_of(const std::vector<RunRecord>& runs) {
     return static_cast<double>(*r.ranks) * *r.threads;
   };
   const auto backend = [](const RunRecord& r) {
-    return cells::backend_in_figures(r.backend, r.precision) +
+    return training::backend_in_figures(r.backend, r.precision) +
            (r.devices.emulated ? ", emulated: its times mean nothing" : "");
   };
   const auto batch = [](const RunRecord& r) { return number_text(r.batch); };

@@ -1,0 +1,133 @@
+#include "cli/commands/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <utility>
+
+#include "core/shell_words.h"
+#include "core/version.h"
+#include "exchange/broadcast_array.h"
+#include "loop/evaluation/evaluate.h"
+#include "loop/evaluation/surest_errors.h"
+#include "system/date.h"
+#include "training/micro_batch.h"
+#include "training/session/decode_images.h"
+#include "training/session/inference.h"
+#include "training/session/typed_command.h"
+
+namespace cputrain::commands {
+namespace {
+
+std::vector<training::ClassPredictions> class_predictions(const loop::PredictionCounts& counts,
+                                                          const std::vector<std::string>& classes) {
+  std::vector<training::ClassPredictions> list;
+  for (std::size_t c = 0; c < counts.classes(); ++c)
+    list.push_back({classes[c], counts.actual(c), counts.predicted(c), counts.correct(c)});
+  return list;
+}
+
+std::vector<std::vector<double>> matrix_of(const loop::PredictionCounts& counts) {
+  std::vector<std::vector<double>> matrix;
+  for (std::size_t row = 0; counts.has_matrix() && row < counts.classes(); ++row) {
+    auto& line = matrix.emplace_back();
+    for (std::size_t column = 0; column < counts.classes(); ++column)
+      line.push_back(counts.cell(row, column));
+  }
+  return matrix;
+}
+
+std::vector<training::WrongImage> wrong_images(const training::Services& services,
+                                               const std::vector<loop::WrongPrediction>& errors,
+                                               const data::ImageSet& set,
+                                               const data::Dataset& dataset,
+                                               const std::vector<std::string>& classes) {
+  std::vector<training::WrongImage> images;
+  std::vector<std::uint8_t> space(set.image.size());
+  for (const loop::WrongPrediction& error : errors) {
+    const auto place = static_cast<std::size_t>(error.image);
+    const std::uint8_t* pixels = set.pixels_of(place, space);
+    data::Thumbnail picture = services.data.thumbnail(
+        {pixels, set.image.size()}, set.image,
+        set.turns.empty() ? data::Turn::none : set.turns[place], training::kLongestSide);
+    images.push_back({std::move(picture), dataset.name(set.samples[place]), classes[error.truth],
+                      classes[error.prediction], error.probability, error.probability_of_truth});
+  }
+  return images;
+}
+
+}  // namespace
+
+Evaluation evaluate_images(const training::TrainingFlags& flags, const training::Session& session,
+                           const loop::ModelDescription& model, const data::DataSource& source,
+                           std::size_t most_errors) {
+  const data::DecodedData data =
+      training::decode_images(session, flags, source, {model.graph.image(), model.resize});
+  comm::Communicator& communicator = *session.communicator;
+  const int ranks = communicator.size(), micro_batch = training::micro_batch_size(flags, session);
+  const data::BatchPlan plan(data.validation.size(), static_cast<std::size_t>(micro_batch) * ranks,
+                             micro_batch, communicator.rank(), ranks);
+  const training::Inference inference =
+      training::make_inference(session, model.graph, plan.sizes());
+  if (session.leads()) training::load_to_use(flags.weights, inference);
+  exchange::broadcast_array(communicator, session.backend->memory(), inference.weights(), 0);
+  const auto batches = session.services.data.batches(
+      data.validation, plan, {.shuffle = false, .feeder = session.backend->feeder()});
+
+  training::reached(session, comm::Phase::validate);
+  loop::PredictionCounts counts(model.classes.size());
+  loop::SurestErrors errors(most_errors);
+  const std::vector<std::uint64_t> order = loop::evaluation_order(plan);
+  std::size_t predicted = 0;  // of this rank's
+  const data::OnProgress progress = training::progress_line(session, "Evaluating");
+  std::size_t done = 0;  // by all ranks, if they are as quick as this one
+  compute::Tally tally =
+      loop::evaluate(*inference.program, *batches, plan, communicator,
+                     [&](const auto& labels, const auto& outputs) {
+                       counts.add(labels, outputs);
+                       errors.add(std::span(order).subspan(predicted), labels, outputs);
+                       predicted += labels.size();
+                       done += labels.size() * static_cast<std::size_t>(ranks);
+                       if (progress && done < plan.samples()) progress(done, plan.samples());
+                     });
+  if (progress) progress(plan.samples(), plan.samples());
+  loop::add_loss_of_weights(tally, *session.backend, inference.program->layout(),
+                            inference.weights(), communicator);
+  counts.sum(communicator);
+  const auto surest = errors.gather(communicator);
+  auto images = session.leads() ? wrong_images(session.services, surest, data.validation,
+                                               *source.dataset, model.classes)
+                                : std::vector<training::WrongImage>{};
+  return {tally, std::move(counts), data.bad.size(), std::move(images)};
+}
+
+training::EvaluationFacts evaluation_facts(const training::TrainingFlags& flags,
+                                           const training::Session& session,
+                                           const loop::ModelDescription& model,
+                                           const Evaluation& evaluation) {
+  const auto& [tally, counts, skipped, surest_errors] = evaluation;
+  training::EvaluationFacts facts;
+  const Shape image = model.graph.image();
+  facts.model = fmt::format("{} at {}x{}", model.model, image.height, image.width);
+  facts.weights = flags.weights;
+  facts.data = flags.data_or_synthetic();
+  facts.cpu = session.machine.cpu_model;
+  facts.cores = session.machine.cores;
+  facts.date = system::today();
+  facts.build =
+      fmt::format("cputrain {}{}{}", kVersion, session.services.program_build.empty() ? "" : ", ",
+                  session.services.program_build);
+  facts.command = command_line(training::typed_command(session, flags));
+  facts.images = tally.images;
+  facts.correct = counts.correct();
+  facts.loss = tally.mean_loss();
+  facts.accuracy = tally.accuracy();
+  facts.undecided = counts.undecided();
+  facts.among_five = counts.top_five();
+  facts.classes = class_predictions(counts, model.classes);
+  facts.matrix = matrix_of(counts);
+  facts.surest_errors = surest_errors;
+  return facts;
+}
+
+}  // namespace cputrain::commands

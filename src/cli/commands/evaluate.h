@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "compute/tally.h"
+#include "loop/evaluation/predictions.h"
+#include "loop/weights/weights.h"
+#include "training/run/evaluation_log.h"
+#include "training/session/session.h"
+
+namespace cputrain::commands {
+
+struct Evaluation {
+  compute::Tally tally;
+  loop::PredictionCounts counts;
+  std::size_t skipped;                              ///< images that could not be read
+  std::vector<training::WrongImage> surest_errors;  ///< on rank 0
+};
+
+/// Loss and predictions of saved weights on the source's validation part, by all ranks, with so
+/// many of the images that were most surely predicted wrong. Collective.
+Evaluation evaluate_images(const training::TrainingFlags&, const training::Session&,
+                           const loop::ModelDescription&, const data::DataSource&,
+                           std::size_t most_errors);
+
+/// Without part, backend and doubt.
+training::EvaluationFacts evaluation_facts(const training::TrainingFlags&, const training::Session&,
+                                           const loop::ModelDescription&, const Evaluation&);
+
+}  // namespace cputrain::commands

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "system/files.h"
+
+namespace cputrain::commands {
+
+/// Predictions of `predict` as CSV, written as they come: file, class, and a column per class with
+/// its probability. A file without a prediction has empty fields behind its name.
+class PredictionTable {
+ public:
+  /// `file`: empty for none, "-" for standard output. Error(output).
+  PredictionTable(const std::string& file, std::vector<std::string> classes);
+
+  /// {"file":..., "class":..., "probabilities":{...}}, or {"file":..., "error":...}.
+  void add(const nlohmann::ordered_json& prediction);
+  /// The file is there when this returns.
+  void finish();
+
+ private:
+  /// Names are UTF-8, as in JSON: other bytes are shown as \xff. A terminal gets nothing that
+  /// steers it.
+  void write(const std::vector<std::string>& fields);
+
+  std::vector<std::string> classes_;
+  std::unique_ptr<system::OutputFile> file_;
+  bool prints_, to_terminal_;
+};
+
+}  // namespace cputrain::commands

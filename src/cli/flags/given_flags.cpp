@@ -1,0 +1,206 @@
+#include "cli/flags/given_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "cli/flags/config_file.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain::cli {
+namespace {
+
+std::string hyphens(std::string name) {
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+/// A word that begins with -- and names a flag of the command: "--steps", "--batch_size=4".
+bool is_flag(const std::string& word, const Flags& flags) {
+  if (!word.starts_with("--")) return false;
+  const std::string name = flags.resolved(hyphens(word.substr(2, word.find('=') - 2)));
+  return flags.names().contains(name) || name == "help" || name == "help-all" || name == "config";
+}
+
+/// A switch that is turned off is not given. `where`: "CPUTRAIN_SHUFFLE: ", or nothing where it is
+/// the command line.
+void add(Given& given, const Flags& flags, const std::string& name, const std::string& value,
+         const std::string& where) {
+  constexpr std::string_view kYes[] = {"true", "1", "yes", "on"},
+                             kNo[] = {"false", "0", "no", "off"};
+  if (value.empty()) {
+    fail(ExitCode::usage, fmt::format("{}--{} needs a value (see --help)", where, name));
+  }
+  std::string word = value;
+  std::ranges::transform(word, word.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (flags.takes_value(name)) {
+    given[name] = value;
+  } else if (std::ranges::find(kYes, word) != std::end(kYes)) {
+    given[name] = "true";
+  } else if (std::ranges::find(kNo, word) == std::end(kNo)) {
+    fail(ExitCode::usage, fmt::format("{}--{} {}: must be true, yes, on, 1, false, no, off or 0",
+                                      where, name, value));
+  }
+}
+
+/// Two words for one flag with different values: which is meant cannot be told. The same word twice
+/// is no mistake, since people add flags to lines that they have.
+class Spellings {
+ public:
+  void check(const std::string& name, const std::string& word, const std::string& value) {
+    const auto [before, is_first] = seen_.emplace(name, std::pair(word, value));
+    auto& [word_before, value_before] = before->second;
+    if (!is_first && word_before != word && value_before != value) {
+      fail(ExitCode::usage,
+           fmt::format("--{} {} and --{} {} are one flag with two values (which is meant "
+                       "cannot be told); leave one out",
+                       word_before, value_before, word, value));
+    }
+    before->second = {word, value};
+  }
+
+ private:
+  std::map<std::string, std::pair<std::string, std::string>> seen_;
+};
+
+[[noreturn]] void refuse_flag(const std::string& word, const std::string& name, const Flags& flags,
+                              const Hint& hint) {
+  std::error_code ignored;
+  const bool is_file = std::filesystem::exists(word, ignored);
+  fail(ExitCode::usage,
+       fmt::format("{} is not a flag of this command{} (see --help)", word,
+                   is_file ? "; a file of this name stands behind --" : hint(name, flags)));
+}
+
+/// The flag itself, or the one that excludes it.
+bool is_decided(const Given& given, const Flags& flags, const std::string& name) {
+  return given.contains(name) || given.contains(flags.rival(name));
+}
+
+void check_variables_of_one_flag(const Environment& environment, const std::string& name,
+                                 const std::string& alias) {
+  const auto one = value_of(environment, name), other = value_of(environment, alias);
+  if (!one || !other || *one == *other) return;
+  fail(ExitCode::usage,
+       fmt::format("{}={} and {}={} in the environment are one flag with two values (which is "
+                   "meant cannot be told); unset one",
+                   variable_of(name), *one, variable_of(alias), *other));
+}
+
+/// A flag's value as it would be typed: a number, a text, or a list of texts.
+std::string flag_text(const nlohmann::json& value, const std::string& path,
+                      const std::string& key) {
+  if (value.is_string()) return value;
+  if (value.is_number() || value.is_boolean()) return value.dump();
+  std::vector<std::string> parts;
+  for (const auto& part : value.is_array() ? value : nlohmann::json::array()) {
+    if (part.is_string()) parts.push_back(part);
+  }
+  if (parts.empty() || parts.size() != value.size()) {
+    fail(ExitCode::usage,
+         fmt::format("--config {}: {} must be a number, a text or a list of texts", path, key));
+  }
+  return join(parts, ",");
+}
+
+}  // namespace
+
+CommandLine read_line(const std::vector<std::string>& words, const Flags& flags, const Hint& hint) {
+  CommandLine line;
+  Spellings spellings;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--") {
+      line.files.insert(line.files.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                        words.end());
+      break;
+    }
+    if (!word.starts_with("-") || word == "-") {
+      line.files.push_back(word);
+      continue;
+    }
+    const std::size_t equals = word.find('='), dashes = word.find_first_not_of('-');
+    const std::string typed =
+        dashes == std::string::npos ? "" : hyphens(word.substr(dashes, equals - dashes));
+    const std::string name = flags.resolved(typed);
+    if (name == "help" || name == "help-all" || word == "-h") {
+      (name == "help-all" ? line.help_all : line.help) = true;
+      continue;
+    }
+    if (!word.starts_with("--") || (!flags.names().contains(name) && name != "config"))
+      refuse_flag(word, name, flags, hint);
+    const bool takes_value = flags.takes_value(name) || name == "config";
+    std::string value = takes_value ? "" : "true";
+    if (equals != std::string::npos) {
+      value = word.substr(equals + 1);
+    } else if (takes_value && i + 1 < words.size() && words[i + 1] != "--" &&
+               !is_flag(words[i + 1], flags)) {
+      value = words[++i];
+    }
+    if (takes_value) spellings.check(name, typed, value);
+    if (name == "config" && !value.empty()) {
+      line.config = value;
+    } else {
+      add(line.given, flags, name, value, "");
+    }
+  }
+  return line;
+}
+
+std::set<std::string> add_environment(Given& given, const Flags& flags,
+                                      const Environment& environment) {
+  const Given before = given;
+  std::set<std::string> added;
+  const auto read = [&](const std::string& word, const std::string& name) {
+    if (is_decided(before, flags, name)) return;
+    const auto value = value_of(environment, word);
+    if (!value) return;
+    add(given, flags, name, *value, variable_of(word) + ": ");
+    added.insert(name);
+  };
+  for (const auto& [word, name] : flags.aliases()) {
+    if (!is_decided(before, flags, name)) check_variables_of_one_flag(environment, name, word);
+    read(word, name);
+  }
+  for (const std::string& name : flags.names()) read(name, name);
+  return added;
+}
+
+void add_config_file(Given& given, const Flags& flags, const std::string& path, const Hint& hint) {
+  if (path.empty()) return;
+  const Given before = given;
+  const nlohmann::json settings = read_settings(path);
+  std::set<std::string> named;  // image-size and image_size are one
+  for (const auto& [key, value] : settings.items()) {
+    const std::string name = flags.resolved(hyphens(key));
+    if (!flags.names().contains(name)) {
+      fail(ExitCode::usage, fmt::format("--config {}: {} is not a flag of this command{}", path,
+                                        key, hint(name, flags)));
+    }
+    if (!named.insert(name).second) {
+      fail(ExitCode::usage,
+           fmt::format("--config {}: {} says {} a second time; leave one out", path, key, name));
+    }
+    if (!is_decided(before, flags, name))
+      add(given, flags, name, flag_text(value, path, key), "--config " + path + ": ");
+  }
+}
+
+void check_rivals(const Given& given, const Flags& flags) {
+  for (const auto& [name, value] : given) {
+    const std::string rival = flags.rival(name);
+    if (given.contains(rival)) {
+      fail(ExitCode::usage,
+           fmt::format("--{} and --{} exclude each other; leave one out", name, rival));
+    }
+  }
+}
+
+}  // namespace cputrain::cli

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/flags/environment.h"
+#include "cli/flags/flags.h"
+
+/// Flags as they were given: on the command line, in the environment, in a file. Error(usage) names
+/// the flag, the value and what is allowed.
+namespace cputrain::cli {
+
+/// Name and value, "true" for a switch.
+using Given = std::map<std::string, std::string>;
+
+/// What may have been meant by a flag that the command does not have.
+using Hint = std::function<std::string(const std::string& name, const Flags&)>;
+
+/// What stands on the command line.
+struct CommandLine {
+  Given given;
+  std::vector<std::string> files;  ///< words that are no flags, and all words behind "--"
+  std::string config;
+  bool help = false, help_all = false;
+};
+
+/// "--batch_size=4", "--batch -4": what stands behind a flag with a value is never taken for a flag
+/// unless it names one. Unknown flags end here, with a hint.
+CommandLine read_line(const std::vector<std::string>& words, const Flags& flags, const Hint& hint);
+
+/// CPUTRAIN_BATCH=32 for --batch 32, where the command line does not say it. Returns the flags that
+/// were added.
+std::set<std::string> add_environment(Given& given, const Flags& flags,
+                                      const Environment& environment);
+
+/// {"batch": 32, "model": "dogcat"}, where neither the command line nor the environment says it.
+void add_config_file(Given& given, const Flags& flags, const std::string& path, const Hint& hint);
+
+/// Error(usage) where two exclude each other.
+void check_rivals(const Given& given, const Flags& flags);
+
+}  // namespace cputrain::cli

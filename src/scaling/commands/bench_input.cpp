@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
+#include "core/json_text.h"
+#include "core/statistics/spread.h"
+#include "core/text.h"
+#include "scaling/commands/bench_options.h"
+#include "scaling/commands/commands.h"
+#include "system/print.h"
+#include "training/session/session.h"
+
+namespace cputrain::commands {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A stage with what limits it.
+struct Line {
+  std::string name, limit;
+  Spread images_per_second;
+  double megapixels_per_second;  ///< pixels of images as they are stored; 0 where none is decoded
+  Spread limit_images_per_second;
+  Spread fraction;  ///< part of the limit, round by round
+};
+
+Spread rates(double count, const std::vector<double>& seconds) {
+  std::vector<double> values;
+  for (const double s : seconds) values.push_back(count / s);
+  return spread_of(std::move(values));
+}
+
+Spread ratios(const std::vector<double>& limit, const std::vector<double>& seconds) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < seconds.size(); ++i) values.push_back(limit[i] / seconds[i]);
+  return spread_of(std::move(values));
+}
+
+Line line_of(const data::InputBench& bench, const data::InputStage& stage, const std::string& limit,
+             const std::vector<double>& limit_seconds, double megapixels) {
+  const auto images = static_cast<double>(bench.images);
+  return {stage.name,
+          limit,
+          rates(images, stage.seconds),
+          rates(megapixels, stage.seconds).median,
+          rates(images, limit_seconds),
+          ratios(limit_seconds, stage.seconds)};
+}
+
+/// Seconds that memory needs to copy every image once: each byte is read and written.
+std::vector<double> copying(const data::InputBench& bench, Shape image, double triad_gbs) {
+  const double bytes = 2.0 * static_cast<double>(bench.images) * static_cast<double>(image.size());
+  return std::vector<double>(bench.codec.seconds.size(), bytes / (1e9 * triad_gbs));
+}
+
+std::vector<Line> lines_of(const data::InputBench& bench, Shape image, double triad_gbs) {
+  std::vector<Line> lines;
+  for (const data::InputStage& stage : bench.decoding) {
+    lines.push_back(line_of(bench, stage, bench.codec.name, bench.codec.seconds, bench.megapixels));
+  }
+  for (const data::InputStage& stage : bench.batches) {
+    lines.push_back(line_of(bench, stage, "a copy of the images in memory",
+                            copying(bench, image, triad_gbs), 0));
+  }
+  return lines;
+}
+
+/// What was asked, what was measured, and the limit that it is compared with.
+struct Measured {
+  data::InputBenchRequest request;
+  data::InputBench bench;
+  double triad_gbs;
+  std::vector<Line> lines;
+};
+
+void print_table(const Measured& measured) {
+  const auto& [request, bench, triad_gbs, lines] = measured;
+  const auto images = static_cast<double>(bench.images);
+  system::print(
+      "{} JPEG files of {} in memory ({:.2f} megapixels and {} each; {} left out), to {}x{}, "
+      "--augment {}\n{}; medians of {} rounds; triad {:.1f} GB/s measured in this run\n\n",
+      with_commas(bench.images), request.data, bench.megapixels / images,
+      bytes_text(static_cast<double>(bench.bytes) / images), bench.left_out, request.image.height,
+      request.image.width, data::to_text(request.augment), counted(request.threads, "thread"),
+      request.repeat, triad_gbs);
+  system::print("{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>16}\n", "", "images/s,", "lowest",
+                "highest", "images/s", "Mpixel/s", "of its limit,");
+  system::print("{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>16}\n", "", "median", "", "", "a thread",
+                "a thread", "round by round");
+  for (const Line& line : lines) {
+    const Spread& rate = line.images_per_second;
+    const double megapixels = line.megapixels_per_second / request.threads;
+    system::print(
+        "{:<26}{:>12.0f}{:>12.0f}{:>12.0f}{:>12.0f}{:>12}{:>8.2f}  {} ({:.0f} images/s)\n",
+        line.name, rate.median, rate.min, rate.max, rate.median / request.threads,
+        megapixels > 0 ? fmt::format("{:.0f}", megapixels) : "", line.fraction.median, line.limit,
+        line.limit_images_per_second.median);
+  }
+  system::print(
+      "\nBatches from the cache point to images and copy none; augmentation copies those that "
+      "change.\n");
+}
+
+Json stage_json(const Line& line, int threads) {
+  Json stage{{"name", line.name},
+             {"images_per_second", json_of(line.images_per_second)},
+             {"images_per_second_per_thread", line.images_per_second.median / threads}};
+  if (line.megapixels_per_second > 0) {
+    stage["megapixels_per_second_per_thread"] = line.megapixels_per_second / threads;
+  }
+  stage["limit"] = {{"name", line.limit},
+                    {"images_per_second", json_of(line.limit_images_per_second)}};
+  stage["fraction_of_limit"] = json_of(line.fraction);
+  return stage;
+}
+
+Json result_json(const training::Session& session, const Measured& measured) {
+  const auto& [request, bench, triad_gbs, lines] = measured;
+  Json stages = Json::array();
+  for (const Line& line : lines) stages.push_back(stage_json(line, request.threads));
+  return {{"bench", "input"},
+          {"data", request.data},
+          {"images", bench.images},
+          {"left_out", bench.left_out},
+          {"megapixels", bench.megapixels},
+          {"jpeg_bytes", bench.bytes},
+          {"image_size", request.image.height},
+          {"resize", word_of(request.resize)},
+          {"exif", word_of(request.exif)},
+          {"augment", data::to_text(request.augment)},
+          {"micro_batch", request.micro_batch},
+          {"threads", request.threads},
+          {"repeats", request.repeat},
+          {"cpu", session.machine.cpu_model},
+          {"limit", {{"triad_gbs", triad_gbs}}},
+          {"stages", std::move(stages)}};
+}
+
+data::InputBenchRequest request_of(const BenchOptions& options, const training::Session& session) {
+  constexpr int kSide = 256, kMicroBatch = 32;
+  const int side = options.image_size.value_or(kSide);
+  return {.data = options.data,
+          .image = {side, side, 3},
+          .resize = options.resize.value_or(data::Resize::bilinear),
+          .exif = options.exif_choice(),
+          .augment = options.augment.value_or(data::Augment{.flip = true}),
+          .seed = options.seed.value_or(0),
+          .micro_batch = options.micro_batch.value_or(kMicroBatch),
+          .threads = options.io_threads.value_or(session.threads),
+          .repeat = options.repeats()};
+}
+
+class BenchInputCommand final : public cli::CommandWith<BenchOptions> {
+ public:
+  BenchInputCommand() : CommandWith({.trains = false, .measures = true, .one_job = false}) {}
+
+  cli::CommandEntry help() const override {
+    return {.name = "bench",
+            .topic = "input",
+            .summary = "decoding, augmentation and batches",
+            .about = "Measures how fast images are decoded, changed and made into batches.",
+            .examples = {{"cputrain bench input --data photos",
+                          "Measures with 256 images of a folder."}},
+            .common = {"data", "limit-train", "image-size", "augment", "micro-batch", "repeat",
+                       "threads", "io-threads", "json"}};
+  }
+
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
+    BenchOptions& c = options_;
+    f.group("Data");
+    add_row(f, c, "data", "a folder of class folders or of cat.N.jpg files, or a list file");
+    add_row(f, c, "validation-split", "part left out where the data has no validation part [0.1]");
+    add_row(f, c, "limit-train", "take N training images [256]");
+    add_row(f, c, "allow-empty-classes", "go on where no image of a class can be read [an error]");
+    add_row(f, c, "image-size", "width and height to which images are resized [256]");
+    add_row(f, c, "resize");
+    add_row(f, c, "exif");
+    add_row(f, c, "augment");
+    f.default_is("augment", "flip");
+    add_row(f, c, "micro-batch", "images of each batch that is made from the cache [32]");
+    add_row(f, c, "seed", "number that decides choice of images, order and augmentation [0]");
+    f.group("Measurement");
+    f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
+    add_processor_flags(f, c, choices);
+    add_row(f, c, "io-threads", "threads that decode and change images [as --threads]");
+    add_json_flag(f, c.json);
+  }
+
+  void check(const cli::CommandLineChoices&) override {
+    if (options_.data.empty())
+      fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");
+  }
+  std::string why_idle(const std::string& flag) const override {
+    return why_idle_in_training(options_, flag, {options_.backend});
+  }
+
+  ExitCode run(const training::Services&) override;
+};
+
+ExitCode BenchInputCommand::run(const training::Services& services) {
+  constexpr std::size_t kImages = 256;
+  const training::Session session = training::start_session(options_, services);
+  training::check_alone(
+      session, "bench input measures",
+      "ranks would disturb each other); start it without mpirun, with --threads or "
+      "--io-threads");
+  const data::DataSource source =
+      open_images(options_, services, kImages, options_.seed.value_or(0));
+  const data::InputBenchRequest request = request_of(options_, session);
+  const compute::Limits before = training::measure_together(session);
+  data::InputBench bench = services.data.bench(source, request);
+  const double triad = compute::better(before, training::measure_together(session)).triad_gbs;
+  std::vector<Line> lines = lines_of(bench, request.image, triad);
+  const Measured measured{request, std::move(bench), triad, std::move(lines)};
+  if (options_.prints()) print_table(measured);
+  training::write_json(session, options_.json, result_json(session, measured));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<cli::Command> make_bench_input() { return std::make_unique<BenchInputCommand>(); }
+
+}  // namespace cputrain::commands

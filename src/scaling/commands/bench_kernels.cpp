@@ -1,0 +1,285 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
+#include "core/json_text.h"
+#include "core/text.h"
+#include "model/rewrite.h"
+#include "scaling/bench/kernel_table.h"
+#include "scaling/commands/bench_options.h"
+#include "scaling/commands/commands.h"
+#include "system/print.h"
+#include "training/request/backend_words.h"
+#include "training/request/build_graph.h"
+#include "training/request/training_spec.h"
+#include "training/session/decode_images.h"
+
+namespace cputrain::commands {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct KernelOptions : BenchOptions {
+  std::vector<int> micro_batches{1, 2, 4, 8, 11, 32};
+};
+
+/// "1,2,4"
+std::vector<int> parse_micro_batches(const std::string& text) {
+  constexpr int kMost = 65536;
+  std::vector<int> sizes;
+  for (const std::string& word : split(text, ',')) {
+    int images = 0;
+    const char* const end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data(), end, images);
+    if (error != std::errc{} || stop != end || images < 1 || images > kMost) {
+      fail(ExitCode::usage,
+           fmt::format("--micro-batch {}: must be whole numbers from 1 to {} with one comma "
+                       "between each two, such as 1,8,32",
+                       text, kMost));
+    }
+    sizes.push_back(images);
+  }
+  return sizes;
+}
+
+/// Every number of images at once has a round of whole micro-batches.
+struct Rounds {
+  std::size_t least;  ///< images of a round
+
+  int passes(int micro_batch) const {
+    const auto each = static_cast<std::size_t>(micro_batch);
+    return static_cast<int>((least + each - 1) / each);
+  }
+  std::size_t images(int micro_batch) const {
+    return static_cast<std::size_t>(passes(micro_batch)) * static_cast<std::size_t>(micro_batch);
+  }
+  std::size_t most(const std::vector<int>& micro_batches) const {
+    std::size_t most = 0;
+    for (const int each : micro_batches) most = std::max(most, images(each));
+    return most;
+  }
+};
+
+/// As given, and the worst case: without ReLU and dropout nothing is zero. (Behind a 2x2 max pool
+/// three of four gradients still are.)
+struct Graphs {
+  model::Graph given, no_zeros;
+};
+
+Graphs graphs_of(const training::TrainingSpec& spec, int classes) {
+  model::Graph given = training::build_graph(spec, classes);
+  model::Graph no_zeros = model::with_dropout(model::without_relus(given), 0);
+  return {std::move(given), std::move(no_zeros)};
+}
+
+void check_enough(const KernelOptions& options, std::size_t there, std::size_t wanted) {
+  if (there >= wanted) return;
+  fail(ExitCode::usage,
+       fmt::format("{} training images of {} are fewer than a round's {} (speed depends on what "
+                   "is in them); name smaller --micro-batch and --batch, or other --data",
+                   there, options.data_or_synthetic(), wanted));
+}
+
+/// Both networks in turn for every number of images, so that a disturbance meets them alike;
+/// figures need limits, which are known in the end.
+class KernelBench {
+ public:
+  KernelBench(const training::Session& session, const KernelOptions& options,
+              const training::TrainingSpec& spec, const Graphs& graphs,
+              const data::ImageSet& images, const Rounds& rounds)
+      : session_(session),
+        options_(options),
+        spec_(spec),
+        graphs_(graphs),
+        images_(images),
+        rounds_(rounds),
+        progress_(training::progress_line(session, "Measuring")),
+        total_(options.micro_batches.size() * rounds_each()) {}
+
+  void run() {
+    const compute::Limits before = training::measure_together(session_);
+    for (const int micro_batch : options_.micro_batches) run(micro_batch);
+    limits_ = compute::better(before, training::measure_together(session_));
+  }
+
+  const compute::Limits& limits() const { return limits_; }
+
+  std::vector<bench::KernelPair> figures(std::size_t element_bytes) const {
+    const auto given = model::least_bytes(graphs_.given, element_bytes);
+    const auto no_zeros = model::least_bytes(graphs_.no_zeros, element_bytes);
+    std::vector<bench::KernelPair> pairs;
+    for (const Measured& m : measured_) {
+      pairs.push_back(
+          {bench::kernel_figures(m.given, given, graphs_.given.training_flops(), limits_),
+           bench::kernel_figures(m.no_zeros, no_zeros, graphs_.no_zeros.training_flops(),
+                                 limits_)});
+    }
+    return pairs;
+  }
+
+ private:
+  struct Measured {
+    bench::KernelRounds given, no_zeros;
+  };
+
+  std::size_t rounds_each() const { return 2 * (static_cast<std::size_t>(options_.repeats()) + 1); }
+
+  void run(int micro_batch) {
+    const data::BatchPlan plan(images_.size(), rounds_.images(micro_batch), micro_batch, 0, 1);
+    const auto batches = session_.services.data.batches(
+        images_, plan,
+        {.seed = spec_.seed, .shuffle = spec_.shuffle, .feeder = session_.backend->feeder()});
+    const auto trial = [&](const model::Graph& graph) {
+      return bench::KernelTrial(session_, graph, options_.weights, spec_.seed, micro_batch,
+                                rounds_.passes(micro_batch));
+    };
+    bench::KernelTrial given = trial(graphs_.given), no_zeros = trial(graphs_.no_zeros);
+    for (bench::KernelTrial* each : {&given, &no_zeros}) {
+      each->warm_up(*batches);
+      advance();
+    }
+    for (int i = 0; i < options_.repeats(); ++i) {
+      for (bench::KernelTrial* each : {&given, &no_zeros}) {
+        each->measure(*batches);
+        advance();
+      }
+    }
+    measured_.push_back({given.rounds(), no_zeros.rounds()});
+  }
+
+  void advance() {
+    if (progress_) progress_(++done_, total_);
+  }
+
+  const training::Session& session_;
+  const KernelOptions& options_;
+  const training::TrainingSpec& spec_;
+  const Graphs& graphs_;
+  const data::ImageSet& images_;
+  Rounds rounds_;
+  data::OnProgress progress_;
+  std::size_t done_ = 0, total_;
+  compute::Limits limits_;
+  std::vector<Measured> measured_;
+};
+
+void print_head(const training::Session& session, const KernelOptions& options,
+                const training::TrainingSpec& spec, const compute::Limits& limits,
+                const Rounds& rounds) {
+  system::print(
+      "{} at {}x{}, {}, {}; images of {}, {}; medians of {} of at least {} "
+      "images\nlimits measured in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s "
+      "of triad (mem.)\nGFLOP/s count direct convolution; of mem.: source, destination and weights "
+      "once each; map, grad.: parts of\nwhat is read and of the gradient that comes back that are "
+      "not zero, where that is known\n",
+      spec.model->name, spec.image.height, spec.image.width,
+      training::backend_in_figures(session.backend->name(), word_of(spec.flags.precision)),
+      counted(session.threads, "thread"), options.data_or_synthetic(),
+      options.weights.empty() ? "initial weights (--weights: others)"
+                              : "weights " + options.weights,
+      counted(options.repeats(), "round"), rounds.least, limits.fma_gflops, limits.triad_gbs);
+}
+
+Json result_json(const training::Session& session, const KernelOptions& options,
+                 const training::TrainingSpec& spec, const compute::Limits& limits,
+                 const std::vector<bench::KernelPair>& pairs) {
+  Json micro_batches = Json::array();
+  for (const bench::KernelPair& pair : pairs) {
+    micro_batches.push_back({{"micro_batch", pair.given.micro_batch},
+                             {"images", pair.given.images},
+                             {"given", bench::json_of(pair.given)},
+                             {"no_zeros", bench::json_of(pair.no_zeros)}});
+  }
+  return {{"bench", "kernels"},
+          {"model", spec.model->name},
+          {"image_size", spec.image.height},
+          {"data", options.data_or_synthetic()},
+          {"weights", options.weights.empty() ? Json() : Json(options.weights)},
+          {"threads", session.threads},
+          {"repeats", options.repeats()},
+          {"limit", {{"fma_gflops", limits.fma_gflops}, {"triad_gbs", limits.triad_gbs}}},
+          {"backend", session.backend->facts().description},
+          {"cpu", session.machine.cpu_model},
+          {"micro_batches", std::move(micro_batches)}};
+}
+
+class BenchKernelsCommand final : public cli::CommandWith<KernelOptions> {
+ public:
+  BenchKernelsCommand() : CommandWith({.trains = false, .measures = true, .one_job = false}) {}
+
+  cli::CommandEntry help() const override {
+    return {.name = "bench",
+            .topic = "kernels",
+            .summary = "every layer and direction by micro-batch",
+            .about =
+                "Measures every layer of a model, forward and backward, by the size of the "
+                "micro-batch.",
+            .examples = {{"cputrain bench kernels --model dogcat --micro-batch 8,32",
+                          "Compares two sizes of the micro-batch."}},
+            .common = {"model", "image-size", "micro-batch", "batch", "repeat", "backend",
+                       "precision", "threads", "json"}};
+  }
+
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
+    KernelOptions& c = options_;
+    add_training_model_flags(f, c);
+    add_data_flags(f, c, true);
+    f.group("Measurement");
+    f.parsed("micro-batch", "N,...",
+             "images computed at once, one size after the other [1,2,4,8,11,32]",
+             [&c](const std::string& text) { c.micro_batches = parse_micro_batches(text); });
+    f.whole("batch", c.batch, 1, 65536,
+            "images of a measured round, rounded up to whole micro-batches [32]");
+    f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
+    add_processor_flags(f, c, choices);
+    add_row(f, c, "io-threads", "threads that decode images [as --threads]");
+    add_backend_options(f, c, choices);
+    add_json_flag(f, c.json);
+  }
+
+  std::string why_idle(const std::string& flag) const override {
+    return why_idle_in_training(options_, flag, {options_.backend});
+  }
+
+  ExitCode run(const training::Services&) override;
+};
+
+ExitCode BenchKernelsCommand::run(const training::Services& services) {
+  constexpr std::size_t kImages = 32;
+  const training::TrainingSpec spec = training::choose_training(options_);
+  const training::Session session = training::start_session(options_, services);
+  training::check_alone(session, "bench kernels measures",
+                        "ranks would disturb each other); start it without mpirun, with --threads");
+  const Rounds rounds{options_.batch.value_or(kImages)};
+  const std::size_t most = rounds.most(options_.micro_batches);
+  const data::DataSource source = open_images(options_, services, most, spec.seed);
+  check_enough(options_, source.train.size(), most);
+  const Graphs graphs = graphs_of(spec, training::classes_of(spec, source));
+  const data::DecodedData data =
+      training::decode_images(session, spec.flags, source, {spec.image, spec.resize});
+  check_enough(options_, data.train.size(), most);  // some may be damaged
+
+  KernelBench bench(session, options_, spec, graphs, data.train, rounds);
+  bench.run();
+  const auto pairs = bench.figures(session.backend->facts().number_bytes);
+  if (options_.prints()) {
+    print_head(session, options_, spec, bench.limits(), rounds);
+    for (const bench::KernelPair& pair : pairs) bench::print_kernels(pair);
+    bench::print_kernel_sums(pairs);
+  }
+  training::write_json(session, options_.json,
+                       result_json(session, options_, spec, bench.limits(), pairs));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<cli::Command> make_bench_kernels() {
+  return std::make_unique<BenchKernelsCommand>();
+}
+
+}  // namespace cputrain::commands

@@ -1,0 +1,232 @@
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
+#include "core/json_text.h"
+#include "core/statistics/spread.h"
+#include "core/text.h"
+#include "scaling/bench/step_table.h"
+#include "scaling/bench/step_trials.h"
+#include "scaling/commands/bench_options.h"
+#include "scaling/commands/commands.h"
+#include "system/lost_time/cpu_wait.h"
+#include "system/print.h"
+#include "training/request/backend_words.h"
+#include "training/request/build_graph.h"
+#include "training/session/decode_images.h"
+
+namespace cputrain::commands {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What was measured, with what it was measured against.
+struct Measurement {
+  Spread images_per_second;
+  compute::Limits limits;
+  double achieved;  ///< GFLOP/s, counting direct convolution
+  double fraction() const { return achieved / limits.fma_gflops; }
+};
+
+Measurement measurement_of(const bench::StepFigures& figures, const model::Graph& graph) {
+  const Spread& rate = figures.images_per_second.front();
+  return {rate, figures.limits, rate.median * graph.training_flops() / 1e9};
+}
+
+void print_measurement(const training::Session& session, const training::TrainingSpec& spec,
+                       const bench::StepTrial& trial, const Measurement& m, int steps) {
+  const Spread& rate = m.images_per_second;
+  system::print(
+      "{} at {}x{}, batch {}, {} x {}, micro-batch {}, {}: {:.1f} images/s "
+      "(median of {}; {:.1f} to {:.1f})\n",
+      spec.model->name, spec.image.height, spec.image.width, trial.plan().images(0),
+      counted(session.communicator->size(), "rank"), counted(session.threads, "thread"),
+      trial.plan().micro_batch(),
+      training::backend_in_figures(session.backend->name(), word_of(spec.flags.precision)),
+      rate.median, steps, rate.min, rate.max);
+  system::print(
+      "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
+      "measured in this run; triad {:.1f} GB/s; workspace {}\n",
+      m.achieved, m.fraction(), m.limits.fma_gflops, m.limits.triad_gbs,
+      bytes_text(static_cast<double>(trial.program().workspace_bytes())));
+}
+
+Json measurement_json(const training::Session& session, const training::TrainingSpec& spec,
+                      const bench::StepTrial& trial, const Measurement& m,
+                      const std::vector<compute::LayerTime>& layers) {
+  return {{"bench", "step"},
+          {"model", spec.model->name},
+          {"image_size", spec.image.height},
+          {"batch", trial.plan().images(0)},
+          {"micro_batch", trial.plan().micro_batch()},
+          {"ranks", session.communicator->size()},
+          {"threads", session.threads},
+          {"density", bench::density_json(layers)},
+          {"images_per_second", json_of(m.images_per_second)},
+          {"gflops", m.achieved},
+          {"limit", {{"fma_gflops", m.limits.fma_gflops}, {"triad_gbs", m.limits.triad_gbs}}},
+          {"fraction_of_peak", m.fraction()},
+          {"workspace_bytes", trial.program().workspace_bytes()},
+          {"backend", session.backend->facts().description},
+          {"cpu", session.machine.cpu_model}};
+}
+
+/// What else is measured beside a reproducible step: the same micro-batch without it, and the
+/// micro-batch that would be taken then.
+std::vector<training::TrainingSpec> compared_with(const training::TrainingPlan& plan) {
+  if (!plan.chunks) return {};
+  const training::TrainingSpec& spec = plan.spec;
+  training::TrainingSpec same = spec, usual = spec;
+  for (training::TrainingSpec* other : {&same, &usual}) {
+    other->flags.reproducible = false;
+    other->plan.sharding = spec.flags.sharding;
+  }
+  same.flags.micro_batch = plan.chunks->images;
+  usual.flags.micro_batch.reset();
+  return {same, usual};
+}
+
+/// How much longer a step takes than another: 0.1 is 10 %.
+double price(const Spread& rate, const Spread& other) { return other.median / rate.median - 1; }
+
+/// Figures of the reproducible step, and of the one that compared_with() names.
+void print_price(const std::vector<std::unique_ptr<bench::StepTrial>>& trials,
+                 const std::vector<Spread>& rates) {
+  const int chunk = trials[1]->plan().micro_batch();
+  system::print(
+      "\nreproducible: {:+.1f} % of the time of a step with micro-batch {} and without it ({:.1f} "
+      "images/s); micro-batch {} itself: {:+.1f} % against {} ({:.1f} images/s)\n",
+      100 * price(rates[0], rates[1]), chunk, rates[1].median, chunk,
+      100 * price(rates[1], rates[2]), trials[2]->plan().micro_batch(), rates[2].median);
+}
+
+Json price_json(const std::vector<std::unique_ptr<bench::StepTrial>>& trials,
+                const std::vector<Spread>& rates) {
+  return {{"leaf", trials[1]->plan().micro_batch()},
+          {"price", price(rates[0], rates[1])},
+          {"without", json_of(rates[1])},
+          {"price_of_leaf", price(rates[1], rates[2])},
+          {"usual_micro_batch", trials[2]->plan().micro_batch()},
+          {"usual", json_of(rates[2])}};
+}
+
+std::vector<double> per_image(std::vector<double> seconds, double images) {
+  for (double& s : seconds) s /= images;
+  return seconds;
+}
+
+class BenchStepCommand final : public cli::CommandWith<BenchOptions> {
+ public:
+  BenchStepCommand() : CommandWith({.trains = false, .measures = true}) {}
+
+  cli::CommandEntry help() const override {
+    return {.name = "bench",
+            .topic = "step",
+            .summary = "images/s and GFLOP/s of a training step",
+            .about =
+                "Measures training steps, layer by layer, beside the peak of the cores and of "
+                "the memory.",
+            .examples = {{"cputrain bench step --model dogcat --batch 128",
+                          "Measures the paper's network."},
+                         {"mpirun -np 4 cputrain bench step --batch 128 --json step.json",
+                          "Measures four ranks together and writes all figures as JSON."}},
+            .common = {"model", "image-size", "batch", "micro-batch", "backend", "precision",
+                       "threads", "allreduce", "repeat", "json"}};
+  }
+
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
+    BenchOptions& c = options_;
+    add_training_model_flags(f, c);
+    add_data_flags(f, c, true);
+    f.group("Training");
+    for (const char* part : {"batch", "micro-batch", "shares"}) add_part(f, c, part);
+    add_recipe_flags(f, c);
+    add_stall_flags(f, c);
+    add_machine_flags(f, c, choices);
+    add_part(f, c, "input");
+    add_part(f, c, "exchange");
+    add_json_flag(f, c.json);
+    f.whole("repeat", c.repeat, 1, 1000,
+            "measured steps, up to three times as many where other work disturbs them [5, or up to "
+            "25 that fill 8 seconds]");
+  }
+
+  std::string why_idle(const std::string& flag) const override {
+    return why_idle_in_training(options_, flag, {options_.backend});
+  }
+
+  ExitCode run(const training::Services&) override;
+};
+
+ExitCode BenchStepCommand::run(const training::Services& services) {
+  training::TrainingSpec spec = training::choose_training(options_);
+  spec.plan.growth.clear();  // every step of a measurement is like the first
+  const training::Session session = training::start_session(options_, services);
+  const int ranks = session.communicator->size();
+  training::fit_to_ranks(spec, ranks);
+  const std::size_t images_of_a_step = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
+  const auto source = std::make_shared<const data::DataSource>(
+      open_images(spec.flags, services, images_of_a_step, spec.seed));
+  const auto data = std::make_shared<const data::DecodedData>(
+      training::decode_images(session, spec.flags, *source, {spec.image, spec.resize}));
+  const int classes = training::classes_of(spec, *source);
+  const training::TrainingPlan plan = training::plan_training(session, spec, classes);
+  std::vector<std::unique_ptr<bench::StepTrial>> trials;
+  trials.push_back(std::make_unique<bench::StepTrial>(session, plan, source, data));
+  for (const training::TrainingSpec& other : compared_with(plan)) {
+    trials.push_back(std::make_unique<bench::StepTrial>(
+        session, training::plan_training(session, other, classes), source, data));
+  }
+  const bench::StepFigures figures = bench::run_trials(session, trials, options_.repeat);
+  const auto& [limits, rounds, each, rates, layer_steps, layers, waited] = figures;
+  const bench::StepTrial& trial = *trials[0];
+  const Measurement measured = measurement_of(figures, plan.graph);
+
+  // Times of layers are rank 0's.
+  const double own_images =
+      static_cast<double>(data::share(trial.plan().images(0), 0, ranks).size());
+  const int counted = each * static_cast<int>(rounds.counted());
+  const int steps = each * static_cast<int>(rounds.measured());
+  if (session.leads() && options_.prints()) {
+    print_measurement(session, spec, trial, measured, counted);
+    bench::print_disturbance(rounds, each);
+    if (waited.value_or(0) >= system::kWaitWorthSaying) {
+      system::print("threads of a rank waited {:.0f} % of their time for a CPU ({})\n",
+                    100 * *waited, system::cpu_wait_reason(session.plan.crowding > 1));
+    }
+    bench::print_layers(layers, own_images, layer_steps);
+    if (options_.reproducible) print_price(trials, rates);
+  }
+  Json result = measurement_json(session, spec, trial, measured, layers);
+  result["every_step"] = json_of(spread_of(trial.images_per_second()));
+  result["cpu_seconds_per_image"] = json_of(spread_of(per_image(trial.cpu_seconds(), own_images)));
+  result["repeats"] = counted;
+  result["left_out"] = steps - counted;
+  result["stolen"] = known(rounds.stolen_of_counted());
+  result["cpu_wait"] = known(waited);
+  result["layer_steps"] = layer_steps;
+  result["layers"] = bench::layers_json(layers, own_images, layer_steps);
+  if (options_.reproducible) result["reproducible"] = price_json(trials, rates);
+  training::write_json(session, options_.json, result);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<cli::Command> make_bench_step() { return std::make_unique<BenchStepCommand>(); }
+
+std::unique_ptr<cli::Command> make_bench() {
+  return cli::make_group(
+      {.name = "bench",
+       .summary = "speed of steps, allreduce, input and kernels beside the limits",
+       .about = "Measures parts of a training beside the limits of this machine.",
+       .examples = {{"cputrain bench step", "Measures training steps of the default model."},
+                    {"mpirun -np 4 cputrain bench allreduce",
+                     "Measures the sum of gradients over four ranks."}},
+       .others = {"benchmark,benchmarks,profile,perf"}});
+}
+
+}  // namespace cputrain::commands

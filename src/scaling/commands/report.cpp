@@ -1,0 +1,195 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+
+#include "core/text.h"
+#include "scaling/cells/cells.h"
+#include "scaling/commands/commands.h"
+#include "scaling/report/report_files.h"
+#include "system/files.h"
+#include "system/print.h"
+
+namespace cputrain::commands {
+namespace {
+
+struct ReportOptions : cli::Options {
+  std::string reference;
+  cells::Prices prices;
+  bool diff = false;
+};
+
+/// "3.2", or by backend "cpu:3.2,cuda:12".
+std::map<std::string, double> parse_prices(const std::string& flag, const std::string& text) {
+  constexpr double kMost = 1e9;
+  std::map<std::string, double> prices;
+  for (const std::string& part : split(text, ',')) {
+    const auto colon = part.find(':');
+    const std::string backend = colon == std::string::npos ? "" : part.substr(0, colon);
+    const std::string number = colon == std::string::npos ? part : part.substr(colon + 1);
+    double price = 0;
+    const char* end = number.data() + number.size();
+    const auto [stop, error] = std::from_chars(number.data(), end, price);
+    const bool read = error == std::errc{} && stop == end && price >= 0 && price <= kMost;
+    if (!read || (colon == 0) || !prices.emplace(backend, price).second) {
+      fail(ExitCode::usage,
+           fmt::format("--{} {}: must be a price from 0 to {:g}, or one for each backend, such as "
+                       "cpu:3.2,cuda:12",
+                       flag, text, kMost));
+    }
+  }
+  return prices;
+}
+
+/// A GPU's hour and another price, both of one named backend.
+void check_gpu_prices(const cells::Prices& prices) {
+  for (const auto& [backend, price] : prices.per_gpu_hour) {
+    const bool per_cpu = prices.per_cpu_hour.contains(backend);
+    if (backend.empty() || (!per_cpu && !prices.per_hour.contains(backend))) continue;
+    fail(ExitCode::usage,
+         fmt::format("--price-per-gpu-hour {0}:{1} and --price-per-{2}hour are both of backend "
+                     "{0}; give one of them",
+                     backend, price, per_cpu ? "cpu-" : ""));
+  }
+}
+
+/// One price for each backend: of two, it could not be known which holds.
+void check_prices(const cells::Prices& prices) {
+  check_gpu_prices(prices);
+  for (const auto& [backend, price] : prices.per_hour) {
+    if (!prices.per_cpu_hour.contains(backend)) continue;
+    const std::string whose = backend.empty() ? "all backends" : "backend " + backend;
+    fail(ExitCode::usage,
+         fmt::format("--price-per-hour {} and --price-per-cpu-hour {} are both of {}; give one of "
+                     "them, or name the backends (cpu:3.2)",
+                     price, prices.per_cpu_hour.at(backend), whose));
+  }
+}
+
+/// What people want to see at once: the first tables; all of it is in the files.
+report::Document beginning(report::Document document, std::size_t sections) {
+  constexpr std::size_t kMostRows = 40;
+  if (document.sections.size() > sections) document.sections.resize(sections);
+  for (report::Section& section : document.sections) {
+    for (report::DocumentTable& table : section.tables) {
+      if (table.rows.size() <= kMostRows) continue;
+      section.remarks.push_back(
+          fmt::format("{} more rows are in the files.", table.rows.size() - kMostRows));
+      table.rows.resize(kMostRows);
+    }
+  }
+  return document;
+}
+
+void say(const report::Report& report, const std::string& json) {
+  if (json == "-") {
+    system::print_lines(report.json);
+    return;
+  }
+  if (!json.empty()) system::write_given_file(json, report.json);
+  system::print_lines(report::markdown(beginning(report.document, report.first_sections)));
+  for (const auto& file : report.files) system::print("Wrote {}\n", file.string());
+}
+
+class ReportCommand final : public cli::CommandWith<ReportOptions> {
+ public:
+  ReportCommand() : CommandWith({.trains = false, .one_job = false}) {}
+
+  cli::CommandEntry help() const override {
+    return {.name = "report",
+            .summary = "tables and a page with plots from the folders of sweeps and runs",
+            .about =
+                "Makes tables and an HTML page with plots from the folders of sweeps or of "
+                "trainings.",
+            .words = "DIR...",
+            .examples = {{"cputrain report sweeps/mine",
+                          "Prints the tables and writes report.html and others into the folder."},
+                         {"cputrain report --diff sweeps/before sweeps/after",
+                          "Compares two sweeps cell by cell."}},
+            .common = {"out", "reference", "price-per-hour", "price-per-cpu-hour",
+                       "price-per-gpu-hour", "diff", "json"},
+            .others = {"plot,visualize,tensorboard,history,compare,diff,table"}};
+  }
+
+  void add_flags(cli::Flags&, const cli::CommandLineChoices&) override;
+  void check(const cli::CommandLineChoices&) override;
+
+  ExitCode run(const training::Services&) override {
+    const auto& folders = options_.files;
+    if (options_.diff) {
+      say(report::write_difference(folders[0], folders[1], options_.out), options_.json);
+      return ExitCode::ok;
+    }
+    report::ReportRequest request{{folders.begin(), folders.end()},
+                                  options_.out,
+                                  std::nullopt,
+                                  options_.prices,
+                                  options_.target_accuracy};
+    if (!options_.reference.empty()) request.reference = options_.reference;
+    say(report::write_report(request), options_.json);
+    return ExitCode::ok;
+  }
+};
+
+void ReportCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices&) {
+  ReportOptions& c = options_;
+  f.group("Report");
+  f.text("reference", c.reference, "FILE",
+         "published table to show beside ours: CSV with cpus, batch, seconds_per_epoch "
+         "(results/reference/paper_table3.csv)");
+  const auto price = [&f](const char* name, std::map<std::string, double>& prices,
+                          const char* help) {
+    f.parsed(name, "PRICE", help,
+             [name, &prices](const std::string& text) { prices = parse_prices(name, text); });
+  };
+  price("price-per-hour", c.prices.per_hour,
+        "price of the whole machine, for the cost of an epoch or a training: 3.2, or by backend "
+        "cpu:3.2,cuda:12");
+  price("price-per-cpu-hour", c.prices.per_cpu_hour,
+        "price of each CPU or GPU that works: 0.05, or by backend cpu:0.05,cuda:3");
+  price("price-per-gpu-hour", c.prices.per_gpu_hour,
+        "price of each GPU that works, the CPUs beside it included: 3, or by backend cuda:3");
+  f.real("target-accuracy", c.target_accuracy, 0, 1,
+         "of single trainings: say which was the quickest to this accuracy of validation "
+         "[the one that most reached]");
+  f.yes("diff", c.diff,
+        "compare two sweeps cell by cell: report --diff BEFORE AFTER; files are written with --out "
+        "alone");
+  f.group("Output");
+  f.text("out", c.out, "DIR", "folder for report.md, .csv, .json, .tex and .html [the first DIR]");
+  f.text("json", c.json, "FILE",
+         "also write report.json to FILE (-: to standard output, and nothing else there)");
+}
+
+void ReportCommand::check(const cli::CommandLineChoices&) {
+  const auto& folders = options_.files;
+  if (folders.empty()) {
+    fail(ExitCode::usage,
+         fmt::format("report needs the folder of a sweep or of trainings: {} report DIR...",
+                     options_.program));
+  }
+  check_prices(options_.prices);
+  if (!options_.diff) return;
+  if (folders.size() != 2) {
+    fail(ExitCode::usage,
+         fmt::format("--diff compares two sweeps, not {}: {} report --diff BEFORE AFTER",
+                     folders.size(), options_.program));
+  }
+  const char* odd = !options_.reference.empty()             ? "reference"
+                    : !options_.prices.per_hour.empty()     ? "price-per-hour"
+                    : !options_.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
+                    : !options_.prices.per_gpu_hour.empty() ? "price-per-gpu-hour"
+                    : options_.target_accuracy              ? "target-accuracy"
+                                                            : nullptr;
+  if (odd) {
+    fail(ExitCode::usage,
+         fmt::format("--{} with --diff, which compares times of two sweeps alone; leave one out",
+                     odd));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<cli::Command> make_report() { return std::make_unique<ReportCommand>(); }
+
+}  // namespace cputrain::commands

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "model/graph.h"
+#include "scaling/cells/cells.h"
+#include "scaling/cells/plan.h"
+#include "scaling/commands/simulate_flags.h"
+#include "scaling/simulation/platform.h"
+#include "training/request/training_spec.h"
+
+/// What `simulate` makes of cells of CPUs and of GPUs alike.
+namespace cputrain::commands {
+
+/// Error(usage) where the grid is too large or empty.
+cells::SweepCells planned_cells(const simulation::SimulationRequest&, const simulation::Platform&);
+/// The command that makes this cell alone.
+std::string command_of(const SimulateOptions&, const cells::Cell&);
+/// What makes another experiment of a table with the same platform and model; `costs` says whose.
+cells::FlagTexts options_of(const SimulateOptions&, const std::string& costs);
+/// A table for that model and epoch, without cells.
+cells::CellTable empty_table(const SimulateOptions&, const training::TrainingSpec&,
+                             const model::Graph&, std::size_t images, const std::string& platform);
+/// What simulates, and with which costs.
+void describe(cells::CellTable&, const cells::CellMachine&, const training::Services&,
+              const std::string& costs);
+
+bool holds_a_table(const SimulateOptions&);
+/// Error(usage) where --out holds a table that may not be replaced.
+void check_out_folder(const SimulateOptions&);
+/// cells.json, costs.json and platform.json into --out, if there is one.
+void write_folder(const SimulateOptions&, const cells::CellTable&,
+                  const nlohmann::ordered_json& costs, const simulation::Platform&);
+/// On the terminal and as --json asks for.
+void say_result(const SimulateOptions&, const cells::CellTable&);
+
+}  // namespace cputrain::commands

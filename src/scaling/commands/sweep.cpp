@@ -1,0 +1,243 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
+#include "core/shell_words.h"
+#include "core/text.h"
+#include "scaling/commands/commands.h"
+#include "scaling/commands/sweep_flags.h"
+#include "scaling/report/reference_table.h"
+#include "scaling/report/report_files.h"
+#include "scaling/sweep/sweep_collect.h"
+#include "scaling/sweep/sweep_folder.h"
+#include "scaling/sweep/sweep_plan.h"
+#include "scaling/sweep/sweep_work.h"
+#include "system/print.h"
+#include "system/tell.h"
+#include "training/validation_watchers.h"
+
+namespace cputrain::commands {
+namespace {
+
+std::size_t added(const sweep::SweepPlan& plan) {
+  return plan.cells.size() - std::min(plan.added_from, plan.cells.size());
+}
+
+void say_plan(const sweep::SweepPlan& plan) {
+  for (const std::string& line : plan.left_out) system::tell("left out: " + line);
+  system::tell(fmt::format("{} of {}, {} each, {} images per epoch; in {}",
+                           counted(plan.cells.size(), "cell"), plan.table.model,
+                           counted(plan.repeats, "training"), with_commas(plan.epoch.images),
+                           plan.folder.string()));
+  if (plan.kept) system::tell("New: " + counted(added(plan), "cell"));
+}
+
+/// The table on standard output, and the report in the folder, unless it is there already.
+void draw(const sweep::SweepPlan& plan, const SweepOptions& options, bool news) {
+  const auto page = plan.folder / "report.html";
+  std::error_code ignored;
+  if (news || !options.reference.empty() || !std::filesystem::exists(page, ignored)) {
+    report::ReportRequest request{
+        .folders = {plan.folder}, .out = {}, .reference = {}, .prices = {}};
+    if (!options.reference.empty()) request.reference = options.reference;
+    report::Document document = report::write_report(request).document;
+    document.sections.resize(std::min<std::size_t>(document.sections.size(), 1));
+    system::print_lines(report::markdown(document));
+  }
+  system::tell(fmt::format("Table: {}, report: {}; `{} report {}` prints more of it",
+                           (plan.folder / cells::kCellsName).string(), page.string(), plan.program,
+                           quoted(plan.folder.string())));
+}
+
+ExitCode stopped(const sweep::SweepPlan& plan, const training::Services& services) {
+  system::tell(
+      fmt::format("cputrain: stopped; finished cells are kept, the same command goes on with the "
+                  "others ({})",
+                  plan.folder.string()));
+  return static_cast<ExitCode>(services.signals->stop_code());
+}
+
+ExitCode run_task(const SweepOptions& options, const training::Services& services,
+                  const sweep::SweepPlan& plan) {
+  const auto task = static_cast<std::size_t>(*options.sweep.task);
+  if (task > plan.cells.size()) {
+    fail(ExitCode::usage,
+         fmt::format("--task {}: must be a cell's number from 1 to {}", task, plan.cells.size()));
+  }
+  // Before anything of the cell is read: who had it may just have finished a training.
+  const system::FileLock lock = sweep::lock_cell(plan, plan.cells[task - 1]);
+  sweep::SweepWork work(services, plan);
+  work.works_alone = false;
+  if (!work.measure(task - 1, task, options.sweep.retry)) return stopped(plan, services);
+  return ExitCode::ok;
+}
+
+ExitCode collect(sweep::SweepPlan& plan, const SweepOptions& options) {
+  cells::CellTable table = sweep::collected_table(plan);
+  for (const cells::Cell& cell : plan.cells)
+    table.cells.push_back(sweep::collected_cell(plan, cell, table.machine));
+  draw(plan, options, sweep::write_table(plan, table));
+  return ExitCode::ok;
+}
+
+/// A table is of machines; times of emulated ones do not belong in it.
+void refuse_emulated(const std::vector<std::string>& backends, const training::Services& services) {
+  for (const std::string& backend : backends) {
+    const auto list = services.devices ? services.devices(backend) : std::nullopt;
+    if (!list || std::ranges::none_of(list->devices, &compute::Device::emulated)) continue;
+    fail(ExitCode::usage,
+         fmt::format("--backend {}: sweep measures times, and this program's device is emulated "
+                     "(they would mean nothing in a table); use a program with a real one, or "
+                     "leave the column out",
+                     backend));
+  }
+}
+
+void say_tasks(const sweep::SweepPlan& plan) {
+  const std::string file = (plan.folder / sweep::kPlanName).string();
+  if (added(plan) == 0) {
+    system::tell(fmt::format("Plan: {}, a line a training; no task is new", file));
+    return;
+  }
+  system::tell(
+      fmt::format("Plan: {}, a line a training; `--task {}` to `--task {}` measure a cell each",
+                  file, plan.added_from + 1, plan.cells.size()));
+}
+
+/// Measures what is missing, and what others add until it ends. The folder is given back with the
+/// turn to extend it, so that no cells are added to a sweep that looks no more.
+ExitCode measure_all(const SweepOptions& options, const training::Services& services,
+                     sweep::SweepPlan plan, std::optional<system::FileLock> lock) {
+  const auto armed = services.signals->arm();
+  for (bool first = true;; first = false) {
+    sweep::settle_machine(plan);
+    sweep::SweepWork work(services, plan);
+    bool news = work.write_table();
+    if (!work.measure(0, plan.cells.size(), first && options.sweep.retry)) {
+      return stopped(plan, services);
+    }
+    news |= work.write_table() || work.measured_something;
+    draw(plan, options, news);
+    const system::FileLock turn = sweep::wait_for_turn(plan.folder);
+    if (!sweep::is_extended(plan)) {
+      lock.reset();
+      return ExitCode::ok;
+    }
+    sweep::SweepRequest request = sweep_request(options);
+    request.extend = true;
+    plan = sweep::plan_sweep(options, request, services);
+    say_plan(plan);
+  }
+}
+
+class SweepCommand final : public cli::CommandWith<SweepOptions> {
+ public:
+  /// Its trainings compute, and the sweep has no backend of its own.
+  SweepCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
+
+  cli::CommandEntry help() const override {
+    return {.name = "sweep",
+            .summary = "the table \"seconds per epoch\" by CPUs, batch and backend",
+            .about =
+                "Measures a grid of trainings and makes the table \"seconds per epoch\" of it. "
+                "It goes on where it was interrupted.",
+            .examples = {{"cputrain sweep --np 1,2 --batch 128,256 --out sweeps/mine",
+                          "Measures four cells: one and two CPUs, two batches."},
+                         {"cputrain sweep --backend cpu,cuda --np 1,2,4,8 --gpus 1,2 --batch 256",
+                          "CPUs and GPUs in one table."},
+                         {"cputrain report sweeps/mine",
+                          "Prints the table again, with speed-up and efficiency."}},
+            .common = {"np", "gpus", "batch", "backend", "model", "data", "repeat", "steps",
+                       "full-epochs", "launcher", "out"},
+            .others = {"tune,hpo,grid,scan,scaling,search"}};
+  }
+
+  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
+    SweepOptions& c = options_;
+    add_grid_flags(f, c, choices);
+    const std::set<std::string> grid = f.names();
+    take_lists(f, c);
+    add_training_model_flags(f, c);
+    add_data_flags(f, c, true);
+    f.group("Training");
+    add_part(f, c, "micro-batch");
+    add_recipe_flags(f, c);
+    add_stall_flags(f, c);
+    f.group("Machine");  // whose grid has the rest of them
+    add_precision_flag(f, c, choices);
+    add_row(f, c, "bind");
+    add_row(f, c, "io-threads");
+    add_backend_options(f, c, choices);
+    add_part(f, c, "input");
+    add_part(f, c, "exchange");
+    std::ranges::set_difference(f.names(), grid,
+                                std::inserter(c.of_trainings, c.of_trainings.end()));
+    add_sweep_output_flags(f, c);
+  }
+
+  /// The flags of the sweep that --extend adds to.
+  std::string earlier_flags(const std::map<std::string, std::string>& given) const override {
+    if (!given.contains("extend") || !given.contains("out")) return "";
+    const auto file = std::filesystem::path(given.at("out")) / sweep::kFlagsName;
+    std::error_code ignored;
+    return std::filesystem::exists(file, ignored) ? file.string() : "";
+  }
+  void check(const cli::CommandLineChoices& choices) override {
+    settle_precisions(options_, choices);
+    check_sweep(options_);
+    training::check_watchers(options_);
+  }
+  bool results_are_files() const override { return true; }
+  std::string why_idle(const std::string& flag) const override {
+    return why_idle_in_training(options_, flag, options_.sweep.grid.backends);
+  }
+
+  ExitCode run(const training::Services&) override;
+};
+
+ExitCode SweepCommand::run(const training::Services& services) {
+  refuse_emulated(options_.sweep.grid.backends, services);
+  // A mistake in it should show before hours of measuring.
+  if (!options_.reference.empty()) static_cast<void>(report::read_reference(options_.reference));
+  const bool extends = options_.sweep.extend;
+  std::optional<system::FileLock> turn;
+  if (extends && std::filesystem::is_directory(options_.out))
+    turn = sweep::wait_for_turn(options_.out);
+  sweep::SweepPlan plan = sweep::plan_sweep(options_, sweep_request(options_), services);
+  const bool shares = options_.sweep.task || (extends && options_.sweep.plan_only);
+  std::optional<system::FileLock> lock = sweep::open_sweep_folder(
+      plan, options_.overwrite,
+      shares ? system::FileLock::Kind::shared : system::FileLock::Kind::exclusive);
+  turn.reset();
+  say_plan(plan);
+  if (!options_.sweep.task && !options_.sweep.collect) sweep::write_plan(plan);
+  if (!lock) {
+    system::tell(
+        fmt::format("The sweep at work in {} measures them behind its own", plan.folder.string()));
+    return ExitCode::ok;
+  }
+  if (options_.sweep.plan_only) {
+    say_tasks(plan);
+    return ExitCode::ok;
+  }
+  if (options_.sweep.collect) return collect(plan, options_);
+  if (options_.sweep.task) {
+    sweep::settle_machine(plan);
+    const auto armed = services.signals->arm();
+    return run_task(options_, services, plan);
+  }
+  return measure_all(options_, services, std::move(plan), std::move(lock));
+}
+
+}  // namespace
+
+std::unique_ptr<cli::Command> make_sweep() { return std::make_unique<SweepCommand>(); }
+
+}  // namespace cputrain::commands

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/thumbnail.h"
+
+/// One evaluation of weights, as a page shows it and as a run's folder keeps it.
+namespace cputrain::training {
+
+/// A class by its predictions.
+struct ClassPredictions {
+  std::string name;
+  double images = 0, predictions = 0, correct = 0;
+};
+
+/// An image whose prediction was wrong.
+struct WrongImage {
+  data::Thumbnail picture;
+  std::string name;  ///< its file's
+  std::string truth, prediction;
+  double probability = 0, probability_of_truth = 0;
+};
+
+/// What an evaluation came to. Names may be hostile.
+struct EvaluationFacts {
+  std::string model, weights, data, part, cpu, backend, date, build, command;
+  int cores = 0;      ///< the machine's
+  std::string doubt;  ///< why training may have learnt from these images; or empty
+  double images = 0, correct = 0, loss = 0;
+  double undecided = 0;  ///< images whose predictions were NaN
+  std::optional<double> accuracy{}, among_five{};
+  std::vector<ClassPredictions> classes;
+  /// A row an actual class, a column a prediction; empty where classes are too many for it.
+  std::vector<std::vector<double>> matrix;
+  std::vector<WrongImage> surest_errors;  ///< the surest first
+};
+
+/// Images that a page shows at most, and the pixels of their longer sides.
+inline constexpr std::size_t kMostErrors = 24;
+inline constexpr int kLongestSide = 128;
+
+/// Adds a line of JSON; what is there stays. Error(output).
+void log_evaluation(const std::filesystem::path& file, const EvaluationFacts&);
+
+}  // namespace cputrain::training
