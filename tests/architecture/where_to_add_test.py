@@ -13,12 +13,12 @@ CODE = (".h", ".cpp", ".inl", ".cu", ".cuh", "CMakeLists.txt")
 
 # The row's first cell, and how code names one that is there.
 SAMPLES = {
-    "a flag of a recipe": r"\blabel_smoothing\b",
+    "a flag that decides how a network learns": r"label_smoothing\b",
     "a command": r"\bmake_export\b|\bexport\.cpp",
     "an update rule": r"\bLamb\b",
     "what is done to gradients before the update": r"\bClip(Values|Element)\b",
     "an algorithm of allreduce": r"(?i)rabenseifner",
-    "a log of a training": r"(?i)mlperf",
+    "a log of a training (a word of `--log-format`)": r"(?i)mlperf",
     "an image format": r"(?i)webp",
     "a layer without weights": r"\bGlobalAveragePool|global_average_pool",
     "a backend": r"\breference::\w+|cputrain_reference\b|no_reference",
