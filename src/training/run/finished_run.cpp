@@ -15,7 +15,7 @@
 #include "training/asked_end.h"
 #include "training/run/best_weights.h"
 #include "training/run/run_folder.h"
-#include "training/run/train_on.h"
+#include "training/run/train_on_advice.h"
 #include "training/training_identity.h"
 
 namespace cputrain::training {

@@ -14,7 +14,7 @@
 #include "training/asked_end.h"
 #include "training/run/finished_run.h"
 #include "training/run/log_marks.h"
-#include "training/run/train_on.h"
+#include "training/run/train_on_advice.h"
 #include "training/training_identity.h"
 
 namespace cputrain::training {

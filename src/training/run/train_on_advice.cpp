@@ -1,4 +1,4 @@
-#include "training/run/train_on.h"
+#include "training/run/train_on_advice.h"
 
 #include <fmt/format.h>
 
