@@ -107,15 +107,15 @@ simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob&
   comm::Communicator* made = nullptr;
   const training::Services services = simulated_services(job, made);
   const training::TrainingSpec spec = training::choose_training(flags);
-  training::Session session = training::start_session(flags, services);
-  session.rank_memory = training::rank_memory(capacities_of(session, job.platform));
-  const training::TrainingPlan plan = training::plan_training(session, spec, job.classes);
+  const training::Session session = training::start_session(flags, services);
+  std::vector<training::NodeCapacity> capacities = capacities_of(session, job.platform);
+  const std::size_t cache = (job.images_per_epoch + job.validation_images) * spec.image.size();
+  const training::TrainingPlan plan =
+      training::plan_training(session, spec, job.classes, training::rank_memory(capacities, cache));
   const training::BatchPlans batches =
       training::cut_batches(session, plan, job.images_per_epoch, 0);
   const training::CompiledTraining compiled = training::compile_training(
-      session, plan, batches.sizes(),
-      {.capacities = capacities_of(session, job.platform),
-       .cache = (job.images_per_epoch + job.validation_images) * spec.image.size()});
+      session, plan, batches.sizes(), {.capacities = std::move(capacities), .cache = cache});
   loop::Timeline timeline({});
   loop::Parts parts(
       training::program_of(session, compiled), plan.spec.optimizer,

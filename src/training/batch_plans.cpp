@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "training/micro_batch.h"
 
 namespace cputrain::training {
 namespace {
@@ -48,8 +49,10 @@ BatchPlans cut_batches(const Session& session, const TrainingPlan& plan, std::si
   const int rank = session.communicator->rank(), ranks = session.communicator->size();
   const int at_once = plan.micro_batch;
   // A program has memory for the largest number of images; on a device that is what is short.
-  const int evaluated_at_once =
-      session.device.chosen() ? std::min(at_once, plan.usual_images) : at_once;
+  const int usual = session.device.chosen()
+                        ? plan.usual_images
+                        : std::max(plan.usual_images, micro_batch_size(plan.spec.flags, session));
+  const int evaluated_at_once = plan.chunks ? at_once : std::min(at_once, usual);
   const std::size_t evaluated =
       static_cast<std::size_t>(evaluated_at_once) * static_cast<std::size_t>(ranks);
   BatchPlans batches{

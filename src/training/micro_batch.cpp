@@ -31,6 +31,12 @@ bool has_large_dense(const model::Graph& graph) {
   });
 }
 
+/// Many ranks for each hardware thread try a large job on a small machine: what is short is memory.
+bool is_crowded(const Session& session) {
+  constexpr double kCrowd = 4;
+  return session.plan.crowding > kCrowd;
+}
+
 }  // namespace
 
 int micro_batch_size(const TrainingFlags& flags, const Session& session) {
@@ -44,27 +50,28 @@ int micro_batch_size(const TrainingFlags& flags, const Session& session) {
   const int threads = session.most_threads;
   const int of_threads = threads == 1 ? kOfOneThread : std::min(kOfEachThread * threads, kMost);
   const int usual = session.communicator->size() == 1 ? of_threads : kOfOneOfSeveralRanks;
-  // Many ranks for each hardware thread try a large job on a small machine: what is short is
-  // memory.
-  constexpr double kCrowd = 4;
   constexpr int kImagesInACrowd = 4;
-  const int standard = session.plan.crowding > kCrowd ? kImagesInACrowd : usual;
+  const int standard = is_crowded(session) ? kImagesInACrowd : usual;
   return flags.micro_batch.value_or(std::max(standard, 2 * threads));
 }
 
 int training_micro_batch(const TrainingFlags& flags, const Session& session,
-                         const model::Graph& graph) {
+                         const model::Graph& graph, std::optional<std::size_t> rank_memory) {
   const int usual = micro_batch_size(flags, session);
   const bool keeps_all = session.backend->name() == "reference";
-  if (flags.micro_batch || keeps_all || !has_large_dense(graph)) return usual;
-  return std::max(usual, images_for_dense(activation_bytes(graph), session.rank_memory));
-}
-
-int images_for_dense(std::size_t bytes_per_image, std::optional<std::size_t> rank_memory) {
+  const bool decided = flags.micro_batch || session.device.chosen() || is_crowded(session);
+  if (decided || keeps_all || !has_large_dense(graph)) return usual;
   // dogcat on a core of a Zen 5: 8 images make 94 images/s, 16 96, 32 100, 64 103 and 128 104.
   constexpr std::size_t kMost = 64, kPartOfMemory = 4;
-  if (!rank_memory) return kMost;
-  return static_cast<int>(std::min(*rank_memory / kPartOfMemory / bytes_per_image, kMost));
+  // Weights, gradients, two states and a snapshot come first.
+  const std::size_t parameters = 5 * graph.parameter_count() * sizeof(float);
+  const auto left = [&](std::size_t memory) { return memory - std::min(memory, parameters); };
+  std::size_t images = kMost;
+  while (images > 1 && rank_memory &&
+         images * activation_bytes(graph) > left(*rank_memory) / kPartOfMemory) {
+    images /= 2;
+  }
+  return std::max(usual, static_cast<int>(images));
 }
 
 std::size_t activation_bytes(const model::Graph& graph) {

@@ -14,12 +14,11 @@ namespace cputrain::training {
 /// a device.
 int micro_batch_size(const TrainingFlags&, const Session&);
 
-/// The same for a training of this network: more on CPUs where it has large dense layers.
-int training_micro_batch(const TrainingFlags&, const Session&, const model::Graph&);
-
-/// Every pass reads all weights of a dense layer and writes their gradient. So up to 64 images
-/// where layers are large, for which a quarter of a rank's memory must do.
-int images_for_dense(std::size_t bytes_per_image, std::optional<std::size_t> rank_memory);
+/// The same for a training of this network. Every pass reads all weights of a dense layer and
+/// writes their gradient, so on CPUs up to 64 images where such layers are large. A quarter of a
+/// rank's memory must do for them; without a figure it does.
+int training_micro_batch(const TrainingFlags&, const Session&, const model::Graph&,
+                         std::optional<std::size_t> rank_memory);
 
 /// About what a training pass keeps of one image in bytes: activations and their gradients, but for
 /// those that operators change in place or pool at once.

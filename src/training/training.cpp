@@ -265,7 +265,9 @@ Training open_training(const Session& session, const TrainingSpec& spec) {
   auto source = std::make_shared<const data::DataSource>(
       session.services.data.open(spec.flags.data_request(spec.seed)));
   say_data(session, *source);
-  TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source));
+  const data::CacheSize cache = session.services.data.cache_size(*source, spec.image, spec.resize);
+  TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source),
+                                    rank_memory(measure_capacities(session), cache.bytes));
   check_agreement(session, "program, flags or data", identity(plan, *source));
   check_watchers(spec, *source);
   const std::string idle = recipe_watcher_warning(spec, *source);

@@ -71,11 +71,11 @@ int largest_share(std::size_t batch, int ranks) {
   return static_cast<int>(std::min<std::size_t>((batch + count - 1) / count, 1 << 30));
 }
 
-/// What was asked; where statistics cover a micro-batch, else the whole share; of a rank alone an
-/// even part of a batch that does not grow.
+/// What was asked; where statistics cover a micro-batch, else the whole share; an even part of the
+/// largest share of a batch that does not grow.
 int choose_micro_batch(const TrainingSpec& spec, const model::Graph& graph,
                        const std::optional<compute::ReproducibleChunks>& chunks,
-                       const Session& session) {
+                       const Session& session, std::optional<std::size_t> rank_memory) {
   // Synchronised statistics are of all images of a batch, also of one that has grown.
   std::size_t batch = spec.batch;
   if (spec.flags.sync_bn) batch *= largest_growth(spec.plan);
@@ -84,21 +84,21 @@ int choose_micro_batch(const TrainingSpec& spec, const model::Graph& graph,
   check_sync_bn(spec, graph, share);
   if (chunks) return chunks->images * chunks->lanes;
   if (graph.has_batch_norm() && !spec.flags.micro_batch) return share;
-  const int most = training_micro_batch(spec.flags, session, graph);
-  const bool same_share = ranks == 1 && spec.plan.growth.empty();
-  if (spec.flags.micro_batch || !same_share || share <= most) return most;
+  const int most = training_micro_batch(spec.flags, session, graph, rank_memory);
+  if (spec.flags.micro_batch || !spec.plan.growth.empty() || share <= most) return most;
   const int pieces = (share + most - 1) / most;  // alike, instead of a small last one
   return (share + pieces - 1) / pieces;
 }
 
 }  // namespace
 
-TrainingPlan plan_training(const Session& session, TrainingSpec spec, int classes) {
+TrainingPlan plan_training(const Session& session, TrainingSpec spec, int classes,
+                           std::optional<std::size_t> rank_memory) {
   const int ranks = session.communicator->size();
   fit_to_ranks(spec, ranks);
   model::Graph graph = build_graph(spec, classes);
   const auto chunks = chunks_of(spec, session);
-  const int micro_batch = choose_micro_batch(spec, graph, chunks, session);
+  const int micro_batch = choose_micro_batch(spec, graph, chunks, session, rank_memory);
   if (chunks) check_reproducible(spec, graph);
   const int usual_images = std::min(largest_share(spec.batch, ranks), micro_batch);
   auto sharded = layers_to_shard(spec, graph, session, usual_images);

@@ -36,7 +36,9 @@ struct TrainingPlan {
 /// Error(usage), on all ranks alike that have the same flags, where flags, network and ranks do not
 /// go together: an image that is too small for the network, --sync-bn or --reproducible with a
 /// network that does not allow it,
-/// --shard-dense with nothing to shard. Sends nothing.
-TrainingPlan plan_training(const Session&, TrainingSpec, int classes);
+/// --shard-dense with nothing to shard. Sends nothing. `rank_memory`: bytes for each rank, the same
+/// on all; as many as it wants where not known.
+TrainingPlan plan_training(const Session&, TrainingSpec, int classes,
+                           std::optional<std::size_t> rank_memory = {});
 
 }  // namespace cputrain::training

@@ -3,27 +3,40 @@
 #include <gtest/gtest.h>
 
 #include "backends/reference/reference_backend.h"
-#include "comm/solo.h"
+#include "composition/services.h"
+#include "training/memory/training_memory.h"
 #include "training/request/build_graph.h"
 
 namespace cputrain::training {
 namespace {
 
+constexpr std::size_t kMiB = 1 << 20;
+
+/// dogcat on one rank of one thread.
 class MicroBatch : public ::testing::Test {
  protected:
-  MicroBatch() {
-    session_.most_threads = 1;
-    session_.backend = reference::make_reference_backend(DType::f32);
+  MicroBatch() : services_(composition::make_services(launcher_, signals_)) {
+    flags_.image_size = 256;  // 25,088 x 512 weights
+    flags_.threads = 1;
+    flags_.verbose = 0;
   }
   model::Graph graph() const { return build_graph(choose_training(flags_), 2); }
+  Session session() const {
+    Session session = start_session(flags_, services_);
+    session.plan.crowding = 0.5;
+    return session;
+  }
+  int micro_batch(const Session& session, std::optional<std::size_t> memory = {}) const {
+    return training_micro_batch(flags_, session, graph(), memory);
+  }
 
+  system::SignalWatch signals_;
+  placement::Launcher launcher_;
   Services services_;
-  Session session_{.services = services_, .communicator = comm::make_solo()};
   TrainingFlags flags_;
 };
 
 TEST_F(MicroBatch, BytesAreThoseOfMapsThatAreKept) {
-  flags_.image_size = 256;
   // Pooled maps and vectors of dogcat, each with its gradient, as floats.
   const std::size_t maps = 127 * 127 * 32 + 62 * 62 * 64 + 30 * 30 * 128 + 14 * 14 * 128;
   const std::size_t vectors = 512 + 256 + 1;
@@ -31,18 +44,40 @@ TEST_F(MicroBatch, BytesAreThoseOfMapsThatAreKept) {
   EXPECT_LE(activation_bytes(graph()), 8 * (maps + vectors + 1));  // and the probability
 }
 
-TEST_F(MicroBatch, MemoryLimitsImages) {
-  EXPECT_EQ(images_for_dense(1000, std::nullopt), 64);
-  EXPECT_EQ(images_for_dense(1000, 1'000'000), 64);
-  EXPECT_EQ(images_for_dense(1000, 100'000), 25);
-  EXPECT_EQ(images_for_dense(1000, 3'000), 0);
+TEST_F(MicroBatch, IsLargeWhereDenseLayersAre) {
+  Session own = session();
+  if (own.backend->name() != "cpu") GTEST_SKIP() << "this build has no oneDNN";
+  EXPECT_EQ(micro_batch(own), 64);
+  EXPECT_EQ(micro_batch(own, 4096 * kMiB), 64);
+  // 252 MiB for weights and what goes with them; 6.8 MiB an image, four times.
+  EXPECT_EQ(micro_batch(own, 252 * kMiB + 64 * 28 * kMiB), 64);
+  EXPECT_EQ(micro_batch(own, 252 * kMiB + 32 * 28 * kMiB), 32);
+  EXPECT_EQ(micro_batch(own, 252 * kMiB), 8);
+  EXPECT_EQ(micro_batch(own, 0), 8);
+  own.plan.crowding = 5;  // ranks for each hardware thread
+  EXPECT_EQ(micro_batch(own), 4);
+  own.plan.crowding = 1;
+  flags_.micro_batch = 100;
+  EXPECT_EQ(micro_batch(own), 100);
+  flags_.micro_batch.reset();
+  flags_.image_size = 64;  // 512 x 512 weights stay in a cache
+  EXPECT_EQ(micro_batch(own), 8);
 }
 
-TEST_F(MicroBatch, WhatKeepsEveryActivationTakesFewImages) {
-  flags_.image_size = 256;
-  EXPECT_EQ(training_micro_batch(flags_, session_, graph()), 8);
-  flags_.micro_batch = 100;
-  EXPECT_EQ(training_micro_batch(flags_, session_, graph()), 100);
+TEST_F(MicroBatch, IsSmallWhereEveryActivationIsKept) {
+  Session own = session();
+  own.backend = reference::make_reference_backend(DType::f32);
+  EXPECT_EQ(micro_batch(own), 8);
+}
+
+TEST(RankMemory, IsThatOfTheTightestNode) {
+  EXPECT_FALSE(rank_memory({{.host = "a", .ranks = {0}, .available = {}}}, 0));
+  const std::vector<NodeCapacity> nodes{{.host = "a", .ranks = {0, 1}, .available = 1000},
+                                        {.host = "b", .ranks = {2, 3, 4, 5}, .available = 1200},
+                                        {.host = "c", .ranks = {6}, .available = {}}};
+  EXPECT_EQ(rank_memory(nodes, 0), 300u);
+  EXPECT_EQ(rank_memory(nodes, 200), 250u);
+  EXPECT_EQ(rank_memory(nodes, 5000), 0u);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible,
                                    : is_among(possible, bf16)           ? bf16
                                    : is_among(possible, winograd)       ? winograd
                                                                         : direct;
-  const bool tiles = pools_tiles && is_among(possible, winograd);
+  const bool tiles = pools_tiles && method != bf16 && is_among(possible, winograd);
   return {{tiles ? winograd : method, method, method}};
 }
 

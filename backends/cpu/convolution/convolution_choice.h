@@ -29,7 +29,7 @@ struct ConvolutionMethods {
 
 /// The methods where nothing is measured. In front of a pool at most a quarter of the gradients is
 /// not zero, so zeros are skipped there, in forward only where Winograd cannot take the pool along
-/// (`pools_tiles`); elsewhere bf16 goes before Winograd.
+/// (`pools_tiles`). Elsewhere bf16 goes before Winograd.
 ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled,
                                  bool pools_tiles);
 

@@ -33,7 +33,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const Convolution
       place_(place_convolution(planning, op, block, src, dst, first_parameter)) {
   const auto possible = possible_methods(planning, place_);
   methods_ = fixed_methods(possible, place_.pool.has_value(),
-                           PooledWinograd::possible(place_, planning.largest()));
+                           PooledWinograd::possible(place_, planning.usual()));
   forward_stays_ = !measures_forward(possible, place_.pool.has_value());
   // A trial ends in backward(), so there is none without it.
   if (dst.wants_diff && planning.kernels.measure && possible.size() > 1 &&
@@ -77,13 +77,15 @@ void ConvolutionOp::make_candidates(const Planning& planning,
     if (first) made.share_memory(planning.memory, *first);
     if (!first) first = &made;
   };
-  make(ConvolutionMethod::direct);
-  make(ConvolutionMethod::winograd);
-  make(ConvolutionMethod::bf16);
-  kernel_layout_ = *kernel_layout;
-  if (with(ConvolutionMethod::winograd) && PooledWinograd::possible(place_, planning.largest())) {
+  if (with(ConvolutionMethod::winograd) && PooledWinograd::possible(place_, planning.usual())) {
     pooled_winograd_.emplace(planning, place_);
   }
+  make(ConvolutionMethod::direct);
+  // It knows the layout of the kernels that skip zeros.
+  const bool forward_alone = pooled_winograd_ && skipping_ && !trials_;
+  if (!forward_alone) make(ConvolutionMethod::winograd);
+  make(ConvolutionMethod::bf16);
+  kernel_layout_ = *kernel_layout;
 }
 
 std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() const {
@@ -212,6 +214,7 @@ void ConvolutionOp::try_again() {
 std::string ConvolutionOp::describe(Direction direction) const {
   const ConvolutionMethod method = methods_[direction];
   if (method == ConvolutionMethod::sparse) return "skips zeros";
+  if (direction == Direction::forward && pools_in_forward()) return "own Winograd";
   const auto& computing = method == ConvolutionMethod::bf16       ? bf16_
                           : method == ConvolutionMethod::winograd ? winograd_
                                                                   : direct_;

@@ -1,6 +1,7 @@
 #include "backends/cpu/convolution/pooled_winograd.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "backends/cpu/convolution/convolution_operations.h"
 #include "backends/cpu/convolution/winograd_operation.h"
@@ -14,6 +15,7 @@ bool PooledWinograd::possible(const ConvolutionPlace& place, int images) {
 
 PooledWinograd::PooledWinograd(const Planning& planning, const ConvolutionPlace& place)
     : place_(place) {
+  assert(!place.block.image && "images are bytes, and three colours fill no block");
   std::size_t scratch = 0;
   for (const int images : planning.sizes) {
     winograd::Problem problem = winograd_problem(problem_of(place, images)).value();

@@ -24,8 +24,9 @@ struct PlanParts {
   const training::CompiledTraining& compiled;
 };
 
-PlanParts parts_of(const training::Training& job) {
-  return {job.session(), job.plan().spec, job.plan().graph, job.batches().train, job.compiled()};
+PlanParts parts_of(const training::Training& training) {
+  return {training.session(), training.plan().spec, training.plan().graph, training.batches().train,
+          training.compiled()};
 }
 
 std::string in_bytes(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
@@ -77,8 +78,8 @@ Json memory_json(const training::Session& session, const training::TrainingMemor
   return {{"ranks", ranks}, {"nodes", nodes}};
 }
 
-Json plan_json(const training::Training& job) {
-  const auto& [session, spec, graph, plan, compiled] = parts_of(job);
+Json plan_json(const training::Training& training) {
+  const auto& [session, spec, graph, plan, compiled] = parts_of(training);
   return {{"cputrain", kVersion},
           {"model", {{"name", spec.model->name}, {"parameters", graph.parameter_count()}}},
           {"ranks", session.communicator->size()},
@@ -144,8 +145,8 @@ void print_node_memory(const training::TrainingMemory& memory) {
   }
 }
 
-void print_plan(const training::Training& job) {
-  const auto& [session, spec, graph, plan, compiled] = parts_of(job);
+void print_plan(const training::Training& training) {
+  const auto& [session, spec, graph, plan, compiled] = parts_of(training);
   system::print("Placement:\n");
   for (const std::string& line : session.placement) system::print("  {}\n", line);
   for (const std::string& line : placement::map_of(session.plan)) system::print("  {}\n", line);
@@ -166,10 +167,10 @@ void print_plan(const training::Training& job) {
 
 }  // namespace
 
-void print_dry_run(const training::Training& job, const std::string& json_file) {
-  if (!job.session().leads()) return;
-  if (json_file != "-") print_plan(job);
-  training::write_json(job.session(), json_file, plan_json(job));
+void print_dry_run(const training::Training& training, const std::string& json_file) {
+  if (!training.session().leads()) return;
+  if (json_file != "-") print_plan(training);
+  training::write_json(training.session(), json_file, plan_json(training));
 }
 
 }  // namespace cputrain::commands

@@ -128,13 +128,14 @@ void TrainCommand::check(const cli::CommandLineChoices&) {
 }
 
 /// Ranks of a sweep have its flags: nothing is said of them.
-void TrainCommand::warn_of_idle_flags(const training::Training& job) const {
+void TrainCommand::warn_of_idle_flags(const training::Training& training) const {
   if (!options_.end_with.empty()) return;
   const auto reason = [&](const std::string& flag) {
     const std::string why = why_idle_in_training(options_, flag, {options_.backend});
-    return why.empty() ? why_idle_in(job, flag) : why;
+    return why.empty() ? why_idle_in(training, flag) : why;
   };
-  for (const std::string& line : idle_flags(options_, reason)) training::warn(job.session(), line);
+  for (const std::string& line : idle_flags(options_, reason))
+    training::warn(training.session(), line);
 }
 
 ExitCode TrainCommand::run(const training::Services& services) {
@@ -153,7 +154,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
     start = training::choose_start(session, spec, folder);
     spec = training::with_choices_of(start, std::move(spec));
   }
-  training::Training job = training::open_training(session, spec);
+  training::Training training = training::open_training(session, spec);
   if (options_.dry_run) {
     if (!options_.safety.resume.empty()) {
       training::say(session,
@@ -161,12 +162,12 @@ ExitCode TrainCommand::run(const training::Services& services) {
                                 "the training from its beginning",
                                 options_.safety.resume));
     }
-    job.compile();
-    warn_of_idle_flags(job);
-    print_dry_run(job, options_.json);
+    training.compile();
+    warn_of_idle_flags(training);
+    print_dry_run(training, options_.json);
     return ExitCode::ok;
   }
-  nlohmann::ordered_json identity = training::training_identity(job);
+  nlohmann::ordered_json identity = training::training_identity(training);
   if (start.finished) {
     training::check_finished(session, folder.path, start.checkpoint, spec, identity);
     session.communicator->barrier();  // a refusal is rank 0's, and the job's
@@ -176,12 +177,12 @@ ExitCode TrainCommand::run(const training::Services& services) {
     training::check_same_training(session, start.checkpoint, spec, identity);
     training::keep_first_weights(session, start.checkpoint, identity);
   }
-  job.compile();
-  warn_of_idle_flags(job);
+  training.compile();
+  warn_of_idle_flags(training);
   // The folder before the long work: a full disk or a wrong --out shows at once.
-  training::open_run_folder(session, job.plan(), folder);
+  training::open_run_folder(session, training.plan(), folder);
   training::watch_folder(session, folder.path);
-  return train_in_folder(job, folder, start, std::move(identity));
+  return train_in_folder(training, folder, start, std::move(identity));
 }
 
 }  // namespace

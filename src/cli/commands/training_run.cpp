@@ -29,26 +29,26 @@ constexpr double kLogsAtLast = 0.5;
 /// One training in its folder, from its plan to its end.
 class Run {
  public:
-  Run(training::Training& job, training::RunFolder& folder, const training::Start& start,
+  Run(training::Training& training, training::RunFolder& folder, const training::Start& start,
       nlohmann::ordered_json identity)
-      : job_(job),
-        session_(job.session()),
-        spec_(job.plan().spec),
+      : training_(training),
+        session_(training.session()),
+        spec_(training.plan().spec),
         folder_(folder),
         start_(start),
         identity_(std::move(identity)) {
-    job_.timeline() = training::make_timeline(session_, spec_, folder.path);
+    training_.timeline() = training::make_timeline(session_, spec_, folder.path);
   }
 
   /// Trains on what is loaded; the exit code.
   ExitCode train() {
-    training::say_plan(job_);
-    training::add_decoded(identity_, job_);
+    training::say_plan(training_);
+    training::add_decoded(identity_, training_);
     if (start_.goes_on)
       training::check_same_training(session_, start_.checkpoint, spec_, identity_);
     begin();
-    if (start_.goes_on) training::say_what_changes(job_, start_.checkpoint, progress_);
-    training::RunResults results(job_, folder_.path, identity_);
+    if (start_.goes_on) training::say_what_changes(training_, start_.checkpoint, progress_);
+    training::RunResults results(training_, folder_.path, identity_);
     if (!start_.goes_on) results.say_earlier();
     prepare_folder();
     say_chosen_folder();
@@ -64,9 +64,9 @@ class Run {
     if (start_.goes_on) {
       go_on_from(start_.checkpoint);
     } else {
-      job_.start();
+      training_.start();
     }
-    if (job_.compiled().program->tuner().trying()) {
+    if (training_.compiled().program->tuner().trying()) {
       training::say(
           session_,
           "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
@@ -74,19 +74,19 @@ class Run {
   }
 
   void go_on_from(const std::filesystem::path& checkpoint) {
-    progress_ = job_.resume(checkpoint);
+    progress_ = training_.resume(checkpoint);
     place_ = training::cut_to(session_, folder_, checkpoint);
     checkpoint_ = checkpoint.filename().string();
     training::say(session_, fmt::format("Going on from {}: {} steps and {} whole epochs are done",
                                         checkpoint.string(), progress_.steps, progress_.epochs));
-    has_best_ = training::take_up_best(job_, folder_.path, checkpoint, progress_);
+    has_best_ = training::take_up_best(training_, folder_.path, checkpoint, progress_);
   }
 
   void prepare_folder() {
     if (start_.goes_on) {
-      training::describe_run(session_, job_.plan(), folder_.path);
+      training::describe_run(session_, training_.plan(), folder_.path);
     } else {
-      training::replace_run(session_, job_.plan(), folder_.path);
+      training::replace_run(session_, training_.plan(), folder_.path);
     }
     if (spec_.flags.measure_limits) training::write_limits(session_, folder_.path);
   }
@@ -125,12 +125,12 @@ class Run {
   loop::TrainResult train_on(training::RunResults& results) {
     system::SignalWatch& signals = *session_.services.signals;
     system::WriteQueue logs(training::bind_writer(session_));
-    const auto reporter = training::make_reporter(job_, folder_.path, place_, logs);
+    const auto reporter = training::make_reporter(training_, folder_.path, place_, logs);
     if (place_.goes_on()) {
       reporter->resumed(
           {progress_, session_.communicator->size(), checkpoint_, place_.lost_seconds});
     }
-    training::RunControl control(job_, folder_, identity_, progress_, has_best_, logs);
+    training::RunControl control(training_, folder_, identity_, progress_, has_best_, logs);
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
     results.begin_training(progress_);
@@ -142,20 +142,20 @@ class Run {
       logs.wait_for(kLogsAtLast);
     });
     const auto looked_after = look_after(results, control, logs);
-    const loop::TrainResult result = job_.run(progress_, *reporter, control);
+    const loop::TrainResult result = training_.run(progress_, *reporter, control);
     if (result.roll_back) {
       const auto held = signals.hold();  // what SIGTERM would save is being replaced
       go_back(*result.roll_back, control);
       return result;
     }
-    job_.check_replicas();
+    training_.check_replicas();
     training::reached(session_, comm::Phase::save);
     control.finish();
     const bool kept = take_best(result, control);
     if (session_.leads() && !control.line().empty()) training::say(session_, control.line());
     results.finish(result, {.best = kept, .checkpoint_seconds = control.seconds()}, *reporter,
                    logs);
-    training::write_timeline(session_, spec_, job_.timeline());
+    training::write_timeline(session_, spec_, training_.timeline());
     if (lost_ranks) lost_ranks->all_is_done();
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes is not known.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
@@ -203,7 +203,7 @@ class Run {
       training::warn(session_, fmt::format("the weights of epoch {}, the best, could not be kept",
                                            result.progress.best.epoch));
     } else if (result.early_stopped) {
-      job_.load_weights(folder_.path / training::kBestName);
+      training_.load_weights(folder_.path / training::kBestName);
     }
     return kept;
   }
@@ -229,7 +229,7 @@ class Run {
                                      : ExitCode::data;
   }
 
-  training::Training& job_;
+  training::Training& training_;
   const training::Session& session_;
   const training::TrainingSpec& spec_;
   training::RunFolder& folder_;
@@ -244,10 +244,10 @@ class Run {
 
 }  // namespace
 
-ExitCode train_in_folder(training::Training& job, training::RunFolder& folder,
+ExitCode train_in_folder(training::Training& training, training::RunFolder& folder,
                          const training::Start& start, nlohmann::ordered_json identity) {
-  Run run(job, folder, start, std::move(identity));
-  job.load();
+  Run run(training, folder, start, std::move(identity));
+  training.load();
   return run.train();
 }
 

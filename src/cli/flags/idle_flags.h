@@ -16,7 +16,7 @@ std::string why_idle_in_training(const training::TrainingFlags&, const std::stri
 /// Where the flag is an option of a backend that does not compute here.
 std::string why_idle_option(const training::TrainingFlags&, const std::string& flag,
                             const std::vector<std::string>& backends);
-/// Of --exif, for data without photographs.
+/// The same for --exif, with data without photographs.
 std::string why_idle_exif(const training::TrainingFlags&);
 
 /// "--keep 3 changes nothing without checkpoints, ...", one for each flag that was given, on the

@@ -14,6 +14,7 @@
 #include "scaling/commands/commands.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/print.h"
+#include "training/memory/training_memory.h"
 #include "training/request/backend_words.h"
 #include "training/request/build_graph.h"
 #include "training/session/decode_images.h"
@@ -173,12 +174,13 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   const auto data = std::make_shared<const data::DecodedData>(
       training::decode_images(session, spec.flags, *source, {spec.image, spec.resize}));
   const int classes = training::classes_of(spec, *source);
-  const training::TrainingPlan plan = training::plan_training(session, spec, classes);
+  const auto memory = training::rank_memory(training::measure_capacities(session), 0);
+  const training::TrainingPlan plan = training::plan_training(session, spec, classes, memory);
   std::vector<std::unique_ptr<bench::StepTrial>> trials;
   trials.push_back(std::make_unique<bench::StepTrial>(session, plan, source, data));
   for (const training::TrainingSpec& other : compared_with(plan)) {
     trials.push_back(std::make_unique<bench::StepTrial>(
-        session, training::plan_training(session, other, classes), source, data));
+        session, training::plan_training(session, other, classes, memory), source, data));
   }
   const bench::StepFigures figures = bench::run_trials(session, trials, options_.repeat);
   const auto& [limits, rounds, each, rates, layer_steps, layers, waited] = figures;

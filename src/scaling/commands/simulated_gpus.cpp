@@ -44,7 +44,7 @@ simulation::GpuRun run_of(const SimulateOptions& options, const training::Traini
                   bytes / 1e9, platform.gpus->memory_gb, platform.gpus->name));
 }
 
-/// Without flags of the environment that change nothing here, which no command need repeat.
+/// Without flags of the environment that change nothing here, so commands leave them out.
 SimulateOptions without_idle(SimulateOptions options) {
   std::erase_if(options.given, [](const auto& flag) { return is_idle_on_gpus(flag.first); });
   return options;

@@ -71,7 +71,7 @@ ExitCode run_task(const SweepOptions& options, const training::Services& service
     fail(ExitCode::usage,
          fmt::format("--task {}: must be a cell's number from 1 to {}", task, plan.cells.size()));
   }
-  // Before anything of the cell is read: who had it may just have finished a training.
+  // Before anything of the cell is read: the task that had it may just have finished a training.
   const system::FileLock lock = sweep::lock_cell(plan, plan.cells[task - 1]);
   sweep::SweepWork work(services, plan);
   work.works_alone = false;

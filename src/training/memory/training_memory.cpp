@@ -49,11 +49,13 @@ std::optional<std::size_t> least_available(const std::vector<NodeCapacity>& capa
   return least;
 }
 
-std::optional<std::size_t> rank_memory(const std::vector<NodeCapacity>& capacities) {
+std::optional<std::size_t> rank_memory(const std::vector<NodeCapacity>& capacities,
+                                       std::size_t shared) {
   std::optional<std::size_t> least;
   for (const NodeCapacity& capacity : capacities) {
     if (!capacity.available) continue;
-    const std::size_t each = *capacity.available / capacity.ranks.size();
+    const std::size_t each =
+        (*capacity.available - std::min(shared, *capacity.available)) / capacity.ranks.size();
     least = std::min(least.value_or(each), each);
   }
   return least;

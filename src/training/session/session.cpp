@@ -21,7 +21,6 @@
 #include "system/tell.h"
 #include "system/terminal/log_pace.h"
 #include "system/terminal/redrawn_line.h"
-#include "training/memory/training_memory.h"
 #include "training/session/place_ranks.h"
 
 namespace cputrain::training {
@@ -140,7 +139,6 @@ Session start_session(const TrainingFlags& flags, const Services& services) {
     session.placement.push_back("warning: " + warning);
   }
   session.backend = services.make_backend(backend_request(session, flags, backend));
-  session.rank_memory = rank_memory(measure_capacities(session));
   return session;
 }
 

@@ -30,8 +30,6 @@ struct Session {
   std::vector<std::string> placement{};  ///< the plan, a line a kind of host; warnings after it
   DeviceChoice device{};                 ///< this rank's
   std::unique_ptr<compute::Backend> backend{};
-  /// Bytes that each rank of the tightest node can get; nothing where no system reports it.
-  std::optional<std::size_t> rank_memory{};
   system::Stopwatch since_start{};
   bool quiet = false;  ///< --verbose 0: warnings and errors alone
 

@@ -53,6 +53,12 @@ TEST(FixedMethods, TakeWinogradForwardWhereItPoolsTiles) {
             (ConvolutionMethods{{sparse, sparse, sparse}}));
 }
 
+TEST(FixedMethods, AreNarrowWhereZerosAreNotSkipped) {
+  using enum ConvolutionMethod;
+  EXPECT_EQ(fixed_methods({direct, winograd, bf16}, true, true),
+            (ConvolutionMethods{{bf16, bf16, bf16}}));
+}
+
 TEST(MeasuresForward, NotWhereRoundingChoosesTheWinnersOfWindows) {
   using enum ConvolutionMethod;
   EXPECT_FALSE(measures_forward({direct, winograd, sparse}, true));
