@@ -24,6 +24,7 @@ class ChunkedProgram final : public Program {
     CompileOptions one = options;
     one.threads = 1;
     one.keeps_factors = true;
+    one.usual_images = chunks.images;  // a share, which depends on the ranks, decides nothing
     one.micro_batches = chunk_sizes(options.micro_batches);
     for (int lane = 0; lane < chunks.lanes; ++lane) {
       lanes_.push_back(backend.compile(
