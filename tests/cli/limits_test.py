@@ -259,7 +259,7 @@ class SmallSharedMemory(ProgramTest):
 
     def test_a_kill_leaves_nothing(self):
         os.mkdir(self.path("tmp"))
-        words = [*self.model(), *self.WORDS[:4], "--epochs", "1000", "--batch", "8", "--threads", "1", "--out", "k"]
+        words = [*self.model(), *self.WORDS[:4], "--epochs", "100000", "--batch", "8", "--threads", "1", "--out", "k"]
         line = 'mount -t tmpfs -o size=48m tmpfs /dev/shm && exec "$@"'
         running = subprocess.Popen(["unshare", "-m", "bash", "-c", line, "bash", *mpirun(2), PROGRAM, *words],
                                    cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

@@ -85,7 +85,7 @@ class Waiting(ProgramTest):
     def test_it_is_the_same_process_under_the_same_name(self):
         name = self.path("another name")
         os.symlink(PROGRAM, name)
-        process = subprocess.Popen([name, "train", *SMALL, "--epochs", "1000", "--out", "run"], cwd=self.folder,
+        process = subprocess.Popen([name, "train", *SMALL, "--epochs", "100000", "--out", "run"], cwd=self.folder,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)

@@ -46,7 +46,7 @@ class Terminal(ProgramTest):
 
     def test_no_redraw_is_longer_than_the_line_is_then(self):
         widths = [40, 80, 120, 50]
-        parts = self.drawn(*SMALL, "--epochs", "999", "--out", "run", widths=widths, code=130)
+        parts = self.drawn(*SMALL, "--image-size", "192", "--epochs", "999", "--out", "run", widths=widths, code=130)
         for columns, lines in zip(widths, parts):
             with self.subTest(columns):
                 # One or two may have been on their way when the terminal was resized.
