@@ -7,6 +7,9 @@ from supervised import WAIT, SupervisedTest
 
 KILLED = "save(5); os._exit(137)"
 DONE = "os._exit(0)"
+# The script asks nothing of a stand-in that has not been counted as a start.
+PULSE_WHEN_READY = ('#!/bin/bash\nuntil [[ $1 != 2 || -e ready ]]; do /bin/sleep 0.05; done\n'
+                    '[[ $1 != 2 ]] || exec /bin/sleep 0.3\nexec /bin/sleep 0.02\n')
 
 
 def lives(pid):
@@ -70,13 +73,14 @@ class Ranks(SupervisedTest):
             self.assertNotIn("lost", said)
 
     def test_all_are_tried_again_after_a_cool_down(self):
-        script = self.start([KILLED, WAIT, DONE], "--cool-down=1")
-        code, said = self.end_of(script)
+        self.tool("sleep", PULSE_WHEN_READY)
+        code, said = self.supervise([KILLED, WAIT, DONE], "--cool-down=1")
         self.assertEqual((code, self.ranks()), (0, ["4", "3", "4"]), said)
         self.assertIn("all ranks are tried again: the training saves", said)
 
     def test_a_launcher_that_has_not_begun_when_all_are_tried_again(self):
-        begins_slowly = "signal.signal(signal.SIGUSR1, signal.SIG_DFL); time.sleep(60)"
+        self.tool("sleep", PULSE_WHEN_READY)
+        begins_slowly = "signal.signal(signal.SIGUSR1, signal.SIG_DFL); open('ready', 'w').close(); time.sleep(60)"
         code, said = self.supervise([KILLED, begins_slowly, DONE], "--cool-down=1")
         self.assertEqual((code, self.ranks()), (0, ["4", "3", "4"]), said)
 
