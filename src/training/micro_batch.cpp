@@ -62,11 +62,13 @@ int training_micro_batch(const TrainingFlags& flags, const Session& session,
   const bool decided = flags.micro_batch || session.device.chosen() || is_crowded(session);
   if (decided || keeps_all || !has_large_dense(graph)) return usual;
   // dogcat on a core of a Zen 5: 8 images make 127 images/s, 16 128, 32 136, 64 138, 128 143.
-  constexpr std::size_t kMost = 64, kPartOfMemory = 4;
+  // Each of many threads wants some images of a pass.
+  constexpr std::size_t kMost = 128, kOfEachThread = 8, kPartOfMemory = 4;
   // Weights, gradients, two states and a snapshot come first.
   const std::size_t parameters = 5 * graph.parameter_count() * sizeof(float);
   const auto left = [&](std::size_t memory) { return memory - std::min(memory, parameters); };
-  std::size_t images = kMost;
+  std::size_t images =
+      std::max(kMost, kOfEachThread * static_cast<std::size_t>(session.most_threads));
   while (images > 1 && rank_memory &&
          images * activation_bytes(graph) > left(*rank_memory) / kPartOfMemory) {
     images /= 2;

@@ -15,8 +15,9 @@ namespace cputrain::training {
 int micro_batch_size(const TrainingFlags&, const Session&);
 
 /// The same for a training of this network. Every pass reads all weights of a dense layer and
-/// writes their gradient, so on CPUs up to 64 images where such layers are large. A quarter of a
-/// rank's memory must do for them; without a figure it does.
+/// writes their gradient. So on CPUs it is 128 images where such layers are large, with more than
+/// 16 threads 8 per thread. A quarter of a rank's memory must do for them; without a figure it
+/// does.
 int training_micro_batch(const TrainingFlags&, const Session&, const model::Graph&,
                          std::optional<std::size_t> rank_memory);
 

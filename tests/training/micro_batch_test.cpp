@@ -47,13 +47,16 @@ TEST_F(MicroBatch, BytesAreThoseOfMapsThatAreKept) {
 TEST_F(MicroBatch, IsLargeWhereDenseLayersAre) {
   Session own = session();
   if (own.backend->name() != "cpu") GTEST_SKIP() << "this build has no oneDNN";
-  EXPECT_EQ(micro_batch(own), 64);
-  EXPECT_EQ(micro_batch(own, 4096 * kMiB), 64);
+  EXPECT_EQ(micro_batch(own), 128);
+  EXPECT_EQ(micro_batch(own, 4096 * kMiB), 128);
   // 252 MiB for weights and what goes with them; 6.8 MiB an image, four times.
   EXPECT_EQ(micro_batch(own, 252 * kMiB + 64 * 28 * kMiB), 64);
   EXPECT_EQ(micro_batch(own, 252 * kMiB + 32 * 28 * kMiB), 32);
   EXPECT_EQ(micro_batch(own, 252 * kMiB), 8);
   EXPECT_EQ(micro_batch(own, 0), 8);
+  own.most_threads = 40;
+  EXPECT_EQ(micro_batch(own), 320);
+  own.most_threads = 1;
   own.plan.crowding = 5;  // ranks for each hardware thread
   EXPECT_EQ(micro_batch(own), 4);
   own.plan.crowding = 1;

@@ -25,7 +25,7 @@ namespace {
 
 /// Images at once for which passes are timed: from the share of the last rank to what several ranks
 /// have usually.
-const std::vector<int> kSizes{1, 2, 4, 8, 16, 32, 64};
+const std::vector<int> kSizes{1, 2, 4, 8, 16, 32, 64, 128};
 
 /// Images to train and to time with.
 constexpr std::size_t kImages = 1280;
