@@ -1,4 +1,4 @@
-"""Intervals of 95 % for means over seeds and for parts of images."""
+"""Intervals of 95 % for means over seeds, for parts of images and for medians of rounds."""
 import math
 import statistics
 
@@ -31,3 +31,18 @@ def over_seeds_and_images(parts, images):
     least, most = wilson(mean, images)
     below, above = math.hypot(mean - low, mean - least), math.hypot(high - mean, most - mean)
     return mean, max(0, mean - below), min(1, mean + above)
+
+
+LEAST_OF_MEDIAN = 6  # values
+
+
+def of_median(values):
+    """Low and high of the median of values of any distribution: the innermost pair of ordered values, as far from
+    both ends, that holds it in at least 95 % of samples (by the sign test). None where there are too few."""
+    count, beyond, pair = len(values), 0, None
+    for rank, value in enumerate(sorted(values)[:count // 2]):
+        beyond += math.comb(count, rank)
+        if 2 * beyond > 0.05 * 2 ** count:
+            break
+        pair = value, sorted(values)[count - 1 - rank]
+    return pair

@@ -6,6 +6,7 @@ import statistics
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "measurements"))
+import intervals
 import origin
 import runs
 
@@ -31,13 +32,22 @@ def summary(cell):
                             "cpus_busy": runs.spread([r * s for r, s in zip(rates, seconds)]),
                             "peak_bytes": max(r["peak_bytes"] for r in results)}
         if program != "ours" and "ours" in rounds[0]:
-            figures[program]["ours_times"] = runs.spread(
-                [statistics.median(r["ours"]["images_per_second"]) / rate for r, rate in zip(rounds, rates)])
+            ratios = [statistics.median(r["ours"]["images_per_second"]) / rate for r, rate in zip(rounds, rates)]
+            figures[program]["ours_times"] = {**runs.spread(ratios), "interval": intervals.of_median(ratios)}
     return figures
 
 
 def text_of(s, form, scale=1):
     return runs.spread_text([scale * s["median"], scale * s["min"], scale * s["max"]], form)
+
+
+def ratio_of(figures):
+    """cputrain's images/s by a framework's, and whether the interval of 95 % tells them apart."""
+    times = figures.get("ours_times")
+    if not times:
+        return ""
+    low, high = times["interval"] or (2, 2)  # with few rounds nothing is claimed
+    return text_of(times, ".2f") + (": no difference" if low <= 1 <= high else "")
 
 
 def network_of(cell):
@@ -47,9 +57,8 @@ def network_of(cell):
 def rows_of(result, cell):
     for program, figures in summary(cell).items():
         name = f"{NAMES[program]} {result['versions'][program].split()[0]}"
-        ratio = text_of(figures["ours_times"], ".2f") if "ours_times" in figures else ""
         yield [network_of(cell), cell["threads"], name, ", ".join(cell["settings"].get(program, {}).values()),
-               text_of(figures["images_per_second"], ".1f"), ratio,
+               text_of(figures["images_per_second"], ".1f"), ratio_of(figures),
                text_of(figures["cpu_seconds_per_image"], ".1f", 1e3), f"{figures['cpus_busy']['median']:.2f}",
                f"{figures['peak_bytes'] / 1e9:.2f}"]
 
@@ -84,7 +93,8 @@ def markdown(result):
             "and the order is reversed after every round. [peers.json](peers.json) has all trials and rounds.\n\n"
             f"Each figure is the median (lowest to highest) of {counted(o['rounds'], 'round')}. A round is "
             f"{counted(o['steps'], 'step')} after {counted(o['warm_up'], 'step')} of warm-up; cputrain warms up until "
-            "it has chosen its kernels. Ratios are taken within a round. CPU time is that of all threads. Memory is "
+            "it has chosen its kernels. Ratios are taken within a round; \"no difference\" is said where the interval of "
+            "95 % of their median (six rounds at least) holds 1. CPU time is that of all threads. Memory is "
             "the most that was resident, with photographs and the program itself.\n\n")
     text += runs.table(["network, precision", "threads", "program", "setting", "images/s", "cputrain by it",
                         "ms of CPU per image", "CPUs busy", "memory, GB"],

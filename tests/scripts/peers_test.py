@@ -145,9 +145,17 @@ class Peers(ProgramTest):
         figures = importlib.import_module("tables").summary({"rounds": rounds})
         self.assertEqual(figures["ours"]["images_per_second"], {"median": 40, "min": 20, "max": 90})
         self.assertEqual(figures["ours"]["cpus_busy"], {"median": 1, "min": 1, "max": 2})
-        self.assertEqual(figures["tensorflow"]["ours_times"], {"median": 3, "min": 2, "max": 4})
-        self.assertEqual(figures["pytorch"]["ours_times"], {"median": 2, "min": 2, "max": 4})
         self.assertEqual(figures["ours"]["peak_bytes"], 900)
+        self.assertEqual(figures["tensorflow"]["ours_times"], {"median": 3, "min": 2, "max": 4, "interval": None})
+        self.assertEqual(figures["pytorch"]["ours_times"], {"median": 2, "min": 2, "max": 4, "interval": None})
+
+    def test_a_ratio_that_rounds_do_not_tell_from_one_is_called_no_difference(self):
+        ratio_of = importlib.import_module("tables").ratio_of
+        times = {"median": 1.1, "min": 0.9, "max": 1.2}
+        self.assertEqual(ratio_of({"ours_times": {**times, "interval": (0.9, 1.2)}}), "1.10 (0.90 to 1.20): no difference")
+        self.assertEqual(ratio_of({"ours_times": {**times, "interval": (1.01, 1.2)}}), "1.10 (0.90 to 1.20)")
+        self.assertEqual(ratio_of({"ours_times": {**times, "interval": None}}), "1.10 (0.90 to 1.20)")
+        self.assertEqual(ratio_of({}), "")
 
     def test_wrong_words_and_missing_frameworks_have_their_message(self):
         for code, words, says in [(2, [], "--data"), (2, ["--data", "s", "--models", "lenet"], "lenet is not one of"),

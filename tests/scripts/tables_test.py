@@ -101,6 +101,12 @@ class Tables(unittest.TestCase):
             for found, expected in zip(intervals.wilson(count / images, images), (low, high)):
                 self.assertAlmostEqual(found, expected, delta=5e-5)
 
+    def test_intervals_of_medians_are_those_of_the_sign_test(self):
+        # By the binomial distribution they hold it in 96.9, 98.4, 97.9 and 95.9 % of samples.
+        for count, low, high in ((6, 1, 6), (7, 1, 7), (10, 2, 9), (20, 6, 15)):
+            self.assertEqual(intervals.of_median(range(count, 0, -1)), (low, high))
+        self.assertIsNone(intervals.of_median([1] * 5))
+
     def test_another_hash_is_not_called_the_same(self):
         def texts(*hashes):
             trainings = [{"ranks": n, "reproducible": True, "weights_hash": h, "losses": [0.5, 0.25]}
