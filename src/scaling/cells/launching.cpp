@@ -41,25 +41,6 @@ std::vector<std::string> users_words(const std::string& text, const Cell& cell) 
   return words;
 }
 
-}  // namespace
-
-std::vector<std::string> launch_words(const Launching& launching, const Cell& cell) {
-  if (!launching.words.empty()) return users_words(launching.words, cell);
-  if (!launching.mpi) return {};
-  std::vector<std::string> words{"mpirun"};
-  if (launching.as_root && launching.open_mpi) words.push_back("--allow-run-as-root");
-  std::string options = fmt::format("-np {}", cell.ranks);
-  if (launching.open_mpi && launching.cluster) {
-    options += fmt::format(" --map-by slot:PE={} --bind-to core", cell.threads);
-  } else if (launching.open_mpi) {
-    options = placement::mpirun_options(launching.host, cell.ranks, cell.threads);
-  }
-  std::ranges::copy(words_of(options), std::back_inserter(words));
-  return words;
-}
-
-namespace {
-
 /// Why this backend cannot do it anywhere.
 std::string backend_lacks(const Launching& launching, const Cell& cell,
                           const BackendHere*& backend) {
@@ -89,6 +70,21 @@ std::string machine_lacks(const Launching& launching, const Cell& cell,
 }
 
 }  // namespace
+
+std::vector<std::string> launch_words(const Launching& launching, const Cell& cell) {
+  if (!launching.words.empty()) return users_words(launching.words, cell);
+  if (!launching.mpi) return {};
+  std::vector<std::string> words{"mpirun"};
+  if (launching.as_root && launching.open_mpi) words.push_back("--allow-run-as-root");
+  std::string options = fmt::format("-np {}", cell.ranks);
+  if (launching.open_mpi && launching.cluster) {
+    options += fmt::format(" --map-by slot:PE={} --bind-to core", cell.threads);
+  } else if (launching.open_mpi) {
+    options = placement::mpirun_options(launching.host, cell.ranks, cell.threads);
+  }
+  std::ranges::copy(words_of(options), std::back_inserter(words));
+  return words;
+}
 
 std::string why_not(const Launching& launching, const Cell& cell) {
   const BackendHere* backend = nullptr;

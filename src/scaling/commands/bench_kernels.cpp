@@ -9,7 +9,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "model/rewrite.h"
-#include "scaling/bench/kernel_table.h"
+#include "scaling/bench/kernels.h"
 #include "scaling/commands/bench_options.h"
 #include "scaling/commands/commands.h"
 #include "system/print.h"

@@ -9,7 +9,6 @@
 #include "scaling/cells/cells.h"
 #include "scaling/commands/commands.h"
 #include "scaling/commands/simulate_flags.h"
-#include "scaling/commands/simulated_gpus.h"
 #include "scaling/commands/simulated_table.h"
 #include "scaling/simulation/forecast.h"
 #include "scaling/simulation/platform.h"

@@ -8,7 +8,7 @@
 #include "cli/flags/flag_groups.h"
 #include "core/text.h"
 #include "scaling/simulation/platform.h"
-#include "scaling/sweep/grid_limits.h"
+#include "scaling/sweep/sweep_request.h"
 
 namespace cputrain::commands {
 namespace {

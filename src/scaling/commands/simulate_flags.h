@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 #include "scaling/simulation/platform.h"
-#include "scaling/simulation/simulation_request.h"
+#include "scaling/simulation/simulated_costs.h"
 
 namespace cputrain::commands {
 

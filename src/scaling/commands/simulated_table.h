@@ -35,4 +35,9 @@ void write_folder(const SimulateOptions&, const cells::CellTable&,
 /// On the terminal and as --json asks for.
 void say_result(const SimulateOptions&, const cells::CellTable&);
 
+/// The table of a platform of GPUs, by formulas. `table` has its cells, without figures.
+ExitCode simulate_gpus(const SimulateOptions&, const training::Services&,
+                       const training::TrainingSpec&, const model::Graph&,
+                       const simulation::Platform&, cells::CellTable table);
+
 }  // namespace cputrain::commands

@@ -15,7 +15,6 @@
 #include "scaling/commands/sweep_flags.h"
 #include "scaling/report/reference_table.h"
 #include "scaling/report/report_files.h"
-#include "scaling/sweep/sweep_collect.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "scaling/sweep/sweep_plan.h"
 #include "scaling/sweep/sweep_work.h"

@@ -13,8 +13,7 @@
 #include "core/text.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/cells.h"
-#include "scaling/sweep/grid_limits.h"
-#include "scaling/sweep/listed_values.h"
+#include "scaling/sweep/sweep_request.h"
 #include "training/request/backend_words.h"
 #include "training/request/training_rows.h"
 
@@ -64,6 +63,51 @@ std::vector<std::string> listed_values(const training::FlagRow& row, const std::
     values.push_back(value);
   }
   return values;
+}
+
+/// A flag that every training gets as it is; of the others the sweep makes what it needs.
+bool is_handed_on(const SweepOptions& options, const std::string& flag) {
+  return options.of_trainings.contains(flag) && flag != "limit-train" && flag != "limit-val" &&
+         !cells::listed_flag(flag);
+}
+
+/// Flags for every training, and their values.
+std::vector<std::pair<std::string, std::string>> handed_on(const SweepOptions& options) {
+  std::vector<std::pair<std::string, std::string>> flags;
+  for (const auto& flag : options.given) {
+    if (is_handed_on(options, flag.first)) flags.push_back(flag);
+  }
+  if (!options.sweep.full_epochs) return flags;
+  flags.emplace_back("epochs", std::to_string(options.epochs.value_or(2)));
+  if (options.limit_train) flags.emplace_back("limit-train", std::to_string(*options.limit_train));
+  if (options.limit_val) flags.emplace_back("limit-val", std::to_string(*options.limit_val));
+  if (options.target_accuracy) {
+    flags.emplace_back("target-accuracy", fmt::format("{}", *options.target_accuracy));
+  }
+  return flags;
+}
+
+/// Words for every training of the sweep, whatever its cell.
+std::vector<std::string> passed_on(const SweepOptions& options) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : handed_on(options)) {
+    words.push_back("--" + name);
+    if (!options.switches.contains(name)) words.push_back(value);
+  }
+  return words;
+}
+
+/// The flags among them that make another experiment of it, but for those that have a field of
+/// their own in a table.
+std::map<std::string, std::string> options_of(const SweepOptions& options) {
+  const std::set<std::string> said{"model", "image-size",  "data",
+                                   "seed",  "limit-train", "limit-val"};
+  std::map<std::string, std::string> texts;
+  if (!options.sweep.launcher.empty()) texts["launcher"] = options.sweep.launcher;
+  for (const auto& [name, value] : handed_on(options)) {
+    if (!said.contains(name)) texts[name] = options.switches.contains(name) ? "true" : value;
+  }
+  return texts;
 }
 
 }  // namespace
@@ -139,55 +183,6 @@ void add_sweep_output_flags(cli::Flags& f, SweepOptions& c) {
         "gather what tasks have measured into cells.json, and measure nothing");
   f.yes("retry", c.sweep.retry, "measure failed cells again");
 }
-
-namespace {
-
-/// A flag that every training gets as it is; of the others the sweep makes what it needs.
-bool is_handed_on(const SweepOptions& options, const std::string& flag) {
-  return options.of_trainings.contains(flag) && flag != "limit-train" && flag != "limit-val" &&
-         !cells::listed_flag(flag);
-}
-
-/// Flags for every training, and their values.
-std::vector<std::pair<std::string, std::string>> handed_on(const SweepOptions& options) {
-  std::vector<std::pair<std::string, std::string>> flags;
-  for (const auto& flag : options.given) {
-    if (is_handed_on(options, flag.first)) flags.push_back(flag);
-  }
-  if (!options.sweep.full_epochs) return flags;
-  flags.emplace_back("epochs", std::to_string(options.epochs.value_or(2)));
-  if (options.limit_train) flags.emplace_back("limit-train", std::to_string(*options.limit_train));
-  if (options.limit_val) flags.emplace_back("limit-val", std::to_string(*options.limit_val));
-  if (options.target_accuracy) {
-    flags.emplace_back("target-accuracy", fmt::format("{}", *options.target_accuracy));
-  }
-  return flags;
-}
-
-/// Words for every training of the sweep, whatever its cell.
-std::vector<std::string> passed_on(const SweepOptions& options) {
-  std::vector<std::string> words;
-  for (const auto& [name, value] : handed_on(options)) {
-    words.push_back("--" + name);
-    if (!options.switches.contains(name)) words.push_back(value);
-  }
-  return words;
-}
-
-/// The flags among them that make another experiment of it, but for those that have a field of
-/// their own in a table.
-std::map<std::string, std::string> options_of(const SweepOptions& options) {
-  const std::set<std::string> said{"model", "image-size",  "data",
-                                   "seed",  "limit-train", "limit-val"};
-  std::map<std::string, std::string> texts;
-  if (!options.sweep.launcher.empty()) texts["launcher"] = options.sweep.launcher;
-  for (const auto& [name, value] : handed_on(options)) {
-    if (!said.contains(name)) texts[name] = options.switches.contains(name) ? "true" : value;
-  }
-  return texts;
-}
-
-}  // namespace
 
 sweep::SweepRequest sweep_request(const SweepOptions& options) {
   sweep::SweepRequest request = options.sweep;

@@ -168,6 +168,34 @@ void add_differences(Section& section, const ScalingTable& table, const char* wh
   }
 }
 
+/// Cells of one batch with an accuracy.
+using Answers = std::vector<const cells::Cell*>;
+
+Entry accuracy_entry(const Series& series, const cells::Cell& cell) {
+  const auto interval = validation_interval(series, cell);
+  const std::string range =
+      interval ? fmt::format(" ({:.4f} to {:.4f})", interval->low, interval->high) : "";
+  return {fmt::format("{:.4f} on {}{}", *cell.val_accuracy, cell.cpus, range), "", 0,
+          *cell.val_accuracy};
+}
+
+void add_accuracies(DocumentTable& rows, const ScalingTable& table, const Series& series) {
+  std::map<GridRow, Answers> batches;
+  for (const auto& [where, place] : series.strong.cells) {
+    if (place.cell.val_accuracy) batches[where.first].push_back(&place.cell);
+  }
+  for (const auto& [batch, answers] : batches) {
+    const auto [low, high] = std::ranges::minmax_element(
+        answers, {}, [](const cells::Cell* cell) { return *cell->val_accuracy; });
+    const std::string whose = table.series.size() > 1 ? series.name + ", " : "";
+    rows.rows.push_back({whose + "batch " + row_text(batch),
+                         {{std::to_string(answers.size())},
+                          accuracy_entry(series, **low),
+                          accuracy_entry(series, **high)},
+                         false});
+  }
+}
+
 }  // namespace
 
 MaybeSection accuracy_section(const ScalingTable& table, const Curves& curves) {
@@ -202,38 +230,6 @@ MaybeSection accuracy_section(const ScalingTable& table, const Curves& curves) {
   }
   return section;
 }
-
-namespace {
-
-/// Cells of one batch with an accuracy.
-using Answers = std::vector<const cells::Cell*>;
-
-Entry accuracy_entry(const Series& series, const cells::Cell& cell) {
-  const auto interval = validation_interval(series, cell);
-  const std::string range =
-      interval ? fmt::format(" ({:.4f} to {:.4f})", interval->low, interval->high) : "";
-  return {fmt::format("{:.4f} on {}{}", *cell.val_accuracy, cell.cpus, range), "", 0,
-          *cell.val_accuracy};
-}
-
-void add_accuracies(DocumentTable& rows, const ScalingTable& table, const Series& series) {
-  std::map<GridRow, Answers> batches;
-  for (const auto& [where, place] : series.strong.cells) {
-    if (place.cell.val_accuracy) batches[where.first].push_back(&place.cell);
-  }
-  for (const auto& [batch, answers] : batches) {
-    const auto [low, high] = std::ranges::minmax_element(
-        answers, {}, [](const cells::Cell* cell) { return *cell->val_accuracy; });
-    const std::string whose = table.series.size() > 1 ? series.name + ", " : "";
-    rows.rows.push_back({whose + "batch " + row_text(batch),
-                         {{std::to_string(answers.size())},
-                          accuracy_entry(series, **low),
-                          accuracy_entry(series, **high)},
-                         false});
-  }
-}
-
-}  // namespace
 
 MaybeSection accuracy_by_cpus_section(const ScalingTable& table) {
   DocumentTable rows;

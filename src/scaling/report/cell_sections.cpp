@@ -6,7 +6,6 @@
 
 #include "core/statistics/statistics.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/cells/lost_time.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/report_sections.h"
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/text.h"
+#include "scaling/cells/axes.h"
 #include "scaling/cells/run_environment.h"
-#include "scaling/cells/series_identity.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/report_sections.h"
 #include "training/request/backend_words.h"
@@ -26,51 +26,6 @@ const ScalingCell* quickest(const Grid& grid, std::size_t batch) {
   }
   return best;
 }
-
-}  // namespace
-
-MaybeSection backends_section(const ScalingTable& table) {
-  std::vector<const Series*> series;
-  std::set<std::size_t> batches;
-  for (const Series& s : table.series) {
-    if (s.strong.empty()) continue;
-    series.push_back(&s);
-    for (const GridRow& row : s.strong.rows) batches.insert(row.batch);
-  }
-  if (series.size() < 2) return std::nullopt;
-  DocumentTable best;
-  best.caption = "Seconds per epoch of each at its best number of CPUs, and times as quick as " +
-                 series[0]->name;
-  best.corner = "batch";
-  for (const Series* s : series) best.head.push_back(s->name);
-  for (const std::size_t batch : batches) {
-    Row& row = best.rows.emplace_back(Row{std::to_string(batch)});
-    const ScalingCell* first = quickest(series[0]->strong, batch);
-    for (const Series* s : series) {
-      const ScalingCell* here = quickest(s->strong, batch);
-      if (!here) {
-        row.entries.push_back({});
-        continue;
-      }
-      const double seconds = *here->cell.seconds_per_epoch;
-      std::string text = fmt::format("{} on {} {}", figure_text(seconds), here->cell.cpus,
-                                     cpus_text(s->backend, here->cell.cpus));
-      if (first && here != first) {
-        text += fmt::format(" ({}×)", figure_text(*first->cell.seconds_per_epoch / seconds));
-      }
-      row.entries.push_back({text, mark_of(here->cell.status), 0});
-    }
-  }
-  Section section{.id = "backends", .title = "Beside each other", .tables = {std::move(best)}};
-  const std::size_t images = series[0]->about.images_per_epoch;
-  if (std::ranges::any_of(series,
-                          [&](const Series* s) { return s->about.images_per_epoch != images; })) {
-    section.remarks.push_back("Their epochs have different numbers of images.");
-  }
-  return section;
-}
-
-namespace {
 
 std::string model_line(const cells::CellTable& t) {
   std::vector<std::string> parts;
@@ -156,7 +111,67 @@ std::string experiment_line(const Series& series, const ReferenceTable& referenc
   return ours + (said ? ", as published." : "; the published table does not say all of its own.");
 }
 
+std::string machine_line(const cells::CellMachine& m) {
+  std::vector<std::string> parts;
+  const auto add = [&](bool known, const std::string& text) {
+    if (known) parts.push_back(text);
+  };
+  add(!m.platform.empty(), "simulated platform " + m.platform);
+  add(!m.cpu.empty(), m.cpu);
+  const char* most = m.cpus_per_core > 0 ? " at most" : "";
+  add(m.cpus_per_core > 0, fmt::format("{} CPUs per core", m.cpus_per_core));
+  add(m.cores > 0, fmt::format("{} cores{}", m.cores, most));
+  add(m.hardware_threads > 0, fmt::format("{} hardware threads{}", m.hardware_threads, most));
+  add(m.memory_bytes > 0, bytes_text(m.memory_bytes) + " of memory" + most);
+  add(!m.host.empty(), "host " + m.host);
+  add(!m.os.empty(), m.os);
+  add(!m.mpi.empty(), m.mpi);
+  add(!m.build.empty(), m.build);
+  return join(parts, "; ");
+}
+
 }  // namespace
+
+MaybeSection backends_section(const ScalingTable& table) {
+  std::vector<const Series*> series;
+  std::set<std::size_t> batches;
+  for (const Series& s : table.series) {
+    if (s.strong.empty()) continue;
+    series.push_back(&s);
+    for (const GridRow& row : s.strong.rows) batches.insert(row.batch);
+  }
+  if (series.size() < 2) return std::nullopt;
+  DocumentTable best;
+  best.caption = "Seconds per epoch of each at its best number of CPUs, and times as quick as " +
+                 series[0]->name;
+  best.corner = "batch";
+  for (const Series* s : series) best.head.push_back(s->name);
+  for (const std::size_t batch : batches) {
+    Row& row = best.rows.emplace_back(Row{std::to_string(batch)});
+    const ScalingCell* first = quickest(series[0]->strong, batch);
+    for (const Series* s : series) {
+      const ScalingCell* here = quickest(s->strong, batch);
+      if (!here) {
+        row.entries.push_back({});
+        continue;
+      }
+      const double seconds = *here->cell.seconds_per_epoch;
+      std::string text = fmt::format("{} on {} {}", figure_text(seconds), here->cell.cpus,
+                                     cpus_text(s->backend, here->cell.cpus));
+      if (first && here != first) {
+        text += fmt::format(" ({}×)", figure_text(*first->cell.seconds_per_epoch / seconds));
+      }
+      row.entries.push_back({text, mark_of(here->cell.status), 0});
+    }
+  }
+  Section section{.id = "backends", .title = "Beside each other", .tables = {std::move(best)}};
+  const std::size_t images = series[0]->about.images_per_epoch;
+  if (std::ranges::any_of(series,
+                          [&](const Series* s) { return s->about.images_per_epoch != images; })) {
+    section.remarks.push_back("Their epochs have different numbers of images.");
+  }
+  return section;
+}
 
 MaybeSection reference_section(const ScalingTable& table,
                                const std::optional<ReferenceTable>& reference) {
@@ -179,29 +194,6 @@ MaybeSection reference_section(const ScalingTable& table,
   }
   return section;
 }
-
-namespace {
-
-std::string machine_line(const cells::CellMachine& m) {
-  std::vector<std::string> parts;
-  const auto add = [&](bool known, const std::string& text) {
-    if (known) parts.push_back(text);
-  };
-  add(!m.platform.empty(), "simulated platform " + m.platform);
-  add(!m.cpu.empty(), m.cpu);
-  const char* most = m.cpus_per_core > 0 ? " at most" : "";
-  add(m.cpus_per_core > 0, fmt::format("{} CPUs per core", m.cpus_per_core));
-  add(m.cores > 0, fmt::format("{} cores{}", m.cores, most));
-  add(m.hardware_threads > 0, fmt::format("{} hardware threads{}", m.hardware_threads, most));
-  add(m.memory_bytes > 0, bytes_text(m.memory_bytes) + " of memory" + most);
-  add(!m.host.empty(), "host " + m.host);
-  add(!m.os.empty(), m.os);
-  add(!m.mpi.empty(), m.mpi);
-  add(!m.build.empty(), m.build);
-  return join(parts, "; ");
-}
-
-}  // namespace
 
 MaybeSection conditions_section(const ScalingTable& table, const std::vector<CellSource>& sources) {
   Section section{.id = "conditions", .title = "What was run, on what", .remarks = table.remarks};

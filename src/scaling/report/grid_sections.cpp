@@ -150,6 +150,23 @@ void add_all(std::vector<std::string>& to, std::vector<std::string> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
+/// "2 of 3": of the repeats; empty where all of them reached it, or none was to.
+std::string reached_text(const ScalingCell& c) {
+  const auto repeats = static_cast<int>(c.cell.repeats.size());
+  if (!c.cell.reached_target || *c.cell.reached_target >= repeats) return "";
+  return fmt::format("{} of {}", *c.cell.reached_target, repeats);
+}
+
+/// "trained for 5 epochs at most, for an accuracy of 0.9"; empty where the table does not say.
+std::string aim_text(const Series& series) {
+  const auto& options = series.about.options;
+  const auto epochs = options.find("epochs"), target = options.find("target-accuracy");
+  std::vector<std::string> parts;
+  if (epochs != options.end()) parts.push_back("trained for " + epochs->second + " epochs at most");
+  if (target != options.end()) parts.push_back("for an accuracy of " + target->second);
+  return join(parts, ", ");
+}
+
 }  // namespace
 
 MaybeSection section_of(std::string id, std::string title, std::vector<DocumentTable> tables) {
@@ -292,27 +309,6 @@ MaybeSection cost_section(const ScalingTable& table, const cells::Prices& prices
   say(prices.per_gpu_hour, "each GPU that works, with the CPUs beside it");
   return result;
 }
-
-namespace {
-
-/// "2 of 3": of the repeats; empty where all of them reached it, or none was to.
-std::string reached_text(const ScalingCell& c) {
-  const auto repeats = static_cast<int>(c.cell.repeats.size());
-  if (!c.cell.reached_target || *c.cell.reached_target >= repeats) return "";
-  return fmt::format("{} of {}", *c.cell.reached_target, repeats);
-}
-
-/// "trained for 5 epochs at most, for an accuracy of 0.9"; empty where the table does not say.
-std::string aim_text(const Series& series) {
-  const auto& options = series.about.options;
-  const auto epochs = options.find("epochs"), target = options.find("target-accuracy");
-  std::vector<std::string> parts;
-  if (epochs != options.end()) parts.push_back("trained for " + epochs->second + " epochs at most");
-  if (target != options.end()) parts.push_back("for an accuracy of " + target->second);
-  return join(parts, ", ");
-}
-
-}  // namespace
 
 MaybeSection target_section(const ScalingTable& table) {
   GridFigure figure = own("Seconds of training until validation reached the target accuracy",

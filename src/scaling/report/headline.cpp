@@ -6,7 +6,6 @@
 
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/cells/lost_time.h"
 #include "scaling/report/grid_tables.h"
 
 namespace cputrain::report {

@@ -12,7 +12,6 @@
 #include "core/text.h"
 #include "scaling/report/curves.h"
 #include "scaling/report/scaling_document.h"
-#include "scaling/report/seconds_figure.h"
 #include "scaling/report/sweep_difference.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "system/files.h"

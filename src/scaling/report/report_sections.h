@@ -32,7 +32,7 @@ MaybeSection memory_section(const ScalingTable&);
 MaybeSection cost_section(const ScalingTable&, const cells::Prices&);
 MaybeSection target_section(const ScalingTable&);
 
-/// CPUs that are as quick as GPUs, and shares of a GPU's rates (gpus/gpu_section.cpp).
+/// CPUs that are as quick as GPUs, and shares of a GPU's rates (gpus.cpp).
 MaybeSection gpu_section(const ScalingTable&);
 
 // cell by cell (cell_sections.cpp)

@@ -6,7 +6,7 @@
 
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/report/gpus/beside_cpus.h"
+#include "scaling/report/gpus.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/headline.h"
 #include "scaling/report/report_sections.h"

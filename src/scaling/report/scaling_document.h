@@ -32,4 +32,9 @@ std::string table_csv(const ScalingTable&, const std::optional<ReferenceTable>&)
 /// quickest split, with what follows from their times, and all splits.
 nlohmann::ordered_json table_json(const ScalingTable&, const std::optional<ReferenceTable>&);
 
+/// Seconds per epoch by CPUs as an SVG of 800 by 480 pixels, which papers and pages without scripts
+/// take. Colours are batches; points are filled where they were measured and hollow where they were
+/// simulated. Empty where no cell of a global batch has a time.
+std::string seconds_svg(const ScalingTable&, const std::optional<ReferenceTable>&);
+
 }  // namespace cputrain::report

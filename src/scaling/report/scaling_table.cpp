@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/report/gpus/beside_cpus.h"
+#include "scaling/report/gpus.h"
 #include "training/request/backend_words.h"
 
 namespace cputrain::report {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/statistics/statistics.h"
+#include "scaling/cells/axes.h"
 #include "scaling/cells/cells.h"
 #include "scaling/cells/device_rates.h"
-#include "scaling/cells/series_identity.h"
 
 /// Tables of sweeps and simulations, merged and with what follows from their times.
 namespace cputrain::report {

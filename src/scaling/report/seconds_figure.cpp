@@ -1,4 +1,4 @@
-#include "scaling/report/seconds_figure.h"
+#include "scaling/report/scaling_document.h"
 
 #include <fmt/format.h>
 

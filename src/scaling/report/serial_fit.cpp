@@ -26,27 +26,6 @@ bool can_be_fitted(std::span<const CoreTime> times) {
   return times.size() >= kLeastTimes && counts.size() >= kLeastCounts;
 }
 
-}  // namespace
-
-std::optional<SerialFit> fit_serial_and_work(std::span<const CoreTime> times) {
-  if (!can_be_fitted(times)) return std::nullopt;
-  std::vector<double> parts, seconds_of;
-  for (const auto& [cores, seconds] : times) {
-    parts.push_back(1 / cores);
-    seconds_of.push_back(seconds);
-  }
-  const Line line = fit_line(parts, seconds_of);
-  SerialFit fit{line.fixed, line.each, 0, times.size()};
-  if (!(fit.work > 0)) return std::nullopt;
-  for (const auto& [cores, seconds] : times) {
-    const double deviation = std::fabs(fit.serial + fit.work / cores - seconds) / seconds;
-    fit.largest_deviation = std::max(fit.largest_deviation, deviation);
-  }
-  return fit;
-}
-
-namespace {
-
 void add_published(const ReferenceTable& reference, std::vector<FittedRow>& rows) {
   for (const std::size_t batch : reference.batches) {
     for (const int cpus_per_core : {2, 1}) {
@@ -86,23 +65,6 @@ std::optional<FittedRow> own_row(const Series& series, const GridRow& row) {
   fitted.fit = *fit;
   return fitted;
 }
-
-}  // namespace
-
-std::vector<FittedRow> fitted_rows(const ScalingTable& table,
-                                   const std::optional<ReferenceTable>& reference) {
-  std::vector<FittedRow> rows;
-  if (reference) add_published(*reference, rows);
-  for (const Series& series : table.series) {
-    if (training::is_device(series.backend)) continue;
-    for (const GridRow& row : series.strong.rows) {
-      if (auto fitted = own_row(series, row)) rows.push_back(*fitted);
-    }
-  }
-  return rows;
-}
-
-namespace {
 
 /// Serial part, work and the largest deviation; nothing where a row has no fit.
 void add_entries(Row& row, const FittedRow* fitted) {
@@ -177,6 +139,36 @@ DocumentTable fits_table(const std::string& whose, const std::vector<FittedRow>&
 }
 
 }  // namespace
+
+std::optional<SerialFit> fit_serial_and_work(std::span<const CoreTime> times) {
+  if (!can_be_fitted(times)) return std::nullopt;
+  std::vector<double> parts, seconds_of;
+  for (const auto& [cores, seconds] : times) {
+    parts.push_back(1 / cores);
+    seconds_of.push_back(seconds);
+  }
+  const Line line = fit_line(parts, seconds_of);
+  SerialFit fit{line.fixed, line.each, 0, times.size()};
+  if (!(fit.work > 0)) return std::nullopt;
+  for (const auto& [cores, seconds] : times) {
+    const double deviation = std::fabs(fit.serial + fit.work / cores - seconds) / seconds;
+    fit.largest_deviation = std::max(fit.largest_deviation, deviation);
+  }
+  return fit;
+}
+
+std::vector<FittedRow> fitted_rows(const ScalingTable& table,
+                                   const std::optional<ReferenceTable>& reference) {
+  std::vector<FittedRow> rows;
+  if (reference) add_published(*reference, rows);
+  for (const Series& series : table.series) {
+    if (training::is_device(series.backend)) continue;
+    for (const GridRow& row : series.strong.rows) {
+      if (auto fitted = own_row(series, row)) rows.push_back(*fitted);
+    }
+  }
+  return rows;
+}
 
 MaybeSection fit_section(const ScalingTable& table,
                          const std::optional<ReferenceTable>& reference) {

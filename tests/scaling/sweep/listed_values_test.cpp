@@ -1,4 +1,4 @@
-#include "scaling/sweep/listed_values.h"
+#include "scaling/sweep/sweep_request.h"
 
 #include <gtest/gtest.h>
 
