@@ -1,7 +1,5 @@
 #include "scaling/bench/allreduce.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -33,9 +31,9 @@ void check_sum(comm::Communicator& communicator, const std::string& name,
   std::ranges::fill(candidate.input().as<float>(), 0.0f);
   communicator.barrier();
   if (mistakes > 0) {
-    fail(ExitCode::internal, "allreduce " + name +
-                                 " gives wrong sums (training with it would be "
-                                 "wrong, too); please report it");
+    fail(ExitCode::internal,
+         "allreduce " + name +
+             " gives wrong sums (training with it would be wrong, too); please report it");
   }
 }
 

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "comm/allreduce/sum_arrays.h"
 #include "comm/communicator.h"
 #include "comm/node_map.h"
-#include "exchange/exchange.h"
 
 namespace cputrain::bench {
 

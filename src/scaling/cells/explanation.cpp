@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
-#include "scaling/cells/cells.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
 #include "training/request/backend_words.h"
@@ -41,15 +39,13 @@ Wait largest_wait(const Cell& c) {
                    "slower than training)",
                    percent(b.input_wait))},
       {b.allreduce_exposed / s, "communication",
-       fmt::format(
-           "{:.0f} % of the epoch is communication that backward does not hide, with {:.4g} "
-           "images per rank and step to compute beside it",
-           percent(b.allreduce_exposed), images_a_rank(c))},
+       fmt::format("{:.0f} % of the epoch is communication that backward does not hide, with "
+                   "{:.4g} images per rank and step to compute beside it",
+                   percent(b.allreduce_exposed), images_a_rank(c))},
       {b.straggler_wait / s, "imbalance",
-       fmt::format(
-           "{:.0f} % of the epoch ranks wait for the last one of them, with {:.4g} images a "
-           "rank and step",
-           percent(b.straggler_wait), images_a_rank(c))}};
+       fmt::format("{:.0f} % of the epoch ranks wait for the last one of them, with {:.4g} images "
+                   "a rank and step",
+                   percent(b.straggler_wait), images_a_rank(c))}};
   return *std::ranges::max_element(waits, {}, &Wait::share);
 }
 
@@ -257,10 +253,9 @@ constexpr Way kHost{
     "host", system::kStolenWorthSaying,
     "Starved of CPU time by the host: {:.0f} % of a rank's CPU time went to other guests of this "
     "virtual machine's host; try again later, or a machine whose CPUs are not shared."};
-constexpr Way kCpus{
-    "CPUs", system::kWaitWorthSaying,
-    "Starved of CPUs: threads of a rank waited {:.0f} % of their time for one; end other work on "
-    "the machine, or try fewer ranks or --threads."};
+constexpr Way kCpus{"CPUs", system::kWaitWorthSaying,
+                    "Starved of CPUs: threads of a rank waited {:.0f} % of their time for one; end "
+                    "other work on the machine, or try fewer ranks or --threads."};
 
 }  // namespace
 

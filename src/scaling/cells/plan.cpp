@@ -7,7 +7,6 @@
 
 #include "core/text.h"
 #include "scaling/cells/axes.h"
-#include "training/request/backend_words.h"
 
 namespace cputrain::cells {
 namespace {

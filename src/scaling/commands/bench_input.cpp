@@ -205,8 +205,7 @@ ExitCode BenchInputCommand::run(const training::Services& services) {
   const training::Session session = training::start_session(options_, services);
   training::check_alone(
       session, "bench input measures",
-      "ranks would disturb each other); start it without mpirun, with --threads or "
-      "--io-threads");
+      "ranks would disturb each other); start it without mpirun, with --threads or --io-threads");
   const data::DataSource source =
       open_images(options_, services, kImages, options_.seed.value_or(0));
   const data::InputBenchRequest request = request_of(options_, session);

@@ -5,12 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/json_text.h"
 #include "core/shell_words.h"
 #include "core/version.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/commands/simulate_flags.h"
 #include "scaling/simulation/gpu/gpu_forecast.h"
 #include "scaling/sweep/sweep_request.h"
 #include "system/date.h"
@@ -87,9 +86,9 @@ simulation::GpuCosts costs_of(const SimulateOptions& options,
   const std::string& file = options.simulation.costs;
   if (!file.empty()) return simulation::read_gpu_costs(file);
   fail(ExitCode::usage,
-       fmt::format("--platform {}: has GPUs, and nothing says how long they compute; name costs of "
-                   "{} by --costs FILE, which scripts/gpu_costs writes",
-                   platform.name, platform.gpus->name));
+       "--platform {}: has GPUs, and nothing says how long they compute; name costs of {} by "
+       "--costs FILE, which scripts/gpu_costs writes",
+       platform.name, platform.gpus->name);
 }
 
 simulation::GpuRun run_of(const SimulateOptions& options, const training::TrainingSpec& spec,
@@ -103,11 +102,10 @@ simulation::GpuRun run_of(const SimulateOptions& options, const training::Traini
   run.images_on_device = options.data_on_device == training::DataOnDevice::on ||
                          (options.data_on_device == training::DataOnDevice::automatic && fits);
   if (fits || options.data_on_device != training::DataOnDevice::on) return run;
-  fail(
-      ExitCode::usage,
-      fmt::format("--data-on-device on: {:.3g} GB of images are more than half of the {:g} GB of a "
-                  "{} (the rest is for the program's own arrays); leave it out, or --limit-train",
-                  bytes / 1e9, platform.gpus->memory_gb, platform.gpus->name));
+  fail(ExitCode::usage,
+       "--data-on-device on: {:.3g} GB of images are more than half of the {:g} GB of a {} (the "
+       "rest is for the program's own arrays); leave it out, or --limit-train",
+       bytes / 1e9, platform.gpus->memory_gb, platform.gpus->name);
 }
 
 /// Without flags of the environment that change nothing here, so commands leave them out.
@@ -133,7 +131,7 @@ cells::SweepCells planned_cells(const simulation::SimulationRequest& request,
   sweep::check_size(grid);
   cells::SweepCells planned = cells::cells_of(grid);
   if (planned.cells.empty()) {
-    fail(ExitCode::usage, fmt::format("--np, --threads: {}", planned.left_out.front()));
+    fail(ExitCode::usage, "--np, --threads: {}", planned.left_out.front());
   }
   sweep::check_limits(planned.cells, grid);
   return planned;
@@ -214,9 +212,10 @@ bool holds_a_table(const SimulateOptions& options) {
 
 void check_out_folder(const SimulateOptions& options) {
   if (options.overwrite || !holds_a_table(options)) return;
-  fail(ExitCode::usage, fmt::format("--out {}: holds a table already (it would be replaced); name "
-                                    "another folder, or add --overwrite",
-                                    options.out));
+  fail(ExitCode::usage,
+       "--out {}: holds a table already (it would be replaced); name another folder, or add "
+       "--overwrite",
+       options.out);
 }
 
 void say_result(const SimulateOptions& options, const cells::CellTable& table) {

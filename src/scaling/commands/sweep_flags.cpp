@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <variant>
 
 #include "cli/flags/flag_groups.h"
 #include "cli/help/foreign_words.h"
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/cells.h"
-#include "scaling/sweep/sweep_request.h"
 #include "training/request/backend_words.h"
 #include "training/request/training_rows.h"
 
@@ -34,10 +32,9 @@ void set_backends(SweepOptions& c, const std::vector<std::string>& known, const 
   std::set<std::string> seen;
   for (const std::string& name : c.sweep.grid.backends) {
     if (std::ranges::find(known, name) != known.end() && seen.insert(name).second) continue;
-    fail(
-        ExitCode::usage,
-        fmt::format("--backend {}: must be different ones of {}, with one comma between each two{}",
-                    text, join(known, ", "), cli::hint_for_value("backend", name, known)));
+    fail(ExitCode::usage,
+         "--backend {}: must be different ones of {}, with one comma between each two{}", text,
+         join(known, ", "), cli::hint_for_value("backend", name, known));
   }
 }
 
@@ -56,9 +53,8 @@ std::vector<std::string> listed_values(const training::FlagRow& row, const std::
     }
     const bool again = std::ranges::find(values, value) != values.end();
     if (value.empty() || again || values.size() == kMost) {
-      fail(ExitCode::usage,
-           fmt::format("--{} {}: must be different values, with one comma between each two",
-                       row.name, text));
+      fail(ExitCode::usage, "--{} {}: must be different values, with one comma between each two",
+           row.name, text);
     }
     values.push_back(value);
   }
@@ -208,9 +204,9 @@ void settle_precisions(SweepOptions& options, const cli::CommandLineChoices& cho
     };
     if (std::ranges::any_of(sweep.grid.backends, serves)) continue;
     fail(ExitCode::usage,
-         fmt::format(
-             "--precision {} needs --backend {}", value,
-             join(choices.backends_with(parse_word<Precision>("precision", value)), " or ")));
+
+         "--precision {} needs --backend {}", value,
+         join(choices.backends_with(parse_word<Precision>("precision", value)), " or "));
   }
   for (const std::string& backend : sweep.grid.backends) {
     const auto here = sweep.precisions.find(backend);
@@ -219,11 +215,10 @@ void settle_precisions(SweepOptions& options, const cli::CommandLineChoices& cho
                             [&](const auto& value) { return can(here->second, value); })) {
       continue;
     }
-    fail(
-        ExitCode::usage,
-        fmt::format("--backend {}: it computes in {}, and --precision {} asks for none of them (it "
-                    "could have no cell); add one of them, or leave the backend out",
-                    backend, join(here->second, ", "), join(asked->second, ",")));
+    fail(ExitCode::usage,
+         "--backend {}: it computes in {}, and --precision {} asks for none of them (it could have "
+         "no cell); add one of them, or leave the backend out",
+         backend, join(here->second, ", "), join(asked->second, ","));
   }
 }
 
@@ -238,10 +233,9 @@ void check_sweep(const SweepOptions& options) {
             fmt::format("--{} needs --full-epochs (a sweep else measures some steps)",
                         options.epochs ? "epochs" : "target-accuracy"));
   if (options.schedule && std::holds_alternative<optim::Plateau>(*options.schedule)) {
-    refuse_if(!whole,
-              fmt::format("--schedule {} needs --full-epochs (it watches the loss of validation, "
-                          "and steps alone are not evaluated)",
-                          optim::schedule_text(*options.schedule)));
+    refuse_if(!whole, fmt::format("--schedule {} needs --full-epochs (it watches the loss of "
+                                  "validation, and steps alone are not evaluated)",
+                                  optim::schedule_text(*options.schedule)));
   }
   refuse_if(options.steps && whole, "--steps and --full-epochs exclude each other; leave one out");
   refuse_if(options.limit_val && !whole,
@@ -259,9 +253,9 @@ void check_sweep(const SweepOptions& options) {
             fmt::format("--overwrite and --{} exclude each other (it would throw away what other "
                         "tasks have measured); give --overwrite to --plan-only",
                         task ? "task" : "collect"));
-  refuse_if(retry && collect,
-            "--retry and --collect exclude each other (nothing is measured); give --retry to "
-            "--task");
+  refuse_if(
+      retry && collect,
+      "--retry and --collect exclude each other (nothing is measured); give --retry to --task");
   std::error_code ignored;
   refuse_if(
       !options.reference.empty() && !std::filesystem::is_regular_file(options.reference, ignored),

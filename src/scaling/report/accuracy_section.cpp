@@ -97,8 +97,7 @@ std::string sentence(const ScalingTable& table, const Difference& d, const char*
   const bool shown = d.size() > d.by_chance();
   return fmt::format(
       "{}: accuracies of {} differ by at most {:.4f} ({}; {}), {} the {:.4f} by which the farthest "
-      "of "
-      "{:.0f} pairs of independent samples of so many images differs in one case of 20.",
+      "of {:.0f} pairs of independent samples of so many images differs in one case of 20.",
       what, kind, d.size(), place(d.low), place(d.high), shown ? "more than" : "within",
       d.by_chance(), d.pairs);
 }
@@ -151,8 +150,8 @@ std::optional<std::string> same_step_sentence(const ScalingTable& table,
     return fmt::format("{:.6f} on {}", loss, place_text(table, *c.series, c.cell->cell));
   };
   return fmt::format(
-      "The same step on different CPUs, at one batch: losses differ by at most {:.2g} "
-      "(after {:.0f} images {}, {}).",
+      "The same step on different CPUs, at one batch: losses differ by at most {:.2g} (after "
+      "{:.0f} images {}, {}).",
       most->size(), most->images, place(*most->low, most->low_loss),
       place(*most->high, most->high_loss));
 }
@@ -238,17 +237,16 @@ MaybeSection accuracy_by_cpus_section(const ScalingTable& table) {
   rows.head = {"cells", "lowest, on CPUs", "highest, on CPUs"};
   for (const Series& series : table.series) add_accuracies(rows, table, series);
   if (rows.rows.empty()) return std::nullopt;
-  return Section{
-      "constancy",
-      "Accuracy by CPUs",
-      {},
-      {"accuracy-by-cpus"},
-      {std::move(rows)},
-      {"In brackets: 95 % over the validation images (Wilson), as if they were drawn at random. "
-       "Trainings of one seed see the same images in the same order on any number of CPUs, so what "
-       "differs is rounding and what it grew to.",
-       "An epoch may have been chosen by these images (--save-best, --early-stopping, a target): "
-       "eval on images of a test part has no such choice in it."}};
+  return Section{"constancy",
+                 "Accuracy by CPUs",
+                 {},
+                 {"accuracy-by-cpus"},
+                 {std::move(rows)},
+                 {"In brackets: 95 % over the validation images (Wilson), as if they were drawn at "
+                  "random. Trainings of one seed see the same images in the same order on any "
+                  "number of CPUs, so what differs is rounding and what it grew to.",
+                  "An epoch may have been chosen by these images (--save-best, --early-stopping, a "
+                  "target): eval on images of a test part has no such choice in it."}};
 }
 
 }  // namespace cputrain::report

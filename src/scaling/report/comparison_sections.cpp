@@ -187,10 +187,10 @@ MaybeSection reference_section(const ScalingTable& table,
     section.remarks.push_back(experiment_line(series, *reference));
   }
   for (const auto& [a, b] : identical_rows(*reference)) {
-    section.remarks.push_back(fmt::format(
-        "Rows {} and {} of the published table are identical in print: one of them is probably a "
-        "copying error, so do not judge by it alone.",
-        a, b));
+    section.remarks.push_back(
+        fmt::format("Rows {} and {} of the published table are identical in print: one of them is "
+                    "probably a copying error, so do not judge by it alone.",
+                    a, b));
   }
   return section;
 }

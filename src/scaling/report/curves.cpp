@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "core/json_fields.h"
-#include "scaling/cells/run_figures.h"
 #include "system/bounded_file.h"
 #include "training/run/lost_seconds.h"
 

@@ -271,8 +271,8 @@ MaybeSection gpu_section(const ScalingTable& table) {
   if (any_share(devices, &cells::RateShares::mma)) {
     section.remarks.push_back(
         "mma.sync is the instruction that the kernels use, in the numbers of the cell. Chips since "
-        "Hopper do more by another one (wgmma). Exact products count once, though they take "
-        "three of TF32.");
+        "Hopper do more by another one (wgmma). Exact products count once, though they take three "
+        "of TF32.");
   }
   if (any_share(devices, &cells::RateShares::memory)) {
     section.remarks.push_back(

@@ -86,8 +86,8 @@ std::vector<std::string> base_remarks(const ScalingTable& table, Grid Series::*g
     for (const auto& [row, cpus] : (series.*grid).bases) {
       if (cpus == 1) continue;
       remarks.push_back(
-          fmt::format("{}batch {} has no time of one {}: its speed-ups are against {}, "
-                      "whose efficiency counts as 100 %.",
+          fmt::format("{}batch {} has no time of one {}: its speed-ups are against {}, whose "
+                      "efficiency counts as 100 %.",
                       table.series.size() > 1 ? series.name + ", " : "", row_text(row),
                       cpus_text(series.backend, 1), cpus));
     }

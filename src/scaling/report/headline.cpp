@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/report/grid_tables.h"

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/error.h"
-#include "scaling/cells/axes.h"
+#include "core/fail.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/report/gpus.h"
 #include "training/request/backend_words.h"
@@ -86,9 +85,10 @@ void derive(Grid& grid, const cells::CellTable& about, const cells::Prices& pric
     if (cell.cell.seconds_per_epoch) grid.bases.try_emplace(where.first, where.second);
   }
   if (std::max(cpus.size(), rows.size()) > kMostLines) {
-    fail(ExitCode::data, fmt::format("a table of {} batches by {} CPU counts (too many to read); "
-                                     "report parts of it, {} of each at most",
-                                     rows.size(), cpus.size(), kMostLines));
+    fail(ExitCode::data,
+         "a table of {} batches by {} CPU counts (too many to read); report parts of it, {} of "
+         "each at most",
+         rows.size(), cpus.size(), kMostLines);
   }
   grid.cpus.assign(cpus.begin(), cpus.end());
   grid.rows.assign(rows.begin(), rows.end());

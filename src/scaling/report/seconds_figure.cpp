@@ -12,7 +12,6 @@
 
 #include "core/text.h"
 #include "scaling/report/forms/escapes.h"
-#include "scaling/report/grid_tables.h"
 #include "training/request/backend_words.h"
 
 namespace cputrain::report {

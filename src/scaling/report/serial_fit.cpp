@@ -174,20 +174,19 @@ MaybeSection fit_section(const ScalingTable& table,
                          const std::optional<ReferenceTable>& reference) {
   const std::vector<FittedRow> rows = fitted_rows(table, reference);
   if (rows.empty()) return std::nullopt;
-  Section section{
-      "fit",
-      "What more cores do not shorten, by a fit",
-      {"A fit, no measurement: by the least squares of relative deviations over the times of a "
-       "row, "
-       "where there are four at least. The serial part is the plateau that more cores lead to."}};
+  Section section{"fit",
+                  "What more cores do not shorten, by a fit",
+                  {"A fit, no measurement: by the least squares of relative deviations over the "
+                   "times of a row, where there are four at least. The serial part is the plateau "
+                   "that more cores lead to."}};
   std::set<const Series*> whose;
   for (const FittedRow& row : rows) whose.insert(row.series);
   if (whose.contains(nullptr)) {
     section.tables.push_back(fits_table(reference->name, rows, nullptr, {{2}, {1}}));
     section.remarks.push_back(
-        "The published table does not say whether a CPU is a core or a hardware thread of one: "
-        "the reading with the smaller deviations is the likelier. Rows without a time of one CPU "
-        "fit both alike: on half of the cores it is half of the work.");
+        "The published table does not say whether a CPU is a core or a hardware thread of one: the "
+        "reading with the smaller deviations is the likelier. Rows without a time of one CPU fit "
+        "both alike: on half of the cores it is half of the work.");
   }
   for (const Series& series : table.series) {
     if (!whose.contains(&series)) continue;

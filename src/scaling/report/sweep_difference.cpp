@@ -209,12 +209,12 @@ Document difference_document(const std::vector<CellDifference>& differences,
                     slower = count(differences, Verdict::slower),
                     alike = count(differences, Verdict::no_difference_shown),
                     absent = count(differences, Verdict::absent);
-  document.summary.push_back(fmt::format(
-      "Of {} in both, {} faster in {}, {} slower, {} no difference, and {} n/a, with the reason "
-      "below the table.",
-      counted(differences.size(), "cell"), verb_text(faster, "is", "are"), after_name,
-      verb_text(slower, "is", "are"), verb_text(alike, "shows", "show"),
-      verb_text(absent, "is", "are")));
+  document.summary.push_back(
+      fmt::format("Of {} in both, {} faster in {}, {} slower, {} no difference, and {} n/a, with "
+                  "the reason below the table.",
+                  counted(differences.size(), "cell"), verb_text(faster, "is", "are"), after_name,
+                  verb_text(slower, "is", "are"), verb_text(alike, "shows", "show"),
+                  verb_text(absent, "is", "are")));
   Section section{.id = "difference",
                   .title = "Cell by cell",
                   .tables = {differences_table(differences)},
@@ -231,11 +231,11 @@ Document difference_document(const std::vector<CellDifference>& differences,
       "geometric means.");
   const auto tested = std::ranges::count_if(
       differences, [](const CellDifference& d) { return d.interval() != nullptr; });
-  section.remarks.push_back(fmt::format(
-      "Faster and slower mean that the interval leaves out 1. Of {} with an interval, and "
-      "without any difference, about {:.1f} would do so by chance, and repeats in one sitting do "
-      "not show what changes from day to day.",
-      counted(tested, "cell"), 0.05 * static_cast<double>(tested)));
+  section.remarks.push_back(
+      fmt::format("Faster and slower mean that the interval leaves out 1. Of {} with an interval, "
+                  "and without any difference, about {:.1f} would do so by chance, and repeats in "
+                  "one sitting do not show what changes from day to day.",
+                  counted(tested, "cell"), 0.05 * static_cast<double>(tested)));
   document.sections.push_back(std::move(section));
   return document;
 }

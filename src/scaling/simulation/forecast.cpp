@@ -74,10 +74,9 @@ std::string reason_of(const Simulated& here, const Simulated& base, const CostTa
   const int own = here.work->images_at_once, others = base.work->images_at_once;
   const double part = seconds_an_image(costs, own) / seconds_an_image(costs, others);
   if (own != others && part < 1) {
-    reasons.push_back(
-        fmt::format("by its costs an image takes {:.1f} % less time in micro-batches of {} than of "
-                    "{}",
-                    100 * (1 - part), own, others));
+    reasons.push_back(fmt::format(
+        "by its costs an image takes {:.1f} % less time in micro-batches of {} than of {}",
+        100 * (1 - part), own, others));
   }
   if (reasons.empty()) reasons.push_back(saved_text(*here.cell, *base.cell));
   return join(reasons, "; ");
@@ -188,16 +187,14 @@ cells::CellLimits limits_of(const cells::Cell& cell, const Platform& platform,
                     percent(messages), platform.network_gbps)}},
       {budget.straggler_wait,
        cells::kWaitLimits,
-       {"imbalance",
-        fmt::format("ranks wait {:.0f} % of the epoch for the one with most images or least luck, "
-                    "with {:.4g} images per rank and step",
-                    percent(budget.straggler_wait), images)}},
+       {"imbalance", fmt::format("ranks wait {:.0f} % of the epoch for the one with most images or "
+                                 "least luck, with {:.4g} images per rank and step",
+                                 percent(budget.straggler_wait), images)}},
       {memory,
        cells::kMemoryLimits,
-       {"memory bandwidth",
-        fmt::format("sums, update and what layers wait for memory take {:.0f} % of the epoch at "
-                    "{:g} GB/s per node",
-                    percent(memory), platform.node_gbs)}}};
+       {"memory bandwidth", fmt::format("sums, update and what layers wait for memory take {:.0f} "
+                                        "% of the epoch at {:g} GB/s per node",
+                                        percent(memory), platform.node_gbs)}}};
   const Cause* most = nullptr;
   for (const Cause& cause : causes) {
     const bool named = cause.seconds >= cause.worth_naming * seconds;
@@ -206,8 +203,8 @@ cells::CellLimits limits_of(const cells::Cell& cell, const Platform& platform,
   if (most) return most->limits;
   const double busy = budget.forward + budget.backward;
   return {"compute",
-          fmt::format("forward and backward take {:.0f} % of the epoch (computing {:.0f} "
-                      "%, waiting for memory {:.0f} %), with {:.4g} images per rank and step",
+          fmt::format("forward and backward take {:.0f} % of the epoch (computing {:.0f} %, "
+                      "waiting for memory {:.0f} %), with {:.4g} images per rank and step",
                       percent(busy), percent(busy - memory_stall), percent(memory_stall), images)};
 }
 

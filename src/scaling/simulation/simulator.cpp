@@ -85,8 +85,8 @@ std::string routes_between(int nodes) {
     for (int to = 0; to < nodes; ++to) {
       if (from == to) continue;
       text += fmt::format(
-          "<route src=\"node-{0}\" dst=\"node-{1}\" symmetrical=\"NO\"><link_ctn id=\"up-{0}\"/>"
-          "<link_ctn id=\"down-{1}\"/></route>\n",
+          "<route src=\"node-{0}\" dst=\"node-{1}\" symmetrical=\"NO\"><link_ctn "
+          "id=\"up-{0}\"/><link_ctn id=\"down-{1}\"/></route>\n",
           from, to);
     }
   }
@@ -151,8 +151,8 @@ std::string simgrid_platform(const Platform& platform, int nodes) {
   }
   for (int node = 0; node < nodes; ++node) {
     text += fmt::format(
-        "<route src=\"node-{0}\" dst=\"node-{0}\"><link_ctn id=\"core-{0}\"/>"
-        "<link_ctn id=\"memory-{0}\"/></route>\n",
+        "<route src=\"node-{0}\" dst=\"node-{0}\"><link_ctn id=\"core-{0}\"/><link_ctn "
+        "id=\"memory-{0}\"/></route>\n",
         node);
   }
   return text + routes_between(nodes) + "</zone>\n</platform>\n";

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/shell_words.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -18,7 +18,6 @@
 #include "scaling/cells/axes.h"
 #include "scaling/cells/run_environment.h"
 #include "scaling/sweep/sweep_folder.h"
-#include "scaling/sweep/sweep_request.h"
 #include "system/child_process.h"
 #include "system/date.h"
 #include "training/request/backend_words.h"
@@ -300,8 +299,8 @@ SweepPlan plan_sweep(const training::TrainingFlags& flags, const SweepRequest& r
   check_gpus(grid, measures ? std::optional(plan.launching) : std::nullopt);
   plan_cells(plan, grid, there, flags.overwrite);
   if (plan.cells.empty()) {
-    fail(ExitCode::usage, fmt::format("--np {} --threads {}: {}", list_text(grid.cpus),
-                                      list_text(grid.threads), plan.left_out.front()));
+    fail(ExitCode::usage, "--np {} --threads {}: {}", list_text(grid.cpus), list_text(grid.threads),
+         plan.left_out.front());
   }
   check_limits(plan.cells, grid);
   find_impossible(plan, flags);

@@ -1,13 +1,10 @@
 #include "scaling/sweep/sweep_request.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <string>
-#include <utility>
 
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/text.h"
+#include "scaling/cells/axes.h"
 #include "training/request/backend_words.h"
 #include "training/request/training_rows.h"
 
@@ -23,22 +20,19 @@ std::string lacking(const cells::Launching& launching, const std::string& backen
   const auto here = std::ranges::find(launching.backends, backend, &cells::BackendHere::name);
   if (here == launching.backends.end()) {
     return fmt::format(
-        "this build has no backend {}; build one that has it, or leave it and "
-        "--gpus out",
-        backend);
+        "this build has no backend {}; build one that has it, or leave it and --gpus out", backend);
   }
   if (!launching.words.empty() || launching.cluster || !here->devices) return "";
   if (*here->devices == 0) {
     return fmt::format(
-        "there is no device for backend {} here: {}; leave it and --gpus out, or "
-        "measure where it is (--launcher, --plan-only)",
+        "there is no device for backend {} here: {}; leave it and --gpus out, or measure where it "
+        "is (--launcher, --plan-only)",
         backend, here->why_none);
   }
   if (launching.oversubscribe || static_cast<std::size_t>(most) <= *here->devices) return "";
   return fmt::format(
-      "this machine has {} for backend {}, not {}; name so many at most, "
-      "--oversubscribe to let ranks share them, or what starts ranks on several "
-      "machines (--launcher)",
+      "this machine has {} for backend {}, not {}; name so many at most, --oversubscribe to let "
+      "ranks share them, or what starts ranks on several machines (--launcher)",
       counted(*here->devices, "GPU"), backend, most);
 }
 
@@ -58,9 +52,9 @@ void check_gpus(const cells::SweepGrid& grid, const std::optional<cells::Launchi
   const std::string flag = "--gpus " + list_text(grid.gpus);
   if (std::ranges::none_of(grid.backends, training::is_device)) {
     fail(ExitCode::usage,
-         fmt::format("{} with --backend {}: no column is of GPUs; add a backend of GPUs, such as "
-                     "--backend cpu,cuda",
-                     flag, list_text(grid.backends)));
+         "{} with --backend {}: no column is of GPUs; add a backend of GPUs, such as --backend "
+         "cpu,cuda",
+         flag, list_text(grid.backends));
   }
   if (!launching) return;
   for (const std::string& backend : grid.backends) {
@@ -74,11 +68,10 @@ void check_limits(const std::vector<cells::Cell>& cells, const cells::SweepGrid&
   for (const cells::Cell& cell : cells) {
     if (cell.batch <= cells::kMostBatch) continue;
     fail(ExitCode::usage,
-         fmt::format("--batch-per-rank {} with --{} {}: batches of up to {} over all ranks are "
-                     "allowed, and {} ranks make {}",
-                     list_text(grid.batches_per_rank), counts_gpus(grid, cell) ? "gpus" : "np",
-                     list_text(grid.counts_of(cell.backend)), cells::kMostBatch, cell.ranks,
-                     cell.batch));
+         "--batch-per-rank {} with --{} {}: batches of up to {} over all ranks are allowed, and {} "
+         "ranks make {}",
+         list_text(grid.batches_per_rank), counts_gpus(grid, cell) ? "gpus" : "np",
+         list_text(grid.counts_of(cell.backend)), cells::kMostBatch, cell.ranks, cell.batch);
   }
 }
 
@@ -89,9 +82,8 @@ void check_size(const cells::SweepGrid& grid) {
   cells::for_each_list(grid, [&](const char* name, const auto& list) {
     if (list.size() > 1) flags.push_back(fmt::format("--{} {}", name, list_text(list)));
   });
-  fail(ExitCode::usage,
-       fmt::format("{}: {:.0f} cells, and at most {} are allowed; name fewer values",
-                   join(flags, " "), count, cells::kMostCells));
+  fail(ExitCode::usage, "{}: {:.0f} cells, and at most {} are allowed; name fewer values",
+       join(flags, " "), count, cells::kMostCells);
 }
 
 void set_value(training::TrainingFlags& flags, std::string_view flag, const std::string& value) {

@@ -8,7 +8,6 @@
 #include "core/json_text.h"
 #include "core/shell_words.h"
 #include "core/strict_json.h"
-#include "core/text.h"
 #include "scaling/cells/run_environment.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "system/bounded_file.h"
@@ -183,7 +182,7 @@ bool SweepWork::measure_repeat(std::size_t i, int round) {
   } else if (round > 1) {
     return true;
   } else if (const std::string why = why_not_measured(i); !why.empty()) {
-    system::tell(fmt::format("{}: n/a: {}", place(i), why));
+    system::tell("{}: n/a: {}", place(i), why);
   }
   write_cell(i);
   if (works_alone) write_table();
@@ -201,9 +200,9 @@ void SweepWork::log_run(std::size_t i, int repeat) const {
   if (!state.failure.empty()) return system::tell(head + "n/a: " + state.failure + ending);
   const cells::RunFigures& run = state.runs.at(repeat);
   const double seconds = *run.seconds_per_epoch;
-  system::tell(fmt::format("{}{:.4g} s per epoch ({:.4g} images/s, {} steps of {:.4g} s){}{}", head,
-                           seconds, plan_.epoch.images_in(plan_.cells[i].batch) / seconds,
-                           run.steps, run.step_seconds, disturbance_text(run), ending));
+  system::tell("{}{:.4g} s per epoch ({:.4g} images/s, {} steps of {:.4g} s){}{}", head, seconds,
+               plan_.epoch.images_in(plan_.cells[i].batch) / seconds, run.steps, run.step_seconds,
+               disturbance_text(run), ending);
 }
 
 cells::Cell collected_cell(const SweepPlan& plan, const cells::Cell& cell,

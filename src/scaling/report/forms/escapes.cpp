@@ -1,7 +1,5 @@
 #include "scaling/report/forms/escapes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -90,8 +90,7 @@ std::string html_table(const DocumentTable& table) {
   // A table that is wider than the window scrolls by itself; the keyboard reaches it, too.
   std::string text = fmt::format(
       "<div class=\"table\" tabindex=\"0\"><table "
-      "class=\"{}\">\n<caption><span>{}</span></caption>\n<thead>\n{}"
-      "</thead>\n<tbody>\n",
+      "class=\"{}\">\n<caption><span>{}</span></caption>\n<thead>\n{}</thead>\n<tbody>\n",
       classes_of(table), html_escape(table.caption), head_rows(table));
   for (const Row& row : table.rows) {
     text += fmt::format("<tr{}><th scope=\"row\">{}</th>", row.apart ? " class=\"apart\"" : "",
@@ -122,8 +121,8 @@ std::string pictures_text(const std::vector<Picture>& pictures) {
   std::string text = "<div class=\"pictures\">\n";
   for (const Picture& p : pictures) {
     text += fmt::format(
-        "<figure><img src=\"data:{};base64,{}\" width=\"{}\" height=\"{}\" alt=\"{}\">"
-        "<figcaption>{}<small>{}</small></figcaption></figure>\n",
+        "<figure><img src=\"data:{};base64,{}\" width=\"{}\" height=\"{}\" "
+        "alt=\"{}\"><figcaption>{}<small>{}</small></figcaption></figure>\n",
         html_escape(p.type), base64(p.file), p.width, p.height, html_escape(p.details),
         html_escape(p.text), html_escape(p.details));
   }
@@ -178,8 +177,8 @@ std::string scripts(const Document& document, const PageParts& parts) {
   std::string text;
   if (plots) {
     text +=
-        "<noscript><p>The plots need JavaScript; the tables hold every figure in them.</p>"
-        "</noscript>\n<script type=\"application/json\" id=\"figures\">" +
+        "<noscript><p>The plots need JavaScript; the tables hold every figure in "
+        "them.</p></noscript>\n<script type=\"application/json\" id=\"figures\">" +
         script_json(parts.data_json) + "</script>\n<!-- The plots are drawn by this library:\n" +
         parts.library_licence + "-->\n<script>" + parts.library + "</script>\n";
   }

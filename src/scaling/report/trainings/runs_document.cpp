@@ -177,8 +177,8 @@ std::optional<Section> repeats_section(const RunList& list) {
   return Section{
       .id = "same-configuration",
       .title = "The same configuration",
-      .paragraphs = {"Repeats have the same flags, machine, ranks and threads; the seed may "
-                     "differ."},
+      .paragraphs =
+          {"Repeats have the same flags, machine, ranks and threads; the seed may differ."},
       .tables = {
           table_of<Repeats>("Runs of one configuration: medians, and least to most",
                             "configuration", repeats, &Repeats::what,
@@ -208,8 +208,7 @@ Section runs_section(const RunList& list) {
   }
   if (!list.sweeps.empty()) {
     section.remarks.push_back(
-        "Left out, since these folders hold sweeps, which have a report of "
-        "their own: " +
+        "Left out, since these folders hold sweeps, which have a report of their own: " +
         first_few(list.sweeps) + ".");
   }
   return section;

@@ -145,8 +145,8 @@ std::optional<std::string> starved_sentence(const RunList& list) {
 
 std::optional<Section> time_section(const RunList& list) {
   DocumentTable table{.caption =
-                          "Parts of the seconds of all epochs (%); of CPU time what a host "
-                          "took, and what threads waited for a CPU (%)",
+                          "Parts of the seconds of all epochs (%); of CPU time what a host took, "
+                          "and what threads waited for a CPU (%)",
                       .corner = "run",
                       .head = {"input", "forward", "backward", "allreduce", "slowest rank",
                                "optimizer", "other", "taken by the host", "wait for CPUs"}};

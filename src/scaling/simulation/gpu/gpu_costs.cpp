@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/json_fields.h"
 #include "core/text.h"
 #include "scaling/simulation/cost_table.h"
@@ -102,17 +101,17 @@ bool is_of(const GpuStepCost& step, const GpuTraining& wanted) {
     if (named.size() < kMostNamed) named.push_back(text);
   }
   fail(ExitCode::usage,
-       fmt::format("--costs: no costs of {} for {} in {} (times of other GPUs, networks or number "
-                   "formats say nothing of it); there are: {}{}. scripts/gpu_costs makes others",
-                   wanted.gpu, network_text(wanted.model, wanted.image_size), wanted.precision,
-                   join(named, ", "), there.size() > kMostNamed ? " and more" : ""));
+       "--costs: no costs of {} for {} in {} (times of other GPUs, networks or number formats say "
+       "nothing of it); there are: {}{}. scripts/gpu_costs makes others",
+       wanted.gpu, network_text(wanted.model, wanted.image_size), wanted.precision,
+       join(named, ", "), there.size() > kMostNamed ? " and more" : "");
 }
 
 [[noreturn]] void fail_of_other_network(const std::string& what) {
   fail(ExitCode::data,
-       fmt::format("--costs: {}, so they are of another network than --model makes here; make them "
-                   "anew by scripts/gpu_costs with this program",
-                   what));
+       "--costs: {}, so they are of another network than --model makes here; make them anew by "
+       "scripts/gpu_costs with this program",
+       what);
 }
 
 /// Multiply-adds of a layer by those of the network in a pass: forward once, backward twice.
