@@ -197,21 +197,25 @@ void add_accuracies(DocumentTable& rows, const ScalingTable& table, const Series
 
 }  // namespace
 
-MaybeSection accuracy_section(const ScalingTable& table, const Curves& curves) {
-  const auto status = [](const ScalingCell& c) { return c.cell.status; };
+Section accuracy_section(const ScalingFacts& facts) {
+  const ScalingTable& table = facts.table;
+  const Curves& curves = facts.curves;
   const auto four = [](double value) { return fmt::format("{:.4f}", value); };
   const GridFigure figures[] = {
-      {"Accuracy of training at the end (part of 1)",
-       [](const ScalingCell& c) { return c.cell.final_accuracy; }, status, four},
-      {"Accuracy of validation at the end (part of 1)",
-       [](const ScalingCell& c) { return c.cell.val_accuracy; }, status, four},
-      {"Loss of training at the end (nats)", [](const ScalingCell& c) { return c.cell.final_loss; },
-       status, four}};
+      {.caption = "Accuracy of training at the end (part of 1)",
+       .value = [](const ScalingCell& c) { return c.cell.final_accuracy; },
+       .text = four},
+      {.caption = "Accuracy of validation at the end (part of 1)",
+       .value = [](const ScalingCell& c) { return c.cell.val_accuracy; },
+       .text = four},
+      {.caption = "Loss of training at the end (nats)",
+       .value = [](const ScalingCell& c) { return c.cell.final_loss; },
+       .text = four}};
   Section section{.id = "accuracy", .title = "Accuracy and loss", .plots = {"loss", "accuracy"}};
   for (const GridFigure& figure : figures) {
-    for (auto& t : both_grids(table, figure)) section.tables.push_back(std::move(t));
+    add_all(section.tables, both_grids(table, figure));
   }
-  if (section.tables.empty() && curves.shown.empty()) return std::nullopt;
+  if (section.tables.empty() && curves.shown.empty()) return {};
   add_differences(section, table, "Processes and threads, at one batch",
                   [](const Answer& a) { return a.cell->batch; });
   add_differences(section, table, "Batch size, on the same CPUs",
@@ -230,23 +234,25 @@ MaybeSection accuracy_section(const ScalingTable& table, const Curves& curves) {
   return section;
 }
 
-MaybeSection accuracy_by_cpus_section(const ScalingTable& table) {
+Section accuracy_by_cpus_section(const ScalingFacts& facts) {
   DocumentTable rows;
   rows.caption = "Accuracy of validation over numbers of CPUs (part of 1)";
   rows.corner = "batch";
   rows.head = {"cells", "lowest, on CPUs", "highest, on CPUs"};
-  for (const Series& series : table.series) add_accuracies(rows, table, series);
-  if (rows.rows.empty()) return std::nullopt;
-  return Section{"constancy",
-                 "Accuracy by CPUs",
-                 {},
-                 {"accuracy-by-cpus"},
-                 {std::move(rows)},
-                 {"In brackets: 95 % over the validation images (Wilson), as if they were drawn at "
-                  "random. Trainings of one seed see the same images in the same order on any "
-                  "number of CPUs, so what differs is rounding and what it grew to.",
-                  "An epoch may have been chosen by these images (--save-best, --early-stopping, a "
-                  "target): eval on images of a test part has no such choice in it."}};
+  for (const Series& series : facts.table.series) add_accuracies(rows, facts.table, series);
+  return with_tables(
+      {.id = "constancy",
+       .title = "Accuracy by CPUs",
+       .plots = {"accuracy-by-cpus"},
+       .tables = {std::move(rows)},
+       .remarks = {
+           "In brackets: 95 % over the validation images (Wilson), as if they were drawn at "
+           "random. "
+           "Trainings of one seed see the same images in the same order on any number of CPUs, so "
+           "what differs is rounding and what it grew to.",
+           "An epoch may have been chosen by these images (--save-best, --early-stopping, a "
+           "target): "
+           "eval on images of a test part has no such choice in it."}});
 }
 
 }  // namespace cputrain::report

@@ -132,15 +132,15 @@ std::string machine_line(const cells::CellMachine& m) {
 
 }  // namespace
 
-MaybeSection backends_section(const ScalingTable& table) {
+Section backends_section(const ScalingFacts& facts) {
   std::vector<const Series*> series;
   std::set<std::size_t> batches;
-  for (const Series& s : table.series) {
+  for (const Series& s : facts.table.series) {
     if (s.strong.empty()) continue;
     series.push_back(&s);
     for (const GridRow& row : s.strong.rows) batches.insert(row.batch);
   }
-  if (series.size() < 2) return std::nullopt;
+  if (series.size() < 2) return {};
   DocumentTable best;
   best.caption = "Seconds per epoch of each at its best number of CPUs, and times as quick as " +
                  series[0]->name;
@@ -173,15 +173,15 @@ MaybeSection backends_section(const ScalingTable& table) {
   return section;
 }
 
-MaybeSection reference_section(const ScalingTable& table,
-                               const std::optional<ReferenceTable>& reference) {
-  if (!reference) return std::nullopt;
+Section reference_section(const ScalingFacts& facts) {
+  const std::optional<ReferenceTable>& reference = facts.reference;
+  if (!reference) return {};
   Section section{"reference", "Beside the published table"};
   section.paragraphs.push_back(
       fmt::format("Published: {}. A ratio below 1 means that ours takes less time; it compares "
                   "machines as well as programs.",
                   reference->name));
-  for (const Series& series : table.series) {
+  for (const Series& series : facts.table.series) {
     if (training::is_device(series.backend) || series.strong.empty()) continue;
     section.tables.push_back(beside_reference(series, *reference));
     section.remarks.push_back(experiment_line(series, *reference));
@@ -195,13 +195,14 @@ MaybeSection reference_section(const ScalingTable& table,
   return section;
 }
 
-MaybeSection conditions_section(const ScalingTable& table, const std::vector<CellSource>& sources) {
-  Section section{.id = "conditions", .title = "What was run, on what", .remarks = table.remarks};
-  for (const CellSource& source : sources) {
+Section conditions_section(const ScalingFacts& facts) {
+  Section section{
+      .id = "conditions", .title = "What was run, on what", .remarks = facts.table.remarks};
+  for (const CellSource& source : facts.sources) {
     const cells::CellTable& t = source.table;
-    DocumentTable facts{.caption = source.name, .corner = "what", .head = {""}, .words = true};
+    DocumentTable known{.caption = source.name, .corner = "what", .head = {""}, .words = true};
     const auto add = [&](const char* label, const std::string& text) {
-      if (!text.empty()) facts.rows.push_back({label, {{text}}});
+      if (!text.empty()) known.rows.push_back({label, {{text}}});
     };
     add("machine", machine_line(t.machine));
     add("GPUs", cells::devices_text(t));
@@ -216,7 +217,7 @@ MaybeSection conditions_section(const ScalingTable& table, const std::vector<Cel
     add("commit", t.commit);
     add("costs", t.costs);
     add("command", t.command);
-    section.tables.push_back(std::move(facts));
+    section.tables.push_back(std::move(known));
   }
   return section;
 }

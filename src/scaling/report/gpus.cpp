@@ -121,7 +121,6 @@ std::string equal_sentence(const Series& series, const std::vector<const Scaling
 
 using Value = std::optional<double>;
 
-cells::CellStatus status_of_cell(const ScalingCell& c) { return c.cell.status; }
 cells::CellStatus status_of_speed_up(const ScalingCell& c) {
   return c.against_cpus->speed_up_status;
 }
@@ -136,10 +135,6 @@ ScalingTable devices_of(const ScalingTable& table) {
   return devices;
 }
 
-void append(std::vector<DocumentTable>& to, std::vector<DocumentTable> from) {
-  for (DocumentTable& table : from) to.push_back(std::move(table));
-}
-
 /// "(58.2 to 70.1)"; empty where the repeats are too few.
 std::string range_beside(const cells::EqualCpus& equal) {
   const std::string text = cpu_range_text(equal);
@@ -147,54 +142,47 @@ std::string range_beside(const cells::EqualCpus& equal) {
 }
 
 void add_beside(const ScalingTable& devices, std::vector<DocumentTable>& tables) {
-  append(tables, grid_tables(devices, &Series::strong,
-                             {.caption = "Times as quick as one CPU at the same batch",
-                              .value = [](const ScalingCell& c) -> Value {
-                                if (!c.against_cpus) return std::nullopt;
-                                return c.against_cpus->speed_up;
-                              },
-                              .status = status_of_speed_up}));
+  add_all(tables, grid_tables(devices, &Series::strong,
+                              {.caption = "Times as quick as one CPU at the same batch",
+                               .value = [](const ScalingCell& c) -> Value {
+                                 if (!c.against_cpus) return std::nullopt;
+                                 return c.against_cpus->speed_up;
+                               },
+                               .status = status_of_speed_up}));
   const auto within = [](const ScalingCell& c) {
     return c.against_cpus && c.against_cpus->equal.cpus.place == cells::CpuCount::Place::within;
   };
-  append(tables,
-         grid_tables(devices, &Series::strong,
-                     {.caption = "CPUs that are as quick at the same batch",
-                      .value = [within](const ScalingCell& c) -> Value {
-                        if (!within(c)) return std::nullopt;
-                        return c.against_cpus->equal.cpus.cpus;
-                      },
-                      .status = status_of_equal,
-                      .beside =
-                          [within](const ScalingCell& c) {
-                            return within(c) ? range_beside(c.against_cpus->equal) : "";
-                          },
-                      .words =
-                          [](const ScalingCell& c) {
-                            return c.against_cpus ? cpu_count_text(c.against_cpus->equal.cpus) : "";
-                          }}));
+  add_all(tables, grid_tables(devices, &Series::strong,
+                              {.caption = "CPUs that are as quick at the same batch",
+                               .value = [within](const ScalingCell& c) -> Value {
+                                 if (!within(c)) return std::nullopt;
+                                 return c.against_cpus->equal.cpus.cpus;
+                               },
+                               .status = status_of_equal,
+                               .beside =
+                                   [within](const ScalingCell& c) {
+                                     return within(c) ? range_beside(c.against_cpus->equal) : "";
+                                   },
+                               .words =
+                                   [](const ScalingCell& c) {
+                                     return c.against_cpus
+                                                ? cpu_count_text(c.against_cpus->equal.cpus)
+                                                : "";
+                                   }}));
 }
 
 void add_shares(const ScalingTable& devices, std::vector<DocumentTable>& tables) {
   const auto add = [&](const char* caption, Value cells::RateShares::*share) {
-    append(tables,
-           both_grids(devices, {.caption = caption,
-                                .value = [share](const ScalingCell& c) { return c.rates.*share; },
-                                .status = status_of_cell,
-                                .text = percent_text}));
+    add_all(tables,
+            both_grids(devices, {.caption = caption,
+                                 .value = [share](const ScalingCell& c) { return c.rates.*share; },
+                                 .text = percent_text}));
   };
   add("Share (%) of what mma.sync multiplies and adds, measured beside it",
       &cells::RateShares::mma);
   add("Share (%) of what the chip's tensor cores do by its data sheet", &cells::RateShares::chip);
   add("Share (%) of the GPUs' memory bandwidth (triad), measured beside it, by counted bytes",
       &cells::RateShares::memory);
-}
-
-bool any_share(const ScalingTable& devices, Value cells::RateShares::*share) {
-  bool found = false;
-  devices.for_each(
-      [&](const Series&, const ScalingCell& c) { found |= (c.rates.*share).has_value(); });
-  return found;
 }
 
 /// What is compared with what, and rows that have no time of one CPU.
@@ -254,13 +242,12 @@ std::vector<std::string> equal_sentences(const ScalingTable& table) {
   return texts;
 }
 
-MaybeSection gpu_section(const ScalingTable& table) {
-  const ScalingTable devices = devices_of(table);
+Section gpu_section(const ScalingFacts& facts) {
+  const ScalingTable devices = devices_of(facts.table);
   Section section{"gpus", "GPUs beside CPUs, and their rates"};
   add_beside(devices, section.tables);
   const bool compared = !section.tables.empty();
   add_shares(devices, section.tables);
-  if (section.tables.empty()) return std::nullopt;
   if (compared) {
     say_partners(devices, section.remarks);
     section.remarks.push_back(
@@ -268,18 +255,18 @@ MaybeSection gpu_section(const ScalingTable& table) {
         "nothing is assumed. The range is that of the repeats: the GPUs' slowest beside the CPUs' "
         "quickest, and the reverse.");
   }
-  if (any_share(devices, &cells::RateShares::mma)) {
+  if (devices.any([](const ScalingCell& c) { return c.rates.mma.has_value(); })) {
     section.remarks.push_back(
         "mma.sync is the instruction that the kernels use, in the numbers of the cell. Chips since "
         "Hopper do more by another one (wgmma). Exact products count once, though they take three "
         "of TF32.");
   }
-  if (any_share(devices, &cells::RateShares::memory)) {
+  if (devices.any([](const ScalingCell& c) { return c.rates.memory.has_value(); })) {
     section.remarks.push_back(
         "Counted bytes are the least: maps that weights are learnt from move five times, with "
         "their gradients, and parameters six times a step. Images and other maps are not counted.");
   }
-  return section;
+  return with_tables(std::move(section));
 }
 
 }  // namespace cputrain::report

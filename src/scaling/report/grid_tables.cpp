@@ -288,7 +288,7 @@ std::vector<DocumentTable> grid_tables(const ScalingTable& all, Grid Series::*gr
 std::vector<DocumentTable> both_grids(const ScalingTable& table, GridFigure figure) {
   std::vector<DocumentTable> tables = grid_tables(table, &Series::strong, figure);
   figure.caption = "Weak scaling: " + figure.caption;
-  for (auto& t : grid_tables(table, &Series::weak, figure)) tables.push_back(std::move(t));
+  add_all(tables, grid_tables(table, &Series::weak, figure));
   return tables;
 }
 

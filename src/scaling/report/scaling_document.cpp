@@ -137,10 +137,33 @@ std::optional<Card> scaling_card(const ScalingTable& table,
   return card;
 }
 
+/// In the order of the document.
+constexpr SectionMaker* kSections[] = {seconds_section,
+                                       speed_up_section,
+                                       efficiency_section,
+                                       throughput_section,
+                                       gpu_section,
+                                       arithmetic_section,
+                                       budget_section,
+                                       limits_section,
+                                       splits_section,
+                                       accuracy_section,
+                                       accuracy_by_cpus_section,
+                                       target_section,
+                                       weak_section,
+                                       memory_section,
+                                       cost_section,
+                                       backends_section,
+                                       reference_section,
+                                       fit_section,
+                                       spread_section,
+                                       conditions_section};
+
 }  // namespace
 
 Document scaling_document(const ScalingFacts& facts) {
-  const auto& [table, sources, reference, prices, curves] = facts;
+  const ScalingTable& table = facts.table;
+  const std::vector<CellSource>& sources = facts.sources;
   Document document{document_title(table), headlines(table)};
   for (std::string& text : equal_sentences(table)) document.headline.push_back(std::move(text));
   document.card = scaling_card(table, sources);
@@ -157,27 +180,9 @@ Document scaling_document(const ScalingFacts& facts) {
   if (const std::string suspects = suspects_text(table); !suspects.empty()) {
     document.summary.push_back(suspects);
   }
-  for (MaybeSection section : {seconds_section(table),
-                               speed_up_section(table),
-                               efficiency_section(table),
-                               throughput_section(table),
-                               gpu_section(table),
-                               arithmetic_section(table),
-                               budget_section(table),
-                               limits_section(table),
-                               splits_section(table),
-                               accuracy_section(table, curves),
-                               accuracy_by_cpus_section(table),
-                               target_section(table),
-                               weak_section(table),
-                               memory_section(table),
-                               cost_section(table, prices),
-                               backends_section(table),
-                               reference_section(table, reference),
-                               fit_section(table, reference),
-                               spread_section(table),
-                               conditions_section(table, sources)}) {
-    if (section) document.sections.push_back(std::move(*section));
+  for (SectionMaker* make : kSections) {
+    Section section = make(facts);
+    if (!section.id.empty()) document.sections.push_back(std::move(section));
   }
   if (!table.has_strong()) {  // what comes first is what people see first
     std::stable_partition(document.sections.begin(), document.sections.end(),

@@ -133,6 +133,12 @@ Series series_of(const cells::SeriesIdentity& identity,
 
 }  // namespace
 
+bool ScalingTable::any(const std::function<bool(const ScalingCell&)>& is_such) const {
+  bool found = false;
+  for_each([&](const Series&, const ScalingCell& c) { found = found || is_such(c); });
+  return found;
+}
+
 ScalingTable make_scaling_table(const std::vector<CellSource>& sources,
                                 const cells::Prices& prices) {
   std::vector<cells::SeriesIdentity> order;

@@ -96,6 +96,8 @@ struct ScalingTable {
   bool has_strong() const;
   /// Calls `see` for every cell: strong grids first, row by row.
   void for_each(const std::function<void(const Series&, const ScalingCell&)>& see) const;
+  /// Whether there is such a cell.
+  bool any(const std::function<bool(const ScalingCell&)>& is_such) const;
 };
 
 /// Where a cell is in several tables, the better founded one stays (measured, scaled, simulated),

@@ -170,10 +170,11 @@ std::vector<FittedRow> fitted_rows(const ScalingTable& table,
   return rows;
 }
 
-MaybeSection fit_section(const ScalingTable& table,
-                         const std::optional<ReferenceTable>& reference) {
+Section fit_section(const ScalingFacts& facts) {
+  const ScalingTable& table = facts.table;
+  const std::optional<ReferenceTable>& reference = facts.reference;
   const std::vector<FittedRow> rows = fitted_rows(table, reference);
-  if (rows.empty()) return std::nullopt;
+  if (rows.empty()) return {};
   Section section{"fit",
                   "What more cores do not shorten, by a fit",
                   {"A fit, no measurement: by the least squares of relative deviations over the "
