@@ -24,15 +24,18 @@ std::string document_title(const ScalingTable& table) {
   return title;
 }
 
+std::string machine_text(const cells::CellMachine& machine) {
+  if (!machine.platform.empty()) return "simulated platform " + machine.platform;
+  return machine.cpu.empty() ? "" : processor_text(machine.cpu, machine.cores);
+}
+
 /// "AMD EPYC, 2 cores; 2026-11-25; commit abc1234, Release": what the figures of a source are of.
 std::string origin_of(const cells::CellTable& t) {
-  const cells::CellMachine& m = t.machine;
-  std::vector<std::string> parts;
+  const std::string machine = machine_text(t.machine);
+  std::vector<std::string> parts{machine.empty() ? "machine not said" : machine};
   const auto add = [&](const std::string& text) {
     if (!text.empty()) parts.push_back(text);
   };
-  add(!m.platform.empty() ? "simulated platform " + m.platform
-                          : (m.cpu.empty() ? "machine not said" : processor_text(m.cpu, m.cores)));
   add(t.date);
   add(t.commit);
   if (t.date.empty() && t.commit.empty()) add("date and commit not recorded");
@@ -73,11 +76,6 @@ std::optional<Winner> winner_of(const ScalingTable& table) {
     if (!best || key(here) < key(*best)) best = here;
   }
   return best;
-}
-
-std::string machine_text(const cells::CellMachine& machine) {
-  if (!machine.platform.empty()) return "simulated platform " + machine.platform;
-  return machine.cpu.empty() ? "" : processor_text(machine.cpu, machine.cores);
 }
 
 std::string speed_up_text(const Winner& winner) {
@@ -165,17 +163,14 @@ Document scaling_document(const ScalingFacts& facts) {
   const ScalingTable& table = facts.table;
   const std::vector<CellSource>& sources = facts.sources;
   Document document{document_title(table), headlines(table)};
-  for (std::string& text : equal_sentences(table)) document.headline.push_back(std::move(text));
+  add_all(document.headline, equal_sentences(table));
   document.card = scaling_card(table, sources);
+  const auto say = [&](const CellSource& source, const std::string& text) {
+    document.summary.push_back((sources.size() > 1 ? source.name + ": " : "") + text + ".");
+  };
+  for (const CellSource& source : sources) say(source, origin_of(source.table));
   for (const CellSource& source : sources) {
-    const std::string whose = sources.size() > 1 ? source.name + ": " : "";
-    document.summary.push_back(whose + origin_of(source.table) + ".");
-  }
-  for (const CellSource& source : sources) {
-    const std::string whose = sources.size() > 1 ? source.name + ": " : "";
-    for (const std::string& remark : cells::remarks(source.table)) {
-      document.summary.push_back(whose + remark + ".");
-    }
+    for (const std::string& remark : cells::remarks(source.table)) say(source, remark);
   }
   if (const std::string suspects = suspects_text(table); !suspects.empty()) {
     document.summary.push_back(suspects);

@@ -12,6 +12,7 @@
 #include "scaling/cells/run_environment.h"
 #include "scaling/report/forms/csv.h"
 #include "scaling/report/grid_tables.h"
+#include "scaling/report/headline.h"
 
 namespace cputrain::report {
 namespace {
@@ -63,10 +64,7 @@ CellDifference compared(const cells::Cell& before, const cells::Cell& after,
     result.why = reason_text(before.seconds_per_epoch ? after : before);
     return result;
   }
-  const auto repeats = [](const cells::Cell& c) {
-    return c.repeats.empty() ? std::vector<double>{*c.seconds_per_epoch} : c.repeats;
-  };
-  result.ratio = compare_times(repeats(before), repeats(after));
+  result.ratio = gain_of(after, before);
   if (!result.ratio->interval) {
     result.why = "too few repeats: an interval needs two of each";
     return result;
