@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "scaling/cells/axes.h"
 
 namespace cputrain::sweep {
 namespace {
