@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "core/text.h"
 #include "scaling/cells/explanation.h"

@@ -133,7 +133,7 @@ Json curves_json(const std::vector<CellCurve>& curves) {
 /// Writes the document in every form and the given CSV and JSON; returns the files.
 std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
                                 const Document& document, const std::string& csv,
-                                const std::string& json, const PageParts& parts) {
+                                const std::string& json, const std::string& drawn) {
   system::make_folder(folder);
   std::vector<fs::path> files;
   const auto write = [&](const char* ending, const std::string& text) {
@@ -144,7 +144,7 @@ std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
   write(".csv", csv);
   write(".json", json);
   write(".tex", latex(document));
-  write(".html", html(document, parts));
+  write(".html", html(document, drawn));
   return files;
 }
 
@@ -221,8 +221,8 @@ Report write_runs(const ReportRequest& request, const RunList& list) {
   Json drawn = runs_json(list);
   std::string json = json_text(drawn, 1) + "\n";
   drawn = page_data(Json{{"run_curves", run_curves_json(list)}});
-  auto files = write_all(place_of(request), "report", document, runs_csv(list), json,
-                         page_parts(json_text(drawn)));
+  auto files =
+      write_all(place_of(request), "report", document, runs_csv(list), json, json_text(drawn));
   const bool evaluated =
       std::ranges::any_of(list.runs, [](const RunRecord& r) { return !r.evaluations.empty(); });
   const std::size_t first = evaluated ? 2 : 1;  // the table of runs, and their evaluations
@@ -261,8 +261,8 @@ Report write_report(const ReportRequest& request) {
   drawn["curves"] = curves_json(curves.shown);
   if (!runs.runs.empty()) drawn["run_curves"] = run_curves_json(runs);
   const fs::path out = place_of(request);
-  auto files = write_all(out, "report", document, table_csv(table, reference), json,
-                         page_parts(json_text(drawn)));
+  auto files =
+      write_all(out, "report", document, table_csv(table, reference), json, json_text(drawn));
   const fs::path figure = out / "seconds.svg";
   if (const std::string svg = seconds_svg(table, reference); !svg.empty()) {
     system::write_own_file(figure, svg);
@@ -289,7 +289,7 @@ Report write_difference(const fs::path& before, const fs::path& after, const fs:
       json_text(difference_json(differences, a.table, names[0], b.table, names[1]), 1) + "\n";
   std::vector<fs::path> files;
   if (!out.empty()) {
-    files = write_all(out, "diff", document, difference_csv(differences), json, page_parts("{}"));
+    files = write_all(out, "diff", document, difference_csv(differences), json, "{}");
   }
   return {std::move(document), std::move(json), std::move(files), 1};
 }

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "scaling/cells/launching.h"
 #include "scaling/cells/plan.h"
 #include "training/request/training_spec.h"
 

@@ -213,7 +213,7 @@ Document evaluation_document(const EvaluationFacts& facts) {
 }
 
 std::string evaluation_page(const EvaluationFacts& facts) {
-  return html(evaluation_document(facts), page_parts(""));
+  return html(evaluation_document(facts), "");
 }
 
 }  // namespace cputrain::report

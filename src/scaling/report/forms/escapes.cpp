@@ -146,6 +146,14 @@ std::string latex_escape(std::string_view text) {
   return result;
 }
 
+std::string each_between(const std::vector<std::string>& texts,
+                         std::string (*escape)(std::string_view), std::string_view before,
+                         std::string_view behind) {
+  std::string result;
+  for (const std::string& text : texts) ((result += before) += escape(text)) += behind;
+  return result;
+}
+
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
