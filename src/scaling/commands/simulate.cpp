@@ -1,21 +1,16 @@
+#include "scaling/commands/simulate.h"
+
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
-#include "model/graph.h"
-#include "scaling/cells/cells.h"
 #include "scaling/commands/commands.h"
-#include "scaling/commands/simulate_flags.h"
-#include "scaling/commands/simulated_table.h"
 #include "scaling/simulation/forecast.h"
-#include "scaling/simulation/platform.h"
-#include "scaling/simulation/simulated_costs.h"
 #include "system/clock.h"
 #include "system/tell.h"
 #include "training/request/build_graph.h"
-#include "training/request/training_spec.h"
 #include "training/session/services.h"
 
 namespace cputrain::commands {

@@ -1,4 +1,4 @@
-#include "scaling/commands/simulate_flags.h"
+#include "scaling/commands/simulate.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "scaling/commands/simulated_table.h"
+#include "scaling/commands/simulate.h"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 
 #include "core/statistics/statistics.h"
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/report_sections.h"
+#include "scaling/report/scaling_document.h"
 
 namespace cputrain::report {
 namespace {

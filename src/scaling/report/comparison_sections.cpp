@@ -10,7 +10,7 @@
 #include "scaling/cells/axes.h"
 #include "scaling/cells/run_environment.h"
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/report_sections.h"
+#include "scaling/report/scaling_document.h"
 #include "training/request/backend_words.h"
 
 namespace cputrain::report {

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/report_sections.h"
+#include "scaling/report/scaling_document.h"
 #include "training/request/backend_words.h"
 
 namespace cputrain::report {

@@ -9,7 +9,6 @@
 #include "scaling/report/gpus.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/headline.h"
-#include "scaling/report/report_sections.h"
 #include "scaling/report/trainings/run_list.h"
 
 namespace cputrain::report {
