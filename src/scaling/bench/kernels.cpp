@@ -14,13 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// `amount` a second, by round.
-Spread rates(double amount, const std::vector<double>& seconds) {
-  std::vector<double> values;
-  for (const double s : seconds) values.push_back(amount / s);
-  return spread_of(std::move(values));
-}
-
 /// Seconds of one image in layer `index`, by round.
 std::vector<double> seconds_of(const KernelRounds& rounds, std::size_t index,
                                const compute::LayerDirection& way) {
@@ -46,11 +39,11 @@ LayerFigures layer_figures(const KernelRounds& rounds, std::size_t index,
     DirectionFigures& own = figures.directions.emplace_back(
         DirectionFigures{&way, way.algorithm(layer), spread, std::nullopt, std::nullopt});
     if (layer.macs > 0) {
-      own.gflops = rates(2e-9 * layer.macs, seconds);
+      own.gflops = spread_of_rates(2e-9 * layer.macs, seconds);
       own.of_peak = own.gflops->median / limits.fma_gflops;
     }
     if (figures.bytes_of_image > 0) {
-      own.gbs = rates(1e-9 * figures.bytes_of_image, seconds);
+      own.gbs = spread_of_rates(1e-9 * figures.bytes_of_image, seconds);
       own.of_bandwidth = own.gbs->median / limits.triad_gbs;
     }
   }
@@ -162,7 +155,7 @@ KernelFigures kernel_figures(const KernelRounds& rounds,
     whole.push_back(seconds / figures.images);
   }
   figures.seconds = spread_of(whole);
-  figures.gflops = rates(1e-9 * training_flops, whole);
+  figures.gflops = spread_of_rates(1e-9 * training_flops, whole);
   figures.of_peak = figures.gflops.median / limits.fma_gflops;
   for (std::size_t i = 0; i < rounds.layers.back().size(); ++i) {
     // A program may have steps that are no layer of the graph, such as a copy.

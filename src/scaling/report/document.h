@@ -121,6 +121,11 @@ struct Document {
   std::vector<std::string> summary{};
   std::vector<Section> sections{};
   std::optional<Card> card{};  ///< the page alone has it; tables say the same
+
+  /// A section, where it is one and not empty.
+  void add(Section section) {
+    if (!section.id.empty()) sections.push_back(std::move(section));
+  }
 };
 
 /// GitHub's Markdown: cells that need no HTML.

@@ -174,10 +174,7 @@ Document scaling_document(const ScalingFacts& facts) {
   if (const std::string suspects = suspects_text(table); !suspects.empty()) {
     document.summary.push_back(suspects);
   }
-  for (SectionMaker* make : kSections) {
-    Section section = make(facts);
-    if (!section.id.empty()) document.sections.push_back(std::move(section));
-  }
+  for (SectionMaker* section : kSections) document.add(section(facts));
   if (!table.has_strong()) {  // what comes first is what people see first
     std::stable_partition(document.sections.begin(), document.sections.end(),
                           [](const Section& s) { return s.id == "weak"; });

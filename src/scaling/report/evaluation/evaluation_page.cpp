@@ -123,8 +123,8 @@ DocumentTable mistakes_table(const EvaluationFacts& facts) {
        {"of class", [&](M m, T) { return rate_entry(m.count, classes[m.truth].images); }}});
 }
 
-std::optional<Section> confusion_section(const EvaluationFacts& facts) {
-  if (facts.matrix.empty()) return std::nullopt;
+Section confusion_section(const EvaluationFacts& facts) {
+  if (facts.matrix.empty()) return {};
   Section section{"confusion", "Confusion matrix"};
   const std::vector<std::size_t> shown = shown_classes(facts);
   section.tables.push_back(matrix_table(facts, shown));
@@ -206,9 +206,9 @@ Document evaluation_document(const EvaluationFacts& facts) {
     document.headline.push_back(
         fmt::format("{:.0f} predictions are NaN and count as wrong.", facts.undecided));
   }
-  if (auto confusion = confusion_section(facts)) document.sections.push_back(std::move(*confusion));
-  document.sections.push_back(classes_section(facts));
-  document.sections.push_back(errors_section(facts));
+  for (const auto section : {confusion_section, classes_section, errors_section}) {
+    document.add(section(facts));
+  }
   return document;
 }
 

@@ -157,9 +157,9 @@ Entry seeds_entry(const Repeats& repeats, Table) {
   return {first_few(std::vector<std::string>(seeds.begin(), seeds.end()), 5)};
 }
 
-std::optional<Section> repeats_section(const RunList& list) {
+Section repeats_section(const RunList& list) {
   const std::vector<Repeats> repeats = repeats_of(list.runs);
-  if (repeats.empty()) return std::nullopt;
+  if (repeats.empty()) return {};
   const auto spread = [](std::function<Value(Run)> of, std::string (*text)(double)) {
     return [of, text](const Repeats& r, Table) { return spread_entry(r.runs, of, text); };
   };
@@ -214,10 +214,10 @@ Section runs_section(const RunList& list) {
   return section;
 }
 
-std::optional<Section> curves_section(const RunList& list) {
+Section curves_section(const RunList& list) {
   const bool any = std::ranges::any_of(
       list.runs, [](const RunRecord& r) { return r.outcome != Outcome::no_figures; });
-  if (!any) return std::nullopt;
+  if (!any) return {};
   Section section{.id = "curves", .title = "Curves", .plots = {"run-loss"}};
   const bool validated =
       std::ranges::any_of(list.runs, [](const RunRecord& r) { return r.best().has_value(); });
@@ -237,10 +237,9 @@ Document runs_document(const RunList& list) {
                     runs_headline(list)};
   document.card = runs_card(list);
   if (auto starved = starved_sentence(list)) document.headline.push_back(std::move(*starved));
-  document.sections.push_back(runs_section(list));
-  for (auto section : {evaluations_section(list), repeats_section(list), curves_section(list),
-                       time_section(list)}) {
-    if (section) document.sections.push_back(std::move(*section));
+  for (const auto section :
+       {runs_section, evaluations_section, repeats_section, curves_section, time_section}) {
+    document.add(section(list));
   }
   return document;
 }

@@ -95,14 +95,14 @@ std::string evaluation_text(const RunEvaluation& evaluation) {
                      evaluation.doubt.empty() ? "" : ", which training may have learnt from");
 }
 
-std::optional<Section> evaluations_section(const RunList& list) {
+Section evaluations_section(const RunList& list) {
   using E = const Evaluated&;
   using T = DocumentTable&;
   std::vector<Evaluated> all;
   for (const RunRecord& run : list.runs) {
     for (const RunEvaluation& one : run.evaluations) all.push_back({&run, &one});
   }
-  if (all.empty()) return std::nullopt;
+  if (all.empty()) return {};
   const auto text = [](auto of) { return [of](E e, T) { return Entry{or_dash(of(*e.what))}; }; };
   const auto images = [](E e, T) {
     return figure_entry(e.what->images, [&](double) { return images_text(*e.what); });
@@ -143,7 +143,7 @@ std::optional<std::string> starved_sentence(const RunList& list) {
   return said_of(list, *whose, *most);
 }
 
-std::optional<Section> time_section(const RunList& list) {
+Section time_section(const RunList& list) {
   DocumentTable table{.caption =
                           "Parts of the seconds of all epochs (%); of CPU time what a host took, "
                           "and what threads waited for a CPU (%)",
@@ -164,7 +164,7 @@ std::optional<Section> time_section(const RunList& list) {
         section.remarks.push_back(said_of(list, run, lost));
     }
   }
-  if (table.rows.empty()) return std::nullopt;
+  if (table.rows.empty()) return {};
   table.sortable = table.rows.size() > 1;
   section.tables.push_back(std::move(table));
   if (DocumentTable lost = lost_table(list); !lost.rows.empty()) {
