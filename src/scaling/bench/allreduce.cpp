@@ -52,6 +52,8 @@ void time_all(comm::Communicator& communicator,
   }
 }
 
+// Compression.
+
 /// Adds up the time that messages take.
 class TimedPointToPoint final : public comm::PointToPoint {
  public:

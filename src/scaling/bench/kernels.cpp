@@ -73,6 +73,8 @@ Json json_of(const LayerFigures& layer) {
           {"directions", std::move(directions)}};
 }
 
+// The table for people.
+
 constexpr const char* kHalf = "{:>11}{:>9}{:>8}{:>8}{:>7}{:>7}  {:<38}";
 
 template <class... Cells>

@@ -12,8 +12,6 @@
 #include "training/training.h"
 
 /// Timing of single training steps, for `bench step`.
-/// What `bench step` found, for people and for programs. Times of layers are of `images` a step and
-/// of so many steps.
 namespace cputrain::bench {
 
 /// A training of which single steps are timed. The update is computed and weights stay as they are:
@@ -68,6 +66,9 @@ struct StepFigures {
 /// Collective.
 StepFigures run_trials(const training::Session&, const std::vector<std::unique_ptr<StepTrial>>&,
                        std::optional<int> wanted);
+
+// What was found, for people and for programs. Times of layers are of `images` a step and of so
+// many steps.
 
 void print_layers(const std::vector<compute::LayerTime>&, double images, int steps);
 nlohmann::ordered_json layers_json(const std::vector<compute::LayerTime>&, double images,

@@ -9,8 +9,8 @@
 
 #include "scaling/cells/cells.h"
 
-/// The axes of a table: what makes one of its cells another than the next. Code that names,
-/// compares or matches cells does it by these.
+/// The axes of a table: what makes one of its cells, or one series, another than the next. Code
+/// that names, compares or matches cells does it by these.
 namespace cputrain::cells {
 
 /// A flag of `train` that a sweep takes several values of, beside its CPUs, threads, batches and

@@ -97,6 +97,8 @@ CellLimits own_limits(const Cell& c, double parameters) {
   return {"compute", compute_text(c)};
 }
 
+// What a table says as a whole.
+
 /// "1.38 times as quick", and between which figures that lies by the repeats of both cells.
 std::string quicker_text(const Cell& from, const Cell& to) {
   const std::string text =
@@ -230,6 +232,8 @@ std::vector<std::string> best_splits(const CellTable& table) {
   }
   return lines;
 }
+
+// Time that was lost, and what to try.
 
 /// A way to lose time; `sentence` has a place for the percentage.
 struct Way {

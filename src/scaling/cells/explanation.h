@@ -7,7 +7,7 @@
 #include "core/budget.h"
 #include "scaling/cells/cells.h"
 
-/// What limits a cell, and what a table says as a whole, in words with their numbers.
+/// What limits a cell, what it lost, and what a table says as a whole, in words with their numbers.
 namespace cputrain::cells {
 
 /// Parts of an epoch from which a wait (for input, for messages, for other ranks) and memory are

@@ -54,6 +54,8 @@ std::string name_part(std::string value) {
   return value;
 }
 
+// How the ranks of a cell are started.
+
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> words;

@@ -9,7 +9,8 @@
 #include "system/placement/launch_line.h"
 #include "training/request/backend_words.h"
 
-/// From the figures of a grid to its cells, and from a cell to the training that measures it.
+/// From the figures of a grid to its cells, and from a cell to the training that measures it,
+/// and how its ranks are started.
 namespace cputrain::cells {
 
 /// The grid as asked for. Every list but those of GPUs and of one of the two of batches has an

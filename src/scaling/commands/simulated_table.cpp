@@ -76,6 +76,8 @@ void print_table(const cells::CellTable& table) {
   system::print("{}\n", origin_text(table, gpus));
 }
 
+// Platforms of GPUs.
+
 /// The flags' precision, as costs of GPUs call it.
 std::string precision_of(const SimulateOptions& options) {
   return training::precision_in_figures("cuda", std::string(word_of(options.precision)));

@@ -119,6 +119,8 @@ std::string equal_sentence(const Series& series, const std::vector<const Scaling
                      mark.empty() ? "" : "; " + mark);
 }
 
+// The section.
+
 using Value = std::optional<double>;
 
 cells::CellStatus status_of_speed_up(const ScalingCell& c) {

@@ -22,6 +22,8 @@ struct Cause {
   cells::CellLimits limits;
 };
 
+// Why cells are quicker than their CPUs explain.
+
 /// A cell with how it worked.
 struct Simulated {
   cells::Cell* cell = nullptr;

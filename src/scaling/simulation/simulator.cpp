@@ -17,6 +17,8 @@
 namespace cputrain::simulation {
 namespace {
 
+// The files between the program and cputrain-smpi.
+
 constexpr int kMost = 1'000'000'000;
 
 void describe_job(JsonMembers& f, SimulationJob& job) {
@@ -56,6 +58,8 @@ T read(const std::filesystem::path& file, const Describe& describe) {
   const nlohmann::json json = read_file(file);
   return value_of<T>({json, file.string(), kFileRemedy}, describe);
 }
+
+// Its processes.
 
 /// What of the process' own environment the simulator needs.
 std::vector<std::string> environment() { return {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"}; }
@@ -118,6 +122,8 @@ class Run {
   std::string stem_;
   std::optional<system::ChildProcess> process_;
 };
+
+// SimGrid's description of the machines.
 
 /// Each node has a link of each direction to a switch that is never the bottleneck.
 std::string routes_between(int nodes) {

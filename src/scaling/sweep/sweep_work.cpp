@@ -32,6 +32,8 @@ std::string disturbance_text(const cells::RunFigures& run) {
   return text;
 }
 
+// What was measured elsewhere: by tasks, or by hand from plan.txt.
+
 constexpr std::uintmax_t kMostBytes = 16 << 20;
 
 /// What its task said of a cell; nothing where there was none, or where the file is damaged.

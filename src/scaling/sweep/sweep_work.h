@@ -7,8 +7,7 @@
 #include "core/text.h"
 #include "scaling/sweep/sweep_run.h"
 
-/// What is in the folder of a sweep whose cells were measured elsewhere: by tasks, or by hand from
-/// plan.txt. Nothing of it is taken from the machine that collects.
+/// Measuring the cells of a sweep, and collecting those that were measured elsewhere.
 namespace cputrain::sweep {
 
 /// How long the rest of a sweep will take, from what its beginning took. Cost is in any unit that
@@ -73,6 +72,9 @@ class SweepWork {
   std::vector<CellState> states_;
   TimeLeft left_;
 };
+
+// What is in the folder of a sweep whose cells were measured by tasks, or by hand from plan.txt.
+// Nothing of it is taken from the machine that collects.
 
 /// The cell with the figures of its run folders; command and reason are those of its task
 /// (cell.json), else the command is that of plan.txt. Runs of another kind of machine than the

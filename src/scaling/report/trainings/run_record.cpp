@@ -28,6 +28,8 @@ std::vector<double> rates_of(const std::vector<RunEpoch>& epochs, bool settled_o
 
 namespace fs = std::filesystem;
 
+// What eval left in the folder.
+
 constexpr system::BoundedLines::Limits kLogLimits{16 << 20, 1 << 16};
 constexpr std::size_t kMostEvaluations = 100;  // by one run in a report
 

@@ -1,3 +1,5 @@
+// What comes first in a report of trainings: sentences, and the card.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,6 +83,8 @@ std::optional<std::string> least_time_sentence(const Runs& runs, std::optional<d
     text += fmt::format("; of {} the time is not known, since epochs are missing", untimed);
   return text + ".";
 }
+
+// The best training of a list in one piece.
 
 std::string text_of(const std::vector<Choice>& choices, const char* head, const RunRecord& run) {
   const auto found = std::ranges::find(choices, head, &Choice::head);

@@ -1,4 +1,4 @@
-// What `eval` found for the weights of the runs.
+// Sections of a report of trainings.
 
 #include <fmt/format.h>
 
@@ -14,6 +14,8 @@
 
 namespace cputrain::report {
 namespace {
+
+// What `eval` found for the weights of the runs.
 
 std::string interval_text(const RunEvaluation& evaluation) {
   const Interval range = accuracy_interval(*evaluation.accuracy, evaluation.images);
@@ -40,6 +42,8 @@ Entry accuracy_entry(const Evaluated& e, DocumentTable& table) {
   if (!notes.empty()) entry.note = table.note(join(notes, " "));
   return entry;
 }
+
+// Where the time went, and what trainings were starved of.
 
 constexpr std::size_t kMostRemarks = 5;
 

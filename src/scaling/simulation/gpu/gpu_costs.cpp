@@ -19,6 +19,8 @@
 namespace cputrain::simulation {
 namespace {
 
+// The file.
+
 constexpr std::size_t kMostGpuSteps = 100'000, kMostGpuLayers = 10'000;
 constexpr double kMostSeconds = 1e6;
 
@@ -77,6 +79,8 @@ void describe_costs(JsonMembers& f, GpuCosts& costs) {
   for (std::string* text : {&costs.source, &costs.date, &costs.commit}) *text = printable(*text);
   f.file()->end();
 }
+
+// Steps by layers, of one GPU and one network.
 
 std::string network_text(const std::string& model, int image_size) {
   return fmt::format("{} at {}x{}", printable(model), image_size, image_size);
