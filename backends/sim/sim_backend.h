@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "compute/backend.h"
-#include "scaling/simulation/job.h"
+#include "scaling/simulation/simulator.h"
 
 namespace cputrain::sim {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "scaling/simulation/job.h"
+#include "scaling/simulation/simulator.h"
 #include "training/request/training_flags.h"
 
 namespace cputrain::sim {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace cputrain::system {
 
@@ -10,6 +13,11 @@ namespace cputrain::system {
 /// several calls. A full or closed stream is no reason to stop: errors are ignored. On a terminal,
 /// warnings and errors are coloured.
 void tell(std::string_view line);
+/// The same with a line that is put together, as fmt::format does it.
+template <class First, class... Others>
+void tell(fmt::format_string<First, Others...> line, First&& first, Others&&... others) {
+  tell(fmt::format(line, std::forward<First>(first), std::forward<Others>(others)...));
+}
 
 /// The file descriptor is a terminal that may show colours: NO_COLOR (no-color.org) is not there or
 /// empty, and TERM is not "dumb".

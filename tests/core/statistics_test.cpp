@@ -6,6 +6,8 @@
 #include <numbers>
 #include <vector>
 
+#include "core/statistics/spread.h"
+
 namespace cputrain {
 namespace {
 
@@ -138,6 +140,13 @@ TEST(Statistics, OneValueHasNoInterval) {
   ASSERT_TRUE(exact.interval);
   EXPECT_DOUBLE_EQ(exact.interval->low, 2);
   EXPECT_DOUBLE_EQ(exact.interval->high, 2);
+}
+
+TEST(Statistics, RatesAreOfTheAmountBySeconds) {
+  const Spread rates = spread_of_rates(12, {2, 3, 6});
+  EXPECT_DOUBLE_EQ(rates.median, 4);
+  EXPECT_DOUBLE_EQ(rates.min, 2);
+  EXPECT_DOUBLE_EQ(rates.max, 6);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Steps that `bench step` measures on a device are those of training.
-#include "scaling/bench/step_trials.h"
+#include "scaling/bench/steps.h"
 
 #include <gtest/gtest.h>
 

@@ -19,6 +19,12 @@ inline Spread spread_of(std::vector<double> values) {
   return {median(std::move(values)), min, max};
 }
 
+/// So much a second, where it took so many seconds each time.
+inline Spread spread_of_rates(double amount, std::vector<double> seconds) {
+  for (double& value : seconds) value = amount / value;
+  return spread_of(std::move(seconds));
+}
+
 nlohmann::ordered_json json_of(const Spread&);
 
 }  // namespace cputrain

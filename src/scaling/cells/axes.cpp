@@ -1,12 +1,80 @@
 #include "scaling/cells/axes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
+#include <utility>
 
+#include "core/precision.h"
 #include "core/text.h"
-#include "scaling/cells/series_identity.h"
+#include "training/request/backend_words.h"
 
 namespace cputrain::cells {
+namespace {
+
+std::string machine_text(const CellMachine& m) {
+  if (!m.platform.empty()) return m.platform;
+  const std::string name = m.cpu.empty() ? m.host : m.cpu;
+  if (name.empty()) return "unknown machine";
+  return m.cores > 0 ? fmt::format("{}, {} cores", name, m.cores) : name;
+}
+
+/// Texts of builds are long: names have their numbers, which count from 1.
+std::vector<std::string> builds_of(const std::vector<SeriesIdentity>& all) {
+  std::vector<std::string> builds;
+  for (const SeriesIdentity& one : all) {
+    if (std::ranges::find(builds, one.build) == builds.end()) builds.push_back(one.build);
+  }
+  return builds;
+}
+
+/// Whether another series of this backend on this machine has another build.
+bool build_matters(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
+  return std::ranges::any_of(all, [&](const SeriesIdentity& one) {
+    return one.backend == own.backend && one.machine == own.machine &&
+           one.simulated == own.simulated && one.build != own.build;
+  });
+}
+
+/// The option's value, the usual one of a listed flag; empty where nothing is said.
+std::string value_in(const FlagTexts& options, const std::string& name) {
+  const auto found = options.find(name);
+  if (found != options.end()) return found->second;
+  const ListedFlag* flag = listed_flag(name);
+  return flag ? std::string(flag->usual) : "";
+}
+
+/// Backend, a device's precision, and machine, model, epoch and data where others differ in them.
+std::string plain_name(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
+  std::set<std::pair<std::string, bool>> machines;
+  std::set<std::pair<std::string, int>> models;
+  std::set<std::size_t> epochs;
+  std::set<std::string> data, devices;
+  for (const SeriesIdentity& one : all) {
+    if (one.backend == own.backend) {
+      machines.emplace(one.machine, one.simulated);
+      devices.insert(one.device);
+    }
+    models.emplace(one.model, one.image_size);
+    epochs.insert(one.images);
+    data.insert(one.data);
+  }
+  std::string name = own.backend;
+  const std::string precision = value_in(own.options, "precision");
+  if (training::is_device(own.backend) && precision != kOwnDefault) {
+    name += " " + training::precision_in_figures(own.backend, precision);
+  }
+  if (devices.size() > 1 && !own.device.empty()) name += ", " + own.device;
+  if (machines.size() > 1) name += ", " + own.machine + (own.simulated ? ", simulated" : "");
+  if (models.size() > 1)
+    name += fmt::format(", {} at {}x{}", own.model, own.image_size, own.image_size);
+  if (epochs.size() > 1) name += fmt::format(", {} images", own.images);
+  if (data.size() > 1) name += ", data " + (own.data.empty() ? "not said" : own.data);
+  return name;
+}
+
+}  // namespace
 
 const ListedFlag* listed_flag(std::string_view name) {
   const auto found = std::ranges::find(kListedFlags, name, &ListedFlag::name);
@@ -57,6 +125,80 @@ std::string axes_text(const std::vector<ListedFlag>& flags, const CellTable& tab
     texts.push_back(option_text(std::string(flag.name), value_of(flag, table, cell)));
   }
   return join(texts, " ");
+}
+
+SeriesIdentity identity_of(const CellTable& t, const Cell& c) {
+  FlagTexts options = t.options;
+  for (const auto& [flag, value] : c.axes) options[flag] = value;
+  // Named by its own word, which stands for TF32 on a device.
+  const auto precision = options.find("precision");
+  if (training::is_device(c.backend) && precision != options.end() &&
+      precision->second == kOwnDefault) {
+    precision->second = word_of(Precision::f32);
+  }
+  return {.backend = c.backend,
+          .machine = machine_text(t.machine),
+          .device = c.device,
+          .simulated = is_forecast(c.status) || !t.machine.platform.empty(),
+          .model = t.model,
+          .image_size = t.image_size,
+          .images = t.images_per_epoch,
+          .data = t.data,
+          .build = t.machine.build,
+          .options = without_usual(std::move(options))};
+}
+
+bool differ_in_axes_alone(SeriesIdentity a, SeriesIdentity b) {
+  for (SeriesIdentity* one : {&a, &b}) {
+    std::erase_if(one->options, [](const auto& entry) { return listed_flag(entry.first); });
+  }
+  return a == b;
+}
+
+std::string name_of(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
+  std::string name = plain_name(own, all);
+  // Options can be long (a simulation's costs): they are said where the rest tells nothing apart.
+  const auto alike = std::ranges::count_if(
+      all, [&](const SeriesIdentity& one) { return plain_name(one, all) == name; });
+  const std::string apart = alike > 1 ? options_apart(own, all) : "";
+  if (!apart.empty()) name += ", " + apart;
+  if (build_matters(own, all)) {
+    const auto builds = builds_of(all);
+    name += fmt::format(", build {}", std::ranges::find(builds, own.build) - builds.begin() + 1);
+  }
+  return name;
+}
+
+std::string options_apart(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
+  std::set<std::string> names;
+  for (const SeriesIdentity& one : all) {
+    for (const auto& [name, value] : one.options) names.insert(name);
+  }
+  std::vector<std::string> parts;
+  for (const std::string& name : names) {
+    const std::string value = value_in(own.options, name);
+    const bool common = std::ranges::all_of(
+        all, [&](const SeriesIdentity& one) { return value_in(one.options, name) == value; });
+    if (!common && !value.empty() && value != kOwnDefault)
+      parts.push_back(option_text(name, value));
+  }
+  return join(parts, ", ");
+}
+
+std::vector<std::string> identity_remarks(const std::vector<SeriesIdentity>& all) {
+  std::vector<std::string> remarks;
+  if (std::ranges::none_of(all, [&](const SeriesIdentity& i) { return build_matters(i, all); })) {
+    return remarks;
+  }
+  for (const std::string& build : builds_of(all)) {
+    remarks.push_back(
+        fmt::format("Build {}: {}.", remarks.size() + 1, build.empty() ? "not said" : build));
+  }
+  return remarks;
+}
+
+std::string option_text(const std::string& name, const std::string& value) {
+  return value == "true" ? "--" + name : fmt::format("--{} {}", name, value);
 }
 
 }  // namespace cputrain::cells

@@ -131,8 +131,7 @@ inline constexpr std::size_t kMostBatch = 1 << 24, kMostCells = 100'000;
 /// What Error(data) of a table ends with.
 inline constexpr std::string_view kTableRemedy =
     "(the table cannot be read); name the folder that holds one, or run the sweep or the "
-    "simulation "
-    "again, which writes it anew";
+    "simulation again, which writes it anew";
 
 /// Bounds for figures of a cell, times in seconds: readers of tables refuse others, so writers
 /// leave them out.

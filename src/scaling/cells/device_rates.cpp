@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include "core/precision.h"
 #include "scaling/cells/axes.h"
@@ -43,6 +42,14 @@ std::optional<double> tensor_gflops(const ChipRates& rates, const std::string& p
   return std::nullopt;
 }
 
+using End = CpuCount::Place;
+
+double least_of(const Cell& c) { return c.spread ? c.spread->min : *c.seconds_per_epoch; }
+double median_of(const Cell& c) { return *c.seconds_per_epoch; }
+double most_of(const Cell& c) { return c.spread ? c.spread->max : *c.seconds_per_epoch; }
+
+bool is_repeated(const Cell& c) { return c.repeats.size() > 1; }
+
 }  // namespace
 
 std::optional<ChipRates> chip_rates(const std::string& device) {
@@ -72,18 +79,6 @@ RateShares shares_of(const CellTable& table, const Cell& cell) {
   if (bytes && cell.triad_gbs.value_or(0) > 0) shares.memory = *bytes / (*cell.triad_gbs * 1e9);
   return shares;
 }
-
-namespace {
-
-using End = CpuCount::Place;
-
-double least_of(const Cell& c) { return c.spread ? c.spread->min : *c.seconds_per_epoch; }
-double median_of(const Cell& c) { return *c.seconds_per_epoch; }
-double most_of(const Cell& c) { return c.spread ? c.spread->max : *c.seconds_per_epoch; }
-
-bool is_repeated(const Cell& c) { return c.repeats.size() > 1; }
-
-}  // namespace
 
 CpuCount cpus_for(const std::vector<double>& cpus, const std::vector<double>& times,
                   double seconds) {

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
-#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
-#include "scaling/cells/cells.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
 #include "training/request/backend_words.h"
@@ -40,15 +39,13 @@ Wait largest_wait(const Cell& c) {
                    "slower than training)",
                    percent(b.input_wait))},
       {b.allreduce_exposed / s, "communication",
-       fmt::format(
-           "{:.0f} % of the epoch is communication that backward does not hide, with {:.4g} "
-           "images per rank and step to compute beside it",
-           percent(b.allreduce_exposed), images_a_rank(c))},
+       fmt::format("{:.0f} % of the epoch is communication that backward does not hide, with "
+                   "{:.4g} images per rank and step to compute beside it",
+                   percent(b.allreduce_exposed), images_a_rank(c))},
       {b.straggler_wait / s, "imbalance",
-       fmt::format(
-           "{:.0f} % of the epoch ranks wait for the last one of them, with {:.4g} images a "
-           "rank and step",
-           percent(b.straggler_wait), images_a_rank(c))}};
+       fmt::format("{:.0f} % of the epoch ranks wait for the last one of them, with {:.4g} images "
+                   "a rank and step",
+                   percent(b.straggler_wait), images_a_rank(c))}};
   return *std::ranges::max_element(waits, {}, &Wait::share);
 }
 
@@ -100,27 +97,7 @@ CellLimits own_limits(const Cell& c, double parameters) {
   return {"compute", compute_text(c)};
 }
 
-}  // namespace
-
-double images_a_step(const Cell& c) {
-  const auto batch = static_cast<double>(c.batch);
-  if (!c.images_per_second || !c.seconds_per_epoch) return batch;
-  return std::min(batch, *c.images_per_second * *c.seconds_per_epoch);
-}
-
-bool is_suspect(double efficiency) {
-  constexpr double kRounding = 1e-12;
-  return efficiency > kMostSpeedUp * (1 + kRounding);
-}
-
-CellLimits explain(const Cell& c, double parameters) {
-  if (!c.seconds_per_epoch || !c.budget) return {};
-  CellLimits limits = own_limits(c, parameters);
-  limits.why += stolen_text(c);
-  return limits;
-}
-
-namespace {
+// What a table says as a whole.
 
 /// "1.38 times as quick", and between which figures that lies by the repeats of both cells.
 std::string quicker_text(const Cell& from, const Cell& to) {
@@ -256,7 +233,53 @@ std::vector<std::string> best_splits(const CellTable& table) {
   return lines;
 }
 
+// Time that was lost, and what to try.
+
+/// A way to lose time; `sentence` has a place for the percentage.
+struct Way {
+  const char* what;
+  double least;  ///< share from which on it matters
+  const char* sentence;
+};
+
+constexpr Way kImages{"images", kWaitLimits,
+                      "Starved of images: {:.0f} % of the time was waiting for input; try a packed "
+                      "file (data pack), more --io-threads, or fewer changes by --augment."};
+constexpr Way kCommunication{
+    "communication", kWaitLimits,
+    "Starved by communication: {:.0f} % of the time was sums of gradients that backward did not "
+    "hide; try a larger --batch, fewer ranks with more --threads each, or --compress bf16."};
+constexpr Way kBalance{
+    "balance", kWaitLimits,
+    "Starved by the slowest rank: {:.0f} % of the time ranks waited for the last of them; try "
+    "cores of one kind with nothing else on them, or fewer ranks with more --threads each."};
+constexpr Way kHost{
+    "host", system::kStolenWorthSaying,
+    "Starved of CPU time by the host: {:.0f} % of a rank's CPU time went to other guests of this "
+    "virtual machine's host; try again later, or a machine whose CPUs are not shared."};
+constexpr Way kCpus{"CPUs", system::kWaitWorthSaying,
+                    "Starved of CPUs: threads of a rank waited {:.0f} % of their time for one; end "
+                    "other work on the machine, or try fewer ranks or --threads."};
+
 }  // namespace
+
+double images_a_step(const Cell& c) {
+  const auto batch = static_cast<double>(c.batch);
+  if (!c.images_per_second || !c.seconds_per_epoch) return batch;
+  return std::min(batch, *c.images_per_second * *c.seconds_per_epoch);
+}
+
+bool is_suspect(double efficiency) {
+  constexpr double kRounding = 1e-12;
+  return efficiency > kMostSpeedUp * (1 + kRounding);
+}
+
+CellLimits explain(const Cell& c, double parameters) {
+  if (!c.seconds_per_epoch || !c.budget) return {};
+  CellLimits limits = own_limits(c, parameters);
+  limits.why += stolen_text(c);
+  return limits;
+}
 
 std::vector<std::string> remarks(const CellTable& table) {
   std::vector<std::string> lines;
@@ -265,6 +288,29 @@ std::vector<std::string> remarks(const CellTable& table) {
   }
   for (std::string& line : best_splits(table)) lines.push_back(std::move(line));
   return lines;
+}
+
+std::vector<LostTime> lost_time(const Budget& budget, double seconds, std::optional<double> stolen,
+                                std::optional<double> cpu_wait) {
+  std::vector<LostTime> lost;
+  const auto look = [&](const Way& way, double share) {
+    if (share < way.least) return;
+    lost.push_back({way.what, share, fmt::format(fmt::runtime(way.sentence), 100 * share)});
+  };
+  if (seconds > 0) {
+    look(kImages, budget.input_wait / seconds);
+    look(kCommunication, budget.allreduce_exposed / seconds);
+    look(kBalance, budget.straggler_wait / seconds);
+  }
+  look(kHost, stolen.value_or(0));
+  look(kCpus, cpu_wait.value_or(0));
+  std::ranges::stable_sort(lost, std::greater(), &LostTime::share);
+  return lost;
+}
+
+std::vector<LostTime> lost_time_of(const Cell& cell) {
+  if (!cell.budget || !cell.seconds_per_epoch) return {};
+  return lost_time(*cell.budget, *cell.seconds_per_epoch, cell.stolen, cell.cpu_wait);
 }
 
 }  // namespace cputrain::cells

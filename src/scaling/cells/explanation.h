@@ -1,11 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/budget.h"
 #include "scaling/cells/cells.h"
 
-/// What limits a cell, and what a table says as a whole, in words with their numbers.
+/// What limits a cell, what it lost, and what a table says as a whole, in words with their numbers.
 namespace cputrain::cells {
 
 /// Parts of an epoch from which a wait (for input, for messages, for other ranks) and memory are
@@ -54,5 +56,21 @@ CellLimits explain(const Cell&, double parameters);
 /// kMostSpeedUp is called so. Then the split of CPUs into ranks and threads that was quickest, by
 /// medians, with what the repeats leave open beside it. Empty where the table cannot say.
 std::vector<std::string> remarks(const CellTable&);
+
+/// Time in which ranks could not compute: what they lacked, how much of it, and what to try.
+struct LostTime {
+  const char* what;  ///< "images", "communication", "balance", "host", "CPUs"
+  double share;      ///< 0 to 1
+  std::string sentence;
+};
+
+/// What a training lost enough of to matter, the most first: waiting for images, for sums that
+/// backward did not hide, and for the slowest rank (kWaitLimits of its seconds); CPU time that a
+/// host or other threads took (kStolenWorthSaying, kWaitWorthSaying).
+std::vector<LostTime> lost_time(const Budget&, double seconds, std::optional<double> stolen,
+                                std::optional<double> cpu_wait);
+
+/// What a cell lost; nothing where its budget is not known.
+std::vector<LostTime> lost_time_of(const Cell&);
 
 }  // namespace cputrain::cells

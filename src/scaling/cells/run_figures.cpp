@@ -235,31 +235,6 @@ std::optional<RunFigures> figures_of(const std::filesystem::path& run, Wanted wa
   }
 }
 
-}  // namespace
-
-std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell& cell,
-                                         const EpochSize& epoch, const StepPlan& plan) {
-  return figures_of(run, Wanted::steps_too,
-                    [&](const Lines& lines) { return scaled_from(lines, cell, epoch, plan); });
-}
-
-std::optional<std::int64_t> unsettled_steps(const std::filesystem::path& run, const Cell& cell,
-                                            const EpochSize& epoch) {
-  try {
-    const std::optional<Lines> lines = lines_of(run, Wanted::steps_too);
-    if (!lines || !settled_seconds(*lines, epoch.images_of_step(cell.batch)).empty()) return {};
-    return steps_of(*lines);
-  } catch (const std::exception&) {
-    return {};
-  }
-}
-
-std::optional<RunFigures> measured_figures(const std::filesystem::path& run) {
-  return figures_of(run, Wanted::epochs, measured_from);
-}
-
-namespace {
-
 /// What repeats say of a figure together; nothing where none knows it.
 std::optional<double> combined(const std::vector<RunFigures>& runs, const CellFigure& figure) {
   std::vector<double> values;
@@ -305,6 +280,27 @@ std::optional<double> rate(double value) {
 }
 
 }  // namespace
+
+std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell& cell,
+                                         const EpochSize& epoch, const StepPlan& plan) {
+  return figures_of(run, Wanted::steps_too,
+                    [&](const Lines& lines) { return scaled_from(lines, cell, epoch, plan); });
+}
+
+std::optional<std::int64_t> unsettled_steps(const std::filesystem::path& run, const Cell& cell,
+                                            const EpochSize& epoch) {
+  try {
+    const std::optional<Lines> lines = lines_of(run, Wanted::steps_too);
+    if (!lines || !settled_seconds(*lines, epoch.images_of_step(cell.batch)).empty()) return {};
+    return steps_of(*lines);
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+std::optional<RunFigures> measured_figures(const std::filesystem::path& run) {
+  return figures_of(run, Wanted::epochs, measured_from);
+}
 
 void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_epoch,
              double flops_per_image) {

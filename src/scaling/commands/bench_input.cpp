@@ -27,12 +27,6 @@ struct Line {
   Spread fraction;  ///< part of the limit, round by round
 };
 
-Spread rates(double count, const std::vector<double>& seconds) {
-  std::vector<double> values;
-  for (const double s : seconds) values.push_back(count / s);
-  return spread_of(std::move(values));
-}
-
 Spread ratios(const std::vector<double>& limit, const std::vector<double>& seconds) {
   std::vector<double> values;
   for (std::size_t i = 0; i < seconds.size(); ++i) values.push_back(limit[i] / seconds[i]);
@@ -44,9 +38,9 @@ Line line_of(const data::InputBench& bench, const data::InputStage& stage, const
   const auto images = static_cast<double>(bench.images);
   return {stage.name,
           limit,
-          rates(images, stage.seconds),
-          rates(megapixels, stage.seconds).median,
-          rates(images, limit_seconds),
+          spread_of_rates(images, stage.seconds),
+          spread_of_rates(megapixels, stage.seconds).median,
+          spread_of_rates(images, limit_seconds),
           ratios(limit_seconds, stage.seconds)};
 }
 
@@ -205,8 +199,7 @@ ExitCode BenchInputCommand::run(const training::Services& services) {
   const training::Session session = training::start_session(options_, services);
   training::check_alone(
       session, "bench input measures",
-      "ranks would disturb each other); start it without mpirun, with --threads or "
-      "--io-threads");
+      "ranks would disturb each other); start it without mpirun, with --threads or --io-threads");
   const data::DataSource source =
       open_images(options_, services, kImages, options_.seed.value_or(0));
   const data::InputBenchRequest request = request_of(options_, session);

@@ -1,15 +1,14 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
+#include "core/fail.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "model/rewrite.h"
-#include "scaling/bench/kernel_table.h"
+#include "scaling/bench/kernels.h"
 #include "scaling/commands/bench_options.h"
 #include "scaling/commands/commands.h"
 #include "system/print.h"
@@ -37,9 +36,9 @@ std::vector<int> parse_micro_batches(const std::string& text) {
     const auto [stop, error] = std::from_chars(word.data(), end, images);
     if (error != std::errc{} || stop != end || images < 1 || images > kMost) {
       fail(ExitCode::usage,
-           fmt::format("--micro-batch {}: must be whole numbers from 1 to {} with one comma "
-                       "between each two, such as 1,8,32",
-                       text, kMost));
+           "--micro-batch {}: must be whole numbers from 1 to {} with one comma between each two, "
+           "such as 1,8,32",
+           text, kMost);
     }
     sizes.push_back(images);
   }
@@ -79,9 +78,9 @@ Graphs graphs_of(const training::TrainingSpec& spec, int classes) {
 void check_enough(const KernelOptions& options, std::size_t there, std::size_t wanted) {
   if (there >= wanted) return;
   fail(ExitCode::usage,
-       fmt::format("{} training images of {} are fewer than a round's {} (speed depends on what "
-                   "is in them); name smaller --micro-batch and --batch, or other --data",
-                   there, options.data_or_synthetic(), wanted));
+       "{} training images of {} are fewer than a round's {} (speed depends on what is in them); "
+       "name smaller --micro-batch and --batch, or other --data",
+       there, options.data_or_synthetic(), wanted);
 }
 
 /// Both networks in turn for every number of images, so that a disturbance meets them alike;
@@ -171,11 +170,11 @@ void print_head(const training::Session& session, const KernelOptions& options,
                 const training::TrainingSpec& spec, const compute::Limits& limits,
                 const Rounds& rounds) {
   system::print(
-      "{} at {}x{}, {}, {}; images of {}, {}; medians of {} of at least {} "
-      "images\nlimits measured in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s "
-      "of triad (mem.)\nGFLOP/s count direct convolution; of mem.: source, destination and weights "
-      "once each; map, grad.: parts of\nwhat is read and of the gradient that comes back that are "
-      "not zero, where that is known\n",
+      "{} at {}x{}, {}, {}; images of {}, {}; medians of {} of at least {} images\nlimits measured "
+      "in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s of triad (mem.)\nGFLOP/s "
+      "count direct convolution; of mem.: source, destination and weights once each; map, grad.: "
+      "parts of\nwhat is read and of the gradient that comes back that are not zero, where that is "
+      "known\n",
       spec.model->name, spec.image.height, spec.image.width,
       training::backend_in_figures(session.backend->name(), word_of(spec.flags.precision)),
       counted(session.threads, "thread"), options.data_or_synthetic(),

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "cli/command.h"
@@ -14,7 +16,15 @@ struct BenchOptions : cli::Options {
 
 /// So many training images, or --limit-train: synthetic ones where no data are named. They are
 /// drawn by seed, since the first of a folder may be all of one class.
-data::DataSource open_images(const training::TrainingFlags&, const training::Services&,
-                             std::size_t images, std::uint64_t seed);
+inline data::DataSource open_images(const training::TrainingFlags& flags,
+                                    const training::Services& services, std::size_t images,
+                                    std::uint64_t seed) {
+  data::DataRequest request = flags.data_request(seed);
+  if (flags.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * images);
+  request.limit_train = flags.limit_train.value_or(images);
+  data::DataSource source = services.data.open(request);
+  source.validation.clear();
+  return source;
+}
 
 }  // namespace cputrain::commands

@@ -8,8 +8,7 @@
 #include "core/json_text.h"
 #include "core/statistics/spread.h"
 #include "core/text.h"
-#include "scaling/bench/step_table.h"
-#include "scaling/bench/step_trials.h"
+#include "scaling/bench/steps.h"
 #include "scaling/commands/bench_options.h"
 #include "scaling/commands/commands.h"
 #include "system/lost_time/cpu_wait.h"
@@ -41,8 +40,8 @@ void print_measurement(const training::Session& session, const training::Trainin
                        const bench::StepTrial& trial, const Measurement& m, int steps) {
   const Spread& rate = m.images_per_second;
   system::print(
-      "{} at {}x{}, batch {}, {} x {}, micro-batch {}, {}: {:.1f} images/s "
-      "(median of {}; {:.1f} to {:.1f})\n",
+      "{} at {}x{}, batch {}, {} x {}, micro-batch {}, {}: {:.1f} images/s (median of {}; {:.1f} "
+      "to {:.1f})\n",
       spec.model->name, spec.image.height, spec.image.width, trial.plan().images(0),
       counted(session.communicator->size(), "rank"), counted(session.threads, "thread"),
       trial.plan().micro_batch(),
@@ -128,8 +127,8 @@ class BenchStepCommand final : public cli::CommandWith<BenchOptions> {
             .topic = "step",
             .summary = "images/s and GFLOP/s of a training step",
             .about =
-                "Measures training steps, layer by layer, beside the peak of the cores and of "
-                "the memory.",
+                "Measures training steps, layer by layer, beside the peak of the cores and of the "
+                "memory.",
             .examples = {{"cputrain bench step --model dogcat --batch 128",
                           "Measures the paper's network."},
                          {"mpirun -np 4 cputrain bench step --batch 128 --json step.json",

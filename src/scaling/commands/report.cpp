@@ -3,6 +3,7 @@
 #include <charconv>
 #include <map>
 
+#include "core/fail.h"
 #include "core/text.h"
 #include "scaling/cells/cells.h"
 #include "scaling/commands/commands.h"
@@ -33,9 +34,9 @@ std::map<std::string, double> parse_prices(const std::string& flag, const std::s
     const bool read = error == std::errc{} && stop == end && price >= 0 && price <= kMost;
     if (!read || (colon == 0) || !prices.emplace(backend, price).second) {
       fail(ExitCode::usage,
-           fmt::format("--{} {}: must be a price from 0 to {:g}, or one for each backend, such as "
-                       "cpu:3.2,cuda:12",
-                       flag, text, kMost));
+           "--{} {}: must be a price from 0 to {:g}, or one for each backend, such as "
+           "cpu:3.2,cuda:12",
+           flag, text, kMost);
     }
   }
   return prices;
@@ -47,9 +48,9 @@ void check_gpu_prices(const cells::Prices& prices) {
     const bool per_cpu = prices.per_cpu_hour.contains(backend);
     if (backend.empty() || (!per_cpu && !prices.per_hour.contains(backend))) continue;
     fail(ExitCode::usage,
-         fmt::format("--price-per-gpu-hour {0}:{1} and --price-per-{2}hour are both of backend "
-                     "{0}; give one of them",
-                     backend, price, per_cpu ? "cpu-" : ""));
+         "--price-per-gpu-hour {0}:{1} and --price-per-{2}hour are both of backend {0}; give one "
+         "of them",
+         backend, price, per_cpu ? "cpu-" : "");
   }
 }
 
@@ -60,9 +61,9 @@ void check_prices(const cells::Prices& prices) {
     if (!prices.per_cpu_hour.contains(backend)) continue;
     const std::string whose = backend.empty() ? "all backends" : "backend " + backend;
     fail(ExitCode::usage,
-         fmt::format("--price-per-hour {} and --price-per-cpu-hour {} are both of {}; give one of "
-                     "them, or name the backends (cpu:3.2)",
-                     price, prices.per_cpu_hour.at(backend), whose));
+         "--price-per-hour {} and --price-per-cpu-hour {} are both of {}; give one of them, or "
+         "name the backends (cpu:3.2)",
+         price, prices.per_cpu_hour.at(backend), whose);
   }
 }
 
@@ -96,19 +97,19 @@ class ReportCommand final : public cli::CommandWith<ReportOptions> {
   ReportCommand() : CommandWith({.trains = false, .one_job = false}) {}
 
   cli::CommandEntry help() const override {
-    return {.name = "report",
-            .summary = "tables and a page with plots from the folders of sweeps and runs",
-            .about =
-                "Makes tables and an HTML page with plots from the folders of sweeps or of "
-                "trainings.",
-            .words = "DIR...",
-            .examples = {{"cputrain report sweeps/mine",
-                          "Prints the tables and writes report.html and others into the folder."},
-                         {"cputrain report --diff sweeps/before sweeps/after",
-                          "Compares two sweeps cell by cell."}},
-            .common = {"out", "reference", "price-per-hour", "price-per-cpu-hour",
-                       "price-per-gpu-hour", "diff", "json"},
-            .others = {"plot,visualize,tensorboard,history,compare,diff,table"}};
+    return {
+        .name = "report",
+        .summary = "tables and a page with plots from the folders of sweeps and runs",
+        .about =
+            "Makes tables and an HTML page with plots from the folders of sweeps or of trainings.",
+        .words = "DIR...",
+        .examples = {{"cputrain report sweeps/mine",
+                      "Prints the tables and writes report.html and others into the folder."},
+                     {"cputrain report --diff sweeps/before sweeps/after",
+                      "Compares two sweeps cell by cell."}},
+        .common = {"out", "reference", "price-per-hour", "price-per-cpu-hour", "price-per-gpu-hour",
+                   "diff", "json"},
+        .others = {"plot,visualize,tensorboard,history,compare,diff,table"}};
   }
 
   void add_flags(cli::Flags&, const cli::CommandLineChoices&) override;
@@ -150,8 +151,8 @@ void ReportCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices&) {
   price("price-per-gpu-hour", c.prices.per_gpu_hour,
         "price of each GPU that works, the CPUs beside it included: 3, or by backend cuda:3");
   f.real("target-accuracy", c.target_accuracy, 0, 1,
-         "of single trainings: say which was the quickest to this accuracy of validation "
-         "[the one that most reached]");
+         "of single trainings: say which was the quickest to this accuracy of validation [the one "
+         "that most reached]");
   f.yes("diff", c.diff,
         "compare two sweeps cell by cell: report --diff BEFORE AFTER; files are written with --out "
         "alone");
@@ -164,16 +165,14 @@ void ReportCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices&) {
 void ReportCommand::check(const cli::CommandLineChoices&) {
   const auto& folders = options_.files;
   if (folders.empty()) {
-    fail(ExitCode::usage,
-         fmt::format("report needs the folder of a sweep or of trainings: {} report DIR...",
-                     options_.program));
+    fail(ExitCode::usage, "report needs the folder of a sweep or of trainings: {} report DIR...",
+         options_.program);
   }
   check_prices(options_.prices);
   if (!options_.diff) return;
   if (folders.size() != 2) {
-    fail(ExitCode::usage,
-         fmt::format("--diff compares two sweeps, not {}: {} report --diff BEFORE AFTER",
-                     folders.size(), options_.program));
+    fail(ExitCode::usage, "--diff compares two sweeps, not {}: {} report --diff BEFORE AFTER",
+         folders.size(), options_.program);
   }
   const char* odd = !options_.reference.empty()             ? "reference"
                     : !options_.prices.per_hour.empty()     ? "price-per-hour"
@@ -183,8 +182,7 @@ void ReportCommand::check(const cli::CommandLineChoices&) {
                                                             : nullptr;
   if (odd) {
     fail(ExitCode::usage,
-         fmt::format("--{} with --diff, which compares times of two sweeps alone; leave one out",
-                     odd));
+         "--{} with --diff, which compares times of two sweeps alone; leave one out", odd);
   }
 }
 

@@ -1,23 +1,16 @@
-#include <fmt/format.h>
+#include "scaling/commands/simulate.h"
+
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
-#include "model/graph.h"
-#include "scaling/cells/cells.h"
 #include "scaling/commands/commands.h"
-#include "scaling/commands/simulate_flags.h"
-#include "scaling/commands/simulated_gpus.h"
-#include "scaling/commands/simulated_table.h"
 #include "scaling/simulation/forecast.h"
-#include "scaling/simulation/platform.h"
-#include "scaling/simulation/simulated_costs.h"
 #include "system/clock.h"
 #include "system/tell.h"
 #include "training/request/build_graph.h"
-#include "training/request/training_spec.h"
 #include "training/session/services.h"
 
 namespace cputrain::commands {
@@ -29,9 +22,9 @@ class WorkFolder {
   WorkFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "cputrain-XXXXXX").string();
     if (!mkdtemp(name.data())) {
-      fail(ExitCode::output, "cannot make a folder " + name +
-                                 " (the simulator's files lie there); free space in it or set "
-                                 "TMPDIR");
+      fail(ExitCode::output,
+           "cannot make a folder " + name +
+               " (the simulator's files lie there); free space in it or set TMPDIR");
     }
     path_ = name;
   }
@@ -72,7 +65,7 @@ void simulate(const SimulateOptions& options, system::SignalWatch& signals,
   const auto say_progress = [&](std::size_t) {
     constexpr double kSeconds = 5;
     if (++done < todo.size() && watch.seconds() < kSeconds) return;
-    system::tell(fmt::format("{} of {} cells simulated", done, todo.size()));
+    system::tell("{} of {} cells simulated", done, todo.size());
     watch = {};
   };
   const auto stopped = [&] { return signals.stop_requested(); };
@@ -105,22 +98,21 @@ class SimulateCommand final : public cli::CommandWith<SimulateOptions> {
         find_simulator_(std::move(find_simulator)) {}
 
   cli::CommandEntry help() const override {
-    return {
-        .name = "simulate",
-        .summary = "the same table for machines that are not here",
-        .about =
-            "Makes the same table for machines that are not here, from costs of layers that "
-            "are measured here and a simulated network.",
-        .examples = {{"cputrain simulate --np 1,16,96 --batch 128,1024",
-                      "Simulates up to 96 CPUs of the default platform, after minutes of "
-                      "measuring."},
-                     {"cputrain simulate --platform here --np 1,2 --batch 128",
-                      "Simulates this machine, to compare with a sweep."},
-                     {"cputrain simulate --platform h100-sxm-8 --np 1,2,4,8 --batch 256 --costs "
-                      "gpu_costs.json",
-                      "Simulates 1 to 8 GPUs, from costs of one that scripts/gpu_costs wrote."}},
-        .common = {"np", "batch", "platform", "model", "image-size", "network-gbps", "costs",
-                   "repeat", "out", "json"}};
+    return {.name = "simulate",
+            .summary = "the same table for machines that are not here",
+            .about =
+                "Makes the same table for machines that are not here, from costs of layers that "
+                "are measured here and a simulated network.",
+            .examples =
+                {{"cputrain simulate --np 1,16,96 --batch 128,1024",
+                  "Simulates up to 96 CPUs of the default platform, after minutes of measuring."},
+                 {"cputrain simulate --platform here --np 1,2 --batch 128",
+                  "Simulates this machine, to compare with a sweep."},
+                 {"cputrain simulate --platform h100-sxm-8 --np 1,2,4,8 --batch 256 --costs "
+                  "gpu_costs.json",
+                  "Simulates 1 to 8 GPUs, from costs of one that scripts/gpu_costs wrote."}},
+            .common = {"np", "batch", "platform", "model", "image-size", "network-gbps", "costs",
+                       "repeat", "out", "json"}};
   }
 
   void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {

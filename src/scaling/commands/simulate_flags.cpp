@@ -1,14 +1,12 @@
-#include "scaling/commands/simulate_flags.h"
-
-#include <fmt/format.h>
+#include "scaling/commands/simulate.h"
 
 #include <algorithm>
 #include <set>
 
 #include "cli/flags/flag_groups.h"
+#include "core/fail.h"
 #include "core/text.h"
-#include "scaling/simulation/platform.h"
-#include "scaling/sweep/grid_limits.h"
+#include "scaling/sweep/sweep_request.h"
 
 namespace cputrain::commands {
 namespace {
@@ -62,28 +60,26 @@ void check_flags(const SimulateOptions& options, const simulation::Platform& pla
   for (const auto& [flag, value] : options.given) {
     if (options.from_environment.contains(flag) || !without.contains(flag)) continue;
     fail(ExitCode::usage,
-         fmt::format("--{}: has no effect with --platform {} ({}); leave it out, or name another "
-                     "platform",
-                     flag, platform.name,
-                     platform.gpus ? "costs and formulas say all of its GPUs, and nothing is drawn"
-                                   : "its ranks compute on CPUs"));
+         "--{}: has no effect with --platform {} ({}); leave it out, or name another platform",
+         flag, platform.name,
+         platform.gpus ? "costs and formulas say all of its GPUs, and nothing is drawn"
+                       : "its ranks compute on CPUs");
   }
   if (platform.gpus || options.precision != Precision::exact) return;
   fail(ExitCode::usage,
-       fmt::format("--precision exact: has no effect with --platform {} (CPUs have "
-                   "no other float); leave it out, or name a platform of GPUs",
-                   platform.name));
+       "--precision exact: has no effect with --platform {} (CPUs have no other float); leave it "
+       "out, or name a platform of GPUs",
+       platform.name);
 }
 
 /// Puts what the flags change into the platform.
 void change(simulation::Platform& platform, const simulation::SimulationRequest& request) {
   if (request.clock_ghz) {
     if (!platform.cpu) {
-      fail(
-          ExitCode::usage,
-          fmt::format("--clock-ghz with --platform {}, whose cores are as measured (their clock is "
-                      "not known); name another platform",
-                      platform.name));
+      fail(ExitCode::usage,
+           "--clock-ghz with --platform {}, whose cores are as measured (their clock is not "
+           "known); name another platform",
+           platform.name);
     }
     platform.cpu->clock = {{1, *request.clock_ghz}};
   }
@@ -94,9 +90,9 @@ void change(simulation::Platform& platform, const simulation::SimulationRequest&
   }
   if (request.network_gbps) {
     if (platform.nodes == 1) {
-      fail(ExitCode::usage, fmt::format("--network-gbps with --platform {}, which is one machine; "
-                                        "name a cluster",
-                                        platform.name));
+      fail(ExitCode::usage,
+           "--network-gbps with --platform {}, which is one machine; name a cluster",
+           platform.name);
     }
     platform.network_gbps = *request.network_gbps;
   }

@@ -1,17 +1,17 @@
-#include "scaling/commands/simulated_table.h"
+#include "scaling/commands/simulate.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/json_text.h"
 #include "core/shell_words.h"
 #include "core/version.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/commands/simulate_flags.h"
-#include "scaling/sweep/grid_limits.h"
+#include "scaling/simulation/gpu/gpu_forecast.h"
+#include "scaling/sweep/sweep_request.h"
 #include "system/date.h"
 #include "system/files.h"
 #include "system/print.h"
@@ -76,6 +76,46 @@ void print_table(const cells::CellTable& table) {
   system::print("{}\n", origin_text(table, gpus));
 }
 
+// Platforms of GPUs.
+
+/// The flags' precision, as costs of GPUs call it.
+std::string precision_of(const SimulateOptions& options) {
+  return training::precision_in_figures("cuda", std::string(word_of(options.precision)));
+}
+
+simulation::GpuCosts costs_of(const SimulateOptions& options,
+                              const simulation::Platform& platform) {
+  const std::string& file = options.simulation.costs;
+  if (!file.empty()) return simulation::read_gpu_costs(file);
+  fail(ExitCode::usage,
+       "--platform {}: has GPUs, and nothing says how long they compute; name costs of {} by "
+       "--costs FILE, which scripts/gpu_costs writes",
+       platform.name, platform.gpus->name);
+}
+
+simulation::GpuRun run_of(const SimulateOptions& options, const training::TrainingSpec& spec,
+                          const simulation::Platform& platform, std::size_t images) {
+  simulation::GpuRun run{.images_per_epoch = images,
+                         .image_bytes = static_cast<double>(spec.image.size()),
+                         .prefetch = options.prefetch > 0,
+                         .bucket_bytes = options.bucket_mb * 1e6};
+  const double bytes = static_cast<double>(images) * run.image_bytes;
+  const bool fits = simulation::images_fit(*platform.gpus, bytes);
+  run.images_on_device = options.data_on_device == training::DataOnDevice::on ||
+                         (options.data_on_device == training::DataOnDevice::automatic && fits);
+  if (fits || options.data_on_device != training::DataOnDevice::on) return run;
+  fail(ExitCode::usage,
+       "--data-on-device on: {:.3g} GB of images are more than half of the {:g} GB of a {} (the "
+       "rest is for the program's own arrays); leave it out, or --limit-train",
+       bytes / 1e9, platform.gpus->memory_gb, platform.gpus->name);
+}
+
+/// Without flags of the environment that change nothing here, so commands leave them out.
+SimulateOptions without_idle(SimulateOptions options) {
+  std::erase_if(options.given, [](const auto& flag) { return is_idle_on_gpus(flag.first); });
+  return options;
+}
+
 }  // namespace
 
 cells::SweepCells planned_cells(const simulation::SimulationRequest& request,
@@ -93,7 +133,7 @@ cells::SweepCells planned_cells(const simulation::SimulationRequest& request,
   sweep::check_size(grid);
   cells::SweepCells planned = cells::cells_of(grid);
   if (planned.cells.empty()) {
-    fail(ExitCode::usage, fmt::format("--np, --threads: {}", planned.left_out.front()));
+    fail(ExitCode::usage, "--np, --threads: {}", planned.left_out.front());
   }
   sweep::check_limits(planned.cells, grid);
   return planned;
@@ -174,9 +214,10 @@ bool holds_a_table(const SimulateOptions& options) {
 
 void check_out_folder(const SimulateOptions& options) {
   if (options.overwrite || !holds_a_table(options)) return;
-  fail(ExitCode::usage, fmt::format("--out {}: holds a table already (it would be replaced); name "
-                                    "another folder, or add --overwrite",
-                                    options.out));
+  fail(ExitCode::usage,
+       "--out {}: holds a table already (it would be replaced); name another folder, or add "
+       "--overwrite",
+       options.out);
 }
 
 void say_result(const SimulateOptions& options, const cells::CellTable& table) {
@@ -188,6 +229,28 @@ void say_result(const SimulateOptions& options, const cells::CellTable& table) {
   } else {
     system::write_given_file(options.json, text);
   }
+}
+
+ExitCode simulate_gpus(const SimulateOptions& asked, const training::Services& services,
+                       const training::TrainingSpec& spec, const model::Graph& graph,
+                       const simulation::Platform& platform, cells::CellTable table) {
+  const SimulateOptions options = without_idle(asked);
+  const simulation::GpuCosts costs = costs_of(options, platform);
+  const simulation::GpuTraining training{platform.gpus->name, spec.model->name, spec.image.height,
+                                         precision_of(options)};
+  simulation::GpuStepCosts steps(costs, training, graph);
+  const simulation::GpuForecast forecast(platform, costs.kind, std::move(steps), graph,
+                                         run_of(options, spec, platform, table.images_per_epoch));
+  for (cells::Cell& cell : table.cells) {
+    forecast.fill(cell);
+    cell.device = platform.gpus->name;
+    cell.command = command_of(options, cell);
+  }
+  describe(table, forecast.machine(), services, costs.origin());
+  table.options = options_of(options, platform.gpus->name + ", " + to_text(costs.kind));
+  write_folder(options, table, simulation::to_json(costs_for(costs, training)), platform);
+  say_result(options, table);
+  return ExitCode::ok;
 }
 
 }  // namespace cputrain::commands

@@ -1,7 +1,4 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -9,13 +6,13 @@
 
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
+#include "core/fail.h"
 #include "core/shell_words.h"
 #include "core/text.h"
 #include "scaling/commands/commands.h"
 #include "scaling/commands/sweep_flags.h"
 #include "scaling/report/reference_table.h"
 #include "scaling/report/report_files.h"
-#include "scaling/sweep/sweep_collect.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "scaling/sweep/sweep_plan.h"
 #include "scaling/sweep/sweep_work.h"
@@ -32,10 +29,9 @@ std::size_t added(const sweep::SweepPlan& plan) {
 
 void say_plan(const sweep::SweepPlan& plan) {
   for (const std::string& line : plan.left_out) system::tell("left out: " + line);
-  system::tell(fmt::format("{} of {}, {} each, {} images per epoch; in {}",
-                           counted(plan.cells.size(), "cell"), plan.table.model,
-                           counted(plan.repeats, "training"), with_commas(plan.epoch.images),
-                           plan.folder.string()));
+  system::tell("{} of {}, {} each, {} images per epoch; in {}", counted(plan.cells.size(), "cell"),
+               plan.table.model, counted(plan.repeats, "training"), with_commas(plan.epoch.images),
+               plan.folder.string());
   if (plan.kept) system::tell("New: " + counted(added(plan), "cell"));
 }
 
@@ -51,16 +47,15 @@ void draw(const sweep::SweepPlan& plan, const SweepOptions& options, bool news) 
     document.sections.resize(std::min<std::size_t>(document.sections.size(), 1));
     system::print_lines(report::markdown(document));
   }
-  system::tell(fmt::format("Table: {}, report: {}; `{} report {}` prints more of it",
-                           (plan.folder / cells::kCellsName).string(), page.string(), plan.program,
-                           quoted(plan.folder.string())));
+  system::tell("Table: {}, report: {}; `{} report {}` prints more of it",
+               (plan.folder / cells::kCellsName).string(), page.string(), plan.program,
+               quoted(plan.folder.string()));
 }
 
 ExitCode stopped(const sweep::SweepPlan& plan, const training::Services& services) {
   system::tell(
-      fmt::format("cputrain: stopped; finished cells are kept, the same command goes on with the "
-                  "others ({})",
-                  plan.folder.string()));
+      "cputrain: stopped; finished cells are kept, the same command goes on with the others ({})",
+      plan.folder.string());
   return static_cast<ExitCode>(services.signals->stop_code());
 }
 
@@ -68,8 +63,8 @@ ExitCode run_task(const SweepOptions& options, const training::Services& service
                   const sweep::SweepPlan& plan) {
   const auto task = static_cast<std::size_t>(*options.sweep.task);
   if (task > plan.cells.size()) {
-    fail(ExitCode::usage,
-         fmt::format("--task {}: must be a cell's number from 1 to {}", task, plan.cells.size()));
+    fail(ExitCode::usage, "--task {}: must be a cell's number from 1 to {}", task,
+         plan.cells.size());
   }
   // Before anything of the cell is read: the task that had it may just have finished a training.
   const system::FileLock lock = sweep::lock_cell(plan, plan.cells[task - 1]);
@@ -93,22 +88,20 @@ void refuse_emulated(const std::vector<std::string>& backends, const training::S
     const auto list = services.devices ? services.devices(backend) : std::nullopt;
     if (!list || std::ranges::none_of(list->devices, &compute::Device::emulated)) continue;
     fail(ExitCode::usage,
-         fmt::format("--backend {}: sweep measures times, and this program's device is emulated "
-                     "(they would mean nothing in a table); use a program with a real one, or "
-                     "leave the column out",
-                     backend));
+         "--backend {}: sweep measures times, and this program's device is emulated (they would "
+         "mean nothing in a table); use a program with a real one, or leave the column out",
+         backend);
   }
 }
 
 void say_tasks(const sweep::SweepPlan& plan) {
   const std::string file = (plan.folder / sweep::kPlanName).string();
   if (added(plan) == 0) {
-    system::tell(fmt::format("Plan: {}, a line a training; no task is new", file));
+    system::tell("Plan: {}, a line a training; no task is new", file);
     return;
   }
-  system::tell(
-      fmt::format("Plan: {}, a line a training; `--task {}` to `--task {}` measure a cell each",
-                  file, plan.added_from + 1, plan.cells.size()));
+  system::tell("Plan: {}, a line a training; `--task {}` to `--task {}` measure a cell each", file,
+               plan.added_from + 1, plan.cells.size());
 }
 
 /// Measures what is missing, and what others add until it ends. The folder is given back with the
@@ -146,8 +139,8 @@ class SweepCommand final : public cli::CommandWith<SweepOptions> {
     return {.name = "sweep",
             .summary = "the table \"seconds per epoch\" by CPUs, batch and backend",
             .about =
-                "Measures a grid of trainings and makes the table \"seconds per epoch\" of it. "
-                "It goes on where it was interrupted.",
+                "Measures a grid of trainings and makes the table \"seconds per epoch\" of it. It "
+                "goes on where it was interrupted.",
             .examples = {{"cputrain sweep --np 1,2 --batch 128,256 --out sweeps/mine",
                           "Measures four cells: one and two CPUs, two batches."},
                          {"cputrain sweep --backend cpu,cuda --np 1,2,4,8 --gpus 1,2 --batch 256",
@@ -219,8 +212,7 @@ ExitCode SweepCommand::run(const training::Services& services) {
   say_plan(plan);
   if (!options_.sweep.task && !options_.sweep.collect) sweep::write_plan(plan);
   if (!lock) {
-    system::tell(
-        fmt::format("The sweep at work in {} measures them behind its own", plan.folder.string()));
+    system::tell("The sweep at work in {} measures them behind its own", plan.folder.string());
     return ExitCode::ok;
   }
   if (options_.sweep.plan_only) {

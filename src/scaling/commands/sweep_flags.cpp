@@ -4,17 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <variant>
 
 #include "cli/flags/flag_groups.h"
 #include "cli/help/foreign_words.h"
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/cells.h"
-#include "scaling/sweep/grid_limits.h"
-#include "scaling/sweep/listed_values.h"
 #include "training/request/backend_words.h"
 #include "training/request/training_rows.h"
 
@@ -35,10 +32,9 @@ void set_backends(SweepOptions& c, const std::vector<std::string>& known, const 
   std::set<std::string> seen;
   for (const std::string& name : c.sweep.grid.backends) {
     if (std::ranges::find(known, name) != known.end() && seen.insert(name).second) continue;
-    fail(
-        ExitCode::usage,
-        fmt::format("--backend {}: must be different ones of {}, with one comma between each two{}",
-                    text, join(known, ", "), cli::hint_for_value("backend", name, known)));
+    fail(ExitCode::usage,
+         "--backend {}: must be different ones of {}, with one comma between each two{}", text,
+         join(known, ", "), cli::hint_for_value("backend", name, known));
   }
 }
 
@@ -57,13 +53,57 @@ std::vector<std::string> listed_values(const training::FlagRow& row, const std::
     }
     const bool again = std::ranges::find(values, value) != values.end();
     if (value.empty() || again || values.size() == kMost) {
-      fail(ExitCode::usage,
-           fmt::format("--{} {}: must be different values, with one comma between each two",
-                       row.name, text));
+      fail(ExitCode::usage, "--{} {}: must be different values, with one comma between each two",
+           row.name, text);
     }
     values.push_back(value);
   }
   return values;
+}
+
+/// A flag that every training gets as it is; of the others the sweep makes what it needs.
+bool is_handed_on(const SweepOptions& options, const std::string& flag) {
+  return options.of_trainings.contains(flag) && flag != "limit-train" && flag != "limit-val" &&
+         !cells::listed_flag(flag);
+}
+
+/// Flags for every training, and their values.
+std::vector<std::pair<std::string, std::string>> handed_on(const SweepOptions& options) {
+  std::vector<std::pair<std::string, std::string>> flags;
+  for (const auto& flag : options.given) {
+    if (is_handed_on(options, flag.first)) flags.push_back(flag);
+  }
+  if (!options.sweep.full_epochs) return flags;
+  flags.emplace_back("epochs", std::to_string(options.epochs.value_or(2)));
+  if (options.limit_train) flags.emplace_back("limit-train", std::to_string(*options.limit_train));
+  if (options.limit_val) flags.emplace_back("limit-val", std::to_string(*options.limit_val));
+  if (options.target_accuracy) {
+    flags.emplace_back("target-accuracy", fmt::format("{}", *options.target_accuracy));
+  }
+  return flags;
+}
+
+/// Words for every training of the sweep, whatever its cell.
+std::vector<std::string> passed_on(const SweepOptions& options) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : handed_on(options)) {
+    words.push_back("--" + name);
+    if (!options.switches.contains(name)) words.push_back(value);
+  }
+  return words;
+}
+
+/// The flags among them that make another experiment of it, but for those that have a field of
+/// their own in a table.
+std::map<std::string, std::string> options_of(const SweepOptions& options) {
+  const std::set<std::string> said{"model", "image-size",  "data",
+                                   "seed",  "limit-train", "limit-val"};
+  std::map<std::string, std::string> texts;
+  if (!options.sweep.launcher.empty()) texts["launcher"] = options.sweep.launcher;
+  for (const auto& [name, value] : handed_on(options)) {
+    if (!said.contains(name)) texts[name] = options.switches.contains(name) ? "true" : value;
+  }
+  return texts;
 }
 
 }  // namespace
@@ -140,55 +180,6 @@ void add_sweep_output_flags(cli::Flags& f, SweepOptions& c) {
   f.yes("retry", c.sweep.retry, "measure failed cells again");
 }
 
-namespace {
-
-/// A flag that every training gets as it is; of the others the sweep makes what it needs.
-bool is_handed_on(const SweepOptions& options, const std::string& flag) {
-  return options.of_trainings.contains(flag) && flag != "limit-train" && flag != "limit-val" &&
-         !cells::listed_flag(flag);
-}
-
-/// Flags for every training, and their values.
-std::vector<std::pair<std::string, std::string>> handed_on(const SweepOptions& options) {
-  std::vector<std::pair<std::string, std::string>> flags;
-  for (const auto& flag : options.given) {
-    if (is_handed_on(options, flag.first)) flags.push_back(flag);
-  }
-  if (!options.sweep.full_epochs) return flags;
-  flags.emplace_back("epochs", std::to_string(options.epochs.value_or(2)));
-  if (options.limit_train) flags.emplace_back("limit-train", std::to_string(*options.limit_train));
-  if (options.limit_val) flags.emplace_back("limit-val", std::to_string(*options.limit_val));
-  if (options.target_accuracy) {
-    flags.emplace_back("target-accuracy", fmt::format("{}", *options.target_accuracy));
-  }
-  return flags;
-}
-
-/// Words for every training of the sweep, whatever its cell.
-std::vector<std::string> passed_on(const SweepOptions& options) {
-  std::vector<std::string> words;
-  for (const auto& [name, value] : handed_on(options)) {
-    words.push_back("--" + name);
-    if (!options.switches.contains(name)) words.push_back(value);
-  }
-  return words;
-}
-
-/// The flags among them that make another experiment of it, but for those that have a field of
-/// their own in a table.
-std::map<std::string, std::string> options_of(const SweepOptions& options) {
-  const std::set<std::string> said{"model", "image-size",  "data",
-                                   "seed",  "limit-train", "limit-val"};
-  std::map<std::string, std::string> texts;
-  if (!options.sweep.launcher.empty()) texts["launcher"] = options.sweep.launcher;
-  for (const auto& [name, value] : handed_on(options)) {
-    if (!said.contains(name)) texts[name] = options.switches.contains(name) ? "true" : value;
-  }
-  return texts;
-}
-
-}  // namespace
-
 sweep::SweepRequest sweep_request(const SweepOptions& options) {
   sweep::SweepRequest request = options.sweep;
   request.repeats = options.repeat.value_or(request.repeats);
@@ -213,9 +204,9 @@ void settle_precisions(SweepOptions& options, const cli::CommandLineChoices& cho
     };
     if (std::ranges::any_of(sweep.grid.backends, serves)) continue;
     fail(ExitCode::usage,
-         fmt::format(
-             "--precision {} needs --backend {}", value,
-             join(choices.backends_with(parse_word<Precision>("precision", value)), " or ")));
+
+         "--precision {} needs --backend {}", value,
+         join(choices.backends_with(parse_word<Precision>("precision", value)), " or "));
   }
   for (const std::string& backend : sweep.grid.backends) {
     const auto here = sweep.precisions.find(backend);
@@ -224,11 +215,10 @@ void settle_precisions(SweepOptions& options, const cli::CommandLineChoices& cho
                             [&](const auto& value) { return can(here->second, value); })) {
       continue;
     }
-    fail(
-        ExitCode::usage,
-        fmt::format("--backend {}: it computes in {}, and --precision {} asks for none of them (it "
-                    "could have no cell); add one of them, or leave the backend out",
-                    backend, join(here->second, ", "), join(asked->second, ",")));
+    fail(ExitCode::usage,
+         "--backend {}: it computes in {}, and --precision {} asks for none of them (it could have "
+         "no cell); add one of them, or leave the backend out",
+         backend, join(here->second, ", "), join(asked->second, ","));
   }
 }
 
@@ -243,10 +233,9 @@ void check_sweep(const SweepOptions& options) {
             fmt::format("--{} needs --full-epochs (a sweep else measures some steps)",
                         options.epochs ? "epochs" : "target-accuracy"));
   if (options.schedule && std::holds_alternative<optim::Plateau>(*options.schedule)) {
-    refuse_if(!whole,
-              fmt::format("--schedule {} needs --full-epochs (it watches the loss of validation, "
-                          "and steps alone are not evaluated)",
-                          optim::schedule_text(*options.schedule)));
+    refuse_if(!whole, fmt::format("--schedule {} needs --full-epochs (it watches the loss of "
+                                  "validation, and steps alone are not evaluated)",
+                                  optim::schedule_text(*options.schedule)));
   }
   refuse_if(options.steps && whole, "--steps and --full-epochs exclude each other; leave one out");
   refuse_if(options.limit_val && !whole,
@@ -264,9 +253,9 @@ void check_sweep(const SweepOptions& options) {
             fmt::format("--overwrite and --{} exclude each other (it would throw away what other "
                         "tasks have measured); give --overwrite to --plan-only",
                         task ? "task" : "collect"));
-  refuse_if(retry && collect,
-            "--retry and --collect exclude each other (nothing is measured); give --retry to "
-            "--task");
+  refuse_if(
+      retry && collect,
+      "--retry and --collect exclude each other (nothing is measured); give --retry to --task");
   std::error_code ignored;
   refuse_if(
       !options.reference.empty() && !std::filesystem::is_regular_file(options.reference, ignored),

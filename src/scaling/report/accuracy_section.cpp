@@ -9,7 +9,7 @@
 
 #include "core/statistics/statistics.h"
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/report_sections.h"
+#include "scaling/report/scaling_document.h"
 
 namespace cputrain::report {
 namespace {
@@ -97,8 +97,7 @@ std::string sentence(const ScalingTable& table, const Difference& d, const char*
   const bool shown = d.size() > d.by_chance();
   return fmt::format(
       "{}: accuracies of {} differ by at most {:.4f} ({}; {}), {} the {:.4f} by which the farthest "
-      "of "
-      "{:.0f} pairs of independent samples of so many images differs in one case of 20.",
+      "of {:.0f} pairs of independent samples of so many images differs in one case of 20.",
       what, kind, d.size(), place(d.low), place(d.high), shown ? "more than" : "within",
       d.by_chance(), d.pairs);
 }
@@ -151,8 +150,8 @@ std::optional<std::string> same_step_sentence(const ScalingTable& table,
     return fmt::format("{:.6f} on {}", loss, place_text(table, *c.series, c.cell->cell));
   };
   return fmt::format(
-      "The same step on different CPUs, at one batch: losses differ by at most {:.2g} "
-      "(after {:.0f} images {}, {}).",
+      "The same step on different CPUs, at one batch: losses differ by at most {:.2g} (after "
+      "{:.0f} images {}, {}).",
       most->size(), most->images, place(*most->low, most->low_loss),
       place(*most->high, most->high_loss));
 }
@@ -167,43 +166,6 @@ void add_differences(Section& section, const ScalingTable& table, const char* wh
     return;
   }
 }
-
-}  // namespace
-
-MaybeSection accuracy_section(const ScalingTable& table, const Curves& curves) {
-  const auto status = [](const ScalingCell& c) { return c.cell.status; };
-  const auto four = [](double value) { return fmt::format("{:.4f}", value); };
-  const GridFigure figures[] = {
-      {"Accuracy of training at the end (part of 1)",
-       [](const ScalingCell& c) { return c.cell.final_accuracy; }, status, four},
-      {"Accuracy of validation at the end (part of 1)",
-       [](const ScalingCell& c) { return c.cell.val_accuracy; }, status, four},
-      {"Loss of training at the end (nats)", [](const ScalingCell& c) { return c.cell.final_loss; },
-       status, four}};
-  Section section{.id = "accuracy", .title = "Accuracy and loss", .plots = {"loss", "accuracy"}};
-  for (const GridFigure& figure : figures) {
-    for (auto& t : both_grids(table, figure)) section.tables.push_back(std::move(t));
-  }
-  if (section.tables.empty() && curves.shown.empty()) return std::nullopt;
-  add_differences(section, table, "Processes and threads, at one batch",
-                  [](const Answer& a) { return a.cell->batch; });
-  add_differences(section, table, "Batch size, on the same CPUs",
-                  [](const Answer& a) { return static_cast<std::size_t>(a.cell->cpus); });
-  if (const auto same = same_step_sentence(table, curves.shown)) section.remarks.push_back(*same);
-  if (curves.left_out > 0) {
-    section.remarks.push_back(fmt::format(
-        "Curves are those of the first {} cells that have some; {} more cells have runs.",
-        curves.shown.size(), curves.left_out));
-  }
-  if (section.tables.empty()) {
-    section.paragraphs.push_back(
-        "No cell trained whole epochs, so there is no accuracy to compare; the page has the curves "
-        "of the steps that were measured.");
-  }
-  return section;
-}
-
-namespace {
 
 /// Cells of one batch with an accuracy.
 using Answers = std::vector<const cells::Cell*>;
@@ -235,24 +197,62 @@ void add_accuracies(DocumentTable& rows, const ScalingTable& table, const Series
 
 }  // namespace
 
-MaybeSection accuracy_by_cpus_section(const ScalingTable& table) {
+Section accuracy_section(const ScalingFacts& facts) {
+  const ScalingTable& table = facts.table;
+  const Curves& curves = facts.curves;
+  const auto four = [](double value) { return fmt::format("{:.4f}", value); };
+  const GridFigure figures[] = {
+      {.caption = "Accuracy of training at the end (part of 1)",
+       .value = [](const ScalingCell& c) { return c.cell.final_accuracy; },
+       .text = four},
+      {.caption = "Accuracy of validation at the end (part of 1)",
+       .value = [](const ScalingCell& c) { return c.cell.val_accuracy; },
+       .text = four},
+      {.caption = "Loss of training at the end (nats)",
+       .value = [](const ScalingCell& c) { return c.cell.final_loss; },
+       .text = four}};
+  Section section{.id = "accuracy", .title = "Accuracy and loss", .plots = {"loss", "accuracy"}};
+  for (const GridFigure& figure : figures) {
+    add_all(section.tables, both_grids(table, figure));
+  }
+  if (section.tables.empty() && curves.shown.empty()) return {};
+  add_differences(section, table, "Processes and threads, at one batch",
+                  [](const Answer& a) { return a.cell->batch; });
+  add_differences(section, table, "Batch size, on the same CPUs",
+                  [](const Answer& a) { return static_cast<std::size_t>(a.cell->cpus); });
+  if (const auto same = same_step_sentence(table, curves.shown)) section.remarks.push_back(*same);
+  if (curves.left_out > 0) {
+    section.remarks.push_back(fmt::format(
+        "Curves are those of the first {} cells that have some; {} more cells have runs.",
+        curves.shown.size(), curves.left_out));
+  }
+  if (section.tables.empty()) {
+    section.paragraphs.push_back(
+        "No cell trained whole epochs, so there is no accuracy to compare; the page has the curves "
+        "of the steps that were measured.");
+  }
+  return section;
+}
+
+Section accuracy_by_cpus_section(const ScalingFacts& facts) {
   DocumentTable rows;
   rows.caption = "Accuracy of validation over numbers of CPUs (part of 1)";
   rows.corner = "batch";
   rows.head = {"cells", "lowest, on CPUs", "highest, on CPUs"};
-  for (const Series& series : table.series) add_accuracies(rows, table, series);
-  if (rows.rows.empty()) return std::nullopt;
-  return Section{
-      "constancy",
-      "Accuracy by CPUs",
-      {},
-      {"accuracy-by-cpus"},
-      {std::move(rows)},
-      {"In brackets: 95 % over the validation images (Wilson), as if they were drawn at random. "
-       "Trainings of one seed see the same images in the same order on any number of CPUs, so what "
-       "differs is rounding and what it grew to.",
-       "An epoch may have been chosen by these images (--save-best, --early-stopping, a target): "
-       "eval on images of a test part has no such choice in it."}};
+  for (const Series& series : facts.table.series) add_accuracies(rows, facts.table, series);
+  return with_tables(
+      {.id = "constancy",
+       .title = "Accuracy by CPUs",
+       .plots = {"accuracy-by-cpus"},
+       .tables = {std::move(rows)},
+       .remarks = {
+           "In brackets: 95 % over the validation images (Wilson), as if they were drawn at "
+           "random. "
+           "Trainings of one seed see the same images in the same order on any number of CPUs, so "
+           "what differs is rounding and what it grew to.",
+           "An epoch may have been chosen by these images (--save-best, --early-stopping, a "
+           "target): "
+           "eval on images of a test part has no such choice in it."}});
 }
 
 }  // namespace cputrain::report

@@ -6,9 +6,8 @@
 
 #include "core/statistics/statistics.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/cells/lost_time.h"
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/report_sections.h"
+#include "scaling/report/scaling_document.h"
 
 namespace cputrain::report {
 namespace {
@@ -58,7 +57,8 @@ std::vector<std::string> starved_remarks(const ScalingTable& table) {
 
 }  // namespace
 
-MaybeSection budget_section(const ScalingTable& table) {
+Section budget_section(const ScalingFacts& facts) {
+  const ScalingTable& table = facts.table;
   DocumentTable parts =
       cell_table("Where the time of an epoch goes (% of it, mean over ranks)", table);
   parts.head = {"input", "forward", "backward", "allreduce", "stragglers", "optimizer", "other"};
@@ -70,16 +70,18 @@ MaybeSection budget_section(const ScalingTable& table) {
       row.entries.push_back(percent_entry(100 * seconds / *c.cell.seconds_per_epoch));
     }
   });
-  MaybeSection result = section_of("budget", "Where the time goes", std::move(parts));
-  if (!result) return result;
-  result->plots = {"budget"};
-  result->remarks.push_back(
-      "input: waiting for images; allreduce: communication that computing did not hide; "
-      "stragglers: waiting for the last rank.");
-  return result;
+  return with_tables(
+      {.id = "budget",
+       .title = "Where the time goes",
+       .plots = {"budget"},
+       .tables = {std::move(parts)},
+       .remarks = {
+           "input: waiting for images; allreduce: communication that computing did not hide; "
+           "stragglers: waiting for the last rank."}});
 }
 
-MaybeSection limits_section(const ScalingTable& table) {
+Section limits_section(const ScalingFacts& facts) {
+  const ScalingTable& table = facts.table;
   DocumentTable limits =
       cell_table("By its budget and the limits of the machine, measured beside it", table);
   limits.head = {"limit", "why"};
@@ -96,12 +98,14 @@ MaybeSection limits_section(const ScalingTable& table) {
         {place_text(table, series, c.cell),
          {{absent ? "n/a" : known.what, mark}, {absent ? reason_text(c.cell) : known.why}}});
   });
-  MaybeSection result = section_of("limits", "What limits each cell", std::move(limits));
-  if (result) result->remarks = starved_remarks(table);
-  return result;
+  return with_tables({.id = "limits",
+                      .title = "What limits each cell",
+                      .tables = {std::move(limits)},
+                      .remarks = starved_remarks(table)});
 }
 
-MaybeSection splits_section(const ScalingTable& table) {
+Section splits_section(const ScalingFacts& facts) {
+  const ScalingTable& table = facts.table;
   DocumentTable splits =
       cell_table("Seconds per epoch by ranks × threads, the quickest first", table);
   if (const auto status = shared_status(table)) splits.shared_mark = mark_of(*status);
@@ -118,13 +122,14 @@ MaybeSection splits_section(const ScalingTable& table) {
     }
   });
   for (Row& row : splits.rows) row.entries.resize(splits.head.size());
-  MaybeSection result = section_of("splits", "Ranks and threads", std::move(splits));
-  if (!result) return result;
-  result->remarks.push_back("All other tables have the quickest split of each cell.");
-  return result;
+  return with_tables({.id = "splits",
+                      .title = "Ranks and threads",
+                      .tables = {std::move(splits)},
+                      .remarks = {"All other tables have the quickest split of each cell."}});
 }
 
-MaybeSection spread_section(const ScalingTable& table) {
+Section spread_section(const ScalingFacts& facts) {
+  const ScalingTable& table = facts.table;
   DocumentTable spread = cell_table("Spread of the repeats (seconds per epoch)", table);
   spread.head = {
       "ranks × threads",        "repeats",       "median", "least", "most", "range (% of median)",
@@ -147,12 +152,14 @@ MaybeSection spread_section(const ScalingTable& table) {
     }
     spread.rows.push_back(std::move(row));
   });
-  MaybeSection result = section_of("spread", "Spread of the repeats", std::move(spread));
-  if (!result) return result;
-  result->remarks.push_back(
-      "The interval is made of two of the repeats and holds the true median with the confidence "
-      "beside it, whatever the distribution (order statistics): 95 % needs six repeats.");
-  return result;
+  return with_tables(
+      {.id = "spread",
+       .title = "Spread of the repeats",
+       .tables = {std::move(spread)},
+       .remarks = {
+           "The interval is made of two of the repeats and holds the true median with the "
+           "confidence "
+           "beside it, whatever the distribution (order statistics): 95 % needs six repeats."}});
 }
 
 }  // namespace cputrain::report

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "core/text.h"
+#include "scaling/cells/axes.h"
 #include "scaling/cells/run_environment.h"
-#include "scaling/cells/series_identity.h"
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/report_sections.h"
+#include "scaling/report/scaling_document.h"
 #include "training/request/backend_words.h"
 
 namespace cputrain::report {
@@ -26,51 +26,6 @@ const ScalingCell* quickest(const Grid& grid, std::size_t batch) {
   }
   return best;
 }
-
-}  // namespace
-
-MaybeSection backends_section(const ScalingTable& table) {
-  std::vector<const Series*> series;
-  std::set<std::size_t> batches;
-  for (const Series& s : table.series) {
-    if (s.strong.empty()) continue;
-    series.push_back(&s);
-    for (const GridRow& row : s.strong.rows) batches.insert(row.batch);
-  }
-  if (series.size() < 2) return std::nullopt;
-  DocumentTable best;
-  best.caption = "Seconds per epoch of each at its best number of CPUs, and times as quick as " +
-                 series[0]->name;
-  best.corner = "batch";
-  for (const Series* s : series) best.head.push_back(s->name);
-  for (const std::size_t batch : batches) {
-    Row& row = best.rows.emplace_back(Row{std::to_string(batch)});
-    const ScalingCell* first = quickest(series[0]->strong, batch);
-    for (const Series* s : series) {
-      const ScalingCell* here = quickest(s->strong, batch);
-      if (!here) {
-        row.entries.push_back({});
-        continue;
-      }
-      const double seconds = *here->cell.seconds_per_epoch;
-      std::string text = fmt::format("{} on {} {}", figure_text(seconds), here->cell.cpus,
-                                     cpus_text(s->backend, here->cell.cpus));
-      if (first && here != first) {
-        text += fmt::format(" ({}×)", figure_text(*first->cell.seconds_per_epoch / seconds));
-      }
-      row.entries.push_back({text, mark_of(here->cell.status), 0});
-    }
-  }
-  Section section{.id = "backends", .title = "Beside each other", .tables = {std::move(best)}};
-  const std::size_t images = series[0]->about.images_per_epoch;
-  if (std::ranges::any_of(series,
-                          [&](const Series* s) { return s->about.images_per_epoch != images; })) {
-    section.remarks.push_back("Their epochs have different numbers of images.");
-  }
-  return section;
-}
-
-namespace {
 
 std::string model_line(const cells::CellTable& t) {
   std::vector<std::string> parts;
@@ -156,32 +111,6 @@ std::string experiment_line(const Series& series, const ReferenceTable& referenc
   return ours + (said ? ", as published." : "; the published table does not say all of its own.");
 }
 
-}  // namespace
-
-MaybeSection reference_section(const ScalingTable& table,
-                               const std::optional<ReferenceTable>& reference) {
-  if (!reference) return std::nullopt;
-  Section section{"reference", "Beside the published table"};
-  section.paragraphs.push_back(
-      fmt::format("Published: {}. A ratio below 1 means that ours takes less time; it compares "
-                  "machines as well as programs.",
-                  reference->name));
-  for (const Series& series : table.series) {
-    if (training::is_device(series.backend) || series.strong.empty()) continue;
-    section.tables.push_back(beside_reference(series, *reference));
-    section.remarks.push_back(experiment_line(series, *reference));
-  }
-  for (const auto& [a, b] : identical_rows(*reference)) {
-    section.remarks.push_back(fmt::format(
-        "Rows {} and {} of the published table are identical in print: one of them is probably a "
-        "copying error, so do not judge by it alone.",
-        a, b));
-  }
-  return section;
-}
-
-namespace {
-
 std::string machine_line(const cells::CellMachine& m) {
   std::vector<std::string> parts;
   const auto add = [&](bool known, const std::string& text) {
@@ -203,13 +132,77 @@ std::string machine_line(const cells::CellMachine& m) {
 
 }  // namespace
 
-MaybeSection conditions_section(const ScalingTable& table, const std::vector<CellSource>& sources) {
-  Section section{.id = "conditions", .title = "What was run, on what", .remarks = table.remarks};
-  for (const CellSource& source : sources) {
+Section backends_section(const ScalingFacts& facts) {
+  std::vector<const Series*> series;
+  std::set<std::size_t> batches;
+  for (const Series& s : facts.table.series) {
+    if (s.strong.empty()) continue;
+    series.push_back(&s);
+    for (const GridRow& row : s.strong.rows) batches.insert(row.batch);
+  }
+  if (series.size() < 2) return {};
+  DocumentTable best;
+  best.caption = "Seconds per epoch of each at its best number of CPUs, and times as quick as " +
+                 series[0]->name;
+  best.corner = "batch";
+  for (const Series* s : series) best.head.push_back(s->name);
+  for (const std::size_t batch : batches) {
+    Row& row = best.rows.emplace_back(Row{std::to_string(batch)});
+    const ScalingCell* first = quickest(series[0]->strong, batch);
+    for (const Series* s : series) {
+      const ScalingCell* here = quickest(s->strong, batch);
+      if (!here) {
+        row.entries.push_back({});
+        continue;
+      }
+      const double seconds = *here->cell.seconds_per_epoch;
+      std::string text = fmt::format("{} on {} {}", figure_text(seconds), here->cell.cpus,
+                                     cpus_text(s->backend, here->cell.cpus));
+      if (first && here != first) {
+        text += fmt::format(" ({}×)", figure_text(*first->cell.seconds_per_epoch / seconds));
+      }
+      row.entries.push_back({text, mark_of(here->cell.status), 0});
+    }
+  }
+  Section section{.id = "backends", .title = "Beside each other", .tables = {std::move(best)}};
+  const std::size_t images = series[0]->about.images_per_epoch;
+  if (std::ranges::any_of(series,
+                          [&](const Series* s) { return s->about.images_per_epoch != images; })) {
+    section.remarks.push_back("Their epochs have different numbers of images.");
+  }
+  return section;
+}
+
+Section reference_section(const ScalingFacts& facts) {
+  const std::optional<ReferenceTable>& reference = facts.reference;
+  if (!reference) return {};
+  Section section{"reference", "Beside the published table"};
+  section.paragraphs.push_back(
+      fmt::format("Published: {}. A ratio below 1 means that ours takes less time; it compares "
+                  "machines as well as programs.",
+                  reference->name));
+  for (const Series& series : facts.table.series) {
+    if (training::is_device(series.backend) || series.strong.empty()) continue;
+    section.tables.push_back(beside_reference(series, *reference));
+    section.remarks.push_back(experiment_line(series, *reference));
+  }
+  for (const auto& [a, b] : identical_rows(*reference)) {
+    section.remarks.push_back(
+        fmt::format("Rows {} and {} of the published table are identical in print: one of them is "
+                    "probably a copying error, so do not judge by it alone.",
+                    a, b));
+  }
+  return section;
+}
+
+Section conditions_section(const ScalingFacts& facts) {
+  Section section{
+      .id = "conditions", .title = "What was run, on what", .remarks = facts.table.remarks};
+  for (const CellSource& source : facts.sources) {
     const cells::CellTable& t = source.table;
-    DocumentTable facts{.caption = source.name, .corner = "what", .head = {""}, .words = true};
+    DocumentTable known{.caption = source.name, .corner = "what", .head = {""}, .words = true};
     const auto add = [&](const char* label, const std::string& text) {
-      if (!text.empty()) facts.rows.push_back({label, {{text}}});
+      if (!text.empty()) known.rows.push_back({label, {{text}}});
     };
     add("machine", machine_line(t.machine));
     add("GPUs", cells::devices_text(t));
@@ -224,7 +217,7 @@ MaybeSection conditions_section(const ScalingTable& table, const std::vector<Cel
     add("commit", t.commit);
     add("costs", t.costs);
     add("command", t.command);
-    section.tables.push_back(std::move(facts));
+    section.tables.push_back(std::move(known));
   }
   return section;
 }

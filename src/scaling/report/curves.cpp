@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "core/json_fields.h"
-#include "scaling/cells/run_figures.h"
 #include "system/bounded_file.h"
 #include "training/run/lost_seconds.h"
 
@@ -53,6 +52,23 @@ void thin(std::vector<double>& values, std::size_t most) {
   values.resize(most);
 }
 
+/// The metrics of the repeat whose time is nearest to the cell's median; nothing where there is no
+/// such file.
+std::optional<std::filesystem::path> metrics_of(const ScalingCell& place) {
+  const cells::Cell& cell = place.cell;
+  if (cell.runs.empty()) return std::nullopt;
+  std::size_t chosen = 0;
+  if (cell.runs.size() == cell.repeats.size() && cell.seconds_per_epoch) {
+    const auto nearest = std::ranges::min_element(cell.repeats, {}, [&](double seconds) {
+      return std::fabs(seconds - *cell.seconds_per_epoch);
+    });
+    chosen = static_cast<std::size_t>(nearest - cell.repeats.begin());
+  }
+  std::error_code error;
+  auto file = std::filesystem::canonical(place.folder / cell.runs[chosen] / "metrics.jsonl", error);
+  return error ? std::nullopt : std::optional(std::move(file));
+}
+
 }  // namespace
 
 double rounded(double value) {
@@ -82,27 +98,6 @@ Curve read_curve(const std::filesystem::path& metrics, std::size_t most) {
   }
   return curve;
 }
-
-namespace {
-
-/// The metrics of the repeat whose time is nearest to the cell's median; nothing where there is no
-/// such file.
-std::optional<std::filesystem::path> metrics_of(const ScalingCell& place) {
-  const cells::Cell& cell = place.cell;
-  if (cell.runs.empty()) return std::nullopt;
-  std::size_t chosen = 0;
-  if (cell.runs.size() == cell.repeats.size() && cell.seconds_per_epoch) {
-    const auto nearest = std::ranges::min_element(cell.repeats, {}, [&](double seconds) {
-      return std::fabs(seconds - *cell.seconds_per_epoch);
-    });
-    chosen = static_cast<std::size_t>(nearest - cell.repeats.begin());
-  }
-  std::error_code error;
-  auto file = std::filesystem::canonical(place.folder / cell.runs[chosen] / "metrics.jsonl", error);
-  return error ? std::nullopt : std::optional(std::move(file));
-}
-
-}  // namespace
 
 Curves curves_of(const ScalingTable& table) {
   Curves curves;

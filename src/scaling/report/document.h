@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -120,6 +121,11 @@ struct Document {
   std::vector<std::string> summary{};
   std::vector<Section> sections{};
   std::optional<Card> card{};  ///< the page alone has it; tables say the same
+
+  /// A section, where it is one and not empty.
+  void add(Section section) {
+    if (!section.id.empty()) sections.push_back(std::move(section));
+  }
 };
 
 /// GitHub's Markdown: cells that need no HTML.
@@ -127,19 +133,17 @@ std::string markdown(const Document&);
 /// A standalone LaTeX document: classes and packages of every TeX installation (article, booktabs).
 std::string latex(const Document&);
 
-/// What the page draws its plots from and with.
+/// What pages are made with.
 struct PageParts {
-  std::string data_json;  ///< one JSON value
-  std::string style;
-  std::string script;           ///< for card and tables, which every page has
-  std::string plot_script;      ///< for the plots, after the former
-  std::string library;          ///< for the plots, a script; empty: there are none
-  std::string library_licence;  ///< that must stay with it
-  std::string no_plots;         ///< why there are none, in words
+  std::string_view style;
+  std::string_view script;           ///< for card and tables, which every page has
+  std::string_view plot_script;      ///< for the plots, after the former
+  std::string_view library;          ///< for the plots, a script; empty: there are none
+  std::string_view library_licence;  ///< that must stay with it
 };
-/// What this build makes pages with; `data_json` is what their plots are drawn from.
-PageParts page_parts(std::string data_json);
-/// One HTML page that loads nothing.
-std::string html(const Document&, const PageParts&);
+/// Those of this build, compiled in (scripts/cmake/EmbedPage.cmake).
+PageParts page_parts();
+/// One HTML page that loads nothing; its plots are drawn from `data_json`, one JSON value.
+std::string html(const Document&, std::string_view data_json, const PageParts& = page_parts());
 
 }  // namespace cputrain::report

@@ -13,38 +13,6 @@
 #include "training/request/backend_words.h"
 
 namespace cputrain::report {
-
-std::string figure_text(double value) {
-  const double size = std::fabs(value);
-  // Rounding first: 99.96 is 100, not 100.0.
-  int decimals = 0;
-  for (double limit = 99.95; decimals < 6 && size < limit; limit /= 10) ++decimals;
-  return size == 0 ? "0" : fmt::format("{:.{}f}", value, decimals);
-}
-
-Entry figure_entry(std::optional<double> value, const std::function<std::string(double)>& text) {
-  Entry entry{value ? text(*value) : kNotKnown};
-  entry.value = value;
-  return entry;
-}
-
-std::string processor_text(const std::string& cpu, int cores) {
-  if (cores <= 0) return cpu;
-  return cpu + (cpu.empty() ? "" : ", ") + counted(cores, "core");
-}
-
-std::string mark_of(cells::CellStatus status) {
-  return status == cells::CellStatus::measured ? "" : cells::status_name(status);
-}
-
-std::string cpus_text(const std::string& backend, int count) {
-  return std::string(training::is_device(backend) ? "GPU" : "CPU") + (count == 1 ? "" : "s");
-}
-
-std::string reason_text(const cells::Cell& cell) {
-  return cell.reason.empty() ? "no reason was given" : cell.reason;
-}
-
 namespace {
 
 /// The number of a note on a cell that has a time, 0 where it is as good as any.
@@ -59,52 +27,9 @@ int note_on_time(const cells::Cell& cell, DocumentTable& table) {
   return notes.empty() ? 0 : table.note(join(notes, "; "));
 }
 
-}  // namespace
-
-Entry seconds_entry(const cells::Cell& cell, DocumentTable& table) {
-  if (!cell.seconds_per_epoch) return {"n/a", "", table.note(reason_text(cell))};
-  const std::string mark = mark_of(cell.status);
-  return {figure_text(*cell.seconds_per_epoch), mark == table.shared_mark ? "" : mark,
-          note_on_time(cell, table), cell.seconds_per_epoch, cell.command};
-}
-
-std::optional<cells::CellStatus> shared_status(const ScalingTable& table) {
-  std::optional<cells::CellStatus> first;
-  bool alike = true;
-  table.for_each([&](const Series&, const ScalingCell& c) {
-    if (!c.cell.seconds_per_epoch) return;
-    if (!first) first = c.cell.status;
-    alike = alike && c.cell.status == *first;
-  });
-  return alike ? first : std::nullopt;
-}
-
-std::string shared_text(const std::string& mark) { return mark.empty() ? "" : ", all " + mark; }
-
-namespace {
-
 std::string threads_text(int threads) {
   return threads > 1 ? fmt::format(", {} threads", threads) : "";
 }
-
-}  // namespace
-
-std::string row_text(const GridRow& row) {
-  return std::to_string(row.batch) + threads_text(row.threads);
-}
-
-std::string place_text(const cells::Cell& cell) {
-  return fmt::format("{} {}, batch ", cell.cpus, cpus_text(cell.backend, cell.cpus)) +
-         (cell.batch_per_rank
-              ? fmt::format("{} per rank", *cell.batch_per_rank) + threads_text(cell.threads)
-              : std::to_string(cell.batch));
-}
-
-std::string place_text(const ScalingTable& table, const Series& series, const cells::Cell& cell) {
-  return (table.series.size() > 1 ? series.name + ": " : "") + place_text(cell);
-}
-
-namespace {
 
 constexpr std::size_t kMostColumns = 12;
 
@@ -258,31 +183,6 @@ DocumentTable table_of(const ScalingTable& all, const Chosen& part, Grid Series:
   return table;
 }
 
-}  // namespace
-
-std::vector<DocumentTable> grid_tables(const ScalingTable& all, Grid Series::*grid,
-                                       const GridFigure& figure) {
-  std::vector<DocumentTable> tables;
-  for (const Chosen& part : divided(all, grid)) {
-    const bool known = figure.is_time || std::ranges::any_of(part.series, [&](const Series* s) {
-                         return std::ranges::any_of((s->*grid).cells, [&](const auto& place) {
-                           return figure.knows(place.second);
-                         });
-                       });
-    if (known) tables.push_back(table_of(all, part, grid, figure));
-  }
-  return tables;
-}
-
-std::vector<DocumentTable> both_grids(const ScalingTable& table, GridFigure figure) {
-  std::vector<DocumentTable> tables = grid_tables(table, &Series::strong, figure);
-  figure.caption = "Weak scaling: " + figure.caption;
-  for (auto& t : grid_tables(table, &Series::weak, figure)) tables.push_back(std::move(t));
-  return tables;
-}
-
-namespace {
-
 /// A note where the repeats do not show that two batches differ, or are too few to say.
 int note_on_increase(const Grid& grid, const BatchIncrease& increase, int cpus,
                      DocumentTable& table) {
@@ -304,6 +204,93 @@ Entry increase_entry(const Series& series, const BatchIncrease& increase, int cp
 }
 
 }  // namespace
+
+std::string figure_text(double value) {
+  const double size = std::fabs(value);
+  // Rounding first: 99.96 is 100, not 100.0.
+  int decimals = 0;
+  for (double limit = 99.95; decimals < 6 && size < limit; limit /= 10) ++decimals;
+  return size == 0 ? "0" : fmt::format("{:.{}f}", value, decimals);
+}
+
+Entry figure_entry(std::optional<double> value, const std::function<std::string(double)>& text) {
+  Entry entry{value ? text(*value) : kNotKnown};
+  entry.value = value;
+  return entry;
+}
+
+std::string processor_text(const std::string& cpu, int cores) {
+  if (cores <= 0) return cpu;
+  return cpu + (cpu.empty() ? "" : ", ") + counted(cores, "core");
+}
+
+std::string mark_of(cells::CellStatus status) {
+  return status == cells::CellStatus::measured ? "" : cells::status_name(status);
+}
+
+std::string cpus_text(const std::string& backend, int count) {
+  return std::string(training::is_device(backend) ? "GPU" : "CPU") + (count == 1 ? "" : "s");
+}
+
+std::string reason_text(const cells::Cell& cell) {
+  return cell.reason.empty() ? "no reason was given" : cell.reason;
+}
+
+Entry seconds_entry(const cells::Cell& cell, DocumentTable& table) {
+  if (!cell.seconds_per_epoch) return {"n/a", "", table.note(reason_text(cell))};
+  const std::string mark = mark_of(cell.status);
+  return {figure_text(*cell.seconds_per_epoch), mark == table.shared_mark ? "" : mark,
+          note_on_time(cell, table), cell.seconds_per_epoch, cell.command};
+}
+
+std::optional<cells::CellStatus> shared_status(const ScalingTable& table) {
+  std::optional<cells::CellStatus> first;
+  bool alike = true;
+  table.for_each([&](const Series&, const ScalingCell& c) {
+    if (!c.cell.seconds_per_epoch) return;
+    if (!first) first = c.cell.status;
+    alike = alike && c.cell.status == *first;
+  });
+  return alike ? first : std::nullopt;
+}
+
+std::string shared_text(const std::string& mark) { return mark.empty() ? "" : ", all " + mark; }
+
+std::string row_text(const GridRow& row) {
+  return std::to_string(row.batch) + threads_text(row.threads);
+}
+
+std::string place_text(const cells::Cell& cell) {
+  return fmt::format("{} {}, batch ", cell.cpus, cpus_text(cell.backend, cell.cpus)) +
+         (cell.batch_per_rank
+              ? fmt::format("{} per rank", *cell.batch_per_rank) + threads_text(cell.threads)
+              : std::to_string(cell.batch));
+}
+
+std::string place_text(const ScalingTable& table, const Series& series, const cells::Cell& cell) {
+  return (table.series.size() > 1 ? series.name + ": " : "") + place_text(cell);
+}
+
+std::vector<DocumentTable> grid_tables(const ScalingTable& all, Grid Series::*grid,
+                                       const GridFigure& figure) {
+  std::vector<DocumentTable> tables;
+  for (const Chosen& part : divided(all, grid)) {
+    const bool known = figure.is_time || std::ranges::any_of(part.series, [&](const Series* s) {
+                         return std::ranges::any_of((s->*grid).cells, [&](const auto& place) {
+                           return figure.knows(place.second);
+                         });
+                       });
+    if (known) tables.push_back(table_of(all, part, grid, figure));
+  }
+  return tables;
+}
+
+std::vector<DocumentTable> both_grids(const ScalingTable& table, GridFigure figure) {
+  std::vector<DocumentTable> tables = grid_tables(table, &Series::strong, figure);
+  figure.caption = "Weak scaling: " + figure.caption;
+  add_all(tables, grid_tables(table, &Series::weak, figure));
+  return tables;
+}
 
 void add_increase_rows(const ScalingTable& all, std::vector<DocumentTable>& tables) {
   const std::vector<Chosen> parts = divided(all, &Series::strong);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,11 +40,19 @@ std::string place_text(const ScalingTable&, const Series&, const cells::Cell&);
 /// "CPU", or "GPU" of a series on devices, in the plural unless there is one.
 std::string cpus_text(const std::string& backend, int count);
 
+/// Adds more tables, or remarks.
+template <class T>
+void add_all(std::vector<T>& to, std::vector<T> more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
 /// A figure of a cell, nothing where it is not known.
 struct GridFigure {
   std::string caption;  ///< with the unit
   std::function<std::optional<double>(const ScalingCell&)> value;
-  std::function<cells::CellStatus(const ScalingCell&)> status;
+  std::function<cells::CellStatus(const ScalingCell&)> status = [](const ScalingCell& c) {
+    return c.cell.status;
+  };
   std::function<std::string(double)> text = figure_text;
   /// A table even where every cell is n/a, and notes on times that need one.
   bool is_time = false;

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/cells/lost_time.h"
 #include "scaling/report/grid_tables.h"
 
 namespace cputrain::report {

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <iterator>
-#include <map>
 #include <set>
 #include <stdexcept>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/text.h"
 #include "scaling/report/scaling_table.h"
 #include "system/bounded_file.h"
@@ -31,9 +29,10 @@ struct FilePlace {
   std::size_t line;
 
   [[noreturn]] void wrong(const std::string& what) const {
-    fail(ExitCode::data, fmt::format("{}, line {}: {} (a published table has the columns cpus, "
-                                     "batch and seconds_per_epoch); see --reference in --help",
-                                     name, line, what));
+    fail(ExitCode::data,
+         "{}, line {}: {} (a published table has the columns cpus, batch and seconds_per_epoch); "
+         "see --reference in --help",
+         name, line, what);
   }
 };
 
@@ -211,11 +210,10 @@ ReferenceTable read_reference(const std::filesystem::path& path) {
     mistake = error.what();
   }
   if (!mistake.empty()) {
-    fail(
-        ExitCode::data,
-        fmt::format("--reference {}: {} (a published table is compared with ours); give a CSV file "
-                    "with the columns cpus, batch and seconds_per_epoch",
-                    path.string(), mistake));
+    fail(ExitCode::data,
+         "--reference {}: {} (a published table is compared with ours); give a CSV file with the "
+         "columns cpus, batch and seconds_per_epoch",
+         path.string(), mistake);
   }
   return parse_reference(text, path.filename().string());
 }

@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "scaling/report/curves.h"
 #include "scaling/report/scaling_document.h"
-#include "scaling/report/seconds_figure.h"
 #include "scaling/report/sweep_difference.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "system/files.h"
@@ -80,10 +78,9 @@ void check_holds_something(const fs::path& path) {
     return;
   fail(
       ExitCode::data,
-      fmt::format("{}: holds no sweep ({}) and no training (metrics.jsonl), so there is nothing to "
-                  "report; name the --out folder of a sweep or of a training, or a folder that "
-                  "holds several trainings",
-                  path.string(), cells::kCellsName));
+      "{}: holds no sweep ({}) and no training (metrics.jsonl), so there is nothing to report; "
+      "name the --out folder of a sweep or of a training, or a folder that holds several trainings",
+      path.string(), cells::kCellsName);
 }
 
 /// Sweeps are tables of their own; all runs together are one list, each of them once.
@@ -136,7 +133,7 @@ Json curves_json(const std::vector<CellCurve>& curves) {
 /// Writes the document in every form and the given CSV and JSON; returns the files.
 std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
                                 const Document& document, const std::string& csv,
-                                const std::string& json, const PageParts& parts) {
+                                const std::string& json, const std::string& drawn) {
   system::make_folder(folder);
   std::vector<fs::path> files;
   const auto write = [&](const char* ending, const std::string& text) {
@@ -147,7 +144,7 @@ std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
   write(".csv", csv);
   write(".json", json);
   write(".tex", latex(document));
-  write(".html", html(document, parts));
+  write(".html", html(document, drawn));
   return files;
 }
 
@@ -161,13 +158,11 @@ void check_has_devices(const cells::Prices& prices, const std::set<std::string>&
     const std::string flag =
         fmt::format("--price-per-gpu-hour {}{}", backend.empty() ? "" : backend + ":", price);
     if (!backend.empty()) {
-      fail(ExitCode::usage,
-           fmt::format("{}: {} computes on CPUs; name a backend of GPUs, or leave it out", flag,
-                       backend));
+      fail(ExitCode::usage, "{}: {} computes on CPUs; name a backend of GPUs, or leave it out",
+           flag, backend);
     }
-    fail(ExitCode::usage,
-         fmt::format("{}: nothing here was computed on a GPU (there {} {}); leave it out", flag,
-                     all.size() == 1 ? "is" : "are", join(all, ", ")));
+    fail(ExitCode::usage, "{}: nothing here was computed on a GPU (there {} {}); leave it out",
+         flag, all.size() == 1 ? "is" : "are", join(all, ", "));
   }
 }
 
@@ -176,10 +171,9 @@ void check_prices(const cells::Prices& prices, const std::set<std::string>& back
   const auto check = [&](const char* flag, const std::map<std::string, double>& list) {
     for (const auto& [backend, price] : list) {
       if (backend.empty() || backends.contains(backend)) continue;
-      fail(ExitCode::usage,
-           fmt::format("--{} {}:{}: nothing here has this backend; there {} {}", flag, backend,
-                       price, backends.size() == 1 ? "is" : "are",
-                       join(std::vector<std::string>(backends.begin(), backends.end()), ", ")));
+      fail(ExitCode::usage, "--{} {}:{}: nothing here has this backend; there {} {}", flag, backend,
+           price, backends.size() == 1 ? "is" : "are",
+           join(std::vector<std::string>(backends.begin(), backends.end()), ", "));
     }
   };
   check("price-per-hour", prices.per_hour);
@@ -227,8 +221,8 @@ Report write_runs(const ReportRequest& request, const RunList& list) {
   Json drawn = runs_json(list);
   std::string json = json_text(drawn, 1) + "\n";
   drawn = page_data(Json{{"run_curves", run_curves_json(list)}});
-  auto files = write_all(place_of(request), "report", document, runs_csv(list), json,
-                         page_parts(json_text(drawn)));
+  auto files =
+      write_all(place_of(request), "report", document, runs_csv(list), json, json_text(drawn));
   const bool evaluated =
       std::ranges::any_of(list.runs, [](const RunRecord& r) { return !r.evaluations.empty(); });
   const std::size_t first = evaluated ? 2 : 1;  // the table of runs, and their evaluations
@@ -242,17 +236,17 @@ Report write_report(const ReportRequest& request) {
   if (sources.empty()) return write_runs(request, runs);
   if (runs.runs.empty() && request.target_accuracy) {
     fail(ExitCode::usage,
-         fmt::format("--target-accuracy {:g} without a single training: the cells of a sweep have "
-                     "the target that they were trained with; leave it out",
-                     *request.target_accuracy));
+         "--target-accuracy {:g} without a single training: the cells of a sweep have the target "
+         "that they were trained with; leave it out",
+         *request.target_accuracy);
   }
   std::optional<ReferenceTable> reference;
   if (request.reference) reference = read_reference(*request.reference);
   const ScalingTable table = make_scaling_table(sources, request.prices);
   if (table.series.empty()) {
-    fail(ExitCode::data, fmt::format("{}: the table has no cells (there is nothing to report); run "
-                                     "a sweep into this folder",
-                                     request.folders.front().string()));
+    fail(ExitCode::data,
+         "{}: the table has no cells (there is nothing to report); run a sweep into this folder",
+         request.folders.front().string());
   }
   check_prices(request.prices, backends_of(table, runs));
   const Curves curves = curves_of(table);
@@ -267,8 +261,8 @@ Report write_report(const ReportRequest& request) {
   drawn["curves"] = curves_json(curves.shown);
   if (!runs.runs.empty()) drawn["run_curves"] = run_curves_json(runs);
   const fs::path out = place_of(request);
-  auto files = write_all(out, "report", document, table_csv(table, reference), json,
-                         page_parts(json_text(drawn)));
+  auto files =
+      write_all(out, "report", document, table_csv(table, reference), json, json_text(drawn));
   const fs::path figure = out / "seconds.svg";
   if (const std::string svg = seconds_svg(table, reference); !svg.empty()) {
     system::write_own_file(figure, svg);
@@ -285,9 +279,8 @@ Report write_difference(const fs::path& before, const fs::path& after, const fs:
   const auto differences = compare_sweeps(a.table, b.table);
   if (differences.empty()) {
     fail(ExitCode::data,
-         fmt::format("{} and {}: no cell is in both (nothing can be compared); name "
-                     "two sweeps of one grid",
-                     before.string(), after.string()));
+         "{} and {}: no cell is in both (nothing can be compared); name two sweeps of one grid",
+         before.string(), after.string());
   }
   std::string names[] = {short_name(before), short_name(after)};
   if (names[0] == names[1]) names[0] = before.string(), names[1] = after.string();
@@ -296,7 +289,7 @@ Report write_difference(const fs::path& before, const fs::path& after, const fs:
       json_text(difference_json(differences, a.table, names[0], b.table, names[1]), 1) + "\n";
   std::vector<fs::path> files;
   if (!out.empty()) {
-    files = write_all(out, "diff", document, difference_csv(differences), json, page_parts("{}"));
+    files = write_all(out, "diff", document, difference_csv(differences), json, "{}");
   }
   return {std::move(document), std::move(json), std::move(files), 1};
 }

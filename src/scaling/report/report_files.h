@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "scaling/cells/cells.h"
 #include "scaling/report/document.h"
-#include "scaling/report/scaling_table.h"
 
 namespace cputrain::report {
 

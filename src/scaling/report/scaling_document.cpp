@@ -6,10 +6,9 @@
 
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/report/gpus/beside_cpus.h"
+#include "scaling/report/gpus.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/headline.h"
-#include "scaling/report/report_sections.h"
 #include "scaling/report/trainings/run_list.h"
 
 namespace cputrain::report {
@@ -24,15 +23,18 @@ std::string document_title(const ScalingTable& table) {
   return title;
 }
 
+std::string machine_text(const cells::CellMachine& machine) {
+  if (!machine.platform.empty()) return "simulated platform " + machine.platform;
+  return machine.cpu.empty() ? "" : processor_text(machine.cpu, machine.cores);
+}
+
 /// "AMD EPYC, 2 cores; 2026-11-25; commit abc1234, Release": what the figures of a source are of.
 std::string origin_of(const cells::CellTable& t) {
-  const cells::CellMachine& m = t.machine;
-  std::vector<std::string> parts;
+  const std::string machine = machine_text(t.machine);
+  std::vector<std::string> parts{machine.empty() ? "machine not said" : machine};
   const auto add = [&](const std::string& text) {
     if (!text.empty()) parts.push_back(text);
   };
-  add(!m.platform.empty() ? "simulated platform " + m.platform
-                          : (m.cpu.empty() ? "machine not said" : processor_text(m.cpu, m.cores)));
   add(t.date);
   add(t.commit);
   if (t.date.empty() && t.commit.empty()) add("date and commit not recorded");
@@ -73,11 +75,6 @@ std::optional<Winner> winner_of(const ScalingTable& table) {
     if (!best || key(here) < key(*best)) best = here;
   }
   return best;
-}
-
-std::string machine_text(const cells::CellMachine& machine) {
-  if (!machine.platform.empty()) return "simulated platform " + machine.platform;
-  return machine.cpu.empty() ? "" : processor_text(machine.cpu, machine.cores);
 }
 
 std::string speed_up_text(const Winner& winner) {
@@ -137,48 +134,47 @@ std::optional<Card> scaling_card(const ScalingTable& table,
   return card;
 }
 
+/// In the order of the document.
+constexpr SectionMaker* kSections[] = {seconds_section,
+                                       speed_up_section,
+                                       efficiency_section,
+                                       throughput_section,
+                                       gpu_section,
+                                       arithmetic_section,
+                                       budget_section,
+                                       limits_section,
+                                       splits_section,
+                                       accuracy_section,
+                                       accuracy_by_cpus_section,
+                                       target_section,
+                                       weak_section,
+                                       memory_section,
+                                       cost_section,
+                                       backends_section,
+                                       reference_section,
+                                       fit_section,
+                                       spread_section,
+                                       conditions_section};
+
 }  // namespace
 
 Document scaling_document(const ScalingFacts& facts) {
-  const auto& [table, sources, reference, prices, curves] = facts;
+  const ScalingTable& table = facts.table;
+  const std::vector<CellSource>& sources = facts.sources;
   Document document{document_title(table), headlines(table)};
-  for (std::string& text : equal_sentences(table)) document.headline.push_back(std::move(text));
+  add_all(document.headline, equal_sentences(table));
   document.card = scaling_card(table, sources);
+  const auto say = [&](const CellSource& source, const std::string& text) {
+    document.summary.push_back((sources.size() > 1 ? source.name + ": " : "") + text + ".");
+  };
+  for (const CellSource& source : sources) say(source, origin_of(source.table));
   for (const CellSource& source : sources) {
-    const std::string whose = sources.size() > 1 ? source.name + ": " : "";
-    document.summary.push_back(whose + origin_of(source.table) + ".");
-  }
-  for (const CellSource& source : sources) {
-    const std::string whose = sources.size() > 1 ? source.name + ": " : "";
-    for (const std::string& remark : cells::remarks(source.table)) {
-      document.summary.push_back(whose + remark + ".");
-    }
+    for (const std::string& remark : cells::remarks(source.table)) say(source, remark);
   }
   if (const std::string suspects = suspects_text(table); !suspects.empty()) {
     document.summary.push_back(suspects);
   }
-  for (MaybeSection section : {seconds_section(table),
-                               speed_up_section(table),
-                               efficiency_section(table),
-                               throughput_section(table),
-                               gpu_section(table),
-                               arithmetic_section(table),
-                               budget_section(table),
-                               limits_section(table),
-                               splits_section(table),
-                               accuracy_section(table, curves),
-                               accuracy_by_cpus_section(table),
-                               target_section(table),
-                               weak_section(table),
-                               memory_section(table),
-                               cost_section(table, prices),
-                               backends_section(table),
-                               reference_section(table, reference),
-                               fit_section(table, reference),
-                               spread_section(table),
-                               conditions_section(table, sources)}) {
-    if (section) document.sections.push_back(std::move(*section));
-  }
+  for (SectionMaker* section : kSections) document.add(section(facts));
   if (!table.has_strong()) {  // what comes first is what people see first
     std::stable_partition(document.sections.begin(), document.sections.end(),
                           [](const Section& s) { return s.id == "weak"; });

@@ -10,6 +10,7 @@
 #include "scaling/report/reference_table.h"
 #include "scaling/report/scaling_table.h"
 
+/// A report of sweeps and simulations: its document, which is made of sections, and its files.
 namespace cputrain::report {
 
 /// What a document is made from. Borrows all of it.
@@ -31,5 +32,30 @@ std::string table_csv(const ScalingTable&, const std::optional<ReferenceTable>&)
 /// {"version":1,"series":[...],"cells":[...],"reference":...}: cells as in cells.json, of the
 /// quickest split, with what follows from their times, and all splits.
 nlohmann::ordered_json table_json(const ScalingTable&, const std::optional<ReferenceTable>&);
+
+/// Seconds per epoch by CPUs as an SVG of 800 by 480 pixels, which papers and pages without scripts
+/// take. Colours are batches; points are filled where they were measured and hollow where they were
+/// simulated. Empty where no cell of a global batch has a time.
+std::string seconds_svg(const ScalingTable&, const std::optional<ReferenceTable>&);
+
+/// The section as it is, or an empty one where its tables have no row.
+Section with_tables(Section);
+
+/// Makes a section; an empty one where there are no figures for it.
+using SectionMaker = Section(const ScalingFacts&);
+
+// what follows from times (grid_sections.cpp)
+SectionMaker seconds_section, speed_up_section, efficiency_section, throughput_section,
+    arithmetic_section, weak_section, memory_section, cost_section, target_section;
+// CPUs that are as quick as GPUs, and shares of a GPU's rates (gpus.cpp)
+SectionMaker gpu_section;
+// cell by cell (cell_sections.cpp)
+SectionMaker budget_section, limits_section, splits_section, spread_section;
+// accuracy, and whether CPUs or batch change it (accuracy_section.cpp); against CPUs, with
+// intervals over the images
+SectionMaker accuracy_section, accuracy_by_cpus_section;
+// beside others (comparison_sections.cpp); serial part and work of published rows and of ours
+// (serial_fit.cpp); where all of it is from
+SectionMaker backends_section, reference_section, fit_section, conditions_section;
 
 }  // namespace cputrain::report

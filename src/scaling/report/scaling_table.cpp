@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "core/error.h"
-#include "scaling/cells/axes.h"
+#include "core/fail.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/report/gpus/beside_cpus.h"
+#include "scaling/report/gpus.h"
 #include "training/request/backend_words.h"
 
 namespace cputrain::report {
@@ -86,9 +85,10 @@ void derive(Grid& grid, const cells::CellTable& about, const cells::Prices& pric
     if (cell.cell.seconds_per_epoch) grid.bases.try_emplace(where.first, where.second);
   }
   if (std::max(cpus.size(), rows.size()) > kMostLines) {
-    fail(ExitCode::data, fmt::format("a table of {} batches by {} CPU counts (too many to read); "
-                                     "report parts of it, {} of each at most",
-                                     rows.size(), cpus.size(), kMostLines));
+    fail(ExitCode::data,
+         "a table of {} batches by {} CPU counts (too many to read); report parts of it, {} of "
+         "each at most",
+         rows.size(), cpus.size(), kMostLines);
   }
   grid.cpus.assign(cpus.begin(), cpus.end());
   grid.rows.assign(rows.begin(), rows.end());
@@ -132,6 +132,12 @@ Series series_of(const cells::SeriesIdentity& identity,
 }
 
 }  // namespace
+
+bool ScalingTable::any(const std::function<bool(const ScalingCell&)>& is_such) const {
+  bool found = false;
+  for_each([&](const Series&, const ScalingCell& c) { found = found || is_such(c); });
+  return found;
+}
 
 ScalingTable make_scaling_table(const std::vector<CellSource>& sources,
                                 const cells::Prices& prices) {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/statistics/statistics.h"
+#include "scaling/cells/axes.h"
 #include "scaling/cells/cells.h"
 #include "scaling/cells/device_rates.h"
-#include "scaling/cells/series_identity.h"
 
 /// Tables of sweeps and simulations, merged and with what follows from their times.
 namespace cputrain::report {
@@ -96,6 +96,8 @@ struct ScalingTable {
   bool has_strong() const;
   /// Calls `see` for every cell: strong grids first, row by row.
   void for_each(const std::function<void(const Series&, const ScalingCell&)>& see) const;
+  /// Whether there is such a cell.
+  bool any(const std::function<bool(const ScalingCell&)>& is_such) const;
 };
 
 /// Where a cell is in several tables, the better founded one stays (measured, scaled, simulated),

@@ -1,4 +1,4 @@
-#include "scaling/report/seconds_figure.h"
+#include "scaling/report/scaling_document.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,6 @@
 
 #include "core/text.h"
 #include "scaling/report/forms/escapes.h"
-#include "scaling/report/grid_tables.h"
 #include "training/request/backend_words.h"
 
 namespace cputrain::report {

@@ -9,7 +9,7 @@
 #include "core/statistics/statistics.h"
 #include "scaling/cells/cells.h"
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/report_sections.h"
+#include "scaling/report/scaling_document.h"
 #include "training/request/backend_words.h"
 
 namespace cputrain::report {
@@ -25,27 +25,6 @@ bool can_be_fitted(std::span<const CoreTime> times) {
   }
   return times.size() >= kLeastTimes && counts.size() >= kLeastCounts;
 }
-
-}  // namespace
-
-std::optional<SerialFit> fit_serial_and_work(std::span<const CoreTime> times) {
-  if (!can_be_fitted(times)) return std::nullopt;
-  std::vector<double> parts, seconds_of;
-  for (const auto& [cores, seconds] : times) {
-    parts.push_back(1 / cores);
-    seconds_of.push_back(seconds);
-  }
-  const Line line = fit_line(parts, seconds_of);
-  SerialFit fit{line.fixed, line.each, 0, times.size()};
-  if (!(fit.work > 0)) return std::nullopt;
-  for (const auto& [cores, seconds] : times) {
-    const double deviation = std::fabs(fit.serial + fit.work / cores - seconds) / seconds;
-    fit.largest_deviation = std::max(fit.largest_deviation, deviation);
-  }
-  return fit;
-}
-
-namespace {
 
 void add_published(const ReferenceTable& reference, std::vector<FittedRow>& rows) {
   for (const std::size_t batch : reference.batches) {
@@ -86,23 +65,6 @@ std::optional<FittedRow> own_row(const Series& series, const GridRow& row) {
   fitted.fit = *fit;
   return fitted;
 }
-
-}  // namespace
-
-std::vector<FittedRow> fitted_rows(const ScalingTable& table,
-                                   const std::optional<ReferenceTable>& reference) {
-  std::vector<FittedRow> rows;
-  if (reference) add_published(*reference, rows);
-  for (const Series& series : table.series) {
-    if (training::is_device(series.backend)) continue;
-    for (const GridRow& row : series.strong.rows) {
-      if (auto fitted = own_row(series, row)) rows.push_back(*fitted);
-    }
-  }
-  return rows;
-}
-
-namespace {
 
 /// Serial part, work and the largest deviation; nothing where a row has no fit.
 void add_entries(Row& row, const FittedRow* fitted) {
@@ -178,24 +140,54 @@ DocumentTable fits_table(const std::string& whose, const std::vector<FittedRow>&
 
 }  // namespace
 
-MaybeSection fit_section(const ScalingTable& table,
-                         const std::optional<ReferenceTable>& reference) {
+std::optional<SerialFit> fit_serial_and_work(std::span<const CoreTime> times) {
+  if (!can_be_fitted(times)) return std::nullopt;
+  std::vector<double> parts, seconds_of;
+  for (const auto& [cores, seconds] : times) {
+    parts.push_back(1 / cores);
+    seconds_of.push_back(seconds);
+  }
+  const Line line = fit_line(parts, seconds_of);
+  SerialFit fit{line.fixed, line.each, 0, times.size()};
+  if (!(fit.work > 0)) return std::nullopt;
+  for (const auto& [cores, seconds] : times) {
+    const double deviation = std::fabs(fit.serial + fit.work / cores - seconds) / seconds;
+    fit.largest_deviation = std::max(fit.largest_deviation, deviation);
+  }
+  return fit;
+}
+
+std::vector<FittedRow> fitted_rows(const ScalingTable& table,
+                                   const std::optional<ReferenceTable>& reference) {
+  std::vector<FittedRow> rows;
+  if (reference) add_published(*reference, rows);
+  for (const Series& series : table.series) {
+    if (training::is_device(series.backend)) continue;
+    for (const GridRow& row : series.strong.rows) {
+      if (auto fitted = own_row(series, row)) rows.push_back(*fitted);
+    }
+  }
+  return rows;
+}
+
+Section fit_section(const ScalingFacts& facts) {
+  const ScalingTable& table = facts.table;
+  const std::optional<ReferenceTable>& reference = facts.reference;
   const std::vector<FittedRow> rows = fitted_rows(table, reference);
-  if (rows.empty()) return std::nullopt;
-  Section section{
-      "fit",
-      "What more cores do not shorten, by a fit",
-      {"A fit, no measurement: by the least squares of relative deviations over the times of a "
-       "row, "
-       "where there are four at least. The serial part is the plateau that more cores lead to."}};
+  if (rows.empty()) return {};
+  Section section{"fit",
+                  "What more cores do not shorten, by a fit",
+                  {"A fit, no measurement: by the least squares of relative deviations over the "
+                   "times of a row, where there are four at least. The serial part is the plateau "
+                   "that more cores lead to."}};
   std::set<const Series*> whose;
   for (const FittedRow& row : rows) whose.insert(row.series);
   if (whose.contains(nullptr)) {
     section.tables.push_back(fits_table(reference->name, rows, nullptr, {{2}, {1}}));
     section.remarks.push_back(
-        "The published table does not say whether a CPU is a core or a hardware thread of one: "
-        "the reading with the smaller deviations is the likelier. Rows without a time of one CPU "
-        "fit both alike: on half of the cores it is half of the work.");
+        "The published table does not say whether a CPU is a core or a hardware thread of one: the "
+        "reading with the smaller deviations is the likelier. Rows without a time of one CPU fit "
+        "both alike: on half of the cores it is half of the work.");
   }
   for (const Series& series : table.series) {
     if (!whose.contains(&series)) continue;

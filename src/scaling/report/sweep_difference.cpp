@@ -10,9 +10,9 @@
 #include "core/text.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/run_environment.h"
-#include "scaling/cells/series_identity.h"
 #include "scaling/report/forms/csv.h"
 #include "scaling/report/grid_tables.h"
+#include "scaling/report/headline.h"
 
 namespace cputrain::report {
 namespace {
@@ -64,10 +64,7 @@ CellDifference compared(const cells::Cell& before, const cells::Cell& after,
     result.why = reason_text(before.seconds_per_epoch ? after : before);
     return result;
   }
-  const auto repeats = [](const cells::Cell& c) {
-    return c.repeats.empty() ? std::vector<double>{*c.seconds_per_epoch} : c.repeats;
-  };
-  result.ratio = compare_times(repeats(before), repeats(after));
+  result.ratio = gain_of(after, before);
   if (!result.ratio->interval) {
     result.why = "too few repeats: an interval needs two of each";
     return result;
@@ -80,31 +77,6 @@ CellDifference compared(const cells::Cell& before, const cells::Cell& after,
   }
   return result;
 }
-
-}  // namespace
-
-std::string verdict_text(Verdict verdict) {
-  constexpr const char* kWords[] = {"faster", "slower", "no difference shown", "n/a"};
-  return kWords[static_cast<std::size_t>(verdict)];
-}
-
-std::vector<CellDifference> compare_sweeps(const cells::CellTable& before,
-                                           const cells::CellTable& after) {
-  std::vector<CellDifference> result;
-  const std::string why_not = other_work(before, after);
-  const std::vector<cells::ListedFlag> varied = varied_in_either(before, after);
-  std::map<cells::Place, const cells::Cell*> others;
-  for (const cells::Cell& cell : after.cells) {
-    others.emplace(compared_place(varied, after, cell), &cell);
-  }
-  for (const cells::Cell& cell : before.cells) {
-    const auto other = others.find(compared_place(varied, before, cell));
-    if (other != others.end()) result.push_back(compared(cell, *other->second, why_not));
-  }
-  return result;
-}
-
-namespace {
 
 using Json = nlohmann::ordered_json;
 
@@ -147,7 +119,54 @@ std::string verb_text(std::size_t n, const char* one, const char* several) {
   return fmt::format("{} {}", n, n == 1 ? one : several);
 }
 
+Json rows_of(const std::vector<CellDifference>& differences) {
+  Json rows = Json::array();
+  for (const CellDifference& d : differences) {
+    const cells::Cell& c = d.before;
+    const Interval* interval = d.interval();
+    rows.push_back({{"cpus", c.cpus},
+                    {"batch", c.batch},
+                    {"backend", c.backend},
+                    {"ranks", c.ranks},
+                    {"threads", c.threads},
+                    {"batch_per_rank", known(c.batch_per_rank)},
+                    {"axes", c.axes},
+                    {"before",
+                     {{"status", cells::status_name(c.status)},
+                      {"seconds_per_epoch", known(c.seconds_per_epoch)}}},
+                    {"after",
+                     {{"status", cells::status_name(d.after.status)},
+                      {"seconds_per_epoch", known(d.after.seconds_per_epoch)}}},
+                    {"ratio", d.ratio ? Json(d.ratio->of_means) : Json()},
+                    {"interval", interval ? Json{interval->low, interval->high} : Json()},
+                    {"verdict", verdict_text(d.verdict)},
+                    {"why", d.why}});
+  }
+  return rows;
+}
+
 }  // namespace
+
+std::string verdict_text(Verdict verdict) {
+  constexpr const char* kWords[] = {"faster", "slower", "no difference shown", "n/a"};
+  return kWords[static_cast<std::size_t>(verdict)];
+}
+
+std::vector<CellDifference> compare_sweeps(const cells::CellTable& before,
+                                           const cells::CellTable& after) {
+  std::vector<CellDifference> result;
+  const std::string why_not = other_work(before, after);
+  const std::vector<cells::ListedFlag> varied = varied_in_either(before, after);
+  std::map<cells::Place, const cells::Cell*> others;
+  for (const cells::Cell& cell : after.cells) {
+    others.emplace(compared_place(varied, after, cell), &cell);
+  }
+  for (const cells::Cell& cell : before.cells) {
+    const auto other = others.find(compared_place(varied, before, cell));
+    if (other != others.end()) result.push_back(compared(cell, *other->second, why_not));
+  }
+  return result;
+}
 
 std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
                                                 const cells::CellTable& after) {
@@ -188,12 +207,12 @@ Document difference_document(const std::vector<CellDifference>& differences,
                     slower = count(differences, Verdict::slower),
                     alike = count(differences, Verdict::no_difference_shown),
                     absent = count(differences, Verdict::absent);
-  document.summary.push_back(fmt::format(
-      "Of {} in both, {} faster in {}, {} slower, {} no difference, and {} n/a, with the reason "
-      "below the table.",
-      counted(differences.size(), "cell"), verb_text(faster, "is", "are"), after_name,
-      verb_text(slower, "is", "are"), verb_text(alike, "shows", "show"),
-      verb_text(absent, "is", "are")));
+  document.summary.push_back(
+      fmt::format("Of {} in both, {} faster in {}, {} slower, {} no difference, and {} n/a, with "
+                  "the reason below the table.",
+                  counted(differences.size(), "cell"), verb_text(faster, "is", "are"), after_name,
+                  verb_text(slower, "is", "are"), verb_text(alike, "shows", "show"),
+                  verb_text(absent, "is", "are")));
   Section section{.id = "difference",
                   .title = "Cell by cell",
                   .tables = {differences_table(differences)},
@@ -210,44 +229,14 @@ Document difference_document(const std::vector<CellDifference>& differences,
       "geometric means.");
   const auto tested = std::ranges::count_if(
       differences, [](const CellDifference& d) { return d.interval() != nullptr; });
-  section.remarks.push_back(fmt::format(
-      "Faster and slower mean that the interval leaves out 1. Of {} with an interval, and "
-      "without any difference, about {:.1f} would do so by chance, and repeats in one sitting do "
-      "not show what changes from day to day.",
-      counted(tested, "cell"), 0.05 * static_cast<double>(tested)));
+  section.remarks.push_back(
+      fmt::format("Faster and slower mean that the interval leaves out 1. Of {} with an interval, "
+                  "and without any difference, about {:.1f} would do so by chance, and repeats in "
+                  "one sitting do not show what changes from day to day.",
+                  counted(tested, "cell"), 0.05 * static_cast<double>(tested)));
   document.sections.push_back(std::move(section));
   return document;
 }
-
-namespace {
-
-Json rows_of(const std::vector<CellDifference>& differences) {
-  Json rows = Json::array();
-  for (const CellDifference& d : differences) {
-    const cells::Cell& c = d.before;
-    const Interval* interval = d.interval();
-    rows.push_back({{"cpus", c.cpus},
-                    {"batch", c.batch},
-                    {"backend", c.backend},
-                    {"ranks", c.ranks},
-                    {"threads", c.threads},
-                    {"batch_per_rank", known(c.batch_per_rank)},
-                    {"axes", c.axes},
-                    {"before",
-                     {{"status", cells::status_name(c.status)},
-                      {"seconds_per_epoch", known(c.seconds_per_epoch)}}},
-                    {"after",
-                     {{"status", cells::status_name(d.after.status)},
-                      {"seconds_per_epoch", known(d.after.seconds_per_epoch)}}},
-                    {"ratio", d.ratio ? Json(d.ratio->of_means) : Json()},
-                    {"interval", interval ? Json{interval->low, interval->high} : Json()},
-                    {"verdict", verdict_text(d.verdict)},
-                    {"why", d.why}});
-  }
-  return rows;
-}
-
-}  // namespace
 
 std::string difference_csv(const std::vector<CellDifference>& differences) {
   std::vector<CsvColumn> columns{{"backend"}, {"cpus"},  {"ranks"},

@@ -1,7 +1,5 @@
 #include "scaling/report/scaling_document.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"

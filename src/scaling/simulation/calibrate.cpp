@@ -386,8 +386,8 @@ CostTable calibrate(const Calibration& todo) {
   for (const TeamTimes& team : teams) {
     if (const std::string lost = team.complaint(); !lost.empty()) {
       todo.say(
-          fmt::format("{} went to others on the host; these costs are too high, so measure "
-                      "again at a quieter time",
+          fmt::format("{} went to others on the host; these costs are too high, so measure again "
+                      "at a quieter time",
                       lost));
     }
   }

@@ -41,6 +41,43 @@ CostsWhenActive between(const CostsWhenActive& a, const CostsWhenActive& b, int 
   return costs;
 }
 
+/// The last one against those before it.
+void check_after_first(const std::vector<CostsWhenActive>& all, const JsonFields& file) {
+  const CostsWhenActive& last = all.back();
+  if (all.size() == 1) return;
+  const CostsWhenActive& before = all[all.size() - 2];
+  if (before.threads > 1) file.wrong("only the last one may have more than one thread per rank");
+  if (last.threads == 1 && last.active <= before.active) file.wrong("active must ascend");
+  if (!std::ranges::equal(last.layers, before.layers, {}, &LayerCost::name, &LayerCost::name)) {
+    file.wrong("layers must be the same ones in each entry");
+  }
+}
+
+void describe_active(JsonMembers& f, CostsWhenActive& costs, std::size_t sizes) {
+  f.need("active", costs.active, 1, 1'000'000);
+  f.need("threads", costs.threads, 1, 1'000'000);
+  f.need("fma_gflops", costs.fma_gflops, 1e-6, 1e9);
+  f.need("triad_gbs", costs.triad_gbs, 1e-6, 1e9);
+  f.need("update_seconds_per_number", costs.update_seconds_per_number, 0, 1);
+  f.need("sum_gbs", costs.sum_gbs, 1e-6, 1e9);
+  f.need("spread", costs.spread, 0, 10);
+  f.need("drift", costs.drift, 0, 1e6);
+  f.objects("layers", costs.layers, 1, kMostLayers, [&](JsonMembers& l, LayerCost& layer) {
+    l.need("name", layer.name);
+    l.need("forward", layer.forward, sizes, sizes, 0, 1e6);
+    l.need("backward", layer.backward, sizes, sizes, 0, 1e6);
+  });
+}
+
+void check_table(const CostTable& table, const JsonFields& file) {
+  if (std::ranges::adjacent_find(table.sizes, std::greater_equal()) != table.sizes.end()) {
+    file.wrong("sizes must ascend");
+  }
+  if (table.alone().active != 1 || table.alone().threads != 1) {
+    file.wrong("by_active must begin with one rank of one thread");
+  }
+}
+
 }  // namespace
 
 Line fit_line(const std::vector<int>& images, const std::vector<double>& seconds) {
@@ -101,47 +138,6 @@ CostsWhenActive CostTable::with_threads(CostsWhenActive costs, int threads) cons
   costs.threads = threads;
   return costs;
 }
-
-namespace {
-
-/// The last one against those before it.
-void check_after_first(const std::vector<CostsWhenActive>& all, const JsonFields& file) {
-  const CostsWhenActive& last = all.back();
-  if (all.size() == 1) return;
-  const CostsWhenActive& before = all[all.size() - 2];
-  if (before.threads > 1) file.wrong("only the last one may have more than one thread per rank");
-  if (last.threads == 1 && last.active <= before.active) file.wrong("active must ascend");
-  if (!std::ranges::equal(last.layers, before.layers, {}, &LayerCost::name, &LayerCost::name)) {
-    file.wrong("layers must be the same ones in each entry");
-  }
-}
-
-void describe_active(JsonMembers& f, CostsWhenActive& costs, std::size_t sizes) {
-  f.need("active", costs.active, 1, 1'000'000);
-  f.need("threads", costs.threads, 1, 1'000'000);
-  f.need("fma_gflops", costs.fma_gflops, 1e-6, 1e9);
-  f.need("triad_gbs", costs.triad_gbs, 1e-6, 1e9);
-  f.need("update_seconds_per_number", costs.update_seconds_per_number, 0, 1);
-  f.need("sum_gbs", costs.sum_gbs, 1e-6, 1e9);
-  f.need("spread", costs.spread, 0, 10);
-  f.need("drift", costs.drift, 0, 1e6);
-  f.objects("layers", costs.layers, 1, kMostLayers, [&](JsonMembers& l, LayerCost& layer) {
-    l.need("name", layer.name);
-    l.need("forward", layer.forward, sizes, sizes, 0, 1e6);
-    l.need("backward", layer.backward, sizes, sizes, 0, 1e6);
-  });
-}
-
-void check_table(const CostTable& table, const JsonFields& file) {
-  if (std::ranges::adjacent_find(table.sizes, std::greater_equal()) != table.sizes.end()) {
-    file.wrong("sizes must ascend");
-  }
-  if (table.alone().active != 1 || table.alone().threads != 1) {
-    file.wrong("by_active must begin with one rank of one thread");
-  }
-}
-
-}  // namespace
 
 void fields_of_costs(JsonMembers& f, CostTable& table) {
   f.format("cputrain costs 2");

@@ -2,7 +2,7 @@
 
 #include "model/graph.h"
 #include "scaling/cells/cells.h"
-#include "scaling/simulation/job.h"
+#include "scaling/simulation/simulator.h"
 
 namespace cputrain::simulation {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/json_fields.h"
 #include "core/text.h"
 #include "scaling/cells/cells.h"
@@ -164,9 +164,8 @@ Platform find_platform(const std::string& name, const CostTable& costs) {
     if (file.name == name) return built_in(file);
   }
   if (!name.ends_with(".json") && name.find('/') == std::string::npos) {
-    fail(ExitCode::usage,
-         fmt::format("--platform {}: must be one of {}, or a platform file (.json){}", name,
-                     join(platform_names(), ", "), did_you_mean(name, platform_names())));
+    fail(ExitCode::usage, "--platform {}: must be one of {}, or a platform file (.json){}", name,
+         join(platform_names(), ", "), did_you_mean(name, platform_names()));
   }
   return platform_from_json(read_file(name), name);
 }

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "comm/solo.h"
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/text.h"
@@ -61,8 +61,7 @@ std::optional<CostTable> kept_costs(const std::filesystem::path& file, const std
   try {
     CostTable table = read_costs(file);
     if (table.network != network) return {};
-    system::tell(fmt::format("Costs measured earlier on this machine with the same images: {}",
-                             file.string()));
+    system::tell("Costs measured earlier on this machine with the same images: {}", file.string());
     return table;
   } catch (const Error&) {
     return {};  // damaged: measured again and replaced
@@ -74,8 +73,7 @@ void keep(const std::filesystem::path& file, const CostTable& table) {
     system::make_folder(file.parent_path());
     system::write_own_file(file, json_text(to_json(table), 1) + "\n");
   } catch (const Error& error) {
-    system::tell(
-        fmt::format("warning: the costs are not kept for the next simulation ({})", error.what()));
+    system::tell("warning: the costs are not kept for the next simulation ({})", error.what());
   }
 }
 
@@ -132,15 +130,15 @@ void check_layers(const CostTable& table, const model::Graph& graph, const std::
         std::ranges::find(nodes, layer.name, &model::Graph::Node::name) != nodes.end();
     if (known) continue;
     fail(ExitCode::data,
-         fmt::format("--costs {}: layer '{}' is not one of the model's; measure the "
-                     "costs with this program and the same --model",
-                     file, printable(layer.name)));
+         "--costs {}: layer '{}' is not one of the model's; measure the costs with this program "
+         "and the same --model",
+         file, printable(layer.name));
   }
   if (seconds > 0) return;
   fail(ExitCode::data,
-       fmt::format(
-           "--costs {}: its layers take no time (so nothing could be forecast); measure them anew",
-           file));
+
+       "--costs {}: its layers take no time (so nothing could be forecast); measure them anew",
+       file);
 }
 
 /// Those of --costs FILE.
@@ -151,19 +149,17 @@ CostTable given_costs(const std::string& file, const std::string& network,
   const auto classes = static_cast<int>(graph.back().dst.size());
   if (table.model != spec.model->name || table.image_size != spec.image.height ||
       table.classes != classes) {
-    fail(
-        ExitCode::usage,
-        fmt::format("--costs {}: are of {} at {}x{} with {} outputs, not of {} at {}x{} with {} "
-                    "(every layer has its own); measure them with the same --model and "
-                    "--image-size",
-                    file, printable(table.model), table.image_size, table.image_size, table.classes,
-                    spec.model->name, spec.image.height, spec.image.width, classes));
+    fail(ExitCode::usage,
+         "--costs {}: are of {} at {}x{} with {} outputs, not of {} at {}x{} with {} (every layer "
+         "has its own); measure them with the same --model and --image-size",
+         file, printable(table.model), table.image_size, table.image_size, table.classes,
+         spec.model->name, spec.image.height, spec.image.width, classes);
   }
   if (table.network != network) {
     system::tell(
-        fmt::format("warning: --costs {}: measured with '{}', here it is '{}' (network, kernels, "
-                    "update rule); times are those of the former",
-                    file, printable(table.network), network));
+        "warning: --costs {}: measured with '{}', here it is '{}' (network, kernels, update rule); "
+        "times are those of the former",
+        file, printable(table.network), network);
   }
   return table;
 }
@@ -210,10 +206,10 @@ CostTable costs_of(const SimulationRequest& request, const training::Services& s
   table.network = network;
   table.kernels = kernels;
   if (!table.is_steady()) {
-    system::tell(fmt::format(
+    system::tell(
         "warning: the machine's speed moved by {:.0f} % while it was measured (another program "
         "works on it, or its host); these costs serve for this once and are not kept",
-        100 * table.drift()));
+        100 * table.drift());
   } else if (cache && seconds >= kSeconds) {
     keep(*cache, table);
   }

@@ -1,11 +1,24 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "scaling/simulation/cost_table.h"
-#include "scaling/simulation/simulation_request.h"
 #include "training/request/training_spec.h"
 #include "training/session/services.h"
 
 namespace cputrain::simulation {
+
+/// What `simulate` was asked: the grid, and where and with what costs it is.
+struct SimulationRequest {
+  std::vector<int> cpus, threads;
+  std::vector<std::size_t> batches, batches_per_rank;
+  std::string platform, costs;
+  std::optional<double> clock_ghz, memory_gb, memory_gbs, network_gbps;
+  std::optional<int> measure_seconds;
+};
 
 /// The file in the cache that keeps costs: of this CPU, program, network with its kernels, and the
 /// images they were measured with, since zeros in them decide how long kernels take.

@@ -1,13 +1,61 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "scaling/simulation/job.h"
+#include "core/budget.h"
+#include "scaling/simulation/platform.h"
 
 namespace cputrain::simulation {
+
+/// One cell for cputrain-smpi, which it reads from a file.
+struct SimulationJob {
+  int ranks = 1, threads = 1;          ///< threads of each rank
+  std::vector<std::string> arguments;  ///< `train`'s, as they would be typed
+  Platform platform;
+  CostTable costs;
+  int classes = 2;
+  std::size_t images_per_epoch = 0;
+  std::size_t validation_images = 0;  ///< that a training would keep in memory beside them
+  int steps = 1;                      ///< in each repeat
+  int repeats = 1;                    ///< with other disturbances
+  std::uint64_t seed = 0;
+  std::string result;  ///< file that rank 0 writes
+
+  int nodes() const { return nodes_used(platform, ranks, threads); }
+};
+
+/// How the ranks of a simulated cell worked.
+struct CellWork {
+  int images_at_once = 1;            ///< most of a rank
+  std::vector<std::string> sharded;  ///< dense layers that the ranks of a node compute together
+};
+
+/// Some steps. The budget is the mean over ranks and adds up to the seconds.
+struct SimulatedSteps {
+  double seconds = 0;
+  Budget budget{};
+  double memory_stall =
+      0;  ///< the part of these seconds that memory bandwidth took, mean over ranks
+};
+
+/// What became of it.
+struct SimulationResult {
+  std::string failure;  ///< why there are no seconds: what a real run would have said
+  std::string exchange;
+  CellWork work;
+  std::size_t steps = 0;   ///< in each repeat
+  std::size_t images = 0;  ///< in them, over all ranks
+  std::vector<SimulatedSteps> repeats;
+};
+
+void write_job(const std::filesystem::path&, const SimulationJob&);
+SimulationJob read_job(const std::filesystem::path&);
+void write_result(const std::filesystem::path&, const SimulationResult&);
+SimulationResult read_result(const std::filesystem::path&);
 
 /// The program that computes cells, and what starts it.
 struct Simulator {

@@ -1,12 +1,10 @@
 #include "scaling/simulation/timed_worker.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
 #include "comm/node_arrays.h"
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/statistics/median.h"
 #include "core/text.h"
 #include "loop/weights/weights.h"
@@ -50,10 +48,9 @@ void TimedWorker::start() {
   backend_ = todo_.make_backend(team_.threads);
   if (backend_->memory().is_host()) return;
   fail(ExitCode::usage,
-       fmt::format("simulate with the backend {}, whose arrays do not lie in the host's memory "
-                   "(costs are those of ranks that share their node's memory); use another "
-                   "--backend",
-                   backend_->name()));
+       "simulate with the backend {}, whose arrays do not lie in the host's memory (costs are "
+       "those of ranks that share their node's memory); use another --backend",
+       backend_->name());
 }
 
 void TimedWorker::compile(const std::function<Array(const compute::ParameterLayout&)>& weights) {

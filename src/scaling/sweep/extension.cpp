@@ -1,14 +1,12 @@
 #include "scaling/sweep/extension.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <type_traits>
 
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/strict_json.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
@@ -66,8 +64,8 @@ Kept kept_in(const std::filesystem::path& folder) {
     return kept;
   } catch (const std::exception& error) {
     fail(ExitCode::data,
-         fmt::format("{}: {} (it says which cells were there before --extend); name another --out",
-                     file.string(), error.what()));
+         "{}: {} (it says which cells were there before --extend); name another --out",
+         file.string(), error.what());
   }
 }
 
@@ -94,9 +92,8 @@ cells::SweepGrid grid_from(const nlohmann::json& flags, const std::string& where
   try {
     cells::for_each_list(grid, [&](const char* name, auto& list) { read_list(flags, name, list); });
   } catch (const std::exception& error) {
-    fail(ExitCode::data,
-         fmt::format("{}: {} (it says which cells the folder has); name another --out", where,
-                     error.what()));
+    fail(ExitCode::data, "{}: {} (it says which cells the folder has); name another --out", where,
+         error.what());
   }
   return grid;
 }

@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/json_text.h"
 #include "core/shell_words.h"
 #include "core/strict_json.h"
@@ -55,9 +55,8 @@ std::optional<nlohmann::json> flags_there(const std::filesystem::path& folder) {
   try {
     return parse_strict_json(text);
   } catch (const std::exception& error) {
-    fail(ExitCode::data, fmt::format("{}: {} (it says which sweep the folder holds); name another "
-                                     "--out",
-                                     (folder / kFlagsName).string(), error.what()));
+    fail(ExitCode::data, "{}: {} (it says which sweep the folder holds); name another --out",
+         (folder / kFlagsName).string(), error.what());
   }
 }
 
@@ -69,9 +68,8 @@ void throw_away(const std::filesystem::path& folder) {
     std::filesystem::remove_all(folder / part, error);
     if (error) {
       fail(ExitCode::output,
-           fmt::format("cannot remove {}: {} (it is of the earlier sweep); remove "
-                       "it, or name another --out",
-                       (folder / part).string(), error.message()));
+           "cannot remove {}: {} (it is of the earlier sweep); remove it, or name another --out",
+           (folder / part).string(), error.message());
     }
   }
 }
@@ -87,18 +85,17 @@ void check_folder(const SweepPlan& plan, const nlohmann::json& there) {
   if (plan.kept) {
     if (otherwise.empty()) return;
     fail(ExitCode::usage,
-         fmt::format("--extend adds cells to the sweep in {}, and these flags would change how all "
-                     "of its cells are measured: {}; leave them as they are there, or name another "
-                     "folder",
-                     plan.folder.string(), otherwise));
+         "--extend adds cells to the sweep in {}, and these flags would change how all of its "
+         "cells are measured: {}; leave them as they are there, or name another folder",
+         plan.folder.string(), otherwise);
   }
   const std::string differs = difference(there, plan.flags, {});
   if (differs.empty()) return;
   fail(ExitCode::usage,
-       fmt::format("--out {} holds another sweep ({}); name another folder{}, or --overwrite to "
-                   "throw that one away",
-                   plan.folder.string(), differs,
-                   otherwise.empty() ? ", --extend to add what is new here to it" : ""));
+       "--out {} holds another sweep ({}); name another folder{}, or --overwrite to throw that one "
+       "away",
+       plan.folder.string(), differs,
+       otherwise.empty() ? ", --extend to add what is new here to it" : "");
 }
 
 /// Before anything is written into it.
@@ -106,9 +103,9 @@ void refuse_run(const std::filesystem::path& folder) {
   std::error_code ignored;
   if (std::filesystem::exists(folder / kFlagsName, ignored) || !training::holds_run(folder)) return;
   fail(ExitCode::usage,
-       fmt::format("--out {} holds the run of a training (files of the sweep would "
-                   "lie among its own); name another folder",
-                   folder.string()));
+       "--out {} holds the run of a training (files of the sweep would lie among its own); name "
+       "another folder",
+       folder.string());
 }
 
 /// A folder with something else in it is not ours to write into.
@@ -116,9 +113,9 @@ void check_foreign(const SweepPlan& plan) {
   std::error_code error;
   for (const char* part : {"cells", cells::kCellsName, kPlanName}) {
     if (!std::filesystem::exists(plan.folder / part, error)) continue;
-    fail(ExitCode::usage, fmt::format("--out {} holds {}, which is not of a sweep (it would be "
-                                      "lost); name another folder",
-                                      plan.folder.string(), part));
+    fail(ExitCode::usage,
+         "--out {} holds {}, which is not of a sweep (it would be lost); name another folder",
+         plan.folder.string(), part);
   }
 }
 
@@ -142,18 +139,18 @@ void refuse_other_machine(const SweepPlan& plan, const cells::CellMachine& there
   const std::string differs = difference(there, plan.table.machine);
   if (differs.empty()) return;
   fail(ExitCode::usage,
-       fmt::format("--out {}: its cells were measured on another kind of machine ({}; figures of "
-                   "both would stand in one table); name another folder",
-                   plan.folder.string(), differs));
+       "--out {}: its cells were measured on another kind of machine ({}; figures of both would "
+       "stand in one table); name another folder",
+       plan.folder.string(), differs);
 }
 
 /// Tasks end before an extension could tell them what is new.
 void refuse_beside_tasks(const SweepPlan& plan) {
   if (!system::FileLock::take(plan.folder / kLockName, system::FileLock::Kind::shared)) return;
   fail(ExitCode::usage,
-       fmt::format("--extend: tasks are at work in {} (they would not measure what is new); add "
-                   "--plan-only, and start the tasks that it names",
-                   plan.folder.string()));
+       "--extend: tasks are at work in {} (they would not measure what is new); add --plan-only, "
+       "and start the tasks that it names",
+       plan.folder.string());
 }
 
 }  // namespace
@@ -165,9 +162,10 @@ std::optional<system::FileLock> open_sweep_folder(const SweepPlan& plan, bool ov
   auto lock = system::FileLock::take(plan.folder / kLockName,
                                      overwrite ? system::FileLock::Kind::exclusive : kind);
   if (!lock && !plan.kept) {
-    fail(ExitCode::usage, fmt::format("--out {}: another sweep is at work in it (they would write "
-                                      "the same files); wait for it, or name another folder",
-                                      plan.folder.string()));
+    fail(ExitCode::usage,
+         "--out {}: another sweep is at work in it (they would write the same files); wait for it, "
+         "or name another folder",
+         plan.folder.string());
   }
   if (!lock) refuse_beside_tasks(plan);
   auto there = flags_there(plan.folder);
@@ -210,9 +208,9 @@ bool is_extended(const SweepPlan& plan) {
 cells::SweepGrid grid_there(const std::filesystem::path& folder) {
   const auto there = flags_there(folder);
   if (!there) {
-    fail(ExitCode::usage, fmt::format("--extend: {} holds no sweep to add cells to; leave --extend "
-                                      "out to begin one",
-                                      folder.string()));
+    fail(ExitCode::usage,
+         "--extend: {} holds no sweep to add cells to; leave --extend out to begin one",
+         folder.string());
   }
   return grid_from(*there, (folder / kFlagsName).string());
 }
@@ -222,10 +220,10 @@ system::FileLock lock_cell(const SweepPlan& plan, const cells::Cell& cell) {
   system::make_folder(folder);
   auto lock = system::FileLock::take(folder / kLockName, system::FileLock::Kind::exclusive);
   if (!lock) {
-    fail(ExitCode::usage, fmt::format("--task: another task is at work in {} (each would remove "
-                                      "the trainings of the other); wait for it, or name another "
-                                      "cell's number",
-                                      folder.string()));
+    fail(ExitCode::usage,
+         "--task: another task is at work in {} (each would remove the trainings of the other); "
+         "wait for it, or name another cell's number",
+         folder.string());
   }
   return std::move(*lock);
 }
@@ -246,8 +244,8 @@ void write_plan(const SweepPlan& plan) {
   }
   write_if_changed(plan.folder / kPlanName, text);
   if (missing == 0) return;
-  system::tell(fmt::format("{} has no lines of {} of {} cells, which cannot be measured here: {}",
-                           kPlanName, missing, plan.cells.size(), fmt::join(why, "; ")));
+  system::tell("{} has no lines of {} of {} cells, which cannot be measured here: {}", kPlanName,
+               missing, plan.cells.size(), fmt::join(why, "; "));
 }
 
 std::string kind_difference(const cells::CellMachine& there, const cells::CellMachine& here) {

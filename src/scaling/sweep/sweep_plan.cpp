@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
+#include "core/fail.h"
 #include "core/shell_words.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -17,8 +17,6 @@
 #include "model/summary.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/run_environment.h"
-#include "scaling/sweep/grid_limits.h"
-#include "scaling/sweep/listed_values.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "system/child_process.h"
 #include "system/date.h"
@@ -164,54 +162,6 @@ std::string command_text(const std::string& program, const nlohmann::ordered_jso
   return command_line(words);
 }
 
-}  // namespace
-
-std::filesystem::path SweepPlan::run_of(const cells::Cell& cell, int repeat) const {
-  return std::filesystem::path("cells") / cells::cell_name(cell) / fmt::format("repeat-{}", repeat);
-}
-
-double SweepPlan::images_of_run(const cells::Cell& cell) const {
-  if (full_epochs) return epoch.images_in(cell.batch);
-  const cells::StepPlan plan = steps_of(cell);
-  return static_cast<double>(plan.warm_up + plan.measured) *
-         static_cast<double>(epoch.images_of_step(cell.batch));
-}
-
-std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int repeat) const {
-  std::vector<std::string> words = cells::launch_words(launching, cell);
-  words.insert(words.end(), {program, "train"});
-  words.insert(words.end(), passed_on.begin(), passed_on.end());
-  const auto add = [&](const char* flag, const std::string& value) {
-    words.insert(words.end(), {flag, value});
-  };
-  add("--batch", std::to_string(cell.batch));
-  add("--backend", cell.backend);
-  add("--threads", std::to_string(cell.threads));
-  for (const auto& [flag, value] : cells::without_usual(cell.axes)) {
-    words.insert(words.end(), {"--" + flag, value});
-  }
-  if (!full_epochs) {
-    const cells::StepPlan plan = steps_of(cell);
-    add("--steps", std::to_string(plan.warm_up + plan.measured));
-    add("--settled-steps", std::to_string(plan.measured));
-    add("--limit-train", std::to_string(images.at(cell.batch)));
-    add("--limit-val", "0");
-  }
-  add("--checkpoint-every", "0");  // a sweep that is stopped makes its trainings anew
-  add("--log-every", "1");
-  add("--verbose", "2");
-  words.insert(words.end(), {"--measure-limits", "--overwrite"});
-  add("--out", (folder / run_of(cell, repeat)).string());
-  return words;
-}
-
-std::string SweepPlan::why_not(const cells::Cell& cell) const {
-  const auto impossible = never.find(cell.axes);
-  return impossible == never.end() ? cells::why_not(launching, cell) : impossible->second;
-}
-
-namespace {
-
 /// Training images of each batch, by the cell with most steps.
 std::map<std::size_t, std::size_t> images_of(const std::vector<cells::Cell>& cells,
                                              const SweepPlan& plan) {
@@ -274,6 +224,50 @@ void find_impossible(SweepPlan& plan, const training::TrainingFlags& flags) {
 
 }  // namespace
 
+std::filesystem::path SweepPlan::run_of(const cells::Cell& cell, int repeat) const {
+  return std::filesystem::path("cells") / cells::cell_name(cell) / fmt::format("repeat-{}", repeat);
+}
+
+double SweepPlan::images_of_run(const cells::Cell& cell) const {
+  if (full_epochs) return epoch.images_in(cell.batch);
+  const cells::StepPlan plan = steps_of(cell);
+  return static_cast<double>(plan.warm_up + plan.measured) *
+         static_cast<double>(epoch.images_of_step(cell.batch));
+}
+
+std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int repeat) const {
+  std::vector<std::string> words = cells::launch_words(launching, cell);
+  words.insert(words.end(), {program, "train"});
+  words.insert(words.end(), passed_on.begin(), passed_on.end());
+  const auto add = [&](const char* flag, const std::string& value) {
+    words.insert(words.end(), {flag, value});
+  };
+  add("--batch", std::to_string(cell.batch));
+  add("--backend", cell.backend);
+  add("--threads", std::to_string(cell.threads));
+  for (const auto& [flag, value] : cells::without_usual(cell.axes)) {
+    words.insert(words.end(), {"--" + flag, value});
+  }
+  if (!full_epochs) {
+    const cells::StepPlan plan = steps_of(cell);
+    add("--steps", std::to_string(plan.warm_up + plan.measured));
+    add("--settled-steps", std::to_string(plan.measured));
+    add("--limit-train", std::to_string(images.at(cell.batch)));
+    add("--limit-val", "0");
+  }
+  add("--checkpoint-every", "0");  // a sweep that is stopped makes its trainings anew
+  add("--log-every", "1");
+  add("--verbose", "2");
+  words.insert(words.end(), {"--measure-limits", "--overwrite"});
+  add("--out", (folder / run_of(cell, repeat)).string());
+  return words;
+}
+
+std::string SweepPlan::why_not(const cells::Cell& cell) const {
+  const auto impossible = never.find(cell.axes);
+  return impossible == never.end() ? cells::why_not(launching, cell) : impossible->second;
+}
+
 SweepPlan plan_sweep(const training::TrainingFlags& flags, const SweepRequest& request,
                      const training::Services& services) {
   if (services.launcher.present()) {
@@ -305,8 +299,8 @@ SweepPlan plan_sweep(const training::TrainingFlags& flags, const SweepRequest& r
   check_gpus(grid, measures ? std::optional(plan.launching) : std::nullopt);
   plan_cells(plan, grid, there, flags.overwrite);
   if (plan.cells.empty()) {
-    fail(ExitCode::usage, fmt::format("--np {} --threads {}: {}", list_text(grid.cpus),
-                                      list_text(grid.threads), plan.left_out.front()));
+    fail(ExitCode::usage, "--np {} --threads {}: {}", list_text(grid.cpus), list_text(grid.threads),
+         plan.left_out.front());
   }
   check_limits(plan.cells, grid);
   find_impossible(plan, flags);

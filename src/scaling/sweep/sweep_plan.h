@@ -4,7 +4,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "scaling/cells/launching.h"
 #include "scaling/cells/plan.h"
 #include "scaling/sweep/extension.h"
 #include "scaling/sweep/sweep_request.h"

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 #include "scaling/cells/run_figures.h"
 #include "scaling/sweep/sweep_plan.h"

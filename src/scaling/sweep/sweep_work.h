@@ -4,10 +4,35 @@
 #include <string>
 #include <vector>
 
+#include "core/text.h"
 #include "scaling/sweep/sweep_run.h"
-#include "scaling/sweep/time_left.h"
 
+/// Measuring the cells of a sweep, and collecting those that were measured elsewhere.
 namespace cputrain::sweep {
+
+/// How long the rest of a sweep will take, from what its beginning took. Cost is in any unit that
+/// time grows with.
+class TimeLeft {
+ public:
+  /// Something more is to be done.
+  void expect(double cost) { left_ += cost; }
+  /// A run of this cost took so many seconds; `settled` is what need not be done any more, which is
+  /// more than its own cost where it failed.
+  void spent(double seconds, double cost, double settled) {
+    seconds_ += seconds;
+    cost_ += cost;
+    left_ -= settled;
+  }
+  /// "12:30"; empty where nothing is left.
+  std::string text() const {
+    constexpr double kRounding = 1e-9;
+    const bool nothing = left_ <= kRounding * cost_ || cost_ <= 0;
+    return nothing ? "" : eta_text(seconds_ / cost_ * left_);
+  }
+
+ private:
+  double left_ = 0, seconds_ = 0, cost_ = 0;
+};
 
 /// Writes cells.json; whether it is another than before.
 bool write_table(const SweepPlan&, const cells::CellTable&);
@@ -47,5 +72,19 @@ class SweepWork {
   std::vector<CellState> states_;
   TimeLeft left_;
 };
+
+// What is in the folder of a sweep whose cells were measured by tasks, or by hand from plan.txt.
+// Nothing of it is taken from the machine that collects.
+
+/// The cell with the figures of its run folders; command and reason are those of its task
+/// (cell.json), else the command is that of plan.txt. Runs of another kind of machine than the
+/// table's are left out, with their reason.
+cells::Cell collected_cell(const SweepPlan&, const cells::Cell&,
+                           const cells::CellMachine& of_table);
+
+/// The plan's table without cells. Machine, date and commit are those of machine.json, which sweeps
+/// and tasks write. Without it, the machine is that of most runs' environment.json, or empty where
+/// nothing is known; date and commit are empty.
+cells::CellTable collected_table(const SweepPlan&);
 
 }  // namespace cputrain::sweep

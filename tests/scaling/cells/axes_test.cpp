@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/cells/plan.h"
-#include "scaling/cells/series_identity.h"
 
 namespace cputrain::cells {
 namespace {

@@ -1,4 +1,4 @@
-#include "scaling/cells/launching.h"
+#include "scaling/cells/plan.h"
 
 #include <gtest/gtest.h>
 

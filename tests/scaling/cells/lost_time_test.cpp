@@ -1,6 +1,6 @@
 // What a training lost, and from which share on that is said.
 
-#include "scaling/cells/lost_time.h"
+#include "scaling/cells/explanation.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-// scaling/report/evaluation/evaluation_log.h: what eval leaves in a run's folder, also where that
+// scaling/report/trainings/run_record.h: what eval leaves in a run's folder, also where that
 // is damaged.
 
-#include "scaling/report/evaluation/evaluation_log.h"
+#include "scaling/report/trainings/run_record.h"
 
 #include <gtest/gtest.h>
 

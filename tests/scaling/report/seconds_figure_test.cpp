@@ -1,6 +1,6 @@
 // The figure of seconds by CPUs.
 
-#include "scaling/report/seconds_figure.h"
+#include "scaling/report/scaling_document.h"
 
 #include <gtest/gtest.h>
 

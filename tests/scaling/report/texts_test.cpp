@@ -105,18 +105,18 @@ TEST(Table, OfThingsHasAColumnWhereOneOfThemHasIt) {
 
 TEST(Page, SaysWhyThereIsNoPlotAndScriptsComeWithPlotsOnly) {
   Document document{"t", {}, {}, {{"a", "A", {}, {"seconds"}, {}, {}}}};
-  PageParts parts{"{}", "", "tables();", "own();", "", "", "built without it"};
-  const std::string without = html(document, parts);
-  EXPECT_TRUE(has(without, "Plot: n/a (built without it)"));
+  PageParts parts{"", "tables();", "own();", "", ""};
+  const std::string without = html(document, "{}", parts);
+  EXPECT_TRUE(has(without, "Plot: n/a (this program was built without Chart.js"));
   EXPECT_FALSE(has(without, "own()"));
   EXPECT_TRUE(has(without, "tables();}());</script>"));  // tables are there without plots, too
   parts.library = "library()";
   parts.library_licence = "MIT";
-  const std::string with = html(document, parts);
+  const std::string with = html(document, "{}", parts);
   EXPECT_TRUE(has(with, "data-plot=\"seconds\"") && has(with, "library()") && has(with, "MIT"));
   EXPECT_TRUE(has(with, "tables();own();}());</script>"));  // one function: nothing is global
   document.sections[0].plots.clear();
-  EXPECT_FALSE(has(html(document, parts), "library()"));
+  EXPECT_FALSE(has(html(document, "{}", parts), "library()"));
 }
 
 TEST(Page, TablesCarryNumbersCommandsAndWhatTheirScriptMayDo) {
@@ -124,7 +124,7 @@ TEST(Page, TablesCarryNumbersCommandsAndWhatTheirScriptMayDo) {
   table.rows = {{"a", {{"1.50", "scaled", 0, 1.4996, "x --data \"<b>\""}, {"n/a"}}, false}};
   table.sortable = table.filterable = true;
   Document document{"t", {}, {}, {{"a", "A", {}, {}, {table}, {}}}};
-  const std::string page = html(document, {"{}", "", "", "", "", "", ""});
+  const std::string page = html(document, "{}", PageParts{});
   EXPECT_TRUE(has(page, "<table class=\"figures sortable filterable\">"));
   EXPECT_TRUE(has(page,
                   "<td data-value=\"1.4996\" data-command=\"x --data &quot;&lt;b&gt;&quot;\">1.50 "
@@ -139,7 +139,7 @@ TEST(Page, CardPicturesAndShadesHaveTheirTextsEscaped) {
   section.pictures.push_back({"image/png", "abc", 4, 2, "is <a>", "x\" onload=\"alert(1)"});
   Document document{"t", {}, {}, {section}};
   document.card = Card{"<s>", "0.9", "of <&>", {{"machine", "<m>"}}, "x '<c>'"};
-  const std::string page = html(document, {"{}", "", "", "", "", "", ""});
+  const std::string page = html(document, "{}", PageParts{});
   for (const char* text :
        {"<table class=\"figures shaded\">",
         "<td style=\"--shade:0.750\" data-value=\"3\">3 <small>",

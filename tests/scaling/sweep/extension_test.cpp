@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "scaling/sweep/grid_limits.h"
+#include "scaling/sweep/sweep_request.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::sweep {

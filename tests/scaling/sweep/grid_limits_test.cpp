@@ -1,4 +1,4 @@
-#include "scaling/sweep/grid_limits.h"
+#include "scaling/sweep/sweep_request.h"
 
 #include <gtest/gtest.h>
 

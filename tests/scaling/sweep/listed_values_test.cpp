@@ -1,8 +1,9 @@
-#include "scaling/sweep/listed_values.h"
+#include "scaling/sweep/sweep_request.h"
 
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "scaling/cells/axes.h"
 
 namespace cputrain::sweep {
 namespace {

@@ -1,4 +1,4 @@
-#include "scaling/sweep/time_left.h"
+#include "scaling/sweep/sweep_work.h"
 
 #include <gtest/gtest.h>
 

@@ -33,8 +33,8 @@ Section classes_section(const EvaluationFacts& facts) {
   using C = const ClassPredictions&;
   using T = DocumentTable&;
   DocumentTable table = table_of<ClassPredictions>(
-      "Recall: part of the images of a class that were predicted rightly; "
-      "precision: part of the predictions of a class that were right",
+      "Recall: part of the images of a class that were predicted rightly; precision: part of the "
+      "predictions of a class that were right",
       "class", facts.classes, &ClassPredictions::name,
       {{"images", [](C c, T) { return count_entry(c.images); }},
        {"predictions", [](C c, T) { return count_entry(c.predictions); }},
@@ -76,10 +76,9 @@ Entry matrix_entry(double count, double images, bool with_rate) {
 
 DocumentTable matrix_table(const EvaluationFacts& facts, const std::vector<std::size_t>& shown) {
   const bool with_rates = shown.size() <= kMostWithRates;
-  DocumentTable table{.caption = fmt::format(
-                          "Rows: what images are; columns: what was predicted. Counts{}; colours "
-                          "are parts of a row",
-                          with_rates ? " and parts of a row" : ""),
+  DocumentTable table{.caption = fmt::format("Rows: what images are; columns: what was predicted. "
+                                             "Counts{}; colours are parts of a row",
+                                             with_rates ? " and parts of a row" : ""),
                       .corner = "is \\ predicted"};
   for (const std::size_t column : shown) table.head.push_back(facts.classes[column].name);
   for (const std::size_t row : shown) {
@@ -124,16 +123,16 @@ DocumentTable mistakes_table(const EvaluationFacts& facts) {
        {"of class", [&](M m, T) { return rate_entry(m.count, classes[m.truth].images); }}});
 }
 
-std::optional<Section> confusion_section(const EvaluationFacts& facts) {
-  if (facts.matrix.empty()) return std::nullopt;
+Section confusion_section(const EvaluationFacts& facts) {
+  if (facts.matrix.empty()) return {};
   Section section{"confusion", "Confusion matrix"};
   const std::vector<std::size_t> shown = shown_classes(facts);
   section.tables.push_back(matrix_table(facts, shown));
   if (shown.size() < facts.classes.size()) {
-    section.remarks.push_back(fmt::format(
-        "The matrix has the {} classes of {} with most wrong predictions; eval --confusion "
-        "writes all of it.",
-        shown.size(), facts.classes.size()));
+    section.remarks.push_back(
+        fmt::format("The matrix has the {} classes of {} with most wrong predictions; eval "
+                    "--confusion writes all of it.",
+                    shown.size(), facts.classes.size()));
   }
   if (facts.classes.size() > 2) section.tables.push_back(mistakes_table(facts));
   if (section.tables.back().rows.empty()) section.tables.pop_back();
@@ -207,14 +206,14 @@ Document evaluation_document(const EvaluationFacts& facts) {
     document.headline.push_back(
         fmt::format("{:.0f} predictions are NaN and count as wrong.", facts.undecided));
   }
-  if (auto confusion = confusion_section(facts)) document.sections.push_back(std::move(*confusion));
-  document.sections.push_back(classes_section(facts));
-  document.sections.push_back(errors_section(facts));
+  for (const auto section : {confusion_section, classes_section, errors_section}) {
+    document.add(section(facts));
+  }
   return document;
 }
 
 std::string evaluation_page(const EvaluationFacts& facts) {
-  return html(evaluation_document(facts), page_parts(""));
+  return html(evaluation_document(facts), "");
 }
 
 }  // namespace cputrain::report

@@ -1,7 +1,5 @@
 #include "scaling/report/forms/escapes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -145,6 +143,14 @@ std::string latex_escape(std::string_view text) {
       if ((c == '`' || c == '\'' || c == '-') && text.starts_with(c)) result += "{}";
     }
   }
+  return result;
+}
+
+std::string each_between(const std::vector<std::string>& texts,
+                         std::string (*escape)(std::string_view), std::string_view before,
+                         std::string_view behind) {
+  std::string result;
+  for (const std::string& text : texts) ((result += before) += escape(text)) += behind;
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Text that may come from a hostile file, made safe for a format. Control characters (line ends,
 /// too) and signs that turn the direction of text become spaces everywhere.
@@ -15,6 +16,10 @@ std::string script_json(std::string_view json);
 std::string markdown_escape(std::string_view);
 /// In LaTeX' text. Characters beyond ASCII become '?', but for a few signs that have a command.
 std::string latex_escape(std::string_view);
+/// Each of the texts, made safe, between these two.
+std::string each_between(const std::vector<std::string>& texts,
+                         std::string (*escape)(std::string_view), std::string_view before,
+                         std::string_view behind);
 /// A text field of CSV (RFC 4180). Texts that a spreadsheet would take for a formula get an
 /// apostrophe in front.
 std::string csv_text(std::string_view);

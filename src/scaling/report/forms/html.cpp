@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <string_view>
+#include <vector>
 
 #include "scaling/report/document.h"
 #include "scaling/report/forms/escapes.h"
-#include "scaling/report/page/page_assets.h"
 
 namespace cputrain::report {
 namespace {
@@ -90,8 +90,7 @@ std::string html_table(const DocumentTable& table) {
   // A table that is wider than the window scrolls by itself; the keyboard reaches it, too.
   std::string text = fmt::format(
       "<div class=\"table\" tabindex=\"0\"><table "
-      "class=\"{}\">\n<caption><span>{}</span></caption>\n<thead>\n{}"
-      "</thead>\n<tbody>\n",
+      "class=\"{}\">\n<caption><span>{}</span></caption>\n<thead>\n{}</thead>\n<tbody>\n",
       classes_of(table), html_escape(table.caption), head_rows(table));
   for (const Row& row : table.rows) {
     text += fmt::format("<tr{}><th scope=\"row\">{}</th>", row.apart ? " class=\"apart\"" : "",
@@ -105,14 +104,15 @@ std::string html_table(const DocumentTable& table) {
         "<details><summary>" + html_escape(table.caption) + "</summary>\n" + text + "</details>\n";
   }
   if (table.notes.empty()) return text;
-  text += "<ol class=\"notes\">\n";
-  for (const std::string& note : table.notes) text += "<li>" + html_escape(note) + "</li>\n";
-  return text + "</ol>\n";
+  return text + "<ol class=\"notes\">\n" +
+         each_between(table.notes, html_escape, "<li>", "</li>\n") + "</ol>\n";
 }
 
 std::string plot_text(const std::string& name, const PageParts& parts) {
   if (parts.library.empty()) {
-    return "<p class=\"missing\">Plot: n/a (" + html_escape(parts.no_plots) + ")</p>\n";
+    return "<p class=\"missing\">Plot: n/a (this program was built without Chart.js, the library "
+           "that "
+           "draws them: build it with -DCPUTRAIN_CHARTS=ON and libjs-chart.js)</p>\n";
   }
   return fmt::format("<div class=\"plot\" data-plot=\"{}\"></div>\n", html_escape(name));
 }
@@ -122,8 +122,8 @@ std::string pictures_text(const std::vector<Picture>& pictures) {
   std::string text = "<div class=\"pictures\">\n";
   for (const Picture& p : pictures) {
     text += fmt::format(
-        "<figure><img src=\"data:{};base64,{}\" width=\"{}\" height=\"{}\" alt=\"{}\">"
-        "<figcaption>{}<small>{}</small></figcaption></figure>\n",
+        "<figure><img src=\"data:{};base64,{}\" width=\"{}\" height=\"{}\" "
+        "alt=\"{}\"><figcaption>{}<small>{}</small></figcaption></figure>\n",
         html_escape(p.type), base64(p.file), p.width, p.height, html_escape(p.details),
         html_escape(p.text), html_escape(p.details));
   }
@@ -148,15 +148,13 @@ std::string card_text(const Card& card) {
 std::string section_text(const Section& section, const PageParts& parts) {
   std::string text = fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n", html_escape(section.id),
                                  html_escape(section.title));
-  for (const std::string& line : section.paragraphs) text += "<p>" + html_escape(line) + "</p>\n";
+  text += each_between(section.paragraphs, html_escape, "<p>", "</p>\n");
   std::string plots, tables;
   for (const std::string& plot : section.plots) plots += plot_text(plot, parts);
   for (const DocumentTable& table : section.tables) tables += html_table(table);
   text += section.tables_first ? tables + plots : plots + tables;
   if (!section.remarks.empty()) {
-    text += "<ul>\n";
-    for (const std::string& line : section.remarks) text += "<li>" + html_escape(line) + "</li>\n";
-    text += "</ul>\n";
+    text += "<ul>\n" + each_between(section.remarks, html_escape, "<li>", "</li>\n") + "</ul>\n";
   }
   return text + pictures_text(section.pictures) + "</section>\n";
 }
@@ -171,49 +169,37 @@ std::string contents(const Document& document) {
 }
 
 /// The scripts are one function, so that nothing of theirs is seen outside.
-std::string scripts(const Document& document, const PageParts& parts) {
+std::string scripts(const Document& document, std::string_view data_json, const PageParts& parts) {
   const bool plots =
       std::ranges::any_of(document.sections, [](const Section& s) { return !s.plots.empty(); }) &&
       !parts.library.empty();
   std::string text;
   if (plots) {
-    text +=
-        "<noscript><p>The plots need JavaScript; the tables hold every figure in them.</p>"
-        "</noscript>\n<script type=\"application/json\" id=\"figures\">" +
-        script_json(parts.data_json) + "</script>\n<!-- The plots are drawn by this library:\n" +
-        parts.library_licence + "-->\n<script>" + parts.library + "</script>\n";
+    text = fmt::format(
+        "<noscript><p>The plots need JavaScript; the tables hold every figure in "
+        "them.</p></noscript>\n<script type=\"application/json\" id=\"figures\">{}</script>\n"
+        "<!-- The plots are drawn by this library:\n{}-->\n<script>{}</script>\n",
+        script_json(data_json), parts.library_licence, parts.library);
   }
-  const std::string own = parts.script + (plots ? parts.plot_script : "");
-  if (own.empty()) return text;
-  return text + "<script>(function () {\n'use strict';\n" + own + "}());</script>\n";
+  if (parts.script.empty() && !plots) return text;
+  return text + fmt::format("<script>(function () {{\n'use strict';\n{}{}}}());</script>\n",
+                            parts.script, plots ? parts.plot_script : "");
 }
 
 }  // namespace
 
-PageParts page_parts(std::string data_json) {
-  return {std::move(data_json),
-          std::string(page_style()),
-          std::string(page_script()),
-          std::string(page_plots()),
-          std::string(chart_library()),
-          std::string(chart_licence()),
-          "this program was built without Chart.js, the library that draws them: build it with "
-          "-DCPUTRAIN_CHARTS=ON and libjs-chart.js"};
-}
-
-std::string html(const Document& document, const PageParts& parts) {
-  std::string text = std::string(kHtmlHead) + "<title>" + html_escape(document.title) +
-                     "</title>\n<style>\n" + parts.style +
-                     "</style>\n</head>\n<body>\n<header>\n<h1>" + html_escape(document.title) +
-                     "</h1>\n";
+std::string html(const Document& document, std::string_view data_json, const PageParts& parts) {
+  const std::string title = html_escape(document.title);
+  std::string text = kHtmlHead;
+  text += fmt::format(
+      "<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n", title,
+      parts.style, title);
   if (document.card) text += card_text(*document.card);
-  for (const std::string& line : document.headline) {
-    text += "<p class=\"headline\">" + html_escape(line) + "</p>\n";
-  }
-  for (const std::string& line : document.summary) text += "<p>" + html_escape(line) + "</p>\n";
+  text += each_between(document.headline, html_escape, "<p class=\"headline\">", "</p>\n");
+  text += each_between(document.summary, html_escape, "<p>", "</p>\n");
   text += "</header>\n" + contents(document) + "<main>\n";
   for (const Section& section : document.sections) text += section_text(section, parts);
-  return text + "</main>\n" + scripts(document, parts) + "</body>\n</html>\n";
+  return text + "</main>\n" + scripts(document, data_json, parts) + "</body>\n</html>\n";
 }
 
 }  // namespace cputrain::report

@@ -117,21 +117,18 @@ std::string figure_table(const DocumentTable& table) {
 std::string latex(const Document& document) {
   std::string text = std::string(kLatexHead) + "\\begin{document}\n\\title{" +
                      latex_escape(document.title) + "}\n\\author{}\\date{}\n\\maketitle\n\n";
-  for (const std::string& line : document.headline) {
-    text += "\\textbf{" + latex_escape(line) + "}\n\n";
-  }
-  for (const std::string& line : document.summary) text += latex_escape(line) + "\n\n";
+  text += each_between(document.headline, latex_escape, "\\textbf{", "}\n\n");
+  text += each_between(document.summary, latex_escape, "", "\n\n");
   for (const Section& section : document.sections) {
     if (!has_text(section)) continue;
     text += "\\section{" + latex_escape(section.title) + "}\n\n";
-    for (const std::string& line : section.paragraphs) text += latex_escape(line) + "\n\n";
+    text += each_between(section.paragraphs, latex_escape, "", "\n\n");
     for (const DocumentTable& table : section.tables) {
       text += table.words ? word_table(table) : figure_table(table);
     }
     if (section.remarks.empty()) continue;
-    text += "\\begin{itemize}\n";
-    for (const std::string& line : section.remarks) text += "\\item{} " + latex_escape(line) + "\n";
-    text += "\\end{itemize}\n\n";
+    text += "\\begin{itemize}\n" + each_between(section.remarks, latex_escape, "\\item{} ", "\n") +
+            "\\end{itemize}\n\n";
   }
   return text + "\\end{document}\n";
 }

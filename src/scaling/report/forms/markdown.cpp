@@ -80,16 +80,14 @@ std::string markdown_table(const DocumentTable& table) {
 
 std::string markdown(const Document& document) {
   std::string text = "# " + markdown_escape(document.title) + "\n\n";
-  for (const std::string& line : document.headline) {
-    text += "**" + markdown_escape(line) + "**\n\n";
-  }
-  for (const std::string& line : document.summary) text += markdown_escape(line) + "\n\n";
+  text += each_between(document.headline, markdown_escape, "**", "**\n\n");
+  text += each_between(document.summary, markdown_escape, "", "\n\n");
   for (const Section& section : document.sections) {
     if (!has_text(section)) continue;
     text += "## " + markdown_escape(section.title) + "\n\n";
-    for (const std::string& line : section.paragraphs) text += markdown_escape(line) + "\n\n";
+    text += each_between(section.paragraphs, markdown_escape, "", "\n\n");
     for (const DocumentTable& table : section.tables) text += markdown_table(table);
-    for (const std::string& line : section.remarks) text += "- " + markdown_escape(line) + "\n";
+    text += each_between(section.remarks, markdown_escape, "- ", "\n");
     if (!section.remarks.empty()) text += '\n';
   }
   text.pop_back();

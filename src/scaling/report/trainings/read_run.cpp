@@ -14,8 +14,6 @@
 #include "core/shell_words.h"
 #include "core/strict_json.h"
 #include "core/text.h"
-#include "scaling/cells/run_figures.h"
-#include "scaling/report/evaluation/evaluation_log.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/trainings/run_record.h"
 #include "system/bounded_file.h"

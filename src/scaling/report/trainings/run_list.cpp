@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "core/text.h"
-#include "scaling/cells/cells.h"
 #include "training/request/backend_words.h"
 
 namespace cputrain::report {

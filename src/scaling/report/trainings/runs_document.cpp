@@ -157,9 +157,9 @@ Entry seeds_entry(const Repeats& repeats, Table) {
   return {first_few(std::vector<std::string>(seeds.begin(), seeds.end()), 5)};
 }
 
-std::optional<Section> repeats_section(const RunList& list) {
+Section repeats_section(const RunList& list) {
   const std::vector<Repeats> repeats = repeats_of(list.runs);
-  if (repeats.empty()) return std::nullopt;
+  if (repeats.empty()) return {};
   const auto spread = [](std::function<Value(Run)> of, std::string (*text)(double)) {
     return [of, text](const Repeats& r, Table) { return spread_entry(r.runs, of, text); };
   };
@@ -177,8 +177,8 @@ std::optional<Section> repeats_section(const RunList& list) {
   return Section{
       .id = "same-configuration",
       .title = "The same configuration",
-      .paragraphs = {"Repeats have the same flags, machine, ranks and threads; the seed may "
-                     "differ."},
+      .paragraphs =
+          {"Repeats have the same flags, machine, ranks and threads; the seed may differ."},
       .tables = {
           table_of<Repeats>("Runs of one configuration: medians, and least to most",
                             "configuration", repeats, &Repeats::what,
@@ -208,17 +208,16 @@ Section runs_section(const RunList& list) {
   }
   if (!list.sweeps.empty()) {
     section.remarks.push_back(
-        "Left out, since these folders hold sweeps, which have a report of "
-        "their own: " +
+        "Left out, since these folders hold sweeps, which have a report of their own: " +
         first_few(list.sweeps) + ".");
   }
   return section;
 }
 
-std::optional<Section> curves_section(const RunList& list) {
+Section curves_section(const RunList& list) {
   const bool any = std::ranges::any_of(
       list.runs, [](const RunRecord& r) { return r.outcome != Outcome::no_figures; });
-  if (!any) return std::nullopt;
+  if (!any) return {};
   Section section{.id = "curves", .title = "Curves", .plots = {"run-loss"}};
   const bool validated =
       std::ranges::any_of(list.runs, [](const RunRecord& r) { return r.best().has_value(); });
@@ -238,10 +237,9 @@ Document runs_document(const RunList& list) {
                     runs_headline(list)};
   document.card = runs_card(list);
   if (auto starved = starved_sentence(list)) document.headline.push_back(std::move(*starved));
-  document.sections.push_back(runs_section(list));
-  for (auto section : {evaluations_section(list), repeats_section(list), curves_section(list),
-                       time_section(list)}) {
-    if (section) document.sections.push_back(std::move(*section));
+  for (const auto section :
+       {runs_section, evaluations_section, repeats_section, curves_section, time_section}) {
+    document.add(section(list));
   }
   return document;
 }

@@ -15,13 +15,13 @@ Document runs_document(const RunList&);
 /// The best run in one piece.
 Card runs_card(const RunList&);
 
-/// What eval found for their weights; nothing where no run has an evaluation.
-std::optional<Section> evaluations_section(const RunList&);
+/// What eval found for their weights; empty where no run has an evaluation.
+Section evaluations_section(const RunList&);
 /// "0.9400 (0.9234 to 0.9532) on 1,000 images of photos (test part)"; empty without an accuracy.
 std::string evaluation_text(const RunEvaluation&);
 
-/// Where the time went, and what to try where a run lacked something; nothing where no run says.
-std::optional<Section> time_section(const RunList&);
+/// Where the time went, and what to try where a run lacked something; empty where no run says.
+Section time_section(const RunList&);
 /// What a run was starved of most, and what to try.
 std::optional<std::string> starved_sentence(const RunList&);
 

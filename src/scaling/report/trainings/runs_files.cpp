@@ -7,7 +7,6 @@
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
-#include "core/text.h"
 #include "scaling/report/curves.h"
 #include "scaling/report/forms/csv.h"
 #include "scaling/report/trainings/runs_document.h"

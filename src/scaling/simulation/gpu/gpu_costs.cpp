@@ -2,16 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cassert>
+#include <map>
 #include <numeric>
+#include <set>
+#include <tuple>
 #include <utility>
 
+#include "core/fail.h"
 #include "core/json_fields.h"
 #include "core/text.h"
 #include "scaling/simulation/cost_table.h"
 
 namespace cputrain::simulation {
 namespace {
+
+// The file.
 
 constexpr std::size_t kMostGpuSteps = 100'000, kMostGpuLayers = 10'000;
 constexpr double kMostSeconds = 1e6;
@@ -72,6 +80,113 @@ void describe_costs(JsonMembers& f, GpuCosts& costs) {
   f.file()->end();
 }
 
+// Steps by layers, of one GPU and one network.
+
+std::string network_text(const std::string& model, int image_size) {
+  return fmt::format("{} at {}x{}", printable(model), image_size, image_size);
+}
+
+bool is_of(const GpuStepCost& step, const GpuTraining& wanted) {
+  return step.gpu == wanted.gpu && step.model == wanted.model &&
+         step.image_size == wanted.image_size && step.precision == wanted.precision;
+}
+
+[[noreturn]] void fail_without_costs(const GpuCosts& costs, const GpuTraining& wanted) {
+  constexpr std::size_t kMostNamed = 8;
+  std::set<std::tuple<bool, bool, std::string>> there;  // those nearest to what is wanted first
+  for (const GpuStepCost& step : costs.steps) {
+    there.insert(
+        {step.gpu != wanted.gpu, step.model != wanted.model,
+         fmt::format("{} of {} in {}", printable(step.gpu),
+                     network_text(step.model, step.image_size), printable(step.precision))});
+  }
+  std::vector<std::string> named;
+  for (const auto& [other_gpu, other_model, text] : there) {
+    if (named.size() < kMostNamed) named.push_back(text);
+  }
+  fail(ExitCode::usage,
+       "--costs: no costs of {} for {} in {} (times of other GPUs, networks or number formats say "
+       "nothing of it); there are: {}{}. scripts/gpu_costs makes others",
+       wanted.gpu, network_text(wanted.model, wanted.image_size), wanted.precision,
+       join(named, ", "), there.size() > kMostNamed ? " and more" : "");
+}
+
+[[noreturn]] void fail_of_other_network(const std::string& what) {
+  fail(ExitCode::data,
+       "--costs: {}, so they are of another network than --model makes here; make them anew by "
+       "scripts/gpu_costs with this program",
+       what);
+}
+
+/// Multiply-adds of a layer by those of the network in a pass: forward once, backward twice.
+struct LayerParts {
+  std::vector<double> forward, backward;  ///< a step's, by node
+};
+
+LayerParts parts_by_arithmetic(const model::Graph& graph) {
+  const auto nodes = graph.nodes();
+  LayerParts parts{std::vector<double>(nodes.size()), std::vector<double>(nodes.size())};
+  bool first = true;
+  double all = 0;
+  for (std::size_t i = 1; i < nodes.size(); ++i) {
+    const double macs = model::macs(nodes[i].layer, graph.src_shape(static_cast<int>(i)));
+    if (macs == 0) continue;
+    parts.forward[i] = macs;
+    parts.backward[i] = first ? macs : 2 * macs;  // images need no gradient
+    first = false;
+    all += parts.forward[i] + parts.backward[i];
+  }
+  if (all == 0) fail_of_other_network("no layer of the model multiplies");
+  for (auto* values : {&parts.forward, &parts.backward}) {
+    for (double& value : *values) value /= all;
+  }
+  return parts;
+}
+
+/// Part of the images that is in the last micro-batch.
+double last_part(int images, int micro_batch) {
+  const int others = (images - 1) / micro_batch * micro_batch;
+  return static_cast<double>(images - others) / images;
+}
+
+GpuStep step_by_layers(const GpuStepCost& cost, const model::Graph& graph) {
+  std::map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) places[graph.nodes()[i].name] = i;
+  GpuStep step{.backward = std::vector<double>(graph.nodes().size())};
+  for (const GpuLayerCost& layer : cost.layers) {
+    const auto place = places.find(layer.name);
+    if (place == places.end()) {
+      fail_of_other_network(
+          fmt::format("layer '{}' is not one of the model's", printable(layer.name)));
+    }
+    step.forward += layer.forward;
+    step.backward[place->second] += layer.backward;
+  }
+  return step;
+}
+
+GpuStep step_by_arithmetic(const GpuStepCost& cost, const model::Graph& graph) {
+  const LayerParts parts = parts_by_arithmetic(graph);
+  const double seconds = cost.seconds - cost.update;
+  GpuStep step;
+  for (const double part : parts.forward) step.forward += part * seconds;
+  for (const double part : parts.backward) step.backward.push_back(part * seconds);
+  return step;
+}
+
+GpuStep step_of(const GpuStepCost& cost, const model::Graph& graph) {
+  const auto parameters = static_cast<double>(graph.parameter_count());
+  if (cost.parameters > 0 && cost.parameters != parameters) {
+    fail_of_other_network(
+        fmt::format("they are of {:.0f} parameters, not of {:.0f}", cost.parameters, parameters));
+  }
+  GpuStep step =
+      cost.layers.empty() ? step_by_arithmetic(cost, graph) : step_by_layers(cost, graph);
+  step.update = cost.update;
+  step.other = std::max(0.0, cost.seconds - step.seconds());
+  return step;
+}
+
 }  // namespace
 
 std::string to_text(GpuCostKind kind) {
@@ -100,6 +215,54 @@ GpuCosts read_gpu_costs(const std::filesystem::path& file) {
 
 double GpuStep::all_backward() const {
   return std::accumulate(backward.begin(), backward.end(), 0.0);
+}
+
+GpuCosts costs_for(const GpuCosts& costs, const GpuTraining& of) {
+  GpuCosts some = costs;
+  std::erase_if(some.steps, [&](const GpuStepCost& step) { return !is_of(step, of); });
+  return some;
+}
+
+GpuStepCosts::GpuStepCosts(const GpuCosts& costs, const GpuTraining& of, const model::Graph& graph)
+    : of_(of) {
+  std::map<int, const GpuStepCost*> found;  // by batch; the first of equal ones
+  for (const GpuStepCost& step : costs.steps) {
+    if (is_of(step, of)) found.emplace(step.batch, &step);
+  }
+  if (found.empty()) fail_without_costs(costs, of);
+  for (const auto& [batch, cost] : found) {
+    batches_.push_back(batch);
+    micro_batches_.push_back(cost->micro_batch);
+    steps_.push_back(step_of(*cost, graph));
+  }
+}
+
+std::string GpuStepCosts::obstacle(int images) const {
+  if (images >= batches_.front() && images <= batches_.back()) return "";
+  const std::string range = batches_.size() == 1
+                                ? std::to_string(batches_.front())
+                                : fmt::format("{} to {}", batches_.front(), batches_.back());
+  return fmt::format("the costs of {} have steps of {} images on a GPU, not of {}", of_.gpu, range,
+                     images);
+}
+
+GpuStep GpuStepCosts::at(int images) const {
+  assert(obstacle(images).empty());
+  const auto value = [&](const auto& of_step) {
+    std::vector<double> values;
+    for (const GpuStep& step : steps_) values.push_back(of_step(step));
+    return interpolate(batches_, values, images);
+  };
+  GpuStep step;
+  step.forward = value([](const GpuStep& s) { return s.forward; });
+  step.update = value([](const GpuStep& s) { return s.update; });
+  step.other = value([](const GpuStep& s) { return s.other; });
+  for (std::size_t node = 0; node < steps_.front().backward.size(); ++node) {
+    step.backward.push_back(value([&](const GpuStep& s) { return s.backward[node]; }));
+  }
+  const auto next = std::ranges::lower_bound(batches_, images) - batches_.begin();
+  step.last = last_part(images, micro_batches_[static_cast<std::size_t>(next)]);
+  return step;
 }
 
 }  // namespace cputrain::simulation

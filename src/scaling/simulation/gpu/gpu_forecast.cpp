@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "exchange/exchange.h"
@@ -167,11 +166,10 @@ cells::CellLimits GpuForecast::limits_of(int images, const GpuGroup& group,
   const bool input_first = step.input_wait > step.allreduce_exposed;
   if (input_first && step.input_wait >= cells::kWaitLimits * seconds) {
     return {"input",
-            fmt::format(
-                "GPUs wait {:.0f} % of a step of {:.3g} ms for images, which the host copies at "
-                "{:.3g} GB/s for each and sends at {:.3g}{}",
-                percent(step.input_wait, seconds), 1e3 * seconds, copy_gbs(group), send_gbs(group),
-                run_.prefetch ? "" : ", when a step asks for them")};
+            fmt::format("GPUs wait {:.0f} % of a step of {:.3g} ms for images, which the host "
+                        "copies at {:.3g} GB/s for each and sends at {:.3g}{}",
+                        percent(step.input_wait, seconds), 1e3 * seconds, copy_gbs(group),
+                        send_gbs(group), run_.prefetch ? "" : ", when a step asks for them")};
   }
   if (!input_first && step.allreduce_exposed >= cells::kWaitLimits * seconds) {
     return {"communication",

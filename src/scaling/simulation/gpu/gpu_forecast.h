@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "compute/parameters/parameters.h"
 #include "core/budget.h"
 #include "model/graph.h"
 #include "scaling/cells/cells.h"

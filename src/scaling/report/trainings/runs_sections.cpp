@@ -1,16 +1,49 @@
-// Where the time of trainings went, and what they were starved of.
+// Sections of a report of trainings.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 
-#include "scaling/cells/lost_time.h"
+#include "core/statistics/statistics.h"
+#include "core/text.h"
+#include "scaling/cells/explanation.h"
+#include "scaling/report/evaluation/evaluation_page.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/trainings/runs_document.h"
 
 namespace cputrain::report {
 namespace {
+
+// What `eval` found for the weights of the runs.
+
+std::string interval_text(const RunEvaluation& evaluation) {
+  const Interval range = accuracy_interval(*evaluation.accuracy, evaluation.images);
+  return fmt::format("{:.4f} to {:.4f}", range.low, range.high);
+}
+
+std::string or_dash(const std::string& text) { return text.empty() ? kNotKnown : text; }
+
+std::string images_text(const RunEvaluation& evaluation) {
+  return with_commas(static_cast<std::uint64_t>(evaluation.images));
+}
+
+/// A run with one of its evaluations.
+struct Evaluated {
+  const RunRecord* run;
+  const RunEvaluation* what;
+};
+
+Entry accuracy_entry(const Evaluated& e, DocumentTable& table) {
+  Entry entry = figure_entry(e.what->accuracy, [](double a) { return fmt::format("{:.4f}", a); });
+  std::vector<std::string> notes;
+  if (!e.what->doubt.empty()) notes.push_back(doubt_sentence(e.what->doubt));
+  if (!e.what->command.empty()) notes.push_back("Command: " + e.what->command);
+  if (!notes.empty()) entry.note = table.note(join(notes, " "));
+  return entry;
+}
+
+// Where the time went, and what trainings were starved of.
 
 constexpr std::size_t kMostRemarks = 5;
 
@@ -58,6 +91,48 @@ std::vector<cells::LostTime> lost_time_of(const RunRecord& run) {
 
 }  // namespace
 
+std::string evaluation_text(const RunEvaluation& evaluation) {
+  if (!evaluation.accuracy) return "";
+  return fmt::format("{:.4f} ({}) on {} images of {} ({}){}", *evaluation.accuracy,
+                     interval_text(evaluation), images_text(evaluation),
+                     or_dash(without_folders(evaluation.data)), part_text(evaluation.part),
+                     evaluation.doubt.empty() ? "" : ", which training may have learnt from");
+}
+
+Section evaluations_section(const RunList& list) {
+  using E = const Evaluated&;
+  using T = DocumentTable&;
+  std::vector<Evaluated> all;
+  for (const RunRecord& run : list.runs) {
+    for (const RunEvaluation& one : run.evaluations) all.push_back({&run, &one});
+  }
+  if (all.empty()) return {};
+  const auto text = [](auto of) { return [of](E e, T) { return Entry{or_dash(of(*e.what))}; }; };
+  const auto images = [](E e, T) {
+    return figure_entry(e.what->images, [&](double) { return images_text(*e.what); });
+  };
+  const auto interval = [](E e, T) {
+    return Entry{e.what->accuracy ? interval_text(*e.what) : kNotKnown};
+  };
+  const auto part = [](const RunEvaluation& e) { return e.part.empty() ? "" : part_text(e.part); };
+  return Section{
+      .id = "evaluations",
+      .title = "Evaluations",
+      .tables = {table_of<Evaluated>(
+          "Accuracy of saved weights, and what it may be among all images like these (95 %)", "run",
+          all, [](E e) { return e.run->name; },
+          {{"accuracy", accuracy_entry},
+           {"interval", interval},
+           {"images", images},
+           {"data", text([](const RunEvaluation& e) { return without_folders(e.data); })},
+           {"part", text(part)},
+           {"weights", text([](const RunEvaluation& e) { return e.weights; })},
+           {"loss", [](E e, T) { return figure_entry(e.what->loss); }},
+           {"date", text([](const RunEvaluation& e) { return e.date; })}})},
+      .remarks = {"These are the results of eval at its date. Weights that were written later may "
+                  "give others."}};
+}
+
 std::optional<std::string> starved_sentence(const RunList& list) {
   const RunRecord* whose = nullptr;
   std::optional<cells::LostTime> most;
@@ -72,10 +147,10 @@ std::optional<std::string> starved_sentence(const RunList& list) {
   return said_of(list, *whose, *most);
 }
 
-std::optional<Section> time_section(const RunList& list) {
+Section time_section(const RunList& list) {
   DocumentTable table{.caption =
-                          "Parts of the seconds of all epochs (%); of CPU time what a host "
-                          "took, and what threads waited for a CPU (%)",
+                          "Parts of the seconds of all epochs (%); of CPU time what a host took, "
+                          "and what threads waited for a CPU (%)",
                       .corner = "run",
                       .head = {"input", "forward", "backward", "allreduce", "slowest rank",
                                "optimizer", "other", "taken by the host", "wait for CPUs"}};
@@ -93,7 +168,7 @@ std::optional<Section> time_section(const RunList& list) {
         section.remarks.push_back(said_of(list, run, lost));
     }
   }
-  if (table.rows.empty()) return std::nullopt;
+  if (table.rows.empty()) return {};
   table.sortable = table.rows.size() > 1;
   section.tables.push_back(std::move(table));
   if (DocumentTable lost = lost_table(list); !lost.rows.empty()) {

@@ -1,17 +1,52 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "compute/backend.h"
+#include "compute/layer_time.h"
 #include "core/statistics/spread.h"
+#include "data/batch_source.h"
 #include "model/least_bytes.h"
-#include "scaling/bench/kernel_trial.h"
+#include "training/session/session.h"
 
 namespace cputrain::bench {
+
+/// What was measured: by round, seconds of every layer, with what ran it.
+struct KernelRounds {
+  int micro_batch, passes;  ///< images at once; how often in a round
+  std::vector<std::vector<compute::LayerTime>> layers{};
+
+  int images() const { return micro_batch * passes; }
+};
+
+/// A network whose passes are timed layer by layer, for one number of images at once. Nothing is
+/// updated: weights stay as they were given, so every round computes the same.
+class KernelTrial {
+ public:
+  /// `weights`: a file, or empty for initial ones by seed. A round is the first `passes`
+  /// micro-batches of the source.
+  KernelTrial(const training::Session&, const model::Graph&, const std::string& weights,
+              std::uint64_t seed, int micro_batch, int passes);
+
+  /// Rounds that do not count: until the program has found its algorithms, and one more.
+  void warm_up(data::BatchSource&);
+  void measure(data::BatchSource&);
+
+  const KernelRounds& rounds() const { return rounds_; }
+
+ private:
+  void round(data::BatchSource&);
+
+  std::uint64_t seed_;
+  compute::OwnedArray weights_, gradients_;
+  std::unique_ptr<compute::Program> program_;
+  KernelRounds rounds_;
+};
 
 /// A layer in one direction; spreads are over the measured rounds.
 struct DirectionFigures {
@@ -45,5 +80,16 @@ KernelFigures kernel_figures(const KernelRounds&, const std::map<std::string, mo
                              double training_flops, const compute::Limits& limits);
 
 nlohmann::ordered_json json_of(const KernelFigures&);
+
+/// The same number of images at once with the zeros that the weights give, and with none.
+struct KernelPair {
+  KernelFigures given, no_zeros;
+};
+
+/// A line a layer and direction, the worst case beside the given weights.
+void print_kernels(const KernelPair&);
+
+/// A line a number of images: all layers together.
+void print_kernel_sums(const std::vector<KernelPair>&);
 
 }  // namespace cputrain::bench

@@ -1,17 +1,39 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "cli/command.h"
 #include "model/graph.h"
 #include "scaling/cells/cells.h"
 #include "scaling/cells/plan.h"
-#include "scaling/commands/simulate_flags.h"
 #include "scaling/simulation/platform.h"
+#include "scaling/simulation/simulated_costs.h"
 #include "training/request/training_spec.h"
 
-/// What `simulate` makes of cells of CPUs and of GPUs alike.
+/// The command `simulate`: its flags, and what it makes of cells of CPUs and of GPUs alike.
 namespace cputrain::commands {
+
+struct SimulateOptions : cli::Options {
+  simulation::SimulationRequest simulation;
+  std::optional<int> repeat;
+};
+
+void add_simulate_flags(cli::Flags&, SimulateOptions&);
+
+/// Flags that are handed on to the simulated trainings.
+extern const std::vector<std::string> kOfTraining;
+/// Flags that change nothing on a platform of GPUs.
+bool is_idle_on_gpus(const std::string& flag);
+/// Flags of a simulation that its trainings have, too, as words.
+std::vector<std::string> flags_of_training(const SimulateOptions&);
+
+/// With what the flags change. Before costs are measured `here` is the machine's cores alone.
+/// Error(usage) for flags that were typed and would change nothing.
+simulation::Platform choose_platform(const SimulateOptions&, const training::Services&,
+                                     const simulation::CostTable*);
 
 /// Error(usage) where the grid is too large or empty.
 cells::SweepCells planned_cells(const simulation::SimulationRequest&, const simulation::Platform&);
@@ -34,5 +56,10 @@ void write_folder(const SimulateOptions&, const cells::CellTable&,
                   const nlohmann::ordered_json& costs, const simulation::Platform&);
 /// On the terminal and as --json asks for.
 void say_result(const SimulateOptions&, const cells::CellTable&);
+
+/// The table of a platform of GPUs, by formulas. `table` has its cells, without figures.
+ExitCode simulate_gpus(const SimulateOptions&, const training::Services&,
+                       const training::TrainingSpec&, const model::Graph&,
+                       const simulation::Platform&, cells::CellTable table);
 
 }  // namespace cputrain::commands

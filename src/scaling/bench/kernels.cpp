@@ -1,0 +1,210 @@
+#include "scaling/bench/kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/json_text.h"
+#include "loop/weights/weights.h"
+#include "system/print.h"
+
+namespace cputrain::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Seconds of one image in layer `index`, by round.
+std::vector<double> seconds_of(const KernelRounds& rounds, std::size_t index,
+                               const compute::LayerDirection& way) {
+  std::vector<double> seconds;
+  for (const auto& layers : rounds.layers) {
+    seconds.push_back(layers[index].*way.seconds / rounds.images());
+  }
+  return seconds;
+}
+
+LayerFigures layer_figures(const KernelRounds& rounds, std::size_t index,
+                           const model::LeastBytes& least, const compute::Limits& limits) {
+  const compute::LayerTime& layer = rounds.layers.back()[index];
+  LayerFigures figures{.name = layer.name,
+                       .macs = layer.macs,
+                       .bytes_of_image = least.of_image + least.of_call / rounds.micro_batch,
+                       .density = layer.density,
+                       .gradient_density = layer.gradient_density};
+  for (const compute::LayerDirection& way : compute::kLayerDirections) {
+    const std::vector<double> seconds = seconds_of(rounds, index, way);
+    const Spread spread = spread_of(seconds);
+    if (spread.min <= 0) continue;
+    DirectionFigures& own = figures.directions.emplace_back(
+        DirectionFigures{&way, way.algorithm(layer), spread, std::nullopt, std::nullopt});
+    if (layer.macs > 0) {
+      own.gflops = spread_of_rates(2e-9 * layer.macs, seconds);
+      own.of_peak = own.gflops->median / limits.fma_gflops;
+    }
+    if (figures.bytes_of_image > 0) {
+      own.gbs = spread_of_rates(1e-9 * figures.bytes_of_image, seconds);
+      own.of_bandwidth = own.gbs->median / limits.triad_gbs;
+    }
+  }
+  return figures;
+}
+
+Json json_of(const std::optional<Spread>& spread) {
+  return spread ? cputrain::json_of(*spread) : Json();
+}
+
+Json json_of(const LayerFigures& layer) {
+  Json directions = Json::array();
+  for (const DirectionFigures& d : layer.directions) {
+    directions.push_back({{"direction", d.way->name},
+                          {"algorithm", d.algorithm},
+                          {"seconds_per_image", cputrain::json_of(d.seconds)},
+                          {"gflops", json_of(d.gflops)},
+                          {"fraction_of_peak", known(d.of_peak)},
+                          {"gbs", json_of(d.gbs)},
+                          {"fraction_of_bandwidth", known(d.of_bandwidth)}});
+  }
+  return {{"name", layer.name},
+          {"macs_per_image", layer.macs},
+          {"bytes_per_image", layer.bytes_of_image},
+          {"density", known(layer.density)},
+          {"gradient_density", known(layer.gradient_density)},
+          {"directions", std::move(directions)}};
+}
+
+// The table for people.
+
+constexpr const char* kHalf = "{:>11}{:>9}{:>8}{:>8}{:>7}{:>7}  {:<38}";
+
+template <class... Cells>
+std::string half(const Cells&... cells) {
+  return fmt::format(fmt::runtime(kHalf), cells...);
+}
+
+std::string fraction_text(const std::optional<double>& fraction) {
+  return fraction ? fmt::format("{:.2f}", *fraction) : "";
+}
+
+std::string half_of(const LayerFigures& layer, const DirectionFigures& d) {
+  return half(fmt::format("{:.1f}", 1e6 * d.seconds.median),
+              d.gflops ? fmt::format("{:.0f}", d.gflops->median) : "", fraction_text(d.of_peak),
+              fraction_text(d.of_bandwidth), compute::density_text(layer.density),
+              compute::density_text(layer.gradient_density), d.algorithm);
+}
+
+/// The same layer and direction without zeros; empty where it is not there, as ReLU is not.
+std::string half_beside(const KernelFigures& other, const LayerFigures& layer,
+                        const DirectionFigures& direction) {
+  const auto found = std::ranges::find(other.layers, layer.name, &LayerFigures::name);
+  if (found == other.layers.end()) return "";
+  const auto same = std::ranges::find(found->directions, direction.way, &DirectionFigures::way);
+  return same == found->directions.end() ? "" : half_of(*found, *same);
+}
+
+}  // namespace
+
+KernelTrial::KernelTrial(const training::Session& session, const model::Graph& graph,
+                         const std::string& weights, std::uint64_t seed, int micro_batch,
+                         int passes)
+    : seed_(seed), rounds_{micro_batch, passes} {
+  compute::Memory& memory = session.backend->memory();
+  compute::CompileOptions options{compute::Phase::train, {micro_batch}};
+  program_ = session.backend->compile(graph, options, [&](const compute::ParameterLayout& layout) {
+    weights_ = compute::OwnedArray(memory, layout.arena_size, layout.dtype);
+    gradients_ = compute::OwnedArray(memory, layout.gradient_size, layout.dtype);
+    return compute::Arenas{weights_.array(), gradients_.array()};
+  });
+  program_->time_layers(true);
+  if (weights.empty()) {
+    loop::initialise_weights(graph, *program_, seed, weights_.array());
+  } else {
+    loop::load_weights(model::safetensors::File(weights), *program_, weights_.array());
+  }
+}
+
+void KernelTrial::round(data::BatchSource& batches) {
+  batches.seek(0, 0);
+  const double loss_scale = 1.0 / rounds_.images();
+  for (int k = 0; k < rounds_.passes; ++k) {
+    program_->forward(batches.next(), {compute::Phase::train, seed_, 0});
+    program_->backward(
+        {loss_scale, k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add});
+  }
+  data::require_whole(batches);
+}
+
+void KernelTrial::warm_up(data::BatchSource& batches) {
+  constexpr int kMostRounds = 16;
+  for (int i = 0; i < kMostRounds && program_->tuner().trying(); ++i) round(batches);
+  round(batches);
+}
+
+void KernelTrial::measure(data::BatchSource& batches) {
+  const std::vector<compute::LayerTime> before = program_->layer_times();
+  round(batches);
+  rounds_.layers.push_back(compute::difference(program_->layer_times(), before));
+}
+
+KernelFigures kernel_figures(const KernelRounds& rounds,
+                             const std::map<std::string, model::LeastBytes>& least,
+                             double training_flops, const compute::Limits& limits) {
+  KernelFigures figures{.micro_batch = rounds.micro_batch, .images = rounds.images()};
+  std::vector<double> whole;
+  for (const auto& layers : rounds.layers) {
+    double seconds = 0;
+    for (const compute::LayerTime& layer : layers) seconds += layer.seconds();
+    whole.push_back(seconds / figures.images);
+  }
+  figures.seconds = spread_of(whole);
+  figures.gflops = spread_of_rates(1e-9 * training_flops, whole);
+  figures.of_peak = figures.gflops.median / limits.fma_gflops;
+  for (std::size_t i = 0; i < rounds.layers.back().size(); ++i) {
+    // A program may have steps that are no layer of the graph, such as a copy.
+    const auto found = least.find(rounds.layers.back()[i].name);
+    figures.layers.push_back(layer_figures(
+        rounds, i, found == least.end() ? model::LeastBytes{} : found->second, limits));
+  }
+  return figures;
+}
+
+nlohmann::ordered_json json_of(const KernelFigures& figures) {
+  Json layers = Json::array();
+  for (const LayerFigures& layer : figures.layers) layers.push_back(json_of(layer));
+  return {{"seconds_per_image", json_of(figures.seconds)},
+          {"gflops", json_of(figures.gflops)},
+          {"fraction_of_peak", figures.of_peak},
+          {"layers", std::move(layers)}};
+}
+
+void print_kernels(const KernelPair& pair) {
+  const std::string titles =
+      half("us/image", "GFLOP/s", "of peak", "of mem.", "map", "grad.", "algorithm");
+  system::print("\nmicro-batch {:<21} the given weights{:>74}no zeros\n{:<24} {:<9}{} {}\n",
+                pair.given.micro_batch, "", "layer", "", titles, titles);
+  for (const LayerFigures& layer : pair.given.layers) {
+    for (const DirectionFigures& direction : layer.directions) {
+      system::print("{:<24} {:<9}{} {}\n", layer.name, direction.way->title,
+                    half_of(layer, direction), half_beside(pair.no_zeros, layer, direction));
+    }
+  }
+}
+
+void print_kernel_sums(const std::vector<KernelPair>& pairs) {
+  system::print("\nall layers   {:^52}  {:^52}\n{:<13}", "the given weights", "no zeros",
+                "micro-batch");
+  for (int i = 0; i < 2; ++i)
+    system::print("{:>12}{:>22}{:>9}{:>9}  ", "ms/image", "", "GFLOP/s", "of peak");
+  system::print("\n");
+  for (const KernelPair& pair : pairs) {
+    system::print("{:<13}", pair.given.micro_batch);
+    for (const KernelFigures* f : {&pair.given, &pair.no_zeros}) {
+      system::print("{:>12.2f}{:>22}{:>9.0f}{:>9.2f}  ", 1e3 * f->seconds.median,
+                    fmt::format("({:.2f} to {:.2f})", 1e3 * f->seconds.min, 1e3 * f->seconds.max),
+                    f->gflops.median, f->of_peak);
+    }
+    system::print("\n");
+  }
+}
+
+}  // namespace cputrain::bench

@@ -1,0 +1,195 @@
+#include "scaling/bench/steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "core/json_text.h"
+#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time/stolen_time.h"
+#include "system/print.h"
+#include "system/usage/cpu_seconds.h"
+
+namespace cputrain::bench {
+namespace {
+
+/// Steps worth measuring by default: the clock of a shared machine changes from second to second,
+/// so a median of short steps wants many.
+int usual_steps(double seconds) {
+  constexpr double kSeconds = 8;
+  constexpr double kLeast = 5, kMost = 25;
+  return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
+}
+
+/// Steps that are long enough together to see stolen time: it is counted in ticks of 10 ms, and a
+/// round may lose a fiftieth of its time.
+int steps_of_a_round(const training::Session& session, double seconds) {
+  constexpr double kCpuSeconds = 1;
+  return static_cast<int>(std::ceil(kCpuSeconds / (seconds * session.most_threads)));
+}
+
+/// The part that the rank lost that lost most, since the others wait for it.
+std::optional<double> most_stolen(const training::Session& session, system::StolenTime& stolen) {
+  return comm::largest_of_ranks(*session.communicator, stolen.part_since_last());
+}
+
+/// The machine's limits, of a few attempts the best until one was not disturbed.
+compute::Limits calm_limits(const training::Session& session) {
+  constexpr int kAttempts = 4;
+  compute::Limits limits;
+  system::StolenTime stolen(session.place().cpus);
+  for (int i = 0; i < kAttempts; ++i) {
+    limits = compute::better(limits, training::measure_together(session));
+    if (most_stolen(session, stolen).value_or(0) <= CalmRounds::kCalm) break;
+  }
+  return limits;
+}
+
+}  // namespace
+
+StepTrial::StepTrial(const training::Session& session, training::TrainingPlan plan,
+                     std::shared_ptr<const data::DataSource> source,
+                     std::shared_ptr<const data::DecodedData> data)
+    : training_(session, std::move(plan), std::move(source)) {
+  training_.load(std::move(data));
+  training_.start();
+}
+
+double StepTrial::warm_up() {
+  constexpr int kMostTrials = 16;
+  step();
+  for (int i = 1; i < kMostTrials && last_.trying; ++i) step();
+  return step();
+}
+
+void StepTrial::measure() {
+  const double before = system::cpu_seconds();
+  rates_.push_back(static_cast<double>(plan().images(0)) / step());
+  cpu_seconds_.push_back(system::cpu_seconds() - before);
+}
+
+std::vector<compute::LayerTime> StepTrial::measure_layers(int steps) {
+  compute::Program& program = *training_.compiled().program;
+  program.time_layers(true);
+  const std::vector<compute::LayerTime> before = program.layer_times();
+  for (int i = 0; i < steps; ++i) step();
+  program.time_layers(false);
+  return compute::difference(program.layer_times(), before);
+}
+
+double StepTrial::step() {
+  constexpr double kRate = 0;
+  const system::Stopwatch watch;
+  loop::Parts& parts = training_.parts();
+  parts.batches->seek(done_, 0);
+  const auto number = static_cast<std::uint64_t>(done_++);
+  const std::uint64_t seed = training_.plan().spec.seed;
+  loop::Observer observer(parts);
+  loop::StepResult step = loop::run_step(parts, observer, {plan(), 0, number, seed, kRate});
+  if (!step.lost_input.empty()) fail(ExitCode::data, step.lost_input);
+  loop::agree(parts, observer, {}, last_.tally, step);
+  last_ = std::move(step);
+  return watch.seconds();
+}
+
+StepFigures run_trials(const training::Session& session,
+                       const std::vector<std::unique_ptr<StepTrial>>& trials,
+                       std::optional<int> wanted) {
+  const compute::Limits before = calm_limits(session);
+  double seconds = 0;
+  for (const auto& trial : trials) seconds += trial->warm_up();
+  seconds = comm::mean_of_ranks(*session.communicator, seconds);
+  const int steps = wanted ? *wanted : usual_steps(seconds);
+  const int each = std::min(steps, steps_of_a_round(session, seconds));
+  CalmRounds rounds((steps + each - 1) / each);
+  system::StolenTime stolen(session.place().cpus);
+  system::CpuWait wait;
+  while (!rounds.enough()) {
+    for (int i = 0; i < each; ++i) {
+      for (const auto& trial : trials) trial->measure();
+    }
+    rounds.add(most_stolen(session, stolen));
+  }
+  const auto waited = comm::largest_of_ranks(*session.communicator, wait.part_since_last());
+  std::vector<Spread> rates;
+  for (const auto& trial : trials) {
+    rates.push_back(spread_of(rounds.counted_of(trial->images_per_second())));
+  }
+  const int layer_steps = (steps + 2) / 3;
+  auto layers = trials.front()->measure_layers(layer_steps);
+  return {compute::better(before, calm_limits(session)),
+          std::move(rounds),
+          each,
+          std::move(rates),
+          layer_steps,
+          std::move(layers),
+          waited};
+}
+
+using Json = nlohmann::ordered_json;
+
+void print_layers(const std::vector<compute::LayerTime>& layers, double images, int steps) {
+  system::print(
+      "\nms per step (of {} more) on rank 0, GFLOP/s of direct convolution, and what is not zero "
+      "of the map that is read and of the gradient that comes back\n"
+      "{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
+      steps, "layer", "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.", "algorithm");
+  for (const compute::LayerTime& layer : layers) {
+    const auto cell = [&](double seconds) {
+      const double rate = compute::gflops(layer.macs, images, seconds / steps);
+      return seconds == 0 ? fmt::format("{:>10}{:>8}", "", "")
+                          : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
+                                        rate > 0 ? fmt::format("{:.0f}", rate) : "");
+    };
+    system::print("{:<22}{}{}{}{:>7}{:>7}  {}\n", layer.name, cell(layer.forward),
+                  cell(layer.backward_data), cell(layer.backward_weights),
+                  compute::density_text(layer.density),
+                  compute::density_text(layer.gradient_density), compute::algorithms_text(layer));
+  }
+}
+
+Json layers_json(const std::vector<compute::LayerTime>& layers, double images, int steps) {
+  Json list = Json::array();
+  for (const compute::LayerTime& layer : layers) {
+    Json& entry = list.emplace_back(Json{{"name", layer.name},
+                                         {"algorithm", compute::algorithms_text(layer)},
+                                         {"density", known(layer.density)},
+                                         {"gradient_density", known(layer.gradient_density)}});
+    for (const compute::LayerDirection& way : compute::kLayerDirections) {
+      const double seconds = layer.*way.seconds / steps;
+      entry[fmt::format("{}_seconds", way.name)] = seconds;
+      entry[fmt::format("{}_gflops", way.name)] = compute::gflops(layer.macs, images, seconds);
+    }
+  }
+  return list;
+}
+
+Json density_json(const std::vector<compute::LayerTime>& layers) {
+  double alive = 0, work = 0;
+  for (const compute::LayerTime& layer : layers) {
+    if (!layer.density) continue;
+    alive += layer.macs * *layer.density;
+    work += layer.macs;
+  }
+  return work > 0 ? Json(alive / work) : Json();
+}
+
+void print_disturbance(const CalmRounds& rounds, int steps) {
+  if (rounds.left_out() == 0 && !rounds.gave_up()) return;
+  system::print("{:.1f} % of a rank's CPU time went to others on its host (steal): ",
+                100 * rounds.stolen_of_all().value_or(0));
+  const auto each = static_cast<std::size_t>(steps);
+  if (rounds.gave_up()) {
+    system::print("too few steps were calm, so all count; try again at a quieter time\n");
+  } else {
+    system::print("{} of {} steps were left out, with {:.1f} % in those that count\n",
+                  each * rounds.left_out(), each * rounds.measured(),
+                  100 * rounds.stolen_of_counted().value_or(0));
+  }
+}
+
+}  // namespace cputrain::bench
