@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstring>
+#include <numeric>
 #include <set>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "datasets/folders/empty_classes.h"
+#include "datasets/loader/cache_view.h"
+#include "datasets/loader/decoding_cache.h"
 #include "datasets/loader/flaw_tally.h"
 #include "datasets/loader/views.h"
 #include "datasets/loader/work_arena.h"
@@ -19,58 +19,6 @@
 namespace cputrain::datasets {
 namespace {
 
-/// How reading a sample went, as all ranks of the node see it.
-struct SharedResult {
-  std::uint8_t status;
-  std::uint8_t warned;
-  data::Flaw flaw;
-  std::array<char, 93> detail;  // cut to fit, ends in 0
-};
-static_assert(sizeof(SharedResult) == 96);
-
-constexpr std::size_t kHeaderBytes = 64;  // holds the number of samples that are done
-
-std::size_t results_bytes(std::size_t samples) {
-  return (samples * sizeof(SharedResult) + 63) / 64 * 64;
-}
-
-/// The block as all ranks see it: a counter, a result a sample, the pixels.
-class CacheView {
- public:
-  CacheView(const system::SharedBlock& block, std::size_t samples, Shape image)
-      : base_(reinterpret_cast<std::uint8_t*>(block.bytes().data())),
-        pixels_(base_ + kHeaderBytes + results_bytes(samples)),
-        image_bytes_(image.size()) {}
-
-  std::atomic_ref<std::uint64_t> done() const {
-    return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(base_));
-  }
-  SharedResult& result(std::size_t position) const {
-    return reinterpret_cast<SharedResult*>(base_ + kHeaderBytes)[position];
-  }
-  std::span<std::uint8_t> pixels(std::size_t position) const {
-    return {pixels_ + position * image_bytes_, image_bytes_};
-  }
-
- private:
-  std::uint8_t* base_;
-  std::uint8_t* pixels_;
-  std::size_t image_bytes_;
-};
-
-void store(const data::ReadResult& result, data::Flaw flaw, SharedResult& shared) {
-  shared.status = static_cast<std::uint8_t>(result.status);
-  shared.warned = result.warned ? 1 : 0;
-  shared.flaw = flaw;
-  const std::size_t length = std::min(result.detail.size(), shared.detail.size() - 1);
-  std::memcpy(shared.detail.data(), result.detail.data(), length);
-  shared.detail[length] = 0;
-}
-
-data::ReadResult load(const SharedResult& shared) {
-  return {static_cast<data::ReadStatus>(shared.status), shared.detail.data(), shared.warned != 0};
-}
-
 /// What the two parts show, every image once, ascending.
 std::vector<std::uint32_t> images_of(const data::DataSource& source) {
   std::vector<std::uint32_t> samples = source.train;
@@ -78,30 +26,42 @@ std::vector<std::uint32_t> images_of(const data::DataSource& source) {
   return datasets::images_of(*source.dataset, samples);
 }
 
-/// Images that lie ready in a file are only looked at: a damaged one is found before the first
-/// step, and its pages are in memory then.
-void read_slice(const data::DataSource& source, std::span<const std::uint32_t> images, Range mine,
-                const data::DecodeRequest& request, const CacheView& view) {
-  const data::Dataset& data = *source.dataset;
-  const bool ready = data.ready_form().has_value();
+/// Reads those of `positions` that nobody has read. Images that lie ready in a file are only looked
+/// at: a damaged one is found before the first step, and its pages are in memory then.
+void read_missing(const data::DataSource& source, std::span<const std::uint32_t> images,
+                  std::span<const std::size_t> positions, const data::DecodeRequest& request,
+                  const CacheView& view) {
   WorkArena arena(request.threads);
   const auto read_one = [&](std::size_t i) {
-    const std::size_t position = mine.begin + i;
-    std::vector<std::uint8_t> looked_at(ready ? request.image.size() : 0);
-    const std::span<std::uint8_t> pixels = ready ? std::span(looked_at) : view.pixels(position);
-    const data::ReadResult result =
-        data.read(images[position], request.image, request.resize, pixels);
-    store(result, data::flaw_of(result, pixels, source.exif), view.result(position));
-    view.done().fetch_add(1, std::memory_order_acq_rel);
+    const std::size_t position = positions[i];
+    if (!view.claim(position)) return;
+    read_claimed(*source.dataset, images[position], position, request.image, request.resize,
+                 source.exif, view);
   };
-  arena.for_each(mine.size(), read_one, [&] {
-    if (request.progress) {
-      request.progress(view.done().load(std::memory_order_acquire), images.size());
-    }
+  arena.for_each(positions.size(), read_one, [&] {
+    if (request.progress) request.progress(view.count_read(), images.size());
   });
 }
 
-/// Sorts the results in the shared memory into good and bad; the same on every rank.
+std::size_t position_of(std::span<const std::uint32_t> images, std::uint32_t image) {
+  return static_cast<std::size_t>(std::ranges::lower_bound(images, image) - images.begin());
+}
+
+std::vector<std::size_t> positions_of(std::span<const std::uint32_t> images,
+                                      std::span<const std::uint32_t> some) {
+  std::vector<std::size_t> positions;
+  for (const std::uint32_t image : some) positions.push_back(position_of(images, image));
+  return positions;
+}
+
+std::vector<std::size_t> positions_of(Range range) {
+  std::vector<std::size_t> positions(range.size());
+  std::iota(positions.begin(), positions.end(), range.begin);
+  return positions;
+}
+
+/// Sorts the results in the shared memory into good and bad; the same on every rank. What is not
+/// read yet counts as good.
 class Collector {
  public:
   Collector(const data::Dataset& data, std::span<const std::uint32_t> images, const CacheView& view,
@@ -116,11 +76,12 @@ class Collector {
   void collect(std::span<const std::uint32_t> samples, data::ImageSet& set) {
     for (const std::uint32_t sample : samples) {
       const data::View shown = data_.view(sample);
-      const auto found = std::ranges::lower_bound(images_, shown.image);
-      const auto position = static_cast<std::size_t>(found - images_.begin());
-      const data::ReadResult result = load(view_.result(position));
-      tell(position, result);
-      if (result.status != data::ReadStatus::ok) continue;
+      const std::size_t position = position_of(images_, shown.image);
+      if (!set.filling) {
+        const data::ReadResult result = view_.result(position);
+        tell(position, result);
+        if (result.status != data::ReadStatus::ok) continue;
+      }
       if (!set.stored) set.pixels.push_back(view_.pixels(position).data());
       set.labels.push_back(data_.label(sample));
       set.samples.push_back(sample);
@@ -141,7 +102,7 @@ class Collector {
     if (result.status != data::ReadStatus::ok) {
       decoded_.bad.push_back({data_.name(images_[position]), result});
     } else {
-      flaws_.add(images_[position], view_.result(position).flaw);
+      flaws_.add(images_[position], view_.flaw(position));
     }
   }
 
@@ -191,10 +152,38 @@ void check_form(const data::ReadyForm& form, Shape image, data::Resize resize, d
                    text(image, resize, exif), form.image.height, word_of(form.resize), flag));
 }
 
+/// What the parts have: good images, or all that are listed where they are still coming.
+void collect(const data::DataSource& source, const data::DecodeRequest& request,
+             std::span<const std::uint32_t> images, const CacheView& view,
+             data::DecodedData& decoded) {
+  const bool ready = source.dataset->ready_form().has_value();
+  decoded.bytes = images.size() * request.image.size();
+  for (data::ImageSet* set : {&decoded.train, &decoded.validation}) {
+    set->image = request.image;
+    set->stored = ready ? source.dataset.get() : nullptr;
+    set->filling = decoded.filling.get();
+  }
+  Collector collector(*source.dataset, images, view, decoded);
+  collector.collect(source.train, decoded.train);
+  collector.collect(source.validation, decoded.validation);
+  if (decoded.filling) return;
+  check_what_is_left(source, decoded);
+  decoded.flaws = collector.warnings_of_flaws();
+}
+
+/// This rank's part of what its node is to read.
+std::vector<std::size_t> part_of(std::vector<std::size_t> positions,
+                                 const comm::NodeMemory& memory) {
+  const Range part = data::share(positions.size(), memory.local_rank(), memory.local_size());
+  const auto begin = positions.begin();
+  return {begin + static_cast<std::ptrdiff_t>(part.begin),
+          begin + static_cast<std::ptrdiff_t>(part.end)};
+}
+
 }  // namespace
 
 std::size_t cache_bytes(std::size_t samples, Shape image) {
-  return kHeaderBytes + results_bytes(samples) + samples * image.size();
+  return CacheView::bytes(samples, image);
 }
 
 data::CacheSize size_of_cache(const data::DataSource& source, Shape image, data::Resize resize) {
@@ -209,25 +198,40 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
                                     const data::DecodeRequest& request, comm::NodeMemory& memory,
                                     comm::NodeBarrier& barrier) {
   const system::Stopwatch watch;
-  const std::vector<std::uint32_t> images = images_of(source);
-  const auto ready = source.dataset->ready_form();
-  const Shape stored = ready ? Shape{0, 0, 0} : request.image;
+  std::vector<std::uint32_t> images = images_of(source);
+  const bool ready = source.dataset->ready_form().has_value();
   const std::size_t bytes = size_of_cache(source, request.image, request.resize).bytes;
   barrier.wait();  // all ranks have looked before one takes memory
   data::DecodedData decoded;
-  decoded.bytes = images.size() * request.image.size();
   decoded.memory = memory.allocate_large(bytes);
-  const CacheView view(*decoded.memory, images.size(), stored);
+  const CacheView view(*decoded.memory, images.size(), ready ? Shape{0, 0, 0} : request.image);
   const Range mine = data::share(images.size(), memory.local_rank(), memory.local_size());
-  read_slice(source, images, mine, request, view);
+  const std::vector<std::uint32_t> first = images_of(*source.dataset, request.first);
+  const bool meanwhile = request.meanwhile && !ready && first.size() < images.size();
+  const std::vector<std::size_t> positions =
+      meanwhile ? part_of(positions_of(images, first), memory) : positions_of(mine);
+  read_missing(source, images, positions, request, view);
   barrier.wait();
-  decoded.train.image = decoded.validation.image = request.image;
-  decoded.train.stored = decoded.validation.stored = ready ? source.dataset.get() : nullptr;
-  Collector collector(*source.dataset, images, view, decoded);
-  collector.collect(source.train, decoded.train);
-  collector.collect(source.validation, decoded.validation);
-  check_what_is_left(source, decoded);
-  decoded.flaws = collector.warnings_of_flaws();
+  if (meanwhile) decoded.filling = fill_meanwhile(source, request, images, mine, view);
+  collect(source, request, images, view, decoded);
+  decoded.seconds = watch.seconds();
+  return decoded;
+}
+
+data::DecodedData finish_cache(const data::DataSource& source, const data::DecodedData& begun,
+                               const data::DecodeRequest& request, comm::NodeMemory& memory,
+                               comm::NodeBarrier& barrier) {
+  const system::Stopwatch watch;
+  const std::vector<std::uint32_t> images = images_of(source);
+  const CacheView view(*begun.memory, images.size(), request.image);
+  begun.filling->stop();
+  barrier.wait();  // no image is claimed now
+  const Range mine = data::share(images.size(), memory.local_rank(), memory.local_size());
+  read_missing(source, images, positions_of(mine), request, view);
+  barrier.wait();
+  data::DecodedData decoded;
+  decoded.memory = begun.memory;
+  collect(source, request, images, view, decoded);
   decoded.seconds = watch.seconds();
   return decoded;
 }

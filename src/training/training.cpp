@@ -67,23 +67,26 @@ data::BatchRequest Training::training_request(bool on_device) const {
           .threads = session_.place().input_threads,
           .prefetch = spec.flags.prefetch,
           .feeder = session_.backend->feeder(),
-          .on_device = on_device};
+          .on_device = on_device,
+          .filling = spec.flags.decode == Decoding::meanwhile && !on_device};
 }
 
 data::BatchRequest Training::validation_request() const {
   return {.shuffle = false,
           .prefetch = plan_.spec.flags.prefetch,
-          .feeder = session_.backend->feeder()};
+          .feeder = session_.backend->feeder(),
+          .filling = plan_.spec.flags.decode == Decoding::meanwhile};
 }
 
-/// Validation has micro-batches of its own on a device.
+/// Validation has micro-batches of its own on a device, and of images that are still coming.
 data::BatchMemory Training::batch_memory(bool on_device) const {
   const auto memory_of = [&](const data::BatchPlan& plan, const data::BatchRequest& request) {
     return session_.services.data.batch_memory(*source_, plan_.spec.image, plan, request);
   };
   data::BatchMemory memory = memory_of(batches_->train, training_request(on_device));
-  if (!session_.backend->feeder()) return memory;
-  const data::BatchMemory validation = memory_of(batches_->validation, validation_request());
+  const data::BatchRequest request = validation_request();
+  if (!request.feeder && !request.filling) return memory;
+  const data::BatchMemory validation = memory_of(batches_->validation, request);
   return {memory.host + validation.host, memory.device + validation.device};
 }
 
@@ -98,22 +101,29 @@ void Training::compile() {
   reached(session_, comm::Phase::compile);
   batches_ = cut_batches(session_, plan_, source_->train.size(), source_->validation.size());
   std::vector<NodeCapacity> capacities = measure_capacities(session_);
-  const ImageForm form{plan_.spec.image, plan_.spec.resize};
   const data::CacheSize cache =
-      session_.services.data.cache_size(*source_, form.shape, form.resize);
-  check_images_fit(plan_.spec.flags, form, *source_, cache, least_available(capacities));
+      session_.services.data.cache_size(*source_, form().shape, form().resize);
+  check_images_fit(plan_.spec.flags, form(), *source_, cache, least_available(capacities));
   compile_for({.capacities = std::move(capacities), .cache = cache.bytes});
   require_memory(session_, compiled_.memory);
   // Planned with what the exchange leaves of memory.
-  const auto folders = image_folders(session_, cache.bytes, pack_advice(plan_.spec.flags, form));
+  const auto folders = image_folders(session_, cache.bytes, pack_advice(plan_.spec.flags, form()));
   for (NodeCapacity& capacity : compiled_.memory.capacities) {
     capacity.image_folder = folders[static_cast<std::size_t>(capacity.ranks.front())];
   }
 }
 
-void Training::load() {
+void Training::load(Decoding decoding) {
+  if (compiled_.images_on_device) decoding = Decoding::first;
   load(std::make_shared<const data::DecodedData>(
-      decode_images(session_, plan_.spec.flags, *source_, {plan_.spec.image, plan_.spec.resize})));
+      decode_images(session_, plan_.spec.flags, *source_, form(), decoding)));
+}
+
+void Training::load_the_rest() {
+  snapshot_.reset();
+  parts_.reset();  // nothing asks for images now
+  load(std::make_shared<const data::DecodedData>(
+      finish_decoding(session_, plan_.spec.flags, *source_, form(), *data_)));
 }
 
 void Training::load(std::shared_ptr<const data::DecodedData> data) {
@@ -131,13 +141,15 @@ void Training::make_parts() {
   parts_.reset();  // its batches end before others begin
   const TrainingSpec& spec = plan_.spec;
   const data::BatchPlan& steps = batches_->train;
+  data::BatchRequest request = training_request(compiled_.images_on_device);
+  request.on_whole = [this, watch = system::Stopwatch()] {
+    say_all_decoded(session_, *data_, form(), watch.seconds());
+  };
   parts_ = std::make_unique<loop::Parts>(
       program_of(session_, compiled_), spec.optimizer,
       optim::LearningRate(spec.learning_rate,
                           data::training_epochs(steps, spec.epochs, spec.flags.steps)),
-      session_.services.data.batches(data_->train, steps,
-                                     training_request(compiled_.images_on_device)),
-      steps, timeline_);
+      session_.services.data.batches(data_->train, steps, request), steps, timeline_);
   snapshot_.emplace(*parts_);
 }
 

@@ -10,6 +10,7 @@
 #include "loop/weights/weights.h"
 #include "training/batch_plans.h"
 #include "training/compiled_training.h"
+#include "training/memory/image_memory.h"
 
 namespace cputrain::training {
 
@@ -27,8 +28,14 @@ class Training {
   void compile();
 
   /// Decodes the images. Compiles where compile() was not called, or once more where damaged images
-  /// are left out and shares have changed. Error(data), Error(usage).
-  void load();
+  /// are left out and shares have changed. Error(data), Error(usage). `meanwhile`: after compile(),
+  /// and only where images are kept in the host's memory.
+  void load(Decoding = Decoding::first);
+  /// Whether images are still coming, damaged ones among them; the same on all ranks.
+  bool is_filling() const { return parts_ && parts_->batches->filling(); }
+  /// Those that are missing, where is_filling(): the training is then as after load(), and begins
+  /// anew.
+  void load_the_rest();
   /// The same with images that are decoded already.
   void load(std::shared_ptr<const data::DecodedData>);
 
@@ -75,6 +82,7 @@ class Training {
 
  private:
   void compile_for(MemoryBefore);
+  ImageForm form() const { return {plan_.spec.image, plan_.spec.resize}; }
   data::BatchRequest training_request(bool on_device) const;
   data::BatchRequest validation_request() const;
   data::BatchMemory batch_memory(bool on_device) const;

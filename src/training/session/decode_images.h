@@ -6,10 +6,20 @@
 namespace cputrain::training {
 
 /// Decodes once per node, with a progress line on standard error; damaged files are named there.
+/// `meanwhile` lets most images come later, unless one of the others is damaged.
 /// All ranks see the same data, images and pixels (of a sample that --seed draws) or
 /// Error(disagree). Error(data), Error(usage) where a node has no room. Collective.
 data::DecodedData decode_images(const Session&, const TrainingFlags&, const data::DataSource&,
-                                const ImageForm&);
+                                const ImageForm&, Decoding = Decoding::first);
+
+/// The same for images that are being decoded meanwhile, of which nothing else may be in use: those
+/// that are missing, in the same memory.
+data::DecodedData finish_decoding(const Session&, const TrainingFlags&, const data::DataSource&,
+                                  const ImageForm&, const data::DecodedData&);
+
+/// The lines about images that were decoded meanwhile, once all are there: so many seconds after
+/// the training began to.
+void say_all_decoded(const Session&, const data::DecodedData&, const ImageForm&, double seconds);
 
 /// By rank, the folder of the file in which its node's decoded images will lie where they take so
 /// many bytes; empty for memory. Collective; Error(usage) on all ranks alike where a node has no
