@@ -207,11 +207,17 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
   const CacheView view(*decoded.memory, images.size(), ready ? Shape{0, 0, 0} : request.image);
   const Range mine = data::share(images.size(), memory.local_rank(), memory.local_size());
   const std::vector<std::uint32_t> first = images_of(*source.dataset, request.first);
-  const bool meanwhile = request.meanwhile && !ready && first.size() < images.size();
-  const std::vector<std::size_t> positions =
-      meanwhile ? part_of(positions_of(images, first), memory) : positions_of(mine);
-  read_missing(source, images, positions, request, view);
-  barrier.wait();
+  bool meanwhile = request.meanwhile && !ready && first.size() < images.size();
+  if (meanwhile) {
+    read_missing(source, images, part_of(positions_of(images, first), memory), request, view);
+    barrier.wait();
+    meanwhile = !view.damaged();
+    barrier.wait();  // all have seen it before one goes on
+  }
+  if (!meanwhile) {
+    read_missing(source, images, positions_of(mine), request, view);
+    barrier.wait();
+  }
   if (meanwhile) decoded.filling = fill_meanwhile(source, request, images, mine, view);
   collect(source, request, images, view, decoded);
   decoded.seconds = watch.seconds();

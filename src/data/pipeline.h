@@ -68,8 +68,8 @@ struct DecodeRequest {
   int threads = 1;
   OnProgress progress{};
   Resize resize = Resize::bilinear;
-  /// Returns while the images are still being decoded, except for these samples. Images that are
-  /// ready in a file are looked at before that all the same.
+  /// Returns while the images are still being decoded, except for the `first` samples, and unless
+  /// one of these is damaged. Images that are ready in a file are looked at all the same.
   bool meanwhile = false;
   std::vector<std::uint32_t> first{};
 };

@@ -165,9 +165,10 @@ class Run {
     const loop::TrainResult result = training_.run(progress_, *reporter, control);
     if (is_void(result)) {
       training::warn(session_,
-                     fmt::format("{}; the training begins anew without what is damaged, once all "
-                                 "images are decoded (--decode first decodes them before it)",
-                                 result.lost_input));
+                     fmt::format("{}; after {} steps the training begins anew without what is "
+                                 "damaged, once all images are decoded (--decode first decodes "
+                                 "them before the first step)",
+                                 result.lost_input, result.progress.steps));
       return result;
     }
     if (result.roll_back) {
@@ -189,10 +190,11 @@ class Run {
     return result;
   }
 
-  /// Whether images were trained on that damage leaves out. Later such an image is one that has
-  /// changed.
+  /// Whether images were trained on that damage leaves out, in the first epoch. Later such an image
+  /// is one that has changed.
   bool is_void(const loop::TrainResult& result) const {
-    return !result.lost_input.empty() && training_.is_filling() && result.progress.epochs == 0;
+    return !result.lost_input.empty() && training_.is_filling() &&
+           result.progress.steps <= training_.batches().train.steps();
   }
 
   /// While what it returns lives, storage that does not answer is told of. On rank 0.

@@ -132,15 +132,16 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
   comm::Communicator& communicator = *session.communicator;
   data::DecodedData data =
       pipeline.decode(source, request, communicator.node_memory(), communicator.node_barrier());
-  if (!data.filling) {
+  // Where one node has found damage, the others are to know of theirs, too.
+  const bool some_whole = !first_text(session, data.filling ? "" : "whole").empty();
+  if (data.filling && some_whole) return finish_decoding(session, flags, source, form, data);
+  if (some_whole) {
     check_decoded(session, flags, data, form.shape);
-  } else if (first_text(session, data.filling->damage()).empty()) {
+  } else {
     check_same_pixels(session, flags, data);
     say(session, fmt::format("{} images at {}x{} are decoded while the first epoch trains",
                              with_commas(data.train.size() + data.validation.size()),
                              form.shape.height, form.shape.width));
-  } else {
-    return finish_decoding(session, flags, source, form, data);
   }
   return data;
 }
