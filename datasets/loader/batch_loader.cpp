@@ -24,8 +24,8 @@ class Loader : public data::BatchSource {
   Loader(const data::ImageSet& set, const data::BatchPlan& plan, const data::BatchRequest& request)
       : assembler_(set, plan, request),
         plan_(plan),
-        reads_(set.stored && !request.on_device),
-        filling_(set.filling),
+        reads_(!request.on_device && (set.stored || (set.filling && !set.filling->keeps_all()))),
+        filling_(set.judged ? nullptr : set.filling),
         on_whole_(request.on_whole) {}
 
   bool may_fail() const override { return reads_ || filling_; }

@@ -14,14 +14,16 @@ std::size_t results_bytes(std::size_t images) {
 
 }  // namespace
 
-CacheView::CacheView(const system::SharedBlock& block, std::size_t images, Shape image)
+CacheView::CacheView(const system::SharedBlock& block, std::size_t images, std::size_t kept,
+                     Shape image)
     : base_(reinterpret_cast<std::uint8_t*>(block.bytes().data())),
       pixels_(base_ + kHeaderBytes + results_bytes(images)),
       images_(images),
+      kept_(kept),
       image_bytes_(image.size()) {}
 
-std::size_t CacheView::bytes(std::size_t images, Shape image) {
-  return kHeaderBytes + results_bytes(images) + images * image.size();
+std::size_t CacheView::bytes(std::size_t images, std::size_t kept, Shape image) {
+  return kHeaderBytes + results_bytes(images) + kept * image.size();
 }
 
 SharedResult& CacheView::shared(std::size_t position) const {
@@ -62,19 +64,21 @@ std::optional<std::size_t> CacheView::damaged() const {
   return static_cast<std::size_t>(known - 1);
 }
 
-void read_claimed(const data::Dataset& data, std::uint32_t image, std::size_t position, Shape shape,
-                  data::Resize resize, data::Exif exif, const CacheView& view) {
-  // Images that lie ready in a file are only looked at.
-  std::vector<std::uint8_t> looked_at(data.ready_form() ? shape.size() : 0);
-  const std::span<std::uint8_t> pixels =
-      data.ready_form() ? std::span(looked_at) : view.pixels(position);
+std::size_t CacheReader::position_of(std::uint32_t image) const {
+  return static_cast<std::size_t>(std::ranges::lower_bound(images, image) - images.begin());
+}
+
+std::span<std::uint8_t> CacheReader::read_claimed(std::size_t position,
+                                                  std::span<std::uint8_t> space) const {
+  const std::span<std::uint8_t> pixels = view.keeps(position) ? view.pixels(position) : space;
   try {
-    const data::ReadResult result = data.read(image, shape, resize, pixels);
+    const data::ReadResult result = data.read(images[position], image, resize, pixels);
     view.store(position, result, data::flaw_of(result, pixels, exif));
   } catch (...) {
     view.give_back(position);
     throw;
   }
+  return pixels;
 }
 
 }  // namespace cputrain::datasets

@@ -24,14 +24,15 @@ struct SharedResult {
 static_assert(sizeof(SharedResult) == 96);
 
 /// The block of decoded images as all ranks of a node see it, zeros at first: counters, a result an
-/// image, the pixels.
+/// image, the pixels of as many as it keeps.
 class CacheView {
  public:
-  /// `image`: of no pixels where images lie ready in a file.
-  CacheView(const system::SharedBlock&, std::size_t images, Shape image);
-  static std::size_t bytes(std::size_t images, Shape image);
+  CacheView(const system::SharedBlock&, std::size_t images, std::size_t kept, Shape image);
+  static std::size_t bytes(std::size_t images, std::size_t kept, Shape image);
 
-  std::size_t images() const { return images_; }
+  bool keeps(std::size_t position) const { return position < kept_; }
+  bool keeps_all() const { return kept_ == images_; }
+  /// Of an image that it keeps.
   std::span<std::uint8_t> pixels(std::size_t position) const {
     return {pixels_ + position * image_bytes_, image_bytes_};
   }
@@ -41,7 +42,7 @@ class CacheView {
   /// Whether the caller, and nobody else, is to read it now.
   bool claim(std::size_t position) const;
   void give_back(std::size_t position) const { state(position).store(kMissing); }
-  /// The claimed image was read into pixels().
+  /// The claimed image was read.
   void store(std::size_t position, const data::ReadResult&, data::Flaw) const;
 
   /// Of an image that was read.
@@ -67,11 +68,22 @@ class CacheView {
 
   std::uint8_t* base_;
   std::uint8_t* pixels_;
-  std::size_t images_, image_bytes_;
+  std::size_t images_, kept_, image_bytes_;
 };
 
-/// Reads an image that was claimed. Where that throws, it is given back.
-void read_claimed(const data::Dataset&, std::uint32_t image, std::size_t position, Shape,
-                  data::Resize, data::Exif, const CacheView&);
+/// How a cache reads its images, ascending.
+struct CacheReader {
+  const data::Dataset& data;
+  std::span<const std::uint32_t> images;
+  Shape image;
+  data::Resize resize;
+  data::Exif exif;
+  CacheView view;
+
+  std::size_t position_of(std::uint32_t image) const;
+  /// Reads an image that was claimed, into the cache or, where that does not keep it, into `space`.
+  /// Where that throws, it is given back.
+  std::span<std::uint8_t> read_claimed(std::size_t position, std::span<std::uint8_t> space) const;
+};
 
 }  // namespace cputrain::datasets

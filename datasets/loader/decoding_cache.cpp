@@ -26,53 +26,49 @@ void stand_back() {
 class DecodingCache final : public data::FillingCache {
  public:
   DecodingCache(const data::DataSource& source, const data::DecodeRequest& request,
-                std::vector<std::uint32_t> images, Range mine, const CacheView& view)
-      : data_(*source.dataset),
-        exif_(source.exif),
-        image_(request.image),
-        resize_(request.resize),
-        images_(std::move(images)),
-        begin_(mine.begin),
-        view_(view) {
-    for (int i = 0; i < std::max(request.threads, 1); ++i) {
-      threads_.emplace_back([this] { decode_ahead(); });
-    }
+                std::vector<std::uint32_t> images, const CacheView& view, Range mine, int threads)
+      : images_(std::move(images)),
+        reader_{*source.dataset, images_, request.image, request.resize, source.exif, view},
+        begin_(mine.begin) {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { decode_ahead(); });
   }
 
   ~DecodingCache() override { DecodingCache::stop(); }
 
   const std::uint8_t* find(std::uint32_t sample) const override {
     const std::size_t position = position_of(sample);
-    const bool there = view_.is_read(position) &&
-                       view_.result(position).status == data::ReadStatus::ok;
-    return there ? view_.pixels(position).data() : nullptr;
+    return view().keeps(position) && is_good(position) ? view().pixels(position).data() : nullptr;
   }
 
   const std::uint8_t* decode(std::uint32_t sample, std::span<std::uint8_t> space) override {
     const std::size_t position = position_of(sample);
-    if (view_.claim(position)) read(position);
-    if (view_.is_read(position)) {
-      const data::ReadResult result = view_.result(position);
-      if (result.status == data::ReadStatus::ok) return view_.pixels(position).data();
-      fail(ExitCode::data, text_of(position, result));
+    if (view().claim(position)) {
+      const std::uint8_t* pixels = reader_.read_claimed(position, space).data();
+      require_good(position, view().result(position));
+      return pixels;
     }
-    // Somebody else is at it, who may be a process that is gone.
-    const data::ReadResult result = data_.read(images_[position], image_, resize_, space);
-    if (result.status == data::ReadStatus::ok) return space.data();
-    fail(ExitCode::data, text_of(position, result));
+    if (view().is_read(position)) {
+      require_good(position, view().result(position));
+      if (view().keeps(position)) return view().pixels(position).data();
+    }
+    // It is not kept, or somebody else is at it, who may be a process that is gone.
+    require_good(position,
+                 reader_.data.read(images_[position], reader_.image, reader_.resize, space));
+    return space.data();
   }
 
-  bool complete() const override { return view_.count_read() == images_.size(); }
+  bool keeps_all() const override { return view().keeps_all(); }
+  bool complete() const override { return view().count_read() == images_.size(); }
 
   std::string damage() const override {
-    if (const auto position = view_.damaged()) return text_of(*position, view_.result(*position));
+    if (const auto position = view().damaged()) return text_of(*position, view().result(*position));
     const std::lock_guard lock(mutex_);
     return failure_;
   }
 
   std::vector<std::string> flaws() const override {
-    FlawTally tally(data_);
-    for (std::size_t i = 0; i < images_.size(); ++i) tally.add(images_[i], view_.flaw(i));
+    FlawTally tally(reader_.data);
+    for (std::size_t i = 0; i < images_.size(); ++i) tally.add(images_[i], view().flaw(i));
     return tally.warnings();
   }
 
@@ -83,28 +79,30 @@ class DecodingCache final : public data::FillingCache {
   }
 
  private:
+  const CacheView& view() const { return reader_.view; }
   std::size_t position_of(std::uint32_t sample) const {
-    const auto found = std::ranges::lower_bound(images_, data_.view(sample).image);
-    return static_cast<std::size_t>(found - images_.begin());
+    return reader_.position_of(reader_.data.view(sample).image);
+  }
+  bool is_good(std::size_t position) const {
+    return view().is_read(position) && view().result(position).status == data::ReadStatus::ok;
   }
 
-  void read(std::size_t position) {
-    read_claimed(data_, images_[position], position, image_, resize_, exif_, view_);
+  void require_good(std::size_t position, const data::ReadResult& result) const {
+    if (result.status != data::ReadStatus::ok) fail(ExitCode::data, text_of(position, result));
   }
 
   std::string text_of(std::size_t position, const data::ReadResult& result) const {
     return fmt::format("'{}' cannot be read: {} ({}); look with 'cputrain data check'",
-                       data_.name(images_[position]), data::status_name(result.status),
+                       reader_.data.name(images_[position]), data::status_name(result.status),
                        result.detail);
   }
 
-  /// This rank's share first, then what others have left.
   void decode_ahead() {
     stand_back();
     try {
       for (std::size_t i; (i = next_.fetch_add(1)) < images_.size();) {
         const std::size_t position = (begin_ + i) % images_.size();
-        if (view_.claim(position)) read(position);
+        if (view().keeps(position) && view().claim(position)) reader_.read_claimed(position, {});
       }
     } catch (const std::exception& error) {
       const std::lock_guard lock(mutex_);
@@ -112,13 +110,9 @@ class DecodingCache final : public data::FillingCache {
     }
   }
 
-  const data::Dataset& data_;
-  const data::Exif exif_;
-  const Shape image_;
-  const data::Resize resize_;
   const std::vector<std::uint32_t> images_;
+  const CacheReader reader_;
   const std::size_t begin_;
-  const CacheView view_;
   std::atomic<std::size_t> next_{0};
   mutable std::mutex mutex_;
   std::string failure_;  // guarded by mutex_: of a file that is another one by now
@@ -127,11 +121,12 @@ class DecodingCache final : public data::FillingCache {
 
 }  // namespace
 
-std::shared_ptr<data::FillingCache> fill_meanwhile(const data::DataSource& source,
-                                                   const data::DecodeRequest& request,
-                                                   std::vector<std::uint32_t> images, Range mine,
-                                                   const CacheView& view) {
-  return std::make_shared<DecodingCache>(source, request, std::move(images), mine, view);
+std::shared_ptr<data::FillingCache> make_decoding_cache(const data::DataSource& source,
+                                                        const data::DecodeRequest& request,
+                                                        std::vector<std::uint32_t> images,
+                                                        const CacheView& view, Range mine,
+                                                        int threads) {
+  return std::make_shared<DecodingCache>(source, request, std::move(images), view, mine, threads);
 }
 
 }  // namespace cputrain::datasets

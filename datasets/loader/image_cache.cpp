@@ -26,63 +26,59 @@ std::vector<std::uint32_t> images_of(const data::DataSource& source) {
   return datasets::images_of(*source.dataset, samples);
 }
 
-/// Reads those of `positions` that nobody has read. Images that lie ready in a file are only looked
-/// at: a damaged one is found before the first step, and its pages are in memory then.
-void read_missing(const data::DataSource& source, std::span<const std::uint32_t> images,
-                  std::span<const std::size_t> positions, const data::DecodeRequest& request,
-                  const CacheView& view) {
+/// Reads those of `positions` that nobody has read. What is not kept is only looked at: a damaged
+/// image is found before the first step, and pages of a file are in memory then.
+void read_missing(const CacheReader& reader, std::span<const std::size_t> positions,
+                  const data::DecodeRequest& request) {
   WorkArena arena(request.threads);
   const auto read_one = [&](std::size_t i) {
     const std::size_t position = positions[i];
-    if (!view.claim(position)) return;
-    read_claimed(*source.dataset, images[position], position, request.image, request.resize,
-                 source.exif, view);
+    if (!reader.view.claim(position)) return;
+    std::vector<std::uint8_t> space(reader.view.keeps(position) ? 0 : request.image.size());
+    reader.read_claimed(position, space);
   };
   arena.for_each(positions.size(), read_one, [&] {
-    if (request.progress) request.progress(view.count_read(), images.size());
+    if (request.progress) request.progress(reader.view.count_read(), reader.images.size());
   });
 }
 
-std::size_t position_of(std::span<const std::uint32_t> images, std::uint32_t image) {
-  return static_cast<std::size_t>(std::ranges::lower_bound(images, image) - images.begin());
+/// This rank's part of what its node is to read.
+std::vector<std::size_t> part_of(const std::vector<std::size_t>& positions,
+                                 const comm::NodeMemory& memory) {
+  const Range part = data::share(positions.size(), memory.local_rank(), memory.local_size());
+  const auto begin = positions.begin();
+  return {begin + static_cast<std::ptrdiff_t>(part.begin),
+          begin + static_cast<std::ptrdiff_t>(part.end)};
 }
 
-std::vector<std::size_t> positions_of(std::span<const std::uint32_t> images,
-                                      std::span<const std::uint32_t> some) {
-  std::vector<std::size_t> positions;
-  for (const std::uint32_t image : some) positions.push_back(position_of(images, image));
+std::vector<std::size_t> all_positions(std::size_t images) {
+  std::vector<std::size_t> positions(images);
+  std::iota(positions.begin(), positions.end(), std::size_t{0});
   return positions;
 }
 
-std::vector<std::size_t> positions_of(Range range) {
-  std::vector<std::size_t> positions(range.size());
-  std::iota(positions.begin(), positions.end(), range.begin);
-  return positions;
-}
-
-/// Sorts the results in the shared memory into good and bad; the same on every rank. What is not
-/// read yet counts as good.
+/// Sorts the results in the shared memory into good and bad; the same on every rank. Of a set that
+/// is not judged, all count as good.
 class Collector {
  public:
-  Collector(const data::Dataset& data, std::span<const std::uint32_t> images, const CacheView& view,
-            data::DecodedData& decoded)
-      : data_(data),
-        images_(images),
-        view_(view),
+  Collector(const CacheReader& reader, data::DecodedData& decoded)
+      : data_(reader.data),
+        reader_(reader),
+        view_(reader.view),
         decoded_(decoded),
-        told_(images.size()),
-        flaws_(data) {}
+        told_(reader.images.size()),
+        flaws_(reader.data) {}
 
   void collect(std::span<const std::uint32_t> samples, data::ImageSet& set) {
     for (const std::uint32_t sample : samples) {
       const data::View shown = data_.view(sample);
-      const std::size_t position = position_of(images_, shown.image);
-      if (!set.filling) {
+      const std::size_t position = reader_.position_of(shown.image);
+      if (set.judged) {
         const data::ReadResult result = view_.result(position);
         tell(position, result);
         if (result.status != data::ReadStatus::ok) continue;
       }
-      if (!set.stored) set.pixels.push_back(view_.pixels(position).data());
+      if (!set.stored) set.pixels.push_back(place_of(position));
       set.labels.push_back(data_.label(sample));
       set.samples.push_back(sample);
       set.turns.push_back(shown.turn);
@@ -94,20 +90,24 @@ class Collector {
   std::vector<std::string> warnings_of_flaws() const { return flaws_.warnings(); }
 
  private:
+  const std::uint8_t* place_of(std::size_t position) const {
+    return view_.keeps(position) ? view_.pixels(position).data() : nullptr;
+  }
+
   /// Once for each image, however many samples show it.
   void tell(std::size_t position, const data::ReadResult& result) {
     if (told_[position]) return;
     told_[position] = true;
     decoded_.warnings += result.warned ? 1 : 0;
     if (result.status != data::ReadStatus::ok) {
-      decoded_.bad.push_back({data_.name(images_[position]), result});
+      decoded_.bad.push_back({data_.name(reader_.images[position]), result});
     } else {
-      flaws_.add(images_[position], view_.flaw(position));
+      flaws_.add(reader_.images[position], view_.flaw(position));
     }
   }
 
   const data::Dataset& data_;
-  std::span<const std::uint32_t> images_;
+  const CacheReader& reader_;
   const CacheView& view_;
   data::DecodedData& decoded_;
   std::vector<bool> told_;
@@ -152,38 +152,63 @@ void check_form(const data::ReadyForm& form, Shape image, data::Resize resize, d
                    text(image, resize, exif), form.image.height, word_of(form.resize), flag));
 }
 
-/// What the parts have: good images, or all that are listed where they are still coming.
-void collect(const data::DataSource& source, const data::DecodeRequest& request,
-             std::span<const std::uint32_t> images, const CacheView& view,
+/// What the parts have: good images, or all that are listed where they are not `judged` yet.
+void collect(const data::DataSource& source, const CacheReader& reader, bool judged,
              data::DecodedData& decoded) {
   const bool ready = source.dataset->ready_form().has_value();
-  decoded.bytes = images.size() * request.image.size();
   for (data::ImageSet* set : {&decoded.train, &decoded.validation}) {
-    set->image = request.image;
+    set->image = reader.image;
     set->stored = ready ? source.dataset.get() : nullptr;
     set->filling = decoded.filling.get();
+    set->judged = judged;
   }
-  Collector collector(*source.dataset, images, view, decoded);
+  Collector collector(reader, decoded);
   collector.collect(source.train, decoded.train);
   collector.collect(source.validation, decoded.validation);
-  if (decoded.filling) return;
+  if (!judged) return;
   check_what_is_left(source, decoded);
   decoded.flaws = collector.warnings_of_flaws();
 }
 
-/// This rank's part of what its node is to read.
-std::vector<std::size_t> part_of(std::vector<std::size_t> positions,
-                                 const comm::NodeMemory& memory) {
-  const Range part = data::share(positions.size(), memory.local_rank(), memory.local_size());
-  const auto begin = positions.begin();
-  return {begin + static_cast<std::ptrdiff_t>(part.begin),
-          begin + static_cast<std::ptrdiff_t>(part.end)};
+/// Images that the memory keeps: none of those that lie ready in a file.
+std::size_t kept_images(const data::DataSource& source, const data::DecodeRequest& request,
+                        std::size_t images) {
+  return source.dataset->ready_form() ? 0 : std::min(request.keep.value_or(images), images);
+}
+
+CacheReader reader_of(const data::DataSource& source, const data::DecodeRequest& request,
+                      std::span<const std::uint32_t> images, const system::SharedBlock& memory) {
+  return {*source.dataset, images,         request.image,
+          request.resize,  source.exif,
+          {memory, images.size(), kept_images(source, request, images.size()), request.image}};
+}
+
+/// All images are read, or `meanwhile` is not over: gives them to the caller. `mine` is this rank's
+/// share of them.
+data::DecodedData give_out(const data::DataSource& source, const data::DecodeRequest& request,
+                           const CacheReader& reader, bool meanwhile, Range mine,
+                           std::shared_ptr<system::SharedBlock> memory) {
+  data::DecodedData decoded;
+  decoded.memory = std::move(memory);
+  decoded.folder = request.folder;
+  const bool ready = source.dataset->ready_form().has_value();
+  const std::size_t all = reader.images.size();
+  const std::size_t kept = ready ? all : kept_images(source, request, all);
+  decoded.bytes = kept * request.image.size();
+  decoded.not_kept = all - kept;
+  if (meanwhile || decoded.not_kept > 0) {
+    const int threads = meanwhile ? std::max(request.threads, 1) : 0;
+    decoded.filling = make_decoding_cache(
+        source, request, {reader.images.begin(), reader.images.end()}, reader.view, mine, threads);
+  }
+  collect(source, reader, !meanwhile, decoded);
+  return decoded;
 }
 
 }  // namespace
 
 std::size_t cache_bytes(std::size_t samples, Shape image) {
-  return CacheView::bytes(samples, image);
+  return CacheView::bytes(samples, samples, image);
 }
 
 data::CacheSize size_of_cache(const data::DataSource& source, Shape image, data::Resize resize) {
@@ -198,28 +223,32 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
                                     const data::DecodeRequest& request, comm::NodeMemory& memory,
                                     comm::NodeBarrier& barrier) {
   const system::Stopwatch watch;
-  std::vector<std::uint32_t> images = images_of(source);
-  const bool ready = source.dataset->ready_form().has_value();
-  const std::size_t bytes = size_of_cache(source, request.image, request.resize).bytes;
+  const std::vector<std::uint32_t> images = images_of(source);
+  size_of_cache(source, request.image, request.resize);  // refuses another form
+  const std::size_t kept = kept_images(source, request, images.size());
+  const std::size_t bytes = CacheView::bytes(images.size(), kept, request.image);
   barrier.wait();  // all ranks have looked before one takes memory
-  data::DecodedData decoded;
-  decoded.memory = memory.allocate_large(bytes);
-  const CacheView view(*decoded.memory, images.size(), ready ? Shape{0, 0, 0} : request.image);
-  const Range mine = data::share(images.size(), memory.local_rank(), memory.local_size());
+  std::shared_ptr<system::SharedBlock> block = request.folder.empty()
+                                                   ? memory.allocate_large(bytes)
+                                                   : memory.allocate_in(request.folder, bytes);
+  const CacheReader reader = reader_of(source, request, images, *block);
   const std::vector<std::uint32_t> first = images_of(*source.dataset, request.first);
-  bool meanwhile = request.meanwhile && !ready && first.size() < images.size();
+  bool meanwhile = request.meanwhile && !source.dataset->ready_form() && first.size() < images.size();
   if (meanwhile) {
-    read_missing(source, images, part_of(positions_of(images, first), memory), request, view);
+    std::vector<std::size_t> positions;
+    for (const std::uint32_t image : first) positions.push_back(reader.position_of(image));
+    read_missing(reader, part_of(positions, memory), request);
     barrier.wait();
-    meanwhile = !view.damaged();
+    meanwhile = !reader.view.damaged();
     barrier.wait();  // all have seen it before one goes on
   }
+  const Range mine = data::share(images.size(), memory.local_rank(), memory.local_size());
   if (!meanwhile) {
-    read_missing(source, images, positions_of(mine), request, view);
+    read_missing(reader, part_of(all_positions(images.size()), memory), request);
     barrier.wait();
   }
-  if (meanwhile) decoded.filling = fill_meanwhile(source, request, images, mine, view);
-  collect(source, request, images, view, decoded);
+  data::DecodedData decoded =
+      give_out(source, request, reader, meanwhile, mine, std::move(block));
   decoded.seconds = watch.seconds();
   return decoded;
 }
@@ -229,15 +258,12 @@ data::DecodedData finish_cache(const data::DataSource& source, const data::Decod
                                comm::NodeBarrier& barrier) {
   const system::Stopwatch watch;
   const std::vector<std::uint32_t> images = images_of(source);
-  const CacheView view(*begun.memory, images.size(), request.image);
+  const CacheReader reader = reader_of(source, request, images, *begun.memory);
   begun.filling->stop();
   barrier.wait();  // no image is claimed now
-  const Range mine = data::share(images.size(), memory.local_rank(), memory.local_size());
-  read_missing(source, images, positions_of(mine), request, view);
+  read_missing(reader, part_of(all_positions(images.size()), memory), request);
   barrier.wait();
-  data::DecodedData decoded;
-  decoded.memory = begun.memory;
-  collect(source, request, images, view, decoded);
+  data::DecodedData decoded = give_out(source, request, reader, false, {}, begun.memory);
   decoded.seconds = watch.seconds();
   return decoded;
 }

@@ -109,8 +109,9 @@ struct ImageSet {
   Shape image;
   std::vector<const std::uint8_t*> pixels;  ///< one pointer an image, H*W*3 bytes, not turned
   const Dataset* stored = nullptr;          ///< has them instead of `pixels`
-  /// Brings what `pixels` points to; null where all is there. Damaged images are among these.
+  /// Brings what `pixels` points to, or gives what is not kept; null where all is there.
   FillingCache* filling = nullptr;
+  bool judged = true;  ///< all images were read once: damaged ones are not among them
   std::vector<Turn> turns;                  ///< one an image; empty where none is turned
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;  ///< index in the data set

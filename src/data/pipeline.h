@@ -54,9 +54,10 @@ struct DecodedData {
   std::vector<std::string> flaws;  ///< warnings of classes whose images show little (Flaw)
   std::size_t warnings = 0;        ///< decoded although the decoder complained
   std::shared_ptr<system::SharedBlock> memory;  ///< what the sets point into
-  /// Where images are decoded meanwhile: nothing is known yet of damage and flaws.
-  std::shared_ptr<FillingCache> filling;
-  std::size_t bytes = 0;  ///< pixels, once per node: in memory, or in the data's file
+  std::shared_ptr<FillingCache> filling;  ///< the sets'; null where all is there and stays
+  std::size_t not_kept = 0;               ///< images that are decoded whenever they are needed
+  std::size_t bytes = 0;  ///< pixels, once per node: in memory, or in a file
+  std::string folder;     ///< of the file that they lie in, where that was asked for
   double seconds = 0;
 };
 
@@ -72,6 +73,8 @@ struct DecodeRequest {
   /// one of these is damaged. Images that are ready in a file are looked at all the same.
   bool meanwhile = false;
   std::vector<std::uint32_t> first{};
+  std::optional<std::size_t> keep{};  ///< at most so many images; the others are decoded each time
+  std::string folder{};               ///< they are to lie in a file there; empty: in memory
 };
 
 struct BatchRequest {

@@ -10,7 +10,8 @@
 #include "loop/weights/weights.h"
 #include "training/batch_plans.h"
 #include "training/compiled_training.h"
-#include "training/memory/image_memory.h"
+#include "training/memory/image_place.h"
+#include "training/session/decode_images.h"
 
 namespace cputrain::training {
 
@@ -86,6 +87,10 @@ class Training {
   data::BatchRequest training_request(bool on_device) const;
   data::BatchRequest validation_request() const;
   data::BatchMemory batch_memory(bool on_device) const;
+  void tell_folders(const std::vector<std::string>& folders);
+  bool keeps_all() const { return place_.keep == ImagePlace::kAll; }
+  bool is_decoded_later() const;
+  ImageKeeping keeping() const;
   void make_parts();
   void describe(loop::TrainingData);
   loop::LoopOptions options() const;
@@ -95,6 +100,7 @@ class Training {
   std::shared_ptr<const data::DataSource> source_;
   std::shared_ptr<const data::DecodedData> data_;
   std::optional<BatchPlans> batches_;
+  ImagePlace place_;
   CompiledTraining compiled_;
   loop::Timeline timeline_{loop::StepRange{}};
   std::unique_ptr<loop::Parts> parts_;

@@ -2,9 +2,10 @@
 before, also where some are damaged, and where it is stopped and goes on."""
 import json
 import os
+import subprocess
 import unittest
 
-from program import needs_mpi
+from program import PROGRAM, needs_mpi
 from tiny import TinyTest
 
 WORDS = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--log-every", "1", "--reproducible"]
@@ -120,8 +121,57 @@ class Decoding(TinyTest):
         self.train("first", "--epochs", "2", "--decode", "first")
         self.assertEqual(self.curve("run"), self.curve("first"))
 
+    def test_damage_after_the_first_epoch(self):
+        """A file that was whole once has changed: what was learnt stays."""
+        name = self.undrawn()
+        self.make("data", dog=60)
+        self.train("run", "--epochs", "1")
+        with open(self.path("data", name), "r+b") as f:
+            f.write(b"XX")
+        text = self.train("run", "--epochs", "2", "--resume", "auto", code=65,
+                          says=[f"'data/{name}' cannot be read: not an image", "Stopped after step"])
+        self.assertNotIn("begins anew", text)
+        with open(self.path("data", name), "r+b") as f:
+            f.write(b"BM")
+        self.train("run", "--epochs", "2", "--resume", "auto")
+        self.train("whole", "--epochs", "2")
+        self.assertEqual(self.curve("run"), self.curve("whole"))
+
+    def test_images_elsewhere_than_in_memory(self):
+        self.train("memory", "--epochs", "2", "--cache", "memory")
+        os.mkdir(self.path("room"))
+        for ranks in (0, 3) if os.environ.get("CPUTRAIN_MPIRUN") else (0,):
+            for words, says in ((["--cache", "disk"], f"they lie in a file in {self.path('room')}"),
+                                (["--cache", "none"], "0 of 120 are kept"),
+                                (["--cache", "none", "--decode", "first"], "Decoding makes some")):
+                with self.subTest(ranks=ranks, words=words):
+                    self.train("run", "--epochs", "2", "--overwrite", *words, says=[says], ranks=ranks,
+                               TMPDIR=self.path("room"))
+                    self.assertEqual(self.curve("run"), self.curve("memory"))
+                    self.assertEqual([n for n in os.listdir(self.path("room")) if "images" in n], [])
+
+    def test_damage_of_images_that_are_not_kept(self):
+        name = self.undrawn()
+        self.train("first", "--epochs", "2", "--decode", "first")
+        for words in (["--cache", "none"], ["--cache", "disk"], ["--cache", "none", "--decode", "first"]):
+            text = self.train("run", "--epochs", "2", "--overwrite", *words, says=[f"skipping data/{name}"])
+            self.assertEqual("begins anew" in text, "first" not in words, text)
+            self.assertEqual(self.curve("run"), self.curve("first"))
+
+    def test_a_disk_without_room(self):
+        """A limit on files stands for a full disk: no file may be as long as the images."""
+        line = 'ulimit -f 8; exec "$@"'
+        done = subprocess.run(["bash", "-c", line, "bash", PROGRAM, *WORDS, "--out", "run", "--cache", "disk",
+                               "--image-size", "64"],
+                              cwd=self.folder, text=True, timeout=60, stdin=subprocess.DEVNULL, capture_output=True)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stderr.count("cputrain: "), 1, done.stderr)
+        self.assertIn("no room for 1.49 MB of decoded images on disk", done.stderr)
+        self.assertIn("TMPDIR", done.stderr)
+
     def test_help_and_wrong_words(self):
         self.expect(2, *WORDS, "--decode", "later", says=["--decode", "meanwhile", "first"])
+        self.expect(2, *WORDS, "--cache", "tape", says=["--cache", "memory", "disk", "none"])
         with open(self.path("c.json"), "w") as f:
             json.dump({"decode": "first"}, f)
         self.train("run", "--config", "c.json", says=["120 images at 16x16 ready in"])

@@ -193,7 +193,7 @@ class Run {
   /// Whether images were trained on that damage leaves out, in the first epoch. Later such an image
   /// is one that has changed.
   bool is_void(const loop::TrainResult& result) const {
-    return !result.lost_input.empty() && training_.is_filling() &&
+    return !result.lost_input.empty() && training_.is_filling() && progress_.epochs == 0 &&
            result.progress.steps <= training_.batches().train.steps();
   }
 

@@ -37,10 +37,14 @@ void say_bad_samples(const Session& session, const data::DecodedData& data) {
 /// "2,000 images at 256x256 ready in 1.2 s (393.2 MB in memory, once per node)".
 std::string ready_line(const data::DecodedData& data, Shape image, const std::string& when) {
   const std::size_t count = data.train.size() + data.validation.size();
-  return fmt::format("{} images at {}x{} ready {} ({} {}, once per node)", with_commas(count),
+  const std::string place = data.train.stored     ? "in their file"
+                            : data.folder.empty() ? "in memory"
+                                                  : "in a file in " + data.folder;
+  const std::string others =
+      data.not_kept > 0 ? fmt::format("; {} are not kept", with_commas(data.not_kept)) : "";
+  return fmt::format("{} images at {}x{} ready {} ({} {}, once per node{})", with_commas(count),
                      image.height, image.width, when,
-                     bytes_text(static_cast<double>(data.bytes)),
-                     data.train.stored ? "in their file" : "in memory");
+                     bytes_text(static_cast<double>(data.bytes)), place, others);
 }
 
 void say_decoded(const Session& session, const data::DecodedData& data, Shape image) {
@@ -91,11 +95,22 @@ data::OnProgress watched_progress(const Session& session, const std::string& ver
   };
 }
 
-data::DecodeRequest decode_request(const Session& session, const ImageForm& form) {
+data::DecodeRequest decode_request(const Session& session, const ImageForm& form,
+                                   const ImageKeeping& keeping) {
   return {.image = form.shape,
           .threads = session.io_threads,
           .progress = watched_progress(session, "Decoding"),
-          .resize = form.resize};
+          .resize = form.resize,
+          .keep = keeping.keep,
+          .folder = keeping.folder};
+}
+
+/// What steps that are quicker will wait for.
+void say_decoding_speed(const Session& session, std::size_t images, double seconds) {
+  if (images == 0 || seconds <= 0) return;
+  say(session, fmt::format("Decoding makes some {:.0f} images/s on a host: quicker steps wait for "
+                           "images (input_wait; a folder with room in TMPDIR, or more cores)",
+                           static_cast<double>(images) / seconds));
 }
 
 }  // namespace
@@ -115,26 +130,28 @@ std::vector<std::string> image_folders(const Session& session, std::size_t bytes
 
 data::DecodedData decode_images(const Session& session, const TrainingFlags& flags,
                                 const data::DataSource& source, const ImageForm& form,
-                                Decoding decoding) {
+                                const ImageKeeping& keeping) {
   reached(session, comm::Phase::decode);
   check_agreement(session, "the data that they see",
                   fmt::format("{:016x}, {} + {} samples", source.dataset->fingerprint(),
                               source.train.size(), source.validation.size()));
   const data::DataPipeline& pipeline = session.services.data;
-  data::DecodeRequest request = decode_request(session, form);
-  if (decoding == Decoding::meanwhile) {
+  data::DecodeRequest request = decode_request(session, form, keeping);
+  if (keeping.decoding == Decoding::meanwhile) {
     request.meanwhile = true;
     request.first = data::pixel_samples(source, flags.seed.value_or(0));
   }
   const data::CacheSize cache = pipeline.cache_size(source, form.shape, form.resize);
-  check_images_fit(flags, form, source, cache, least_available(measure_capacities(session)));
-  say_image_folders(session, image_folders(session, cache.bytes), cache.bytes);
+  if (keeping.in_memory()) {
+    check_images_fit(flags, form, source, cache, least_available(measure_capacities(session)));
+    say_image_folders(session, image_folders(session, cache.bytes), cache.bytes);
+  }
   comm::Communicator& communicator = *session.communicator;
   data::DecodedData data =
       pipeline.decode(source, request, communicator.node_memory(), communicator.node_barrier());
   // Where one node has found damage, the others are to know of theirs, too.
-  const bool some_whole = !first_text(session, data.filling ? "" : "whole").empty();
-  if (data.filling && some_whole) return finish_decoding(session, flags, source, form, data);
+  const bool some_whole = !first_text(session, data.train.judged ? "whole" : "").empty();
+  if (!data.train.judged && some_whole) return finish_decoding(session, flags, source, form, keeping, data);
   if (some_whole) {
     check_decoded(session, flags, data, form.shape);
   } else {
@@ -143,16 +160,20 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
                              with_commas(data.train.size() + data.validation.size()),
                              form.shape.height, form.shape.width));
   }
+  if (data.not_kept > 0) {
+    say_decoding_speed(session, data.train.judged ? cache.images : request.first.size(),
+                       data.seconds);
+  }
   return data;
 }
 
 data::DecodedData finish_decoding(const Session& session, const TrainingFlags& flags,
                                   const data::DataSource& source, const ImageForm& form,
-                                  const data::DecodedData& begun) {
+                                  const ImageKeeping& keeping, const data::DecodedData& begun) {
   reached(session, comm::Phase::decode);
   comm::Communicator& communicator = *session.communicator;
   data::DecodedData data =
-      session.services.data.finish(source, begun, decode_request(session, form),
+      session.services.data.finish(source, begun, decode_request(session, form, keeping),
                                    communicator.node_memory(), communicator.node_barrier());
   check_decoded(session, flags, data, form.shape);
   return data;

@@ -88,6 +88,26 @@ class Filling : public ::testing::Test {
                             {.image = kSmall, .threads = 1, .meanwhile = meanwhile, .first = first},
                             comm.node_memory(), comm.node_barrier());
   }
+  /// Batches of two epochs, image by image.
+  std::vector<Bytes> two_epochs(const data::DecodedData& data, int prefetch) const {
+    const data::BatchPlan plan(source_.train.size(), 12, 5, 0, 1);
+    const auto batches = pipeline_.batches(
+        data.train, plan,
+        {.seed = 3, .augment = data::parse_augment("flip,crop:2"), .prefetch = prefetch});
+    std::vector<Bytes> seen;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      batches->seek(epoch, 0);
+      for (std::size_t step = 0; step < plan.steps(); ++step) {
+        for (int k = 0; k < plan.micro_batches(step); ++k) {
+          for (const std::uint8_t* image : batches->next().images) {
+            seen.emplace_back(image, image + kSmall.size());
+          }
+        }
+      }
+    }
+    EXPECT_EQ(batches->failure(), "");
+    return seen;
+  }
   data::DecodedData finish(comm::Communicator& comm, const data::DecodedData& begun) const {
     return pipeline_.finish(source_, begun, {.image = kSmall, .threads = 1}, comm.node_memory(),
                             comm.node_barrier());
@@ -140,30 +160,62 @@ TEST_F(Filling, WaitsForNoOtherReader) {
 }
 
 TEST_F(Filling, BatchesAreThoseOfImagesDecodedBefore) {
-  const data::BatchPlan plan(source_.train.size(), 12, 5, 0, 1);
   const auto comm = comm::make_solo();
-  const data::DecodedData all = decode(*comm, false);
+  const std::vector<Bytes> expected = two_epochs(decode(*comm, false), 0);
+  EXPECT_EQ(expected.size(), 2 * source_.train.size());
   for (const int prefetch : {0, 1}) {
-    const data::DecodedData some = decode(*comm, true);
-    std::vector<std::vector<std::uint8_t>> seen[2];
-    for (int i = 0; i < 2; ++i) {
-      const auto batches = pipeline_.batches(
-          (i == 0 ? all : some).train, plan,
-          {.seed = 3, .augment = data::parse_augment("flip,crop:2"), .prefetch = prefetch});
-      for (int epoch = 0; epoch < 2; ++epoch) {
-        batches->seek(epoch, 0);
-        for (std::size_t step = 0; step < plan.steps(); ++step) {
-          for (int k = 0; k < plan.micro_batches(step); ++k) {
-            for (const std::uint8_t* image : batches->next().images) {
-              seen[i].emplace_back(image, image + kSmall.size());
-            }
-          }
-        }
+    EXPECT_TRUE(two_epochs(decode(*comm, true), prefetch) == expected) << "prefetch " << prefetch;
+  }
+}
+
+TEST_F(Filling, OfImagesThatAreNotKeptGivesTheSameBatches) {
+  const auto comm = comm::make_solo();
+  const std::vector<Bytes> expected = two_epochs(decode(*comm, false), 0);
+  for (const std::size_t keep : {0, 17, 60}) {
+    for (const bool meanwhile : {false, true}) {
+      data::DecodeRequest request{.image = kSmall, .threads = 1, .meanwhile = meanwhile};
+      request.keep = keep;
+      const data::DecodedData data =
+          pipeline_.decode(source_, request, comm->node_memory(), comm->node_barrier());
+      EXPECT_EQ(data.not_kept, kCount - keep);
+      EXPECT_EQ(data.bytes, keep * kSmall.size());
+      EXPECT_EQ(data.train.judged, !meanwhile);
+      for (const int prefetch : {0, 1}) {
+        EXPECT_TRUE(two_epochs(data, prefetch) == expected) << keep << " kept";
       }
     }
-    EXPECT_EQ(seen[0].size(), 2 * source_.train.size());
-    EXPECT_TRUE(seen[0] == seen[1]) << "prefetch " << prefetch;
   }
+}
+
+TEST_F(Filling, ImagesThatAreNotKeptMayFailAtAnyTime) {
+  const auto comm = comm::make_solo();
+  data::DecodeRequest request{.image = kSmall, .threads = 1};
+  request.keep = 10;
+  const data::DecodedData data =
+      pipeline_.decode(source_, request, comm->node_memory(), comm->node_barrier());
+  const data::BatchPlan plan(source_.train.size(), 54, 54, 0, 1);
+  const auto batches = pipeline_.batches(data.train, plan, {.prefetch = 0});
+  EXPECT_TRUE(batches->may_fail());
+  EXPECT_FALSE(batches->filling()) << "all were read once";
+  batches->seek(0, 0);
+  batches->next();
+  EXPECT_EQ(batches->failure(), "");
+  made_->damaged = 31;
+  batches->seek(1, 0);
+  batches->next();
+  EXPECT_NE(batches->failure().find("'made/31' cannot be read: truncated"), std::string::npos);
+}
+
+TEST_F(Filling, AFileOnDiskHoldsTheSameAndLeavesNothing) {
+  const testing::TemporaryFolder folder;
+  const auto comm = comm::make_solo();
+  data::DecodeRequest request{.image = kSmall, .threads = 1};
+  request.folder = folder.path().string();
+  const data::DecodedData data =
+      pipeline_.decode(source_, request, comm->node_memory(), comm->node_barrier());
+  EXPECT_EQ(data.folder, request.folder);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_TRUE(two_epochs(data, 1) == two_epochs(decode(*comm, false), 1));
 }
 
 TEST_F(Filling, ABatchSourceSettlesOnceAndTellsOfIt) {
