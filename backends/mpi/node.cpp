@@ -15,7 +15,7 @@
 #include "backends/mpi/shared_file.h"
 #include "system/limits/available_memory.h"
 #include "system/pages.h"
-#include "system/scratch_file.h"
+#include "system/scratch/scratch_file.h"
 
 namespace cputrain::mpi {
 
@@ -50,7 +50,8 @@ std::size_t bytes_of_window(std::size_t bytes) {
 
 /// Free bytes there, as the node's first rank sees them.
 std::uint64_t space_for_windows(const NodeRanks& node) {
-  std::uint64_t space = std::min(system::space_in("/dev/shm").value_or(system::longest_file()), system::longest_file());
+  std::uint64_t space = std::min(system::space_in("/dev/shm").value_or(system::longest_file()),
+                                 system::longest_file());
   check(MPI_Bcast(&space, 1, MPI_UINT64_T, 0, node.comm()), "MPI_Bcast");
   return space;
 }

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "backends/mpi/check.h"
-#include "system/scratch_file.h"
+#include "system/scratch/scratch_file.h"
 
 namespace cputrain::mpi {
 namespace {

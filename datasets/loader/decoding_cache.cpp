@@ -115,7 +115,7 @@ class DecodingCache final : public data::FillingCache {
   const std::size_t begin_;
   std::atomic<std::size_t> next_{0};
   mutable std::mutex mutex_;
-  std::string failure_;  // guarded by mutex_: of a file that is another one by now
+  std::string failure_;               // guarded by mutex_: of a file that is another one by now
   std::vector<std::thread> threads_;  // last: they use the others
 };
 

@@ -178,8 +178,11 @@ std::size_t kept_images(const data::DataSource& source, const data::DecodeReques
 
 CacheReader reader_of(const data::DataSource& source, const data::DecodeRequest& request,
                       std::span<const std::uint32_t> images, const system::SharedBlock& memory) {
-  return {*source.dataset, images,         request.image,
-          request.resize,  source.exif,
+  return {*source.dataset,
+          images,
+          request.image,
+          request.resize,
+          source.exif,
           {memory, images.size(), kept_images(source, request, images.size()), request.image}};
 }
 
@@ -233,7 +236,8 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
                                                    : memory.allocate_in(request.folder, bytes);
   const CacheReader reader = reader_of(source, request, images, *block);
   const std::vector<std::uint32_t> first = images_of(*source.dataset, request.first);
-  bool meanwhile = request.meanwhile && !source.dataset->ready_form() && first.size() < images.size();
+  bool meanwhile =
+      request.meanwhile && !source.dataset->ready_form() && first.size() < images.size();
   if (meanwhile) {
     std::vector<std::size_t> positions;
     for (const std::uint32_t image : first) positions.push_back(reader.position_of(image));
@@ -247,8 +251,7 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
     read_missing(reader, part_of(all_positions(images.size()), memory), request);
     barrier.wait();
   }
-  data::DecodedData decoded =
-      give_out(source, request, reader, meanwhile, mine, std::move(block));
+  data::DecodedData decoded = give_out(source, request, reader, meanwhile, mine, std::move(block));
   decoded.seconds = watch.seconds();
   return decoded;
 }

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "system/pages.h"
-#include "system/scratch_file.h"
+#include "system/scratch/scratch_file.h"
 
 namespace cputrain::comm {
 

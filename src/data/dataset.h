@@ -111,8 +111,8 @@ struct ImageSet {
   const Dataset* stored = nullptr;          ///< has them instead of `pixels`
   /// Brings what `pixels` points to, or gives what is not kept; null where all is there.
   FillingCache* filling = nullptr;
-  bool judged = true;  ///< all images were read once: damaged ones are not among them
-  std::vector<Turn> turns;                  ///< one an image; empty where none is turned
+  bool judged = true;       ///< all images were read once: damaged ones are not among them
+  std::vector<Turn> turns;  ///< one an image; empty where none is turned
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;  ///< index in the data set
 

@@ -54,10 +54,10 @@ struct DecodedData {
   std::vector<std::string> flaws;  ///< warnings of classes whose images show little (Flaw)
   std::size_t warnings = 0;        ///< decoded although the decoder complained
   std::shared_ptr<system::SharedBlock> memory;  ///< what the sets point into
-  std::shared_ptr<FillingCache> filling;  ///< the sets'; null where all is there and stays
-  std::size_t not_kept = 0;               ///< images that are decoded whenever they are needed
-  std::size_t bytes = 0;  ///< pixels, once per node: in memory, or in a file
-  std::string folder;     ///< of the file that they lie in, where that was asked for
+  std::shared_ptr<FillingCache> filling;        ///< the sets'; null where all is there and stays
+  std::size_t not_kept = 0;  ///< images that are decoded whenever they are needed
+  std::size_t bytes = 0;     ///< pixels, once per node: in memory, or in a file
+  std::string folder;        ///< of the file that they lie in, where that was asked for
   double seconds = 0;
 };
 

@@ -106,15 +106,14 @@ void Training::compile() {
   const TrainingFlags& flags = plan_.spec.flags;
   const auto available = least_available(capacities);
   const bool may_leave = may_leave_memory(flags, *source_);
-  const bool leaves =
-      leaves_memory(flags) || (may_leave && available && cache.bytes > *available);
+  const bool leaves = leaves_memory(flags) || (may_leave && available && cache.bytes > *available);
   if (!leaves) check_images_fit(flags, form(), *source_, cache, available);
   compile_for({.capacities = std::move(capacities),
                .cache = leaves ? 0 : cache.bytes,
                .may_leave = may_leave});
   if (may_leave && (leaves || compiled_.images_left_out)) {
-    place_ = place_images(session_, flags, form(), cache, compiled_.images_on_device,
-                          compiled_.memory);
+    place_ =
+        place_images(session_, flags, form(), cache, compiled_.images_on_device, compiled_.memory);
   }
   require_memory(session_, compiled_.memory);
   if (!keeping().in_memory()) return tell_folders(place_.folders);
@@ -311,8 +310,8 @@ Training open_training(const Session& session, const TrainingSpec& spec) {
   const std::vector<NodeCapacity> capacities = measure_capacities(session);
   // Images that memory has no room for lie elsewhere, and leave it to the ranks.
   const auto available = least_available(capacities);
-  const bool leave = leaves_memory(spec.flags) ||
-                     (may_leave_memory(spec.flags, *source) && available && cache.bytes > *available);
+  const bool leave = leaves_memory(spec.flags) || (may_leave_memory(spec.flags, *source) &&
+                                                   available && cache.bytes > *available);
   TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source),
                                     rank_memory(capacities, leave ? 0 : cache.bytes));
   check_agreement(session, "program, flags or data", identity(plan, *source));

@@ -137,8 +137,8 @@ void print_node_memory(const training::TrainingMemory& memory) {
   for (const training::NodeCapacity& capacity : memory.capacities) {
     std::string once = "image cache " + in_bytes(memory.shared.cache);
     if (memory.shared.file > 0) {
-      once += fmt::format(", {} in a file in {}", in_bytes(memory.shared.file),
-                          capacity.image_folder);
+      once +=
+          fmt::format(", {} in a file in {}", in_bytes(memory.shared.file), capacity.image_folder);
     } else if (!capacity.image_folder.empty()) {
       once += fmt::format(" (in a file in {}, /dev/shm is too small)", capacity.image_folder);
     }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/state_file.h"
+#include "system/limits/process_limits.h"
 #include "system/tell.h"
 #include "training/lines/plan_lines.h"
 #include "training/lines/resume_lines.h"
@@ -277,14 +278,16 @@ class Run {
   ExitCode code_ = ExitCode::ok;
 };
 
-/// What a checkpoint leaves out must be known before its training goes on.
+/// What a checkpoint leaves out must be known before its training goes on. Threads that decode
+/// beside the steps take addresses that `ulimit -v` may not leave them: each has a heap of its own.
 training::Decoding decoding_of(const training::Training& training, const training::Start& start) {
   const training::Session& session = training.session();
-  const int first = start.goes_on && session.leads() &&
-                     training::leaves_out_images(checkpoint::read_facts(start.checkpoint));
-  return comm::gather_values(*session.communicator, first).front() != 0
-             ? training::Decoding::first
-             : training.plan().spec.flags.decode;
+  const bool leaves_out = start.goes_on && session.leads() &&
+                          training::leaves_out_images(checkpoint::read_facts(start.checkpoint));
+  const int first = leaves_out || system::limits_addresses() ? 1 : 0;
+  const std::vector<int> ranks = comm::gather_values(*session.communicator, first);
+  return std::ranges::count(ranks, 1) > 0 ? training::Decoding::first
+                                          : training.plan().spec.flags.decode;
 }
 
 }  // namespace

@@ -34,8 +34,7 @@ std::size_t images_to_keep(const ImageForm& form, const data::CacheSize& cache,
 
 std::string why(const TrainingFlags& flags, const data::CacheSize& cache,
                 const TrainingMemory& memory) {
-  if (flags.cache != ImageCache::automatic)
-    return fmt::format("--cache {}", word_of(flags.cache));
+  if (flags.cache != ImageCache::automatic) return fmt::format("--cache {}", word_of(flags.cache));
   return fmt::format("memory has no room for {} ({} are left beside the training)",
                      size_words(cache.bytes), size_words(least_left(memory).value_or(0)));
 }
@@ -63,8 +62,8 @@ ImagePlace place_images(const Session& session, const TrainingFlags& flags, cons
   const std::string reason = why(flags, cache, memory);
   ImagePlace place;
   if (flags.cache != ImageCache::none) {
-    place.folders = session.communicator->gather(
-        session.communicator->node_memory().folder_for(cache.bytes));
+    place.folders =
+        session.communicator->gather(session.communicator->node_memory().folder_for(cache.bytes));
     if (std::ranges::all_of(place.folders, [](const auto& f) { return !f.empty(); })) {
       memory.shared.file = cache.bytes;
       say(session, fmt::format("Images: {}: they lie in a file in {} (TMPDIR names another "

@@ -43,8 +43,8 @@ std::string ready_line(const data::DecodedData& data, Shape image, const std::st
   const std::string others =
       data.not_kept > 0 ? fmt::format("; {} are not kept", with_commas(data.not_kept)) : "";
   return fmt::format("{} images at {}x{} ready {} ({} {}, once per node{})", with_commas(count),
-                     image.height, image.width, when,
-                     bytes_text(static_cast<double>(data.bytes)), place, others);
+                     image.height, image.width, when, bytes_text(static_cast<double>(data.bytes)),
+                     place, others);
 }
 
 void say_decoded(const Session& session, const data::DecodedData& data, Shape image) {
@@ -151,7 +151,8 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
       pipeline.decode(source, request, communicator.node_memory(), communicator.node_barrier());
   // Where one node has found damage, the others are to know of theirs, too.
   const bool some_whole = !first_text(session, data.train.judged ? "whole" : "").empty();
-  if (!data.train.judged && some_whole) return finish_decoding(session, flags, source, form, keeping, data);
+  if (!data.train.judged && some_whole)
+    return finish_decoding(session, flags, source, form, keeping, data);
   if (some_whole) {
     check_decoded(session, flags, data, form.shape);
   } else {

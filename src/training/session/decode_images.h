@@ -27,8 +27,7 @@ data::DecodedData decode_images(const Session&, const TrainingFlags&, const data
 /// The same for images that are being decoded meanwhile, of which nothing else may be in use: those
 /// that are missing, in the same memory.
 data::DecodedData finish_decoding(const Session&, const TrainingFlags&, const data::DataSource&,
-                                  const ImageForm&, const ImageKeeping&,
-                                  const data::DecodedData&);
+                                  const ImageForm&, const ImageKeeping&, const data::DecodedData&);
 
 /// The lines about images that were decoded meanwhile, once all are there: so many seconds after
 /// the training began to.

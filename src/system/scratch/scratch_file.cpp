@@ -1,4 +1,4 @@
-#include "system/scratch_file.h"
+#include "system/scratch/scratch_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
