@@ -18,6 +18,7 @@ data::DataPipeline make_data_pipeline() {
           .limited = limited_samples,
           .cache_size = size_of_cache,
           .decode = decode_into_cache,
+          .finish = finish_cache,
           .batches = make_batch_loader,
           .batch_memory = memory_of_batches,
           .read_image = read_image,

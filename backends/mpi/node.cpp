@@ -15,6 +15,7 @@
 #include "backends/mpi/shared_file.h"
 #include "system/limits/available_memory.h"
 #include "system/pages.h"
+#include "system/scratch/scratch_file.h"
 
 namespace cputrain::mpi {
 
@@ -49,7 +50,8 @@ std::size_t bytes_of_window(std::size_t bytes) {
 
 /// Free bytes there, as the node's first rank sees them.
 std::uint64_t space_for_windows(const NodeRanks& node) {
-  std::uint64_t space = std::min(space_in("/dev/shm").value_or(longest_file()), longest_file());
+  std::uint64_t space = std::min(system::space_in("/dev/shm").value_or(system::longest_file()),
+                                 system::longest_file());
   check(MPI_Bcast(&space, 1, MPI_UINT64_T, 0, node.comm()), "MPI_Bcast");
   return space;
 }
@@ -184,6 +186,13 @@ std::string MpiNodeMemory::folder_of_large(std::size_t bytes) {
 std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_large(std::size_t bytes) {
   const std::string folder = folder_of_large(bytes);
   if (folder.empty()) return allocate(bytes);
+  return std::make_unique<SharedFile>(node_, folder, bytes);
+}
+
+std::string MpiNodeMemory::folder_for(std::size_t bytes) { return folder_on_disk(node_, bytes); }
+
+std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_in(const std::string& folder,
+                                                                std::size_t bytes) {
   return std::make_unique<SharedFile>(node_, folder, bytes);
 }
 

@@ -41,6 +41,9 @@ class MpiNodeMemory final : public comm::NodeMemory {
                                                         std::span<const Range> mine) override;
   std::unique_ptr<system::SharedBlock> allocate_large(std::size_t bytes) override;
   std::string folder_of_large(std::size_t bytes) override;
+  std::string folder_for(std::size_t bytes) override;
+  std::unique_ptr<system::SharedBlock> allocate_in(const std::string& folder,
+                                                   std::size_t bytes) override;
 
  private:
   void require_memory_for(std::span<const Range> mine) const;

@@ -5,8 +5,8 @@
 
 #include "backends/mpi/check.h"
 #include "backends/mpi/launcher_session.h"
-#include "backends/mpi/shared_file.h"
 #include "backends/mpi/start_guard.h"
+#include "system/scratch/scratch_file.h"
 
 namespace cputrain::mpi {
 
@@ -16,8 +16,9 @@ namespace {
 /// waits for ever, where they may not be as long. Before MPI_Init an error can still be printed.
 void require_long_files() {
   constexpr std::uint64_t kLeast = std::uint64_t{32} << 20;
-  if (longest_file() >= kLeast) return;
-  fail(ExitCode::usage, "'ulimit -f' allows files of " + std::to_string(longest_file() >> 10) +
+  if (system::longest_file() >= kLeast) return;
+  fail(ExitCode::usage, "'ulimit -f' allows files of " +
+                            std::to_string(system::longest_file() >> 10) +
                             " KiB (MPI keeps memory that ranks share in files of 32 MiB and less); "
                             "raise the limit, or train as one process");
 }

@@ -2,17 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
-#include <vector>
 
 #include "backends/mpi/check.h"
+#include "system/scratch/scratch_file.h"
 
 namespace cputrain::mpi {
 namespace {
@@ -36,22 +33,6 @@ std::string text_of(const NodeRanks& node, int rank, std::string text) {
                             ", or use fewer or smaller images");
 }
 
-std::vector<std::string> folders() {
-  std::vector<std::string> list{"/var/tmp", "/tmp", "."};
-  const char* chosen = std::getenv("TMPDIR");
-  if (chosen && *chosen) list.insert(list.begin(), chosen);
-  return list;
-}
-
-/// Some space stays for others: a file system that is full stops all that write there.
-std::string find_folder(std::uint64_t bytes) {
-  for (const std::string& folder : folders()) {
-    if (::access(folder.c_str(), W_OK | X_OK) != 0) continue;
-    if (space_in(folder).value_or(0) >= bytes + bytes / 20) return folder;
-  }
-  return {};
-}
-
 /// Closes a descriptor at the end of its scope.
 struct Descriptor {
   int number = -1;
@@ -60,25 +41,7 @@ struct Descriptor {
   }
 };
 
-std::string reserve(int descriptor, std::size_t bytes) {
-  int error = EINTR;
-  while (error == EINTR) error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
-  return error == 0 ? "" : std::strerror(error);
-}
-
 }  // namespace
-
-std::optional<std::uint64_t> space_in(const std::string& folder) {
-  struct statvfs system {};
-  if (::statvfs(folder.c_str(), &system) != 0) return std::nullopt;
-  return std::uint64_t{system.f_bavail} * system.f_frsize;
-}
-
-std::uint64_t longest_file() {
-  struct rlimit limit {};
-  const bool known = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  return known ? limit.rlim_cur : std::numeric_limits<std::uint64_t>::max();
-}
 
 std::string failure_of_any(const NodeRanks& node, const std::string& mine) {
   int first = mine.empty() ? node.size() : node.rank();
@@ -86,12 +49,17 @@ std::string failure_of_any(const NodeRanks& node, const std::string& mine) {
   return first == node.size() ? "" : text_of(node, first, mine);
 }
 
+std::string folder_on_disk(const NodeRanks& node, std::uint64_t bytes) {
+  return text_of(node, 0,
+                 node.rank() == 0 ? system::folder_with_room(bytes, system::Storage::disk) : "");
+}
+
 std::string folder_for_file(const NodeRanks& node, std::uint64_t bytes) {
   std::string folder, failure;
-  if (node.rank() == 0 && bytes > longest_file()) {
+  if (node.rank() == 0 && bytes > system::longest_file()) {
     failure = "and 'ulimit -f' allows no file of that length";
   } else if (node.rank() == 0) {
-    folder = find_folder(bytes);
+    folder = system::folder_with_room(bytes);
     if (folder.empty()) failure = "and so are the file systems of TMPDIR, /var/tmp, /tmp and here";
   }
   failure = text_of(node, 0, failure);
@@ -100,7 +68,7 @@ std::string folder_for_file(const NodeRanks& node, std::uint64_t bytes) {
 }
 
 SharedFile::SharedFile(const NodeRanks& node, const std::string& folder, std::size_t bytes) {
-  std::string path = folder + "/cputrain-images-XXXXXX", failure;
+  std::string path = system::scratch_name(folder), failure;
   Descriptor file;
   if (node.rank() == 0) {
     file.number = ::mkostemp(path.data(), O_CLOEXEC);
@@ -114,7 +82,7 @@ SharedFile::SharedFile(const NodeRanks& node, const std::string& folder, std::si
   }
   failure = failure_of_any(node, failure);
   if (node.rank() == 0) ::unlink(path.c_str());  // all have it open, or it is of no use
-  if (failure.empty() && node.rank() == 0) failure = reserve(file.number, bytes);
+  if (failure.empty() && node.rank() == 0) failure = system::reserve(file.number, bytes);
   failure = failure_of_any(node, failure);
   if (failure.empty()) failure = map(file.number, bytes);
   failure = failure_of_any(node, failure);

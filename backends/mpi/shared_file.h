@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "backends/mpi/node.h"
@@ -11,12 +10,6 @@
 /// reading them costs what memory costs as long as the machine has room for them.
 namespace cputrain::mpi {
 
-/// Bytes that are free in a folder's file system; nothing where it cannot be asked.
-std::optional<std::uint64_t> space_in(const std::string& folder);
-
-/// Bytes that `ulimit -f` lets a file of this process have; of shared memory's files, too.
-std::uint64_t longest_file();
-
 /// The same text on all ranks of the node: the failure of the first rank that has one, else empty.
 /// Collective.
 std::string failure_of_any(const NodeRanks&, const std::string& mine);
@@ -25,6 +18,9 @@ std::string failure_of_any(const NodeRanks&, const std::string& mine);
 /// that may be written to and has room for so many bytes. Collective; Error(usage) on all ranks of
 /// the node where none has.
 std::string folder_for_file(const NodeRanks&, std::uint64_t bytes);
+
+/// The same of folders on disk alone, for what memory has no room for; empty where none has.
+std::string folder_on_disk(const NodeRanks&, std::uint64_t bytes);
 
 /// A file that all ranks of the node map. It has a name only while they open it, still empty, so
 /// nothing stays behind however they end; its room on disk is taken at once, so that a full disk is

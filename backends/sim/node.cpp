@@ -50,6 +50,11 @@ std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_large(std::size_t b
 }
 
 std::string MpiNodeMemory::folder_of_large(std::size_t) { return {}; }
+std::string MpiNodeMemory::folder_for(std::size_t) { return {}; }
+std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_in(const std::string&,
+                                                                std::size_t bytes) {
+  return allocate(bytes);
+}
 
 void MpiNodeBarrier::wait() { check(MPI_Barrier(node_.comm()), "MPI_Barrier"); }
 

@@ -4,6 +4,8 @@
 
 namespace cputrain::system {
 
+bool limits_addresses() { return false; }
+
 std::string limits_text() { return {}; }
 
 struct TriedThreads::Parts {};

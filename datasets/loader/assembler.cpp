@@ -57,7 +57,7 @@ void Assembler::keep_on_device() {
     kept_.push_back(found->second);
   }
   feed_ = request_.feeder->make_feed(feed_size(set_.image, plan_, request_, firsts.size()));
-  std::vector<std::uint8_t> space(set_.stored ? set_.image.size() : 0);
+  std::vector<std::uint8_t> space(set_.stored || set_.filling ? set_.image.size() : 0);
   feed_->keep([&](std::size_t i) { return set_.pixels_of(firsts[i], space); });
 }
 
@@ -74,10 +74,10 @@ void Assembler::fill(const Position& at, std::size_t i, Slot& slot) {
     const std::size_t index = order_[piece.at(k)];
     slot.labels[k] = set_.labels[index];
     slot.samples[k] = set_.samples[index];
-    if (!set_.stored) slot.images[k] = set_.pixels[index];
+    slot.images[k] = set_.ready(index);
     if (!set_.turns.empty()) slot.turns[k] = set_.turns[index];
   }
-  if (set_.stored && kept_.empty()) read_all(piece, slot);
+  if (kept_.empty()) read_missing(piece, slot);
   const bool changes = request_.augment != data::Augment{} || !set_.turns.empty();
   if (changes && !device_moves(request_)) change_all(at.epoch, slot);
   slot.batch = {slot.images, slot.labels, slot.samples};
@@ -117,16 +117,23 @@ void Assembler::enter(int epoch) {
   epoch_ = epoch;
 }
 
-/// An image that cannot be read is what the memory held before: the micro-batch keeps its size.
-void Assembler::read_all(const data::StridedRange& piece, Slot& slot) {
+/// Images that lie in a file, or are not decoded yet. One that cannot be read is what the memory
+/// held before: the micro-batch keeps its size.
+void Assembler::read_missing(const data::StridedRange& piece, Slot& slot) {
+  std::vector<std::size_t> missing;
+  for (std::size_t k = 0; k < slot.images.size(); ++k) {
+    if (!slot.images[k]) missing.push_back(k);
+  }
+  if (missing.empty()) return;
   const std::size_t bytes = set_.image.size();
-  slot.stored.resize(piece.size() * bytes);
+  slot.stored.resize(slot.images.size() * bytes);
   std::mutex mutex;
-  arena_.for_each(piece.size(), [&](std::size_t i) {
-    const auto space = std::span(slot.stored).subspan(i * bytes, bytes);
-    slot.images[i] = space.data();
+  arena_.for_each(missing.size(), [&](std::size_t i) {
+    const std::size_t k = missing[i];
+    const auto space = std::span(slot.stored).subspan(k * bytes, bytes);
+    slot.images[k] = space.data();
     try {
-      set_.pixels_of(order_[piece.at(i)], space);
+      slot.images[k] = set_.pixels_of(order_[piece.at(k)], space);
     } catch (const Error& error) {
       const std::lock_guard lock(mutex);
       slot.failure = error.what();

@@ -25,7 +25,7 @@ struct Slot {
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;
   std::vector<data::Turn> turns;
-  std::vector<std::uint8_t> stored;       // pixels of images that are read for each micro-batch
+  std::vector<std::uint8_t> stored;       // pixels of images that are read for this micro-batch
   std::vector<std::uint8_t> changed;      // pixels of turned and augmented images
   std::string failure;                    // why one of them could not be read
   std::vector<compute::ImageMove> moves;  // for a feed
@@ -56,7 +56,7 @@ class Assembler {
  private:
   void keep_on_device();
   void enter(int epoch);
-  void read_all(const data::StridedRange& piece, Slot&);
+  void read_missing(const data::StridedRange& piece, Slot&);
   Change change_of(int epoch, std::uint32_t sample) const;
   void change_all(int epoch, Slot&);
   void stage(const Position&, const data::StridedRange& piece, std::size_t i, Slot&);

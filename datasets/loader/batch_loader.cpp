@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "datasets/loader/assembler.h"
 #include "datasets/loader/views.h"
@@ -17,14 +18,25 @@
 namespace cputrain::datasets {
 namespace {
 
-/// What both loaders do about images that lie in a file.
+/// What both loaders do about images that lie in a file or are still being decoded.
 class Loader : public data::BatchSource {
  public:
   Loader(const data::ImageSet& set, const data::BatchPlan& plan, const data::BatchRequest& request)
-      : assembler_(set, plan, request), plan_(plan), reads_(set.stored && !request.on_device) {}
+      : assembler_(set, plan, request),
+        plan_(plan),
+        reads_(!request.on_device && (set.stored || (set.filling && !set.filling->keeps_all()))),
+        filling_(set.judged ? nullptr : set.filling),
+        on_whole_(request.on_whole) {}
 
-  bool may_fail() const override { return reads_; }
-  std::string failure() const override { return failure_; }
+  bool may_fail() const override { return reads_ || filling_; }
+  bool filling() const override { return filling_ != nullptr; }
+  bool complete() const override { return !filling_ || filling_->complete(); }
+  std::string failure() const override {
+    return failure_.empty() && filling_ ? filling_->damage() : failure_;
+  }
+  void settle() override {
+    if (std::exchange(filling_, nullptr) && on_whole_) on_whole_();
+  }
 
  protected:
   void check_seek([[maybe_unused]] int epoch, [[maybe_unused]] std::size_t step) const {
@@ -40,6 +52,8 @@ class Loader : public data::BatchSource {
  private:
   const data::BatchPlan plan_;
   const bool reads_;
+  const data::FillingCache* filling_;  // null once it is whole
+  const std::function<void()> on_whole_;
   std::string failure_;  // the caller's alone
 };
 
@@ -169,7 +183,8 @@ data::BatchMemory memory_of_batches(const data::DataSource& source, Shape image,
   const bool changes =
       request.augment != data::Augment{} || std::ranges::any_of(source.train, turned);
   const std::size_t copies = (changes && !device_moves(request) ? 1 : 0) +
-                             (source.dataset->ready_form() && !request.on_device ? 1 : 0);
+                             (source.dataset->ready_form() && !request.on_device ? 1 : 0) +
+                             (request.filling ? 1 : 0);
   const std::size_t kept = request.on_device ? images_of(*source.dataset, source.train).size() : 0;
   const compute::FeedSize size = feed_size(image, plan, request, kept);
   const compute::FeedBytes feed =

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstring>
+#include <numeric>
 #include <set>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "datasets/folders/empty_classes.h"
+#include "datasets/loader/cache_view.h"
+#include "datasets/loader/decoding_cache.h"
 #include "datasets/loader/flaw_tally.h"
 #include "datasets/loader/views.h"
 #include "datasets/loader/work_arena.h"
@@ -19,58 +19,6 @@
 namespace cputrain::datasets {
 namespace {
 
-/// How reading a sample went, as all ranks of the node see it.
-struct SharedResult {
-  std::uint8_t status;
-  std::uint8_t warned;
-  data::Flaw flaw;
-  std::array<char, 93> detail;  // cut to fit, ends in 0
-};
-static_assert(sizeof(SharedResult) == 96);
-
-constexpr std::size_t kHeaderBytes = 64;  // holds the number of samples that are done
-
-std::size_t results_bytes(std::size_t samples) {
-  return (samples * sizeof(SharedResult) + 63) / 64 * 64;
-}
-
-/// The block as all ranks see it: a counter, a result a sample, the pixels.
-class CacheView {
- public:
-  CacheView(const system::SharedBlock& block, std::size_t samples, Shape image)
-      : base_(reinterpret_cast<std::uint8_t*>(block.bytes().data())),
-        pixels_(base_ + kHeaderBytes + results_bytes(samples)),
-        image_bytes_(image.size()) {}
-
-  std::atomic_ref<std::uint64_t> done() const {
-    return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(base_));
-  }
-  SharedResult& result(std::size_t position) const {
-    return reinterpret_cast<SharedResult*>(base_ + kHeaderBytes)[position];
-  }
-  std::span<std::uint8_t> pixels(std::size_t position) const {
-    return {pixels_ + position * image_bytes_, image_bytes_};
-  }
-
- private:
-  std::uint8_t* base_;
-  std::uint8_t* pixels_;
-  std::size_t image_bytes_;
-};
-
-void store(const data::ReadResult& result, data::Flaw flaw, SharedResult& shared) {
-  shared.status = static_cast<std::uint8_t>(result.status);
-  shared.warned = result.warned ? 1 : 0;
-  shared.flaw = flaw;
-  const std::size_t length = std::min(result.detail.size(), shared.detail.size() - 1);
-  std::memcpy(shared.detail.data(), result.detail.data(), length);
-  shared.detail[length] = 0;
-}
-
-data::ReadResult load(const SharedResult& shared) {
-  return {static_cast<data::ReadStatus>(shared.status), shared.detail.data(), shared.warned != 0};
-}
-
 /// What the two parts show, every image once, ascending.
 std::vector<std::uint32_t> images_of(const data::DataSource& source) {
   std::vector<std::uint32_t> samples = source.train;
@@ -78,50 +26,59 @@ std::vector<std::uint32_t> images_of(const data::DataSource& source) {
   return datasets::images_of(*source.dataset, samples);
 }
 
-/// Images that lie ready in a file are only looked at: a damaged one is found before the first
-/// step, and its pages are in memory then.
-void read_slice(const data::DataSource& source, std::span<const std::uint32_t> images, Range mine,
-                const data::DecodeRequest& request, const CacheView& view) {
-  const data::Dataset& data = *source.dataset;
-  const bool ready = data.ready_form().has_value();
+/// Reads those of `positions` that nobody has read. What is not kept is only looked at: a damaged
+/// image is found before the first step, and pages of a file are in memory then.
+void read_missing(const CacheReader& reader, std::span<const std::size_t> positions,
+                  const data::DecodeRequest& request) {
   WorkArena arena(request.threads);
   const auto read_one = [&](std::size_t i) {
-    const std::size_t position = mine.begin + i;
-    std::vector<std::uint8_t> looked_at(ready ? request.image.size() : 0);
-    const std::span<std::uint8_t> pixels = ready ? std::span(looked_at) : view.pixels(position);
-    const data::ReadResult result =
-        data.read(images[position], request.image, request.resize, pixels);
-    store(result, data::flaw_of(result, pixels, source.exif), view.result(position));
-    view.done().fetch_add(1, std::memory_order_acq_rel);
+    const std::size_t position = positions[i];
+    if (!reader.view.claim(position)) return;
+    std::vector<std::uint8_t> space(reader.view.keeps(position) ? 0 : request.image.size());
+    reader.read_claimed(position, space);
   };
-  arena.for_each(mine.size(), read_one, [&] {
-    if (request.progress) {
-      request.progress(view.done().load(std::memory_order_acquire), images.size());
-    }
+  arena.for_each(positions.size(), read_one, [&] {
+    if (request.progress) request.progress(reader.view.count_read(), reader.images.size());
   });
 }
 
-/// Sorts the results in the shared memory into good and bad; the same on every rank.
+/// This rank's part of what its node is to read.
+std::vector<std::size_t> part_of(const std::vector<std::size_t>& positions,
+                                 const comm::NodeMemory& memory) {
+  const Range part = data::share(positions.size(), memory.local_rank(), memory.local_size());
+  const auto begin = positions.begin();
+  return {begin + static_cast<std::ptrdiff_t>(part.begin),
+          begin + static_cast<std::ptrdiff_t>(part.end)};
+}
+
+std::vector<std::size_t> all_positions(std::size_t images) {
+  std::vector<std::size_t> positions(images);
+  std::iota(positions.begin(), positions.end(), std::size_t{0});
+  return positions;
+}
+
+/// Sorts the results in the shared memory into good and bad; the same on every rank. Of a set that
+/// is not judged, all count as good.
 class Collector {
  public:
-  Collector(const data::Dataset& data, std::span<const std::uint32_t> images, const CacheView& view,
-            data::DecodedData& decoded)
-      : data_(data),
-        images_(images),
-        view_(view),
+  Collector(const CacheReader& reader, data::DecodedData& decoded)
+      : data_(reader.data),
+        reader_(reader),
+        view_(reader.view),
         decoded_(decoded),
-        told_(images.size()),
-        flaws_(data) {}
+        told_(reader.images.size()),
+        flaws_(reader.data) {}
 
   void collect(std::span<const std::uint32_t> samples, data::ImageSet& set) {
     for (const std::uint32_t sample : samples) {
       const data::View shown = data_.view(sample);
-      const auto found = std::ranges::lower_bound(images_, shown.image);
-      const auto position = static_cast<std::size_t>(found - images_.begin());
-      const data::ReadResult result = load(view_.result(position));
-      tell(position, result);
-      if (result.status != data::ReadStatus::ok) continue;
-      if (!set.stored) set.pixels.push_back(view_.pixels(position).data());
+      const std::size_t position = reader_.position_of(shown.image);
+      if (set.judged) {
+        const data::ReadResult result = view_.result(position);
+        tell(position, result);
+        if (result.status != data::ReadStatus::ok) continue;
+      }
+      if (!set.stored) set.pixels.push_back(place_of(position));
       set.labels.push_back(data_.label(sample));
       set.samples.push_back(sample);
       set.turns.push_back(shown.turn);
@@ -133,20 +90,24 @@ class Collector {
   std::vector<std::string> warnings_of_flaws() const { return flaws_.warnings(); }
 
  private:
+  const std::uint8_t* place_of(std::size_t position) const {
+    return view_.keeps(position) ? view_.pixels(position).data() : nullptr;
+  }
+
   /// Once for each image, however many samples show it.
   void tell(std::size_t position, const data::ReadResult& result) {
     if (told_[position]) return;
     told_[position] = true;
     decoded_.warnings += result.warned ? 1 : 0;
     if (result.status != data::ReadStatus::ok) {
-      decoded_.bad.push_back({data_.name(images_[position]), result});
+      decoded_.bad.push_back({data_.name(reader_.images[position]), result});
     } else {
-      flaws_.add(images_[position], view_.result(position).flaw);
+      flaws_.add(reader_.images[position], view_.flaw(position));
     }
   }
 
   const data::Dataset& data_;
-  std::span<const std::uint32_t> images_;
+  const CacheReader& reader_;
   const CacheView& view_;
   data::DecodedData& decoded_;
   std::vector<bool> told_;
@@ -191,10 +152,66 @@ void check_form(const data::ReadyForm& form, Shape image, data::Resize resize, d
                    text(image, resize, exif), form.image.height, word_of(form.resize), flag));
 }
 
+/// What the parts have: good images, or all that are listed where they are not `judged` yet.
+void collect(const data::DataSource& source, const CacheReader& reader, bool judged,
+             data::DecodedData& decoded) {
+  const bool ready = source.dataset->ready_form().has_value();
+  for (data::ImageSet* set : {&decoded.train, &decoded.validation}) {
+    set->image = reader.image;
+    set->stored = ready ? source.dataset.get() : nullptr;
+    set->filling = decoded.filling.get();
+    set->judged = judged;
+  }
+  Collector collector(reader, decoded);
+  collector.collect(source.train, decoded.train);
+  collector.collect(source.validation, decoded.validation);
+  if (!judged) return;
+  check_what_is_left(source, decoded);
+  decoded.flaws = collector.warnings_of_flaws();
+}
+
+/// Images that the memory keeps: none of those that lie ready in a file.
+std::size_t kept_images(const data::DataSource& source, const data::DecodeRequest& request,
+                        std::size_t images) {
+  return source.dataset->ready_form() ? 0 : std::min(request.keep.value_or(images), images);
+}
+
+CacheReader reader_of(const data::DataSource& source, const data::DecodeRequest& request,
+                      std::span<const std::uint32_t> images, const system::SharedBlock& memory) {
+  return {*source.dataset,
+          images,
+          request.image,
+          request.resize,
+          source.exif,
+          {memory, images.size(), kept_images(source, request, images.size()), request.image}};
+}
+
+/// All images are read, or `meanwhile` is not over: gives them to the caller. `mine` is this rank's
+/// share of them.
+data::DecodedData give_out(const data::DataSource& source, const data::DecodeRequest& request,
+                           const CacheReader& reader, bool meanwhile, Range mine,
+                           std::shared_ptr<system::SharedBlock> memory) {
+  data::DecodedData decoded;
+  decoded.memory = std::move(memory);
+  decoded.folder = request.folder;
+  const bool ready = source.dataset->ready_form().has_value();
+  const std::size_t all = reader.images.size();
+  const std::size_t kept = ready ? all : kept_images(source, request, all);
+  decoded.bytes = kept * request.image.size();
+  decoded.not_kept = all - kept;
+  if (meanwhile || decoded.not_kept > 0) {
+    const int threads = meanwhile ? std::max(request.threads, 1) : 0;
+    decoded.filling = make_decoding_cache(
+        source, request, {reader.images.begin(), reader.images.end()}, reader.view, mine, threads);
+  }
+  collect(source, reader, !meanwhile, decoded);
+  return decoded;
+}
+
 }  // namespace
 
 std::size_t cache_bytes(std::size_t samples, Shape image) {
-  return kHeaderBytes + results_bytes(samples) + samples * image.size();
+  return CacheView::bytes(samples, samples, image);
 }
 
 data::CacheSize size_of_cache(const data::DataSource& source, Shape image, data::Resize resize) {
@@ -210,24 +227,46 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
                                     comm::NodeBarrier& barrier) {
   const system::Stopwatch watch;
   const std::vector<std::uint32_t> images = images_of(source);
-  const auto ready = source.dataset->ready_form();
-  const Shape stored = ready ? Shape{0, 0, 0} : request.image;
-  const std::size_t bytes = size_of_cache(source, request.image, request.resize).bytes;
+  size_of_cache(source, request.image, request.resize);  // refuses another form
+  const std::size_t kept = kept_images(source, request, images.size());
+  const std::size_t bytes = CacheView::bytes(images.size(), kept, request.image);
   barrier.wait();  // all ranks have looked before one takes memory
-  data::DecodedData decoded;
-  decoded.bytes = images.size() * request.image.size();
-  decoded.memory = memory.allocate_large(bytes);
-  const CacheView view(*decoded.memory, images.size(), stored);
+  std::shared_ptr<system::SharedBlock> block = request.folder.empty()
+                                                   ? memory.allocate_large(bytes)
+                                                   : memory.allocate_in(request.folder, bytes);
+  const CacheReader reader = reader_of(source, request, images, *block);
+  const std::vector<std::uint32_t> first = images_of(*source.dataset, request.first);
+  bool meanwhile =
+      request.meanwhile && !source.dataset->ready_form() && first.size() < images.size();
+  if (meanwhile) {
+    std::vector<std::size_t> positions;
+    for (const std::uint32_t image : first) positions.push_back(reader.position_of(image));
+    read_missing(reader, part_of(positions, memory), request);
+    barrier.wait();
+    meanwhile = !reader.view.damaged();
+    barrier.wait();  // all have seen it before one goes on
+  }
   const Range mine = data::share(images.size(), memory.local_rank(), memory.local_size());
-  read_slice(source, images, mine, request, view);
+  if (!meanwhile) {
+    read_missing(reader, part_of(all_positions(images.size()), memory), request);
+    barrier.wait();
+  }
+  data::DecodedData decoded = give_out(source, request, reader, meanwhile, mine, std::move(block));
+  decoded.seconds = watch.seconds();
+  return decoded;
+}
+
+data::DecodedData finish_cache(const data::DataSource& source, const data::DecodedData& begun,
+                               const data::DecodeRequest& request, comm::NodeMemory& memory,
+                               comm::NodeBarrier& barrier) {
+  const system::Stopwatch watch;
+  const std::vector<std::uint32_t> images = images_of(source);
+  const CacheReader reader = reader_of(source, request, images, *begun.memory);
+  begun.filling->stop();
+  barrier.wait();  // no image is claimed now
+  read_missing(reader, part_of(all_positions(images.size()), memory), request);
   barrier.wait();
-  decoded.train.image = decoded.validation.image = request.image;
-  decoded.train.stored = decoded.validation.stored = ready ? source.dataset.get() : nullptr;
-  Collector collector(*source.dataset, images, view, decoded);
-  collector.collect(source.train, decoded.train);
-  collector.collect(source.validation, decoded.validation);
-  check_what_is_left(source, decoded);
-  decoded.flaws = collector.warnings_of_flaws();
+  data::DecodedData decoded = give_out(source, request, reader, false, {}, begun.memory);
   decoded.seconds = watch.seconds();
   return decoded;
 }

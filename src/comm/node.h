@@ -37,6 +37,13 @@ class NodeMemory {
   /// The folder of the file in which allocate_large() would put so many bytes now; empty for
   /// memory. Collective over the node's ranks; Error(usage) as there.
   virtual std::string folder_of_large(std::size_t) { return {}; }
+
+  /// A folder on disk that has room for a file of so many bytes; empty where there is none, or no
+  /// way to share it. Collective over the node's ranks.
+  virtual std::string folder_for(std::size_t) { return {}; }
+  /// As allocate_large() in a file, in that folder: for what memory has no room for.
+  virtual std::unique_ptr<system::SharedBlock> allocate_in(const std::string& folder,
+                                                           std::size_t bytes);
 };
 
 /// No rank of the node goes on before all have arrived; writes to shared memory before it are seen

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "system/pages.h"
+#include "system/scratch/scratch_file.h"
 
 namespace cputrain::comm {
 
@@ -33,6 +34,13 @@ class SoloNodeMemory final : public NodeMemory {
   std::unique_ptr<system::SharedBlock> allocate_touched(
       std::size_t bytes, [[maybe_unused]] std::span<const Range> mine) override {
     return std::make_unique<system::Pages>(bytes);
+  }
+  std::string folder_for(std::size_t bytes) override {
+    return system::folder_with_room(bytes, system::Storage::disk);
+  }
+  std::unique_ptr<system::SharedBlock> allocate_in(const std::string& folder,
+                                                   std::size_t bytes) override {
+    return std::make_unique<system::ScratchFile>(folder, bytes);
   }
 };
 

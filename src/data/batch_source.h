@@ -17,12 +17,20 @@ class BatchSource {
   /// (a rank without images in this step). Valid until the next call.
   virtual const compute::MicroBatch& next() = 0;
 
-  /// Whether images come from a file that may change meanwhile; the same on all ranks.
+  /// Whether images come from a file that may change meanwhile, or are still being decoded; the
+  /// same on all ranks.
   virtual bool may_fail() const { return false; }
   /// Why some image of the micro-batches given so far is not the data's, on this rank; empty where
   /// all are. Such a micro-batch has the size that it must have, so that ranks stay together: what
   /// was computed with it is worth nothing.
   virtual std::string failure() const { return {}; }
+
+  /// Whether all images are decoded that this rank may need.
+  virtual bool complete() const { return true; }
+  /// All ranks have all images, and none of them is damaged: from here on none can fail.
+  virtual void settle() {}
+  /// Whether that is still to come; the same on all ranks.
+  virtual bool filling() const { return false; }
 };
 
 /// Error(data) where an image was not the data's.

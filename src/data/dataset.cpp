@@ -26,8 +26,14 @@ std::string_view status_name(ReadStatus status) {
   return "unknown";
 }
 
+const std::uint8_t* ImageSet::ready(std::size_t i) const {
+  if (stored) return nullptr;
+  return filling ? filling->find(samples[i]) : pixels[i];
+}
+
 const std::uint8_t* ImageSet::pixels_of(std::size_t i, std::span<std::uint8_t> space) const {
-  if (!stored) return pixels[i];
+  if (const std::uint8_t* there = ready(i)) return there;
+  if (filling) return filling->decode(samples[i], space);
   const std::uint32_t shown = stored->view(samples[i]).image;
   const ReadResult result = stored->read(shown, image, stored->ready_form()->resize, space);
   if (result.status == ReadStatus::ok) return space.data();

@@ -10,6 +10,7 @@
 
 #include "core/shape.h"
 #include "data/exif.h"
+#include "data/filling_cache.h"
 #include "data/flaw.h"
 #include "data/resize.h"
 #include "data/turn.h"
@@ -102,19 +103,24 @@ struct DataSource {
   std::string description;                 ///< for the log: what was found and how it is split
 };
 
-/// Images decoded to one size, damaged ones left out: in memory that all ranks of a node share, or
-/// in the data set, which must outlive them, to be read when they are needed.
+/// Images of one size, damaged ones left out: in memory that all ranks of a node share, where they
+/// may still be coming, or in the data set, to be read when they are needed. It must outlive them.
 struct ImageSet {
   Shape image;
   std::vector<const std::uint8_t*> pixels;  ///< one pointer an image, H*W*3 bytes, not turned
   const Dataset* stored = nullptr;          ///< has them instead of `pixels`
-  std::vector<Turn> turns;                  ///< one an image; empty where none is turned
+  /// Brings what `pixels` points to, or gives what is not kept; null where all is there.
+  FillingCache* filling = nullptr;
+  bool judged = true;       ///< all images were read once: damaged ones are not among them
+  std::vector<Turn> turns;  ///< one an image; empty where none is turned
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;  ///< index in the data set
 
   std::size_t size() const { return stored ? samples.size() : pixels.size(); }
-  /// The pixels of image i, not turned: where they lie, or read into `space`, H*W*3 bytes.
-  /// Error(data) where they are not what they were.
+  /// The pixels of image i, not turned, where they lie in memory already; else null.
+  const std::uint8_t* ready(std::size_t i) const;
+  /// The same: where they lie, or read into `space`, H*W*3 bytes. Error(data) where they are not
+  /// what they were, or are damaged.
   const std::uint8_t* pixels_of(std::size_t i, std::span<std::uint8_t> space) const;
 };
 

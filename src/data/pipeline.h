@@ -53,8 +53,11 @@ struct DecodedData {
   std::string empty_classes;       ///< a warning of classes that have no image left; or empty
   std::vector<std::string> flaws;  ///< warnings of classes whose images show little (Flaw)
   std::size_t warnings = 0;        ///< decoded although the decoder complained
-  std::unique_ptr<system::SharedBlock> memory;  ///< what the sets point into
-  std::size_t bytes = 0;  ///< pixels, once per node: in memory, or in the data's file
+  std::shared_ptr<system::SharedBlock> memory;  ///< what the sets point into
+  std::shared_ptr<FillingCache> filling;        ///< the sets'; null where all is there and stays
+  std::size_t not_kept = 0;  ///< images that are decoded whenever they are needed
+  std::size_t bytes = 0;     ///< pixels, once per node: in memory, or in a file
+  std::string folder;        ///< of the file that they lie in, where that was asked for
   double seconds = 0;
 };
 
@@ -66,6 +69,12 @@ struct DecodeRequest {
   int threads = 1;
   OnProgress progress{};
   Resize resize = Resize::bilinear;
+  /// Returns while the images are still being decoded, except for the `first` samples, and unless
+  /// one of these is damaged. Images that are ready in a file are looked at all the same.
+  bool meanwhile = false;
+  std::vector<std::uint32_t> first{};
+  std::optional<std::size_t> keep{};  ///< at most so many images; the others are decoded each time
+  std::string folder{};               ///< they are to lie in a file there; empty: in memory
 };
 
 struct BatchRequest {
@@ -77,6 +86,9 @@ struct BatchRequest {
   compute::ImageFeeder* feeder = nullptr;  ///< sends them to its device; null: they stay here
   /// The whole set stays on the feeder's device. The augmentation must be one that only_moves().
   bool on_device = false;
+  bool filling = false;  ///< of a set that is still being decoded: some images get a copy
+  /// Called once, by the thread that takes micro-batches, when all ranks have all images.
+  std::function<void()> on_whole{};
 };
 
 /// Bytes of images that a batch source keeps beside what lies in memory.
@@ -130,6 +142,11 @@ struct DataPipeline {
   std::function<DecodedData(const DataSource&, const DecodeRequest&, comm::NodeMemory&,
                             comm::NodeBarrier&)>
       decode;
+  /// Decodes what is missing of images that are being decoded meanwhile, in the same memory, and
+  /// leaves out damaged ones, as decode() does. Nothing else may use them. Collective as decode().
+  std::function<DecodedData(const DataSource&, const DecodedData&, const DecodeRequest&,
+                            comm::NodeMemory&, comm::NodeBarrier&)>
+      finish;
   /// The set must outlive the source.
   std::function<std::unique_ptr<BatchSource>(const ImageSet&, const BatchPlan&,
                                              const BatchRequest&)>

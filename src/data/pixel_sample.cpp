@@ -51,4 +51,13 @@ std::string pixel_sample(const DecodedData& data, std::uint64_t seed) {
   return fmt::format("{:016x} of {} images", hash.value(), drawn.size());
 }
 
+std::vector<std::uint32_t> pixel_samples(const DataSource& source, std::uint64_t seed) {
+  const std::size_t train = source.train.size();
+  std::vector<std::uint32_t> samples;
+  for (const std::uint32_t number : draw_images(train + source.validation.size(), seed)) {
+    samples.push_back(number < train ? source.train[number] : source.validation[number - train]);
+  }
+  return samples;
+}
+
 }  // namespace cputrain::data

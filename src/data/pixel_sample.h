@@ -21,4 +21,7 @@ constexpr std::size_t kComparedRows = 64;
 /// cache or in a packed file.
 std::string pixel_sample(const DecodedData&, std::uint64_t seed);
 
+/// The samples that it looks at where no image is left out.
+std::vector<std::uint32_t> pixel_samples(const DataSource&, std::uint64_t seed);
+
 }  // namespace cputrain::data

@@ -100,7 +100,7 @@ bool Loop::count(const StepResult& step) {
   }
   skipped_in_a_row_ = 0;
   progress_.own_images += step.own_images;
-  if (step.trying) return false;
+  if (step.trying || step.filling) return false;
   const bool has_all_images = plan_->images(begun().steps - 1) == plan_->images(0);
   if (has_all_images && progress_.steps > 1) ++progress_.settled_steps;
   return begun().steps > 1 && !cold;

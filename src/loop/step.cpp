@@ -40,6 +40,7 @@ class Step {
   StepResult run() {
     observer_.begin_step(todo_.step + 1);
     result_.trying = parts_.program.tuner().trying();  // before: trials may end within the step
+    result_.filling = parts_.batches->filling();
     system::Stopwatch watch;
     result_.tally.penalty =
         l2_penalty(parts_.backend, parts_.program.layout(), parts_.exchange.arenas().weights);

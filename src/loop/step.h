@@ -33,6 +33,7 @@ struct StepResult {
   /// Why its images were not the data's; empty where they were. Then it was given up before its
   /// gradients, and has changed nothing. The same on all ranks.
   std::string lost_input{};
+  bool filling = false;  ///< images were still being decoded; the same on all ranks
   // What agree() makes the same on all ranks.
   bool trying = false;      ///< rank 0's program tried algorithms in it
   bool stop = false;        ///< some rank asked to stop after this step

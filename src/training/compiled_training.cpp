@@ -191,6 +191,10 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
   compiled.memory =
       gather_memory(session, std::move(before.capacities), mine, {before.cache, taken.node});
   compiled.memory.state_divided = owned_elements < layout.gradient_size;
+  if (before.may_leave && compiled.memory.too_small()) {
+    compiled.images_left_out = true;
+    compiled.memory.shared.cache = 0;
+  }
   check_fits(session, plan, compiled);
   return compiled;
 }

@@ -23,6 +23,7 @@ struct CompiledTraining {
   std::string allreduce{};
   TrainingMemory memory;
   bool images_on_device = false;  ///< all of the training's
+  bool images_left_out = false;   ///< of memory, where they would have been too much
 };
 
 /// Borrows both.
@@ -36,6 +37,7 @@ exchange::Overlap overlap_of(const Session&);
 struct MemoryBefore {
   std::vector<NodeCapacity> capacities;  ///< what nodes have
   std::size_t cache = 0;                 ///< what decoded images will take, once per node
+  bool may_leave = false;                ///< they may lie elsewhere where that is too much
   /// What images in flight will take on this rank, and what it will be where all stay on the
   /// device.
   data::BatchMemory batches{}, kept{};

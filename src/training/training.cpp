@@ -64,26 +64,29 @@ data::BatchRequest Training::training_request(bool on_device) const {
   return {.seed = spec.seed,
           .shuffle = spec.shuffle,
           .augment = spec.augment,
-          .threads = session_.place().input_threads,
+          .threads = keeps_all() ? session_.place().input_threads : session_.io_threads,
           .prefetch = spec.flags.prefetch,
           .feeder = session_.backend->feeder(),
-          .on_device = on_device};
+          .on_device = on_device,
+          .filling = is_decoded_later() && !on_device};
 }
 
 data::BatchRequest Training::validation_request() const {
   return {.shuffle = false,
           .prefetch = plan_.spec.flags.prefetch,
-          .feeder = session_.backend->feeder()};
+          .feeder = session_.backend->feeder(),
+          .filling = is_decoded_later()};
 }
 
-/// Validation has micro-batches of its own on a device.
+/// Validation has micro-batches of its own on a device, and of images that are still coming.
 data::BatchMemory Training::batch_memory(bool on_device) const {
   const auto memory_of = [&](const data::BatchPlan& plan, const data::BatchRequest& request) {
     return session_.services.data.batch_memory(*source_, plan_.spec.image, plan, request);
   };
   data::BatchMemory memory = memory_of(batches_->train, training_request(on_device));
-  if (!session_.backend->feeder()) return memory;
-  const data::BatchMemory validation = memory_of(batches_->validation, validation_request());
+  const data::BatchRequest request = validation_request();
+  if (!request.feeder && !request.filling) return memory;
+  const data::BatchMemory validation = memory_of(batches_->validation, request);
   return {memory.host + validation.host, memory.device + validation.device};
 }
 
@@ -98,22 +101,58 @@ void Training::compile() {
   reached(session_, comm::Phase::compile);
   batches_ = cut_batches(session_, plan_, source_->train.size(), source_->validation.size());
   std::vector<NodeCapacity> capacities = measure_capacities(session_);
-  const ImageForm form{plan_.spec.image, plan_.spec.resize};
   const data::CacheSize cache =
-      session_.services.data.cache_size(*source_, form.shape, form.resize);
-  check_images_fit(plan_.spec.flags, form, *source_, cache, least_available(capacities));
-  compile_for({.capacities = std::move(capacities), .cache = cache.bytes});
+      session_.services.data.cache_size(*source_, form().shape, form().resize);
+  const TrainingFlags& flags = plan_.spec.flags;
+  const auto available = least_available(capacities);
+  const bool may_leave = may_leave_memory(flags, *source_);
+  const bool leaves = leaves_memory(flags) || (may_leave && available && cache.bytes > *available);
+  if (!leaves) check_images_fit(flags, form(), *source_, cache, available);
+  compile_for({.capacities = std::move(capacities),
+               .cache = leaves ? 0 : cache.bytes,
+               .may_leave = may_leave});
+  if (may_leave && (leaves || compiled_.images_left_out)) {
+    place_ =
+        place_images(session_, flags, form(), cache, compiled_.images_on_device, compiled_.memory);
+  }
   require_memory(session_, compiled_.memory);
+  if (!keeping().in_memory()) return tell_folders(place_.folders);
   // Planned with what the exchange leaves of memory.
-  const auto folders = image_folders(session_, cache.bytes, pack_advice(plan_.spec.flags, form));
+  const auto folders = image_folders(session_, cache.bytes, pack_advice(plan_.spec.flags, form()));
+  tell_folders(folders);
+}
+
+/// By rank, or none.
+void Training::tell_folders(const std::vector<std::string>& folders) {
+  if (folders.empty()) return;
   for (NodeCapacity& capacity : compiled_.memory.capacities) {
     capacity.image_folder = folders[static_cast<std::size_t>(capacity.ranks.front())];
   }
 }
 
-void Training::load() {
+bool Training::is_decoded_later() const {
+  return plan_.spec.flags.decode == Decoding::meanwhile || !keeps_all();
+}
+
+ImageKeeping Training::keeping() const {
+  const auto rank = static_cast<std::size_t>(session_.communicator->rank());
+  return {.decoding = plan_.spec.flags.decode,
+          .keep = keeps_all() ? std::nullopt : std::optional(place_.keep),
+          .folder = place_.folders.empty() ? "" : place_.folders[rank]};
+}
+
+void Training::load(Decoding decoding) {
+  ImageKeeping keeping = this->keeping();
+  keeping.decoding = compiled_.images_on_device ? Decoding::first : decoding;
   load(std::make_shared<const data::DecodedData>(
-      decode_images(session_, plan_.spec.flags, *source_, {plan_.spec.image, plan_.spec.resize})));
+      decode_images(session_, plan_.spec.flags, *source_, form(), keeping)));
+}
+
+void Training::load_the_rest() {
+  snapshot_.reset();
+  parts_.reset();  // nothing asks for images now
+  load(std::make_shared<const data::DecodedData>(
+      finish_decoding(session_, plan_.spec.flags, *source_, form(), keeping(), *data_)));
 }
 
 void Training::load(std::shared_ptr<const data::DecodedData> data) {
@@ -131,13 +170,15 @@ void Training::make_parts() {
   parts_.reset();  // its batches end before others begin
   const TrainingSpec& spec = plan_.spec;
   const data::BatchPlan& steps = batches_->train;
+  data::BatchRequest request = training_request(compiled_.images_on_device);
+  request.on_whole = [this, watch = system::Stopwatch()] {
+    say_all_decoded(session_, *data_, form(), watch.seconds());
+  };
   parts_ = std::make_unique<loop::Parts>(
       program_of(session_, compiled_), spec.optimizer,
       optim::LearningRate(spec.learning_rate,
                           data::training_epochs(steps, spec.epochs, spec.flags.steps)),
-      session_.services.data.batches(data_->train, steps,
-                                     training_request(compiled_.images_on_device)),
-      steps, timeline_);
+      session_.services.data.batches(data_->train, steps, request), steps, timeline_);
   snapshot_.emplace(*parts_);
 }
 
@@ -266,8 +307,13 @@ Training open_training(const Session& session, const TrainingSpec& spec) {
       session.services.data.open(spec.flags.data_request(spec.seed)));
   say_data(session, *source);
   const data::CacheSize cache = session.services.data.cache_size(*source, spec.image, spec.resize);
+  const std::vector<NodeCapacity> capacities = measure_capacities(session);
+  // Images that memory has no room for lie elsewhere, and leave it to the ranks.
+  const auto available = least_available(capacities);
+  const bool leave = leaves_memory(spec.flags) || (may_leave_memory(spec.flags, *source) &&
+                                                   available && cache.bytes > *available);
   TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source),
-                                    rank_memory(measure_capacities(session), cache.bytes));
+                                    rank_memory(capacities, leave ? 0 : cache.bytes));
   check_agreement(session, "program, flags or data", identity(plan, *source));
   check_watchers(spec, *source);
   const std::string idle = recipe_watcher_warning(spec, *source);

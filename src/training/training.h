@@ -10,6 +10,8 @@
 #include "loop/weights/weights.h"
 #include "training/batch_plans.h"
 #include "training/compiled_training.h"
+#include "training/memory/image_place.h"
+#include "training/session/decode_images.h"
 
 namespace cputrain::training {
 
@@ -27,8 +29,14 @@ class Training {
   void compile();
 
   /// Decodes the images. Compiles where compile() was not called, or once more where damaged images
-  /// are left out and shares have changed. Error(data), Error(usage).
-  void load();
+  /// are left out and shares have changed. Error(data), Error(usage). `meanwhile`: after compile(),
+  /// and only where images are kept in the host's memory.
+  void load(Decoding = Decoding::first);
+  /// Whether images are still coming, damaged ones among them; the same on all ranks.
+  bool is_filling() const { return parts_ && parts_->batches->filling(); }
+  /// Those that are missing, where is_filling(): the training is then as after load(), and begins
+  /// anew.
+  void load_the_rest();
   /// The same with images that are decoded already.
   void load(std::shared_ptr<const data::DecodedData>);
 
@@ -75,9 +83,14 @@ class Training {
 
  private:
   void compile_for(MemoryBefore);
+  ImageForm form() const { return {plan_.spec.image, plan_.spec.resize}; }
   data::BatchRequest training_request(bool on_device) const;
   data::BatchRequest validation_request() const;
   data::BatchMemory batch_memory(bool on_device) const;
+  void tell_folders(const std::vector<std::string>& folders);
+  bool keeps_all() const { return place_.keep == ImagePlace::kAll; }
+  bool is_decoded_later() const;
+  ImageKeeping keeping() const;
   void make_parts();
   void describe(loop::TrainingData);
   loop::LoopOptions options() const;
@@ -87,6 +100,7 @@ class Training {
   std::shared_ptr<const data::DataSource> source_;
   std::shared_ptr<const data::DecodedData> data_;
   std::optional<BatchPlans> batches_;
+  ImagePlace place_;
   CompiledTraining compiled_;
   loop::Timeline timeline_{loop::StepRange{}};
   std::unique_ptr<loop::Parts> parts_;

@@ -21,7 +21,7 @@ namespace cputrain::training {
 namespace {
 
 constexpr const char *kBackend = "backend", *kPrecision = "precision", *kDamaged = "damaged images",
-                     *kFirstSteps = "steps of the first epoch";
+                     *kFirstSteps = "steps of the first epoch", *kNone = "none";
 
 /// What a training may change as it goes on, and whose change after its end would change nothing.
 constexpr const char* kOfTheProgram[] = {kBackend, kPrecision};
@@ -42,7 +42,7 @@ std::string_view compared(std::string_view text) {
 }
 
 std::string shown(const nlohmann::ordered_json& object, const char* name) {
-  if (!object.contains(name)) return "none";
+  if (!object.contains(name)) return kNone;
   const auto& value = object.at(name);
   return printable(value.is_string() ? value.get<std::string>() : value.dump());
 }
@@ -51,7 +51,7 @@ std::string shown(const nlohmann::ordered_json& object, const char* name) {
 std::string damaged_text(const data::DecodedData& data) {
   Fnv1a names;
   for (const data::BadSample& bad : data.bad) names.add(bad.name);
-  return data.bad.empty() ? "none" : with_hash(std::to_string(data.bad.size()), names.value());
+  return data.bad.empty() ? kNone : with_hash(std::to_string(data.bad.size()), names.value());
 }
 
 /// 1e-3 and 0.001 are one.
@@ -136,6 +136,10 @@ nlohmann::ordered_json training_identity(const Training& training) {
 void add_decoded(nlohmann::ordered_json& identity, const Training& training) {
   identity[kDamaged] = damaged_text(*training.data());
   identity[kFirstSteps] = training.batches().train.steps();
+}
+
+bool leaves_out_images(const nlohmann::ordered_json& facts) {
+  return shown(facts.at("training"), kDamaged) != kNone;
 }
 
 std::vector<std::string> identity_differences(const nlohmann::ordered_json& then,

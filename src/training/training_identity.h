@@ -23,6 +23,9 @@ nlohmann::ordered_json training_identity(const Training&);
 /// Adds what decoding shows: which images are damaged. Once loaded.
 void add_decoded(nlohmann::ordered_json& identity, const Training&);
 
+/// Whether the training of a checkpoint, whose facts these are, leaves out damaged images.
+bool leaves_out_images(const nlohmann::ordered_json& facts);
+
 /// What a training is compared with: a checkpoint that it would go on from, or a run that is at its
 /// end, which has all that it will ever have.
 enum class Compared { checkpoint, finished_run };

@@ -90,11 +90,16 @@ class DryRun(ProgramTest):
                 self.assertIn(f" images per rank, {at_once} at once)", done.stdout)
 
     def test_batches_in_flight_are_those_of_augmentation(self):
+        """And copies of those that are not decoded yet, for training and validation each."""
         words = ["--data", "synthetic:100", "--image-size", "64", "--micro-batch", "8"]
+        each = 2 * 8 * 64 * 64 * 3
+        (later,) = self.plan(*words, "--augment", "none")["memory"]["ranks"]
+        self.assertEqual(later["batches_in_flight"], 2 * each)
+        words += ["--decode", "first"]
         (plain,) = self.plan(*words, "--augment", "none")["memory"]["ranks"]
         (changed,) = self.plan(*words, "--augment", "flip")["memory"]["ranks"]
         self.assertEqual(plain["batches_in_flight"], 0)
-        self.assertEqual(changed["batches_in_flight"], 2 * 8 * 64 * 64 * 3)
+        self.assertEqual(changed["batches_in_flight"], each)
 
     def refused(self, *words, **options):
         done = self.expect(2, *words, says=["memory"], **options)

@@ -153,6 +153,12 @@ class Ulimit(ProgramTest):
             self.assertEqual(self.temporary_files(), [])
 
 
+def small_network():
+    return {"format": "cputrain model 1", "name": "small", "recipe": {"image_size": 160},
+            "layers": [{"type": "convolution", "filters": 4, "kernel": 3, "stride": 4}, {"type": "relu"},
+                       {"type": "flatten"}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]}
+
+
 @as_root
 class ControlGroup(ProgramTest):
     """Limits of memory in groups around the process's own, made up in a mount namespace as the kernel writes them."""
@@ -162,7 +168,7 @@ class ControlGroup(ProgramTest):
                 "memory": ("4:memory:", "memory.limit_in_bytes", "memory.usage_in_bytes", "9223372036854771712")}
     WORDS = ["--model", "dogcat", "--data", "synthetic:200", "--steps", "1"]
 
-    def inside(self, mount, *words, ranks=0):
+    def inside(self, mount, *words, ranks=0, prefix=()):
         name, limit, used, none = self.VERSIONS[mount]
         job = os.path.join("/sys/fs/cgroup", mount, self.PATH)
         with open(self.path("group"), "w") as f:
@@ -172,7 +178,8 @@ class ControlGroup(ProgramTest):
             echo 1000000 >{job}/step_0/{used}
             mount --bind group /proc/$$/cgroup && exec "$@" || exit 99"""
         launch = [*mpirun(ranks), "sh", "-c", 'mount --bind group /proc/$$/cgroup; exec "$@"', "sh"] if ranks else []
-        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *launch, PROGRAM, *words], cwd=self.folder,
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *launch, *prefix, PROGRAM, *words],
+                              cwd=self.folder,
                               text=True, timeout=120, stdin=subprocess.DEVNULL, capture_output=True)
         if done.returncode == 99 or "unshare:" in done.stderr:
             self.skipTest("no mount namespaces: " + done.stderr.strip())
@@ -189,10 +196,44 @@ class ControlGroup(ProgramTest):
                     self.assertFalse(os.path.exists(self.path("run")))
 
     def test_is_what_images_have(self):
-        done = self.inside("", *self.WORDS, "--data", "synthetic:20000", "--dry-run")
+        done = self.inside("", *self.WORDS, "--data", "synthetic:20000", "--cache", "memory", "--dry-run")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("260 MB are available in its control group", done.stderr)
         self.assertIn("decoded once", done.stderr)
+
+    # 4,000 images of 160 x 160 are 307 MB; the network is small.
+    LARGE = ["--model", "small.json", "--data", "synthetic:4000", "--steps", "2", "--batch", "8", "--threads", "1",
+             "--limit-val", "40", "--log-every", "1"]
+
+    def large(self, *words, ranks=0, prefix=()):
+        """What a plan or a training said; its exit code is 0."""
+        with open(self.path("small.json"), "w") as f:
+            json.dump(small_network(), f)
+        done = self.inside("", *self.LARGE, *words, ranks=ranks, prefix=prefix)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def test_images_that_have_no_room_lie_on_disk(self):
+        done = self.large("--dry-run", "--json", "-")
+        (node,) = json.loads(done.stdout)["memory"]["nodes"]
+        self.assertGreater(node["image_file"], 3640 * 160 * 160 * 3)
+        self.assertEqual(node["image_cache"], 0)
+        self.assertTrue(os.path.isdir(node["image_cache_folder"]))
+        self.assertIn("Images: memory has no room for 280 MB", done.stderr)
+        self.assertIn(f"they lie in a file in {node['image_cache_folder']}", done.stderr)
+
+    @needs_mpi
+    def test_images_that_have_no_room_lie_nowhere(self):
+        """A limit on the length of files keeps them from the disk."""
+        prefix = ["bash", "-c", 'ulimit -f 200000; exec "$@"', "bash"]
+        for ranks in (0, 2):
+            done = self.large("--out", "run", "--overwrite", ranks=ranks, prefix=prefix)
+            self.assertIn("and no disk has it: ", done.stderr)
+            self.assertIn(" of 3,640 are kept", done.stderr)
+            self.assertIn("Decoding makes some", done.stderr)
+            losses = [s["loss"] for s in self.metrics("run", "step")]
+            self.expect(0, *self.LARGE, "--out", "memory", "--overwrite", "--cache", "memory", ranks=ranks)
+            self.assertEqual(losses, [s["loss"] for s in self.metrics("memory", "step")])
 
     def test_is_what_a_plan_says(self):
         done = self.inside("", *self.WORDS, "--image-size", "64", "--dry-run", "--json", "-")
@@ -227,9 +268,7 @@ class SmallSharedMemory(ProgramTest):
 
     def model(self):
         with open(self.path("small.json"), "w") as f:
-            json.dump({"format": "cputrain model 1", "name": "small", "recipe": {"image_size": 160},
-                       "layers": [{"type": "convolution", "filters": 4, "kernel": 3, "stride": 4}, {"type": "relu"},
-                                  {"type": "flatten"}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]}, f)
+            json.dump(small_network(), f)
         return ["--model", "small.json"]
 
     def test_images_lie_in_a_file_that_leaves_nothing(self):

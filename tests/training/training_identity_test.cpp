@@ -99,6 +99,8 @@ const std::vector<Words> kSame{
     {"--allreduce", "ring"},
     {"--bucket-mb", "1"},
     {"--no-shard-dense"},
+    {"--decode", "first"},
+    {"--cache", "none"},
     {"--checkpoint-every", "5"},
     {"--resume", "auto", "--out", "run"},
     {"--keep", "3"},

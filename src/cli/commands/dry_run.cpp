@@ -69,6 +69,7 @@ Json memory_json(const training::Session& session, const training::TrainingMemor
               {"ranks", capacity.ranks},
               {"image_cache", memory.shared.cache},
               {"image_cache_folder", capacity.image_folder},
+              {"image_file", memory.shared.file},
               {"weights", memory.shared.weights},
               {"total", memory.in_all(capacity)}};
     node["available"] = capacity.available ? Json(*capacity.available) : Json(nullptr);
@@ -135,7 +136,10 @@ void print_rank_memory(const std::vector<training::RankMemory>& ranks) {
 void print_node_memory(const training::TrainingMemory& memory) {
   for (const training::NodeCapacity& capacity : memory.capacities) {
     std::string once = "image cache " + in_bytes(memory.shared.cache);
-    if (!capacity.image_folder.empty()) {
+    if (memory.shared.file > 0) {
+      once +=
+          fmt::format(", {} in a file in {}", in_bytes(memory.shared.file), capacity.image_folder);
+    } else if (!capacity.image_folder.empty()) {
       once += fmt::format(" (in a file in {}, /dev/shm is too small)", capacity.image_folder);
     }
     if (memory.shared.weights) once += ", weights " + in_bytes(memory.shared.weights);

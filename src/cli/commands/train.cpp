@@ -59,7 +59,7 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
     add_part(f, c, "checkpoints");
     add_stall_flags(f, c);
     add_machine_flags(f, c, choices);
-    add_part(f, c, "input");
+    for (const char* part : {"decoding", "input"}) add_part(f, c, part);
     add_part(f, c, "exchange");
     f.group("Output");
     add_part(f, c, "output");

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/state_file.h"
+#include "system/limits/process_limits.h"
 #include "system/tell.h"
 #include "training/lines/plan_lines.h"
 #include "training/lines/resume_lines.h"
@@ -43,6 +45,15 @@ class Run {
   /// Trains on what is loaded; the exit code.
   ExitCode train() {
     training::say_plan(training_);
+    for (;;) {
+      if (const auto code = train_on_what_is_loaded()) return *code;
+      begin_anew();
+    }
+  }
+
+ private:
+  /// Nothing where an image of the first epoch turned out to be damaged.
+  std::optional<ExitCode> train_on_what_is_loaded() {
     training::add_decoded(identity_, training_);
     if (start_.goes_on)
       training::check_same_training(session_, start_.checkpoint, spec_, identity_);
@@ -59,7 +70,16 @@ class Run {
     }
   }
 
- private:
+  /// Order and batches are those of the images that can be read: what was made of others is void.
+  void begin_anew() {
+    training_.load_the_rest();
+    start_ = {};
+    progress_ = {};
+    place_ = {};
+    checkpoint_.clear();
+    has_best_ = false;
+  }
+
   void begin() {
     if (start_.goes_on) {
       go_on_from(start_.checkpoint);
@@ -102,12 +122,13 @@ class Run {
   }
 
   /// A rollback that got further than the one before counts anew.
-  ExitCode train_until_done(training::RunResults& results) {
+  std::optional<ExitCode> train_until_done(training::RunResults& results) {
     constexpr int kMostRollbacks = 3;
     int rollbacks = 0;
     std::uint64_t place = 0;
     for (;;) {
       const loop::TrainResult result = train_on(results);
+      if (is_void(result)) return std::nullopt;
       if (!result.roll_back) return code_;
       if (std::exchange(place, progress_.steps) < progress_.steps) rollbacks = 0;
       if (++rollbacks > kMostRollbacks) {
@@ -143,6 +164,14 @@ class Run {
     });
     const auto looked_after = look_after(results, control, logs);
     const loop::TrainResult result = training_.run(progress_, *reporter, control);
+    if (is_void(result)) {
+      training::warn(session_,
+                     fmt::format("{}; after {} steps the training begins anew without what is "
+                                 "damaged, once all images are decoded (--decode first decodes "
+                                 "them before the first step)",
+                                 result.lost_input, result.progress.steps));
+      return result;
+    }
     if (result.roll_back) {
       const auto held = signals.hold();  // what SIGTERM would save is being replaced
       go_back(*result.roll_back, control);
@@ -160,6 +189,13 @@ class Run {
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes is not known.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
     return result;
+  }
+
+  /// Whether images were trained on that damage leaves out, in the first epoch. Later such an image
+  /// is one that has changed.
+  bool is_void(const loop::TrainResult& result) const {
+    return !result.lost_input.empty() && training_.is_filling() && progress_.epochs == 0 &&
+           result.progress.steps <= training_.batches().train.steps();
   }
 
   /// While what it returns lives, storage that does not answer is told of. On rank 0.
@@ -242,12 +278,24 @@ class Run {
   ExitCode code_ = ExitCode::ok;
 };
 
+/// What a checkpoint leaves out must be known before its training goes on. Threads that decode
+/// beside the steps take addresses that `ulimit -v` may not leave them: each has a heap of its own.
+training::Decoding decoding_of(const training::Training& training, const training::Start& start) {
+  const training::Session& session = training.session();
+  const bool leaves_out = start.goes_on && session.leads() &&
+                          training::leaves_out_images(checkpoint::read_facts(start.checkpoint));
+  const int first = leaves_out || system::limits_addresses() ? 1 : 0;
+  const std::vector<int> ranks = comm::gather_values(*session.communicator, first);
+  return std::ranges::count(ranks, 1) > 0 ? training::Decoding::first
+                                          : training.plan().spec.flags.decode;
+}
+
 }  // namespace
 
 ExitCode train_in_folder(training::Training& training, training::RunFolder& folder,
                          const training::Start& start, nlohmann::ordered_json identity) {
   Run run(training, folder, start, std::move(identity));
-  training.load();
+  training.load(decoding_of(training, start));
   return run.train();
 }
 

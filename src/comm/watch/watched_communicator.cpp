@@ -97,6 +97,17 @@ class WatchedNodeMemory final : public comm::NodeMemory {
     const Meeting meeting(*pulse_);
     return memory_.folder_of_large(bytes);
   }
+  std::unique_ptr<system::SharedBlock> allocate_in(const std::string& folder,
+                                                   std::size_t bytes) override {
+    pulse_->moved();
+    auto block = memory_.allocate_in(folder, bytes);
+    pulse_->moved();
+    return block;
+  }
+  std::string folder_for(std::size_t bytes) override {
+    const Meeting meeting(*pulse_);
+    return memory_.folder_for(bytes);
+  }
 
  private:
   comm::NodeMemory& memory_;

@@ -256,6 +256,7 @@ std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int re
     add("--limit-val", "0");
   }
   add("--checkpoint-every", "0");  // a sweep that is stopped makes its trainings anew
+  add("--decode", "first");        // images that are decoded beside steps take some of their time
   add("--log-every", "1");
   add("--verbose", "2");
   words.insert(words.end(), {"--measure-limits", "--overwrite"});

@@ -147,6 +147,8 @@ std::string refusal_of(const std::string& wanted, int error) {
 
 }  // namespace
 
+bool limits_addresses() { return is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA); }
+
 std::string limits_text() {
   std::vector<std::string> parts;
   for (const NamedLimit& limit : kLimits) add_limit(parts, limit);

@@ -13,6 +13,9 @@ namespace cputrain::system {
 /// for, "OMP_STACKSIZE 8M". Empty where there are none.
 std::string limits_text();
 
+/// Whether a limit is set on the addresses or the memory of this process (`ulimit -v`, `-d`).
+bool limits_addresses();
+
 /// Bytes that a process will map. Addresses count for `ulimit -v`; those that no other process sees
 /// for `ulimit -d`, too.
 struct MemoryToCome {

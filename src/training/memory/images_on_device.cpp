@@ -63,6 +63,12 @@ bool keep_images_on_device(const Session& session, const TrainingPlan& plan,
   const DataOnDevice choice = plan.spec.flags.data_on_device;
   if (!session.backend->feeder() || choice == DataOnDevice::off) return false;
   const bool asked = choice == DataOnDevice::on;
+  if (plan.spec.flags.cache == ImageCache::none) {
+    if (!asked) return false;
+    fail(ExitCode::usage,
+         "--data-on-device on with --cache none (what stays on a device is decoded once); leave "
+         "one of them out");
+  }
   if (data::only_moves(plan.spec.augment)) {
     return keep_in(session, device_room(session, before, program), asked);
   }

@@ -67,6 +67,7 @@ struct RankMemory {
 struct SharedMemory {
   std::size_t cache = 0;  ///< decoded images
   std::size_t weights = 0;
+  std::size_t file = 0;  ///< decoded images that lie on disk, which take none
 
   std::size_t total() const { return cache + weights; }
 };

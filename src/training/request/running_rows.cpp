@@ -26,6 +26,14 @@ void add_machine(FlagRows& r) {
   r.whole("io-threads", &Flags::io_threads, 1, 4096,
           "threads for images [as --threads to decode them, 1 in 8 of these to change them during "
           "steps]");
+  r.part("decoding");
+  r.choice("decode", &Flags::decode,
+           "when images are decoded: meanwhile, beside the steps of the first epoch, or first, "
+           "before the first step, which finds damaged ones by then [meanwhile]");
+  r.choice("cache", &Flags::cache,
+           "where decoded images lie: in memory, in a file on disk (of TMPDIR, /var/tmp, /tmp or "
+           "here), or none: each is decoded whenever it is needed. auto: the first of these that "
+           "has room [auto]");
   r.part("input");
   r.whole("prefetch", &Flags::prefetch, 0, 1,
           "micro-batches that are made ahead, by a thread beside the steps; 0: each is made when a "

@@ -22,6 +22,22 @@ namespace cputrain::training {
 inline constexpr double kValidationSplit = 0.1;
 
 /// Whether the training images stay on the backend's device as a whole.
+/// When images are decoded: while the first epoch trains, or before it.
+enum class Decoding { meanwhile, first };
+constexpr auto names(Decoding) {
+  return std::to_array<Name<Decoding>>(
+      {{Decoding::meanwhile, "meanwhile"}, {Decoding::first, "first"}});
+}
+
+/// Where decoded images lie. `automatic`: in memory, else on disk, else nowhere.
+enum class ImageCache { automatic, memory, disk, none };
+constexpr auto names(ImageCache) {
+  return std::to_array<Name<ImageCache>>({{ImageCache::automatic, "auto"},
+                                          {ImageCache::memory, "memory"},
+                                          {ImageCache::disk, "disk"},
+                                          {ImageCache::none, "none"}});
+}
+
 enum class DataOnDevice { automatic, on, off };
 constexpr auto names(DataOnDevice) {
   return std::to_array<Name<DataOnDevice>>(
@@ -78,6 +94,8 @@ struct TrainingFlags {
   Precision precision = Precision::f32;
   std::optional<int> threads, io_threads;
   int prefetch = 1;  ///< micro-batches that are made ahead
+  Decoding decode = Decoding::meanwhile;
+  ImageCache cache = ImageCache::automatic;
   DataOnDevice data_on_device = DataOnDevice::automatic;
   std::optional<bool> bind;
   std::map<std::string, std::set<std::string>> options;  ///< by backend: BackendRequest::options

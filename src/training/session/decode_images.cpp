@@ -34,15 +34,41 @@ void say_bad_samples(const Session& session, const data::DecodedData& data) {
                             data.bad.size(), data.bad.size() == 1 ? "" : "s", join(counts, ", ")));
 }
 
-void say_decoded(const Session& session, const data::DecodedData& data, Shape image) {
+/// "2,000 images at 256x256 ready in 1.2 s (393.2 MB in memory, once per node)".
+std::string ready_line(const data::DecodedData& data, Shape image, const std::string& when) {
   const std::size_t count = data.train.size() + data.validation.size();
-  say(session, fmt::format("{} images at {}x{} ready in {:.1f} s ({} {}, once per node)",
-                           with_commas(count), image.height, image.width, data.seconds,
-                           bytes_text(static_cast<double>(data.bytes)),
-                           data.train.stored ? "in their file" : "in memory"));
+  const std::string place = data.train.stored     ? "in their file"
+                            : data.folder.empty() ? "in memory"
+                                                  : "in a file in " + data.folder;
+  const std::string others =
+      data.not_kept > 0 ? fmt::format("; {} are not kept", with_commas(data.not_kept)) : "";
+  return fmt::format("{} images at {}x{} ready {} ({} {}, once per node{})", with_commas(count),
+                     image.height, image.width, when, bytes_text(static_cast<double>(data.bytes)),
+                     place, others);
+}
+
+void say_decoded(const Session& session, const data::DecodedData& data, Shape image) {
+  say(session, ready_line(data, image, fmt::format("in {:.1f} s", data.seconds)));
   say_bad_samples(session, data);
   if (!data.empty_classes.empty()) warn(session, data.empty_classes);
   for (const std::string& flaw : data.flaws) warn(session, flaw);
+}
+
+void check_same_pixels(const Session& session, const TrainingFlags& flags,
+                       const data::DecodedData& data) {
+  check_agreement(session, "the pixels of their images (other decoders?)",
+                  data::pixel_sample(data, flags.seed.value_or(0)));
+}
+
+/// All images that can be read are there.
+void check_decoded(const Session& session, const TrainingFlags& flags,
+                   const data::DecodedData& data, Shape image) {
+  say_decoded(session, data, image);
+  Fnv1a left_out;  // a file that one node alone cannot read would shift its order of samples
+  for (const data::BadSample& bad : data.bad) left_out.add(bad.name);
+  check_agreement(session, "the images that they can read",
+                  fmt::format("{} damaged ({:016x})", data.bad.size(), left_out.value()));
+  check_same_pixels(session, flags, data);
 }
 
 /// A line for each host whose shared memory is too small for the decoded images.
@@ -69,6 +95,24 @@ data::OnProgress watched_progress(const Session& session, const std::string& ver
   };
 }
 
+data::DecodeRequest decode_request(const Session& session, const ImageForm& form,
+                                   const ImageKeeping& keeping) {
+  return {.image = form.shape,
+          .threads = session.io_threads,
+          .progress = watched_progress(session, "Decoding"),
+          .resize = form.resize,
+          .keep = keeping.keep,
+          .folder = keeping.folder};
+}
+
+/// What steps that are quicker will wait for.
+void say_decoding_speed(const Session& session, std::size_t images, double seconds) {
+  if (images == 0 || seconds <= 0) return;
+  say(session, fmt::format("Decoding makes some {:.0f} images/s on a host: quicker steps wait for "
+                           "images (input_wait; a folder with room in TMPDIR, or more cores)",
+                           static_cast<double>(images) / seconds));
+}
+
 }  // namespace
 
 std::vector<std::string> image_folders(const Session& session, std::size_t bytes,
@@ -85,28 +129,62 @@ std::vector<std::string> image_folders(const Session& session, std::size_t bytes
 }
 
 data::DecodedData decode_images(const Session& session, const TrainingFlags& flags,
-                                const data::DataSource& source, const ImageForm& form) {
+                                const data::DataSource& source, const ImageForm& form,
+                                const ImageKeeping& keeping) {
   reached(session, comm::Phase::decode);
   check_agreement(session, "the data that they see",
                   fmt::format("{:016x}, {} + {} samples", source.dataset->fingerprint(),
                               source.train.size(), source.validation.size()));
   const data::DataPipeline& pipeline = session.services.data;
-  const data::DecodeRequest request{form.shape, session.io_threads,
-                                    watched_progress(session, "Decoding"), form.resize};
+  data::DecodeRequest request = decode_request(session, form, keeping);
+  if (keeping.decoding == Decoding::meanwhile) {
+    request.meanwhile = true;
+    request.first = data::pixel_samples(source, flags.seed.value_or(0));
+  }
   const data::CacheSize cache = pipeline.cache_size(source, form.shape, form.resize);
-  check_images_fit(flags, form, source, cache, least_available(measure_capacities(session)));
-  say_image_folders(session, image_folders(session, cache.bytes), cache.bytes);
+  if (keeping.in_memory()) {
+    check_images_fit(flags, form, source, cache, least_available(measure_capacities(session)));
+    say_image_folders(session, image_folders(session, cache.bytes), cache.bytes);
+  }
   comm::Communicator& communicator = *session.communicator;
   data::DecodedData data =
       pipeline.decode(source, request, communicator.node_memory(), communicator.node_barrier());
-  say_decoded(session, data, form.shape);
-  Fnv1a left_out;  // a file that one node alone cannot read would shift its order of samples
-  for (const data::BadSample& bad : data.bad) left_out.add(bad.name);
-  check_agreement(session, "the images that they can read",
-                  fmt::format("{} damaged ({:016x})", data.bad.size(), left_out.value()));
-  check_agreement(session, "the pixels of their images (other decoders?)",
-                  data::pixel_sample(data, flags.seed.value_or(0)));
+  // Where one node has found damage, the others are to know of theirs, too.
+  const bool some_whole = !first_text(session, data.train.judged ? "whole" : "").empty();
+  if (!data.train.judged && some_whole)
+    return finish_decoding(session, flags, source, form, keeping, data);
+  if (some_whole) {
+    check_decoded(session, flags, data, form.shape);
+  } else {
+    check_same_pixels(session, flags, data);
+    say(session, fmt::format("{} images at {}x{} are decoded while the first epoch trains",
+                             with_commas(data.train.size() + data.validation.size()),
+                             form.shape.height, form.shape.width));
+  }
+  if (data.not_kept > 0) {
+    say_decoding_speed(session, data.train.judged ? cache.images : request.first.size(),
+                       data.seconds);
+  }
   return data;
+}
+
+data::DecodedData finish_decoding(const Session& session, const TrainingFlags& flags,
+                                  const data::DataSource& source, const ImageForm& form,
+                                  const ImageKeeping& keeping, const data::DecodedData& begun) {
+  reached(session, comm::Phase::decode);
+  comm::Communicator& communicator = *session.communicator;
+  data::DecodedData data =
+      session.services.data.finish(source, begun, decode_request(session, form, keeping),
+                                   communicator.node_memory(), communicator.node_barrier());
+  check_decoded(session, flags, data, form.shape);
+  return data;
+}
+
+void say_all_decoded(const Session& session, const data::DecodedData& data, const ImageForm& form,
+                     double seconds) {
+  if (!session.leads()) return;
+  say(session, ready_line(data, form.shape, fmt::format("after {:.1f} s of training", seconds)));
+  for (const std::string& flaw : data.filling->flaws()) warn(session, flaw);
 }
 
 }  // namespace cputrain::training

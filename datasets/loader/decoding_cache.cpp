@@ -1,0 +1,132 @@
+#include "datasets/loader/decoding_cache.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "datasets/loader/flaw_tally.h"
+
+namespace cputrain::datasets {
+namespace {
+
+/// Less than what computes: on a core that both want, about a tenth of the time is theirs.
+void stand_back() {
+  constexpr int kNice = 10;
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);  // a thread's, in Linux
+}
+
+class DecodingCache final : public data::FillingCache {
+ public:
+  DecodingCache(const data::DataSource& source, const data::DecodeRequest& request,
+                std::vector<std::uint32_t> images, const CacheView& view, Range mine, int threads)
+      : images_(std::move(images)),
+        reader_{*source.dataset, images_, request.image, request.resize, source.exif, view},
+        begin_(mine.begin) {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { decode_ahead(); });
+  }
+
+  ~DecodingCache() override { DecodingCache::stop(); }
+
+  const std::uint8_t* find(std::uint32_t sample) const override {
+    const std::size_t position = position_of(sample);
+    return view().keeps(position) && is_good(position) ? view().pixels(position).data() : nullptr;
+  }
+
+  const std::uint8_t* decode(std::uint32_t sample, std::span<std::uint8_t> space) override {
+    const std::size_t position = position_of(sample);
+    if (view().claim(position)) {
+      const std::uint8_t* pixels = reader_.read_claimed(position, space).data();
+      require_good(position, view().result(position));
+      return pixels;
+    }
+    if (view().is_read(position)) {
+      require_good(position, view().result(position));
+      if (view().keeps(position)) return view().pixels(position).data();
+    }
+    // It is not kept, or somebody else is at it, who may be a process that is gone.
+    require_good(position,
+                 reader_.data.read(images_[position], reader_.image, reader_.resize, space));
+    return space.data();
+  }
+
+  bool keeps_all() const override { return view().keeps_all(); }
+  bool complete() const override { return view().count_read() == images_.size(); }
+
+  std::string damage() const override {
+    if (const auto position = view().damaged()) return text_of(*position, view().result(*position));
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+  std::vector<std::string> flaws() const override {
+    FlawTally tally(reader_.data);
+    for (std::size_t i = 0; i < images_.size(); ++i) tally.add(images_[i], view().flaw(i));
+    return tally.warnings();
+  }
+
+  void stop() override {
+    next_ = images_.size();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+ private:
+  const CacheView& view() const { return reader_.view; }
+  std::size_t position_of(std::uint32_t sample) const {
+    return reader_.position_of(reader_.data.view(sample).image);
+  }
+  bool is_good(std::size_t position) const {
+    return view().is_read(position) && view().result(position).status == data::ReadStatus::ok;
+  }
+
+  void require_good(std::size_t position, const data::ReadResult& result) const {
+    if (result.status != data::ReadStatus::ok) fail(ExitCode::data, text_of(position, result));
+  }
+
+  std::string text_of(std::size_t position, const data::ReadResult& result) const {
+    return fmt::format("'{}' cannot be read: {} ({}); look with 'cputrain data check'",
+                       reader_.data.name(images_[position]), data::status_name(result.status),
+                       result.detail);
+  }
+
+  void decode_ahead() {
+    stand_back();
+    try {
+      for (std::size_t i; (i = next_.fetch_add(1)) < images_.size();) {
+        const std::size_t position = (begin_ + i) % images_.size();
+        if (view().keeps(position) && view().claim(position)) reader_.read_claimed(position, {});
+      }
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex_);
+      failure_ = error.what();
+    }
+  }
+
+  const std::vector<std::uint32_t> images_;
+  const CacheReader reader_;
+  const std::size_t begin_;
+  std::atomic<std::size_t> next_{0};
+  mutable std::mutex mutex_;
+  std::string failure_;               // guarded by mutex_: of a file that is another one by now
+  std::vector<std::thread> threads_;  // last: they use the others
+};
+
+}  // namespace
+
+std::shared_ptr<data::FillingCache> make_decoding_cache(const data::DataSource& source,
+                                                        const data::DecodeRequest& request,
+                                                        std::vector<std::uint32_t> images,
+                                                        const CacheView& view, Range mine,
+                                                        int threads) {
+  return std::make_shared<DecodingCache>(source, request, std::move(images), view, mine, threads);
+}
+
+}  // namespace cputrain::datasets

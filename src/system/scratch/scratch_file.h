@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "system/shared_block.h"
+
+/// Files on disk in place of memory. They have no name, or only while processes open them, so
+/// nothing stays behind however these end.
+namespace cputrain::system {
+
+/// Bytes that are free in a folder's file system; nothing where it cannot be asked.
+std::optional<std::uint64_t> space_in(const std::string& folder);
+
+/// Bytes that `ulimit -f` lets a file of this process have; of shared memory's files, too.
+std::uint64_t longest_file();
+
+/// Whether a file system of memory will do.
+enum class Storage { any, disk };
+
+/// The first of $TMPDIR, /var/tmp, /tmp and the working folder that may be written to and has room
+/// for so many bytes, and some for others; empty where none has.
+std::string folder_with_room(std::uint64_t bytes, Storage = Storage::any);
+
+/// A name for mkostemp() in that folder.
+std::string scratch_name(const std::string& folder);
+
+/// Takes room on disk for the whole file, so that a full disk shows here and is no SIGBUS later;
+/// why that fails, or nothing.
+std::string reserve(int descriptor, std::uint64_t bytes);
+
+/// Such a file of this process alone, mapped; zeros. Error(usage) where it cannot be had.
+class ScratchFile final : public SharedBlock {
+ public:
+  ScratchFile(const std::string& folder, std::size_t bytes);
+  ~ScratchFile() override;
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+
+  std::span<std::byte> bytes() const override { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace cputrain::system
