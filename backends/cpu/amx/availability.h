@@ -1,0 +1,10 @@
+#pragma once
+
+namespace cputrain::cpu::amx {
+
+/// Whether kernels may use HardwareTiles: this machine has tiles of bf16, oneDNN may use them, too
+/// (ONEDNN_MAX_CPU_ISA), the system permits their state to this process, and they compute the bits
+/// that EmulatedTiles does, which is tried. Asked once in a process; threads share the permission.
+bool hardware_works();
+
+}  // namespace cputrain::cpu::amx
