@@ -7,7 +7,6 @@
 #include <bit>
 #include <cstring>
 
-#include "backends/cpu/amx/kernels.h"
 #include "backends/cpu/kernels/instruction_set.h"
 
 namespace cputrain::cpu::amx {
@@ -70,6 +69,15 @@ bool hardware_works() {
   static const bool works = supports_amx() && processor_has_tiles() && system_saves_tiles() &&
                             system_permits_tiles() && computes_as_emulated();
   return works;
+}
+
+const Kernels* find_kernels(KernelChoice::Tiles wanted) {
+  if (wanted == KernelChoice::Tiles::none) return nullptr;
+  if (wanted == KernelChoice::Tiles::hardware) {
+    return hardware_works() ? &hardware_kernels() : nullptr;
+  }
+  if (supports_bf16()) return &avx512_kernels();
+  return supports(InstructionSet::avx2) ? &avx2_kernels() : nullptr;
 }
 
 }  // namespace cputrain::cpu::amx
