@@ -46,8 +46,8 @@ ListedBackend cpu_backend() {
                               "less"},
                              {kNoSkipZeros, "compute with zeros of activations and gradients, too"},
                              {kNoTiles,
-                              "leave convolutions of --precision bf16 to oneDNN, also on CPUs "
-                              "with AMX"}}},
+                              "compute --precision bf16 without own AMX kernels, also on CPUs "
+                              "that have it"}}},
       .make = make_cpu,
       .own = {.ways = {{"", {kNoWinograd, kNoSkipZeros}},
                        {"Winograd", {kNoSkipZeros}, 1e-4, has_plain_3x3},

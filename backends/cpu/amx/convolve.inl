@@ -125,12 +125,13 @@ void convolve(const PassShape& s, const PassRun& run) {
     for (int out = 0; out < pairs_of(s.outs); ++out) {
       for (int column = 0; column < s.columns(); ++column) {
         zero_sums(tiles);
-        add_products(tiles, run.steps, s.steps(), size(column) * kTileRows * kRowFactors,
-                     size(out) * s.steps() * 2 * kFactors, kFactors, [&](std::size_t i) {
-                       if (i < kFinishes && waiting.sums) {
-                         finish(s, run, waiting, static_cast<int>(i));
-                       }
-                     });
+        const std::size_t a = size(column) * kTileRows * kRowFactors;
+        const std::size_t b = size(out) * s.steps() * 2 * kFactors;
+        add_products(
+            tiles, s.steps(), kFactors, [&](std::size_t i) { return shifted(run.steps[i], a, b); },
+            [&](std::size_t i) {
+              if (i < kFinishes && waiting.sums) finish(s, run, waiting, static_cast<int>(i));
+            });
         float* const to = waiting.sums == sums[0] ? sums[1] : sums[0];
         store_sums(tiles, to);
         waiting = {to, pair, out, column};

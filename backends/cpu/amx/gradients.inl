@@ -107,10 +107,13 @@ void add_gradients(const GradientShape& s, const GradientRun& run) {
     for (int in = 0; in < pairs_of(s.ins); ++in) {
       for (int tap = 0; tap < kTaps; ++tap, sums += 4 * kSums) {
         const std::size_t column = tap % 3 == 1 ? s.source_copy() : size(tap % 3 / 2) * kRowFactors;
+        const std::size_t a = size(2 * out * s.steps()) * kFactors;
+        const std::size_t b =
+            size(tap / 3) * s.source_row() + column + size(2 * in) * block_of_source;
         load_sums(tiles, sums);
-        add_products(tiles, run.steps, steps, size(2 * out * s.steps()) * kFactors,
-                     size(tap / 3) * s.source_row() + column + size(2 * in) * block_of_source,
-                     block_of_source, [](std::size_t) {});
+        add_products(
+            tiles, steps, block_of_source,
+            [&](std::size_t i) { return shifted(run.steps[i], a, b); }, [](std::size_t) {});
         store_sums(tiles, sums);
       }
     }

@@ -126,6 +126,34 @@ struct GradientRun {
   float* sums;
 };
 
+/// A matrix of floats, row by row, `row` numbers apart. Columns are a multiple of 16.
+struct Matrix {
+  const float* data;
+  std::size_t row;
+  int rows, columns;
+};
+
+/// What a matrix is as tiles, [pair of blocks of 16][step][2]: a step has 32 factors along the sum.
+/// What fills the last pair or the last step is zero.
+enum class TileForm {
+  rows,          ///< A: blocks of rows, sums along columns
+  columns,       ///< A transposed: blocks of columns, sums along rows
+  pairs,         ///< B: blocks of columns, sums along rows
+  pairs_of_rows  ///< B transposed: blocks of rows, sums along columns
+};
+
+/// A product of such matrices.
+struct TileProduct {
+  const Bf16* a;
+  const Bf16* b;
+  int steps;
+  int rows, columns;  ///< of the product: of A's blocks, of B's
+  bool transposed;    ///< what is written; then `rows`, else `columns`, is a multiple of 16
+  bool adds;
+  float* to;
+  std::size_t row;  ///< numbers between rows of what is written
+};
+
 struct Kernels {
   const char* name;
   /// sums (16 x 16) += a b, each one tile. For tests, and to see whether tiles work.
@@ -137,6 +165,8 @@ struct Kernels {
   void (*add_gradients)(const GradientShape&, const GradientRun&);
   /// The kernel's gradient for one block of outputs, written or added.
   void (*finish_kernel)(const GradientShape&, const float* sums, int out, bool adds, float* kernel);
+  void (*pack_matrix)(const Matrix&, TileForm, Bf16* to);
+  void (*multiply)(const TileProduct&);
 };
 
 /// On this machine's tiles, where hardware_works().

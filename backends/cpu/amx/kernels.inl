@@ -1,6 +1,7 @@
 // The loops for tiles of any kind; a file that includes this compiles them for its instructions.
 #include "backends/cpu/amx/convolve.inl"
 #include "backends/cpu/amx/gradients.inl"
+#include "backends/cpu/amx/matrices.inl"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -17,9 +18,14 @@ void multiply_add_once(const Bf16* a, const Bf16* b, float* sums) {
 
 template <class Tiles>
 constexpr Kernels make_kernels(const char* name) {
-  return {
-      name,         multiply_add_once<Tiles>, pack_kernel, convolve<Tiles>, add_gradients<Tiles>,
-      finish_kernel};
+  return {name,
+          multiply_add_once<Tiles>,
+          pack_kernel,
+          convolve<Tiles>,
+          add_gradients<Tiles>,
+          finish_kernel,
+          pack_matrix,
+          multiply<Tiles>};
 }
 
 }  // namespace

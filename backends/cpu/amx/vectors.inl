@@ -16,6 +16,9 @@ using Float = Lanes<kBlock>::Float;
 using Int = Lanes<kBlock>::Int;
 using Word [[gnu::vector_size(64)]] = std::uint32_t;  ///< two factors to a lane
 using Half [[gnu::vector_size(32)]] = std::uint16_t;
+// The same in memory, where factors are written as one and read as the other.
+using WordThere [[gnu::vector_size(64), gnu::may_alias]] = std::uint32_t;
+using HalfThere [[gnu::vector_size(32), gnu::may_alias]] = std::uint16_t;
 
 [[gnu::always_inline]] inline Float load(const float* from) {
   return *reinterpret_cast<const Lanes<kBlock>::AnyFloat*>(from);
@@ -25,7 +28,7 @@ using Half [[gnu::vector_size(32)]] = std::uint16_t;
 }
 /// To a cache line.
 [[gnu::always_inline]] inline void store(Bf16* to, const Word& value) {
-  *reinterpret_cast<Word*>(to) = value;
+  *reinterpret_cast<WordThere*>(to) = value;
 }
 
 #ifdef __AVX512BF16__
@@ -63,8 +66,8 @@ using Half [[gnu::vector_size(32)]] = std::uint16_t;
   Word a, b;
   round_up_there(first, a);
   round_up_there(second, b);
-  reinterpret_cast<Half*>(to)[0] = __builtin_convertvector(a >> 16, Half);
-  reinterpret_cast<Half*>(to)[1] = __builtin_convertvector(b >> 16, Half);
+  reinterpret_cast<HalfThere*>(to)[0] = __builtin_convertvector(a >> 16, Half);
+  reinterpret_cast<HalfThere*>(to)[1] = __builtin_convertvector(b >> 16, Half);
 }
 
 [[gnu::always_inline]] inline void to_pairs(const Float& low, const Float& high, Word& to) {
@@ -139,25 +142,28 @@ class Row {
 
 // ---- the kernel of 2 x 2 tiles ----
 
-/// Tiles 0 to 3 += the steps' products: a[0] b, a[0] b', a[1] b, a[1] b', where b' lies `next`
-/// behind b. `shift_a` and `shift_b` lead from what the steps say to what is meant. Calls
-/// beside(i) behind step i, for work that the processor may do while tiles multiply.
-template <class Tiles, class Beside>
-[[gnu::always_inline]] inline void add_products(Tiles& tiles, const Step* steps, std::size_t count,
-                                                std::size_t shift_a, std::size_t shift_b,
-                                                std::size_t next, const Beside& beside) {
+/// Tiles 0 to 3 += the products of steps at(0) to at(count - 1), each a[0] b, a[0] b', a[1] b and
+/// a[1] b', where b' lies `next` behind b. Calls beside(i) behind step i, for work that the
+/// processor may do while tiles multiply.
+template <class Tiles, class At, class Beside>
+[[gnu::always_inline]] inline void add_products(Tiles& tiles, std::size_t count, std::size_t next,
+                                                const At& at, const Beside& beside) {
   for (std::size_t i = 0; i < count; ++i) {
-    const Bf16* const b = steps[i].b + shift_b;
-    tiles.template load<4>(steps[i].a[0] + shift_a);
-    tiles.template load<6>(b);
+    const Step step = at(i);
+    tiles.template load<4>(step.a[0]);
+    tiles.template load<6>(step.b);
     tiles.template multiply_add<0, 4, 6>();
-    tiles.template load<7>(b + next);
+    tiles.template load<7>(step.b + next);
     tiles.template multiply_add<1, 4, 7>();
-    tiles.template load<5>(steps[i].a[1] + shift_a);
+    tiles.template load<5>(step.a[1]);
     tiles.template multiply_add<2, 5, 6>();
     tiles.template multiply_add<3, 5, 7>();
     beside(i);
   }
+}
+/// The step, whose factors lie so many further.
+[[gnu::always_inline]] inline Step shifted(const Step& step, std::size_t a, std::size_t b) {
+  return {{step.a[0] + a, step.a[1] + a}, step.b + b};
 }
 
 template <class Tiles>

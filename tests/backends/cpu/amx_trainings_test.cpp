@@ -51,6 +51,25 @@ TEST_F(TilesOfDogcat, ComputeAllButTheFirstLayer) {
   }
 }
 
+/// 16 images are enough for tiles of the dense layer, too.
+TEST(TilesOfLargeDense, AreTakenFromSixteenImagesOn) {
+  skip_without_emulation();
+  model::Graph graph({16, 16, 3});
+  graph.add(model::Convolution{.filters = 16, .kernel = 3});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{.units = 512}, "large");
+  graph.add(model::Dense{.units = 16}, "small");
+  graph.add(model::SoftmaxCrossEntropy{});
+  const auto backend = cpu::make_cpu_backend(1, kEmulated);
+  for (const int images : {8, 16}) {
+    testing::Trial trial(*backend, graph, {images});
+    for (const compute::LayerTime& layer : trial.program().layer_times()) {
+      const bool tiles = layer.algorithm.find("own AMX") != std::string::npos;
+      EXPECT_EQ(tiles, layer.name == "large" && images == 16) << layer.name << layer.algorithm;
+    }
+  }
+}
+
 /// Where rounding makes two numbers of a window change places, gradients go another way.
 TEST_F(TilesOfDogcat, LossesAndGradientsAreThoseOfDouble) {
   const auto backend = cpu::make_cpu_backend(2, kEmulated);
