@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 
 #include "backends/cpu/kernels/parallel.h"
 
@@ -9,9 +10,9 @@ namespace cputrain::cpu::amx {
 namespace {
 
 /// Forward sums over slabs of inputs, each for itself, then in their order.
-constexpr std::size_t kSlabs = 16;
-/// Columns of weights that forward packs at once; with a slab's rows they fit a second-level cache.
-constexpr std::size_t kPanel = 64;
+constexpr std::size_t kSlabs = 32;
+/// Weights that forward packs at once, in whole rows; packed they fit a second-level cache.
+constexpr std::size_t kWeightsAtOnce = 200000;
 /// Rows of weights, or of their gradients, that a task on either way back has.
 constexpr std::size_t kRowsOfTask = 64;
 constexpr std::size_t kPair = 2 * kBlock;
@@ -21,6 +22,11 @@ constexpr std::size_t whole(std::size_t n, std::size_t of) { return (n + of - 1)
 /// Factors of a packed matrix.
 constexpr std::size_t packed(std::size_t rows, std::size_t columns) {
   return whole(rows, kPair) * whole(columns, kPair);
+}
+
+/// Rows of weights that are packed at once.
+constexpr std::size_t rows_at_once(std::size_t out) {
+  return std::max(kPair, kWeightsAtOnce / out / kPair * kPair);
 }
 
 constexpr std::size_t lines_of(std::size_t bytes) { return whole(bytes, 64); }
@@ -46,11 +52,11 @@ Dense::Dense(std::size_t images, std::size_t in, std::size_t out, int threads,
 
 std::size_t Dense::slab_rows() const { return whole((in_ + kSlabs - 1) / kSlabs, kPair); }
 
-/// Packed images, sums of slabs, and each thread's piece of the weights.
+/// Each thread's piece of the images and of the weights, and sums of slabs.
 std::size_t Dense::forward_bytes() const {
-  return packed(images_, slab_rows()) * kSlabs * sizeof(Bf16) +
+  return threads_ * packed(images_, rows_at_once(out_)) * sizeof(Bf16) +
          lines_of(kSlabs * images_ * out_ * sizeof(float)) +
-         threads_ * packed(slab_rows(), kPanel) * sizeof(Bf16);
+         threads_ * packed(rows_at_once(out_), out_) * sizeof(Bf16);
 }
 
 /// Packed gradients of outputs, and each thread's piece of the weights or of the images.
@@ -62,34 +68,31 @@ std::size_t Dense::backward_bytes() const {
 void Dense::forward(std::size_t images, const float* x, const float* weights, float* y,
                     std::byte* scratch) const {
   const std::size_t rows = slab_rows(), slabs = (in_ + rows - 1) / rows;
-  const std::size_t of_slab = packed(images, rows), numbers = images * out_;
+  const std::size_t numbers = images * out_;
   auto* const images_packed = reinterpret_cast<Bf16*>(scratch);
-  std::byte* const behind = scratch + packed(images_, rows) * kSlabs * sizeof(Bf16);
+  std::byte* const behind = scratch + threads_ * packed(images_, rows_at_once(out_)) * sizeof(Bf16);
   auto* const sums = reinterpret_cast<float*>(behind);
   auto* const pieces =
       reinterpret_cast<Bf16*>(behind + lines_of(kSlabs * images_ * out_ * sizeof(float)));
-  const auto rows_of = [&](std::size_t slab) { return std::min(rows, in_ - slab * rows); };
-  parallel_for(slabs, [&](std::size_t slab) {
-    kernels_.pack_matrix({x + slab * rows, in_, count_of(images), count_of(rows_of(slab))},
-                         TileForm::rows, images_packed + slab * of_slab);
-  });
-  const std::size_t panels = (out_ + kPanel - 1) / kPanel;
-  parallel_tasks(slabs * panels, [&](std::size_t task, std::size_t thread) {
-    const std::size_t slab = task / panels, column = task % panels * kPanel;
-    const int columns = count_of(std::min(kPanel, out_ - column));
-    Bf16* const piece = pieces + thread * packed(rows, kPanel);
-    kernels_.pack_matrix(
-        {weights + slab * rows * out_ + column, out_, count_of(rows_of(slab)), columns},
-        TileForm::pairs, piece);
-    kernels_.multiply({.a = images_packed + slab * of_slab,
-                       .b = piece,
-                       .steps = count_of(whole(rows_of(slab), kPair) / kPair),
-                       .rows = count_of(images),
-                       .columns = columns,
-                       .transposed = false,
-                       .adds = false,
-                       .to = sums + slab * numbers + column,
-                       .row = out_});
+  parallel_tasks(slabs, [&](std::size_t slab, std::size_t thread) {
+    const std::size_t end = std::min(in_, (slab + 1) * rows);
+    Bf16* const own = images_packed + thread * packed(images_, rows_at_once(out_));
+    Bf16* const piece = pieces + thread * packed(rows_at_once(out_), out_);
+    for (std::size_t row = slab * rows; row < end; row += rows_at_once(out_)) {
+      const int count = count_of(std::min(rows_at_once(out_), end - row));
+      kernels_.pack_matrix({x + row, in_, count_of(images), count}, TileForm::rows, own);
+      kernels_.pack_matrix({weights + row * out_, out_, count, count_of(out_)}, TileForm::pairs,
+                           piece);
+      kernels_.multiply({.a = own,
+                         .b = piece,
+                         .steps = (count + 31) / 32,
+                         .rows = count_of(images),
+                         .columns = count_of(out_),
+                         .transposed = false,
+                         .adds = row > slab * rows,
+                         .to = sums + slab * numbers,
+                         .row = out_});
+    }
   });
   parallel_ranges(numbers, [&](std::size_t begin, std::size_t end) {
     for (std::size_t slab = 0; slab < slabs; ++slab) {
@@ -141,7 +144,8 @@ void Dense::backward_weights(std::size_t images, const float* x, const float* di
                        .transposed = false,
                        .adds = adds,
                        .to = diff_weights + row * out_,
-                       .row = out_});
+                       .row = out_,
+                       .past_caches = reinterpret_cast<std::uintptr_t>(diff_weights) % 64 == 0});
   });
 }
 

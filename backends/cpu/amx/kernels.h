@@ -151,7 +151,8 @@ struct TileProduct {
   bool transposed;    ///< what is written; then `rows`, else `columns`, is a multiple of 16
   bool adds;
   float* to;
-  std::size_t row;  ///< numbers between rows of what is written
+  std::size_t row;           ///< numbers between rows of what is written
+  bool past_caches = false;  ///< what is written is large, and its rows begin cache lines
 };
 
 struct Kernels {

@@ -1,32 +1,51 @@
 #pragma once
 
 // Products of matrices, for dense layers. Included by kernels.inl.
+#include <immintrin.h>
+
 #include "backends/cpu/amx/vectors.inl"
 
 namespace cputrain::cpu::amx {
 namespace {
 
+/// Where the factors of a matrix go.
+struct Packing {
+  Bf16* to;
+  std::size_t steps;
+
+  /// The tile of a block of 16 across the sum, and of 32 along it.
+  [[gnu::always_inline]] Bf16* tile(int block, int step) const {
+    return to + ((size(block / 2) * steps + size(step)) * 2 + size(block % 2)) * kFactors;
+  }
+};
+
+/// Zero outside of the matrix.
 [[gnu::always_inline]] inline void number(const Matrix& m, int row, int column, Float& to) {
-  to = row < m.rows && column < m.columns ? load(m.data + size(row) * m.row + size(column))
-                                          : Float{};
+  const bool there = row < m.rows && column < m.columns;
+  to = there ? load(m.data + size(row) * m.row + size(column)) : Float{};
 }
 
-/// A tile's 16 rows of 32 columns from there.
-[[gnu::always_inline]] inline void write_rows(const Matrix& m, int row, int column, Bf16* to) {
-  for (int i = 0; i < 16; ++i, to += kRowFactors) {
+/// A row, 32 columns to a tile.
+inline void write_row(const Matrix& m, int row, const Packing& packing) {
+  for (int step = 0; step * 32 < m.columns; ++step) {
     Float first, second;
-    number(m, row + i, column, first);
-    number(m, row + i, column + kBlock, second);
-    store_factors(first, second, to);
+    number(m, row, step * 32, first);
+    number(m, row, step * 32 + 16, second);
+    store_factors(first, second, packing.tile(row / 16, step) + size(row % 16) * kRowFactors);
   }
 }
 
-/// A tile's 32 rows of 16 columns, two rows in one.
-[[gnu::always_inline]] inline void write_pairs(const Matrix& m, int row, int column, Bf16* to) {
+/// 32 rows of a block of 16 columns, two rows in one. Fetches what is below, since so many streams
+/// are more than processors foresee.
+inline void write_pairs(const Matrix& m, int row, int block, const Packing& packing) {
+  Bf16* to = packing.tile(block, row / 32);
   for (int i = 0; i < 32; i += 2, to += kRowFactors) {
     Float low, high;
-    number(m, row + i, column, low);
-    number(m, row + i + 1, column, high);
+    number(m, row + i, block * 16, low);
+    number(m, row + i + 1, block * 16, high);
+    const float* const below = m.data + size(row + i + 32) * m.row + size(block * 16);
+    __builtin_prefetch(below);
+    __builtin_prefetch(below + m.row);
     Word words;
     to_pairs(low, high, words);
     store(to, words);
@@ -35,28 +54,36 @@ namespace {
 
 inline void turn_tile(Bf16* tile) {
   Word words[16];
-  for (int i = 0; i < 16; ++i)
+  for (int i = 0; i < 16; ++i) {
     words[i] = *reinterpret_cast<const WordThere*>(tile + size(i) * kRowFactors);
+  }
   transpose(words);
   for (int i = 0; i < 16; ++i) store(tile + size(i) * kRowFactors, words[i]);
 }
 
+/// Goes through the matrix by 32 rows, whose tiles stay in the cache until they are turned.
 void pack_matrix(const Matrix& m, TileForm form, Bf16* to) {
   const bool by_rows = form == TileForm::rows || form == TileForm::pairs_of_rows;
   const bool turned = form == TileForm::columns || form == TileForm::pairs_of_rows;
-  const int across = by_rows ? m.rows : m.columns, along = by_rows ? m.columns : m.rows;
-  for (int pair = 0; pair < across; pair += 2 * kBlock) {
-    for (int step = 0; step < along; step += 2 * kBlock) {
-      for (int block = pair; block < pair + 2 * kBlock; block += kBlock, to += kFactors) {
-        if (by_rows) {
-          write_rows(m, block, step, to);
-        } else {
-          write_pairs(m, step, block, to);
-        }
-        if (turned) turn_tile(to);
-      }
+  const Packing packing{to, size(((by_rows ? m.columns : m.rows) + 31) / 32)};
+  const int bands = (m.rows + 31) / 32, across = (m.columns + 31) / 32;
+  for (int band = 0; band < bands; ++band) {
+    for (int i = 0; by_rows && i < 32; ++i) write_row(m, band * 32 + i, packing);
+    for (int i = 0; !by_rows && i < 2 * across; ++i) write_pairs(m, band * 32, i, packing);
+    for (int i = 0; turned && i < across; ++i) {
+      turn_tile(by_rows ? packing.tile(2 * band, i) : packing.tile(2 * i, band));
+      turn_tile(by_rows ? packing.tile(2 * band + 1, i) : packing.tile(2 * i + 1, band));
     }
   }
+}
+
+/// To a cache line, past the caches where there is an instruction for all of it.
+[[gnu::always_inline]] inline void stream(float* to, const Float& value) {
+#ifdef __AVX512F__
+  _mm512_stream_ps(to, reinterpret_cast<__m512>(value));
+#else
+  store(to, value);
+#endif
 }
 
 /// Sums of 16 x 16 numbers to where row `row` and column `column` of the product lie.
@@ -64,13 +91,14 @@ inline void write_sums(const TileProduct& p, const float* sums, int row, int col
   Word words[16];
   for (int i = 0; i < 16; ++i) words[i] = reinterpret_cast<Word>(load(sums + i * kBlock));
   if (p.transposed) transpose(words);
+  const bool streams = p.past_caches && !p.adds;
   const int first = p.transposed ? column : row;
   const int count = (p.transposed ? p.columns : p.rows) - first;
   float* to = p.to + size(first) * p.row + size(p.transposed ? row : column);
   for (int i = 0; i < 16 && i < count; ++i, to += p.row) {
     Float value = reinterpret_cast<Float>(words[i]);
     if (p.adds) value += load(to);
-    store(to, value);
+    streams ? stream(to, value) : store(to, value);
   }
 }
 
@@ -97,6 +125,7 @@ void multiply(const TileProduct& p) {
       }
     }
   }
+  if (p.past_caches) _mm_sfence();
 }
 
 }  // namespace
