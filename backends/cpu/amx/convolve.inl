@@ -6,35 +6,60 @@
 namespace cputrain::cpu::amx {
 namespace {
 
-/// Row `y` of what is convolved as factors [pair of blocks][pixel][32]; zeros outside of it. Pixels
-/// of the padding are left as they are.
-inline void write_row(const PassShape& s, const MapRows& from, int y, Bf16* to) {
-  const int rows = from.winners ? 2 * from.height : from.height;
-  if (y < 0 || y >= rows) {
-    std::memset(to, 0, s.row_size() * sizeof(Bf16));
-    return;
-  }
-  const Row row(from, from.winners ? y / 2 : y);
+/// Row `y` of a map as factors [pair of blocks][pixel][32].
+inline void write_map_row(const PassShape& s, const MapRows& from, int y, Bf16* to) {
+  const Row row(from, y);
   const int room = s.pixels() - s.left;
   const int count = from.width < room ? from.width : room;
   for (int pair = 0; pair < pairs_of(s.ins); ++pair) {
     Bf16* line = to + (size(pair) * size(s.pixels()) + size(s.left)) * kRowFactors;
-    if (!from.winners) {
-      for (int x = 0; x < count; ++x, line += kRowFactors) {
-        Float first, second;
-        row.value(2 * pair, x, first);
-        row.value(2 * pair + 1, x, second);
-        store_factors(first, second, line);
+    for (int x = 0; x < count; ++x, line += kRowFactors) {
+      Float first, second;
+      row.value(2 * pair, x, first);
+      row.value(2 * pair + 1, x, second);
+      store_factors(first, second, line);
+    }
+  }
+}
+
+/// Both rows of a row of windows, or one of them: where the other goes is null.
+inline void write_window_rows(const PassShape& s, const MapRows& from, int y, Bf16* upper,
+                              Bf16* lower) {
+  const Row row(from, y);
+  for (int pair = 0; pair < pairs_of(s.ins); ++pair) {
+    std::size_t at = (size(pair) * size(s.pixels()) + size(s.left)) * kRowFactors;
+    for (int x = 0; x < from.width; ++x, at += 2 * kRowFactors) {
+      Float all, first[4], second[4];
+      row.window(2 * pair, x, all, first);
+      row.window(2 * pair + 1, x, all, second);
+      if (upper) {
+        store_factors(first[0], second[0], upper + at);
+        store_factors(first[1], second[1], upper + at + kRowFactors);
       }
-      continue;
+      if (lower) {
+        store_factors(first[2], second[2], lower + at);
+        store_factors(first[3], second[3], lower + at + kRowFactors);
+      }
     }
-    for (int x = 0; x < from.width; ++x, line += 2 * kRowFactors) {
-      Float first[2], second[2];
-      row.spread(2 * pair, x, y % 2 * 2, first[0], first[1]);
-      row.spread(2 * pair + 1, x, y % 2 * 2, second[0], second[1]);
-      store_factors(first[0], second[0], line);
-      store_factors(first[1], second[1], line + kRowFactors);
-    }
+  }
+}
+
+/// Rows y and y + 1 of what is convolved, y being even or odd with all calls of an image; zeros
+/// outside of it. Pixels of the padding are left as they are.
+inline void write_two_rows(const PassShape& s, const MapRows& from, int y, Bf16* to, Bf16* below) {
+  const int rows = from.winners ? 2 * from.height : from.height;
+  const auto outside = [&](int line) { return line < 0 || line >= rows; };
+  for (int i = 0; i < 2; ++i) {
+    if (outside(y + i)) std::memset(i == 0 ? to : below, 0, s.row_size() * sizeof(Bf16));
+  }
+  if (!from.winners) {
+    if (!outside(y)) write_map_row(s, from, y, to);
+    if (!outside(y + 1)) write_map_row(s, from, y + 1, below);
+  } else if ((y & 1) == 0) {
+    if (!outside(y)) write_window_rows(s, from, y / 2, to, below);
+  } else {
+    if (!outside(y)) write_window_rows(s, from, y / 2, nullptr, to);
+    if (!outside(y + 1)) write_window_rows(s, from, (y + 1) / 2, below, nullptr);
   }
 }
 
@@ -118,8 +143,9 @@ void convolve(const PassShape& s, const PassRun& run) {
   Tiles tiles;
   std::memset(run.rows, 0, kRing * s.row_size() * sizeof(Bf16));
   for (int pair = run.first; pair < run.last; ++pair) {
-    for (int y = 2 * pair + (pair == run.first ? 0 : 2); y < 2 * pair + kRing; ++y) {
-      write_row(s, run.from, y - s.above, run.rows + size(y % kRing) * s.row_size());
+    for (int y = 2 * pair + (pair == run.first ? 0 : 2); y < 2 * pair + kRing; y += 2) {
+      Bf16* const row = run.rows + size(y % kRing) * s.row_size();
+      write_two_rows(s, run.from, y - s.above, row, row + s.row_size());
     }
     list_steps(s, run, pair);
     for (int out = 0; out < pairs_of(s.outs); ++out) {

@@ -6,36 +6,55 @@
 namespace cputrain::cpu::amx {
 namespace {
 
+inline void store_turned(Word (&rows)[16], Bf16* to) {
+  transpose(rows);
+  for (int i = 0; i < 16; ++i, to += kRowFactors) store(to, rows[i]);
+}
+
 /// A row of gradients of outputs as tiles [block][step], each of 16 channels and 32 pixels; adds
-/// what belongs to it to the bias's sums.
+/// them to the bias's sums.
 inline void write_output_row(const GradientShape& s, const MapRows& from, int y, Bf16* to,
                              float* bias_sums) {
-  const Row row(from, from.winners ? y / 2 : y);
-  const bool first_of_window = y % 2 == 0;
+  const Row row(from, y);
   for (int block = 0; block < 2 * pairs_of(s.outs); ++block) {
     Float bias = load(bias_sums + block * kBlock);
-    for (int step = 0; step < s.steps(); ++step) {
+    for (int step = 0; step < s.steps(); ++step, to += kFactors) {
       Word rows[16];
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i) {
-        const int pair = step * 16 + i;
+        const int pixel = step * 32 + 2 * i;
         Float low{}, high{};
-        if (from.winners) {
-          if (2 * pair < s.width) {
-            row.spread(block, pair, y % 2 * 2, low, high);
-            Float all;
-            row.value(block, pair, all);
-            if (first_of_window) bias += all;
-          }
-        } else {
-          if (2 * pair < s.width) row.value(block, 2 * pair, low);
-          if (2 * pair + 1 < s.width) row.value(block, 2 * pair + 1, high);
-          bias += low + high;
-        }
+        if (pixel < s.width) row.value(block, pixel, low);
+        if (pixel + 1 < s.width) row.value(block, pixel + 1, high);
+        bias += low + high;
         to_pairs(low, high, rows[i]);
       }
-      transpose(rows);
-      for (int i = 0; i < 16; ++i, to += kRowFactors) store(to, rows[i]);
+      store_turned(rows, to);
+    }
+    store(bias_sums + block * kBlock, bias);
+  }
+}
+
+/// The same of a row of windows, which is two rows of outputs.
+inline void write_window_row(const GradientShape& s, const MapRows& from, int y, Bf16* upper,
+                             Bf16* lower, float* bias_sums) {
+  const Row row(from, y);
+  std::size_t at = 0;
+  for (int block = 0; block < 2 * pairs_of(s.outs); ++block) {
+    Float bias = load(bias_sums + block * kBlock);
+    for (int step = 0; step < s.steps(); ++step, at += kFactors) {
+      Word above[16], below[16];
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) {
+        const int window = step * 16 + i;
+        Float all{}, places[4]{};
+        if (window < from.width) row.window(block, window, all, places);
+        bias += all;
+        to_pairs(places[0], places[1], above[i]);
+        to_pairs(places[2], places[3], below[i]);
+      }
+      store_turned(above, upper + at);
+      store_turned(below, lower + at);
     }
     store(bias_sums + block * kBlock, bias);
   }
@@ -82,9 +101,14 @@ inline void write_factors(const GradientShape& s, const GradientRun& run, int im
   const MapRows gradients = run.gradients.behind(size(image) * s.dst_image);
   const MapRows map = run.source.behind(size(image) * s.src_image);
   Step* step = run.steps + size(image * rows * s.steps());
+  float* const bias_sums = run.sums + s.kernel_sums();
   for (int y = 0; y < rows; ++y) {
     Bf16* const row = outputs + size(y) * s.output_row();
-    write_output_row(s, gradients, run.first + y, row, run.sums + s.kernel_sums());
+    if (!gradients.winners) {
+      write_output_row(s, gradients, run.first + y, row, bias_sums);
+    } else if (y % 2 == 0) {
+      write_window_row(s, gradients, (run.first + y) / 2, row, row + s.output_row(), bias_sums);
+    }
     for (int x = 0; x < s.steps(); ++x, ++step) {
       const Bf16* const a = row + size(x) * kFactors;
       *step = {{a, a + size(s.steps()) * kFactors},

@@ -116,18 +116,17 @@ class Row {
     to = load(map_.values + i);
     if (map_.alive) to = load(map_.alive + i) > 0 ? to : Float{};
   }
-  /// A window's gradient where it goes to place `place` or, `next`, to the one behind it.
-  [[gnu::always_inline]] void spread(int block, int x, int place, Float& here, Float& next) const {
-    Float all;
+  /// A window's gradient, and at each of its places what goes there.
+  [[gnu::always_inline]] void window(int block, int x, Float& all, Float (&places)[4]) const {
     value(block, x, all);
     if (block >= map_.blocks) {
-      here = next = all;
+      for (Float& place : places) place = all;
       return;
     }
     Int winner;
     load_bytes<kBlock>(map_.winners + index(block, x), winner);
-    here = winner == place ? all : Float{};
-    next = winner == place + 1 ? all : Float{};
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) places[i] = winner == i ? all : Float{};
   }
 
  private:
