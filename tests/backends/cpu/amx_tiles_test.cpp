@@ -153,6 +153,23 @@ TEST_P(AmxTiles, SignsOfZero) {
   }
 }
 
+/// What is left of numbers that cancel, and what one product is.
+TEST_P(AmxTiles, DenormalResultsAreZerosOfTheirSign) {
+  Operands o;
+  std::fill_n(o.a, kFactors, Bf16{0});
+  std::fill_n(o.b, kFactors, Bf16{0x2000});  // 2^-63
+  std::fill_n(o.sums, kSums, -0x1.8p-126f);
+  o.a[0] = 0x2020;   // row 0: 1.25 2^-63
+  o.a[32] = 0x2060;  // row 1: 1.75 2^-63
+  o.a[64] = 0x2040;  // row 2: 1.5 2^-63
+  const auto made = multiply(o);
+  EXPECT_EQ(bits_of(made[0]), 0x80000000u);
+  EXPECT_EQ(bits_of(made[16]), 0u);
+  EXPECT_EQ(bits_of(made[32]), 0u);
+  EXPECT_EQ(made[48], -0x1.8p-126f);
+  expect_bits(o, "cancellation");
+}
+
 /// No chain passes more than 16 fused additions, then two of sums.
 TEST_P(AmxTiles, SumsAreCloseToThoseInDouble) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
