@@ -3,6 +3,7 @@
 #include <exception>
 #include <mutex>
 
+#include "backends/cpu/amx/availability.h"
 #include "backends/cpu/convolution/convolution_choice.h"
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/kernels/factored_sum.h"
@@ -29,9 +30,11 @@ std::string allowed(const KernelChoice& kernels) {
   std::string text;
   if (kernels.winograd) text += ", Winograd where it pays";
   if (kernels.skip_zeros) text += ", zeros skipped where it pays";
+  const amx::Kernels* const tiles = amx::find_kernels(kernels.tiles);
   if (kernels.bf16) {
     text += supports_amx() ? ", bf16 in AMX tiles where it pays" : ", bf16 where it pays";
   }
+  if (tiles) text += fmt::format(", bf16 by {} where it pays", tiles->name);
   return text;
 }
 

@@ -12,6 +12,10 @@ struct KernelChoice {
   bool winograd = false;    ///< rounding is about ten times that of direct convolution
   bool skip_zeros = false;  ///< leaves out products with zeros; exact
   bool bf16 = false;        ///< factors are rounded to bfloat16; sums are floats
+  /// Our own kernels of such factors, in tiles: AMX where this machine has it, or emulated, which
+  /// is very slow and for tests.
+  enum class Tiles { none, hardware, emulated };
+  Tiles tiles = Tiles::none;
   /// Training programs try what is allowed and take the quickest; else a rule decides, so that the
   /// same command gives the same bits every time.
   bool measure = false;

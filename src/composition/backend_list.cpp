@@ -11,14 +11,18 @@ namespace cputrain::composition {
 namespace {
 
 constexpr const char *kNoWinograd = "no-winograd", *kNoSkipZeros = "no-skip-zeros",
-                     *kNoGraph = "no-graph";
+                     *kNoTiles = "no-tiles", *kNoGraph = "no-graph";
 
 std::unique_ptr<compute::Backend> make_cpu(const training::BackendRequest& request) {
-  return cpu::make_cpu_backend(request.threads,
-                               {.winograd = !request.options.contains(kNoWinograd),
-                                .skip_zeros = !request.options.contains(kNoSkipZeros),
-                                .bf16 = request.precision == Precision::bf16,
-                                .measure = !request.reproducible});
+  using Tiles = cpu::KernelChoice::Tiles;
+  const bool bf16 = request.precision == Precision::bf16;
+  return cpu::make_cpu_backend(
+      request.threads,
+      {.winograd = !request.options.contains(kNoWinograd),
+       .skip_zeros = !request.options.contains(kNoSkipZeros),
+       .bf16 = bf16,
+       .tiles = bf16 && !request.options.contains(kNoTiles) ? Tiles::hardware : Tiles::none,
+       .measure = !request.reproducible});
 }
 
 /// Winograd's algorithm is for these, and rounds what exact cases need.
@@ -32,19 +36,22 @@ bool has_plain_3x3(const selftest::LayerCase& c) {
 bool has_zeros(const selftest::LayerCase& c) { return c.exact; }
 
 ListedBackend cpu_backend() {
-  return {.choice = {.name = "cpu",
-                     // On a CPU `exact` is what `float` is there.
-                     .precisions = {Precision::f32, Precision::exact, Precision::bf16},
-                     .built = cpu::cpu_backend_available(),
-                     .options = {{kNoWinograd,
-                                  "compute 3x3 convolutions directly, which is slower and rounds "
-                                  "less"},
-                                 {kNoSkipZeros,
-                                  "compute with zeros of activations and gradients, too"}}},
-          .make = make_cpu,
-          .own = {.ways = {{"", {kNoWinograd, kNoSkipZeros}},
-                           {"Winograd", {kNoSkipZeros}, 1e-4, has_plain_3x3},
-                           {"zeros skipped", {kNoWinograd}, 1e-5, has_zeros}}}};
+  return {
+      .choice = {.name = "cpu",
+                 // On a CPU `exact` is what `float` is there.
+                 .precisions = {Precision::f32, Precision::exact, Precision::bf16},
+                 .built = cpu::cpu_backend_available(),
+                 .options = {{kNoWinograd,
+                              "compute 3x3 convolutions directly, which is slower and rounds "
+                              "less"},
+                             {kNoSkipZeros, "compute with zeros of activations and gradients, too"},
+                             {kNoTiles,
+                              "compute --precision bf16 without own AMX kernels, also on CPUs "
+                              "that have it"}}},
+      .make = make_cpu,
+      .own = {.ways = {{"", {kNoWinograd, kNoSkipZeros}},
+                       {"Winograd", {kNoSkipZeros}, 1e-4, has_plain_3x3},
+                       {"zeros skipped", {kNoWinograd}, 1e-5, has_zeros}}}};
 }
 
 /// bf16 is for comparisons with a backend that rounds: here nothing but the factors is rounded.

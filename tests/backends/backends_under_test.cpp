@@ -51,6 +51,15 @@ std::vector<BackendUnderTest> narrow_backends_under_test() {
       {"reference_bf16",
        [] { return reference::make_reference_backend(DType::f32, reference::Factors::bf16); },
        kTolerance}};
+  if (!cpu::cpu_backend_available()) return list;
+  for (const int threads : {1, 2}) {
+    list.push_back({threads == 1 ? "cpu_tiles" : "cpu_tiles_2_threads",
+                    [=] {
+                      return cpu::make_cpu_backend(threads,
+                                                   {.tiles = cpu::KernelChoice::Tiles::emulated});
+                    },
+                    kTolerance});
+  }
   if (!cpu::cpu_backend_has_bf16()) return list;
   list.push_back({"cpu_bf16", [] { return cpu::make_cpu_backend(1, {.bf16 = true}); }, kTolerance});
   list.push_back(

@@ -71,7 +71,7 @@ TEST_P(LargeDenseLayers, WithoutRelu) {
 }
 
 /// One of the two adds to the gradient that the other wrote.
-TEST_P(LargeDenseLayers, TwoReadOneMap) {
+model::Graph two_read_one_map() {
   model::Graph graph(kImage);
   graph.add(model::Convolution{.filters = 8, .kernel = 3});
   graph.add(model::MaxPool{});
@@ -83,9 +83,23 @@ TEST_P(LargeDenseLayers, TwoReadOneMap) {
   graph.add(model::Relu{});
   graph.add(model::Dense{kClasses}, "last");
   graph.add(model::SoftmaxCrossEntropy{});
-  expect_reference(graph, {2, 1});
+  return graph;
 }
 
+TEST_P(LargeDenseLayers, TwoReadOneMap) { expect_reference(two_read_one_map(), {2, 1}); }
+
+/// Enough images for layers of narrow factors.
+class NarrowLargeDenseLayers : public LargeDenseLayers {};
+
+TEST_P(NarrowLargeDenseLayers, BehindPoolAndRelu) {
+  expect_reference(behind(model::MaxPool{}, model::Relu{}), {17, 16});
+}
+
+TEST_P(NarrowLargeDenseLayers, TwoReadOneMap) { expect_reference(two_read_one_map(), {16, 18}); }
+
+INSTANTIATE_TEST_SUITE_P(NarrowBackends, NarrowLargeDenseLayers,
+                         ::testing::ValuesIn(narrow_backends_under_test()),
+                         [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(AllBackends, LargeDenseLayers, ::testing::ValuesIn(backends_under_test()),
                          [](const auto& test) { return test.param.name; });
 

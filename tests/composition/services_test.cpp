@@ -34,6 +34,18 @@ TEST_F(Services, OptionsTakeAwayWhatTheCpuBackendMayUse) {
   EXPECT_TRUE(uses({.name = "cpu", .precision = Precision::bf16}, "bf16"));
 }
 
+/// Where this machine has AMX its kernels are allowed; emulated ones, which are slow, are not.
+TEST_F(Services, TilesAreTheMachinesOrNone) {
+  if (!cpu::cpu_backend_available()) GTEST_SKIP() << "this build has no oneDNN";
+  const training::BackendRequest bf16{.name = "cpu", .precision = Precision::bf16};
+  training::BackendRequest without = bf16;
+  without.options = {"no-tiles"};
+  EXPECT_FALSE(uses({.name = "cpu"}, "own AMX"));
+  EXPECT_FALSE(uses(bf16, "emulated"));
+  EXPECT_FALSE(uses(without, "own AMX"));
+  EXPECT_TRUE(uses(without, "bf16"));
+}
+
 TEST_F(Services, PrecisionsDecideTheTypeOfArrays) {
   for (const auto& [precision, type] : {std::pair(Precision::f32, DType::f32),
                                         {Precision::exact, DType::f32},

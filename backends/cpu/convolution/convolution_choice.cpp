@@ -29,16 +29,18 @@ bool winograd_pays(const ConvolutionProblem& p, Direction direction) {
 ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled,
                                  bool pools_tiles) {
   using enum ConvolutionMethod;
+  if (is_among(possible, tiles)) return {{tiles, tiles, tiles}};
   const ConvolutionMethod method = pooled && is_among(possible, sparse) ? sparse
                                    : is_among(possible, bf16)           ? bf16
                                    : is_among(possible, winograd)       ? winograd
                                                                         : direct;
-  const bool tiles = pools_tiles && method != bf16 && is_among(possible, winograd);
-  return {{tiles ? winograd : method, method, method}};
+  const bool on_the_way = pools_tiles && method != bf16 && is_among(possible, winograd);
+  return {{on_the_way ? winograd : method, method, method}};
 }
 
 bool measures_forward(const std::vector<ConvolutionMethod>& possible, bool pooled) {
-  return !pooled || is_among(possible, ConvolutionMethod::bf16);
+  using enum ConvolutionMethod;
+  return !pooled || is_among(possible, bf16) || is_among(possible, tiles);
 }
 
 bool worth_measuring(double macs_per_image, int images) {

@@ -12,11 +12,11 @@ namespace cputrain::cpu {
 /// Goes up with every change of rules or own kernels, those of dense layers and sums included, that
 /// changes bits or speeds: trainings remember it with what they found, and with reproducible
 /// weights.
-constexpr int kKernelsVersion = 10;
+constexpr int kKernelsVersion = 11;
 
 /// What computes a block: the library's direct kernels; our Winograd kernels, in the directions
-/// where winograd_pays(); SparseConvolution; or the library's bf16 kernels.
-enum class ConvolutionMethod { direct, winograd, sparse, bf16 };
+/// where winograd_pays(); SparseConvolution; the library's bf16 kernels; or ours in tiles.
+enum class ConvolutionMethod { direct, winograd, sparse, bf16, tiles };
 
 struct ConvolutionMethods {
   std::array<ConvolutionMethod, 3> by_direction{};
@@ -29,14 +29,14 @@ struct ConvolutionMethods {
 
 /// The methods where nothing is measured. In front of a pool at most a quarter of the gradients is
 /// not zero, so zeros are skipped there, in forward only where Winograd cannot take the pool along
-/// (`pools_tiles`). Elsewhere bf16 goes before Winograd.
+/// (`pools_tiles`). Elsewhere bf16 goes before Winograd. Tiles of bf16 go before all others.
 ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled,
                                  bool pools_tiles);
 
 /// Whether forward goes to what measures quickest, as both ways back do. In front of a pool it does
 /// not: its rounding decides which of two nearly equal numbers wins a window, and so which way
 /// gradients go, and losses would depend on what each job had measured. bf16, which rounds more
-/// than that, is measured.
+/// than that, is measured, the library's and ours.
 bool measures_forward(const std::vector<ConvolutionMethod>& possible, bool pooled);
 
 /// Whether a block has enough work in a micro-batch for its methods to be timed. Below one or two

@@ -18,6 +18,7 @@ std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
   if (planning.kernels.bf16 && has_bf16(planning, place, planning.largest())) {
     methods.push_back(ConvolutionMethod::bf16);
   }
+  if (TileConvolution::possible(planning, place)) methods.push_back(ConvolutionMethod::tiles);
   if (planning.kernels.skip_zeros && SkippingConvolution::possible(place)) {
     methods.push_back(ConvolutionMethod::sparse);
   }
@@ -59,8 +60,9 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const Convolution
 
 void ConvolutionOp::make_candidates(const Planning& planning,
                                     const std::vector<ConvolutionMethod>& methods) {
-  // All methods share the kernel in the arena. The sparse kernels know one layout only; without
-  // them the first method takes the one that its primitive prefers, and the others copy.
+  // All methods share the kernel in the arena. The sparse kernels and those of tiles know one
+  // layout only; without them the first method takes the one that its primitive prefers, and the
+  // others copy.
   std::optional<dnnl::memory::desc> kernel_layout;
   const auto with = [&](ConvolutionMethod method) {
     return std::ranges::find(methods, method) != methods.end();
@@ -68,6 +70,10 @@ void ConvolutionOp::make_candidates(const Planning& planning,
   if (with(ConvolutionMethod::sparse)) {
     skipping_.emplace(planning, place_);
     kernel_layout = skipping_->kernel_layout();
+  }
+  if (with(ConvolutionMethod::tiles)) {
+    tiles_.emplace(planning, place_);
+    kernel_layout = tiles_->kernel_layout();
   }
   const PiecewiseConvolution* first = nullptr;
   const auto make = [&](ConvolutionMethod method) {
@@ -101,6 +107,7 @@ void ConvolutionOp::bind(const Bindings& planned) {
   const DnnlBindings bindings{planned, dnnl_};
   if (direct_ || winograd_ || bf16_) src_value_ = bindings.at(place_.src.value);
   if (skipping_) skipping_->bind(bindings);
+  if (tiles_) tiles_->bind(bindings);
   if (direct_) direct_->bind(bindings);
   if (winograd_) winograd_->bind(bindings);
   if (pooled_winograd_) pooled_winograd_->bind(bindings);
@@ -117,12 +124,14 @@ bool ConvolutionOp::has(ConvolutionMethod method) const {
       return skipping_.has_value();
     case ConvolutionMethod::bf16:
       return bf16_.has_value();
+    case ConvolutionMethod::tiles:
+      return tiles_.has_value();
   }
   return false;
 }
 
 std::optional<PiecewiseConvolution>& ConvolutionOp::piecewise(ConvolutionMethod method) {
-  assert(method != ConvolutionMethod::sparse);
+  assert(method != ConvolutionMethod::sparse && method != ConvolutionMethod::tiles);
   return method == ConvolutionMethod::bf16       ? bf16_
          : method == ConvolutionMethod::winograd ? winograd_
                                                  : direct_;
@@ -145,6 +154,7 @@ void ConvolutionOp::forward(const Execution& execution) {
   split_ = false;
   const ConvolutionMethod method = methods_[Direction::forward];
   if (method == ConvolutionMethod::sparse) return skipping_->forward(execution, images_, times_);
+  if (method == ConvolutionMethod::tiles) return tiles_->forward(execution, times_);
   if (pools_in_forward()) return pooled_winograd_->forward(execution, times_);
   split_images_once(times_.convolution.forward);
   piecewise(method)->forward(execution, times_);
@@ -152,20 +162,23 @@ void ConvolutionOp::forward(const Execution& execution) {
 
 bool ConvolutionOp::pools_in_forward() const {
   const ConvolutionMethod method = methods_[Direction::forward];
-  return method == ConvolutionMethod::sparse ||
+  return method == ConvolutionMethod::sparse || method == ConvolutionMethod::tiles ||
          (method == ConvolutionMethod::winograd && pooled_winograd_);
 }
 
-/// Kernels that skip zeros run last, since the others may change the gradient of dst in place.
+/// Kernels that skip zeros and those of tiles run last, since the others may change the gradient of
+/// dst in place.
 void ConvolutionOp::backward(const Execution& execution) {
   if (!place_.dst.wants_diff) return;
   using enum ConvolutionMethod;
-  for (const ConvolutionMethod method : {direct, winograd, bf16, sparse}) {
+  for (const ConvolutionMethod method : {direct, winograd, bf16, tiles, sparse}) {
     const bool weights = place_.learns && methods_[Direction::backward_weights] == method;
     const bool data = place_.src.wants_diff && methods_[Direction::backward_data] == method;
     if (!weights && !data) continue;
     if (method == sparse) {
       skipping_->backward(execution, images_, weights, data, times_);
+    } else if (method == tiles) {
+      tiles_->backward(execution, weights, data, times_);
     } else {
       split_images_once(times_.before_backward);
       piecewise(method)->backward(execution, weights, data, times_);
@@ -214,6 +227,7 @@ void ConvolutionOp::try_again() {
 std::string ConvolutionOp::describe(Direction direction) const {
   const ConvolutionMethod method = methods_[direction];
   if (method == ConvolutionMethod::sparse) return "skips zeros";
+  if (method == ConvolutionMethod::tiles) return tiles_->name();
   if (direction == Direction::forward && pools_in_forward()) return "own Winograd";
   const auto& computing = method == ConvolutionMethod::bf16       ? bf16_
                           : method == ConvolutionMethod::winograd ? winograd_

@@ -7,6 +7,7 @@
 #include "backends/cpu/convolution/piecewise_convolution.h"
 #include "backends/cpu/convolution/pooled_winograd.h"
 #include "backends/cpu/convolution/skipping_convolution.h"
+#include "backends/cpu/convolution/tile_convolution.h"
 
 namespace cputrain::cpu {
 
@@ -48,6 +49,7 @@ class ConvolutionOp final : public Op, public compute::MethodChoice {
   ConvolutionMethods methods_;
   bool forward_stays_ = false;  ///< with the method that the rule gave it
   std::optional<SkippingConvolution> skipping_;
+  std::optional<TileConvolution> tiles_;
   std::optional<PiecewiseConvolution> direct_, winograd_, bf16_;
   std::optional<PooledWinograd> pooled_winograd_;  ///< takes forward from winograd_
   dnnl::memory::desc kernel_layout_;

@@ -8,7 +8,7 @@
 namespace cputrain::cpu {
 namespace {
 
-constexpr std::string_view kLetters = "dwsb";  // as ConvolutionMethod
+constexpr std::string_view kLetters = "dwsbt";  // as ConvolutionMethod
 
 void keep_least(double& least, double seconds) { least = std::min(least, seconds); }
 

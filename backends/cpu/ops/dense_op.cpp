@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "backends/cpu/amx/availability.h"
 #include "backends/cpu/kernels/factored_sum.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
@@ -67,11 +68,27 @@ DenseOp::DenseOp(const Planning& planning, int op, const model::Graph::Node& nod
   kept_block_ = planning.memory.add(product_.kept_bytes(), planning.forward_time(op));
   if (dst.wants_diff) planning.memory.use(kept_block_, planning.backward_time(op));
   forward_block_ = planning.memory.add(product_.forward_bytes(), planning.forward_time(op));
+  plan_tiles(planning, op);
+}
+
+/// By rule: with 16 images and more a product is bound by reading the weights, once and in order.
+void DenseOp::plan_tiles(const Planning& planning, int op) {
+  const amx::Kernels* const kernels = amx::find_kernels(planning.kernels.tiles);
+  const auto images = static_cast<std::size_t>(planning.largest());
+  if (!kernels || !amx::Dense::possible(in_, out_) || images < amx::Dense::kFewestImages) return;
+  tiles_.emplace(images, in_, out_, planning.threads, *kernels);
+  time_.algorithm = std::string(kernels->name) + ", few images: " + product_.algorithm();
+  tiles_forward_ = planning.memory.add(tiles_->forward_bytes(), planning.forward_time(op));
+  if (!dst_.wants_diff) return;
+  tiles_backward_ = planning.memory.add(tiles_->backward_bytes(), planning.backward_time(op));
 }
 
 void DenseOp::bind(const Bindings& bindings) {
   DenseLayerOp::bind(bindings);
   product_.use(bindings.at<std::byte>(kept_block_), bindings.at<std::byte>(forward_block_));
+  if (!tiles_) return;
+  forward_scratch_ = bindings.at<std::byte>(tiles_forward_);
+  if (dst_.wants_diff) backward_scratch_ = bindings.at<std::byte>(tiles_backward_);
 }
 
 void DenseOp::forward(const Execution& execution) {
@@ -79,6 +96,10 @@ void DenseOp::forward(const Execution& execution) {
   const auto images = static_cast<std::size_t>(execution.images);
   if (bias_) {
     for (std::size_t n = 0; n < images; ++n) std::copy_n(bias_data_, out_, dst_data_ + n * out_);
+  }
+  if (in_tiles(images)) {
+    if (!bias_) std::fill_n(dst_data_, images * out_, 0.0f);
+    return tiles_->forward(images, src_data_, weights_, dst_data_, forward_scratch_);
   }
   product_.forward(images, src_data_, weights_, bias_, dst_data_);
   if (const auto alive = product_.alive()) {
@@ -88,6 +109,10 @@ void DenseOp::forward(const Execution& execution) {
 }
 
 void DenseOp::write_weight_gradients(std::size_t images, bool overwrite) {
+  if (!factors_ && in_tiles(images)) {
+    return tiles_->backward_weights(images, src_data_, dst_diff_, !overwrite, weights_sum_,
+                                    backward_scratch_);
+  }
   if (!factors_) {
     return product_.backward_weights(images, src_data_, dst_diff_, !overwrite, weights_sum_);
   }
@@ -106,6 +131,10 @@ void DenseOp::backward(const Execution& execution) {
   }
   if (!src_diff_) return;
   const TimeSpan span(time_.backward_data);
+  if (in_tiles(images)) {
+    return tiles_->backward_data(images, dst_diff_, weights_, src_.adds, src_diff_,
+                                 backward_scratch_);
+  }
   product_.backward_data(images, dst_diff_, weights_, src_.adds, src_diff_);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/cpu/amx/dense.h"
 #include "backends/cpu/kernels/dense_product.h"
 #include "backends/cpu/ops/op.h"
 #include "compute/executor/activation_ops.h"
@@ -37,9 +38,15 @@ class DenseOp final : public DenseLayerOp {
   void backward(const Execution&) override;
 
  private:
+  void plan_tiles(const Planning&, int op);
+  /// Whether tiles take so many images.
+  bool in_tiles(std::size_t images) const { return tiles_ && images >= amx::Dense::kFewestImages; }
   void write_weight_gradients(std::size_t images, bool overwrite);
 
   DenseProduct product_;
+  std::optional<amx::Dense> tiles_;  ///< where the weights are large and this CPU has them
+  compute::MemoryPlan::Block tiles_forward_{}, tiles_backward_{};
+  std::byte *forward_scratch_ = nullptr, *backward_scratch_ = nullptr;
   compute::MemoryPlan::Block kept_block_{}, forward_block_{};
 };
 

@@ -59,6 +59,14 @@ TEST(FixedMethods, AreNarrowWhereZerosAreNotSkipped) {
             (ConvolutionMethods{{bf16, bf16, bf16}}));
 }
 
+TEST(FixedMethods, TakeTilesForAllWhereTheyAre) {
+  using enum ConvolutionMethod;
+  for (const bool pooled : {false, true}) {
+    EXPECT_EQ(fixed_methods({direct, winograd, bf16, sparse, tiles}, pooled, pooled),
+              (ConvolutionMethods{{tiles, tiles, tiles}}));
+  }
+}
+
 TEST(MeasuresForward, NotWhereRoundingChoosesTheWinnersOfWindows) {
   using enum ConvolutionMethod;
   EXPECT_FALSE(measures_forward({direct, winograd, sparse}, true));
@@ -66,6 +74,7 @@ TEST(MeasuresForward, NotWhereRoundingChoosesTheWinnersOfWindows) {
   EXPECT_TRUE(measures_forward({direct, winograd, sparse}, false));
   EXPECT_FALSE(measures_forward({direct, winograd}, true));
   EXPECT_TRUE(measures_forward({direct, bf16, sparse}, true));
+  EXPECT_TRUE(measures_forward({direct, sparse, tiles}, true));
 }
 
 ConvolutionProblem problem(int images, int size, int channels, int kernel = 3, int stride = 1) {

@@ -47,12 +47,12 @@ TEST(MethodTrials, UnpoolingIsPaidOnceForBothWaysBack) {
 }
 
 TEST(MethodTrials, MethodsAsText) {
-  for (const auto forward : {direct, winograd, sparse, bf16}) {
+  for (const auto forward : {direct, winograd, sparse, bf16, tiles}) {
     const ConvolutionMethods methods{{forward, sparse, direct}};
     EXPECT_EQ(methods_of(to_text(methods)), methods);
   }
   EXPECT_EQ(to_text({{direct, winograd, sparse}}), "dws");
-  EXPECT_EQ(to_text({{bf16, direct, bf16}}), "bdb");
+  EXPECT_EQ(to_text({{bf16, direct, tiles}}), "bdt");
   for (const char* other : {"", "d", "dw", "dwsd", "dwx", "DWS", "d s"}) {
     EXPECT_FALSE(methods_of(other)) << other;
   }

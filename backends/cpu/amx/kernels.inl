@@ -1,0 +1,32 @@
+// The loops for tiles of any kind; a file that includes this compiles them for its instructions.
+#include "backends/cpu/amx/convolve.inl"
+#include "backends/cpu/amx/gradients.inl"
+#include "backends/cpu/amx/matrices.inl"
+
+namespace cputrain::cpu::amx {
+namespace {
+
+template <class Tiles>
+void multiply_add_once(const Bf16* a, const Bf16* b, float* sums) {
+  Tiles tiles;
+  tiles.template load<0>(sums);
+  tiles.template load<4>(a);
+  tiles.template load<6>(b);
+  tiles.template multiply_add<0, 4, 6>();
+  tiles.template store<0>(sums);
+}
+
+template <class Tiles>
+constexpr Kernels make_kernels(const char* name) {
+  return {name,
+          multiply_add_once<Tiles>,
+          pack_kernel,
+          convolve<Tiles>,
+          add_gradients<Tiles>,
+          finish_kernel,
+          pack_matrix,
+          multiply<Tiles>};
+}
+
+}  // namespace
+}  // namespace cputrain::cpu::amx

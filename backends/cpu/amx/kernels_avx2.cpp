@@ -1,0 +1,11 @@
+#include "backends/cpu/amx/emulated_tiles.h"
+#include "backends/cpu/amx/kernels.inl"
+
+namespace cputrain::cpu::amx {
+
+const Kernels& avx2_kernels() {
+  static constexpr Kernels kernels = make_kernels<EmulatedTiles>("own AMX, emulated");
+  return kernels;
+}
+
+}  // namespace cputrain::cpu::amx

@@ -1,0 +1,150 @@
+// Whole networks whose convolutions go to emulated tiles.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "backends/cpu/amx/availability.h"
+#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/dnnl_primitives.h"
+#include "backends/reference/reference_backend.h"
+#include "tests/backends/trial.h"
+#include "tests/checkpoint/rank_jobs.h"
+#include "zoo/zoo.h"
+
+namespace cputrain::training {
+namespace {
+
+constexpr cpu::KernelChoice kEmulated{.tiles = cpu::KernelChoice::Tiles::emulated};
+
+void skip_without_emulation() {
+  if (!cpu::amx::find_kernels(kEmulated.tiles)) GTEST_SKIP() << "this CPU has no AVX2";
+  if (cpu::preferred_block() != 16) GTEST_SKIP() << "maps of this CPU have blocks of 8";
+}
+
+/// The layers by what computes them, "forward/weights/data".
+std::vector<std::string> methods_of(const compute::Program& program) {
+  std::vector<std::string> found;
+  for (const compute::LayerTime& layer : program.layer_times()) {
+    if (!layer.name.starts_with("conv2d")) continue;
+    found.push_back(layer.algorithm + "/" + layer.weights_algorithm + "/" + layer.data_algorithm);
+  }
+  return found;
+}
+
+class TilesOfDogcat : public ::testing::Test {
+ protected:
+  void SetUp() override { skip_without_emulation(); }
+  static constexpr int kImages = 3;
+  const Shape image_{48, 48, 3};
+  const model::Graph graph_ = zoo::find_model("dogcat")->build(image_, 2);
+  const testing::Samples images_ = testing::make_images(kImages, image_, 2);
+};
+
+TEST_F(TilesOfDogcat, ComputeAllButTheFirstLayer) {
+  const auto backend = cpu::make_cpu_backend(1, kEmulated);
+  testing::Trial trial(*backend, graph_, {kImages});
+  const auto methods = methods_of(trial.program());
+  ASSERT_EQ(methods.size(), 4u);
+  EXPECT_EQ(methods[0].find("own AMX"), std::string::npos) << methods[0];
+  for (std::size_t i = 1; i < methods.size(); ++i) {
+    EXPECT_EQ(methods[i], "own AMX, emulated/own AMX, emulated/own AMX, emulated");
+  }
+}
+
+/// 16 images are enough for tiles of the dense layer, too.
+TEST(TilesOfLargeDense, AreTakenFromSixteenImagesOn) {
+  skip_without_emulation();
+  model::Graph graph({16, 16, 3});
+  graph.add(model::Convolution{.filters = 16, .kernel = 3});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{.units = 512}, "large");
+  graph.add(model::Dense{.units = 16}, "small");
+  graph.add(model::SoftmaxCrossEntropy{});
+  const auto backend = cpu::make_cpu_backend(1, kEmulated);
+  for (const int images : {8, 16}) {
+    testing::Trial trial(*backend, graph, {images});
+    for (const compute::LayerTime& layer : trial.program().layer_times()) {
+      const bool tiles = layer.algorithm.find("own AMX") != std::string::npos;
+      EXPECT_EQ(tiles, layer.name == "large" && images == 16) << layer.name << layer.algorithm;
+    }
+  }
+}
+
+/// Where rounding makes two numbers of a window change places, gradients go another way.
+TEST_F(TilesOfDogcat, LossesAndGradientsAreThoseOfDouble) {
+  const auto backend = cpu::make_cpu_backend(2, kEmulated);
+  const auto exact = reference::make_reference_backend(DType::f64);
+  const auto made = testing::Trial(*backend, graph_, {kImages}).train(images_, {kImages});
+  const auto expected = testing::Trial(*exact, graph_, {kImages}).train(images_, {kImages});
+  EXPECT_NEAR(made.tally.loss, expected.tally.loss, 2e-3 * expected.tally.loss);
+  for (std::size_t p = 0; p < made.gradients.size(); ++p) {
+    EXPECT_LE(testing::relative_distance(made.gradients[p], expected.gradients[p]), 0.3) << p;
+  }
+}
+
+TEST_F(TilesOfDogcat, TrainAsOnOneThreadUpToRounding) {
+  const auto one = cpu::make_cpu_backend(1, kEmulated), three = cpu::make_cpu_backend(3, kEmulated);
+  const auto made = testing::Trial(*three, graph_, {kImages}).train(images_, {kImages});
+  const auto expected = testing::Trial(*one, graph_, {kImages}).train(images_, {kImages});
+  EXPECT_EQ(made.probabilities, expected.probabilities);
+  for (std::size_t p = 0; p < made.gradients.size(); ++p) {
+    EXPECT_LE(testing::relative_distance(made.gradients[p], expected.gradients[p]), 1e-6) << p;
+  }
+}
+
+TEST_F(TilesOfDogcat, AreTriedBesideOtherMethods) {
+  cpu::KernelChoice all{.winograd = true, .skip_zeros = true, .measure = true};
+  all.tiles = kEmulated.tiles;
+  const auto backend = cpu::make_cpu_backend(1, all);
+  const Shape image{64, 64, 3};
+  const model::Graph graph = zoo::find_model("dogcat")->build(image, 2);
+  const testing::Samples images = testing::make_images(8, image, 2);
+  testing::Trial trial(*backend, graph, {8});
+  ASSERT_TRUE(trial.program().tuner().trying());
+  bool tiles_tried = false;
+  for (int step = 0; trial.program().tuner().trying(); ++step) {
+    ASSERT_LT(step, 100) << "trials do not end";
+    const auto outcome = trial.train(images, {8});
+    EXPECT_TRUE(std::isfinite(outcome.tally.loss));
+    const auto methods = methods_of(trial.program());
+    tiles_tried |= std::ranges::any_of(
+        methods, [](const std::string& m) { return m.find("own AMX") != std::string::npos; });
+  }
+  EXPECT_TRUE(tiles_tried);
+  // Another rank's methods are taken over, forward, too.
+  trial.program().tuner().use_tuned_methods("sss ttt ttt ttt");
+  EXPECT_EQ(trial.program().tuner().tuned_methods().substr(4), "ttt ttt ttt");
+}
+
+class TileTrainings : public RankJobs {
+ protected:
+  void SetUp() override { skip_without_emulation(); }
+};
+
+/// Convolutions of 16 to 32 and to 48 channels, the last in front of a pool.
+constexpr const char* kLayers =
+    R"({"type": "convolution", "filters": 16, "kernel": 1}, {"type": "relu"},
+  {"type": "convolution", "filters": 32, "kernel": 3, "padding": "same"}, {"type": "relu"},
+  {"type": "convolution", "filters": 48, "kernel": 3, "padding": "same"},)";
+
+TEST_F(TileTrainings, ReproducibleOnesHaveTheSameBitsAtAnyNumberOfRanksAndThreads) {
+  RankJob direct{"direct", flags("adam", kLayers), own_kernels, 1};
+  direct.flags.reproducible = true;
+  const std::vector<double> others = train(direct, 4, folder("direct"))[0].weights;
+  std::vector<double> expected;
+  for (const auto& [ranks, threads] : {std::pair{1, 1}, {1, 3}, {2, 2}, {3, 1}}) {
+    const auto backend = [threads = threads] { return cpu::make_cpu_backend(threads, kEmulated); };
+    RankJob made{"tiles", flags("adam", kLayers), backend, ranks};
+    made.flags.reproducible = true;
+    made.flags.threads = threads;
+    const auto folder_name = std::to_string(ranks) + " ranks of " + std::to_string(threads);
+    for (const RankResult& result : train(made, 4, folder(folder_name))) {
+      if (expected.empty()) expected = result.weights;
+      EXPECT_TRUE(result.weights == expected) << folder_name;
+      EXPECT_FALSE(result.weights == others) << "tiles were not used";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cputrain::training
