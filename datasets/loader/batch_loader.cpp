@@ -30,6 +30,9 @@ class Loader : public data::BatchSource {
 
   bool may_fail() const override { return reads_ || filling_; }
   bool filling() const override { return filling_ != nullptr; }
+  void read_rest() override {
+    if (filling_) filling_->read_rest();
+  }
   bool complete() const override { return !filling_ || filling_->complete(); }
   std::string failure() const override {
     return failure_.empty() && filling_ ? filling_->damage() : failure_;
@@ -52,7 +55,7 @@ class Loader : public data::BatchSource {
  private:
   const data::BatchPlan plan_;
   const bool reads_;
-  const data::FillingCache* filling_;  // null once it is whole
+  data::FillingCache* filling_;  // null once it is whole
   const std::function<void()> on_whole_;
   std::string failure_;  // the caller's alone
 };

@@ -57,6 +57,18 @@ class DecodingCache final : public data::FillingCache {
     return space.data();
   }
 
+  void read_rest() override {
+    std::vector<std::uint8_t> space(reader_.image.size());
+    try {
+      for (std::size_t i = 0; i < images_.size(); ++i) {
+        const std::size_t position = (begin_ + i) % images_.size();
+        if (!view().is_read(position)) look_at(position, space);
+      }
+    } catch (const std::exception& error) {
+      note_failure(error.what());
+    }
+  }
+
   bool keeps_all() const override { return view().keeps_all(); }
   bool complete() const override { return view().count_read() == images_.size(); }
 
@@ -105,9 +117,23 @@ class DecodingCache final : public data::FillingCache {
         if (view().keeps(position) && view().claim(position)) reader_.read_claimed(position, {});
       }
     } catch (const std::exception& error) {
-      const std::lock_guard lock(mutex_);
-      failure_ = error.what();
+      note_failure(error.what());
     }
+  }
+
+  /// One that somebody else is at, who may be gone, is read beside that.
+  void look_at(std::size_t position, std::span<std::uint8_t> space) {
+    if (view().claim(position)) {
+      reader_.read_claimed(position, space);
+    } else if (!view().is_read(position)) {
+      require_good(position,
+                   reader_.data.read(images_[position], reader_.image, reader_.resize, space));
+    }
+  }
+
+  void note_failure(const char* text) {
+    const std::lock_guard lock(mutex_);
+    failure_ = text;
   }
 
   const std::vector<std::uint32_t> images_;

@@ -25,6 +25,8 @@ class BatchSource {
   /// was computed with it is worth nothing.
   virtual std::string failure() const { return {}; }
 
+  /// Decodes what is missing, also what no micro-batch has asked for.
+  virtual void read_rest() {}
   /// Whether all images are decoded that this rank may need.
   virtual bool complete() const { return true; }
   /// All ranks have all images, and none of them is damaged: from here on none can fail.

@@ -20,6 +20,10 @@ class FillingCache {
   /// not keep them or somebody else is at it. Error(data) for a damaged image.
   virtual const std::uint8_t* decode(std::uint32_t sample, std::span<std::uint8_t> space) = 0;
 
+  /// Reads what nobody has read yet, whether it is kept or not: what no micro-batch has asked for
+  /// may be damaged, too. Behind it damage() knows of all that was there when it was called.
+  virtual void read_rest() = 0;
+
   virtual bool keeps_all() const = 0;
   /// Whether each image was decoded once, or found to be damaged.
   virtual bool complete() const = 0;

@@ -52,6 +52,9 @@ TrainResult Loop::run() {
       if (step.checkpoint && !checkpoint_owed) control_.take_checkpoint(whole());
     }
 
+    // What the first epoch did not ask for may be damaged, too.
+    if (progress_.epochs == 0 && !result_.stopped) read_rest();
+
     const bool is_whole = begun().steps >= plan_->steps();
     if (result_.stopped) {
       if (begun().steps == 0) progress_.begun.reset();  // nothing is logged of such an epoch

@@ -12,6 +12,7 @@
 #include "loop/evaluation/evaluate.h"
 #include "loop/faults.h"
 #include "loop/moving_statistics.h"
+#include "loop/safety/lost_input.h"
 #include "loop/safety/numbers.h"
 #include "loop/safety/replicas.h"
 
@@ -154,6 +155,15 @@ void Loop::log_late(const compute::Tally& sums) {
   record.epoch_tally = begun().train;
   reporter_.step(record);
   check_loss(record);
+}
+
+void Loop::read_rest() {
+  data::BatchSource& batches = *parts_.batches;
+  if (!batches.filling()) return;
+  observer_.part("decode the rest");
+  batches.read_rest();
+  result_.lost_input = lost_input(batches, parts_.communicator);
+  result_.stopped = !result_.lost_input.empty();
 }
 
 void Loop::check_skipped() const {

@@ -31,6 +31,8 @@ class Loop {
   bool is_over() const;
   void begin_epoch();
   bool has_steps() const;
+  /// Images that no step has asked for; a damaged one stops the training.
+  void read_rest();
   /// Statistics become those of all ranks, and so do the figures, which are of the whole epoch,
   /// wherever it went on.
   EpochRecord end_steps();

@@ -68,7 +68,8 @@ class Algorithms(ProgramTest):
         self.expect(2, *[w for w in WORDS if w not in ("--steps", "10")], "--settled-steps", "2",
                     says=["--settled-steps needs --steps"])
         # Where nothing is tried, only the first step is not settled.
-        self.expect(0, *WORDS, "--out", "b", "--batch", "4", "--steps", "2", "--settled-steps", "3")
+        self.expect(0, *WORDS, "--out", "b", "--batch", "4", "--steps", "2", "--settled-steps", "3",
+                    "--decode", "first")
         self.assertEqual(len(self.metrics("b", "step")), 4)
 
     def test_small_work_goes_by_rule_and_gives_the_same_bits(self):

@@ -121,6 +121,15 @@ class Decoding(TinyTest):
         self.train("first", "--epochs", "2", "--decode", "first")
         self.assertEqual(self.curve("run"), self.curve("first"))
 
+    def test_damage_of_what_no_step_asks_for(self):
+        """Steps of 50 of 120 images leave 20 out, and so does a training that ends within its first epoch."""
+        self.undrawn()
+        for words in (["--epochs", "2", "--batch", "50", "--drop-last"], ["--steps", "1"]):
+            self.train("first", *words, "--overwrite", "--decode", "first", says=["skipped 1 damaged file"])
+            for more in ([], ["--cache", "none"], ["--io-threads", "1", "--cache", "disk"]):
+                self.train("run", *words, *more, "--overwrite", says=["begins anew", "skipped 1 damaged file"])
+                self.assertEqual(self.curve("run"), self.curve("first"), words + more)
+
     def test_damage_after_the_first_epoch(self):
         """A file that was whole once has changed: what was learnt stays."""
         name = self.undrawn()

@@ -127,7 +127,8 @@ class Emulated(CudaCases, CudaTest):
                  "--data", f"synthetic:{int(0.75 * host / (3 * side * side))}", "--image-size", str(side)]
         self.expect(2, *large, "--data-on-device", "on", says=["--data-on-device on: the training images need"])
         self.expect(0, *large, says=["sent to the device batch by batch ("])
-        plans = (json.loads(self.expect(0, *words, "--data-on-device", word, "--json", "-").stdout)["memory"]
+        first = [*words, "--decode", "first"]  # else images that are sent may need a copy
+        plans = (json.loads(self.expect(0, *first, "--data-on-device", word, "--json", "-").stdout)["memory"]
                  for word in ("on", "off"))
         on, off = (plan["ranks"][0] for plan in plans)
         pixels, kept = 21 * 21 * 3, 54

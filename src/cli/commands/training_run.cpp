@@ -166,7 +166,7 @@ class Run {
     const loop::TrainResult result = training_.run(progress_, *reporter, control);
     if (is_void(result)) {
       training::warn(session_,
-                     fmt::format("{}; after {} steps the training begins anew without what is "
+                     fmt::format("{}; after step {} the training begins anew without what is "
                                  "damaged, once all images are decoded (--decode first decodes "
                                  "them before the first step)",
                                  result.lost_input, result.progress.steps));

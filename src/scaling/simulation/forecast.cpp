@@ -129,7 +129,8 @@ SimulationJob Forecast::job(const cells::Cell& cell, const std::vector<std::stri
   job.ranks = cell.ranks;
   job.threads = cell.threads;
   job.arguments = {"train", fmt::format("--threads={}", cell.threads),
-                   fmt::format("--batch={}", cell.batch)};
+                   fmt::format("--batch={}", cell.batch),
+                   "--cache=memory"};  // a machine without room for images is what a cell tells
   job.arguments.insert(job.arguments.end(), flags.begin(), flags.end());
   job.platform = platform_.of_cell(cell.cpus);
   job.costs = costs_;

@@ -189,7 +189,7 @@ class Simulate(ProgramTest):
     def test_a_cell_that_needs_more_memory_than_its_machine_has_says_how_much(self):
         # All parts but the activations, whose bytes are those of the costs: 1e6 an image, 8 at once.
         done = self.expect(0, "train", "--dry-run", "--json", "-", "--image-size", "64", "--data", "synthetic:1000",
-                           "--batch", "64", "--micro-batch", "8", "--threads", "1")
+                           "--batch", "64", "--micro-batch", "8", "--threads", "1", "--decode", "first")
         memory = json.loads(done.stdout)["memory"]
         rank, node = memory["ranks"][0], memory["nodes"][0]
         needed = rank["total"] - rank["process"] - rank["workspace"] + 8e6 + node["image_cache"] + node["weights"]
