@@ -39,6 +39,12 @@ void add_on_threads(const Number* values, Number* sums, std::size_t count) {
                   [&](std::size_t b, std::size_t e) { kernels::add(values + b, sums + b, e - b); });
 }
 
+/// The library's kernels of 16-bit factors for gradients of weights read maps in an order that
+/// processors do not foresee: from memory they take up to twice as long as from the caches.
+void fetch_on_threads(const std::byte* data, std::size_t bytes) {
+  parallel_ranges(bytes, [&](std::size_t b, std::size_t e) { kernels::fetch(data + b, e - b); });
+}
+
 }  // namespace
 
 PiecewiseConvolution::PiecewiseConvolution(const Planning& planning, const ConvolutionPlace& place,
@@ -266,6 +272,8 @@ void PiecewiseConvolution::bind_weight_gradients(const DnnlBindings& bindings, P
   const int images = calls.piece.count;
   calls.fill_src_again = backward_src_.fill(bindings, images, operation.src, src);
   calls.fill_weights_diff = weights_diff_.fill(bindings, images, operation.dst, diff);
+  if (operation.bf16 && !calls.fill_src_again) calls.fetched_src = src;
+  if (operation.bf16 && !calls.fill_weights_diff) calls.fetched_diff = diff;
   const auto call = [&](float* kernel, float* bias) {
     std::vector<Call::Argument> arguments{
         backward_src_.argument(bindings, DNNL_ARG_SRC, images, operation.src, src),
@@ -327,6 +335,8 @@ void PiecewiseConvolution::forward(const Execution& execution, ConvolutionTimes&
 
 void PiecewiseConvolution::add_weight_gradients(const PieceCalls& calls, bool overwrite) {
   if (calls.fill_src_again) calls.fill_src_again.run();
+  if (calls.fetched_src) fetch_on_threads(calls.fetched_src, place_.src.bytes(calls.piece.count));
+  if (calls.fetched_diff) fetch_on_threads(calls.fetched_diff, place_.dst.bytes(calls.piece.count));
   (overwrite ? calls.weights_to_arena : calls.weights_to_scratch).run();
   const Call& convert = overwrite ? calls.from_foreign_to_arena : calls.from_foreign_to_scratch;
   if (convert) convert.run();

@@ -34,6 +34,8 @@ class PiecewiseConvolution {
     /// Where primitives read copies: in forward, for the weights, for the data.
     Call fill_src, fill_src_again, fill_weights_diff, fill_data_diff;
     Call drain_wide, drain_src_diff;  ///< where they write them
+    /// What the kernel for the weights reads in place and wants in the caches; or null.
+    const std::byte *fetched_src = nullptr, *fetched_diff = nullptr;
     bool shares_diff = false;         ///< the copy for the weights serves the data, too
     const float* pooled = nullptr;    ///< what the pool reads, and how it lies
     MapForm pooled_form = MapForm::blocked;

@@ -90,4 +90,11 @@ void convert(const float* __restrict from, Bf16* __restrict to, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) set(to[i], from[i]);
 }
 
+void fetch(const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  for (std::size_t i = 0; i < bytes; i += kLine) {
+    asm volatile("" : : "r"(from[i]));  // the compiler must load it
+  }
+}
+
 }  // namespace cputrain::cpu::kernels

@@ -36,4 +36,7 @@ void add(const float* values, Bf16* sums, std::size_t n);
 void convert(const Bf16* from, float* to, std::size_t n);
 void convert(const float* from, Bf16* to, std::size_t n);
 
+/// Brings memory into the caches, by loads: processors drop most of so many prefetches.
+void fetch(const std::byte* from, std::size_t bytes);
+
 }  // namespace cputrain::cpu::kernels
