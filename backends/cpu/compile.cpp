@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/convolution/convolution_op.h"
+#include "backends/cpu/kernels/instruction_set.h"
 #include "backends/cpu/ops/batch_norm_op.h"
 #include "backends/cpu/ops/dense_op.h"
 #include "backends/cpu/ops/elementwise_ops.h"
@@ -24,7 +25,7 @@ using compute::TrackedActivation;
 /// have no pools behind convolutions, whose fused kernels know floats. What is made of the image,
 /// or by a dense layer, stays float; sums of both kinds have no operator.
 bool has_narrow_maps(const model::Graph& graph, const KernelChoice& kernels) {
-  if (!kernels.bf16) return false;
+  if (!kernels.bf16 || !supports_bf16()) return false;  // tiles may be emulated anywhere
   bool normalizes = false;
   std::vector<bool> narrow;
   for (const model::Graph::Node& node : graph.nodes()) {

@@ -36,8 +36,8 @@ class PiecewiseConvolution {
     Call drain_wide, drain_src_diff;  ///< where they write them
     /// What the kernel for the weights reads in place and wants in the caches; or null.
     const std::byte *fetched_src = nullptr, *fetched_diff = nullptr;
-    bool shares_diff = false;         ///< the copy for the weights serves the data, too
-    const float* pooled = nullptr;    ///< what the pool reads, and how it lies
+    bool shares_diff = false;       ///< the copy for the weights serves the data, too
+    const float* pooled = nullptr;  ///< what the pool reads, and how it lies
     MapForm pooled_form = MapForm::blocked;
     Call from_foreign_to_arena,
         from_foreign_to_scratch;  ///< where the library wants another layout
