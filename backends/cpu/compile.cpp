@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/convolution/convolution_op.h"
+#include "backends/cpu/kernels/instruction_set.h"
 #include "backends/cpu/ops/batch_norm_op.h"
 #include "backends/cpu/ops/dense_op.h"
 #include "backends/cpu/ops/elementwise_ops.h"
@@ -11,6 +12,7 @@
 #include "backends/cpu/ops/pool_op.h"
 #include "backends/cpu/ops/sharded_dense_op.h"
 #include "backends/cpu/ops/sum_and_pad_ops.h"
+#include "backends/cpu/ops/widen_op.h"
 #include "compute/executor/graph_walk.h"
 #include "core/error.h"
 
@@ -19,12 +21,34 @@ namespace {
 
 using compute::TrackedActivation;
 
+/// Whether maps are numbers of 16 bits. Networks with batch normalization are bound by memory, and
+/// have no pools behind convolutions, whose fused kernels know floats. What is made of the image,
+/// or by a dense layer, stays float; sums of both kinds have no operator.
+bool has_narrow_maps(const model::Graph& graph, const KernelChoice& kernels) {
+  if (!kernels.bf16 || !supports_bf16()) return false;  // tiles may be emulated anywhere
+  bool normalizes = false;
+  std::vector<bool> narrow;
+  for (const model::Graph::Node& node : graph.nodes()) {
+    normalizes |= std::holds_alternative<model::BatchNorm>(node.layer);
+    const auto reads_narrow = [&](int src) { return narrow[static_cast<std::size_t>(src)]; };
+    const auto parts = std::ranges::count_if(node.src, reads_narrow);
+    if (parts > 0 && parts < std::ssize(node.src)) return false;
+    const bool makes_floats = std::holds_alternative<model::Dense>(node.layer);
+    narrow.push_back(std::holds_alternative<model::Convolution>(node.layer) ||
+                     (parts > 0 && !makes_floats));
+  }
+  return normalizes;
+}
+
 /// Makes the operators as it walks the nodes. A dense layer needs no flattened copy: it knows the
 /// layout of what it reads.
 class OpMaker {
  public:
   OpMaker(const model::Graph& graph, const Planning& planning)
-      : planning_(planning), block_(preferred_block()), walk_(graph) {}
+      : planning_(planning),
+        block_(preferred_block()),
+        map_element_(has_narrow_maps(graph, planning.kernels) ? sizeof(Bf16) : sizeof(float)),
+        walk_(graph) {}
 
   compute::OpList make() {
     input_layer_ = &std::get<model::Input>(walk_.node().layer);
@@ -42,9 +66,30 @@ class OpMaker {
   TrackedActivation& input(std::size_t i = 0) { return walk_.input(i); }
 
   /// The node's output, which the operator made next will write.
-  Activation new_activation(const compute::SampleLayout& layout, bool wants_diff) {
-    walk_.place(planning_.add_activation(layout, wants_diff), next_op());
+  Activation new_activation(const compute::SampleLayout& layout, bool wants_diff,
+                            std::size_t element = sizeof(float)) {
+    walk_.place(planning_.add_activation(layout, wants_diff, element), next_op());
     return walk_.newest();
+  }
+
+  /// Adds an operator for the numbers of an activation; it is given the rest.
+  template <template <class> class O, class... Arguments>
+  void push(const Activation& activation, Arguments&&... arguments) {
+    if (is_narrow(activation)) {
+      list_.ops.push_back(std::make_unique<O<Bf16>>(planning_, next_op(), arguments...));
+    } else {
+      list_.ops.push_back(std::make_unique<O<float>>(planning_, next_op(), arguments...));
+    }
+  }
+
+  /// As read(), for an operator that knows only floats; one before it makes them.
+  Source read_floats(TrackedActivation& tracked) {
+    const Source src = read(tracked);
+    if (!is_narrow(src)) return src;
+    const Activation floats = planning_.add_activation(src.layout, src.wants_diff);
+    list_.ops.push_back(
+        std::make_unique<WidenOp>(planning_, next_op(), node().name + " (floats)", src, floats));
+    return {floats, false};
   }
 
   /// The operator made next reads it.
@@ -52,7 +97,7 @@ class OpMaker {
 
   bool small_max_pool_is_next() const {
     const auto* pool = walk_.only_next_is<model::MaxPool>();
-    return pool && pool->size <= MaxPoolShape::kLargestSize;
+    return pool && pool->size <= MaxPoolShape::kLargestSize && map_element_ == sizeof(float);
   }
 
   /// Operators that work channel by channel need the map's own shape.
@@ -116,7 +161,7 @@ class OpMaker {
     }
     const Source src = read(from);
     const bool wants_diff = src.wants_diff || !block.convolution->frozen;
-    const Activation dst = new_activation({node().dst, block_}, wants_diff);
+    const Activation dst = new_activation({node().dst, block_}, wants_diff, map_element_);
     walk_.newest().diff_changes = block.relu;
     walk_.newest().zeros_are_dead = block.relu || block.pooled_relu;
     list_.ops.push_back(
@@ -136,8 +181,9 @@ class OpMaker {
       }
     }
     const Source src = read(input());
-    const Activation dst = new_activation({node().dst, src.layout.block}, src.wants_diff);
-    list_.ops.push_back(std::make_unique<PadOp>(planning_, next_op(), node(), src, dst));
+    const Activation dst =
+        new_activation({node().dst, src.layout.block}, src.wants_diff, src.element);
+    push<PadOp>(dst, node(), src, dst);
   }
 
   void batch_norm() {
@@ -147,16 +193,15 @@ class OpMaker {
     const bool relu = walk_.only_next_is<model::Relu>() != nullptr;
     if (relu) walk_.advance();
     const Source src = read(from);
-    const Activation dst = new_activation(src.layout, src.wants_diff || !own.frozen);
+    const Activation dst = new_activation(src.layout, src.wants_diff || !own.frozen, src.element);
     walk_.newest().zeros_are_dead = relu;
-    list_.ops.push_back(
-        std::make_unique<BatchNormOp>(planning_, next_op(), own, relu, src, dst, parameter_));
+    push<BatchNormOp>(dst, own, relu, src, dst, parameter_);
     parameter_ += own.parameters.size();
   }
 
   void dense(const model::Dense& layer) {
     const bool zeros_are_dead = input().zeros_are_dead;
-    const Source src = read(input());
+    const Source src = read_floats(input());
     const Activation dst =
         new_activation({{1, 1, layer.units}, 1}, src.wants_diff || !node().frozen);
     if (layer.sharded) {
@@ -175,9 +220,10 @@ class OpMaker {
     const bool zeros_are_dead =
         std::holds_alternative<model::MaxPool>(node().layer) && input().zeros_are_dead;
     const Source src = read(input());
-    const Activation dst = new_activation({node().dst, src.layout.block}, src.wants_diff);
+    const Activation dst =
+        new_activation({node().dst, src.layout.block}, src.wants_diff, src.element);
     walk_.newest().zeros_are_dead = zeros_are_dead;
-    list_.ops.push_back(std::make_unique<PoolOp>(planning_, next_op(), node(), src, dst));
+    push<PoolOp>(dst, node(), src, dst);
   }
 
   void add() {
@@ -191,10 +237,10 @@ class OpMaker {
       wants_diff |= parts.back().src.wants_diff;
       check_same_memory(parts.front().src.layout, parts.back().src.layout);
     }
-    const Activation dst = new_activation(parts.front().src.layout, wants_diff);
+    const Source& first = parts.front().src;
+    const Activation dst = new_activation(first.layout, wants_diff, first.element);
     walk_.share_gradient(planning_.memory, inputs, parts);
-    list_.ops.push_back(
-        std::make_unique<AddOp>(planning_, next_op(), node().name, std::move(parts), dst));
+    push<AddOp>(dst, node().name, parts, dst);
   }
 
   void check_same_memory(const compute::SampleLayout& a, const compute::SampleLayout& b) const {
@@ -207,27 +253,29 @@ class OpMaker {
 
   /// Only the single reader of an activation may change it; where there are others it changes a
   /// copy.
-  template <class O>
+  template <template <class> class O>
   void in_place() {
     if (input().shared) {
       const Source src = read(input());
-      const Activation copy = new_activation(src.layout, src.wants_diff);
-      list_.ops.push_back(std::make_unique<AddOp>(planning_, next_op(), node().name + " (copy)",
-                                                  std::vector{compute::SumPart{src}}, copy));
+      const Activation copy = new_activation(src.layout, src.wants_diff, src.element);
+      push<AddOp>(copy, node().name + " (copy)", std::vector{compute::SumPart{src}}, copy);
     }
     TrackedActivation& tracked = walk_.change_in_place(next_op());
-    tracked.zeros_are_dead |= std::is_same_v<O, ReluOp>;  // dropout's zeros are, too
-    list_.ops.push_back(std::make_unique<O>(planning_, next_op(), node(), tracked));
+    // Dropout's zeros are, too.
+    tracked.zeros_are_dead |= std::is_same_v<O<float>, ReluOp<float>>;
+    push<O>(tracked, node(), tracked);
   }
 
   void loss() {
-    auto op = std::make_unique<LossOp>(planning_, next_op(), node(), input());
+    const Source logits = read_floats(input());
+    auto op = std::make_unique<LossOp>(planning_, next_op(), node(), logits);
     list_.loss = op.get();
     list_.ops.push_back(std::move(op));
   }
 
   const Planning& planning_;
   int block_;
+  std::size_t map_element_;  ///< bytes of a number of what convolutions write
   compute::GraphWalk walk_;
   std::size_t parameter_ = 0;
   const model::Input* input_layer_ = nullptr;

@@ -58,14 +58,15 @@ struct NumberTypes {
   NumberType src, weights, dst;
 };
 
-/// In one direction: factors may be narrow, what comes out is float.
-NumberTypes types_in(Direction direction, ConvolutionAlgorithm algorithm) {
+/// In one direction: factors may be narrow, what comes out is of the map's numbers.
+NumberTypes types_in(Direction direction, ConvolutionAlgorithm algorithm,
+                     const ConvolutionProblem& p) {
   if (algorithm != ConvolutionAlgorithm::bf16) return {kFloat, kFloat, kFloat};
   switch (direction) {
     case Direction::forward:
-      return {kNarrow, kNarrow, kFloat};
+      return {kNarrow, kNarrow, p.dst_numbers};
     case Direction::backward_data:
-      return {kFloat, kNarrow, kNarrow};
+      return {p.src_numbers, kNarrow, kNarrow};
     default:
       return {kNarrow, kFloat, kNarrow};
   }
@@ -80,7 +81,7 @@ struct Wish {
 /// The pieces that every direction of a convolution is described by.
 struct ConvolutionDescs {
   ConvolutionDescs(const ConvolutionProblem& p, Direction direction, const Wish& wish) {
-    const NumberTypes types = types_in(direction, wish.algorithm);
+    const NumberTypes types = types_in(direction, wish.algorithm, p);
     const auto map = wish.channels_last ? channels_last_desc : activation_desc;
     src = map(p.src, p.images, types.src);
     weights = {{p.dst.shape.channels, p.src.shape.channels, p.kernel, p.kernel},
@@ -227,7 +228,8 @@ dnnl::pooling_forward::primitive_desc pool_desc(const DnnlContext& context, cons
   const auto algorithm = kind == PoolKind::max ? dnnl::algorithm::pooling_max
                                                : dnnl::algorithm::pooling_avg_exclude_padding;
   const auto prop = training ? prop_kind::forward_training : prop_kind::forward_inference;
-  const auto src = activation_desc(p.src, p.images), dst = activation_desc(p.dst, p.images);
+  const auto src = activation_desc(p.src, p.images, p.numbers),
+             dst = activation_desc(p.dst, p.images, p.numbers);
   const Dims strides{p.stride, p.stride}, window{p.height, p.width};
   const Dims before{p.rows.before, p.columns.before}, after{p.rows.after, p.columns.after};
 #if DNNL_VERSION_MAJOR >= 3
@@ -287,7 +289,8 @@ Operation pool_backward(const DnnlContext& context, const PoolProblem& p, PoolKi
     const auto forward = pool_desc(context, p, kind, true);
     const auto algorithm = kind == PoolKind::max ? dnnl::algorithm::pooling_max
                                                  : dnnl::algorithm::pooling_avg_exclude_padding;
-    const auto src = activation_desc(p.src, p.images), dst = activation_desc(p.dst, p.images);
+    const auto src = activation_desc(p.src, p.images, p.numbers),
+               dst = activation_desc(p.dst, p.images, p.numbers);
     const Dims strides{p.stride, p.stride}, window{p.height, p.width};
     const Dims before{p.rows.before, p.columns.before}, after{p.rows.after, p.columns.after};
 #if DNNL_VERSION_MAJOR >= 3

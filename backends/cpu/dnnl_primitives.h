@@ -23,6 +23,8 @@ DnnlContext make_dnnl_context();
 /// Channels in a block of the layout that the library's kernels like on this CPU: 16 or 8.
 int preferred_block();
 
+using NumberType = dnnl::memory::data_type;
+
 /// Where the arguments of a call lie, by name; the scratchpad is one of them.
 using CallData = std::map<int, void*>;
 
@@ -46,9 +48,10 @@ struct ConvolutionProblem {
   int kernel, stride;
   model::PadAmount rows, columns;
   bool bias;
+  NumberType src_numbers = NumberType::f32, dst_numbers = NumberType::f32;  ///< of the maps
 };
-/// bf16: of factors that are rounded to 16-bit brain floats; products are added as floats, and what
-/// comes out is float.
+/// direct: of floats. bf16: of factors that are rounded to 16-bit brain floats; products are added
+/// as floats, and what comes out is of the problem's numbers, gradients of weights are floats.
 enum class ConvolutionAlgorithm { direct, bf16 };
 enum class PostOp { none, relu };
 
@@ -69,6 +72,7 @@ struct PoolProblem {
   int height, width;  ///< a window's
   int stride;
   model::PadAmount rows, columns;
+  NumberType numbers = NumberType::f32;
 };
 enum class PoolKind { max, average };
 
@@ -79,7 +83,6 @@ Operation pool_backward(const DnnlContext&, const PoolProblem&, PoolKind);
 /// Copies weights or maps from one layout to another, and from one type of number to another.
 Operation reorder(const DnnlContext&, const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
-using NumberType = dnnl::memory::data_type;
 dnnl::memory::desc activation_desc(const compute::SampleLayout&, int images,
                                    NumberType = NumberType::f32);
 /// Without padding: a pixel's channels side by side.

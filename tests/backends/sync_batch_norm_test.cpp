@@ -92,6 +92,9 @@ TEST_P(SyncBatchNorm, DoesNotDependOnHowImagesAreSplit) {
 
 INSTANTIATE_TEST_SUITE_P(AllBackends, SyncBatchNorm, ::testing::ValuesIn(backends_under_test()),
                          [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(NarrowBackends, SyncBatchNorm,
+                         ::testing::ValuesIn(narrow_backends_under_test()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace cputrain::testing

@@ -8,6 +8,7 @@ import unittest
 
 from program import MPIRUN, OPEN_MPI, PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SGD = ["--optimizer", "sgd", "--steps", "5"]
 
 
@@ -120,6 +121,18 @@ class Ranks(ProgramTest):
                  "--limit-val", "4"]
         runs = [(1, 1), (1, 3), (2, 2), (3, 1), (8, 1)]
         self.assert_one(self.hashes(runs, *words))
+
+    def test_reproducible_maps_of_16_bits(self):
+        """Under --precision bf16 a network with batch normalization, which must be frozen here, stores 16-bit maps."""
+        model = os.path.join(ROOT, "src", "zoo", "samples", "small-resnet.json")
+        with open(model) as file:
+            normalizations = [l["name"] for l in json.load(file)["layers"] if l["type"] == "batch_norm"]
+        words = ["--model", model, "--image-size", "32", "--precision", "bf16", "--reproducible", "--batch", "23",
+                 "--freeze", ",".join(normalizations), "--steps", "3", "--micro-batch", "3", "--limit-val", "4"]
+        asked = self.run_program(*SMALL, *words, "--dry-run")
+        if asked.returncode == 2 and "no instructions" in asked.stderr:
+            self.skipTest("this machine has no bf16 instructions")
+        self.assert_one(self.hashes([(1, 1), (1, 3), (3, 1), (7, 1)], *words))
 
     def test_many_reproducible_ranks(self):
         # Twelve micro-batches on sixteen ranks: some have none.

@@ -18,6 +18,7 @@ std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
   if (planning.kernels.bf16 && has_bf16(planning, place, planning.largest())) {
     methods.push_back(ConvolutionMethod::bf16);
   }
+  if (is_narrow(place.dst)) return methods;  // those below know floats alone
   if (TileConvolution::possible(planning, place)) methods.push_back(ConvolutionMethod::tiles);
   if (planning.kernels.skip_zeros && SkippingConvolution::possible(place)) {
     methods.push_back(ConvolutionMethod::sparse);

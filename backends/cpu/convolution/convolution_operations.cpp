@@ -34,11 +34,15 @@ float* KernelCopies::kernel(std::optional<std::size_t> index) const {
   return index ? copies_[*index].data : arena_kernel_;
 }
 
+NumberType numbers_of(const Activation& activation) {
+  return is_narrow(activation) ? NumberType::bf16 : NumberType::f32;
+}
+
 ConvolutionProblem problem_of(const ConvolutionPlace& place, int images) {
   const ConvolutionBlock& block = place.block;
   const model::Convolution& layer = place.layer();
-  return {images,       place.src.layout, place.wide,    layer.kernel,
-          layer.stride, block.rows,       block.columns, layer.bias};
+  return {images,     place.src.layout, place.wide, layer.kernel,          layer.stride,
+          block.rows, block.columns,    layer.bias, numbers_of(place.src), numbers_of(place.dst)};
 }
 
 const Operation& ConvolutionOperations::in(Direction direction) const {
@@ -89,9 +93,9 @@ bool has_bf16(const Planning& planning, const ConvolutionPlace& place, int image
 
 /// One block of channels without padding lies channels-last, too.
 bool MapCopy::needed(int images, const dnnl::memory::desc& wanted) const {
-  if (wanted == activation_desc(layout_, images)) return false;
+  if (wanted == activation_desc(layout_, images, numbers_)) return false;
   const bool one_block = layout_.blocks() == 1 && !layout_.padded();
-  return !one_block || wanted != channels_last_desc(layout_, images);
+  return !one_block || wanted != channels_last_desc(layout_, images, numbers_);
 }
 
 void MapCopy::plan(const Planning& planning, int images, const dnnl::memory::desc& wanted,
@@ -108,23 +112,23 @@ std::byte* MapCopy::data(const DnnlBindings& bindings) const {
 }
 
 Call::Argument MapCopy::argument(const DnnlBindings& bindings, int name, int images,
-                                 const dnnl::memory::desc& wanted, float* ours) const {
+                                 const dnnl::memory::desc& wanted, void* ours) const {
   if (!needed(images, wanted)) return {name, wanted, ours};
   return {name, wanted, data(bindings)};
 }
 
 Call MapCopy::fill(const DnnlBindings& bindings, int images, const dnnl::memory::desc& wanted,
-                   float* ours) const {
+                   void* ours) const {
   if (!needed(images, wanted)) return {};
-  const dnnl::memory::desc desc = activation_desc(layout_, images);
+  const dnnl::memory::desc desc = activation_desc(layout_, images, numbers_);
   return Call(bindings.dnnl, reorder(bindings.dnnl, desc, wanted), nullptr,
               {{DNNL_ARG_FROM, desc, ours}, {DNNL_ARG_TO, wanted, data(bindings)}});
 }
 
 Call MapCopy::drain(const DnnlBindings& bindings, int images, const dnnl::memory::desc& wanted,
-                    float* ours) const {
+                    void* ours) const {
   if (!needed(images, wanted)) return {};
-  const dnnl::memory::desc desc = activation_desc(layout_, images);
+  const dnnl::memory::desc desc = activation_desc(layout_, images, numbers_);
   return Call(bindings.dnnl, reorder(bindings.dnnl, wanted, desc), nullptr,
               {{DNNL_ARG_FROM, wanted, data(bindings)}, {DNNL_ARG_TO, desc, ours}});
 }

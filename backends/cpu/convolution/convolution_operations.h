@@ -45,6 +45,9 @@ class KernelCopies {
 
 ConvolutionProblem problem_of(const ConvolutionPlace&, int images);
 
+/// Those of an activation and of its gradient.
+NumberType numbers_of(const Activation&);
+
 /// Whether Winograd pays in any direction, by the rule, for so many images.
 bool winograd_pays(const ConvolutionPlace&, int images);
 
@@ -55,11 +58,12 @@ bool has_bf16(const Planning&, const ConvolutionPlace&, int images);
 ConvolutionOperations make_operations(const Planning&, const ConvolutionPlace&, int images,
                                       ConvolutionMethod);
 
-/// Copies a piece of a map, or of its gradient, between our layout (blocked floats) and what a
-/// primitive reads or writes: bf16, or channels-last.
+/// Copies a piece of a map, or of its gradient, between how it lies in ours (blocked, floats or
+/// bf16) and what a primitive reads or writes: the other numbers, or channels-last.
 class MapCopy {
  public:
-  explicit MapCopy(const compute::SampleLayout& layout) : layout_(layout) {}
+  MapCopy(const compute::SampleLayout& layout, NumberType numbers)
+      : layout_(layout), numbers_(numbers) {}
 
   /// Whether a piece of so many images must be copied into the wanted form.
   bool needed(int images, const dnnl::memory::desc& wanted) const;
@@ -68,15 +72,16 @@ class MapCopy {
   void plan(const Planning&, int images, const dnnl::memory::desc& wanted, int time);
   /// What a primitive is given for a piece that lies at `ours`: the copy, or that itself.
   Call::Argument argument(const DnnlBindings&, int name, int images,
-                          const dnnl::memory::desc& wanted, float* ours) const;
+                          const dnnl::memory::desc& wanted, void* ours) const;
   /// What fills the copy from the piece, and the piece from the copy; nothing where there is none.
-  Call fill(const DnnlBindings&, int images, const dnnl::memory::desc& wanted, float* ours) const;
-  Call drain(const DnnlBindings&, int images, const dnnl::memory::desc& wanted, float* ours) const;
+  Call fill(const DnnlBindings&, int images, const dnnl::memory::desc& wanted, void* ours) const;
+  Call drain(const DnnlBindings&, int images, const dnnl::memory::desc& wanted, void* ours) const;
   /// Where copies are made; only where one was planned.
   std::byte* data(const DnnlBindings&) const;
 
  private:
   compute::SampleLayout layout_;
+  NumberType numbers_;
   std::optional<compute::MemoryPlan::Block> block_;
 };
 

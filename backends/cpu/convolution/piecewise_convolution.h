@@ -34,8 +34,10 @@ class PiecewiseConvolution {
     /// Where primitives read copies: in forward, for the weights, for the data.
     Call fill_src, fill_src_again, fill_weights_diff, fill_data_diff;
     Call drain_wide, drain_src_diff;  ///< where they write them
-    bool shares_diff = false;         ///< the copy for the weights serves the data, too
-    const float* pooled = nullptr;    ///< what the pool reads, and how it lies
+    /// What the kernel for the weights reads in place and wants in the caches; or null.
+    const std::byte *fetched_src = nullptr, *fetched_diff = nullptr;
+    bool shares_diff = false;       ///< the copy for the weights serves the data, too
+    const float* pooled = nullptr;  ///< what the pool reads, and how it lies
     MapForm pooled_form = MapForm::blocked;
     Call from_foreign_to_arena,
         from_foreign_to_scratch;  ///< where the library wants another layout
@@ -62,11 +64,11 @@ class PiecewiseConvolution {
   void unpool_piece(const Piece&);
   void bind_piece(const DnnlBindings&, PieceCalls&) const;
   void bind_forward(const DnnlBindings&, PieceCalls&, const ConvolutionOperations&,
-                    float* src) const;
+                    std::byte* src) const;
   void bind_data_gradient(const DnnlBindings&, PieceCalls&, const ConvolutionOperations&,
-                          float* diff) const;
+                          std::byte* diff) const;
   void bind_weight_gradients(const DnnlBindings&, PieceCalls&, const ConvolutionOperations&,
-                             float* src, float* diff) const;
+                             std::byte* src, std::byte* diff) const;
   void add_weight_gradients(const PieceCalls&, bool overwrite);
   void add_source_gradient(const PieceCalls&);
 
@@ -81,9 +83,10 @@ class PiecewiseConvolution {
   compute::MemoryPlan::Block wide_value_{}, wide_diff_{}, forward_scratch_{}, backward_scratch_{},
       foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{}, piece_diff_{};
 
-  float *dst_value_ = nullptr, *dst_diff_ = nullptr;
-  float *src_diff_ = nullptr, *piece_diff_data_ = nullptr;  ///< the source's; one piece of it
-  float *wide_data_ = nullptr, *wide_diff_data_ = nullptr;  ///< one piece
+  // Of the numbers of dst and of src; in front of a pool floats.
+  std::byte *dst_value_ = nullptr, *dst_diff_ = nullptr;
+  std::byte *src_diff_ = nullptr, *piece_diff_data_ = nullptr;  ///< the source's; one piece of it
+  float *wide_data_ = nullptr, *wide_diff_data_ = nullptr;      ///< one piece
   std::uint8_t* winners_ = nullptr;
   float *kernel_sum_ = nullptr, *bias_sum_ = nullptr;  ///< gradients in the arena
   float *kernel_part_ = nullptr, *bias_part_ = nullptr;

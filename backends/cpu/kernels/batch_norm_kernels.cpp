@@ -1,6 +1,7 @@
 #include "backends/cpu/kernels/batch_norm_kernels.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "backends/cpu/kernels/clones.h"
 
@@ -16,6 +17,10 @@ struct Lanes {
   // The same, loaded from and stored to any address.
   using AnyFloat [[gnu::vector_size(kBlock * 4), gnu::aligned(4)]] = float;
   using AnyDouble [[gnu::vector_size(kBlock * 8), gnu::aligned(8)]] = double;
+  // The bits of 16-bit numbers, and of floats.
+  using Word [[gnu::vector_size(kBlock * 4)]] = std::uint32_t;
+  using Half [[gnu::vector_size(kBlock * 2)]] = std::uint16_t;
+  using AnyHalf [[gnu::vector_size(kBlock * 2), gnu::aligned(2)]] = std::uint16_t;
 };
 
 /// A single channel is no vector.
@@ -40,6 +45,32 @@ template <int kBlock>
   return *reinterpret_cast<typename Lanes<kBlock>::AnyDouble*>(p);
 }
 
+/// Numbers of a map as floats, and back.
+template <int kBlock>
+[[gnu::always_inline]] inline void load(const float* from, typename Lanes<kBlock>::Float& to) {
+  to = at<kBlock>(from);
+}
+template <int kBlock>
+[[gnu::always_inline]] inline void load(const Bf16* from, typename Lanes<kBlock>::Float& to) {
+  using L = Lanes<kBlock>;
+  const auto bits = *reinterpret_cast<const typename L::AnyHalf*>(from);
+  to = reinterpret_cast<typename L::Float>(__builtin_convertvector(bits, typename L::Word) << 16);
+}
+template <int kBlock>
+[[gnu::always_inline]] inline void store(const typename Lanes<kBlock>::Float& from, float* to) {
+  at<kBlock>(to) = from;
+}
+/// As rounded_bits().
+template <int kBlock>
+[[gnu::always_inline]] inline void store(const typename Lanes<kBlock>::Float& from, Bf16* to) {
+  using L = Lanes<kBlock>;
+  const auto bits = reinterpret_cast<typename L::Word>(from);
+  const typename L::Word nearest = bits + 0x7fffU + (bits >> 16 & 1U);
+  const typename L::Word chosen = from == from ? nearest : bits | 0x400000U;
+  *reinterpret_cast<typename L::AnyHalf*>(to) =
+      __builtin_convertvector(chosen >> 16, typename L::Half);
+}
+
 template <int kBlock>
 [[gnu::always_inline]] inline void widen(const typename Lanes<kBlock>::Float& narrow,
                                          typename Lanes<kBlock>::Double& wide) {
@@ -54,20 +85,24 @@ template <int kBlock>
 /// in double.
 constexpr std::size_t kChunk = 64;
 
-template <int kBlock>
-[[gnu::always_inline]] inline void moments(const float* src, std::size_t pixels, double before,
+template <int kBlock, class Number>
+[[gnu::always_inline]] inline void moments(const Number* src, std::size_t pixels, double before,
                                            double* mean_out, double* squares_out) {
   using L = Lanes<kBlock>;
   typename L::Double mean = at<kBlock>(mean_out), squares = at<kBlock>(squares_out);
   for (std::size_t done = 0; done < pixels;) {
     const std::size_t count = std::min(kChunk, pixels - done);
-    const float* chunk = src + done * kBlock;
-    typename L::Float sum{};
-    for (std::size_t i = 0; i < count; ++i) sum += at<kBlock>(chunk + i * kBlock);
+    const Number* chunk = src + done * kBlock;
+    typename L::Float sum{}, value;
+    for (std::size_t i = 0; i < count; ++i) {
+      load<kBlock>(chunk + i * kBlock, value);
+      sum += value;
+    }
     const typename L::Float centre = sum / static_cast<float>(count);
     typename L::Float spread{};
     for (std::size_t i = 0; i < count; ++i) {
-      const typename L::Float distance = at<kBlock>(chunk + i * kBlock) - centre;
+      load<kBlock>(chunk + i * kBlock, value);
+      const typename L::Float distance = value - centre;
       spread += distance * distance;
     }
     const double old = before + static_cast<double>(done), fresh = static_cast<double>(count);
@@ -83,22 +118,24 @@ template <int kBlock>
   at<kBlock>(squares_out) = squares;
 }
 
-template <int kBlock>
-[[gnu::always_inline]] inline void scale_and_shift(bool relu, const float* src,
+template <int kBlock, class Number>
+[[gnu::always_inline]] inline void scale_and_shift(bool relu, const Number* src,
                                                    const float* scale_in, const float* shift_in,
-                                                   std::size_t pixels, float* dst) {
+                                                   std::size_t pixels, Number* dst) {
   using L = Lanes<kBlock>;
   const typename L::Float scale = at<kBlock>(scale_in), shift = at<kBlock>(shift_in);
   for (std::size_t i = 0; i < pixels; ++i) {
-    typename L::Float value = at<kBlock>(src + i * kBlock) * scale + shift;
+    typename L::Float value;
+    load<kBlock>(src + i * kBlock, value);
+    value = value * scale + shift;
     if (relu) value = value < 0 ? typename L::Float{} : value;  // NaN stays, so that it is seen
-    at<kBlock>(dst + i * kBlock) = value;
+    store<kBlock>(value, dst + i * kBlock);
   }
 }
 
-template <int kBlock>
-[[gnu::always_inline]] inline void slopes(const Normalization& n, const float* src,
-                                          const float* diff_dst, std::size_t pixels, double* sums,
+template <int kBlock, class Number>
+[[gnu::always_inline]] inline void slopes(const Normalization& n, const Number* src,
+                                          const Number* diff_dst, std::size_t pixels, double* sums,
                                           double* products) {
   using L = Lanes<kBlock>;
   const typename L::Float scale = at<kBlock>(n.scale), shift = at<kBlock>(n.shift),
@@ -107,8 +144,9 @@ template <int kBlock>
     const std::size_t end = std::min(done + kChunk, pixels);
     typename L::Float sum{}, product{};
     for (; done < end; ++done) {
-      const typename L::Float value = at<kBlock>(src + done * kBlock);
-      typename L::Float diff = at<kBlock>(diff_dst + done * kBlock);
+      typename L::Float value, diff;
+      load<kBlock>(src + done * kBlock, value);
+      load<kBlock>(diff_dst + done * kBlock, diff);
       if (n.relu) diff = value * scale + shift > 0 ? diff : typename L::Float{};
       sum += diff;
       product += diff * (value - mean);
@@ -121,48 +159,54 @@ template <int kBlock>
   }
 }
 
-template <int kBlock>
-[[gnu::always_inline]] inline void backward(const Normalization& n, const float* src,
-                                            const float* diff_dst, const float* slope_in,
+template <int kBlock, class Number>
+[[gnu::always_inline]] inline void backward(const Normalization& n, const Number* src,
+                                            const Number* diff_dst, const float* slope_in,
                                             const float* offset_in, std::size_t pixels, bool adds,
-                                            float* diff_src) {
+                                            Number* diff_src) {
   using L = Lanes<kBlock>;
   const typename L::Float scale = at<kBlock>(n.scale), shift = at<kBlock>(n.shift),
                           mean = at<kBlock>(n.mean), slope = at<kBlock>(slope_in),
                           offset = at<kBlock>(offset_in);
   for (std::size_t i = 0; i < pixels; ++i) {
-    const typename L::Float value = at<kBlock>(src + i * kBlock);
-    typename L::Float diff = at<kBlock>(diff_dst + i * kBlock);
+    typename L::Float value, diff;
+    load<kBlock>(src + i * kBlock, value);
+    load<kBlock>(diff_dst + i * kBlock, diff);
     if (n.relu) diff = value * scale + shift > 0 ? diff : typename L::Float{};
     typename L::Float sum = scale * diff + slope * (value - mean) + offset;
-    if (adds) sum += at<kBlock>(diff_src + i * kBlock);
-    at<kBlock>(diff_src + i * kBlock) = sum;
+    if (adds) {
+      typename L::Float before;
+      load<kBlock>(diff_src + i * kBlock, before);
+      sum += before;
+    }
+    store<kBlock>(sum, diff_src + i * kBlock);
   }
 }
 
 // Only functions, not templates, can be compiled for several instruction sets.
-#define CPUTRAIN_PLANE_LOOPS(kBlock)                                                            \
-  CPUTRAIN_CLONES void moments_##kBlock(const float* src, std::size_t pixels, double before,    \
-                                        double* mean, double* squares) {                        \
-    moments<kBlock>(src, pixels, before, mean, squares);                                        \
-  }                                                                                             \
-  CPUTRAIN_CLONES void normalize_##kBlock(bool relu, const float* src, const float* scale,      \
-                                          const float* shift, std::size_t pixels, float* dst) { \
-    scale_and_shift<kBlock>(relu, src, scale, shift, pixels, dst);                              \
-  }                                                                                             \
-  CPUTRAIN_CLONES void slopes_##kBlock(const Normalization& n, const float* src,                \
-                                       const float* diff_dst, std::size_t pixels, double* sums, \
-                                       double* products) {                                      \
-    slopes<kBlock>(n, src, diff_dst, pixels, sums, products);                                   \
-  }                                                                                             \
-  CPUTRAIN_CLONES void backward_##kBlock(                                                       \
-      const Normalization& n, const float* src, const float* diff_dst, const float* slope,      \
-      const float* offset, std::size_t pixels, bool adds, float* diff_src) {                    \
-    backward<kBlock>(n, src, diff_dst, slope, offset, pixels, adds, diff_src);                  \
+#define CPUTRAIN_PLANE_LOOPS(name, kBlock, Number)                                             \
+  CPUTRAIN_CLONES void moments_##name(const Number* src, std::size_t pixels, double before,    \
+                                      double* mean, double* squares) {                         \
+    moments<kBlock>(src, pixels, before, mean, squares);                                       \
+  }                                                                                            \
+  CPUTRAIN_CLONES void normalize_##name(bool relu, const Number* src, const float* scale,      \
+                                        const float* shift, std::size_t pixels, Number* dst) { \
+    scale_and_shift<kBlock>(relu, src, scale, shift, pixels, dst);                             \
+  }                                                                                            \
+  CPUTRAIN_CLONES void slopes_##name(const Normalization& n, const Number* src,                \
+                                     const Number* diff_dst, std::size_t pixels, double* sums, \
+                                     double* products) {                                       \
+    slopes<kBlock>(n, src, diff_dst, pixels, sums, products);                                  \
+  }                                                                                            \
+  CPUTRAIN_CLONES void backward_##name(                                                        \
+      const Normalization& n, const Number* src, const Number* diff_dst, const float* slope,   \
+      const float* offset, std::size_t pixels, bool adds, Number* diff_src) {                  \
+    backward<kBlock>(n, src, diff_dst, slope, offset, pixels, adds, diff_src);                 \
   }
-CPUTRAIN_PLANE_LOOPS(1)
-CPUTRAIN_PLANE_LOOPS(8)
-CPUTRAIN_PLANE_LOOPS(16)
+CPUTRAIN_PLANE_LOOPS(1, 1, float)
+CPUTRAIN_PLANE_LOOPS(8, 8, float)
+CPUTRAIN_PLANE_LOOPS(16, 16, float)
+CPUTRAIN_PLANE_LOOPS(narrow, 16, Bf16)
 #undef CPUTRAIN_PLANE_LOOPS
 
 /// The loop for a block of 1, 8 or 16.
@@ -193,6 +237,33 @@ void normalize_backward(int block, const Normalization& n, const float* src, con
                         float* diff_src) {
   chosen(block, backward_1, backward_8, backward_16)(n, src, diff_dst, slope, offset, pixels, adds,
                                                      diff_src);
+}
+
+// Maps of 16 bits need AVX512-BF16, and have blocks of 16.
+
+void add_moments([[maybe_unused]] int block, const Bf16* src, std::size_t pixels, double before,
+                 double* mean, double* squares) {
+  assert(block == 16);
+  moments_narrow(src, pixels, before, mean, squares);
+}
+
+void normalize([[maybe_unused]] int block, bool relu, const Bf16* src, const float* scale,
+               const float* shift, std::size_t pixels, Bf16* dst) {
+  assert(block == 16);
+  normalize_narrow(relu, src, scale, shift, pixels, dst);
+}
+
+void add_slopes([[maybe_unused]] int block, const Normalization& n, const Bf16* src,
+                const Bf16* diff_dst, std::size_t pixels, double* sums, double* products) {
+  assert(block == 16);
+  slopes_narrow(n, src, diff_dst, pixels, sums, products);
+}
+
+void normalize_backward([[maybe_unused]] int block, const Normalization& n, const Bf16* src,
+                        const Bf16* diff_dst, const float* slope, const float* offset,
+                        std::size_t pixels, bool adds, Bf16* diff_src) {
+  assert(block == 16);
+  backward_narrow(n, src, diff_dst, slope, offset, pixels, adds, diff_src);
 }
 
 }  // namespace cputrain::cpu::kernels

@@ -44,4 +44,57 @@ void add(const float* __restrict values, float* __restrict sums, std::size_t n) 
   for (std::size_t i = 0; i < n; ++i) sums[i] += values[i];
 }
 
+// The same of 16-bit numbers.
+
+CPUTRAIN_CLONES
+void relu(Bf16* values, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = to_float(values[i]);
+    values[i].bits = value < 0 ? 0 : values[i].bits;
+  }
+}
+
+CPUTRAIN_CLONES
+void relu_backward(const Bf16* __restrict dst, Bf16* __restrict diff, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) diff[i].bits = to_float(dst[i]) > 0 ? diff[i].bits : 0;
+}
+
+CPUTRAIN_CLONES
+void keep(const std::uint8_t* __restrict kept, float scale, Bf16* __restrict values,
+          std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) set(values[i], kept[i] ? to_float(values[i]) * scale : 0);
+}
+
+CPUTRAIN_CLONES
+void sum(const Bf16* __restrict a, const Bf16* __restrict b, Bf16* __restrict dst, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) set(dst[i], to_float(a[i]) + to_float(b[i]));
+}
+
+CPUTRAIN_CLONES
+void add(const Bf16* __restrict values, Bf16* __restrict sums, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) set(sums[i], to_float(sums[i]) + to_float(values[i]));
+}
+
+CPUTRAIN_CLONES
+void add(const float* __restrict values, Bf16* __restrict sums, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) set(sums[i], to_float(sums[i]) + values[i]);
+}
+
+CPUTRAIN_CLONES
+void convert(const Bf16* __restrict from, float* __restrict to, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) to[i] = to_float(from[i]);
+}
+
+CPUTRAIN_CLONES
+void convert(const float* __restrict from, Bf16* __restrict to, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) set(to[i], from[i]);
+}
+
+void fetch(const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  for (std::size_t i = 0; i < bytes; i += kLine) {
+    asm volatile("" : : "r"(from[i]));  // the compiler must load it
+  }
+}
+
 }  // namespace cputrain::cpu::kernels

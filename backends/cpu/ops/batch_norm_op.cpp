@@ -9,10 +9,11 @@
 
 namespace cputrain::cpu {
 
-BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::Node& node,
-                         bool relu, const Source& src, const Activation& dst,
-                         std::size_t first_parameter)
-    : UnaryOp(planning, op, src, dst, node.name, relu ? "own, with ReLU" : "own"),
+template <class Number>
+BatchNormOp<Number>::BatchNormOp(const Planning& planning, int op, const model::Graph::Node& node,
+                                 bool relu, const Source& src, const Activation& dst,
+                                 std::size_t first_parameter)
+    : Unary(planning, op, src, dst, node.name, relu ? "own, with ReLU" : "own"),
       layer_(std::get<model::BatchNorm>(node.layer)),
       relu_(relu),
       frozen_(node.frozen),
@@ -26,7 +27,8 @@ BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::N
   if (dst.wants_diff) planning.memory.use(src.value, planning.backward_time(op));
 }
 
-std::vector<std::unique_ptr<compute::ParameterFormat>> BatchNormOp::formats() const {
+template <class Number>
+std::vector<std::unique_ptr<compute::ParameterFormat>> BatchNormOp<Number>::formats() const {
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
   for (int i = 0; i < 4; ++i) {
     formats.push_back(make_vector_format(static_cast<std::size_t>(src_.layout.shape.channels)));
@@ -34,8 +36,9 @@ std::vector<std::unique_ptr<compute::ParameterFormat>> BatchNormOp::formats() co
   return formats;
 }
 
-void BatchNormOp::bind(const Bindings& bindings) {
-  UnaryOp::bind(bindings);
+template <class Number>
+void BatchNormOp<Number>::bind(const Bindings& bindings) {
+  Unary::bind(bindings);
   gamma_ = bindings.weights(first_parameter_);
   beta_ = bindings.weights(first_parameter_ + 1);
   moving_mean_ = bindings.weights(first_parameter_ + 2);
@@ -45,20 +48,24 @@ void BatchNormOp::bind(const Bindings& bindings) {
   beta_sum_ = bindings.gradients(first_parameter_ + 1);
 }
 
-std::size_t BatchNormOp::pixels() const {
+template <class Number>
+std::size_t BatchNormOp<Number>::pixels() const {
   const compute::SampleLayout& layout = src_.layout;
   return layout.size() / lanes();
 }
 
-bool BatchNormOp::learns(const compute::Pass& pass) const {
+template <class Number>
+bool BatchNormOp<Number>::learns(const compute::Pass& pass) const {
   return pass.phase == compute::Phase::train && !frozen_;
 }
 
-void BatchNormOp::sum_over_ranks(std::vector<double>& values) const {
+template <class Number>
+void BatchNormOp<Number>::sum_over_ranks(std::vector<double>& values) const {
   if (synchronise_) synchronise_->sum(Array::of<double>(values));
 }
 
-void BatchNormOp::measure_group(Range images, std::size_t group, std::size_t block) {
+template <class Number>
+void BatchNormOp<Number>::measure_group(Range images, std::size_t group, std::size_t block) {
   const auto width = static_cast<std::size_t>(src_.layout.block);
   double* mean = group_means_.data() + group * lanes() + block * width;
   double* squares = group_squares_.data() + group * lanes() + block * width;
@@ -72,7 +79,8 @@ void BatchNormOp::measure_group(Range images, std::size_t group, std::size_t blo
 }
 
 /// Mean and variance of this rank's images from those of the groups.
-void BatchNormOp::join_groups(std::size_t images) {
+template <class Number>
+void BatchNormOp<Number>::join_groups(std::size_t images) {
   std::ranges::fill(mean_, 0.0);
   std::ranges::fill(variance_, 0.0);
   if (images == 0) return;
@@ -95,7 +103,8 @@ void BatchNormOp::join_groups(std::size_t images) {
 }
 
 /// The same from those of all ranks, weighted by their images.
-void BatchNormOp::join_ranks() {
+template <class Number>
+void BatchNormOp<Number>::join_ranks() {
   if (!synchronise_) return;
   const double own = count_;
   sums_.assign(mean_.begin(), mean_.end());
@@ -114,7 +123,8 @@ void BatchNormOp::join_ranks() {
   for (double& square : squares) square = count_ > 0 ? square / count_ : 0;
 }
 
-void BatchNormOp::measure(std::size_t images) {
+template <class Number>
+void BatchNormOp<Number>::measure(std::size_t images) {
   const std::size_t groups = images == 0 ? 0 : kGroups;
   parallel_for(groups * planes(), [&](std::size_t unit) {
     const std::size_t group = unit / planes();
@@ -125,7 +135,8 @@ void BatchNormOp::measure(std::size_t images) {
   join_ranks();
 }
 
-void BatchNormOp::move_statistics() {
+template <class Number>
+void BatchNormOp<Number>::move_statistics() {
   if (count_ == 0) return;
   const auto channels = static_cast<std::size_t>(src_.layout.shape.channels);
   if (!moved_) {  // the first pass of a step goes on from the published ones
@@ -141,14 +152,16 @@ void BatchNormOp::move_statistics() {
   }
 }
 
-void BatchNormOp::publish_statistics() {
+template <class Number>
+void BatchNormOp<Number>::publish_statistics() {
   if (!moved_) return;
   std::ranges::copy(new_mean_, moving_mean_);
   std::ranges::copy(new_variance_, moving_variance_);
   moved_ = false;
 }
 
-void BatchNormOp::prepare_lanes(bool learns) {
+template <class Number>
+void BatchNormOp<Number>::prepare_lanes(bool learns) {
   for (int c = 0; c < src_.layout.shape.channels; ++c) {
     const double mean = learns ? mean_[c] : moving_mean_[c];
     const double variance = learns ? variance_[c] : moving_variance_[c];
@@ -159,7 +172,8 @@ void BatchNormOp::prepare_lanes(bool learns) {
   }
 }
 
-void BatchNormOp::normalize(std::size_t images) {
+template <class Number>
+void BatchNormOp<Number>::normalize(std::size_t images) {
   const int width = src_.layout.block;
   parallel_for(images * planes(), [&](std::size_t unit) {
     const std::size_t image = unit / planes(), block = unit % planes();
@@ -169,7 +183,8 @@ void BatchNormOp::normalize(std::size_t images) {
   });
 }
 
-void BatchNormOp::forward(const Execution& execution) {
+template <class Number>
+void BatchNormOp<Number>::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   const auto images = static_cast<std::size_t>(execution.images);
   learnt_ = learns(execution.pass);
@@ -181,7 +196,8 @@ void BatchNormOp::forward(const Execution& execution) {
   normalize(images);
 }
 
-void BatchNormOp::forward_of_nothing(const Execution& execution) {
+template <class Number>
+void BatchNormOp<Number>::forward_of_nothing(const Execution& execution) {
   learnt_ = learns(execution.pass);
   if (!learnt_) return;
   measure(0);
@@ -189,7 +205,8 @@ void BatchNormOp::forward_of_nothing(const Execution& execution) {
 }
 
 /// Sums over this rank's images of the gradient and of the gradient times the normalised value.
-void BatchNormOp::sum_slopes(std::size_t images) {
+template <class Number>
+void BatchNormOp<Number>::sum_slopes(std::size_t images) {
   const int width = src_.layout.block;
   std::ranges::fill(group_means_, 0.0);
   std::ranges::fill(group_squares_, 0.0);
@@ -215,7 +232,8 @@ void BatchNormOp::sum_slopes(std::size_t images) {
   }
 }
 
-void BatchNormOp::write_parameter_gradients(bool overwrite) {
+template <class Number>
+void BatchNormOp<Number>::write_parameter_gradients(bool overwrite) {
   for (int c = 0; c < src_.layout.shape.channels; ++c) {
     const auto sum = static_cast<float>(sums_[c]);
     const auto product = static_cast<float>(sums_[lanes() + static_cast<std::size_t>(c)]);
@@ -226,7 +244,8 @@ void BatchNormOp::write_parameter_gradients(bool overwrite) {
 
 /// The gradient is centred, and loses its part along the normalised values, since both mean and
 /// variance depend on every value; moving statistics do not.
-void BatchNormOp::write_gradient(std::size_t images) {
+template <class Number>
+void BatchNormOp<Number>::write_gradient(std::size_t images) {
   for (std::size_t i = 0; i < lanes(); ++i) {
     const double part = learnt_ ? scale_[i] / count_ : 0;
     slope_[i] = static_cast<float>(-part * sums_[lanes() + i] * inverse_[i]);
@@ -243,7 +262,8 @@ void BatchNormOp::write_gradient(std::size_t images) {
   });
 }
 
-void BatchNormOp::backward(const Execution& execution) {
+template <class Number>
+void BatchNormOp<Number>::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!dst_.wants_diff) return;
   const auto images = static_cast<std::size_t>(execution.images);
@@ -257,10 +277,14 @@ void BatchNormOp::backward(const Execution& execution) {
   if (src_diff_) write_gradient(images);
 }
 
-void BatchNormOp::backward_of_nothing(compute::Accumulate) {
+template <class Number>
+void BatchNormOp<Number>::backward_of_nothing(compute::Accumulate) {
   if (!dst_.wants_diff || frozen_) return;
   sums_.assign(2 * lanes(), 0.0);
   sum_over_ranks(sums_);
 }
+
+template class BatchNormOp<float>;
+template class BatchNormOp<Bf16>;
 
 }  // namespace cputrain::cpu

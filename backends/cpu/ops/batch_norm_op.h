@@ -10,8 +10,10 @@ namespace cputrain::cpu {
 
 /// Batch normalization and the ReLU behind it in one pass. The library's own can neither take its
 /// statistics from several processes nor add to a gradient that others have written, so the loops
-/// are ours. Sums are made in a fixed order, whatever the number of threads.
-class BatchNormOp final : public compute::UnaryOp<Op> {
+/// are ours. Sums are made in a fixed order, whatever the number of threads. `Number`: of both
+/// maps.
+template <class Number>
+class BatchNormOp final : public compute::UnaryOp<Op, Number> {
  public:
   BatchNormOp(const Planning&, int op, const model::Graph::Node&, bool relu, const Source& src,
               const Activation& dst, std::size_t first_parameter);
@@ -25,6 +27,10 @@ class BatchNormOp final : public compute::UnaryOp<Op> {
   void publish_statistics() override;
 
  private:
+  using Unary = compute::UnaryOp<Op, Number>;
+  using Unary::dst_, Unary::src_, Unary::dst_data_, Unary::src_data_, Unary::dst_diff_,
+      Unary::src_diff_, Unary::time_;
+
   /// Images are measured in so many groups at most, each by one thread for a block of channels.
   static constexpr std::size_t kGroups = 8;
 

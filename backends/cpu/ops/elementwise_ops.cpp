@@ -8,20 +8,23 @@
 
 namespace cputrain::cpu {
 
-ReluOp::ReluOp(const Planning& planning, int op, const model::Graph::Node& node,
-               const Activation& activation)
-    : InPlaceOp(planning, op, activation, node.name, "in place") {
+template <class Number>
+ReluOp<Number>::ReluOp(const Planning& planning, int op, const model::Graph::Node& node,
+                       const Activation& activation)
+    : InPlace(planning, op, activation, node.name, "in place") {
   if (activation.wants_diff) planning.memory.use(activation.value, planning.backward_time(op));
 }
 
-void ReluOp::forward(const Execution& execution) {
+template <class Number>
+void ReluOp<Number>::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   parallel_ranges(activation_.count(execution.images), [&](std::size_t begin, std::size_t end) {
     kernels::relu(value_ + begin, end - begin);
   });
 }
 
-void ReluOp::backward(const Execution& execution) {
+template <class Number>
+void ReluOp<Number>::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!diff_) return;
   // Operators behind this one may have changed it in place, but never an element's sign.
@@ -30,9 +33,10 @@ void ReluOp::backward(const Execution& execution) {
   });
 }
 
-DropoutOp::DropoutOp(const Planning& planning, int op, const model::Graph::Node& node,
-                     const Activation& activation)
-    : InPlaceOp(planning, op, activation, node.name, "in place"),
+template <class Number>
+DropoutOp<Number>::DropoutOp(const Planning& planning, int op, const model::Graph::Node& node,
+                             const Activation& activation)
+    : InPlace(planning, op, activation, node.name, "in place"),
       rate_(std::get<model::Dropout>(node.layer).rate),
       scale_(rate_ < 1 ? 1 / (1 - rate_) : 0),
       layer_(static_cast<std::uint32_t>(node.origin)) {
@@ -43,12 +47,14 @@ DropoutOp::DropoutOp(const Planning& planning, int op, const model::Graph::Node&
   if (activation.wants_diff) planning.memory.use(kept_block_, planning.backward_time(op));
 }
 
-void DropoutOp::bind(const Bindings& bindings) {
-  InPlaceOp::bind(bindings);
+template <class Number>
+void DropoutOp<Number>::bind(const Bindings& bindings) {
+  InPlace::bind(bindings);
   kept_ = bindings.at<std::uint8_t>(kept_block_);
 }
 
-void DropoutOp::draw(const Execution& execution, std::size_t image) {
+template <class Number>
+void DropoutOp<Number>::draw(const Execution& execution, std::size_t image) {
   const DropoutMask mask(rate_, execution.pass.seed, execution.pass.step, layer_,
                          execution.samples[image]);
   const compute::SampleLayout& layout = activation_.layout;
@@ -63,7 +69,8 @@ void DropoutOp::draw(const Execution& execution, std::size_t image) {
   }
 }
 
-void DropoutOp::forward(const Execution& execution) {
+template <class Number>
+void DropoutOp<Number>::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   if (execution.pass.phase != compute::Phase::train) return;
   const std::size_t size = activation_.layout.size();
@@ -73,12 +80,18 @@ void DropoutOp::forward(const Execution& execution) {
   });
 }
 
-void DropoutOp::backward(const Execution& execution) {
+template <class Number>
+void DropoutOp<Number>::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!diff_) return;
   parallel_ranges(activation_.count(execution.images), [&](std::size_t begin, std::size_t end) {
     kernels::keep(kept_ + begin, scale_, diff_ + begin, end - begin);
   });
 }
+
+template class ReluOp<float>;
+template class ReluOp<Bf16>;
+template class DropoutOp<float>;
+template class DropoutOp<Bf16>;
 
 }  // namespace cputrain::cpu

@@ -1,21 +1,28 @@
 #pragma once
 
+#include "backends/cpu/kernels/bf16.h"
 #include "backends/cpu/ops/op.h"
 #include "compute/executor/activation_ops.h"
 
-/// Operators that change an activation in place.
+/// Operators that change an activation of such numbers in place.
 namespace cputrain::cpu {
 
-class ReluOp final : public compute::InPlaceOp<Op> {
+template <class Number>
+class ReluOp final : public compute::InPlaceOp<Op, Number> {
  public:
   ReluOp(const Planning&, int op, const model::Graph::Node&, const Activation&);
 
   void forward(const Execution&) override;
   void backward(const Execution&) override;
+
+ private:
+  using InPlace = compute::InPlaceOp<Op, Number>;
+  using InPlace::activation_, InPlace::value_, InPlace::diff_, InPlace::time_;
 };
 
 /// Forward passes of Phase::train draw which elements of each sample stay; backward reuses that.
-class DropoutOp final : public compute::InPlaceOp<Op> {
+template <class Number>
+class DropoutOp final : public compute::InPlaceOp<Op, Number> {
  public:
   DropoutOp(const Planning&, int op, const model::Graph::Node&, const Activation&);
 
@@ -24,6 +31,9 @@ class DropoutOp final : public compute::InPlaceOp<Op> {
   void backward(const Execution&) override;
 
  private:
+  using InPlace = compute::InPlaceOp<Op, Number>;
+  using InPlace::activation_, InPlace::value_, InPlace::diff_, InPlace::time_;
+
   void draw(const Execution&, std::size_t image);
 
   float rate_, scale_;

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/dnnl_primitives.h"
+#include "backends/cpu/kernels/bf16.h"
 #include "backends/cpu/parameter_formats.h"
 #include "compute/executor/op.h"
 #include "system/clock.h"
@@ -12,6 +13,9 @@ using compute::Activation;
 using compute::Execution;
 using compute::Op;
 using compute::Source;
+
+/// Whether an activation and its gradient are numbers of 16 bits (Bf16); else they are floats.
+inline bool is_narrow(const Activation& activation) { return activation.element == sizeof(Bf16); }
 
 /// What operators of this backend know besides when they are made.
 struct CpuPlanning {

@@ -8,8 +8,11 @@
 namespace cputrain::cpu {
 namespace {
 
+template <class Number>
+constexpr NumberType kNumbers = sizeof(Number) == sizeof(Bf16) ? NumberType::bf16 : NumberType::f32;
+
 PoolProblem pool_problem(const model::Layer& layer, int images, const compute::SampleLayout& src,
-                         const compute::SampleLayout& dst) {
+                         const compute::SampleLayout& dst, NumberType numbers) {
   const Shape& from = src.shape;
   const auto windows = [&](int size, int stride, model::Padding padding) {
     return PoolProblem{images,
@@ -19,28 +22,31 @@ PoolProblem pool_problem(const model::Layer& layer, int images, const compute::S
                        size,
                        stride,
                        model::pad_amount(padding, from.height, size, stride),
-                       model::pad_amount(padding, from.width, size, stride)};
+                       model::pad_amount(padding, from.width, size, stride),
+                       numbers};
   };
   if (const auto* l = std::get_if<model::MaxPool>(&layer))
     return windows(l->size, l->stride, l->padding);
   if (const auto* l = std::get_if<model::AveragePool>(&layer)) {
     return windows(l->size, l->stride, l->padding);
   }
-  return {images, src, dst, from.height, from.width, 1, {0, 0}, {0, 0}};  // all of it
+  return {images, src, dst, from.height, from.width, 1, {0, 0}, {0, 0}, numbers};  // all of it
 }
 
 }  // namespace
 
-PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node, const Source& src,
-               const Activation& dst)
-    : UnaryOp(planning, op, src, dst, node.name),
+template <class Number>
+PoolOp<Number>::PoolOp(const Planning& planning, int op, const model::Graph::Node& node,
+                       const Source& src, const Activation& dst)
+    : Unary(planning, op, src, dst, node.name),
       dnnl_(planning.dnnl),
       max_(std::holds_alternative<model::MaxPool>(node.layer)),
       training_(planning.training()) {
   const PoolKind kind = max_ ? PoolKind::max : PoolKind::average;
   std::size_t workspace = 0, forward_scratch = 0, backward_scratch = 0;
   for (const int images : planning.sizes) {
-    const PoolProblem problem = pool_problem(node.layer, images, src_.layout, dst.layout);
+    const PoolProblem problem =
+        pool_problem(node.layer, images, src_.layout, dst.layout, kNumbers<Number>);
     Prepared& made = prepared_.emplace_back();
     made.images = images;
     made.forward = pool_forward(planning.dnnl, problem, kind, training_);
@@ -62,12 +68,13 @@ PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node,
   time_.algorithm = prepared_.front().forward.implementation;
 }
 
-void PoolOp::bind(const Bindings& bindings) {
-  UnaryOp::bind(bindings);
-  if (src_.adds && src_.wants_diff) part_ = bindings.at(part_block_);
+template <class Number>
+void PoolOp<Number>::bind(const Bindings& bindings) {
+  Unary::bind(bindings);
+  if (src_.adds && src_.wants_diff) part_ = bindings.at<Number>(part_block_);
   for (Prepared& made : prepared_) {
-    const auto src = activation_desc(src_.layout, made.images);
-    const auto dst = activation_desc(dst_.layout, made.images);
+    const auto src = activation_desc(src_.layout, made.images, kNumbers<Number>);
+    const auto dst = activation_desc(dst_.layout, made.images, kNumbers<Number>);
     std::vector<Call::Argument> arguments{{DNNL_ARG_SRC, src, src_data_},
                                           {DNNL_ARG_DST, dst, dst_data_}};
     const Call::Argument workspace{DNNL_ARG_WORKSPACE, made.forward.workspace,
@@ -82,12 +89,14 @@ void PoolOp::bind(const Bindings& bindings) {
   }
 }
 
-void PoolOp::forward(const Execution& execution) {
+template <class Number>
+void PoolOp<Number>::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   prepared_[execution.size].pool.run();
 }
 
-void PoolOp::backward(const Execution& execution) {
+template <class Number>
+void PoolOp<Number>::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!src_.wants_diff) return;
   prepared_[execution.size].unpool.run();
@@ -96,5 +105,8 @@ void PoolOp::backward(const Execution& execution) {
     kernels::add(part_ + b, src_diff_ + b, e - b);
   });
 }
+
+template class PoolOp<float>;
+template class PoolOp<Bf16>;
 
 }  // namespace cputrain::cpu

@@ -1,12 +1,14 @@
 #pragma once
 
+#include "backends/cpu/kernels/bf16.h"
 #include "backends/cpu/ops/op.h"
 #include "compute/executor/activation_ops.h"
 
 namespace cputrain::cpu {
 
-/// Max, average or global average pooling on its own.
-class PoolOp final : public compute::UnaryOp<Op> {
+/// Max, average or global average pooling on its own, of such numbers.
+template <class Number>
+class PoolOp final : public compute::UnaryOp<Op, Number> {
  public:
   PoolOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
          const Activation& dst);
@@ -16,6 +18,10 @@ class PoolOp final : public compute::UnaryOp<Op> {
   void backward(const Execution&) override;
 
  private:
+  using Unary = compute::UnaryOp<Op, Number>;
+  using Unary::dst_, Unary::src_, Unary::dst_data_, Unary::src_data_, Unary::dst_diff_,
+      Unary::src_diff_, Unary::time_;
+
   struct Prepared {
     int images;
     Operation forward, backward;
@@ -25,7 +31,7 @@ class PoolOp final : public compute::UnaryOp<Op> {
   bool max_, training_;
   std::vector<Prepared> prepared_;
   compute::MemoryPlan::Block workspace_{}, forward_scratch_{}, backward_scratch_{}, part_block_{};
-  float* part_ = nullptr;  ///< where it adds to the source's gradient: what it adds
+  Number* part_ = nullptr;  ///< where it adds to the source's gradient: what it adds
 };
 
 }  // namespace cputrain::cpu

@@ -8,11 +8,13 @@
 
 namespace cputrain::cpu {
 
-AddOp::AddOp(const Planning& planning, int op, std::string name,
-             std::vector<compute::SumPart> parts, const Activation& dst)
-    : SumOp(planning, op, std::move(parts), dst, std::move(name), "own") {}
+template <class Number>
+AddOp<Number>::AddOp(const Planning& planning, int op, std::string name,
+                     std::vector<compute::SumPart> parts, const Activation& dst)
+    : Sum(planning, op, std::move(parts), dst, std::move(name), "own") {}
 
-void AddOp::forward(const Execution& execution) {
+template <class Number>
+void AddOp<Number>::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   const std::size_t count = dst_.count(execution.images);
   parallel_ranges(count, [&](std::size_t begin, std::size_t end) {
@@ -27,13 +29,14 @@ void AddOp::forward(const Execution& execution) {
   });
 }
 
-void AddOp::backward(const Execution& execution) {
+template <class Number>
+void AddOp<Number>::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   const std::size_t count = dst_.count(execution.images);
   // An activation may be added twice. Its last part writes the gradient (share_gradient), so parts
   // are taken from the back.
   for (std::size_t i = parts_.size(); i-- > 0;) {
-    float* diff = src_diff_[i];
+    Number* diff = src_diff_[i];
     if (!diff) continue;
     parallel_ranges(count, [&](std::size_t begin, std::size_t end) {
       if (parts_[i].src.adds) {
@@ -45,15 +48,16 @@ void AddOp::backward(const Execution& execution) {
   }
 }
 
-PadOp::PadOp(const Planning& planning, int op, const model::Graph::Node& node, const Source& src,
-             const Activation& dst)
-    : UnaryOp(planning, op, src, dst, node.name, "own"),
-      pad_(std::get<model::ZeroPad>(node.layer)) {}
+template <class Number>
+PadOp<Number>::PadOp(const Planning& planning, int op, const model::Graph::Node& node,
+                     const Source& src, const Activation& dst)
+    : Unary(planning, op, src, dst, node.name, "own"), pad_(std::get<model::ZeroPad>(node.layer)) {}
 
 /// Calls f(first number of a source row, first of the row in dst, numbers in it) for every row of
 /// every block of channels.
+template <class Number>
 template <class F>
-void PadOp::for_rows(const Execution& execution, const F& f) const {
+void PadOp<Number>::for_rows(const Execution& execution, const F& f) const {
   const compute::SampleLayout &from = src_.layout, &to = dst_.layout;
   const auto block = static_cast<std::size_t>(from.block);
   const auto height = static_cast<std::size_t>(from.shape.height);
@@ -70,18 +74,20 @@ void PadOp::for_rows(const Execution& execution, const F& f) const {
   });
 }
 
-void PadOp::forward(const Execution& execution) {
+template <class Number>
+void PadOp<Number>::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   const std::size_t count = dst_.count(execution.images);
   parallel_ranges(count, [&](std::size_t begin, std::size_t end) {
-    std::fill(dst_data_ + begin, dst_data_ + end, 0.0f);
+    std::fill(dst_data_ + begin, dst_data_ + end, Number{});
   });
   for_rows(execution, [&](std::size_t from, std::size_t to, std::size_t numbers) {
     std::copy_n(src_data_ + from, numbers, dst_data_ + to);
   });
 }
 
-void PadOp::backward(const Execution& execution) {
+template <class Number>
+void PadOp<Number>::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!src_diff_) return;
   for_rows(execution, [&](std::size_t from, std::size_t to, std::size_t numbers) {
@@ -92,5 +98,10 @@ void PadOp::backward(const Execution& execution) {
     }
   });
 }
+
+template class AddOp<float>;
+template class AddOp<Bf16>;
+template class PadOp<float>;
+template class PadOp<Bf16>;
 
 }  // namespace cputrain::cpu
