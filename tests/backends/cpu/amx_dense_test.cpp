@@ -10,17 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/amx/availability.h"
-#include "backends/cpu/kernels/instruction_set.h"
+#include "tests/backends/cpu/tiles_of.h"
 
 namespace cputrain::cpu::amx {
 namespace {
-
-struct TilesOf {
-  std::string name;
-  const Kernels& (*kernels)();
-  bool here;
-};
 
 struct Sizes {
   std::size_t images, in, out;
@@ -142,12 +135,7 @@ TEST_P(AmxDense, BitsDependOnNoNumberOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Tiles, AmxDense,
-    ::testing::Values(TilesOf{"emulated_avx512_bf16", avx512_kernels, supports_bf16()},
-                      TilesOf{"emulated_avx2", avx2_kernels, supports(InstructionSet::avx2)},
-                      TilesOf{"hardware", hardware_kernels, hardware_works()}),
-    [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(Tiles, AmxDense, all_tiles(), name_of_tiles);
 
 }  // namespace
 }  // namespace cputrain::cpu::amx

@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/amx/availability.h"
 #include "backends/cpu/amx/kernels.h"
-#include "backends/cpu/kernels/instruction_set.h"
 #include "core/random.h"
+#include "tests/backends/cpu/tiles_of.h"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -60,12 +59,6 @@ float expected(const Bf16* a, const Bf16* b, int m, int n, float sum) {
   }
   return added(sum, added(even, odd));
 }
-
-struct TilesOf {
-  std::string name;
-  const Kernels& (*kernels)();
-  bool here;
-};
 
 /// What a trial's numbers are: exponents [first, first + count), of factors and of sums.
 struct Range {
@@ -227,12 +220,7 @@ TEST_P(AmxTiles, LeaveTheThreadsRoundingAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Tiles, AmxTiles,
-    ::testing::Values(TilesOf{"emulated_avx512_bf16", avx512_kernels, supports_bf16()},
-                      TilesOf{"emulated_avx2", avx2_kernels, supports(InstructionSet::avx2)},
-                      TilesOf{"hardware", hardware_kernels, hardware_works()}),
-    [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(Tiles, AmxTiles, all_tiles(), name_of_tiles);
 
 }  // namespace
 }  // namespace cputrain::cpu::amx

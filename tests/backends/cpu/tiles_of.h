@@ -1,0 +1,29 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backends/cpu/amx/availability.h"
+#include "backends/cpu/kernels/instruction_set.h"
+
+namespace cputrain::cpu::amx {
+
+/// Kernels of one kind of tiles, for a test's parameter.
+struct TilesOf {
+  std::string name;
+  const Kernels& (*kernels)();
+  bool here;  ///< whether this machine can run them
+};
+
+inline auto all_tiles() {
+  return ::testing::Values(TilesOf{"emulated_avx512_bf16", avx512_kernels, supports_bf16()},
+                           TilesOf{"emulated_avx2", avx2_kernels, supports(InstructionSet::avx2)},
+                           TilesOf{"hardware", hardware_kernels, hardware_works()});
+}
+
+inline std::string name_of_tiles(const ::testing::TestParamInfo<TilesOf>& instance) {
+  return instance.param.name;
+}
+
+}  // namespace cputrain::cpu::amx
