@@ -27,13 +27,20 @@ def speed_up(few, many):
     return f"{seconds[0] / seconds[1]:.2f}" if all(seconds) else ""
 
 
+def precision_of(cell):
+    return cell.get("axes", {}).get("precision", "float")
+
+
 def text_of(swept):
-    cells = {(cell["batch"], cell["cpus"]): cell for cell in swept["cells"]}
-    batches, cpus = (sorted({key[i] for key in cells}) for i in (0, 1))
+    cells = {(precision_of(cell), cell["batch"], cell["cpus"]): cell for cell in swept["cells"]}
+    batches, cpus = (sorted({key[i] for key in cells}) for i in (1, 2))
+    precisions = list(dict.fromkeys(key[0] for key in cells))
+    several = len(precisions) > 1
     repeats = sorted({len(cell["repeats"]) for cell in swept["cells"]})
-    head = ["batch", *(f"{n} CPU{'s' if n > 1 else ''}" for n in cpus), f"speed-up, {cpus[-1]} by {cpus[0]}"]
-    rows = [[batch, *(cell_text(cells[batch, n]) for n in cpus),
-             speed_up(cells[batch, cpus[0]], cells[batch, cpus[-1]])] for batch in batches]
+    head = [*(["precision"] if several else []), "batch", *(f"{n} CPU{'s' if n > 1 else ''}" for n in cpus),
+            f"speed-up, {cpus[-1]} by {cpus[0]}"]
+    rows = [[*([p] if several else []), batch, *(cell_text(cells[p, batch, n]) for n in cpus),
+             speed_up(cells[p, batch, cpus[0]], cells[p, batch, cpus[-1]])] for p in precisions for batch in batches]
     images, data = swept["images_per_epoch"], swept["data"]
     size = f"{swept['image_size']}x{swept['image_size']}"
     return (f"{origin.sentence(origin.of_cells(swept))} Seconds per epoch of `{swept['model']}` at {size}, {images:,} "
