@@ -114,9 +114,13 @@ OnnxGraphWriter::Value OnnxGraphWriter::layer(const model::Graph::Node& n) {
 OnnxGraphWriter::Value OnnxGraphWriter::input(const model::Graph::Node& n) {
   const auto& layer = std::get<model::Input>(n.layer);
   std::string pixels = kInput;
-  const auto change = [&](const char* op_type, const std::string& by, float value, float neutral) {
-    if (value == neutral) return;
-    tensor("image/" + by, {1}, {value});
+  const auto change = [&](const char* op_type, const std::string& by, const PerColour& values,
+                          float neutral) {
+    if (values == neutral) return;
+    const auto& [red, green, blue] = values.of;
+    const bool alike = values == red;
+    tensor("image/" + by, {alike ? 1 : 3},
+           alike ? std::vector{red} : std::vector{red, green, blue});
     node(op_type, "image/with_" + by, {pixels, "image/" + by}, "image/with_" + by + ":0");
     pixels = "image/with_" + by + ":0";
   };

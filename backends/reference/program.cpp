@@ -73,8 +73,8 @@ void ReferenceProgram<T>::load_images(const compute::MicroBatch& batch, const mo
   T* dst = values_[0].dst.data();
   for (const std::uint8_t* image : batch.images) {
     for (std::size_t i = 0; i < elements; ++i) {
-      *dst++ =
-          static_cast<T>(image[i]) * static_cast<T>(input.scale) + static_cast<T>(input.offset);
+      *dst++ = static_cast<T>(image[i]) * static_cast<T>(input.scale.of[i % 3]) +
+               static_cast<T>(input.offset.of[i % 3]);
     }
   }
 }

@@ -9,16 +9,18 @@
 
 #include "core/names.h"
 #include "core/overloaded.h"
+#include "core/per_colour.h"
 #include "core/shape.h"
 
 /// A layer is data: a description without memory, device or state. Backends turn a graph of them
 /// into a program. Adding a type to the variant fails to compile until every backend handles it.
 namespace cputrain::model {
 
-/// The image: uint8 RGB, as number `pixel * scale + offset`.
+/// The image: uint8 RGB, as number `pixel * scale + offset` (normalization.h).
 struct Input {
-  float scale = 1.0f / 255.0f;
-  float offset = 0.0f;
+  PerColour scale = 1.0f / 255.0f;
+  PerColour offset = 0.0f;
+  bool operator==(const Input&) const = default;
 };
 
 /// Keras' words: `valid` pads nothing, `same` pads to ceil(n / stride) outputs, more at the end.

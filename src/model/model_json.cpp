@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/json_fields.h"
 #include "core/text.h"
+#include "model/normalization.h"
 
 namespace cputrain::model {
 namespace {
@@ -211,15 +212,41 @@ class GraphReader {
   std::map<std::string, int> by_name_{{"input", 0}};
 };
 
+/// A number for all colours, or a list of three.
+PerColour read_per_colour(const JsonFields& r, const char* key, double min, double max,
+                          const PerColour& standard) {
+  if (!r.has(key)) return standard;
+  if (!r.required(key).is_array()) return static_cast<float>(r.real(key, min, max));
+  const std::vector<double> three = r.reals(key, 3, 3, min, max);
+  return {static_cast<float>(three[0]), static_cast<float>(three[1]), static_cast<float>(three[2])};
+}
+
+ordered_json per_colour_json(const PerColour& values) {
+  const auto& [red, green, blue] = values.of;
+  if (values == PerColour(red)) return short_number(red);
+  return {short_number(red), short_number(green), short_number(blue)};
+}
+
+Input read_pixels(const JsonFields& r) {
+  const Input standard;
+  if (!r.has("mean") && !r.has("deviation")) {
+    return {read_per_colour(r, "scale", -1e6, 1e6, standard.scale),
+            read_per_colour(r, "offset", -1e6, 1e6, standard.offset)};
+  }
+  if (r.has("scale") || r.has("offset")) {
+    r.wrong("mean and deviation stand in place of scale and offset, not beside them");
+  }
+  return normalized(read_per_colour(r, "mean", -1e3, 1e3, 0),
+                    read_per_colour(r, "deviation", 1e-3, 1e3, 1));
+}
+
 /// The input node: what the file says of the pixels, and the size that is asked for.
 Graph read_input(const JsonFields& top, const std::string& where,
                  const std::optional<ModelSize>& size) {
   static const json nothing = json::object();
   const JsonFields r =
       model_fields(top.has("input") ? top.required("input") : nothing, where + ", input");
-  const Input standard;
-  const Input input{static_cast<float>(r.real("scale", -1e6, 1e6, standard.scale)),
-                    static_cast<float>(r.real("offset", -1e6, 1e6, standard.offset))};
+  const Input input = read_pixels(r);
   const Shape image = size
                           ? size->image
                           : Shape{r.whole("height", 1, kMaxExtent), r.whole("width", 1, kMaxExtent),
@@ -283,8 +310,8 @@ ordered_json to_json(const Graph& graph) {
            {{"height", graph.image().height},
             {"width", graph.image().width},
             {"channels", graph.image().channels},
-            {"scale", short_number(input.scale)},
-            {"offset", short_number(input.offset)}}},
+            {"scale", per_colour_json(input.scale)},
+            {"offset", per_colour_json(input.offset)}}},
           {"layers", std::move(layers)}};
 }
 

@@ -13,6 +13,8 @@ class JsonFields;
 /// A graph as JSON, in weight files and in model files:
 /// {"input": {"height": 256, "width": 256, "channels": 3, "scale": ..., "offset": ...},
 ///  "layers": [{"type": "convolution", "filters": 32, "kernel": 3}, ...]}
+/// Scale and offset are a number, or one for each colour; in place of them there may be "mean" and
+/// "deviation" (normalization.h).
 /// Fields of a layer that are left out have the defaults of model/layer.h. A layer reads the one
 /// before it unless "from" names others; "name" may be left out, too (src/zoo/README.md).
 namespace cputrain::model {

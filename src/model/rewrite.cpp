@@ -24,6 +24,8 @@ class GraphEditor {
     return index;
   }
 
+  void set_input(const Input& input) { graph_.nodes_.front().layer = input; }
+
   Graph take() { return std::move(graph_); }
 
  private:
@@ -96,6 +98,15 @@ Graph with_dropout(const Graph& graph, float rate) {
   return changed(graph, [&](Graph::Node& node) {
     if (auto* dropout = std::get_if<Dropout>(&node.layer)) dropout->rate = rate;
   });
+}
+
+Graph with_input(const Graph& graph, const Input& input) {
+  GraphEditor editor(graph);
+  editor.set_input(input);
+  for (std::size_t i = 1; i < graph.nodes().size(); ++i) {
+    editor.append(graph.nodes()[i], graph.nodes()[i].src);
+  }
+  return editor.take();
 }
 
 Graph with_label_smoothing(const Graph& graph, float smoothing) {

@@ -21,6 +21,9 @@ Graph without_relus(const Graph&);
 /// Sets the rate of every dropout layer.
 Graph with_dropout(const Graph&, float rate);
 
+/// Makes other numbers of the pixels.
+Graph with_input(const Graph&, const Input&);
+
 /// Sets the smoothing of the loss.
 Graph with_label_smoothing(const Graph&, float smoothing);
 

@@ -289,7 +289,7 @@ TEST_P(Branches, SumsOfSumsKeepTheirGradients) {
 /// Kernels that read images themselves must not overlook what was made of them.
 TEST_P(Branches, ImagesAreChangedBeforeTheFirstConvolution) {
   for (const bool relu : {true, false}) {
-    model::Graph graph(kImage, {.scale = 1.0f / 64, .offset = -2});
+    model::Graph graph(kImage, {.scale = {1.0f / 64, 1.0f / 32, 0.01f}, .offset = {-2, 0, 1}});
     relu ? graph.add(model::Relu{}) : graph.add(model::Dropout{0.4f});
     graph.add(model::Convolution{.filters = 16, .kernel = 3});
     graph.add(model::MaxPool{});

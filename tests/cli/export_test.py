@@ -29,6 +29,7 @@ needs_onnx = unittest.skipUnless(np and module("onnx"), "python3-onnx or numpy i
 # Every kind of layer, odd sizes, padding that is uneven, numbers flattened before they are normalised.
 EVERY_LAYER = {
     "format": "cputrain model 1",
+    "input": {"mean": [0.485, 0.456, 0.406], "deviation": [0.229, 0.224, 0.225]},
     "layers": [
         {"type": "zero_pad", "top": 1, "bottom": 2, "left": 0, "right": 3},
         {"type": "convolution", "filters": 6, "kernel": 3, "stride": 2, "padding": "same", "name": "stem"},

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "model/normalization.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::model {
@@ -14,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 Graph every_layer() {
-  Graph graph({16, 16, 3}, {0.5f, -1.0f});
+  Graph graph({16, 16, 3}, {0.5f, {-1.0f, 0.25f, 0}});
   const int first = graph.add(Convolution{4, 3, 2, Padding::same, false, 0.25f}, "first");
   const int relu = graph.add(Relu{});
   graph.add(MaxPool{3, 1, Padding::same});
@@ -49,7 +50,28 @@ TEST(ModelJson, ARoundTripKeepsEverything) {
     EXPECT_EQ(back.nodes()[i].src, graph.nodes()[i].src);
     EXPECT_EQ(back.nodes()[i].layer.index(), graph.nodes()[i].layer.index());
   }
-  EXPECT_EQ(std::get<Input>(back.nodes()[0].layer).offset, -1.0f);
+  EXPECT_EQ(std::get<Input>(back.nodes()[0].layer), (Input{0.5f, {-1.0f, 0.25f, 0}}));
+}
+
+TEST(ModelJson, PixelsByMeanAndDeviation) {
+  const auto input_of = [](const json& fields) {
+    json model = to_json(every_layer());
+    model["input"].erase("scale");
+    model["input"].erase("offset");
+    model["input"].update(fields);
+    return std::get<Input>(graph_from_json(model, "test").nodes()[0].layer);
+  };
+  const Input imagenet =
+      input_of({{"mean", {0.485, 0.456, 0.406}}, {"deviation", {0.229, 0.224, 0.225}}});
+  EXPECT_EQ(imagenet, parse_normalization("imagenet"));
+  for (const double pixel : {0.0, 64.0, 255.0}) {
+    EXPECT_NEAR(pixel * imagenet.scale.of[2] + imagenet.offset.of[2], (pixel / 255 - 0.406) / 0.225,
+                1e-6);
+  }
+  const Input symmetric = input_of({{"mean", 0.5}, {"deviation", 0.5}});
+  EXPECT_FLOAT_EQ(symmetric.scale.of[1], 2.0f / 255);
+  EXPECT_EQ(symmetric.offset, PerColour(-1));
+  EXPECT_EQ(input_of(json::object()), Input{});
 }
 
 /// The message for a description changed by `change`.
@@ -71,6 +93,9 @@ TEST(ModelJson, HostileDescriptionsAreRefusedByName) {
   EXPECT_NE(refused([](json& m) { m.erase("input"); }), "");
   EXPECT_NE(refused([](json& m) { m["input"]["height"] = 0; }), "");
   EXPECT_NE(refused([](json& m) { m["input"]["height"] = 1e9; }), "");
+  EXPECT_NE(refused([](json& m) { m["input"]["scale"] = {1, 2}; }), "");
+  EXPECT_NE(refused([](json& m) { m["input"]["mean"] = 0.5; }), "") << "beside scale and offset";
+  EXPECT_NE(refused([](json& m) { m["input"] = {{"height", 16}, {"deviation", 0}}; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"] = json::array(); }), "");
   EXPECT_NE(refused([](json& m) { m["layers"][0] = 7; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"][0]["filters"] = -4; }), "");

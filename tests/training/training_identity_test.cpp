@@ -38,6 +38,7 @@ const std::vector<Other> kOther{
     {"image-size", {}, {"--image-size", "20"}, ""},
     {"classes", {}, {"--classes", "3"}, ""},
     {"dropout", {}, {"--dropout", "0.5"}, ""},
+    {"normalize", {}, {"--normalize", "symmetric"}, ""},
     {"weights", {}, {"--weights", "a.safetensors"}, ""},
     {"partial", {"--weights", "a.safetensors"}, {"--partial"}, "weights"},
     {"freeze", {}, {"--freeze", "conv2d"}, ""},

@@ -17,15 +17,15 @@ namespace {
 }  // namespace
 
 CPUTRAIN_CLONES
-void split_pixels(const std::uint8_t* rgb, std::size_t width, std::size_t plane, float scale,
-                  float offset, float* dst) {
+void split_pixels(const std::uint8_t* rgb, std::size_t width, std::size_t plane,
+                  const PerColour& scale, const PerColour& offset, float* dst) {
   float* __restrict red = dst;
   float* __restrict green = dst + plane;
   float* __restrict blue = dst + 2 * plane;
   for (std::size_t x = 0; x < width; ++x) {
-    red[x] = static_cast<float>(rgb[3 * x]) * scale + offset;
-    green[x] = static_cast<float>(rgb[3 * x + 1]) * scale + offset;
-    blue[x] = static_cast<float>(rgb[3 * x + 2]) * scale + offset;
+    red[x] = static_cast<float>(rgb[3 * x]) * scale.of[0] + offset.of[0];
+    green[x] = static_cast<float>(rgb[3 * x + 1]) * scale.of[1] + offset.of[1];
+    blue[x] = static_cast<float>(rgb[3 * x + 2]) * scale.of[2] + offset.of[2];
   }
 }
 

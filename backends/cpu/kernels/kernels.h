@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/bf16.h"
+#include "core/per_colour.h"
 #include "core/shape.h"
 
 /// The loops that are not the library's. Each is compiled for AVX-512, AVX2 and plain x86-64, and
@@ -11,8 +12,8 @@
 namespace cputrain::cpu::kernels {
 
 /// Splits one row of `width` RGB pixels into three planes: channel * scale + offset.
-void split_pixels(const std::uint8_t* rgb, std::size_t width, std::size_t plane, float scale,
-                  float offset, float* dst);
+void split_pixels(const std::uint8_t* rgb, std::size_t width, std::size_t plane,
+                  const PerColour& scale, const PerColour& offset, float* dst);
 
 // Of numbers of 16 bits, floats are computed, and the result is rounded to the nearest.
 

@@ -24,7 +24,7 @@ struct Shape {
   int height, width;               ///< the image's
   model::PadAmount rows, columns;  ///< zeros around it, at most 2 each
   int channels;                    ///< outputs; a multiple of the block
-  float scale, offset;             ///< number = byte * scale + offset
+  PerColour scale, offset;         ///< number = byte * scale + offset
   bool relu;
 
   /// The pooled map's size, at least 1. A last odd row or column of the convolution is in no

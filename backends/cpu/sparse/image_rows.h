@@ -33,8 +33,21 @@ void copy(const T* from, std::size_t count, T* to) {
   return (columns * kColours + kSlack + 15) / 16 * 16;
 }
 
+/// Scale and offset of so many adjacent numbers of a row: whole pixels and whole vectors.
+constexpr std::size_t kPatternSize = 16 * kColours;
+struct ColourPattern {
+  float scale[kPatternSize], offset[kPatternSize];
+};
+[[maybe_unused]] void fill_pattern(const Shape& s, ColourPattern& pattern) {
+  for (std::size_t i = 0; i < kPatternSize; ++i) {
+    pattern.scale[i] = s.scale.of[i % kColours];
+    pattern.offset[i] = s.offset.of[i % kColours];
+  }
+}
+
 /// Converts row `y` of the padded image.
-[[maybe_unused]] void convert_row(const Shape& s, const std::uint8_t* image, int y, float* row) {
+[[maybe_unused]] void convert_row(const Shape& s, const ColourPattern& pattern,
+                                  const std::uint8_t* image, int y, float* row) {
   const std::size_t size = row_size(s);
   const int from = y - s.rows.before;
   if (from < 0 || from >= s.height) {
@@ -45,9 +58,15 @@ void copy(const T* from, std::size_t count, T* to) {
   const std::size_t before = static_cast<std::size_t>(s.columns.before) * kColours;
   const std::uint8_t* bytes = image + static_cast<std::size_t>(from) * width;
   fill(row, before, 0.0f);
-  const float scale = s.scale, offset = s.offset;
-  for (std::size_t i = 0; i < width; ++i) {
-    row[before + i] = static_cast<float>(bytes[i]) * scale + offset;
+  float* numbers = row + before;
+  std::size_t i = 0;
+  for (; i + kPatternSize <= width; i += kPatternSize) {
+    for (std::size_t k = 0; k < kPatternSize; ++k) {
+      numbers[i + k] = static_cast<float>(bytes[i + k]) * pattern.scale[k] + pattern.offset[k];
+    }
+  }
+  for (std::size_t k = 0; i + k < width; ++k) {
+    numbers[i + k] = static_cast<float>(bytes[i + k]) * pattern.scale[k] + pattern.offset[k];
   }
   fill(row + before + width, size - before - width, 0.0f);
 }
@@ -57,9 +76,11 @@ void copy(const T* from, std::size_t count, T* to) {
 [[maybe_unused]] void convert_rows(const Shape& s, const std::uint8_t* image, int y, bool previous,
                                    float* rows) {
   const std::size_t size = row_size(s);
+  ColourPattern pattern;
+  fill_pattern(s, pattern);
   if (previous) copy(rows + 2 * size, 2 * size, rows);
   for (int i = previous ? 2 : 0; i < static_cast<int>(kRowsSeen); ++i) {
-    convert_row(s, image, 2 * y + i, rows + static_cast<std::size_t>(i) * size);
+    convert_row(s, pattern, image, 2 * y + i, rows + static_cast<std::size_t>(i) * size);
   }
 }
 

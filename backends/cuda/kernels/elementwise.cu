@@ -47,9 +47,9 @@ __global__ void __launch_bounds__(kPackThreads)
   Pack<N> values = Pack<N>::all(0);
   if (place.channel == 0) {
     const uchar4 colours = moved_pixel(load, numbers.position(place.position));
-    values.of[0] = colours.x * load.scale + load.offset;
-    values.of[1] = colours.y * load.scale + load.offset;
-    values.of[2] = colours.z * load.scale + load.offset;
+    values.of[0] = colours.x * load.scale.of[0] + load.offset.of[0];
+    values.of[1] = colours.y * load.scale.of[1] + load.offset.of[1];
+    values.of[2] = colours.z * load.scale.of[2] + load.offset.of[2];
   }
   values.store(map + place.offset(kChannelBlock));
 }

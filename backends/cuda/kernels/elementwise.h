@@ -7,6 +7,7 @@
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/kernels/shapes.h"
 #include "compute/image_move.h"
+#include "core/per_colour.h"
 
 /// What is done number by number, in maps that are stored as `Numbers` say. `count` numbers are a
 /// multiple of kChannelBlock.
@@ -14,7 +15,7 @@ namespace cputrain::cuda {
 
 struct ImageLoad {
   int images = 0, height = 0, width = 0;  ///< at most kMostChunks pixels in all
-  float scale = 1, offset = 0;
+  PerColour scale = 1, offset = 0;
   const PassFacts* facts = nullptr;  ///< on the device: bytes and moves
 };
 /// The images as numbers `byte * scale + offset` in a map (shapes.h) whose padding becomes zero;

@@ -53,7 +53,7 @@ CasePlan load_plan(Numbers format, std::uint64_t seed, std::size_t shift,
   const int images = numbers.between(1, 3), height = numbers.odd_between(3, 9);
   const int width = numbers.odd_between(3, 11);
   const auto bytes = numbers.bytes(static_cast<std::size_t>(images * height * width * 3));
-  const float scale = 2.0f / 255, offset = -1;
+  const PerColour scale{2.0f / 255, 1.0f / 64, 0.01f}, offset{-1, 0, 0.25f};
   const auto compute = [=, &stream](int run) {
     const GuardedArray<std::uint8_t> src("bytes", stream, bytes, shift);
     const GuardedMap dst("map", stream, format,
@@ -71,8 +71,8 @@ CasePlan load_plan(Numbers format, std::uint64_t seed, std::size_t shift,
     std::vector<double> map;
     const auto moved = mirrored_bytes(bytes, images, height, width);
     for (std::size_t i = 0; i < moved.size(); ++i) {
-      map.push_back(static_cast<double>(moved[i]) * static_cast<double>(scale) +
-                    static_cast<double>(offset));
+      map.push_back(static_cast<double>(moved[i]) * static_cast<double>(scale.of[i % 3]) +
+                    static_cast<double>(offset.of[i % 3]));
       if (i % 3 == 2) map.insert(map.end(), 5, 0.0);
     }
     RunOutputs outputs;

@@ -19,6 +19,7 @@
 #include "loop/safety/numbers.h"
 #include "model/init.h"
 #include "model/model_json.h"
+#include "model/normalization.h"
 #include "model/safetensors.h"
 
 namespace cputrain::loop {
@@ -150,9 +151,10 @@ model::safetensors::Metadata weights_metadata(const ModelDescription& descriptio
       {"classes", json_text(nlohmann::json(description.classes))},
       {"graph", json_text(model::to_json(description.graph))},
       {"preprocessing",
-       fmt::format("RGB, {}{} resize without antialias, x * {:.9g} + {:.9g}",
+       fmt::format("RGB, {}{} resize without antialias, x * {} + {}",
                    description.exif == data::Exif::apply ? "turned by EXIF orientation, " : "",
-                   word_of(description.resize), input.scale, input.offset)},
+                   word_of(description.resize), model::per_colour_text(input.scale),
+                   model::per_colour_text(input.offset))},
       {"resize", std::string(word_of(description.resize))},
       {"exif", std::string(word_of(description.exif))},
       {"seed", std::to_string(description.seed)},

@@ -55,6 +55,7 @@ model::Graph unfrozen_graph(const TrainingSpec& spec, int classes) {
       check_has_dropout(spec, graph);
       graph = model::with_dropout(graph, static_cast<float>(*spec.flags.dropout));
     }
+    if (spec.flags.normalize) graph = model::with_input(graph, *spec.flags.normalize);
     if (spec.flags.label_smoothing > 0) {
       graph = model::with_label_smoothing(graph, static_cast<float>(spec.flags.label_smoothing));
     }

@@ -13,6 +13,7 @@
 #include "data/pipeline.h"
 #include "exchange/compression/compression.h"
 #include "loop/timeline.h"
+#include "model/layer.h"
 #include "optim/learning_rate.h"
 #include "training/request/safety_flags.h"
 #include "training/request/task.h"
@@ -54,6 +55,7 @@ struct TrainingFlags {
   std::string model = "dogcat";
   std::optional<int> image_size, classes;
   std::optional<double> dropout;
+  std::optional<model::Input> normalize;
   std::string weights;
   bool partial = false;
   std::vector<std::string> freeze;  ///< patterns of layer names

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "core/text.h"
+#include "model/normalization.h"
 #include "training/request/flag_grammars.h"
 #include "training/request/training_spec.h"
 #include "zoo/zoo.h"
@@ -36,6 +37,13 @@ void add_model(FlagRows& r) {
   r.whole("classes", &Flags::classes, 2, 65536, "outputs of the last layer [the model's]");
   r.real("dropout", &Flags::dropout, 0, 0.999, "rate of every dropout layer [the model's]")
       .identity();
+  r.parsed("normalize", &Flags::normalize, "FORM",
+           "how pixels become numbers: " + join(model::normalization_words(), ", ") +
+               ", or MEAN/DEVIATION of pixels from 0 to 1, as "
+               "0.485,0.456,0.406/0.229,0.224,0.225 [the model's]",
+           model::parse_normalization)
+      .identity()
+      .suggests(model::normalization_words());
   r.part("weights");
   r.text("weights", &Flags::weights, "FILE|RUN",
          "weights of the same model to start from, a file or the folder of a run [initial ones, by "

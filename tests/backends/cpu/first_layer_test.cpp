@@ -86,8 +86,8 @@ double pixel(const Problem& p, int y, int x, int colour) {
   x -= s.columns.before;
   if (y < 0 || x < 0 || y >= s.height || x >= s.width) return 0;
   return static_cast<double>(p.sample[static_cast<std::size_t>((y * s.width + x) * 3 + colour)]) *
-             static_cast<double>(s.scale) +
-         static_cast<double>(s.offset);
+             static_cast<double>(s.scale.of[colour]) +
+         static_cast<double>(s.offset.of[colour]);
 }
 
 /// f(tap, number) for the 27 numbers that an output of the convolution sees.
@@ -216,7 +216,14 @@ void expect_exact(const Problem& p, const Results& results) {
 }
 
 Shape shape_of(int height, int width, int pad, int channels) {
-  return {height, width, {pad, pad}, {pad, pad}, channels, 1.0f / 255, -0.25f, true};
+  return {height,
+          width,
+          {pad, pad},
+          {pad, pad},
+          channels,
+          {1.0f / 255, 1.0f / 128, 0.003f},
+          {-0.25f, 0, 0.5f},
+          true};
 }
 
 class FirstLayer : public ::testing::TestWithParam<InstructionSet> {

@@ -15,7 +15,7 @@ TEST(LoadImages, ScalesBytesAndClearsThePadding) {
   constexpr int kImages = 3, kHeight = 5, kWidth = 7;
   std::vector<std::uint8_t> bytes(kImages * kHeight * kWidth * 3);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 37 + 1);
-  const float scale = 2.0f / 255, offset = -1;
+  const PerColour scale{2.0f / 255, 1.0f / 64, 0.5f}, offset{-1, 0, 0.25f};
   std::vector<compute::ImageMove> whole;
   for (std::uint32_t i = 0; i < kImages; ++i) {
     whole.push_back(compute::whole_image(i, {kHeight, kWidth, 3}));
@@ -34,7 +34,8 @@ TEST(LoadImages, ScalesBytesAndClearsThePadding) {
       });
       const auto values = without_padding(map, 3);
       for (std::size_t i = 0; i < bytes.size(); ++i) {
-        const double exact = bytes[i] * 2.0 / 255 - 1;
+        const double exact =
+            bytes[i] * static_cast<double>(scale.of[i % 3]) + static_cast<double>(offset.of[i % 3]);
         ASSERT_NEAR(values[i], exact, 2e-7 + unit_roundoff(numbers) * std::abs(exact)) << i;
       }
     }
