@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backends/onnx/resize_writer.h"
 #include "model/torch_layout.h"
 
 namespace cputrain::onnx {
@@ -51,6 +52,17 @@ void describe(::onnx::ValueInfoProto& value, const std::string& name,
   for (const std::int64_t extent : extents) type.mutable_shape()->add_dim()->set_dim_value(extent);
 }
 
+/// Bytes [N, height, width, 3], of any size.
+void describe_any_size(::onnx::ValueInfoProto& value, const std::string& name) {
+  value.set_name(name);
+  auto& type = *value.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(::onnx::TensorProto::UINT8);
+  for (const char* dimension : {"N", "height", "width"}) {
+    type.mutable_shape()->add_dim()->set_dim_param(dimension);
+  }
+  type.mutable_shape()->add_dim()->set_dim_value(3);
+}
+
 /// Names of layers are the user's; what a layer computes must not be taken for `image`.
 std::string output_of(const std::string& layer) { return layer + ":0"; }
 
@@ -75,7 +87,11 @@ constexpr const char* kOutput = "probabilities";
 void OnnxGraphWriter::write() {
   const Shape image = model_.graph.image();
   graph_.set_name(model_.name);
-  describe(*graph_.add_input(), kInput, {image.height, image.width, image.channels});
+  if (model_.images.resized_inside) {
+    describe_any_size(*graph_.add_input(), kInput);
+  } else {
+    describe(*graph_.add_input(), kInput, {image.height, image.width, image.channels});
+  }
   for (const auto& n : model_.graph.nodes()) values_.push_back(layer(n));
   describe(*graph_.add_output(), kOutput, {model_.graph.back().dst.channels});
 }
@@ -113,7 +129,8 @@ OnnxGraphWriter::Value OnnxGraphWriter::layer(const model::Graph::Node& n) {
 
 OnnxGraphWriter::Value OnnxGraphWriter::input(const model::Graph::Node& n) {
   const auto& layer = std::get<model::Input>(n.layer);
-  std::string pixels = kInput;
+  const bool inside = model_.images.resized_inside;
+  std::string pixels = inside ? write_resize(model_.images, n.dst, kInput, graph_) : kInput;
   const auto change = [&](const char* op_type, const std::string& by, const PerColour& values,
                           float neutral) {
     if (values == neutral) return;
@@ -126,6 +143,7 @@ OnnxGraphWriter::Value OnnxGraphWriter::input(const model::Graph::Node& n) {
   };
   change("Mul", "scale", layer.scale, 1);
   change("Add", "offset", layer.offset, 0);
+  if (inside) return {pixels, true, n.dst};
   attribute(node("Transpose", "image/transpose", {pixels}, "image/map"), "perm", {0, 3, 1, 2});
   return {"image/map", true, n.dst};
 }

@@ -33,8 +33,12 @@ void property(::onnx::ModelProto& model, const std::string& key, const std::stri
   property(model, "model", exported.name);
   property(model, "classes", json_text(nlohmann::json(exported.classes)));
   property(model, "preprocessing", "in-graph");
-  property(model, "resize", exported.resize);
-  property(model, "exif", exported.exif);
+  const model::ExportedImages& images = exported.images;
+  property(model, "resize", images.resize);
+  property(model, "fit", images.fit);
+  property(model, "resizing", images.in_words);
+  property(model, "resized_by", images.resized_inside ? "graph" : "caller");
+  property(model, "exif", images.exif);
   OnnxGraphWriter(exported, *model.mutable_graph()).write();
   return model;
 }

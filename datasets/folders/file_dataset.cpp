@@ -29,7 +29,7 @@ std::string path_below(const std::string& root, const std::string& path) {
 }
 
 data::ReadResult read_within(DecodingBudget& budget, const std::string& path, Shape image,
-                             data::Resize resize, data::Exif exif, std::span<std::uint8_t> dst) {
+                             const data::Resizing& resize, data::Exif exif, std::span<std::uint8_t> dst) {
   DecodingBudget::Claim claim(budget);
   const FileContent file = read_file(path, kMaxFileBytes, &claim);
   if (file.result.status != data::ReadStatus::ok) return file.result;
@@ -95,7 +95,7 @@ class FileDataset final : public data::Dataset {
   std::string name(std::size_t index) const override { return path_below(root_, paths_[index]); }
   std::uint64_t fingerprint() const override { return fingerprint_; }
 
-  data::ReadResult read(std::size_t index, Shape image, data::Resize resize,
+  data::ReadResult read(std::size_t index, Shape image, const data::Resizing& resize,
                         std::span<std::uint8_t> dst) const override {
     return read_within(budget_, name(index), image, resize, exif_, dst);
   }
@@ -146,7 +146,7 @@ class FileDataset final : public data::Dataset {
 
 }  // namespace
 
-data::ReadResult read_image(const std::string& path, Shape image, data::Resize resize,
+data::ReadResult read_image(const std::string& path, Shape image, const data::Resizing& resize,
                             data::Exif exif, std::span<std::uint8_t> dst) {
   DecodingBudget budget;
   return read_within(budget, path, image, resize, exif, dst);

@@ -15,7 +15,7 @@ struct ImageFile {
 };
 
 /// Reads, decodes and resizes one image file, for data sets and for `predict`.
-data::ReadResult read_image(const std::string& path, Shape image, data::Resize, data::Exif,
+data::ReadResult read_image(const std::string& path, Shape image, const data::Resizing&, data::Exif,
                             std::span<std::uint8_t> dst);
 
 /// Whether the name ends in one of the endings of images that are looked at, any case: those of

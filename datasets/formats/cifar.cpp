@@ -197,7 +197,7 @@ class CifarDataset final : public data::Dataset {
     return fmt::format("{}[{}]", file->name(), at);
   }
 
-  data::ReadResult read(std::size_t index, Shape size, data::Resize resize,
+  data::ReadResult read(std::size_t index, Shape size, const data::Resizing& resize,
                         std::span<std::uint8_t> dst) const override {
     resize_image(image_at(index), size, resize, dst);
     return {};

@@ -127,7 +127,7 @@ class IdxDataset final : public data::Dataset {
     return part->images_name + "[" + std::to_string(at) + "]";
   }
 
-  data::ReadResult read(std::size_t index, Shape size, data::Resize resize,
+  data::ReadResult read(std::size_t index, Shape size, const data::Resizing& resize,
                         std::span<std::uint8_t> dst) const override {
     resize_image(image_at(index), size, resize, dst);
     return {};

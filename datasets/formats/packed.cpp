@@ -41,18 +41,10 @@ PackedHeader read_header(const ContainerFile& file) {
   for_each_field(header, [&](auto& field, std::size_t at) {
     field = little_endian<std::remove_reference_t<decltype(field)>>(bytes, at);
   });
-  if (header.version != kPackedVersion && header.version != kBeforeExif) {
+  if (header.version < kBeforeExif || header.version > kPackedVersion) {
     refuse(path, fmt::format("has version {} where {} is known", header.version, kPackedVersion));
   }
   return header;
-}
-
-std::uint32_t most_form(const PackedHeader& h) {
-  return h.version == kBeforeExif ? 1 : PackedForm::kMost;
-}
-
-std::optional<data::Exif> exif_of(const PackedHeader& h) {
-  return h.version == kBeforeExif ? data::Exif::ignore : PackedForm::of(h.form).exif;
 }
 
 /// Sizes against each other and against the file, without overflow.
@@ -62,7 +54,7 @@ void check_sizes(const ContainerFile& file, const PackedHeader& h) {
   if (h.file_bytes != size) {
     refuse(path, fmt::format("has {} bytes where {} are written in it", size, h.file_bytes));
   }
-  if (h.height < 1 || h.width < 1 || h.channels != 3 || h.form > most_form(h) ||
+  if (h.height < 1 || h.width < 1 || h.channels != 3 || !PackedForm::of(h.form, h.version) ||
       exceeds_limits(h.height, h.width)) {
     refuse(path, fmt::format("claims images of {}x{}x{}", h.height, h.width, h.channels));
   }
@@ -139,7 +131,7 @@ class PackedDataset final : public data::Dataset {
   int label(std::size_t index) const override { return static_cast<int>(entry(index, 0)); }
   std::string name(std::size_t index) const override { return names_[index]; }
 
-  data::ReadResult read(std::size_t index, [[maybe_unused]] Shape image, data::Resize,
+  data::ReadResult read(std::size_t index, [[maybe_unused]] Shape image, const data::Resizing&,
                         std::span<std::uint8_t> dst) const override {
     assert(image == ready_form()->image);
     file_.read(header_.pixels_at + index * dst.size(), dst);
@@ -159,10 +151,10 @@ class PackedDataset final : public data::Dataset {
   }
 
   std::optional<data::ReadyForm> ready_form() const override {
-    return data::ReadyForm{
-        {static_cast<int>(header_.height), static_cast<int>(header_.width), 3},
-        PackedForm::of(header_.form).nearest ? data::Resize::nearest : data::Resize::bilinear,
-        exif_of(header_)};
+    const PackedForm form = PackedForm::of(header_.form, header_.version).value();
+    return data::ReadyForm{{static_cast<int>(header_.height), static_cast<int>(header_.width), 3},
+                           form.resize,
+                           form.exif};
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "data/exif.h"
+#include "data/resize.h"
 
 /// Layout of a packed file; numbers are little-endian.
 ///
@@ -31,28 +32,23 @@ struct PackedHeader {
 };
 
 constexpr std::array<std::uint8_t, 8> kPackedMagic{0x89, 'C', 'T', 'P', 'A', 'C', 'K', '\n'};
-constexpr std::uint32_t kPackedVersion = 2;
-constexpr std::uint32_t kBeforeExif = 1;  ///< a version that is read, too: it turned no image
+constexpr std::uint32_t kPackedVersion = 3;
+/// Versions that are read, too: the first turned no image, both knew two ways to resize.
+constexpr std::uint32_t kBeforeExif = 1, kBeforeFit = 2;
 constexpr std::size_t kPackedHeaderBytes = 80, kPackedEntryBytes = 12;
 constexpr std::size_t kPackedChecked = 16;  ///< what `check` covers begins here
 constexpr std::size_t kPackedAlign = 4096;
 
-/// How images came to be as they are: a number of two parts.
+/// How images came to be as they are, as the number `form`. Of version 3: bits 0 to 3 the way to
+/// resize, 4 to 7 EXIF orientation (0 where no image had one, 1 applied, 2 ignored), 8 to 11 the
+/// fit, from 12 on its part. Before: bit 0 `nearest` (else `bilinear_plain`), then EXIF orientation.
 struct PackedForm {
-  static constexpr std::uint32_t kMost = 5;  ///< anything above is unknown
-  bool nearest = false;                      ///< bit 0; else bilinear
-  /// The bits above: 0 where no image had an orientation, 1 applied, 2 ignored.
+  data::Resizing resize{};
   std::optional<data::Exif> exif{};
 
-  std::uint32_t number() const {
-    const std::uint32_t turned = !exif ? 0 : *exif == data::Exif::apply ? 1 : 2;
-    return turned << 1 | (nearest ? 1u : 0u);
-  }
-  static PackedForm of(std::uint32_t number) {
-    PackedForm form{(number & 1) != 0};
-    if (number >> 1 != 0) form.exif = number >> 1 == 1 ? data::Exif::apply : data::Exif::ignore;
-    return form;
-  }
+  std::uint32_t number() const;
+  /// Nothing for a number that no program of that version writes.
+  static std::optional<PackedForm> of(std::uint32_t number, std::uint32_t version);
 };
 
 template <class T>

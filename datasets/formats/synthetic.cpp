@@ -162,7 +162,7 @@ class SyntheticDataset final : public data::Dataset {
   }
 
   /// Drawn at the size asked for, so there is nothing to resize.
-  data::ReadResult read(std::size_t index, Shape image, data::Resize,
+  data::ReadResult read(std::size_t index, Shape image, const data::Resizing&,
                         std::span<std::uint8_t> dst) const override {
     assert(image.channels == 3 && dst.size() == image.size());
     draw(make_scene(seed_, index, label(index)), image, dst);

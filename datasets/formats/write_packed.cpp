@@ -37,7 +37,7 @@ class Head {
  public:
   Head(const data::DataSource& source, const data::PackRequest& request,
        const std::vector<Listed>& listed)
-      : nearest_(request.resize == data::Resize::nearest), exif_(source.exif) {
+      : resize_(request.resize), exif_(source.exif) {
     const data::Dataset& data = *source.dataset;
     if (const auto form = data.ready_form()) done_ = form->exif;
     header_.magic = kPackedMagic;
@@ -73,7 +73,7 @@ class Head {
 
   /// All bytes before the pixels.
   std::vector<std::uint8_t> finish() {
-    header_.form = PackedForm{nearest_, done_}.number();
+    header_.form = PackedForm{resize_, done_}.number();
     header_.name_bytes = names_.size();
     header_.file_bytes =
         header_.pixels_at + header_.images * header_.height * header_.width * header_.channels;
@@ -105,7 +105,7 @@ class Head {
   }
 
   PackedHeader header_{};
-  bool nearest_;
+  data::Resizing resize_;
   data::Exif exif_;
   std::optional<data::Exif> done_{};
   std::vector<std::uint8_t> entries_, names_;
@@ -129,8 +129,8 @@ void check_request(const data::DataSource& source, const data::PackRequest& requ
     fail(ExitCode::usage,
          fmt::format("the images are packed at {}x{}, {}, already (they cannot be resized to "
                      "{}x{}, {}); pack the data that they came from",
-                     form->image.height, form->image.width, word_of(form->resize),
-                     request.image.height, request.image.width, word_of(request.resize)));
+                     form->image.height, form->image.width, to_text(form->resize),
+                     request.image.height, request.image.width, to_text(request.resize)));
   }
 }
 

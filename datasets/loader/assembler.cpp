@@ -57,7 +57,7 @@ void Assembler::keep_on_device() {
     kept_.push_back(found->second);
   }
   feed_ = request_.feeder->make_feed(feed_size(set_.image, plan_, request_, firsts.size()));
-  std::vector<std::uint8_t> space(set_.stored || set_.filling ? set_.image.size() : 0);
+  std::vector<std::uint8_t> space(set_.stored || set_.filling ? set_.kept().size() : 0);
   feed_->keep([&](std::size_t i) { return set_.pixels_of(firsts[i], space); });
 }
 
@@ -125,7 +125,7 @@ void Assembler::read_missing(const data::StridedRange& piece, Slot& slot) {
     if (!slot.images[k]) missing.push_back(k);
   }
   if (missing.empty()) return;
-  const std::size_t bytes = set_.image.size();
+  const std::size_t bytes = set_.kept().size();
   slot.stored.resize(slot.images.size() * bytes);
   std::mutex mutex;
   arena_.for_each(missing.size(), [&](std::size_t i) {
@@ -142,7 +142,7 @@ void Assembler::read_missing(const data::StridedRange& piece, Slot& slot) {
 }
 
 Change Assembler::change_of(int epoch, std::uint32_t sample) const {
-  return choose_change(request_.augment, set_.image, request_.seed, epoch, sample);
+  return choose_change(request_.augment, images(), request_.seed, epoch, sample);
 }
 
 void Assembler::change_all(int epoch, Slot& slot) {
@@ -152,7 +152,7 @@ void Assembler::change_all(int epoch, Slot& slot) {
     const Change change = change_of(epoch, slot.samples[i]);
     if (slot.turns[i] == data::Turn::none && change == Change{}) return;
     const auto dst = std::span(slot.changed).subspan(i * bytes, bytes);
-    change_image(slot.images[i], set_.image, slot.turns[i], change, dst);
+    change_image(slot.images[i], images(), slot.turns[i], change, dst);
     slot.images[i] = dst.data();
   });
 }

@@ -172,6 +172,7 @@ class PrefetchingLoader final : public Loader {
 std::unique_ptr<data::BatchSource> make_batch_loader(const data::ImageSet& set,
                                                      const data::BatchPlan& plan,
                                                      const data::BatchRequest& request) {
+  assert(set.larger == data::kept_sides(request.augment));
   check_fits(request.augment, set.image);
   if (slots_of(request) == 1) return std::make_unique<DirectLoader>(set, plan, request);
   return std::make_unique<PrefetchingLoader>(set, plan, request);
@@ -185,9 +186,12 @@ data::BatchMemory memory_of_batches(const data::DataSource& source, Shape image,
   };
   const bool changes =
       request.augment != data::Augment{} || std::ranges::any_of(source.train, turned);
-  const std::size_t copies = (changes && !device_moves(request) ? 1 : 0) +
-                             (source.dataset->ready_form() && !request.on_device ? 1 : 0) +
-                             (request.filling ? 1 : 0);
+  // Images that are read for a micro-batch come as they would be kept.
+  const auto sides = static_cast<std::size_t>(data::kept_sides(request.augment));
+  const std::size_t read = (source.dataset->ready_form() && !request.on_device ? 1 : 0) +
+                           (request.filling ? 1 : 0);
+  const std::size_t copies =
+      (changes && !device_moves(request) ? 1 : 0) + read * sides * sides;
   const std::size_t kept = request.on_device ? images_of(*source.dataset, source.train).size() : 0;
   const compute::FeedSize size = feed_size(image, plan, request, kept);
   const compute::FeedBytes feed =

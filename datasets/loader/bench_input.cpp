@@ -62,8 +62,10 @@ class Course {
         arena_(static_cast<int>(workers_)),
         codecs_(workers_),
         changed_(workers_, std::vector<std::uint8_t>(request.image.size())),
-        cache_(files_.size() * request.image.size()) {
+        form_{request.image, request.resize, data::kept_sides(request.augment)},
+        cache_(files_.size() * form_.kept_shape().size()) {
     set_.image = request.image;
+    set_.larger = form_.larger;
     for (std::size_t i = 0; i < files_.size(); ++i) {
       set_.pixels.push_back(image(i).data());
       set_.labels.push_back(0);
@@ -86,10 +88,11 @@ class Course {
   double augmenting() {
     return timed([&](std::size_t i, std::size_t worker) {
       fill_cache(i);
-      const Change change = choose_change(request_.augment, request_.image, request_.seed, epoch_,
+      const KeptImages images(request_.image, form_.larger, request_.resize.way);
+      const Change change = choose_change(request_.augment, images, request_.seed, epoch_,
                                           static_cast<std::uint32_t>(i));
       if (change == Change{}) return;  // as in the loader
-      change_image(image(i).data(), request_.image, data::Turn::none, change, changed_[worker]);
+      change_image(image(i).data(), images, data::Turn::none, change, changed_[worker]);
     });
   }
 
@@ -105,12 +108,13 @@ class Course {
 
  private:
   std::span<std::uint8_t> image(std::size_t i) {
-    return std::span(cache_).subspan(i * request_.image.size(), request_.image.size());
+    const std::size_t bytes = form_.kept_shape().size();
+    return std::span(cache_).subspan(i * bytes, bytes);
   }
 
   void fill_cache(std::size_t i) {
     const Decoded decoded = decode(files_[i]);
-    resize_image(shown(decoded, request_.exif), request_.image, request_.resize, image(i));
+    resize_image(shown(decoded, request_.exif), form_.kept_shape(), form_.kept_resize(), image(i));
   }
 
   /// Seconds until the workers have taken all images, one after the other; the mean of times_.
@@ -128,9 +132,15 @@ class Course {
   /// Seconds an epoch: from the wish for the first micro-batch until the last one is there. The
   /// loader works ahead, so it ends here, before the next measurement.
   double epochs_with(const data::Augment& augment) const {
+    data::ImageSet set = set_;
+    set.larger = data::kept_sides(augment);  // without crops the same bytes pass for small images
     const data::BatchPlan plan(files_.size(), files_.size(), request_.micro_batch, 0, 1);
     const auto batches = make_batch_loader(
-        set_, plan, {.seed = request_.seed, .augment = augment, .threads = request_.threads});
+        set, plan,
+        {.seed = request_.seed,
+         .augment = augment,
+         .resize = request_.resize.way,
+         .threads = request_.threads});
     const system::Stopwatch watch;
     batches->seek(epoch_ * kEpochsOfBatches, 0);
     for (int k = 0; k < kEpochsOfBatches * plan.micro_batches(0); ++k) batches->next();
@@ -143,6 +153,7 @@ class Course {
   WorkArena arena_;
   std::vector<TurboDecoder> codecs_;
   std::vector<std::vector<std::uint8_t>> changed_;  // a worker's augmented image
+  const data::ImageForm form_;                      // of the cache
   std::vector<std::uint8_t> cache_;                 // resized images
   data::ImageSet set_;
   int epoch_ = 1;

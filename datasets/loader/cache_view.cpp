@@ -15,15 +15,15 @@ std::size_t results_bytes(std::size_t images) {
 }  // namespace
 
 CacheView::CacheView(const system::SharedBlock& block, std::size_t images, std::size_t kept,
-                     Shape image)
+                     const CachedForms& forms)
     : base_(reinterpret_cast<std::uint8_t*>(block.bytes().data())),
       pixels_(base_ + kHeaderBytes + results_bytes(images)),
       images_(images),
       kept_(kept),
-      image_bytes_(image.size()) {}
+      forms_(forms) {}
 
-std::size_t CacheView::bytes(std::size_t images, std::size_t kept, Shape image) {
-  return kHeaderBytes + results_bytes(images) + kept * image.size();
+std::size_t CacheView::bytes(std::size_t images, std::size_t kept, const CachedForms& forms) {
+  return kHeaderBytes + results_bytes(images) + forms.before(kept);
 }
 
 SharedResult& CacheView::shared(std::size_t position) const {
@@ -65,14 +65,23 @@ std::optional<std::size_t> CacheView::damaged() const {
 }
 
 std::size_t CacheReader::position_of(std::uint32_t image) const {
-  return static_cast<std::size_t>(std::ranges::lower_bound(images, image) - images.begin());
+  const auto middle = images.begin() + static_cast<std::ptrdiff_t>(forms.larger);
+  auto found = std::lower_bound(images.begin(), middle, image);
+  if (found == middle || *found != image) found = std::lower_bound(middle, images.end(), image);
+  return static_cast<std::size_t>(found - images.begin());
+}
+
+data::ReadResult CacheReader::read(std::size_t position, std::span<std::uint8_t> space) const {
+  return data.read(images[position], forms.shape(position), forms.resize(position),
+                   space.first(bytes_of(position)));
 }
 
 std::span<std::uint8_t> CacheReader::read_claimed(std::size_t position,
                                                   std::span<std::uint8_t> space) const {
-  const std::span<std::uint8_t> pixels = view.keeps(position) ? view.pixels(position) : space;
+  const std::span<std::uint8_t> pixels =
+      view.keeps(position) ? view.pixels(position) : space.first(bytes_of(position));
   try {
-    const data::ReadResult result = data.read(images[position], image, resize, pixels);
+    const data::ReadResult result = read(position, pixels);
     view.store(position, result, data::flaw_of(result, pixels, exif));
   } catch (...) {
     view.give_back(position);

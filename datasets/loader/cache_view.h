@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -23,18 +24,36 @@ struct SharedResult {
 };
 static_assert(sizeof(SharedResult) == 96);
 
+/// The forms in which a cache has its images, by their places in it. Where those of training are
+/// larger, they are the first.
+struct CachedForms {
+  data::ImageForm form;
+  std::size_t larger = 0;  ///< so many are
+
+  Shape shape(std::size_t position) const { return is_larger(position) ? form.kept_shape() : form.shape; }
+  data::Resizing resize(std::size_t position) const {
+    return is_larger(position) ? form.kept_resize() : form.resize;
+  }
+  bool is_larger(std::size_t position) const { return position < larger; }
+  /// Bytes of the pixels before that place.
+  std::size_t before(std::size_t position) const {
+    const std::size_t first = std::min(position, larger);
+    return first * form.kept_shape().size() + (position - first) * form.shape.size();
+  }
+};
+
 /// The block of decoded images as all ranks of a node see it, zeros at first: counters, a result an
 /// image, the pixels of as many as it keeps.
 class CacheView {
  public:
-  CacheView(const system::SharedBlock&, std::size_t images, std::size_t kept, Shape image);
-  static std::size_t bytes(std::size_t images, std::size_t kept, Shape image);
+  CacheView(const system::SharedBlock&, std::size_t images, std::size_t kept, const CachedForms&);
+  static std::size_t bytes(std::size_t images, std::size_t kept, const CachedForms&);
 
   bool keeps(std::size_t position) const { return position < kept_; }
   bool keeps_all() const { return kept_ == images_; }
   /// Of an image that it keeps.
   std::span<std::uint8_t> pixels(std::size_t position) const {
-    return {pixels_ + position * image_bytes_, image_bytes_};
+    return {pixels_ + forms_.before(position), forms_.shape(position).size()};
   }
 
   /// Whether the image has been read; what was written of it is then seen.
@@ -68,19 +87,22 @@ class CacheView {
 
   std::uint8_t* base_;
   std::uint8_t* pixels_;
-  std::size_t images_, kept_, image_bytes_;
+  std::size_t images_, kept_;
+  CachedForms forms_;
 };
 
-/// How a cache reads its images, ascending.
+/// How a cache reads its images: ascending, those that are larger by themselves.
 struct CacheReader {
   const data::Dataset& data;
   std::span<const std::uint32_t> images;
-  Shape image;
-  data::Resize resize;
+  CachedForms forms;
   data::Exif exif;
   CacheView view;
 
   std::size_t position_of(std::uint32_t image) const;
+  std::size_t bytes_of(std::size_t position) const { return forms.shape(position).size(); }
+  /// Reads an image in the cache's form into the start of `space`.
+  data::ReadResult read(std::size_t position, std::span<std::uint8_t> space) const;
   /// Reads an image that was claimed, into the cache or, where that does not keep it, into `space`.
   /// Where that throws, it is given back.
   std::span<std::uint8_t> read_claimed(std::size_t position, std::span<std::uint8_t> space) const;

@@ -25,10 +25,9 @@ void stand_back() {
 
 class DecodingCache final : public data::FillingCache {
  public:
-  DecodingCache(const data::DataSource& source, const data::DecodeRequest& request,
-                std::vector<std::uint32_t> images, const CacheView& view, Range mine, int threads)
-      : images_(std::move(images)),
-        reader_{*source.dataset, images_, request.image, request.resize, source.exif, view},
+  DecodingCache(const CacheReader& reader, Range mine, int threads)
+      : images_(reader.images.begin(), reader.images.end()),
+        reader_{reader.data, images_, reader.forms, reader.exif, reader.view},
         begin_(mine.begin) {
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { decode_ahead(); });
   }
@@ -52,13 +51,12 @@ class DecodingCache final : public data::FillingCache {
       if (view().keeps(position)) return view().pixels(position).data();
     }
     // It is not kept, or somebody else is at it, who may be a process that is gone.
-    require_good(position,
-                 reader_.data.read(images_[position], reader_.image, reader_.resize, space));
+    require_good(position, reader_.read(position, space));
     return space.data();
   }
 
   void read_rest() override {
-    std::vector<std::uint8_t> space(reader_.image.size());
+    std::vector<std::uint8_t> space(reader_.forms.form.kept_shape().size());
     try {
       for (std::size_t i = 0; i < images_.size(); ++i) {
         const std::size_t position = (begin_ + i) % images_.size();
@@ -126,8 +124,7 @@ class DecodingCache final : public data::FillingCache {
     if (view().claim(position)) {
       reader_.read_claimed(position, space);
     } else if (!view().is_read(position)) {
-      require_good(position,
-                   reader_.data.read(images_[position], reader_.image, reader_.resize, space));
+      require_good(position, reader_.read(position, space));
     }
   }
 
@@ -147,12 +144,9 @@ class DecodingCache final : public data::FillingCache {
 
 }  // namespace
 
-std::shared_ptr<data::FillingCache> make_decoding_cache(const data::DataSource& source,
-                                                        const data::DecodeRequest& request,
-                                                        std::vector<std::uint32_t> images,
-                                                        const CacheView& view, Range mine,
+std::shared_ptr<data::FillingCache> make_decoding_cache(const CacheReader& reader, Range mine,
                                                         int threads) {
-  return std::make_shared<DecodingCache>(source, request, std::move(images), view, mine, threads);
+  return std::make_shared<DecodingCache>(reader, mine, threads);
 }
 
 }  // namespace cputrain::datasets

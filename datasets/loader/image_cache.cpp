@@ -19,11 +19,37 @@
 namespace cputrain::datasets {
 namespace {
 
-/// What the two parts show, every image once, ascending.
-std::vector<std::uint32_t> images_of(const data::DataSource& source) {
-  std::vector<std::uint32_t> samples = source.train;
-  samples.insert(samples.end(), source.validation.begin(), source.validation.end());
-  return datasets::images_of(*source.dataset, samples);
+/// What the two parts show, every image once, ascending; those of training first where they are
+/// kept larger.
+struct ImageList {
+  std::vector<std::uint32_t> images;
+  CachedForms forms;
+};
+
+ImageList listed_images(const data::DataSource& source, const data::ImageForm& form) {
+  const data::Dataset& data = *source.dataset;
+  if (form.larger == 1) {
+    std::vector<std::uint32_t> samples = source.train;
+    samples.insert(samples.end(), source.validation.begin(), source.validation.end());
+    return {images_of(data, samples), {form}};
+  }
+  std::vector<std::uint32_t> images = images_of(data, source.train);
+  const std::vector<std::uint32_t> others = images_of(data, source.validation);
+  const std::size_t larger = images.size();
+  std::vector<std::uint32_t> both;
+  std::ranges::set_intersection(images, others, std::back_inserter(both));
+  if (!both.empty()) {
+    fail(ExitCode::usage,
+         fmt::format("--augment crop: '{}' is in training and in validation (it would be kept in "
+                     "two sizes); leave out crop, or --expand six-leaky",
+                     data.name(both.front())));
+  }
+  images.insert(images.end(), others.begin(), others.end());
+  return {std::move(images), {form, larger}};
+}
+
+data::ImageForm form_of(const data::DecodeRequest& request) {
+  return {request.image, request.resize, request.larger};
 }
 
 /// Reads those of `positions` that nobody has read. What is not kept is only looked at: a damaged
@@ -34,7 +60,7 @@ void read_missing(const CacheReader& reader, std::span<const std::size_t> positi
   const auto read_one = [&](std::size_t i) {
     const std::size_t position = positions[i];
     if (!reader.view.claim(position)) return;
-    std::vector<std::uint8_t> space(reader.view.keeps(position) ? 0 : request.image.size());
+    std::vector<std::uint8_t> space(reader.view.keeps(position) ? 0 : reader.bytes_of(position));
     reader.read_claimed(position, space);
   };
   arena.for_each(positions.size(), read_one, [&] {
@@ -135,21 +161,33 @@ void check_what_is_left(const data::DataSource& source, data::DecodedData& decod
       lost_classes(*source.dataset, source.train, left, decoded.bad), source.allow_empty_classes);
 }
 
-void check_form(const data::ReadyForm& form, Shape image, data::Resize resize, data::Exif exif) {
+void check_form(const data::ReadyForm& form, const data::ImageForm& wanted, data::Exif exif) {
+  if (wanted.larger > 1) {
+    fail(ExitCode::usage,
+         fmt::format("--augment crop cuts from images of {}x{}, and those of --data are ready at "
+                     "{}x{} (a packed file holds one form); leave out crop, or train on the data "
+                     "that was packed",
+                     wanted.kept_shape().height, wanted.kept_shape().width, form.image.height,
+                     form.image.width));
+  }
   const bool turned_alike = form.exif.value_or(exif) == exif;
-  if (form.image == image && form.resize == resize && turned_alike) return;
-  const auto text = [&](Shape shape, data::Resize way, data::Exif turned) {
-    return fmt::format("{}x{}, {}{}", shape.height, shape.width, word_of(way),
+  if (form.image == wanted.shape && form.resize == wanted.resize && turned_alike) return;
+  const auto text = [&](Shape shape, const data::Resizing& way, data::Exif turned) {
+    return fmt::format("{}x{}, {}{}", shape.height, shape.width, to_text(way),
                        turned_alike                  ? ""
                        : turned == data::Exif::apply ? ", turned by EXIF"
                                                      : ", not turned by EXIF");
   };
+  const std::string fit = form.resize.fit == data::Fit{} && wanted.resize.fit == data::Fit{}
+                              ? ""
+                              : " --fit " + to_text(form.resize.fit);
   const std::string flag = turned_alike ? "" : fmt::format(" --exif {}", word_of(*form.exif));
   fail(ExitCode::usage,
        fmt::format("the images of --data are ready at {}, not at {} (a packed file holds one "
-                   "form); use --image-size {} --resize {}{}, or pack the data again",
+                   "form); use --image-size {} --resize {}{}{}, or pack the data again",
                    text(form.image, form.resize, form.exif.value_or(exif)),
-                   text(image, resize, exif), form.image.height, word_of(form.resize), flag));
+                   text(wanted.shape, wanted.resize, exif), form.image.height,
+                   word_of(form.resize.way), fit, flag));
 }
 
 /// What the parts have: good images, or all that are listed where they are not `judged` yet.
@@ -157,11 +195,12 @@ void collect(const data::DataSource& source, const CacheReader& reader, bool jud
              data::DecodedData& decoded) {
   const bool ready = source.dataset->ready_form().has_value();
   for (data::ImageSet* set : {&decoded.train, &decoded.validation}) {
-    set->image = reader.image;
+    set->image = reader.forms.form.shape;
     set->stored = ready ? source.dataset.get() : nullptr;
     set->filling = decoded.filling.get();
     set->judged = judged;
   }
+  decoded.train.larger = reader.forms.form.larger;
   Collector collector(reader, decoded);
   collector.collect(source.train, decoded.train);
   collector.collect(source.validation, decoded.validation);
@@ -177,13 +216,10 @@ std::size_t kept_images(const data::DataSource& source, const data::DecodeReques
 }
 
 CacheReader reader_of(const data::DataSource& source, const data::DecodeRequest& request,
-                      std::span<const std::uint32_t> images, const system::SharedBlock& memory) {
-  return {*source.dataset,
-          images,
-          request.image,
-          request.resize,
-          source.exif,
-          {memory, images.size(), kept_images(source, request, images.size()), request.image}};
+                      const ImageList& listed, const system::SharedBlock& memory) {
+  const std::size_t images = listed.images.size();
+  return {*source.dataset, listed.images, listed.forms, source.exif,
+          {memory, images, kept_images(source, request, images), listed.forms}};
 }
 
 /// All images are read, or `meanwhile` is not over: gives them to the caller. `mine` is this rank's
@@ -197,12 +233,11 @@ data::DecodedData give_out(const data::DataSource& source, const data::DecodeReq
   const bool ready = source.dataset->ready_form().has_value();
   const std::size_t all = reader.images.size();
   const std::size_t kept = ready ? all : kept_images(source, request, all);
-  decoded.bytes = kept * request.image.size();
+  decoded.bytes = reader.forms.before(kept);
   decoded.not_kept = all - kept;
   if (meanwhile || decoded.not_kept > 0) {
     const int threads = meanwhile ? std::max(request.threads, 1) : 0;
-    decoded.filling = make_decoding_cache(
-        source, request, {reader.images.begin(), reader.images.end()}, reader.view, mine, threads);
+    decoded.filling = make_decoding_cache(reader, mine, threads);
   }
   collect(source, reader, !meanwhile, decoded);
   return decoded;
@@ -211,30 +246,32 @@ data::DecodedData give_out(const data::DataSource& source, const data::DecodeReq
 }  // namespace
 
 std::size_t cache_bytes(std::size_t samples, Shape image) {
-  return CacheView::bytes(samples, samples, image);
+  return CacheView::bytes(samples, samples, {{image}});
 }
 
-data::CacheSize size_of_cache(const data::DataSource& source, Shape image, data::Resize resize) {
-  const std::size_t images = images_of(source).size();
+data::CacheSize size_of_cache(const data::DataSource& source, const data::ImageForm& form) {
   const auto ready = source.dataset->ready_form();
-  if (ready) check_form(*ready, image, resize, source.exif);
-  const Shape kept = ready ? Shape{0, 0, 0} : image;  // ready images share only their results
-  return {cache_bytes(images, kept), images, sizeof(SharedResult)};
+  if (ready) check_form(*ready, form, source.exif);
+  const ImageList listed = listed_images(source, form);
+  const std::size_t images = listed.images.size();
+  const std::size_t kept = ready ? 0 : images;  // ready images share only their results
+  return {CacheView::bytes(images, kept, listed.forms), images, sizeof(SharedResult)};
 }
 
 data::DecodedData decode_into_cache(const data::DataSource& source,
                                     const data::DecodeRequest& request, comm::NodeMemory& memory,
                                     comm::NodeBarrier& barrier) {
   const system::Stopwatch watch;
-  const std::vector<std::uint32_t> images = images_of(source);
-  size_of_cache(source, request.image, request.resize);  // refuses another form
+  size_of_cache(source, form_of(request));  // refuses another form
+  const ImageList listed = listed_images(source, form_of(request));
+  const std::vector<std::uint32_t>& images = listed.images;
   const std::size_t kept = kept_images(source, request, images.size());
-  const std::size_t bytes = CacheView::bytes(images.size(), kept, request.image);
+  const std::size_t bytes = CacheView::bytes(images.size(), kept, listed.forms);
   barrier.wait();  // all ranks have looked before one takes memory
   std::shared_ptr<system::SharedBlock> block = request.folder.empty()
                                                    ? memory.allocate_large(bytes)
                                                    : memory.allocate_in(request.folder, bytes);
-  const CacheReader reader = reader_of(source, request, images, *block);
+  const CacheReader reader = reader_of(source, request, listed, *block);
   const std::vector<std::uint32_t> first = images_of(*source.dataset, request.first);
   bool meanwhile =
       request.meanwhile && !source.dataset->ready_form() && first.size() < images.size();
@@ -260,8 +297,9 @@ data::DecodedData finish_cache(const data::DataSource& source, const data::Decod
                                const data::DecodeRequest& request, comm::NodeMemory& memory,
                                comm::NodeBarrier& barrier) {
   const system::Stopwatch watch;
-  const std::vector<std::uint32_t> images = images_of(source);
-  const CacheReader reader = reader_of(source, request, images, *begun.memory);
+  const ImageList listed = listed_images(source, form_of(request));
+  const std::vector<std::uint32_t>& images = listed.images;
+  const CacheReader reader = reader_of(source, request, listed, *begun.memory);
   begun.filling->stop();
   barrier.wait();  // no image is claimed now
   read_missing(reader, part_of(all_positions(images.size()), memory), request);

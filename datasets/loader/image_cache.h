@@ -20,6 +20,6 @@ data::DecodedData finish_cache(const data::DataSource&, const data::DecodedData&
 std::size_t cache_bytes(std::size_t samples, Shape image);
 
 /// The same for the images of a source. Error(usage) where they are ready in another form.
-data::CacheSize size_of_cache(const data::DataSource&, Shape image, data::Resize);
+data::CacheSize size_of_cache(const data::DataSource&, const data::ImageForm&);
 
 }  // namespace cputrain::datasets

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <vector>
 
 #include "core/error.h"
 #include "core/random.h"
+#include "datasets/pixels/pixel_view.h"
+#include "datasets/pixels/resize.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -34,14 +38,48 @@ Placed place_pixels(data::Turn turn, const Change& change, Shape image) {
            std::min(image.width, image.width - columns)}};
 }
 
+constexpr std::uint32_t kCropWords = 1000;  // of the first try; before it the other kinds'
+
+/// As torchvision's RandomResizedCrop: an area and a ratio at a time until they fit, and else the
+/// largest rectangle with the nearest ratio, in the centre.
+Window choose_part(const data::Augment& augment, Shape kept, const RandomStream& stream) {
+  constexpr std::uint32_t kTries = 10;
+  const auto between = [](const data::Reach& reach, std::uint32_t word) {
+    return reach.low + (reach.high - reach.low) * static_cast<double>(unit_float(word));
+  };
+  const data::Reach &area = augment.crop_area, &ratio = augment.crop_ratio;
+  const data::Reach logarithms{std::log(ratio.low), std::log(ratio.high)};
+  const double pixels = static_cast<double>(kept.height) * kept.width;
+  for (std::uint32_t i = 0; i < kTries; ++i) {
+    const auto words = stream.at(kCropWords + i);
+    const double wanted = pixels * between(area, words[0]);
+    const double shape = std::exp(between(logarithms, words[1]));
+    const auto width = static_cast<int>(std::lround(std::sqrt(wanted * shape)));
+    const auto height = static_cast<int>(std::lround(std::sqrt(wanted / shape)));
+    if (width < 1 || width > kept.width || height < 1 || height > kept.height) continue;
+    const auto free = [](int side, int part) { return static_cast<std::uint32_t>(side - part + 1); };
+    const auto top = static_cast<int>(below(words[2], free(kept.height, height)));
+    const auto left = static_cast<int>(below(words[3], free(kept.width, width)));
+    return {top, top + height, left, left + width};
+  }
+  const double own = static_cast<double>(kept.width) / kept.height;
+  const double nearest = std::clamp(own, ratio.low, ratio.high);
+  const int width = own > nearest ? std::max(1, static_cast<int>(kept.height * nearest)) : kept.width;
+  const int height = own < nearest ? std::max(1, static_cast<int>(kept.width / nearest)) : kept.height;
+  const int top = (kept.height - height) / 2, left = (kept.width - width) / 2;
+  return {top, top + height, left, left + width};
+}
+
 }  // namespace
 
 // Every kind has words of its own, so that switching one on does not change what others draw.
-Change choose_change(const data::Augment& augment, Shape image, std::uint64_t seed, int epoch,
-                     std::uint32_t sample) {
+Change choose_change(const data::Augment& augment, const KeptImages& images, std::uint64_t seed,
+                     int epoch, std::uint32_t sample) {
+  const Shape image = images.image;
   const RandomStream stream(seed, Purpose::augment, static_cast<std::uint32_t>(epoch), sample);
   const auto turns = stream.at(0), warps = stream.at(1), places = stream.at(2);
   Change change;
+  if (augment.crop_part) change.part = choose_part(augment, images.kept(), stream);
   change.flip = augment.flip && below(turns[0], 2) == 1;
   change.vflip = augment.vflip && below(turns[1], 2) == 1;
   if (augment.six) change.turn = static_cast<data::Turn>(below(turns[2], data::kTurns));
@@ -78,10 +116,17 @@ void check_fits(const data::Augment& augment, Shape image) {
   }
 }
 
-void change_image(const std::uint8_t* src, Shape image, data::Turn turn, const Change& change,
-                  std::span<std::uint8_t> dst) {
-  const Placed placed = place_pixels(turn, change, image);
-  map_image(src, image, placed.map, placed.window, dst);
+void change_image(const std::uint8_t* src, const KeptImages& images, data::Turn turn,
+                  const Change& change, std::span<std::uint8_t> dst) {
+  std::vector<std::uint8_t> part;
+  if (change.part) {
+    part.resize(images.image.size());
+    resize_image(PixelView(src, images.kept().width, *change.part), images.image, images.resize,
+                 part);
+    src = part.data();
+  }
+  const Placed placed = place_pixels(turn, change, images.image);
+  map_image(src, images.image, placed.map, placed.window, dst);
   change_colour(dst, change.colour);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/shape.h"
@@ -13,6 +14,7 @@ namespace cputrain::datasets {
 
 /// What happens to one sample in one epoch, in the order in which it stands here.
 struct Change {
+  std::optional<Window> part{};  ///< of the image as it is kept, brought to the image's size
   Warp warp{};
   bool flip = false, vflip = false;
   data::Turn turn = data::Turn::none;   ///< by `six`
@@ -21,16 +23,28 @@ struct Change {
   bool operator==(const Change&) const = default;
 };
 
+/// How images lie before they are changed.
+struct KeptImages {
+  Shape image;     ///< as the network is given them
+  int larger = 1;  ///< they are kept at so many times its sides
+  data::Resize resize = data::Resize::bilinear;  ///< brings a part of one to the image's size
+
+  // NOLINTNEXTLINE(google-explicit-constructor): mostly they are kept as they are given
+  KeptImages(Shape shape, int times = 1, data::Resize way = data::Resize::bilinear)
+      : image(shape), larger(times), resize(way) {}
+  Shape kept() const { return {image.height * larger, image.width * larger, image.channels}; }
+};
+
 /// f(seed, epoch, sample).
-Change choose_change(const data::Augment&, Shape image, std::uint64_t seed, int epoch,
+Change choose_change(const data::Augment&, const KeptImages&, std::uint64_t seed, int epoch,
                      std::uint32_t sample);
 
 /// Error(usage) where the augmentation cannot be done with images of this shape.
 void check_fits(const data::Augment&, Shape image);
 
-/// Writes the image, first turned as its sample is and then changed, in one pass over its pixels
-/// and one over its colours.
-void change_image(const std::uint8_t* src, Shape image, data::Turn, const Change&,
+/// Writes the image: its part, where one is cut, turned as its sample is and then changed, in one
+/// pass over its pixels and one over its colours.
+void change_image(const std::uint8_t* src, const KeptImages&, data::Turn, const Change&,
                   std::span<std::uint8_t> dst);
 
 /// The same as a move of the bytes of `source`, for changes of an augmentation that

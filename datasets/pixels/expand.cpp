@@ -34,7 +34,7 @@ class SixFold final : public data::Dataset {
     return {sample - sample % data::kTurns, static_cast<data::Turn>(sample % data::kTurns)};
   }
 
-  data::ReadResult read(std::size_t index, Shape image, data::Resize resize,
+  data::ReadResult read(std::size_t index, Shape image, const data::Resizing& resize,
                         std::span<std::uint8_t> dst) const override {
     const auto turn = view(index).turn;
     if (turn == data::Turn::none) return originals_->read(index / data::kTurns, image, resize, dst);

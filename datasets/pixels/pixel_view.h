@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "datasets/decode/decode.h"
+#include "datasets/pixels/pixel_map.h"
 
 namespace cputrain::datasets {
 
@@ -16,6 +17,14 @@ struct PixelView {
 
   // NOLINTNEXTLINE(google-explicit-constructor): an image is the plainest view of itself
   PixelView(const Image& image) : PixelView(image, 1) {}
+
+  /// A part of pixels that lie in rows of `row_width`.
+  PixelView(const std::uint8_t* pixels, int row_width, const Window& part)
+      : first(pixels + (std::ptrdiff_t{part.top} * row_width + part.left) * 3),
+        down(std::ptrdiff_t{3} * row_width),
+        right(3),
+        width(part.right - part.left),
+        height(part.bottom - part.top) {}
 
   /// Turned by an EXIF orientation from 1 to 8 (orientation.h).
   PixelView(const Image& image, int orientation);

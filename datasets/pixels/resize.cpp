@@ -8,6 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "datasets/pixels/convolve.h"
+#include "datasets/pixels/filter_taps.h"
+#include "datasets/pixels/fit.h"
+
 namespace cputrain::datasets {
 namespace {
 
@@ -17,16 +21,16 @@ struct Tap {
   float fraction;
 };
 
-std::vector<Tap> taps(int in, int out) {
+std::vector<Tap> plain_taps(const AxisFit& axis) {
   std::vector<Tap> result;
-  result.reserve(static_cast<std::size_t>(out));
-  const float scale = static_cast<float>(in) / static_cast<float>(out);
-  for (int i = 0; i < out; ++i) {
-    const float position = (static_cast<float>(i) + 0.5f) * scale - 0.5f;
+  result.reserve(static_cast<std::size_t>(axis.count));
+  const float scale = static_cast<float>(axis.in) / static_cast<float>(axis.resized);
+  for (int i = 0; i < axis.count; ++i) {
+    const float position = (static_cast<float>(axis.first + i) + 0.5f) * scale - 0.5f;
     const float below = std::floor(position);
-    const int low = static_cast<int>(below);
-    result.push_back({static_cast<std::size_t>(std::clamp(low, 0, in - 1)),
-                      static_cast<std::size_t>(std::clamp(low + 1, 0, in - 1)), position - below});
+    const int low = static_cast<int>(below), last = axis.in - 1;
+    result.push_back({static_cast<std::size_t>(std::clamp(low, 0, last)),
+                      static_cast<std::size_t>(std::clamp(low + 1, 0, last)), position - below});
   }
   return result;
 }
@@ -35,8 +39,8 @@ std::vector<Tap> taps(int in, int out) {
 /// rows of the new image often lie between the same ones.
 class StretchedRows {
  public:
-  StretchedRows(const PixelView& image, int width)
-      : image_(image), columns_(taps(image.width, width)) {
+  StretchedRows(const PixelView& image, const AxisFit& columns)
+      : image_(image), columns_(plain_taps(columns)) {
     for (Row& row : rows_) row.values.resize(columns_.size() * 3);
   }
 
@@ -85,54 +89,71 @@ void blend(const float* __restrict upper, const float* __restrict lower, float f
   }
 }
 
+void resize_plain(const PixelView& image, const ImageFit& fit, std::uint8_t* dst,
+                  std::size_t stride) {
+  StretchedRows stretched(image, fit.columns);
+  const std::size_t bytes = static_cast<std::size_t>(fit.columns.count) * 3;
+  for (const Tap& tap : plain_taps(fit.rows)) {
+    const float* upper = stretched.row(tap.low);
+    const float* lower = stretched.row(tap.high);
+    blend(upper, lower, tap.fraction, dst, bytes);
+    dst += stride;
+  }
+}
+
 /// Pillow's sums, not i * step: rounding would choose other pixels here and there.
-std::vector<std::size_t> nearest_positions(int in, int out) {
+std::vector<std::size_t> nearest_positions(const AxisFit& axis) {
   std::vector<std::size_t> result;
-  result.reserve(static_cast<std::size_t>(out));
-  const double step = static_cast<double>(in) / out;
+  result.reserve(static_cast<std::size_t>(axis.count));
+  const double step = static_cast<double>(axis.in) / static_cast<double>(axis.resized);
   double position = step * 0.5;
-  for (int i = 0; i < out; ++i, position += step) {
-    result.push_back(static_cast<std::size_t>(std::clamp(static_cast<int>(position), 0, in - 1)));
+  for (std::int64_t i = 0; i < axis.first + axis.count; ++i, position += step) {
+    if (i < axis.first) continue;
+    result.push_back(
+        static_cast<std::size_t>(std::clamp(static_cast<int>(position), 0, axis.in - 1)));
   }
   return result;
 }
 
+void resize_nearest(const PixelView& image, const ImageFit& fit, std::uint8_t* dst,
+                    std::size_t stride) {
+  const auto columns = nearest_positions(fit.columns);
+  for (const std::size_t row : nearest_positions(fit.rows)) {
+    const std::uint8_t* from = image.row(row);
+    std::uint8_t* to = dst;
+    for (const std::size_t column : columns) {
+      to = std::copy_n(from + static_cast<std::ptrdiff_t>(column) * image.right, 3, to);
+    }
+    dst += stride;
+  }
+}
+
 }  // namespace
 
-void resize_bilinear(const PixelView& image, Shape size, std::span<std::uint8_t> dst) {
+void resize_image(const PixelView& image, Shape size, const data::Resizing& resizing,
+                  std::span<std::uint8_t> dst) {
   assert(size.channels == 3 && dst.size() == size.size());
-  if (image.width == size.width && image.height == size.height && image.lies_row_by_row()) {
+  const ImageFit fit = fit_image(image.height, image.width, size, resizing.fit);
+  if (fit.rows.is_identity() && fit.columns.is_identity() && image.lies_row_by_row() &&
+      !fit.leaves_bars(size)) {
     std::copy_n(image.first, dst.size(), dst.begin());
     return;
   }
-  StretchedRows stretched(image, size.width);
-  const std::size_t dst_row = static_cast<std::size_t>(size.width) * 3;
-  std::uint8_t* out = dst.data();
-  for (const Tap& tap : taps(image.height, size.height)) {
-    const float* upper = stretched.row(tap.low);
-    const float* lower = stretched.row(tap.high);
-    blend(upper, lower, tap.fraction, out, dst_row);
-    out += dst_row;
+  if (fit.leaves_bars(size)) std::ranges::fill(dst, std::uint8_t{0});
+  const std::size_t stride = static_cast<std::size_t>(size.width) * 3;
+  std::uint8_t* const first = dst.data() + static_cast<std::size_t>(fit.rows.at) * stride +
+                              static_cast<std::size_t>(fit.columns.at) * 3;
+  switch (resizing.way) {
+    case data::Resize::nearest:
+      return resize_nearest(image, fit, first, stride);
+    case data::Resize::bilinear_plain:
+      return resize_plain(image, fit, first, stride);
+    case data::Resize::area:
+    case data::Resize::bilinear:
+    case data::Resize::bicubic:
+      return convolve(image, filter_taps(fit.rows, resizing.way),
+                      filter_taps(fit.columns, resizing.way), first, stride);
   }
-}
-
-void resize_nearest(const PixelView& image, Shape size, std::span<std::uint8_t> dst) {
-  assert(size.channels == 3 && dst.size() == size.size());
-  const auto rows = nearest_positions(image.height, size.height);
-  const auto columns = nearest_positions(image.width, size.width);
-  std::uint8_t* out = dst.data();
-  for (const std::size_t row : rows) {
-    const std::uint8_t* from = image.row(row);
-    for (const std::size_t column : columns) {
-      out = std::copy_n(from + static_cast<std::ptrdiff_t>(column) * image.right, 3, out);
-    }
-  }
-}
-
-void resize_image(const PixelView& image, Shape size, data::Resize resize,
-                  std::span<std::uint8_t> dst) {
-  if (resize == data::Resize::nearest) return resize_nearest(image, size, dst);
-  resize_bilinear(image, size, dst);
 }
 
 }  // namespace cputrain::datasets

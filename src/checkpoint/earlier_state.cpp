@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/exif.h"
+#include "data/resize.h"
 
 namespace cputrain::checkpoint {
 namespace {
@@ -36,6 +37,16 @@ void complete(Json& training, const Json& epochs) {
 }
 
 }  // namespace
+
+void name_resizing(Json& training) {
+  if (training.contains("fit") || !training.contains("resize")) return;
+  const auto& word = training["resize"];
+  const auto way =
+      word.is_string() ? value_named<data::Resize>(word.get<std::string>()) : std::nullopt;
+  if (!way) return;
+  training["resize"] = word_of(data::earlier_resize(*way));
+  training["fit"] = to_text(data::Fit{});
+}
 
 void bring_up_to_date(Json& state) {
   if (Json* const progress = object_in(state, "progress")) split_best(*progress);

@@ -130,6 +130,8 @@ Json parse_state(const std::string& text) {
   if (!state.contains("format") || state.at("format") != kStateFormat) {
     refuse(fmt::format("format is not {}: another version wrote it", kStateFormat));
   }
+  const auto training = state.find("training");
+  if (training != state.end() && training->is_object()) name_resizing(*training);
   return state;
 }
 

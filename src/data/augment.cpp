@@ -13,16 +13,28 @@
 namespace cputrain::data {
 namespace {
 
-/// One word of --augment: a member that is switched on, or one that gets a number.
+/// One word of --augment: a member that is switched on, or one that gets a number or a range.
 struct Part {
   std::string_view name, unit;  ///< the unit stands in the help; empty for switches
   bool Augment::*on = nullptr;
   double Augment::*amount = nullptr;
   int Augment::*pixels = nullptr;
-  double most = 0;
+  Reach Augment::*reach = nullptr;
+  double least = 0, most = 0;
 };
 
-constexpr std::array<Part, 9> kParts{{
+constexpr std::array<Part, 12> kParts{{
+    {.name = "crop", .unit = "", .on = &Augment::crop_part},
+    {.name = "crop-area",
+     .unit = "FROM-TO",
+     .reach = &Augment::crop_area,
+     .least = 0.01,
+     .most = 1},
+    {.name = "crop-ratio",
+     .unit = "FROM-TO",
+     .reach = &Augment::crop_ratio,
+     .least = 0.1,
+     .most = 10},
     {.name = "rotate", .unit = "DEGREES", .amount = &Augment::rotate, .most = 180},
     {.name = "shift", .unit = "PART", .amount = &Augment::shift, .most = 1},
     {.name = "shear", .unit = "DEGREES", .amount = &Augment::shear, .most = 80},
@@ -38,19 +50,23 @@ constexpr std::array<Part, 9> kParts{{
   fail(ExitCode::usage, fmt::format("--augment {}: {} {}", text, part, why));
 }
 
-const Part& find_part(std::string_view text, std::string_view name) {
+/// A word with a number may be another part than the word alone.
+const Part& find_part(std::string_view text, std::string_view name, bool has_number) {
   if (name == "color") name = "colour";
   std::vector<std::string> names;
+  const Part* found = nullptr;
   for (const Part& part : kParts) {
-    if (part.name == name) return part;
+    if (part.name == name && (!found || part.unit.empty() != has_number)) found = &part;
     names.emplace_back(part.name);
   }
+  if (found) return *found;
   refuse(text, fmt::format("'{}'", name),
          fmt::format("must be none or some of {}{}", augment_forms(), did_you_mean(name, names)));
 }
 
 bool is_set(const Augment& augment, const Part& part) {
   if (part.on) return augment.*part.on;
+  if (part.reach) return augment.*part.reach != Augment{}.*part.reach;
   return part.amount ? augment.*part.amount != 0 : augment.*part.pixels != 0;
 }
 
@@ -67,16 +83,35 @@ T number(std::string_view text, std::string_view word, std::string_view digits, 
   return value;
 }
 
+Reach range(std::string_view text, std::string_view word, std::string_view digits,
+            const Part& part) {
+  Reach range{};
+  const char* end = digits.data() + digits.size();
+  const auto [middle, error] = std::from_chars(digits.data(), end, range.low);
+  const bool goes_on = error == std::errc{} && middle != end && *middle == '-';
+  const auto [stop, other] = std::from_chars(goes_on ? middle + 1 : end, end, range.high);
+  if (!goes_on || other != std::errc{} || stop != end || !(range.low >= part.least) ||
+      !(range.high >= range.low && range.high <= part.most)) {
+    refuse(text, word,
+           fmt::format("must be {0}:{1} with two numbers from {2} to {3}, as {0}:{4}-1", part.name,
+                       part.unit, part.least, part.most, 0.5));
+  }
+  return range;
+}
+
 void set_part(Augment& augment, std::string_view text, std::string_view word) {
   const std::size_t colon = word.find(':');
-  const Part& part = find_part(text, word.substr(0, colon));
-  if (is_set(augment, part)) refuse(text, part.name, "is there twice");
   const bool has_number = colon != std::string_view::npos;
+  const Part& part = find_part(text, word.substr(0, colon), has_number);
+  if (is_set(augment, part)) refuse(text, part.name, "is there twice");
   if (part.on && has_number) refuse(text, part.name, "takes no number");
   if (!part.on && !has_number)
     refuse(text, part.name, fmt::format("needs a number, {}:{}", part.name, part.unit));
   if (part.on) {
     augment.*part.on = true;
+  } else if (part.reach) {
+    augment.*part.reach = range(text, word, word.substr(colon + 1), part);
+    augment.crop_part = true;
   } else if (part.amount) {
     augment.*part.amount = number<double>(text, word, word.substr(colon + 1), part);
   } else {
@@ -88,8 +123,11 @@ void set_part(Augment& augment, std::string_view text, std::string_view word) {
 
 bool only_moves(const Augment& augment) {
   return std::ranges::none_of(
-      kParts, [&](const Part& part) { return part.amount && is_set(augment, part); });
+      kParts, [&](const Part& part) { return part.amount && is_set(augment, part); }) &&
+         !augment.crop_part;
 }
+
+int kept_sides(const Augment& augment) { return augment.crop_part ? 2 : 1; }
 
 Augment parse_augment(std::string_view text) {
   Augment augment;
@@ -109,6 +147,7 @@ std::string to_text(const Augment& augment) {
     std::string word(part.name);
     if (part.amount) word += fmt::format(":{}", augment.*part.amount);
     if (part.pixels) word += fmt::format(":{}", augment.*part.pixels);
+    if (part.reach) word += fmt::format(":{}-{}", (augment.*part.reach).low, (augment.*part.reach).high);
     words.push_back(std::move(word));
   }
   return words.empty() ? "none" : join(words, ",");

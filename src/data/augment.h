@@ -5,10 +5,20 @@
 
 namespace cputrain::data {
 
+/// A range of numbers, both ends included.
+struct Reach {
+  double low = 0, high = 0;
+  bool operator==(const Reach&) const = default;
+};
+
 /// Random changes to training images, each f(seed, epoch, sample). 0 and false leave an image as
 /// it is. They are made in the order in which they stand here; rotation, shift, shear and zoom are
 /// one warp with the formulas of Keras' ImageDataGenerator (edges repeated, bilinear).
 struct Augment {
+  static constexpr Reach kCropArea{0.08, 1}, kCropRatio{3.0 / 4, 4.0 / 3};  ///< torchvision's
+
+  bool crop_part = false;  ///< a rectangle of the image, brought to the image's size
+  Reach crop_area = kCropArea, crop_ratio = kCropRatio;  ///< its part of the area; width / height
   double rotate = 0;   ///< degrees, drawn from [-x, x]
   double shift = 0;    ///< part of each side, drawn from [-x, x]
   double shear = 0;    ///< degrees, drawn from [-x, x]
@@ -25,7 +35,12 @@ struct Augment {
 /// Whether it moves pixels and computes none.
 bool only_moves(const Augment&);
 
-/// Reads "flip,shear:0.2,zoom:0.2" or "none"; recipes of models may use it, too. Error(usage) names
+/// At how many times their sides images are kept for it: a part that is cut from an image of the
+/// network's size alone would be blurred.
+int kept_sides(const Augment&);
+
+/// Reads "flip,shear:0.2,zoom:0.2" or "none" ("crop" is a part of any size, "crop:4" moves by
+/// pixels); recipes of models may use it, too. Error(usage) names
 /// --augment, the part and what is allowed.
 Augment parse_augment(std::string_view text);
 

@@ -35,7 +35,7 @@ const std::uint8_t* ImageSet::pixels_of(std::size_t i, std::span<std::uint8_t> s
   if (const std::uint8_t* there = ready(i)) return there;
   if (filling) return filling->decode(samples[i], space);
   const std::uint32_t shown = stored->view(samples[i]).image;
-  const ReadResult result = stored->read(shown, image, stored->ready_form()->resize, space);
+  const ReadResult result = stored->read(shown, kept(), stored->ready_form()->resize, space);
   if (result.status == ReadStatus::ok) return space.data();
   fail(ExitCode::data, fmt::format("image '{}' of the data has changed since it was first read: {} "
                                    "(it is not the one that was asked for); put its file back as "

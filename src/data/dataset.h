@@ -48,7 +48,7 @@ struct View {
 /// read() gives them in it, whenever they are asked for.
 struct ReadyForm {
   Shape image;
-  Resize resize = Resize::bilinear;
+  Resizing resize{};
   std::optional<Exif> exif{};  ///< nothing where both make the same pixels
 };
 
@@ -64,7 +64,7 @@ class Dataset {
   virtual std::string name(std::size_t index) const = 0;
   /// Decodes, converts to RGB, resizes to `image` and writes H*W*3 bytes to dst. Error(data) where
   /// a file that was listed as a whole is another one by now.
-  virtual ReadResult read(std::size_t index, Shape image, Resize resize,
+  virtual ReadResult read(std::size_t index, Shape image, const Resizing& resize,
                           std::span<std::uint8_t> dst) const = 0;
   /// Decodes at the stored size and looks closer than read() does.
   virtual SampleFacts inspect(std::size_t index) const = 0;
@@ -106,7 +106,8 @@ struct DataSource {
 /// Images of one size, damaged ones left out: in memory that all ranks of a node share, where they
 /// may still be coming, or in the data set, to be read when they are needed. It must outlive them.
 struct ImageSet {
-  Shape image;
+  Shape image;      ///< as the network is given them
+  int larger = 1;   ///< they are kept at so many times its sides, to be cut from
   std::vector<const std::uint8_t*> pixels;  ///< one pointer an image, H*W*3 bytes, not turned
   const Dataset* stored = nullptr;          ///< has them instead of `pixels`
   /// Brings what `pixels` points to, or gives what is not kept; null where all is there.
@@ -117,6 +118,8 @@ struct ImageSet {
   std::vector<std::uint32_t> samples;  ///< index in the data set
 
   std::size_t size() const { return stored ? samples.size() : pixels.size(); }
+  /// Of the pixels.
+  Shape kept() const { return {image.height * larger, image.width * larger, image.channels}; }
   /// The pixels of image i, not turned, where they lie in memory already; else null.
   const std::uint8_t* ready(std::size_t i) const;
   /// The same: where they lie, or read into `space`, H*W*3 bytes. Error(data) where they are not

@@ -16,7 +16,7 @@ namespace cputrain::data {
 struct InputBenchRequest {
   std::string data;  ///< --data, for messages
   Shape image;
-  Resize resize = Resize::bilinear;
+  Resizing resize{};
   Exif exif = Exif::apply;
   Augment augment{};
   std::uint64_t seed = 0;  ///< for the augmentation and the order of images in batches

@@ -68,19 +68,21 @@ struct DecodeRequest {
   Shape image;
   int threads = 1;
   OnProgress progress{};
-  Resize resize = Resize::bilinear;
+  Resizing resize{};
   /// Returns while the images are still being decoded, except for the `first` samples, and unless
   /// one of these is damaged. Images that are ready in a file are looked at all the same.
   bool meanwhile = false;
   std::vector<std::uint32_t> first{};
   std::optional<std::size_t> keep{};  ///< at most so many images; the others are decoded each time
   std::string folder{};               ///< they are to lie in a file there; empty: in memory
+  int larger = 1;                     ///< ImageForm::larger
 };
 
 struct BatchRequest {
   std::uint64_t seed = 0;
   bool shuffle = true;  ///< false: in the data's own order (evaluation)
   Augment augment{};
+  Resize resize = Resize::bilinear;  ///< brings crops of it to the image's size
   int threads = 1;
   int prefetch = 1;  ///< micro-batches made ahead by a thread, 0 or 1; 0: when they are asked for
   compute::ImageFeeder* feeder = nullptr;  ///< sends them to its device; null: they stay here
@@ -101,7 +103,7 @@ struct BatchMemory {
 struct PackRequest {
   std::string file;
   Shape image;
-  Resize resize = Resize::bilinear;
+  Resizing resize{};
   int threads = 1;
   OnProgress progress;
 };
@@ -137,7 +139,7 @@ struct DataPipeline {
                                            std::size_t limit, const DataRequest&)>
       limited;
   /// What decode() will ask a node for. Error(usage) where the data cannot be had at this size.
-  std::function<CacheSize(const DataSource&, Shape image, Resize)> cache_size;
+  std::function<CacheSize(const DataSource&, const ImageForm&)> cache_size;
   /// Collective over the node's ranks. Throws Error(data) where nothing usable is left.
   std::function<DecodedData(const DataSource&, const DecodeRequest&, comm::NodeMemory&,
                             comm::NodeBarrier&)>
@@ -155,7 +157,7 @@ struct DataPipeline {
   std::function<BatchMemory(const DataSource&, Shape image, const BatchPlan&, const BatchRequest&)>
       batch_memory;
   /// Reads one image file for `predict`.
-  std::function<ReadResult(const std::string& path, Shape image, Resize, Exif,
+  std::function<ReadResult(const std::string& path, Shape image, const Resizing&, Exif,
                            std::span<std::uint8_t> dst)>
       read_image;
   /// Paths of all images (by their names) below a folder, sorted; links are followed, hidden files

@@ -44,9 +44,10 @@ std::string pixel_sample(const DecodedData& data, std::uint64_t seed) {
   std::vector<std::uint8_t> space;
   for (const std::uint32_t number : drawn) {
     const ImageSet& set = number < train ? data.train : data.validation;
-    space.resize(set.image.size());
+    const Shape shape = set.kept();
+    space.resize(shape.size());
     const std::uint8_t* pixels = set.pixels_of(number < train ? number : number - train, space);
-    add_rows(hash, std::span(pixels, set.image.size()), static_cast<std::size_t>(set.image.height));
+    add_rows(hash, std::span(pixels, shape.size()), static_cast<std::size_t>(shape.height));
   }
   return fmt::format("{:016x} of {} images", hash.value(), drawn.size());
 }

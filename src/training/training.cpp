@@ -64,6 +64,7 @@ data::BatchRequest Training::training_request(bool on_device) const {
   return {.seed = spec.seed,
           .shuffle = spec.shuffle,
           .augment = spec.augment,
+          .resize = spec.resize.way,
           .threads = keeps_all() ? session_.place().input_threads : session_.io_threads,
           .prefetch = spec.flags.prefetch,
           .feeder = session_.backend->feeder(),
@@ -101,8 +102,7 @@ void Training::compile() {
   reached(session_, comm::Phase::compile);
   batches_ = cut_batches(session_, plan_, source_->train.size(), source_->validation.size());
   std::vector<NodeCapacity> capacities = measure_capacities(session_);
-  const data::CacheSize cache =
-      session_.services.data.cache_size(*source_, form().shape, form().resize);
+  const data::CacheSize cache = session_.services.data.cache_size(*source_, form());
   const TrainingFlags& flags = plan_.spec.flags;
   const auto available = least_available(capacities);
   const bool may_leave = may_leave_memory(flags, *source_);
@@ -301,12 +301,13 @@ void Training::check_replicas() const {
                   fmt::format("{:016x}", compute::hash_of(session_.backend->memory(), weights())));
 }
 
-Training open_training(const Session& session, const TrainingSpec& spec) {
+Training open_training(const Session& session, TrainingSpec spec) {
   reached(session, comm::Phase::data);
   auto source = std::make_shared<const data::DataSource>(
       session.services.data.open(spec.flags.data_request(spec.seed)));
   say_data(session, *source);
-  const data::CacheSize cache = session.services.data.cache_size(*source, spec.image, spec.resize);
+  follow_ready_form(spec, *source);
+  const data::CacheSize cache = session.services.data.cache_size(*source, image_form(spec));
   const std::vector<NodeCapacity> capacities = measure_capacities(session);
   // Images that memory has no room for lie elsewhere, and leave it to the ranks.
   const auto available = least_available(capacities);

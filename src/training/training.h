@@ -83,7 +83,7 @@ class Training {
 
  private:
   void compile_for(MemoryBefore);
-  ImageForm form() const { return {plan_.spec.image, plan_.spec.resize}; }
+  ImageForm form() const { return image_form(plan_.spec); }
   data::BatchRequest training_request(bool on_device) const;
   data::BatchRequest validation_request() const;
   data::BatchMemory batch_memory(bool on_device) const;
@@ -110,6 +110,6 @@ class Training {
 
 /// Opens the data, decides the plan, and makes sure that all ranks are about to do the same.
 /// Error(usage), Error(data), Error(disagree). Collective.
-Training open_training(const Session&, const TrainingSpec&);
+Training open_training(const Session&, TrainingSpec);
 
 }  // namespace cputrain::training

@@ -62,6 +62,11 @@ Recipe read_recipe(const JsonFields& r, const std::string& source) {
       .shuffle = r.truth("shuffle", true),
       .drop_last = r.truth("drop_last", false),
       .augment = parsed(r, r.text("augment", "none"), data::parse_augment),
+      .resize = {parsed(r, r.text("resize", std::string(word_of(data::Resizing{}.way))),
+                        [](const std::string& word) {
+                          return parse_word<data::Resize>("resize", word);
+                        }),
+                 parsed(r, r.text("fit", to_text(data::Fit{})), data::parse_fit)},
       .source = source};
   r.end();
   return recipe;
@@ -86,6 +91,9 @@ ordered_json recipe_json(const Recipe& recipe) {
     fields["schedule"] = optim::schedule_text(recipe.schedule);
   if (!recipe.shuffle) fields["shuffle"] = false;
   if (recipe.drop_last) fields["drop_last"] = true;
+  const data::Resizing standard_resize;
+  if (recipe.resize.way != standard_resize.way) fields["resize"] = word_of(recipe.resize.way);
+  if (recipe.resize.fit != standard_resize.fit) fields["fit"] = to_text(recipe.resize.fit);
   if (recipe.augment != data::Augment{}) fields["augment"] = data::to_text(recipe.augment);
   return fields;
 }

@@ -22,6 +22,7 @@ ModelEntry resnet_entry(const std::string& name, const StackDepths& depths) {
                  .epochs = 5,
                  .rule = optim::Sgd{},
                  .learning_rate = 0.01,
+                 .resize = data::Resize::bilinear_plain,
                  .source = "supercomputing post on CIFAR-10 at 128x128; network of Keras"},
       .build = [depths](Shape image, int classes) { return resnet_v2(image, classes, depths); }};
 }
@@ -97,6 +98,7 @@ std::vector<ModelEntry> plain_entries() {
                   .epochs = 10,
                   .rule = optim::RmsProp{},
                   .learning_rate = 0.001,
+                  .resize = data::Resize::bilinear_plain,
                   .source = "paper on synchronous SGD with large batches, Table I"},
        .build = dogcat},
       {.name = "nature7",
@@ -111,6 +113,7 @@ std::vector<ModelEntry> plain_entries() {
                   .learning_rate = 0.001,
                   .drop_last = true,
                   .augment = {.shear = 0.2, .zoom = 0.2, .flip = true},
+                  .resize = data::Resize::nearest,
                   .source = "W&B report on distributed training in Keras"},
        .build = nature7},
       {.name = "chips",
@@ -123,6 +126,7 @@ std::vector<ModelEntry> plain_entries() {
                   .epochs = 50,
                   .rule = optim::Adam{},
                   .learning_rate = 0.0005,
+                  .resize = data::Resize::bilinear_plain,
                   .source = "post on training with Horovod"},
        .build = chips},
       {.name = "vgg16",

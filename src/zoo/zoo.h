@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/augment.h"
+#include "data/resize.h"
 #include "model/graph.h"
 #include "optim/schedule.h"
 #include "optim/update_rule.h"
@@ -26,6 +27,7 @@ struct Recipe {
   bool shuffle = true;
   bool drop_last = false;
   data::Augment augment{};
+  data::Resizing resize{};
   std::string source;  ///< where the network and these figures come from
 };
 

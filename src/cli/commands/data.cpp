@@ -161,7 +161,7 @@ class DataPackCommand final : public DataCommand {
             .words = "DATA FILE.ctpack",
             .examples = {{"cputrain data pack photos photos.ctpack --image-size 96",
                           "Packs a folder; train on it by --data photos.ctpack --image-size 96."}},
-            .common = {"image-size", "resize", "validation-split", "limit-train", "limit-val",
+            .common = {"image-size", "resize", "fit", "validation-split", "limit-train", "limit-val",
                        "seed", "threads", "io-threads"},
             .others = {"pack"}};
   }
@@ -180,7 +180,8 @@ class DataPackCommand final : public DataCommand {
     const data::PackReport report =
         session.services.data.pack(source, {options_.files[1],
                                             {side, side, 3},
-                                            options_.resize.value_or(data::Resize::bilinear),
+                                            {options_.resize.value_or(data::Resizing{}.way),
+                                             options_.fit.value_or(data::Fit{})},
                                             options_.io_threads.value_or(session.threads),
                                             training::progress_line(session, "Packing")});
     for (const data::BadSample& bad : report.bad) {

@@ -21,6 +21,7 @@ namespace {
 
 struct ExportOptions : cli::Options {
   std::string onnx, safetensors, model_file, layout = "keras";
+  bool resizes_inside = false;
 };
 
 /// What the flags say of the model must be what the weights say of themselves.
@@ -50,11 +51,13 @@ void write_onnx(const ExportOptions& options, const training::Services& services
   services.write_onnx(model, *file);
   file->commit(system::Durability::disk);
   const Shape image = model.graph.image();
-  system::print(
-      "{}: ONNX, {} parameters; `image` is float32 [N, {}, {}, 3], RGB from 0 to 255; "
-      "`probabilities` [N, {}]\n",
-      options.onnx, with_commas(model.graph.parameter_count()), image.height, image.width,
-      model.graph.back().dst.channels);
+  const std::string input =
+      options.resizes_inside
+          ? fmt::format("uint8 [N, height, width, 3] of any size, RGB, {} inside", model.images.in_words)
+          : fmt::format("float32 [N, {}, {}, 3], RGB from 0 to 255", image.height, image.width);
+  system::print("{}: ONNX, {} parameters; `image` is {}; `probabilities` [N, {}]\n", options.onnx,
+                with_commas(model.graph.parameter_count()), input,
+                model.graph.back().dst.channels);
 }
 
 void write_safetensors(const ExportOptions& options, const loop::ModelDescription& description,
@@ -137,8 +140,12 @@ void export_weights(const ExportOptions& options, const training::Services& serv
   const model::ExportedModel model{
       description.model,
       description.classes,
-      std::string(word_of(description.resize)),
-      std::string(word_of(description.exif)),
+      {.resize = std::string(word_of(description.resize.way)),
+       .fit = to_text(description.resize.fit),
+       .part = static_cast<double>(description.resize.fit.part) / data::Fit::kWhole,
+       .in_words = in_words(description.resize, description.graph.image()),
+       .exif = std::string(word_of(description.exif)),
+       .resized_inside = options.resizes_inside},
       description.graph,
       watched(loop::open_weights(options.weights, description.graph), no_numbers)};
   if (!options.onnx.empty()) write_onnx(options, services, model);
@@ -171,7 +178,7 @@ class ExportCommand final : public cli::CommandWith<ExportOptions> {
                       "inside."},
                      {"cputrain export --model vgg16 --model-file mine.json",
                       "Writes a built-in model as a file to change, for --model mine.json."}},
-        .common = {"weights", "onnx", "safetensors", "export-layout", "model", "model-file"},
+        .common = {"weights", "onnx", "onnx-resize", "safetensors", "export-layout", "model", "model-file"},
         .others = {"convert,onnx,save"}};
   }
 
@@ -181,6 +188,10 @@ class ExportCommand final : public cli::CommandWith<ExportOptions> {
     add_weights_flag(f, c);
     f.group("Output");
     f.text("onnx", c.onnx, "FILE", "write network and weights as ONNX (opset 13)");
+    f.choice("onnx-resize", {"caller", "in-graph"},
+             "who brings images to the network's size: whoever calls it, or the graph of --onnx, "
+             "which then takes bytes of any size [caller]",
+             [&c](const std::string& word) { c.resizes_inside = word == "in-graph"; });
     f.text("safetensors", c.safetensors, "FILE", "write the weights as safetensors");
     f.choice("export-layout", {"keras", "torch"},
              "names and layout of --safetensors: those of Keras or of a PyTorch state_dict [keras]",
@@ -201,6 +212,9 @@ class ExportCommand final : public cli::CommandWith<ExportOptions> {
       fail(ExitCode::usage,
            fmt::format("--{} needs --weights FILE, a weights.safetensors that training wrote",
                        c.onnx.empty() ? "safetensors" : "onnx"));
+    }
+    if (c.resizes_inside && c.onnx.empty()) {
+      fail(ExitCode::usage, "--onnx-resize in-graph needs --onnx FILE");
     }
     if (c.layout != "keras" && c.safetensors.empty()) {
       fail(ExitCode::usage, "--export-layout " + c.layout + " needs --safetensors FILE");

@@ -47,7 +47,10 @@ void add_data_flags(Flags& f, training::TrainingFlags& c, bool resizes) {
   for (const char* name : {"data", "validation-split", "limit-train", "limit-val", "balanced",
                            "allow-empty-classes", "expand"})
     add_row(f, c, name);
-  if (resizes) add_row(f, c, "resize");
+  if (resizes) {
+    add_row(f, c, "resize");
+    add_row(f, c, "fit");
+  }
   add_row(f, c, "exif");
   add_row(f, c, "seed");
 }

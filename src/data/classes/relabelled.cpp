@@ -23,7 +23,7 @@ class Relabelled final : public Dataset {
     return labels_[static_cast<std::size_t>(data_->label(index))];
   }
   std::string name(std::size_t index) const override { return data_->name(index); }
-  ReadResult read(std::size_t index, Shape image, Resize resize,
+  ReadResult read(std::size_t index, Shape image, const Resizing& resize,
                   std::span<std::uint8_t> dst) const override {
     return data_->read(index, image, resize, dst);
   }

@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char* kFormat = "cputrain";
 constexpr const char* kFormatVersion = "1";
-constexpr const char* kKernels = "kernels";
+constexpr const char *kKernels = "kernels", *kFit = "fit";
 constexpr const char *kData = "data", *kDataPlace = "data_place", *kExpand = "expand",
                      *kEarlier = "data_earlier", *kSeed = "seed", *kSplit = "validation_split";
 
@@ -88,6 +88,20 @@ std::optional<TrainingData> data_of(const std::filesystem::path& path,
     }
   }
   return data;
+}
+
+/// Files of earlier versions do not say, or know no fit.
+data::Resizing resizing_of(const std::filesystem::path& path,
+                           const model::safetensors::Metadata& metadata) {
+  if (!metadata.contains("resize")) return data::Resize::bilinear_plain;
+  const auto way = value_named<data::Resize>(metadata.at("resize"));
+  if (!way) wrong(path, "names no way to resize images that is known");
+  if (!metadata.contains(kFit)) return data::earlier_resize(*way);
+  try {
+    return {*way, data::parse_fit(metadata.at(kFit))};
+  } catch (const Error&) {
+    wrong(path, "names no way to fit images into a square that is known");
+  }
 }
 
 std::uint64_t seed_of(const std::filesystem::path& path,
@@ -151,11 +165,12 @@ model::safetensors::Metadata weights_metadata(const ModelDescription& descriptio
       {"classes", json_text(nlohmann::json(description.classes))},
       {"graph", json_text(model::to_json(description.graph))},
       {"preprocessing",
-       fmt::format("RGB, {}{} resize without antialias, x * {} + {}",
+       fmt::format("RGB, {}{}, x * {} + {}",
                    description.exif == data::Exif::apply ? "turned by EXIF orientation, " : "",
-                   word_of(description.resize), model::per_colour_text(input.scale),
-                   model::per_colour_text(input.offset))},
-      {"resize", std::string(word_of(description.resize))},
+                   in_words(description.resize, description.graph.image()),
+                   model::per_colour_text(input.scale), model::per_colour_text(input.offset))},
+      {"resize", std::string(word_of(description.resize.way))},
+      {kFit, to_text(description.resize.fit)},
       {"exif", std::string(word_of(description.exif))},
       {"seed", std::to_string(description.seed)},
       {"validation_split", fmt::format("{}", description.validation_split)}};
@@ -207,11 +222,7 @@ ModelDescription read_description(const std::filesystem::path& path) {
     ModelDescription description{metadata.at("model"), parsed(path, metadata.at("classes")),
                                  std::move(graph), seed_of(path, metadata),
                                  split_of(path, metadata)};
-    if (metadata.contains("resize")) {  // files of earlier versions do not say
-      const auto resize = value_named<data::Resize>(metadata.at("resize"));
-      if (!resize) wrong(path, "names no way to resize images that is known");
-      description.resize = *resize;
-    }
+    description.resize = resizing_of(path, metadata);
     if (metadata.contains("exif")) {
       const auto exif = value_named<data::Exif>(metadata.at("exif"));
       if (!exif) wrong(path, "names no use of EXIF orientation that is known");

@@ -44,7 +44,7 @@ struct ModelDescription {
   model::Graph graph;                ///< with the image's size and scale
   std::uint64_t seed = 0;            ///< the training's, which also chose the validation part
   double validation_split = 0;       ///< how large that was, where the data had none of its own
-  data::Resize resize = data::Resize::bilinear;  ///< how images came to the input's size
+  data::Resizing resize{};           ///< how images came to the input's size
   /// Whether photographs were turned by it. Files of earlier versions do not say: ignored.
   data::Exif exif = data::Exif::ignore;
   std::string kernels{};               ///< a reproducible training's: Backend::kernels()

@@ -122,7 +122,8 @@ Json result_json(const training::Session& session, const Measured& measured) {
           {"megapixels", bench.megapixels},
           {"jpeg_bytes", bench.bytes},
           {"image_size", request.image.height},
-          {"resize", word_of(request.resize)},
+          {"resize", word_of(request.resize.way)},
+          {"fit", to_text(request.resize.fit)},
           {"exif", word_of(request.exif)},
           {"augment", data::to_text(request.augment)},
           {"micro_batch", request.micro_batch},
@@ -138,7 +139,8 @@ data::InputBenchRequest request_of(const BenchOptions& options, const training::
   const int side = options.image_size.value_or(kSide);
   return {.data = options.data,
           .image = {side, side, 3},
-          .resize = options.resize.value_or(data::Resize::bilinear),
+          .resize = {options.resize.value_or(data::Resizing{}.way),
+                     options.fit.value_or(data::Fit{})},
           .exif = options.exif_choice(),
           .augment = options.augment.value_or(data::Augment{.flip = true}),
           .seed = options.seed.value_or(0),
@@ -171,6 +173,9 @@ class BenchInputCommand final : public cli::CommandWith<BenchOptions> {
     add_row(f, c, "allow-empty-classes", "go on where no image of a class can be read [an error]");
     add_row(f, c, "image-size", "width and height to which images are resized [256]");
     add_row(f, c, "resize");
+    f.default_is("resize", "bilinear");
+    add_row(f, c, "fit");
+    f.default_is("fit", "stretch");
     add_row(f, c, "exif");
     add_row(f, c, "augment");
     f.default_is("augment", "flip");

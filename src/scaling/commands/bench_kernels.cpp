@@ -249,7 +249,7 @@ class BenchKernelsCommand final : public cli::CommandWith<KernelOptions> {
 
 ExitCode BenchKernelsCommand::run(const training::Services& services) {
   constexpr std::size_t kImages = 32;
-  const training::TrainingSpec spec = training::choose_training(options_);
+  training::TrainingSpec spec = training::choose_training(options_);
   const training::Session session = training::start_session(options_, services);
   training::check_alone(session, "bench kernels measures",
                         "ranks would disturb each other); start it without mpirun, with --threads");
@@ -258,6 +258,7 @@ ExitCode BenchKernelsCommand::run(const training::Services& services) {
   const data::DataSource source = open_images(options_, services, most, spec.seed);
   check_enough(options_, source.train.size(), most);
   const Graphs graphs = graphs_of(spec, training::classes_of(spec, source));
+  training::follow_ready_form(spec, source);
   const data::DecodedData data =
       training::decode_images(session, spec.flags, source, {spec.image, spec.resize});
   check_enough(options_, data.train.size(), most);  // some may be damaged

@@ -170,8 +170,9 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   const std::size_t images_of_a_step = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
   const auto source = std::make_shared<const data::DataSource>(
       open_images(spec.flags, services, images_of_a_step, spec.seed));
+  training::follow_ready_form(spec, *source);
   const auto data = std::make_shared<const data::DecodedData>(
-      training::decode_images(session, spec.flags, *source, {spec.image, spec.resize}));
+      training::decode_images(session, spec.flags, *source, training::image_form(spec)));
   const int classes = training::classes_of(spec, *source);
   const auto memory = training::rank_memory(training::measure_capacities(session), 0);
   const training::TrainingPlan plan = training::plan_training(session, spec, classes, memory);

@@ -20,13 +20,13 @@ namespace {
 std::vector<std::string> fitting_choices(const TrainingFlags& flags, const ImageForm& form,
                                          const data::DataSource& source,
                                          const data::CacheSize& cache, std::size_t available) {
-  const std::size_t of_images = cache.images * (form.shape.size() + cache.beside_pixels);
+  const std::size_t of_images = cache.images * (form.kept_shape().size() + cache.beside_pixels);
   const std::size_t fixed = cache.bytes - std::min(cache.bytes, of_images);
   const auto room = static_cast<double>(available - std::min(available, fixed));
   const auto images = static_cast<double>(cache.images);
   const std::size_t samples = source.train.size() + source.validation.size();
   const auto fitting = static_cast<std::size_t>(
-                           room / static_cast<double>(form.shape.size() + cache.beside_pixels)) *
+                           room / static_cast<double>(form.kept_shape().size() + cache.beside_pixels)) *
                        (samples / cache.images);  // six samples may show one image
   std::vector<std::string> choices;
   if (flags.task.evaluates) {
@@ -37,7 +37,7 @@ std::vector<std::string> fitting_choices(const TrainingFlags& flags, const Image
     choices.push_back(fmt::format("--limit-train {}", fitting - source.validation.size()));
   }
   const double pixels = room - images * static_cast<double>(cache.beside_pixels);
-  const auto side = static_cast<int>(std::sqrt(std::max(0.0, pixels) / (3 * images)));
+  const auto side = static_cast<int>(std::sqrt(std::max(0.0, pixels) / (3 * images))) / form.larger;
   if (side > 0) choices.push_back(fmt::format("--image-size {}", side));
   return choices;
 }
@@ -46,7 +46,7 @@ std::vector<std::string> fitting_choices(const TrainingFlags& flags, const Image
 bool is_of_packing(const std::string& flag) {
   constexpr std::string_view kFlags[] = {
       "validation-split", "limit-train", "limit-val", "balanced", "allow-empty-classes",
-      "expand",           "resize",      "exif",      "seed"};
+      "expand",           "exif",        "seed"};
   return std::ranges::find(kFlags, flag) != std::end(kFlags);
 }
 
@@ -71,7 +71,7 @@ void check_images_fit(const TrainingFlags& flags, const ImageForm& form,
 }
 
 std::string pack_advice(const TrainingFlags& flags, const ImageForm& form) {
-  if (!flags.task.trains) return "";
+  if (!flags.task.trains || form.larger > 1) return "";
   const std::string spec = flags.data_or_synthetic();
   const data::DataSpec data = data::parse_data_spec(spec);
   std::string name = data.word == "synthetic" ? data.word : "";
@@ -80,7 +80,11 @@ std::string pack_advice(const TrainingFlags& flags, const ImageForm& form) {
     name = (path.has_filename() ? path : path.parent_path()).filename().string();
   }
   std::vector<std::string> words{flags.program, "data", "pack", spec, name + ".ctpack"};
-  words.insert(words.end(), {"--image-size", std::to_string(form.shape.height)});
+  words.insert(words.end(), {"--image-size", std::to_string(form.shape.height), "--resize",
+                             std::string(word_of(form.resize.way))});
+  if (form.resize.fit != data::Fit{}) {
+    words.insert(words.end(), {"--fit", to_text(form.resize.fit)});
+  }
   for (const auto& [flag, value] : flags.given) {
     if (!is_of_packing(flag)) continue;
     words.push_back("--" + flag);

@@ -9,11 +9,7 @@
 /// Memory that decoded images take, before they take it.
 namespace cputrain::training {
 
-/// How images are to come out of the decoders.
-struct ImageForm {
-  Shape shape;
-  data::Resize resize = data::Resize::bilinear;
-};
+using data::ImageForm;
 
 /// Error(usage) where the images of a source need more than a node has, with the largest that would
 /// fit, and pack_advice().

@@ -29,7 +29,7 @@ std::size_t images_to_keep(const ImageForm& form, const data::CacheSize& cache,
   const auto left = least_left(memory);
   if (!left) return 0;
   const std::size_t beside = cache.images * cache.beside_pixels, room = *left / 4 * 3;
-  return std::min(cache.images, (room - std::min(room, beside)) / form.shape.size());
+  return std::min(cache.images, (room - std::min(room, beside)) / form.kept_shape().size());
 }
 
 std::string why(const TrainingFlags& flags, const data::CacheSize& cache,

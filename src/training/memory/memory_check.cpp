@@ -177,7 +177,7 @@ std::string remedy(const Session& session, const TrainingPlan& plan,
   }
   const std::string other = join(others, ", or ");
   const std::string packed = fits_without_images(compiled.memory)
-                                 ? pack_advice(spec.flags, {spec.image, spec.resize})
+                                 ? pack_advice(spec.flags, image_form(spec))
                                  : "";
   if (!fitting.empty()) {
     return "the largest that fit: " + join(fitting, ", or ") +

@@ -65,6 +65,7 @@ struct TrainingFlags {
   std::optional<double> validation_split;
   std::optional<std::size_t> limit_train, limit_val;
   std::optional<data::Resize> resize;
+  std::optional<data::Fit> fit;
   std::optional<data::Exif> exif;
   std::optional<data::Augment> augment;
   bool balanced = false;

@@ -80,9 +80,16 @@ void add_data(FlagRows& r) {
            "samples made of each image: six flips and turns it; six-leaky does so before the "
            "split, so that turns of training images are in validation [none]");
   r.choice("resize", &Flags::resize,
-           "how images are resized: bilinear as in TensorFlow, nearest as in Keras' older loaders "
-           "[bilinear]")
-      .recorded([](const TrainingSpec& s) { return word_of(s.resize); });
+           "how images are resized: area, bilinear and bicubic smooth them first, as Pillow and "
+           "torchvision do (antialias); nearest as in Keras' older loaders; bilinear-plain as in "
+           "TensorFlow [the model's: bilinear]")
+      .recorded([](const TrainingSpec& s) { return word_of(s.resize.way); });
+  r.parsed("fit", &Flags::fit, "stretch|crop[:PART]|pad",
+           "how sides that differ become a square: each by itself, the centre cut out, or black "
+           "bars; crop:0.875 shows the central 224 of 256 [the model's: stretch]",
+           data::parse_fit)
+      .suggests(all_words<data::Fitting>())
+      .recorded([](const TrainingSpec& s) { return to_text(s.resize.fit); });
   r.choice("exif", &Flags::exif,
            "turn photographs by their EXIF orientation, as viewers do, or read them as they are "
            "stored [apply]")

@@ -23,13 +23,24 @@ TrainingSpec choose_training(const TrainingFlags& flags) {
                     choose_learning_rate(flags, recipe, optimizer.rule),
                     choose_plan(flags, recipe),
                     choose_shuffle(flags, recipe),
-                    flags.resize.value_or(data::Resize::bilinear),
+                    {flags.resize.value_or(recipe.resize.way), flags.fit.value_or(recipe.resize.fit)},
                     flags.augment.value_or(recipe.augment)};
   check_shard_dense(flags);
   exchange::check_compression(flags.compress, flags.allreduce);
   // Says early, on every rank alike, that an image is too small.
   build_graph(spec, flags.classes.value_or(recipe.classes));
   return spec;
+}
+
+data::ImageForm image_form(const TrainingSpec& spec) {
+  return {spec.image, spec.resize, data::kept_sides(spec.augment)};
+}
+
+void follow_ready_form(TrainingSpec& spec, const data::DataSource& source) {
+  const auto form = source.dataset->ready_form();
+  if (!form) return;
+  if (!spec.flags.resize) spec.resize.way = form->resize.way;
+  if (!spec.flags.fit) spec.resize.fit = form->resize.fit;
 }
 
 void fit_to_ranks(TrainingSpec& spec, int ranks) {

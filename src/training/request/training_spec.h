@@ -25,13 +25,19 @@ struct TrainingSpec {
   optim::LearningRateOptions learning_rate;
   data::PlanOptions plan;
   bool shuffle = true;
-  data::Resize resize = data::Resize::bilinear;
+  data::Resizing resize{};
   data::Augment augment{};
 };
 
 /// Throws Error(usage) on combinations that make no sense (--rho with Adam), before any rank waits
 /// for another.
 TrainingSpec choose_training(const TrainingFlags&);
+
+/// In which form it wants its images.
+data::ImageForm image_form(const TrainingSpec&);
+
+/// Data that has its images ready in one form decides how they were resized, unless flags do.
+void follow_ready_form(TrainingSpec&, const data::DataSource&);
 
 /// Completes what depends on the number of ranks: --batch-per-rank, scaling by ranks.
 void fit_to_ranks(TrainingSpec&, int ranks);

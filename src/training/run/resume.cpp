@@ -11,6 +11,7 @@
 #include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "core/shell_words.h"
+#include "core/text.h"
 #include "training/asked_end.h"
 #include "training/run/finished_run.h"
 #include "training/run/log_marks.h"
@@ -200,6 +201,33 @@ std::string exif_of(const Session& session, const TrainingSpec& spec, const Star
   return exif->get<std::string>();
 }
 
+/// What a training chose for itself, as it stands in its checkpoint; empty where nothing does. Says
+/// that it goes on so, where it would now be another one by itself.
+std::string choice_of(const Session& session, const Start& start, const char* flag, bool given,
+                      const std::string& standard) {
+  if (start.checkpoint.empty()) return {};
+  const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
+  const auto found = training.find(flag);
+  if (found == training.end() || !found->is_string()) return {};
+  const auto before = found->get<std::string>();
+  if (start.goes_on && !given && before != standard) {
+    say(session, fmt::format("This training goes on with --{0} {1}, as its images were resized so "
+                             "far",
+                             flag, printable(before)));
+  }
+  return before;
+}
+
+/// The fit of that text; nothing for any other.
+std::optional<data::Fit> fit_named(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  try {
+    return data::parse_fit(text);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 /// So that neither the training's own checkpoints nor their pruning meet them.
 void set_aside(const Session& session, const std::vector<checkpoint::Found>& damaged) {
   for (const checkpoint::Found& found : damaged) {
@@ -238,6 +266,12 @@ Start choose_start(const Session& session, const TrainingSpec& spec, const RunFo
       session.communicator->gather(allreduce_of(session, spec, start.checkpoint)).front();
   start.exif =
       value_named<data::Exif>(session.communicator->gather(exif_of(session, spec, start)).front());
+  const std::string resize = choice_of(session, start, "resize", spec.flags.resize.has_value(),
+                                       std::string(word_of(spec.resize.way)));
+  const std::string fit = choice_of(session, start, "fit", spec.flags.fit.has_value(),
+                                    to_text(spec.resize.fit));
+  start.resize = value_named<data::Resize>(session.communicator->gather(resize).front());
+  start.fit = fit_named(session.communicator->gather(fit).front());
   start.finished = found.front()[0];
   start.goes_on = found.front()[1];
   start.elsewhere = found.front()[2];
@@ -250,6 +284,10 @@ TrainingSpec with_choices_of(const Start& start, TrainingSpec spec) {
     asked = comm::parse_allreduce(start.allreduce);
   }
   if (!spec.flags.exif) spec.flags.exif = start.exif;
+  if (!spec.flags.resize) spec.flags.resize = start.resize;
+  if (!spec.flags.fit) spec.flags.fit = start.fit;
+  spec.resize = {spec.flags.resize.value_or(spec.resize.way),
+                 spec.flags.fit.value_or(spec.resize.fit)};
   return spec;
 }
 

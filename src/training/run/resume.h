@@ -22,6 +22,9 @@ struct Start {
   std::string allreduce{};
   /// How the checkpoint's training reads photographs; nothing where it does not go on from one.
   std::optional<data::Exif> exif{};
+  /// The same for how it resizes images.
+  std::optional<data::Resize> resize{};
+  std::optional<data::Fit> fit{};
 };
 
 /// The spec with what the checkpoint's training chose for itself, where it is not named now.

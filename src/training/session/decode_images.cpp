@@ -102,7 +102,8 @@ data::DecodeRequest decode_request(const Session& session, const ImageForm& form
           .progress = watched_progress(session, "Decoding"),
           .resize = form.resize,
           .keep = keeping.keep,
-          .folder = keeping.folder};
+          .folder = keeping.folder,
+          .larger = form.larger};
 }
 
 /// What steps that are quicker will wait for.
@@ -141,7 +142,7 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
     request.meanwhile = true;
     request.first = data::pixel_samples(source, flags.seed.value_or(0));
   }
-  const data::CacheSize cache = pipeline.cache_size(source, form.shape, form.resize);
+  const data::CacheSize cache = pipeline.cache_size(source, form);
   if (keeping.in_memory()) {
     check_images_fit(flags, form, source, cache, least_available(measure_capacities(session)));
     say_image_folders(session, image_folders(session, cache.bytes), cache.bytes);
