@@ -35,6 +35,8 @@ std::string allowed(const KernelChoice& kernels) {
     text += supports_amx() ? ", bf16 in AMX tiles where it pays" : ", bf16 where it pays";
   }
   if (tiles) text += fmt::format(", bf16 by {} where it pays", tiles->name);
+  const amx::Kernels* const floats = amx::find_kernels(kernels.float_tiles);
+  if (floats) text += fmt::format(", {} where it pays", floats->float_name);
   return text;
 }
 

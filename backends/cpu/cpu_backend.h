@@ -16,6 +16,9 @@ struct KernelChoice {
   /// is very slow and for tests.
   enum class Tiles { none, hardware, emulated };
   Tiles tiles = Tiles::none;
+  /// The same kernels for floats, each as the sum of three such factors: rounding is that of floats
+  /// or less. Tried beside others where `measure` is set, else taken.
+  Tiles float_tiles = Tiles::none;
   /// Training programs try what is allowed and take the quickest; else a rule decides, so that the
   /// same command gives the same bits every time.
   bool measure = false;

@@ -328,10 +328,10 @@ memory::desc channels_last_desc(const compute::SampleLayout& layout, int images,
   return {dims, type, memory::format_tag::nhwc};
 }
 
-memory::desc blocked_kernel_desc(const compute::SampleLayout& src,
-                                 const compute::SampleLayout& dst) {
+memory::desc blocked_kernel_desc(const compute::SampleLayout& src, const compute::SampleLayout& dst,
+                                 int kernel) {
   using Tag = memory::format_tag;
-  return {Dims{dst.shape.channels, src.shape.channels, 3, 3}, kFloat,
+  return {Dims{dst.shape.channels, src.shape.channels, kernel, kernel}, kFloat,
           src.block == 16 ? Tag::OIhw16i16o : Tag::OIhw8i8o};
 }
 

@@ -90,9 +90,9 @@ dnnl::memory::desc activation_desc(const compute::SampleLayout&, int images,
 dnnl::memory::desc channels_last_desc(const compute::SampleLayout&, int images,
                                       NumberType = NumberType::f32);
 dnnl::memory::desc vector_desc(int size);
-/// A 3 x 3 kernel as [out / b][in / b][tap][b in][b out] (OIhw16i16o), b being the maps' block.
+/// A kernel as [out / b][in / b][tap][b in][b out] (OIhw16i16o), b being the maps' block.
 dnnl::memory::desc blocked_kernel_desc(const compute::SampleLayout& src,
-                                       const compute::SampleLayout& dst);
+                                       const compute::SampleLayout& dst, int kernel = 3);
 /// One of an image's three colours, as [out / b][tap][colour][b out] (Ohwi16o).
 dnnl::memory::desc image_kernel_desc(const compute::SampleLayout& dst);
 /// Extents of a kernel: out, in, height, width; of several groups each, behind their number.

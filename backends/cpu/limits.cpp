@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
+#include "backends/cpu/amx/availability.h"
 #include "backends/cpu/huge_memory.h"
 #include "backends/cpu/kernels/clones.h"
 #include "backends/cpu/kernels/parallel.h"
@@ -142,11 +144,54 @@ double measure_triad(const compute::Together& together) {
   return best / 1e9;
 }
 
+/// Steps of tiles whose factors fill half of a first-level cache of 32 KB and more.
+constexpr int kTileSteps = 4;
+constexpr std::size_t kTileFactors = 2 * kTileSteps * amx::kFactors;
+
+/// Factors of magnitudes from 2^-7 on, for two octaves.
+void draw_factors(bool zeros, std::uint32_t seed, amx::Bf16* to) {
+  for (std::size_t i = 0; i < kTileFactors; ++i) {
+    seed = seed * 1664525 + 1013904223;
+    const std::uint32_t sign = seed >> 16 & 0x8000, rest = seed >> 8 & 0xff;
+    to[i] = zeros && sign ? amx::Bf16{0} : static_cast<amx::Bf16>(sign | (0x3c00 + rest));
+  }
+}
+
 }  // namespace
 
+double measure_tiles(const amx::Kernels& kernels, int threads, const compute::Together& together,
+                     int rounds) {
+  struct alignas(64) Operands {
+    amx::Bf16 a[kTileFactors], b[kTileFactors];
+    float sums[4 * amx::kSums];
+  };
+  std::vector<Operands> operands(static_cast<std::size_t>(threads));
+  for (Operands& own : operands) {
+    draw_factors(true, 1, own.a);
+    draw_factors(false, 2, own.b);
+  }
+  constexpr double kFlops = 4.0 * kTileSteps * 2 * 16 * 16 * 32;  // of a round
+  double best = 0;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    together.meet();
+    const system::Stopwatch watch;
+    on_each_thread([&](int thread) {
+      Operands& own = operands[static_cast<std::size_t>(thread)];
+      kernels.multiply_often(own.a, own.b, kTileSteps, rounds, own.sums);
+    });
+    const double seconds = together.slowest(watch.seconds());
+    best = std::max(best, rounds * kFlops * threads / seconds);
+  }
+  return best / 1e9;
+}
+
 compute::Limits measure_machine(int threads, const compute::Together& together) {
+  constexpr int kTileRounds = 500'000;  // some 60 ms
   const ThreadCount scope(threads);
-  return {.fma_gflops = measure_fma(threads, together), .triad_gbs = measure_triad(together)};
+  const amx::Kernels* const tiles = amx::find_kernels(KernelChoice::Tiles::hardware);
+  return {.fma_gflops = measure_fma(threads, together),
+          .triad_gbs = measure_triad(together),
+          .tiles_gflops = tiles ? measure_tiles(*tiles, threads, together, kTileRounds) : 0};
 }
 
 }  // namespace cputrain::cpu

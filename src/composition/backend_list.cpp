@@ -16,13 +16,15 @@ constexpr const char *kNoWinograd = "no-winograd", *kNoSkipZeros = "no-skip-zero
 std::unique_ptr<compute::Backend> make_cpu(const training::BackendRequest& request) {
   using Tiles = cpu::KernelChoice::Tiles;
   const bool bf16 = request.precision == Precision::bf16;
-  return cpu::make_cpu_backend(
-      request.threads,
-      {.winograd = !request.options.contains(kNoWinograd),
-       .skip_zeros = !request.options.contains(kNoSkipZeros),
-       .bf16 = bf16,
-       .tiles = bf16 && !request.options.contains(kNoTiles) ? Tiles::hardware : Tiles::none,
-       .measure = !request.reproducible});
+  const bool tiles = !request.options.contains(kNoTiles);
+  const bool floats = request.precision == Precision::f32 && !request.reproducible;
+  return cpu::make_cpu_backend(request.threads,
+                               {.winograd = !request.options.contains(kNoWinograd),
+                                .skip_zeros = !request.options.contains(kNoSkipZeros),
+                                .bf16 = bf16,
+                                .tiles = bf16 && tiles ? Tiles::hardware : Tiles::none,
+                                .float_tiles = floats && tiles ? Tiles::hardware : Tiles::none,
+                                .measure = !request.reproducible});
 }
 
 /// Winograd's algorithm is for these, and rounds what exact cases need.
@@ -46,8 +48,7 @@ ListedBackend cpu_backend() {
                               "less"},
                              {kNoSkipZeros, "compute with zeros of activations and gradients, too"},
                              {kNoTiles,
-                              "compute --precision bf16 without own AMX kernels, also on CPUs "
-                              "that have it"}}},
+                              "compute without own AMX kernels, also on CPUs that have it"}}},
       .make = make_cpu,
       .own = {.ways = {{"", {kNoWinograd, kNoSkipZeros}},
                        {"Winograd", {kNoSkipZeros}, 1e-4, has_plain_3x3},

@@ -14,6 +14,7 @@
 #include "compute/program.h"
 #include "compute/reproducible/factors.h"
 #include "compute/update.h"
+#include "core/precision.h"
 #include "optim/update_rule.h"
 
 namespace cputrain::comm {
@@ -48,11 +49,20 @@ using ArenaSource = std::function<Arenas(const ParameterLayout&)>;
 struct Limits {
   double fma_gflops = 0;  ///< multiply-adds from registers, 2 FLOPs each
   double triad_gbs = 0;   ///< a[i] = b[i] + s * c[i], 24 bytes an element pair of doubles (STREAM)
+  /// Products of bf16 in tile registers (AMX), 2 FLOPs each, of numbers as trainings have them:
+  /// zeros are quicker. 0 where the backend has none.
+  double tiles_gflops = 0;
+
+  /// What rates of products are compared with.
+  double peak(Precision precision) const {
+    return precision == Precision::bf16 && tiles_gflops > 0 ? tiles_gflops : fma_gflops;
+  }
 };
 
 /// The better of two measurements: a disturbed one would flatter what is compared with it.
 inline Limits better(const Limits& a, const Limits& b) {
-  return {std::max(a.fma_gflops, b.fma_gflops), std::max(a.triad_gbs, b.triad_gbs)};
+  return {std::max(a.fma_gflops, b.fma_gflops), std::max(a.triad_gbs, b.triad_gbs),
+          std::max(a.tiles_gflops, b.tiles_gflops)};
 }
 
 /// How processes that share a machine measure it together: each pass begins when all are there and

@@ -12,5 +12,7 @@ using selftest::make_images;
 using selftest::Outcome;
 using selftest::Samples;
 using selftest::Trial;
+using selftest::trial_weights;
+using selftest::WeightSource;
 
 }  // namespace cputrain::testing

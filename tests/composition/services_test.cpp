@@ -40,7 +40,12 @@ TEST_F(Services, TilesAreTheMachinesOrNone) {
   const training::BackendRequest bf16{.name = "cpu", .precision = Precision::bf16};
   training::BackendRequest without = bf16;
   without.options = {"no-tiles"};
-  EXPECT_FALSE(uses({.name = "cpu"}, "own AMX"));
+  EXPECT_FALSE(uses({.name = "cpu"}, "emulated"));
+  EXPECT_FALSE(uses({.name = "cpu", .options = {"no-tiles"}}, "own AMX"));
+  EXPECT_FALSE(uses({.name = "cpu", .reproducible = true}, "own AMX"));
+  EXPECT_FALSE(uses({.name = "cpu", .precision = Precision::exact}, "own AMX"));
+  if (!cpu::cpu_backend_has_bf16()) return;
+  EXPECT_EQ(uses({.name = "cpu"}, "own AMX of floats"), uses(bf16, "own AMX"));
   EXPECT_FALSE(uses(bf16, "emulated"));
   EXPECT_FALSE(uses(without, "own AMX"));
   EXPECT_TRUE(uses(without, "bf16"));

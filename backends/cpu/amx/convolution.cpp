@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "backends/cpu/kernels/parallel.h"
 #include "backends/cpu/kernels/sum.h"
@@ -22,11 +23,17 @@ std::size_t plane_of(const compute::SampleLayout& map) {
 
 int blocks_of(const compute::SampleLayout& map) { return static_cast<int>(map.blocks()); }
 
-std::size_t bytes_of_thread(const PassShape& s) {
-  return lines_of<Bf16>(kRing * s.row_size()) + lines_of<Step>(s.steps());
-}
-std::size_t bytes_of(const PassShape& s, std::size_t threads) {
-  return lines_of<Bf16>(s.weights_size()) + threads * bytes_of_thread(s);
+/// Windows of pixels, which are not in blocks: 27 channels in two.
+constexpr int kImageBlocks = 2;
+constexpr int kImageTaps = 27;
+
+/// Channels of outputs by those of windows, as kernels of one tap lie; numbers are then bytes.
+void scale_image_kernel(const float* weights, int outs, float scale, float* to) {
+  const std::size_t block = kImageTaps * kBlock, whole = kImageBlocks * kBlock * kBlock;
+  for (int out = 0; out < outs; ++out, weights += block, to += whole) {
+    for (std::size_t i = 0; i < block; ++i) to[i] = weights[i] * scale;
+    std::fill(to + block, to + whole, 0.0f);
+  }
 }
 
 /// Images whose strips are all of them are taken together: sums are then read and written once for
@@ -41,13 +48,33 @@ constexpr std::size_t kStripBytes = 768 << 10;
 
 }  // namespace
 
+bool in_range(const float* numbers, std::size_t count) {
+  constexpr std::size_t kTogether = 1024;
+  bool zeros = true;
+  for (std::size_t i = 0; i < count; i += kTogether) {
+    const std::size_t end = std::min(count, i + kTogether);
+    unsigned large = 0, something = 0;
+    for (std::size_t k = i; k < end; ++k) {
+      large |= static_cast<unsigned>(!(std::abs(numbers[k]) < kLeastLargest));  // NaN, too
+      something |= static_cast<unsigned>(numbers[k] != 0);
+    }
+    if (large) return true;
+    zeros = zeros && !something;
+  }
+  return zeros;
+}
+
 bool Convolution::possible(const ConvolutionShape& s) {
   const auto blocked = [](const compute::SampleLayout& map) {
     return map.block == kBlock && !map.padded();
   };
   const auto small = [](const model::PadAmount& pad) { return pad.before <= 2 && pad.after <= 2; };
-  return blocked(s.src) && blocked(s.wide) && blocked(s.dst) && small(s.rows) && small(s.columns) &&
-         s.dst.shape.height > 0 && s.dst.shape.width > 0;
+  const auto none = [](const model::PadAmount& pad) { return pad.before + pad.after == 0; };
+  const bool kernel =
+      s.kernel == 3 || (s.kernel == 1 && !s.image && !s.pool && none(s.rows) && none(s.columns));
+  const bool source = s.image ? s.parts == 1 && s.src.shape.channels == 3 : blocked(s.src);
+  return kernel && source && blocked(s.wide) && blocked(s.dst) && small(s.rows) &&
+         small(s.columns) && s.dst.shape.height > 0 && s.dst.shape.width > 0;
 }
 
 Convolution::Convolution(const ConvolutionShape& shape, int threads, const Kernels& kernels)
@@ -55,61 +82,115 @@ Convolution::Convolution(const ConvolutionShape& shape, int threads, const Kerne
   assert(possible(shape));
 }
 
+/// For kernels of one tap pixels may lie in any rows: in those that fill tiles.
+Shape Convolution::flat(const compute::SampleLayout& map) const {
+  const Shape& s = map.shape;
+  const int pixels = s.height * s.width;
+  if (shape_.kernel == 1 && pixels % 32 == 0) return {pixels / 32, 32, s.channels};
+  if (shape_.kernel == 1 && pixels % 16 == 0) return {pixels / 16, 16, s.channels};
+  return s;
+}
+
+int Convolution::source_blocks() const {
+  return shape_.image ? kImageBlocks : blocks_of(shape_.src);
+}
+
+/// From one image to the next: numbers, or pointers.
+std::size_t Convolution::source_size() const { return shape_.image ? 1 : shape_.src.size(); }
+
 /// A pool leaves out the last row or column of odd extents.
 PassShape Convolution::forward_shape() const {
-  const Shape& to = shape_.dst.shape;
+  const Shape to = flat(shape_.dst);
   const int scale = shape_.pool ? 2 : 1;
-  return {shape_.rows.before,    shape_.columns.before, scale * to.height, scale * to.width,
-          blocks_of(shape_.src), blocks_of(shape_.dst), shape_.pool,       plane_of(shape_.dst)};
+  const bool image = shape_.image.has_value();
+  return {.kernel = image ? 1 : shape_.kernel,
+          .parts = shape_.parts,
+          .above = image ? 0 : shape_.rows.before,
+          .left = image ? 0 : shape_.columns.before,
+          .height = scale * to.height,
+          .width = scale * to.width,
+          .ins = source_blocks(),
+          .outs = blocks_of(shape_.dst),
+          .pools = shape_.pool,
+          .to_plane = plane_of(shape_.dst)};
 }
 
 PassShape Convolution::backward_shape() const {
-  const Shape& to = shape_.src.shape;
-  return {2 - shape_.rows.before, 2 - shape_.columns.before, to.height, to.width,
-          blocks_of(shape_.wide), blocks_of(shape_.src),     false,     plane_of(shape_.src)};
+  const Shape to = flat(shape_.src);
+  return {.kernel = shape_.kernel,
+          .parts = shape_.parts,
+          .above = shape_.kernel - 1 - shape_.rows.before,
+          .left = shape_.kernel - 1 - shape_.columns.before,
+          .height = to.height,
+          .width = to.width,
+          .ins = blocks_of(shape_.wide),
+          .outs = blocks_of(shape_.src),
+          .pools = false,
+          .to_plane = plane_of(shape_.src)};
 }
 
 GradientShape Convolution::gradient_shape() const {
   const PassShape forward = forward_shape();
-  GradientShape s{forward.above,
-                  forward.left,
-                  forward.height,
-                  forward.width,
-                  forward.ins,
-                  forward.outs,
-                  0,
-                  shape_.src.size(),
-                  shape_.dst.size()};
+  GradientShape s{.kernel = forward.kernel,
+                  .parts = forward.parts,
+                  .above = forward.above,
+                  .left = forward.left,
+                  .height = forward.height,
+                  .width = forward.width,
+                  .ins = forward.ins,
+                  .outs = forward.outs,
+                  .strip = 0,
+                  .src_image = source_size(),
+                  .dst_image = shape_.dst.size()};
   const std::size_t row = (s.output_row() + s.source_row()) * sizeof(Bf16);
   const int fitting = static_cast<int>(std::clamp<std::size_t>(kStripBytes / row, 2, 64));
   s.strip = std::min(fitting / 2 * 2, s.height);
   return s;
 }
 
-MapRows Convolution::source_rows(const float* src) const {
+MapRows Convolution::source_rows(const Source& src) const {
   const compute::SampleLayout& map = shape_.src;
-  return {src, nullptr, nullptr, map.shape.height, map.shape.width, blocks_of(map), plane_of(map)};
+  const Shape s = flat(map);
+  MapRows rows{src.map, nullptr, nullptr, s.height, s.width, source_blocks(), plane_of(map)};
+  if (!shape_.image) return rows;
+  rows.images = src.images;
+  rows.pixels = {s.height, s.width, shape_.rows.before, shape_.columns.before,
+                 shape_.image->offset / shape_.image->scale};
+  return rows;
 }
 
 MapRows Convolution::gradient_rows(const Outputs& outputs) const {
   const compute::SampleLayout& map = shape_.dst;
+  const Shape s = flat(map);
   return {outputs.diff,
           shape_.relu ? outputs.dst : nullptr,
           shape_.pool ? outputs.winners : nullptr,
-          map.shape.height,
-          map.shape.width,
+          s.height,
+          s.width,
           blocks_of(map),
           plane_of(map)};
 }
 
+std::size_t Convolution::pass_bytes_of_thread(const PassShape& s) const {
+  const std::size_t lines = shape_.image ? kLines * Pixels::line_size(s.pixels()) : 0;
+  return lines_of<Bf16>(kRing * s.row_size()) + lines_of<Step>(s.steps()) + lines_of<Bf16>(lines);
+}
+
+std::size_t Convolution::pass_bytes_of(const PassShape& s) const {
+  const std::size_t scaled = shape_.image ? size(s.outs) * kImageBlocks * kBlock * kBlock : 0;
+  return lines_of<Bf16>(s.weights_size()) + threads_ * pass_bytes_of_thread(s) +
+         lines_of<float>(scaled);
+}
+
 std::size_t Convolution::pass_bytes() const {
-  return std::max(bytes_of(forward_shape(), threads_), bytes_of(backward_shape(), threads_));
+  const std::size_t forward = pass_bytes_of(forward_shape());
+  return shape_.image ? forward : std::max(forward, pass_bytes_of(backward_shape()));
 }
 
 void Convolution::pack(const PassShape& s, const float* weights, bool turned, Bf16* to) const {
   parallel_for(size(pairs_of(s.outs)), [&](std::size_t pair) {
-    kernels_.pack_kernel(weights, s.ins, s.outs, turned, static_cast<int>(pair),
-                         to + pair * s.steps() * 2 * kFactors);
+    kernels_.pack_kernel(s, weights, turned, static_cast<int>(pair),
+                         to + pair * s.weights_of_pair());
   });
 }
 
@@ -124,7 +205,7 @@ void Convolution::run(const PassShape& s, int images, std::size_t from_image, st
   std::byte* const memory = scratch + lines_of<Bf16>(s.weights_size());
   parallel_tasks(size(images) * parts, [&](std::size_t task, std::size_t thread) {
     const std::size_t image = task / parts, part = task % parts;
-    std::byte* const own = memory + thread * bytes_of_thread(s);
+    std::byte* own = memory + thread * pass_bytes_of_thread(s);
     PassRun run = of_first;
     run.from = run.from.behind(image * from_image);
     run.to += image * to_image;
@@ -132,17 +213,25 @@ void Convolution::run(const PassShape& s, int images, std::size_t from_image, st
     run.first = static_cast<int>(pairs * part / parts);
     run.last = static_cast<int>(pairs * (part + 1) / parts);
     run.rows = reinterpret_cast<Bf16*>(own);
-    run.steps = reinterpret_cast<Step*>(own + lines_of<Bf16>(kRing * s.row_size()));
+    own += lines_of<Bf16>(kRing * s.row_size());
+    run.steps = reinterpret_cast<Step*>(own);
+    run.lines = reinterpret_cast<Bf16*>(own + lines_of<Step>(s.steps()));
     kernels_.convolve(s, run);
   });
 }
 
-void Convolution::forward(int images, const float* src, const float* weights, const float* bias,
+void Convolution::forward(int images, const Source& src, const float* weights, const float* bias,
                           float* dst, std::uint8_t* winners, std::byte* scratch) const {
   const PassShape s = forward_shape();
   auto* const packed = reinterpret_cast<Bf16*>(scratch);
+  if (shape_.image) {
+    auto* const scaled = reinterpret_cast<float*>(scratch + lines_of<Bf16>(s.weights_size()) +
+                                                  threads_ * pass_bytes_of_thread(s));
+    scale_image_kernel(weights, s.outs, shape_.image->scale, scaled);
+    weights = scaled;
+  }
   pack(s, weights, false, packed);
-  run(s, images, shape_.src.size(), shape_.dst.size(),
+  run(s, images, source_size(), shape_.dst.size(),
       {.from = source_rows(src),
        .weights = packed,
        .bias = bias,
@@ -174,12 +263,13 @@ struct Convolution::Strips {
   GradientShape shape;
   std::size_t together, strips, thread_bytes, sums;
 
-  explicit Strips(const GradientShape& s)
+  Strips(const GradientShape& s, bool images)
       : shape(s),
         together(size(images_together(s, kStripBytes))),
         strips(size((s.height + s.strip - 1) / s.strip)),
         thread_bytes(lines_of<Bf16>(together * s.factors()) +
-                     lines_of<Step>(together * s.step_count())),
+                     lines_of<Step>(together * s.step_count()) +
+                     (images ? lines_of<Bf16>(s.lines_size()) : 0)),
         sums(lines_of<float>(s.sums()) / sizeof(float)) {}
 };
 
@@ -193,20 +283,33 @@ std::size_t Convolution::parts() const {
 }
 
 std::size_t Convolution::gradient_bytes() const {
-  const Strips strips(gradient_shape());
+  const Strips strips(gradient_shape(), shape_.image.has_value());
   return threads_ * strips.thread_bytes + parts() * strips.sums * sizeof(float);
 }
 
-void Convolution::backward_weights(int images, const float* src, const Outputs& outputs,
+/// Gradients of weights of 27 taps from those of the map of windows.
+void Convolution::finish_image_kernel(const GradientShape& s, const float* sums, int out, bool adds,
+                                      float* kernel) const {
+  constexpr std::size_t kBlocks = kImageBlocks * kBlock * kBlock, kCount = kImageTaps * kBlock;
+  alignas(kLine) float made[kBlocks];
+  kernels_.finish_kernel(s, sums, out, false, made);
+  float* const to = kernel + size(out) * kCount;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    to[i] = (adds ? to[i] : 0.0f) + made[i] * shape_.image->scale;
+  }
+}
+
+void Convolution::backward_weights(int images, const Source& src, const Outputs& outputs,
                                    float* diff_weights, float* diff_bias, bool adds,
                                    std::byte* scratch) const {
-  const Strips strips(gradient_shape());
+  const Strips strips(gradient_shape(), shape_.image.has_value());
   const GradientShape& s = strips.shape;
   const std::size_t groups = (size(images) + strips.together - 1) / strips.together;
   const std::size_t units = groups * strips.strips, count = std::min(parts(), units);
   auto* const sums = reinterpret_cast<float*>(scratch + threads_ * strips.thread_bytes);
   parallel_tasks(count, [&](std::size_t part, std::size_t thread) {
     std::byte* const own = scratch + thread * strips.thread_bytes;
+    std::byte* const behind = own + lines_of<Bf16>(strips.together * s.factors());
     float* const of_part = sums + part * strips.sums;
     std::fill_n(of_part, strips.sums, 0.0f);
     for (std::size_t unit = units * part / count; unit < units * (part + 1) / count; ++unit) {
@@ -219,13 +322,20 @@ void Convolution::backward_weights(int images, const float* src, const Outputs& 
               .first = first,
               .last = std::min(first + s.strip, s.height),
               .factors = reinterpret_cast<Bf16*>(own),
-              .steps = reinterpret_cast<Step*>(own + lines_of<Bf16>(strips.together * s.factors())),
-              .sums = of_part});
+              .steps = reinterpret_cast<Step*>(behind),
+              .sums = of_part,
+              .lines = reinterpret_cast<Bf16*>(behind +
+                                               lines_of<Step>(strips.together * s.step_count()))});
     }
   });
   add_parts(sums, count, strips.sums);
   parallel_for(size(s.outs), [&](std::size_t out) {
-    kernels_.finish_kernel(s, sums, static_cast<int>(out), adds, diff_weights);
+    if (shape_.image) {
+      finish_image_kernel(s, sums, static_cast<int>(out), adds, diff_weights);
+    } else {
+      const std::size_t of_block = size(s.ins * s.taps()) * kBlock * kBlock;
+      kernels_.finish_kernel(s, sums, static_cast<int>(out), adds, diff_weights + out * of_block);
+    }
   });
   if (!diff_bias) return;
   const float* const bias = sums + s.kernel_sums();

@@ -1,14 +1,15 @@
 #pragma once
 
 // Forward, and back to the source: one pass over rows of a map. Included by kernels.inl.
-#include "backends/cpu/amx/vectors.inl"
+#include "backends/cpu/amx/pixels.inl"
 
 namespace cputrain::cpu::amx {
 namespace {
 
 /// Row `y` of a map as factors [pair of blocks][pixel][32].
-inline void write_map_row(const PassShape& s, const MapRows& from, int y, Bf16* to) {
-  const Row row(from, y);
+template <int kPart>
+void write_map_row(const PassShape& s, const MapRows& from, int y, Bf16* to) {
+  const Row<kPart> row(from, y);
   const int room = s.pixels() - s.left;
   const int count = from.width < room ? from.width : room;
   for (int pair = 0; pair < pairs_of(s.ins); ++pair) {
@@ -23,9 +24,9 @@ inline void write_map_row(const PassShape& s, const MapRows& from, int y, Bf16* 
 }
 
 /// Both rows of a row of windows, or one of them: where the other goes is null.
-inline void write_window_rows(const PassShape& s, const MapRows& from, int y, Bf16* upper,
-                              Bf16* lower) {
-  const Row row(from, y);
+template <int kPart>
+void write_window_rows(const PassShape& s, const MapRows& from, int y, Bf16* upper, Bf16* lower) {
+  const Row<kPart> row(from, y);
   for (int pair = 0; pair < pairs_of(s.ins); ++pair) {
     std::size_t at = (size(pair) * size(s.pixels()) + size(s.left)) * kRowFactors;
     for (int x = 0; x < from.width; ++x, at += 2 * kRowFactors) {
@@ -46,20 +47,38 @@ inline void write_window_rows(const PassShape& s, const MapRows& from, int y, Bf
 
 /// Rows y and y + 1 of what is convolved, y being even or odd with all calls of an image; zeros
 /// outside of it. Pixels of the padding are left as they are.
-inline void write_two_rows(const PassShape& s, const MapRows& from, int y, Bf16* to, Bf16* below) {
+template <int kPart>
+void write_two_rows(const PassShape& s, const MapRows& from, int y, Bf16* to, Bf16* below) {
   const int rows = from.winners ? 2 * from.height : from.height;
   const auto outside = [&](int line) { return line < 0 || line >= rows; };
   for (int i = 0; i < 2; ++i) {
-    if (outside(y + i)) std::memset(i == 0 ? to : below, 0, s.row_size() * sizeof(Bf16));
+    if (outside(y + i)) std::memset(i == 0 ? to : below, 0, s.row_part() * sizeof(Bf16));
   }
   if (!from.winners) {
-    if (!outside(y)) write_map_row(s, from, y, to);
-    if (!outside(y + 1)) write_map_row(s, from, y + 1, below);
+    if (!outside(y)) write_map_row<kPart>(s, from, y, to);
+    if (!outside(y + 1)) write_map_row<kPart>(s, from, y + 1, below);
   } else if ((y & 1) == 0) {
-    if (!outside(y)) write_window_rows(s, from, y / 2, to, below);
+    if (!outside(y)) write_window_rows<kPart>(s, from, y / 2, to, below);
   } else {
-    if (!outside(y)) write_window_rows(s, from, y / 2, nullptr, to);
-    if (!outside(y + 1)) write_window_rows(s, from, (y + 1) / 2, below, nullptr);
+    if (!outside(y)) write_window_rows<kPart>(s, from, y / 2, nullptr, to);
+    if (!outside(y + 1)) write_window_rows<kPart>(s, from, (y + 1) / 2, below, nullptr);
+  }
+}
+
+/// The rows that pair `pair` of rows of outputs reads and the pair before it did not.
+inline void write_rows(const PassShape& s, const PassRun& run, int pair) {
+  const int end = 2 * pair + s.kernel + 1;
+  for (int y = 2 * pair + (pair == run.first ? 0 : s.kernel - 1); y < end; y += 2) {
+    Bf16* const row = run.rows + size(y % kRing) * s.row_size();
+    Bf16* const below = row + s.row_size();
+    if (run.from.images) {
+      write_windows_of_pixels(run.from, y, s.pixels(), run.lines, row, below);
+      continue;
+    }
+    for_parts(s.parts, [&](auto part) {
+      const std::size_t at = size(part.number) * s.row_part();
+      write_two_rows<part.number>(s, run.from, y - s.above, row + at, below + at);
+    });
   }
 }
 
@@ -69,10 +88,13 @@ inline void list_steps(const PassShape& s, const PassRun& run, int pair) {
   const Bf16* b = run.weights;
   const auto row = [&](int y) { return run.rows + size(y % kRing) * s.row_size(); };
   for (int in = 0; in < pairs_of(s.ins); ++in) {
-    for (int tap = 0; tap < kTaps; ++tap, ++step, b += 2 * kFactors) {
-      const std::size_t at = (size(in) * size(s.pixels()) + size(tap % 3)) * kRowFactors;
-      const int y = 2 * pair + tap / 3;
-      *step = {{row(y) + at, row(y + 1) + at}, b};
+    for (int tap = 0; tap < s.taps(); ++tap, b += 2 * kFactors) {
+      const std::size_t at = (size(in) * size(s.pixels()) + size(tap % s.kernel)) * kRowFactors;
+      const int y = 2 * pair + tap / s.kernel;
+      for (int i = first_product(s.parts); i < kMostProducts; ++i, ++step) {
+        const std::size_t a = at + size(kPartProducts[i].a) * s.row_part();
+        *step = {{row(y) + a, row(y + 1) + a}, b + size(kPartProducts[i].b) * s.weights_part()};
+      }
     }
   }
 }
@@ -143,21 +165,21 @@ void convolve(const PassShape& s, const PassRun& run) {
   Tiles tiles;
   std::memset(run.rows, 0, kRing * s.row_size() * sizeof(Bf16));
   for (int pair = run.first; pair < run.last; ++pair) {
-    for (int y = 2 * pair + (pair == run.first ? 0 : 2); y < 2 * pair + kRing; y += 2) {
-      Bf16* const row = run.rows + size(y % kRing) * s.row_size();
-      write_two_rows(s, run.from, y - s.above, row, row + s.row_size());
-    }
+    write_rows(s, run, pair);
     list_steps(s, run, pair);
     for (int out = 0; out < pairs_of(s.outs); ++out) {
       for (int column = 0; column < s.columns(); ++column) {
         zero_sums(tiles);
         const std::size_t a = size(column) * kTileRows * kRowFactors;
-        const std::size_t b = size(out) * s.steps() * 2 * kFactors;
+        const std::size_t b = size(out) * s.weights_of_pair();
         add_products(
             tiles, s.steps(), kFactors, [&](std::size_t i) { return shifted(run.steps[i], a, b); },
             [&](std::size_t i) {
               if (i < kFinishes && waiting.sums) finish(s, run, waiting, static_cast<int>(i));
             });
+        for (std::size_t i = s.steps(); i < kFinishes && waiting.sums; ++i) {
+          finish(s, run, waiting, static_cast<int>(i));
+        }
         float* const to = waiting.sums == sums[0] ? sums[1] : sums[0];
         store_sums(tiles, to);
         waiting = {to, pair, out, column};
@@ -168,29 +190,33 @@ void convolve(const PassShape& s, const PassRun& run) {
 }
 
 /// One tap's numbers of a block of inputs and one of outputs, [16 ins][16 outs].
-inline void read_tap(const float* kernel, int ins, int outs, bool turned, int in, int out, int tap,
+inline void read_tap(const PassShape& s, const float* kernel, bool turned, int in, int out, int tap,
                      Word (&rows)[16]) {
-  const int block = turned ? in * outs + out : out * ins + in;
-  const int place = turned ? kTaps - 1 - tap : tap;
-  const float* from = kernel + size(block * kTaps + place) * kBlock * kBlock;
+  const int block = turned ? in * s.outs + out : out * s.ins + in;
+  const int place = turned ? s.taps() - 1 - tap : tap;
+  const float* from = kernel + size(block * s.taps() + place) * kBlock * kBlock;
   for (int i = 0; i < kBlock; ++i) rows[i] = reinterpret_cast<Word>(load(from + i * kBlock));
   if (turned) transpose(rows);
 }
 
-void pack_kernel(const float* kernel, int ins, int outs, bool turned, int out_pair, Bf16* to) {
-  for (int in = 0; in < 2 * pairs_of(ins); ++in) {
-    for (int tap = 0; tap < kTaps; ++tap) {
-      for (int half = 0; half < 2; ++half) {
-        const int out = 2 * out_pair + half;
-        Word rows[16] = {};
-        if (in < ins && out < outs) read_tap(kernel, ins, outs, turned, in, out, tap, rows);
-        Bf16* tile =
-            to + size((in / 2 * kTaps + tap) * 2 + half) * kFactors + size(in % 2) * kFactors / 2;
-        for (int i = 0; i < kBlock; i += 2, tile += kRowFactors) {
+/// [part][pair of ins][tap][2] tiles.
+void pack_kernel(const PassShape& s, const float* kernel, bool turned, int out_pair, Bf16* to) {
+  for (int in = 0; in < 2 * pairs_of(s.ins); ++in) {
+    for (int i = 0; i < 2 * s.taps(); ++i) {
+      const int tap = i / 2, half = i % 2, out = 2 * out_pair + half;
+      Word rows[16] = {};
+      if (in < s.ins && out < s.outs) read_tap(s, kernel, turned, in, out, tap, rows);
+      Bf16* tile =
+          to + size((in / 2 * s.taps() + tap) * 2 + half) * kFactors + size(in % 2) * kFactors / 2;
+      for (int k = 0; k < kBlock; k += 2, tile += kRowFactors) {
+        for_parts(s.parts, [&](auto part) {
+          Float low = reinterpret_cast<Float>(rows[k]), high = reinterpret_cast<Float>(rows[k + 1]);
+          take_part<part.number>(low);
+          take_part<part.number>(high);
           Word pairs;
-          to_pairs(reinterpret_cast<Float>(rows[i]), reinterpret_cast<Float>(rows[i + 1]), pairs);
-          store(tile, pairs);
-        }
+          to_pairs(low, high, pairs);
+          store(tile + size(part.number) * s.weights_part(), pairs);
+        });
       }
     }
   }

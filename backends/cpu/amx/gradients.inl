@@ -1,7 +1,7 @@
 #pragma once
 
 // Gradients of a kernel: sums over pixels. Included by kernels.inl.
-#include "backends/cpu/amx/vectors.inl"
+#include "backends/cpu/amx/pixels.inl"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -12,10 +12,11 @@ inline void store_turned(Word (&rows)[16], Bf16* to) {
 }
 
 /// A row of gradients of outputs as tiles [block][step], each of 16 channels and 32 pixels; adds
-/// them to the bias's sums.
-inline void write_output_row(const GradientShape& s, const MapRows& from, int y, Bf16* to,
-                             float* bias_sums) {
-  const Row row(from, y);
+/// them to the bias's sums with the first part.
+template <int kPart>
+void write_output_row(const GradientShape& s, const MapRows& from, int y, Bf16* to,
+                      float* bias_sums) {
+  const Row<kPart> row(from, y);
   for (int block = 0; block < 2 * pairs_of(s.outs); ++block) {
     Float bias = load(bias_sums + block * kBlock);
     for (int step = 0; step < s.steps(); ++step, to += kFactors) {
@@ -26,7 +27,7 @@ inline void write_output_row(const GradientShape& s, const MapRows& from, int y,
         Float low{}, high{};
         if (pixel < s.width) row.value(block, pixel, low);
         if (pixel + 1 < s.width) row.value(block, pixel + 1, high);
-        bias += low + high;
+        if (kPart == 0) bias += low + high;
         to_pairs(low, high, rows[i]);
       }
       store_turned(rows, to);
@@ -36,9 +37,10 @@ inline void write_output_row(const GradientShape& s, const MapRows& from, int y,
 }
 
 /// The same of a row of windows, which is two rows of outputs.
-inline void write_window_row(const GradientShape& s, const MapRows& from, int y, Bf16* upper,
-                             Bf16* lower, float* bias_sums) {
-  const Row row(from, y);
+template <int kPart>
+void write_window_row(const GradientShape& s, const MapRows& from, int y, Bf16* upper, Bf16* lower,
+                      float* bias_sums) {
+  const Row<kPart> row(from, y);
   std::size_t at = 0;
   for (int block = 0; block < 2 * pairs_of(s.outs); ++block) {
     Float bias = load(bias_sums + block * kBlock);
@@ -49,7 +51,7 @@ inline void write_window_row(const GradientShape& s, const MapRows& from, int y,
         const int window = step * 16 + i;
         Float all{}, places[4]{};
         if (window < from.width) row.window(block, window, all, places);
-        bias += all;
+        if (kPart == 0) bias += all;
         to_pairs(places[0], places[1], above[i]);
         to_pairs(places[2], places[3], below[i]);
       }
@@ -62,13 +64,14 @@ inline void write_window_row(const GradientShape& s, const MapRows& from, int y,
 
 /// A row of the source as pairs of pixels, [copy][block][pair][16 channels][2]. The first copy has
 /// pixels 0 and 1, 2 and 3, ..., the second 1 and 2, 3 and 4, ...: every tap finds its pairs in one
-/// of them, and rows of tiles begin cache lines.
-inline void write_source_row(const GradientShape& s, const MapRows& from, int y, Bf16* to) {
+/// of them, and rows of tiles begin cache lines. Kernels of one tap need no second copy.
+template <int kPart>
+void write_source_row(const GradientShape& s, const MapRows& from, int y, Bf16* to) {
   if (y < 0 || y >= from.height) {
-    std::memset(to, 0, 2 * s.source_copy() * sizeof(Bf16));
+    std::memset(to, 0, s.source_part() * sizeof(Bf16));
     return;
   }
-  const Row row(from, y);
+  const Row<kPart> row(from, y);
   const int pairs = static_cast<int>(s.pairs());
   for (int block = 0; block < 2 * pairs_of(s.ins); ++block) {
     const auto pixel = [&](int x, Float& value) __attribute__((always_inline)) {
@@ -86,9 +89,10 @@ inline void write_source_row(const GradientShape& s, const MapRows& from, int y,
       Word words;
       to_pairs(a, b, words);
       store(even, words);
+      a = c;
+      if (s.copies() == 1) continue;
       to_pairs(b, c, words);
       store(odd, words);
-      a = c;
     }
   }
 }
@@ -100,36 +104,51 @@ inline void write_factors(const GradientShape& s, const GradientRun& run, int im
   Bf16* const source = outputs + size(s.strip) * s.output_row();
   const MapRows gradients = run.gradients.behind(size(image) * s.dst_image);
   const MapRows map = run.source.behind(size(image) * s.src_image);
-  Step* step = run.steps + size(image * rows * s.steps());
+  Step* step = run.steps + size(image * rows) * s.steps_of_row();
   float* const bias_sums = run.sums + s.kernel_sums();
   for (int y = 0; y < rows; ++y) {
     Bf16* const row = outputs + size(y) * s.output_row();
-    if (!gradients.winners) {
-      write_output_row(s, gradients, run.first + y, row, bias_sums);
-    } else if (y % 2 == 0) {
-      write_window_row(s, gradients, (run.first + y) / 2, row, row + s.output_row(), bias_sums);
-    }
-    for (int x = 0; x < s.steps(); ++x, ++step) {
-      const Bf16* const a = row + size(x) * kFactors;
-      *step = {{a, a + size(s.steps()) * kFactors},
-               source + size(y) * s.source_row() + size(x) * kFactors};
+    for_parts(s.parts, [&](auto part) {
+      Bf16* const to = row + size(part.number) * s.output_part();
+      if (!gradients.winners) {
+        write_output_row<part.number>(s, gradients, run.first + y, to, bias_sums);
+      } else if (y % 2 == 0) {
+        write_window_row<part.number>(s, gradients, (run.first + y) / 2, to, to + s.output_row(),
+                                      bias_sums);
+      }
+    });
+    for (int x = 0; x < s.steps(); ++x) {
+      for (int i = first_product(s.parts); i < kMostProducts; ++i, ++step) {
+        const Bf16* const a = row + size(kPartProducts[i].a) * s.output_part() + size(x) * kFactors;
+        *step = {{a, a + size(s.steps()) * kFactors},
+                 source + size(y) * s.source_row() + size(kPartProducts[i].b) * s.source_part() +
+                     size(x) * kFactors};
+      }
     }
   }
-  for (int y = 0; y < rows + 2; ++y) {
-    write_source_row(s, map, run.first + y - s.above, source + size(y) * s.source_row());
+  for (int y = 0; y < rows + s.kernel - 1; ++y) {
+    Bf16* const row = source + size(y) * s.source_row();
+    if (map.images) {
+      write_pairs_of_pixels(s, map, run.first + y, run.lines, row);
+      continue;
+    }
+    for_parts(s.parts, [&](auto part) {
+      write_source_row<part.number>(s, map, run.first + y - s.above,
+                                    row + size(part.number) * s.source_part());
+    });
   }
 }
 
 template <class Tiles>
 void add_gradients(const GradientShape& s, const GradientRun& run) {
   for (int image = 0; image < run.images; ++image) write_factors(s, run, image);
-  const std::size_t steps = size(run.images * (run.last - run.first) * s.steps());
+  const std::size_t steps = size(run.images * (run.last - run.first)) * s.steps_of_row();
   const std::size_t block_of_source = s.pairs() * kRowFactors;
   Tiles tiles;
   float* sums = run.sums;
   for (int out = 0; out < pairs_of(s.outs); ++out) {
     for (int in = 0; in < pairs_of(s.ins); ++in) {
-      for (int tap = 0; tap < kTaps; ++tap, sums += 4 * kSums) {
+      for (int tap = 0; tap < s.taps(); ++tap, sums += 4 * kSums) {
         const std::size_t column = tap % 3 == 1 ? s.source_copy() : size(tap % 3 / 2) * kRowFactors;
         const std::size_t a = size(2 * out * s.steps()) * kFactors;
         const std::size_t b =
@@ -146,13 +165,13 @@ void add_gradients(const GradientShape& s, const GradientRun& run) {
 
 void finish_kernel(const GradientShape& s, const float* sums, int out, bool adds, float* kernel) {
   for (int in = 0; in < s.ins; ++in) {
-    for (int tap = 0; tap < kTaps; ++tap) {
-      const int pairs = (out / 2 * pairs_of(s.ins) + in / 2) * kTaps + tap;
+    for (int tap = 0; tap < s.taps(); ++tap) {
+      const int pairs = (out / 2 * pairs_of(s.ins) + in / 2) * s.taps() + tap;
       const float* from = sums + size(pairs * 4 + out % 2 * 2 + in % 2) * kSums;
       Word rows[16];
       for (int i = 0; i < kBlock; ++i) rows[i] = reinterpret_cast<Word>(load(from + i * kBlock));
       transpose(rows);
-      float* const to = kernel + size((out * s.ins + in) * kTaps + tap) * kBlock * kBlock;
+      float* const to = kernel + size(in * s.taps() + tap) * kBlock * kBlock;
       for (int i = 0; i < kBlock; ++i) {
         Float value = reinterpret_cast<Float>(rows[i]);
         if (adds) value += load(to + i * kBlock);

@@ -8,10 +8,19 @@
 /// The inner loops of the scheme that README.md beside this file describes, for tiles of one kind.
 /// Maps are nChw16c; `plane` is the distance from one block of 16 channels to the next, in numbers.
 /// Kernels lie as oneDNN's OIhw16i16o.
+///
+/// A number is one factor, or the sum of three (`parts`): then products are sums of six.
 namespace cputrain::cpu::amx {
 
 constexpr int kBlock = 16;  ///< channels in a block of a map
-constexpr int kTaps = 9;
+
+/// The factors of two numbers in three parts whose product is taken, the least first. The three
+/// that are left out are below 2^-23 of a product of numbers.
+struct PartProduct {
+  int a, b;
+};
+constexpr PartProduct kPartProducts[] = {{0, 2}, {1, 1}, {2, 0}, {0, 1}, {1, 0}, {0, 0}};
+constexpr int kMostProducts = 6;
 
 // Inlined always, since files for several instruction sets have these.
 #define CPUTRAIN_INLINE [[gnu::always_inline]]
@@ -26,6 +35,27 @@ struct Step {
   const Bf16* b;
 };
 
+/// The first products of so many parts, which end with those of the list.
+CPUTRAIN_INLINE constexpr int first_product(int parts) {
+  return parts == 1 ? kMostProducts - 1 : 0;
+}
+CPUTRAIN_INLINE constexpr int products_of(int parts) {
+  return kMostProducts - first_product(parts);
+}
+
+/// Images of three colours, as a map of the 3 x 3 pixels around each of its own: 27 channels and 5
+/// zeros. A 3 x 3 convolution of the image is then one of 1 x 1.
+struct Pixels {
+  int height, width;  ///< of an image
+  int above, left;    ///< rows and columns of zeros around it
+  float shift;        ///< a number is a byte and this
+
+  /// Factors of a row of bytes with what its first `pixels` windows reach.
+  CPUTRAIN_INLINE static constexpr std::size_t line_size(int pixels) {
+    return size((pixels + 2) * 3 + 63) / 32 * 32;
+  }
+};
+
 /// Rows of a map of blocks, or what a way back has in place of one: gradients of a block's output,
 /// with what says where they go.
 struct MapRows {
@@ -35,10 +65,16 @@ struct MapRows {
   int height, width;            ///< of what `values` points to
   int blocks;
   std::size_t plane;
+  const std::uint8_t* const* images = nullptr;  ///< in place of values
+  Pixels pixels{};
 
-  /// The same rows of another image, whose numbers are so many further.
+  /// The same rows of another image, whose numbers, or whose pointer, are so many further.
   CPUTRAIN_INLINE MapRows behind(std::size_t numbers) const {
     MapRows other = *this;
+    if (images) {
+      other.images += numbers;
+      return other;
+    }
     other.values += numbers;
     if (alive) other.alive += numbers;
     if (winners) other.winners += numbers;
@@ -46,8 +82,9 @@ struct MapRows {
   }
 };
 
-/// A 3 x 3 convolution of stride 1 over one image, forward or back to its source.
+/// A convolution of stride 1 over one image, forward or back to its source.
 struct PassShape {
+  int kernel, parts;     ///< 1 or 3 rows and columns; 1 or 3 factors to a number
   int above, left;       ///< rows and columns of zeros around what is read
   int height, width;     ///< outputs that are wanted
   int ins, outs;         ///< blocks of 16 channels
@@ -56,17 +93,26 @@ struct PassShape {
 
   CPUTRAIN_INLINE int columns() const { return (width + kTileRows - 1) / kTileRows; }
   /// Pixels of a row as factors, which its taps read.
-  CPUTRAIN_INLINE int pixels() const { return columns() * kTileRows + 2; }
-  CPUTRAIN_INLINE std::size_t steps() const { return size(pairs_of(ins) * kTaps); }
-  /// Factors: of a row, of all weights.
-  CPUTRAIN_INLINE std::size_t row_size() const {
+  CPUTRAIN_INLINE int pixels() const { return columns() * kTileRows + kernel - 1; }
+  CPUTRAIN_INLINE int taps() const { return kernel * kernel; }
+  CPUTRAIN_INLINE std::size_t steps() const {
+    return size(pairs_of(ins) * taps() * products_of(parts));
+  }
+  /// Factors of a row, of the weights of a pair of outputs and of all; `part`: of one part of them.
+  CPUTRAIN_INLINE std::size_t row_part() const {
     return size(pairs_of(ins)) * size(pixels()) * kRowFactors;
   }
+  CPUTRAIN_INLINE std::size_t row_size() const { return size(parts) * row_part(); }
+  CPUTRAIN_INLINE std::size_t weights_part() const {
+    return size(pairs_of(ins) * taps()) * 2 * kFactors;
+  }
+  CPUTRAIN_INLINE std::size_t weights_of_pair() const { return size(parts) * weights_part(); }
   CPUTRAIN_INLINE std::size_t weights_size() const {
-    return size(pairs_of(outs)) * steps() * 2 * kFactors;
+    return size(pairs_of(outs)) * weights_of_pair();
   }
 };
-constexpr int kRing = 4;  ///< rows of factors that two rows of outputs read
+constexpr int kRing = 4;   ///< rows of factors that two rows of outputs read, or more
+constexpr int kLines = 4;  ///< rows of bytes that they read
 
 /// What one call of `convolve` computes: pairs of rows of outputs [first, last).
 struct PassRun {
@@ -79,10 +125,12 @@ struct PassRun {
   int first = 0, last = 0;
   Bf16* rows = nullptr;   ///< kRing rows of factors, which begin cache lines
   Step* steps = nullptr;  ///< PassShape::steps()
+  Bf16* lines = nullptr;  ///< kLines of PassShape::pixels(), where images are read
 };
 
 /// Gradients of a kernel, from rows of a source and of gradients of the convolution's output.
 struct GradientShape {
+  int kernel, parts;      ///< as of PassShape
   int above, left;        ///< padding of the source
   int height, width;      ///< outputs that have gradients
   int ins, outs;          ///< blocks of 16 channels
@@ -91,24 +139,33 @@ struct GradientShape {
   std::size_t dst_image;  ///< the same of gradients
 
   CPUTRAIN_INLINE int steps() const { return (width + 31) / 32; }  ///< tiles that cover a row
-  /// Factors of a row of outputs, [block][step] tiles.
-  CPUTRAIN_INLINE std::size_t output_row() const {
+  CPUTRAIN_INLINE int taps() const { return kernel * kernel; }
+  /// Factors of a row of outputs, [part][block][step] tiles.
+  CPUTRAIN_INLINE std::size_t output_part() const {
     return size(2 * pairs_of(outs) * steps()) * kFactors;
   }
-  /// Factors of a row of the source, [copy][block][pair of pixels] rows of tiles.
+  CPUTRAIN_INLINE std::size_t output_row() const { return size(parts) * output_part(); }
+  /// Factors of a row of the source, [part][copy][block][pair of pixels] rows of tiles.
   CPUTRAIN_INLINE std::size_t pairs() const { return size(steps() * kTileRows + 1); }
   CPUTRAIN_INLINE std::size_t source_copy() const {
     return size(2 * pairs_of(ins)) * pairs() * kRowFactors;
   }
-  CPUTRAIN_INLINE std::size_t source_row() const { return 2 * source_copy(); }
+  CPUTRAIN_INLINE int copies() const { return kernel == 1 ? 1 : 2; }
+  CPUTRAIN_INLINE std::size_t source_part() const { return size(copies()) * source_copy(); }
+  CPUTRAIN_INLINE std::size_t source_row() const { return size(parts) * source_part(); }
   /// Of a strip of one image.
   CPUTRAIN_INLINE std::size_t factors() const {
-    return size(strip) * output_row() + size(strip + 2) * source_row();
+    return size(strip) * output_row() + size(strip + kernel - 1) * source_row();
   }
-  CPUTRAIN_INLINE std::size_t step_count() const { return size(strip * steps()); }
+  CPUTRAIN_INLINE std::size_t steps_of_row() const { return size(steps() * products_of(parts)); }
+  CPUTRAIN_INLINE std::size_t step_count() const { return size(strip) * steps_of_row(); }
+  /// Where images are read: a row of windows, and the lines that it is made of.
+  CPUTRAIN_INLINE std::size_t lines_size() const {
+    return 2 * pairs() * kRowFactors + kLines * Pixels::line_size(static_cast<int>(2 * pairs()));
+  }
   /// Numbers: sums of the kernel, [pair of outs][pair of ins][tap][2][2] tiles, then of the bias.
   CPUTRAIN_INLINE std::size_t kernel_sums() const {
-    return size(4 * pairs_of(outs) * pairs_of(ins) * kTaps) * kSums;
+    return size(4 * pairs_of(outs) * pairs_of(ins) * taps()) * kSums;
   }
   CPUTRAIN_INLINE std::size_t sums() const {
     return kernel_sums() + size(2 * pairs_of(outs) * kBlock);
@@ -124,6 +181,7 @@ struct GradientRun {
   Bf16* factors;  ///< as many for each image; begin a cache line, as do sums
   Step* steps;    ///< the same
   float* sums;
+  Bf16* lines = nullptr;  ///< GradientShape::lines_size(), where images are read
 };
 
 /// A matrix of floats, row by row, `row` numbers apart. Columns are a multiple of 16.
@@ -157,14 +215,18 @@ struct TileProduct {
 
 struct Kernels {
   const char* name;
+  const char* float_name;  ///< where numbers are sums of three factors
   /// sums (16 x 16) += a b, each one tile. For tests, and to see whether tiles work.
   void (*multiply_add_once)(const Bf16* a, const Bf16* b, float* sums);
+  /// The kernel of 2 x 2 tiles over the same steps of two tiles each, so many rounds: how quick
+  /// tiles are.
+  void (*multiply_often)(const Bf16* a, const Bf16* b, int steps, int rounds, float* sums);
   /// Tiles of one pair of outputs for all inputs: the kernel's, or (`turned`) that of the
   /// convolution that leads back, whose ins are the kernel's outs.
-  void (*pack_kernel)(const float* kernel, int ins, int outs, bool turned, int out_pair, Bf16* to);
+  void (*pack_kernel)(const PassShape&, const float* kernel, bool turned, int out_pair, Bf16* to);
   void (*convolve)(const PassShape&, const PassRun&);
   void (*add_gradients)(const GradientShape&, const GradientRun&);
-  /// The kernel's gradient for one block of outputs, written or added.
+  /// The kernel's gradient for one block of outputs, `kernel` its part, written or added.
   void (*finish_kernel)(const GradientShape&, const float* sums, int out, bool adds, float* kernel);
   void (*pack_matrix)(const Matrix&, TileForm, Bf16* to);
   void (*multiply)(const TileProduct&);

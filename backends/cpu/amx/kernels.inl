@@ -17,15 +17,26 @@ void multiply_add_once(const Bf16* a, const Bf16* b, float* sums) {
 }
 
 template <class Tiles>
-constexpr Kernels make_kernels(const char* name) {
-  return {name,
-          multiply_add_once<Tiles>,
-          pack_kernel,
-          convolve<Tiles>,
-          add_gradients<Tiles>,
-          finish_kernel,
-          pack_matrix,
-          multiply<Tiles>};
+void multiply_often(const Bf16* a, const Bf16* b, int steps, int rounds, float* sums) {
+  Tiles tiles;
+  zero_sums(tiles);
+  for (int round = 0; round < rounds; ++round) {
+    add_products(
+        tiles, size(steps), kFactors,
+        [&](std::size_t i) {
+          const std::size_t at = 2 * i * kFactors;
+          return Step{{a + at, a + at + kFactors}, b + at};
+        },
+        [](std::size_t) {});
+  }
+  store_sums(tiles, sums);
+}
+
+template <class Tiles>
+constexpr Kernels make_kernels(const char* name, const char* float_name) {
+  return {name,        float_name,      multiply_add_once<Tiles>, multiply_often<Tiles>,
+          pack_kernel, convolve<Tiles>, add_gradients<Tiles>,     finish_kernel,
+          pack_matrix, multiply<Tiles>};
 }
 
 }  // namespace

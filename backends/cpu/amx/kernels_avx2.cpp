@@ -4,7 +4,8 @@
 namespace cputrain::cpu::amx {
 
 const Kernels& avx2_kernels() {
-  static constexpr Kernels kernels = make_kernels<EmulatedTiles>("own AMX, emulated");
+  static constexpr Kernels kernels =
+      make_kernels<EmulatedTiles>("own AMX, emulated", "own AMX of floats, emulated");
   return kernels;
 }
 

@@ -5,12 +5,13 @@
 namespace cputrain::cpu::amx {
 
 const Kernels& hardware_kernels() {
-  static constexpr Kernels kernels = make_kernels<HardwareTiles>("own AMX");
+  static constexpr Kernels kernels = make_kernels<HardwareTiles>("own AMX", "own AMX of floats");
   return kernels;
 }
 
 const Kernels& avx512_kernels() {
-  static constexpr Kernels kernels = make_kernels<EmulatedTiles>("own AMX, emulated");
+  static constexpr Kernels kernels =
+      make_kernels<EmulatedTiles>("own AMX, emulated", "own AMX of floats, emulated");
   return kernels;
 }
 

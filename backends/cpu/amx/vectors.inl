@@ -31,6 +31,42 @@ using HalfThere [[gnu::vector_size(32), gnu::may_alias]] = std::uint16_t;
   *reinterpret_cast<WordThere*>(to) = value;
 }
 
+/// The nearest factor, in the upper halves; ties go to even. As the instruction does it: denormal
+/// numbers become zero, NaN a quiet one.
+[[gnu::always_inline]] inline void round_up_there(const Float& value, Word& to) {
+  const Word bits = reinterpret_cast<Word>(value);
+  const Word rounded = bits + 0x7fff + (bits >> 16 & 1);
+  const Word number = (bits & 0x7fffffff) > 0x7f800000 ? (bits | 0x400000) : rounded;
+  to = ((bits & 0x7f800000) == 0 ? (bits & 0x80000000) : number) & 0xffff0000;
+}
+
+/// What the nearest factor leaves of numbers, exactly; nothing of those whose factor is no number.
+[[gnu::always_inline]] inline void take_rest(Float& value) {
+  Word factor;
+  round_up_there(value, factor);
+  const Float rest = value - reinterpret_cast<Float>(factor);
+  value = (factor & 0x7f800000) == 0x7f800000 ? Float{} : rest;
+}
+/// What is left for factor kPart of a number.
+template <int kPart>
+[[gnu::always_inline]] inline void take_part(Float& value) {
+#pragma GCC unroll 2
+  for (int i = 0; i < kPart; ++i) take_rest(value);
+}
+
+template <int kNumber>
+struct Part {
+  static constexpr int number = kNumber;
+};
+/// Calls f with each Part of a number.
+template <class F>
+[[gnu::always_inline]] inline void for_parts(int parts, const F& f) {
+  f(Part<0>{});
+  if (parts == 1) return;
+  f(Part<1>{});
+  f(Part<2>{});
+}
+
 #ifdef __AVX512BF16__
 
 /// The first vector's factors, then the second's.
@@ -51,15 +87,6 @@ using HalfThere [[gnu::vector_size(32), gnu::may_alias]] = std::uint16_t;
 }
 
 #else
-
-/// The nearest factor, in the upper halves; ties go to even. As the instruction does it: denormal
-/// numbers become zero, NaN a quiet one.
-[[gnu::always_inline]] inline void round_up_there(const Float& value, Word& to) {
-  const Word bits = reinterpret_cast<Word>(value);
-  const Word rounded = bits + 0x7fff + (bits >> 16 & 1);
-  const Word number = (bits & 0x7fffffff) > 0x7f800000 ? (bits | 0x400000) : rounded;
-  to = ((bits & 0x7f800000) == 0 ? (bits & 0x80000000) : number) & 0xffff0000;
-}
 
 [[gnu::always_inline]] inline void store_factors(const Float& first, const Float& second,
                                                  Bf16* to) {
@@ -99,7 +126,8 @@ using HalfThere [[gnu::vector_size(32), gnu::may_alias]] = std::uint16_t;
   }
 }
 
-/// What counts of a row of a map, or of gradients.
+/// What counts of a row of a map, or of gradients, for one part of its factors.
+template <int kPart>
 class Row {
  public:
   /// Row y of what `map` points to.
@@ -115,6 +143,7 @@ class Row {
     const std::size_t i = index(block, x);
     to = load(map_.values + i);
     if (map_.alive) to = load(map_.alive + i) > 0 ? to : Float{};
+    take_part<kPart>(to);
   }
   /// A window's gradient, and at each of its places what goes there.
   [[gnu::always_inline]] void window(int block, int x, Float& all, Float (&places)[4]) const {

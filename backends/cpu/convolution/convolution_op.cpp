@@ -27,6 +27,16 @@ std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
   return methods;
 }
 
+/// Without tiles of floats where what is quickest is tried: they never come unmeasured.
+std::vector<ConvolutionMethod> methods_by_rule(const Planning& planning,
+                                               std::vector<ConvolutionMethod> possible) {
+  const KernelChoice& choice = planning.kernels;
+  if (choice.measure && choice.float_tiles != KernelChoice::Tiles::none) {
+    std::erase(possible, ConvolutionMethod::tiles);
+  }
+  return possible;
+}
+
 }  // namespace
 
 ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const ConvolutionBlock& block,
@@ -35,16 +45,21 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const Convolution
       dnnl_(planning.dnnl),
       place_(place_convolution(planning, op, block, src, dst, first_parameter)) {
   const auto possible = possible_methods(planning, place_);
-  methods_ = fixed_methods(possible, place_.pool.has_value(),
+  const auto by_rule = methods_by_rule(planning, possible);
+  methods_ = fixed_methods(by_rule, place_.pool.has_value(),
                            PooledWinograd::possible(place_, planning.usual()));
-  forward_stays_ = !measures_forward(possible, place_.pool.has_value());
+  forward_stays_ = !measures_forward(by_rule, place_.pool.has_value());
   // A trial ends in backward(), so there is none without it.
   if (dst.wants_diff && planning.kernels.measure && possible.size() > 1 &&
       worth_measuring(block.macs, planning.usual())) {
     trials_.emplace(possible);
     make_candidates(planning, possible);
   } else {
+    // Numbers that are out of range of tiles of floats go the direct way.
     make_candidates(planning, {methods_.by_direction.begin(), methods_.by_direction.end()});
+    if (tiles_ && tiles_->needs_others() && !direct_) {
+      direct_.emplace(planning, place_, ConvolutionMethod::direct, kernel_layout_);
+    }
   }
   times_.convolution.macs = block.macs;
   planning.use_backward(op, src, dst);
@@ -54,7 +69,9 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const Convolution
     planning.memory.use(dst.value, backward);
   }
   // Kernels of the first layer read bytes, so the source's floats need no memory.
-  const bool reads_src = !skipping_ || !skipping_->reads_images() || trials_;
+  const bool reads_src = direct_ || winograd_ || bf16_ ||
+                         (skipping_ && !skipping_->reads_images()) ||
+                         (tiles_ && !tiles_->reads_images());
   if (!reads_src) return;
   planning.memory.use(src.value, planning.forward_time(op));
   if (place_.learns) planning.memory.use(src.value, backward);
@@ -155,7 +172,10 @@ void ConvolutionOp::forward(const Execution& execution) {
   split_ = false;
   const ConvolutionMethod method = methods_[Direction::forward];
   if (method == ConvolutionMethod::sparse) return skipping_->forward(execution, images_, times_);
-  if (method == ConvolutionMethod::tiles) return tiles_->forward(execution, times_);
+  if (method == ConvolutionMethod::tiles) {
+    if (tiles_->forward(execution, images_, times_)) return;
+    return piecewise(ConvolutionMethod::direct)->forward(execution, times_);
+  }
   if (pools_in_forward()) return pooled_winograd_->forward(execution, times_);
   split_images_once(times_.convolution.forward);
   piecewise(method)->forward(execution, times_);
@@ -179,7 +199,8 @@ void ConvolutionOp::backward(const Execution& execution) {
     if (method == sparse) {
       skipping_->backward(execution, images_, weights, data, times_);
     } else if (method == tiles) {
-      tiles_->backward(execution, weights, data, times_);
+      if (tiles_->backward(execution, images_, weights, data, times_)) continue;
+      piecewise(direct)->backward(execution, weights, data, times_);
     } else {
       split_images_once(times_.before_backward);
       piecewise(method)->backward(execution, weights, data, times_);

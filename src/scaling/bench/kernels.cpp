@@ -25,7 +25,8 @@ std::vector<double> seconds_of(const KernelRounds& rounds, std::size_t index,
 }
 
 LayerFigures layer_figures(const KernelRounds& rounds, std::size_t index,
-                           const model::LeastBytes& least, const compute::Limits& limits) {
+                           const model::LeastBytes& least, const compute::Limits& limits,
+                           Precision precision) {
   const compute::LayerTime& layer = rounds.layers.back()[index];
   LayerFigures figures{.name = layer.name,
                        .macs = layer.macs,
@@ -40,7 +41,7 @@ LayerFigures layer_figures(const KernelRounds& rounds, std::size_t index,
         DirectionFigures{&way, way.algorithm(layer), spread, std::nullopt, std::nullopt});
     if (layer.macs > 0) {
       own.gflops = spread_of_rates(2e-9 * layer.macs, seconds);
-      own.of_peak = own.gflops->median / limits.fma_gflops;
+      own.of_peak = own.gflops->median / limits.peak(precision);
     }
     if (figures.bytes_of_image > 0) {
       own.gbs = spread_of_rates(1e-9 * figures.bytes_of_image, seconds);
@@ -148,7 +149,8 @@ void KernelTrial::measure(data::BatchSource& batches) {
 
 KernelFigures kernel_figures(const KernelRounds& rounds,
                              const std::map<std::string, model::LeastBytes>& least,
-                             double training_flops, const compute::Limits& limits) {
+                             double training_flops, const compute::Limits& limits,
+                             Precision precision) {
   KernelFigures figures{.micro_batch = rounds.micro_batch, .images = rounds.images()};
   std::vector<double> whole;
   for (const auto& layers : rounds.layers) {
@@ -158,12 +160,12 @@ KernelFigures kernel_figures(const KernelRounds& rounds,
   }
   figures.seconds = spread_of(whole);
   figures.gflops = spread_of_rates(1e-9 * training_flops, whole);
-  figures.of_peak = figures.gflops.median / limits.fma_gflops;
+  figures.of_peak = figures.gflops.median / limits.peak(precision);
   for (std::size_t i = 0; i < rounds.layers.back().size(); ++i) {
     // A program may have steps that are no layer of the graph, such as a copy.
     const auto found = least.find(rounds.layers.back()[i].name);
     figures.layers.push_back(layer_figures(
-        rounds, i, found == least.end() ? model::LeastBytes{} : found->second, limits));
+        rounds, i, found == least.end() ? model::LeastBytes{} : found->second, limits, precision));
   }
   return figures;
 }

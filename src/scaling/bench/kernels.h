@@ -77,7 +77,8 @@ struct KernelFigures {
 
 /// `limits` were measured in the same run; `training_flops` is Graph's.
 KernelFigures kernel_figures(const KernelRounds&, const std::map<std::string, model::LeastBytes>&,
-                             double training_flops, const compute::Limits& limits);
+                             double training_flops, const compute::Limits& limits,
+                             Precision precision);
 
 nlohmann::ordered_json json_of(const KernelFigures&);
 

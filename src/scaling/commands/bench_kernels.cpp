@@ -113,9 +113,10 @@ class KernelBench {
     std::vector<bench::KernelPair> pairs;
     for (const Measured& m : measured_) {
       pairs.push_back(
-          {bench::kernel_figures(m.given, given, graphs_.given.training_flops(), limits_),
-           bench::kernel_figures(m.no_zeros, no_zeros, graphs_.no_zeros.training_flops(),
-                                 limits_)});
+          {bench::kernel_figures(m.given, given, graphs_.given.training_flops(), limits_,
+                                 spec_.flags.precision),
+           bench::kernel_figures(m.no_zeros, no_zeros, graphs_.no_zeros.training_flops(), limits_,
+                                 spec_.flags.precision)});
     }
     return pairs;
   }
@@ -171,7 +172,7 @@ void print_head(const training::Session& session, const KernelOptions& options,
                 const Rounds& rounds) {
   system::print(
       "{} at {}x{}, {}, {}; images of {}, {}; medians of {} of at least {} images\nlimits measured "
-      "in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s of triad (mem.)\nGFLOP/s "
+      "in this run: {:.0f} GFLOP/s of {} (peak), {:.1f} GB/s of triad (mem.)\nGFLOP/s "
       "count direct convolution; of mem.: source, destination and weights once each; map, grad.: "
       "parts of\nwhat is read and of the gradient that comes back that are not zero, where that is "
       "known\n",
@@ -180,7 +181,10 @@ void print_head(const training::Session& session, const KernelOptions& options,
       counted(session.threads, "thread"), options.data_or_synthetic(),
       options.weights.empty() ? "initial weights (--weights: others)"
                               : "weights " + options.weights,
-      counted(options.repeats(), "round"), rounds.least, limits.fma_gflops, limits.triad_gbs);
+      counted(options.repeats(), "round"), rounds.least, limits.peak(spec.flags.precision),
+      limits.peak(spec.flags.precision) == limits.fma_gflops ? "multiply-adds"
+                                                             : "bf16 in AMX tiles",
+      limits.triad_gbs);
 }
 
 Json result_json(const training::Session& session, const KernelOptions& options,
@@ -200,7 +204,7 @@ Json result_json(const training::Session& session, const KernelOptions& options,
           {"weights", options.weights.empty() ? Json() : Json(options.weights)},
           {"threads", session.threads},
           {"repeats", options.repeats()},
-          {"limit", {{"fma_gflops", limits.fma_gflops}, {"triad_gbs", limits.triad_gbs}}},
+          {"limit", training::limits_json(limits)},
           {"backend", session.backend->facts().description},
           {"cpu", session.machine.cpu_model},
           {"micro_batches", std::move(micro_batches)}};

@@ -28,12 +28,16 @@ struct Measurement {
   Spread images_per_second;
   compute::Limits limits;
   double achieved;  ///< GFLOP/s, counting direct convolution
-  double fraction() const { return achieved / limits.fma_gflops; }
+  Precision precision;
+  double peak() const { return limits.peak(precision); }
+  double fraction() const { return achieved / peak(); }
+  bool of_tiles() const { return peak() != limits.fma_gflops; }
 };
 
-Measurement measurement_of(const bench::StepFigures& figures, const model::Graph& graph) {
+Measurement measurement_of(const bench::StepFigures& figures, const model::Graph& graph,
+                           Precision precision) {
   const Spread& rate = figures.images_per_second.front();
-  return {rate, figures.limits, rate.median * graph.training_flops() / 1e9};
+  return {rate, figures.limits, rate.median * graph.training_flops() / 1e9, precision};
 }
 
 void print_measurement(const training::Session& session, const training::TrainingSpec& spec,
@@ -48,9 +52,9 @@ void print_measurement(const training::Session& session, const training::Trainin
       training::backend_in_figures(session.backend->name(), word_of(spec.flags.precision)),
       rate.median, steps, rate.min, rate.max);
   system::print(
-      "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
+      "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the {} peak "
       "measured in this run; triad {:.1f} GB/s; workspace {}\n",
-      m.achieved, m.fraction(), m.limits.fma_gflops, m.limits.triad_gbs,
+      m.achieved, m.fraction(), m.peak(), m.of_tiles() ? "AMX" : "FMA", m.limits.triad_gbs,
       bytes_text(static_cast<double>(trial.program().workspace_bytes())));
 }
 
@@ -67,7 +71,7 @@ Json measurement_json(const training::Session& session, const training::Training
           {"density", bench::density_json(layers)},
           {"images_per_second", json_of(m.images_per_second)},
           {"gflops", m.achieved},
-          {"limit", {{"fma_gflops", m.limits.fma_gflops}, {"triad_gbs", m.limits.triad_gbs}}},
+          {"limit", training::limits_json(m.limits)},
           {"fraction_of_peak", m.fraction()},
           {"workspace_bytes", trial.program().workspace_bytes()},
           {"backend", session.backend->facts().description},
@@ -185,7 +189,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   const bench::StepFigures figures = bench::run_trials(session, trials, options_.repeat);
   const auto& [limits, rounds, each, rates, layer_steps, layers, waited] = figures;
   const bench::StepTrial& trial = *trials[0];
-  const Measurement measured = measurement_of(figures, plan.graph);
+  const Measurement measured = measurement_of(figures, plan.graph, plan.spec.flags.precision);
 
   // Times of layers are rank 0's.
   const double own_images =

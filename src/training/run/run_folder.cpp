@@ -258,9 +258,7 @@ void write_limits(const Session& session, const std::filesystem::path& folder) {
   const compute::Limits limits = measure_together(session);
   system::forget_peak();  // its arrays are larger than many a training
   if (!session.leads()) return;
-  const nlohmann::ordered_json json{{"fma_gflops", limits.fma_gflops},
-                                    {"triad_gbs", limits.triad_gbs}};
-  system::write_own_file(folder / kLimitsName, json_text(json, 2) + "\n");
+  system::write_own_file(folder / kLimitsName, json_text(limits_json(limits), 2) + "\n");
 }
 
 }  // namespace cputrain::training

@@ -197,9 +197,15 @@ compute::Limits measure_together(const Session& session) {
       .slowest =
           [&](double seconds) { return comm::largest_of_ranks(communicator, seconds).value(); }};
   const compute::Limits limits = session.backend->measure_limits(together);
-  std::array<double, 2> sums{limits.fma_gflops, limits.triad_gbs};
+  std::array<double, 3> sums{limits.fma_gflops, limits.triad_gbs, limits.tiles_gflops};
   communicator.sum(Array::of<double>(sums));
-  return {sums[0], sums[1]};
+  return {sums[0], sums[1], sums[2]};
+}
+
+nlohmann::ordered_json limits_json(const compute::Limits& limits) {
+  nlohmann::ordered_json json{{"fma_gflops", limits.fma_gflops}, {"triad_gbs", limits.triad_gbs}};
+  if (limits.tiles_gflops > 0) json["tiles_gflops"] = limits.tiles_gflops;
+  return json;
 }
 
 void check_alone(const Session& session, const std::string& does, const std::string& why) {

@@ -75,6 +75,8 @@ data::OnProgress progress_line(const Session&, const std::string& verb);
 
 /// The machine's limits for all ranks together, measured while all of them work. Collective.
 compute::Limits measure_together(const Session&);
+/// As files have them; what the machine lacks is left out.
+nlohmann::ordered_json limits_json(const compute::Limits&);
 
 /// Error(usage) for what one process `does`, where several were started: "bench input measures".
 /// `why` closes a bracket and names the remedy.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cpu/amx/kernels.h"
+#include "backends/cpu/limits.h"
 #include "core/random.h"
 #include "tests/backends/cpu/tiles_of.h"
 
@@ -218,6 +219,29 @@ TEST_P(AmxTiles, LeaveTheThreadsRoundingAlone) {
     EXPECT_EQ(again, rounded);
     EXPECT_EQ(flushed_again, flushed);
   }
+}
+
+/// Of emulated tiles, too: the limit that benchmarks print.
+TEST_P(AmxTiles, HaveARate) {
+  int meetings = 0;
+  const compute::Together together{.processes = 1,
+                                   .meet = [&] { ++meetings; },
+                                   .slowest = [](double seconds) { return 2 * seconds; }};
+  const double rate = measure_tiles(GetParam().kernels(), 1, together, 3);
+  EXPECT_GT(rate, 0);
+  EXPECT_LT(rate, 1e5);
+  EXPECT_GT(meetings, 1);
+}
+
+/// What a machine lacks is not there.
+TEST(AmxLimits, AreTheHardwares) {
+  const compute::Limits limits = measure_machine(1, {});
+  EXPECT_EQ(limits.tiles_gflops > 0, hardware_works());
+  EXPECT_GT(limits.fma_gflops, 0);
+  const compute::Limits tiles{.fma_gflops = 100, .triad_gbs = 10, .tiles_gflops = 2000};
+  EXPECT_EQ(tiles.peak(Precision::bf16), 2000);
+  EXPECT_EQ(tiles.peak(Precision::f32), 100);
+  EXPECT_EQ(compute::Limits{.fma_gflops = 100}.peak(Precision::bf16), 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiles, AmxTiles, all_tiles(), name_of_tiles);

@@ -15,6 +15,7 @@ namespace cputrain::training {
 namespace {
 
 constexpr cpu::KernelChoice kEmulated{.tiles = cpu::KernelChoice::Tiles::emulated};
+constexpr cpu::KernelChoice kFloats{.float_tiles = cpu::KernelChoice::Tiles::emulated};
 
 void skip_without_emulation() {
   if (!cpu::amx::find_kernels(kEmulated.tiles)) GTEST_SKIP() << "this CPU has no AVX2";
@@ -40,12 +41,13 @@ class TilesOfDogcat : public ::testing::Test {
   const testing::Samples images_ = testing::make_images(kImages, image_, 2);
 };
 
-TEST_F(TilesOfDogcat, ComputeAllButTheFirstLayer) {
+/// The first layer's source has no gradient.
+TEST_F(TilesOfDogcat, ComputeAllLayers) {
   const auto backend = cpu::make_cpu_backend(1, kEmulated);
   testing::Trial trial(*backend, graph_, {kImages});
   const auto methods = methods_of(trial.program());
   ASSERT_EQ(methods.size(), 4u);
-  EXPECT_EQ(methods[0].find("own AMX"), std::string::npos) << methods[0];
+  EXPECT_EQ(methods[0], "own AMX, emulated/own AMX, emulated/");
   for (std::size_t i = 1; i < methods.size(); ++i) {
     EXPECT_EQ(methods[i], "own AMX, emulated/own AMX, emulated/own AMX, emulated");
   }
@@ -112,8 +114,116 @@ TEST_F(TilesOfDogcat, AreTriedBesideOtherMethods) {
   }
   EXPECT_TRUE(tiles_tried);
   // Another rank's methods are taken over, forward, too.
-  trial.program().tuner().use_tuned_methods("sss ttt ttt ttt");
-  EXPECT_EQ(trial.program().tuner().tuned_methods().substr(4), "ttt ttt ttt");
+  trial.program().tuner().use_tuned_methods("tts ttt sss ttt");
+  EXPECT_EQ(trial.program().tuner().tuned_methods(), "tts ttt sss ttt");
+  EXPECT_TRUE(std::isfinite(trial.train(images, {8}).tally.loss));
+}
+
+/// Kernels of three and of one, with and without what may be fused.
+class TilesOfFloats : public ::testing::Test {
+ protected:
+  void SetUp() override { skip_without_emulation(); }
+  static constexpr int kImages = 4, kClasses = 3;
+  static model::Graph make_graph() {
+    model::Graph graph({18, 18, 3});
+    graph.add(model::Convolution{.filters = 16, .kernel = 3});
+    graph.add(model::Relu{});
+    graph.add(model::Convolution{.filters = 48, .kernel = 1});
+    graph.add(model::Relu{});
+    graph.add(model::Convolution{.filters = 32, .kernel = 3, .padding = model::Padding::same});
+    graph.add(model::MaxPool{});
+    graph.add(model::Relu{});
+    graph.add(model::Convolution{.filters = 16, .kernel = 1, .bias = false});
+    graph.add(model::Flatten{});
+    graph.add(model::Dense{.units = kClasses});
+    graph.add(model::SoftmaxCrossEntropy{});
+    return graph;
+  }
+  testing::Outcome train(const cpu::KernelChoice& kernels, const testing::WeightSource& weights) {
+    const auto backend = cpu::make_cpu_backend(2, kernels);
+    testing::Trial trial(*backend, graph_, {kImages}, compute::Phase::train, nullptr, nullptr,
+                         weights);
+    auto made = trial.train(images_, {kImages});
+    methods_ = methods_of(trial.program());
+    return made;
+  }
+
+  const model::Graph graph_ = make_graph();
+  const testing::Samples images_ = testing::make_images(kImages, {18, 18, 3}, kClasses);
+  std::vector<std::string> methods_;
+};
+
+TEST_F(TilesOfFloats, TrainAsFloatsDo) {
+  const auto made = train(kFloats, testing::trial_weights);
+  ASSERT_EQ(methods_.size(), 4u);
+  const std::string tiles = "own AMX of floats, emulated";
+  EXPECT_EQ(methods_[0].find(tiles), std::string::npos) << "images are for other kernels";
+  for (int i = 1; i < 4; ++i) EXPECT_EQ(methods_[i], tiles + "/" + tiles + "/" + tiles);
+  const auto floats = train({}, testing::trial_weights);
+  EXPECT_NEAR(made.tally.loss, floats.tally.loss, 1e-5 * floats.tally.loss);
+  bool differs = false;
+  for (std::size_t p = 0; p < made.gradients.size(); ++p) {
+    EXPECT_LE(testing::relative_distance(made.gradients[p], floats.gradients[p]), 1e-5) << p;
+    differs |= made.gradients[p] != floats.gradients[p];
+  }
+  EXPECT_TRUE(differs) << "tiles were not used";
+}
+
+/// Weights of 1e-20 leave tiles out forward and back; then their bits are those of the library.
+TEST_F(TilesOfFloats, LeaveTinyNumbersToOthers) {
+  const auto tiny = [](const model::Graph::Node& node, std::size_t index) {
+    std::vector<double> weights = testing::trial_weights(node, index);
+    if (std::holds_alternative<model::Convolution>(node.layer)) {
+      for (double& w : weights) w *= 1e-20;
+    }
+    return weights;
+  };
+  const auto made = train(kFloats, tiny), floats = train({}, tiny);
+  EXPECT_EQ(made.probabilities, floats.probabilities);
+  EXPECT_EQ(made.gradients, floats.gradients);
+}
+
+TEST_F(TilesOfFloats, ComeOnlyWhereTheyMeasureQuicker) {
+  cpu::KernelChoice measured = kFloats;
+  measured.measure = true;
+  train(measured, testing::trial_weights);  // too little work to be measured
+  for (const std::string& m : methods_) EXPECT_EQ(m.find("own AMX"), std::string::npos) << m;
+}
+
+/// Enough work to be measured, in front of a pool and behind it.
+TEST(TilesOfMeasuredFloats, AreTriedOnlyWhereNoWindowDependsOnIt) {
+  skip_without_emulation();
+  model::Graph graph({64, 64, 3});
+  graph.add(model::Convolution{.filters = 32, .kernel = 3});
+  graph.add(model::Relu{});
+  graph.add(model::Convolution{.filters = 64, .kernel = 3});
+  graph.add(model::Relu{});
+  graph.add(model::Convolution{.filters = 32, .kernel = 3});
+  graph.add(model::MaxPool{});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{2});
+  graph.add(model::SoftmaxCrossEntropy{});
+  cpu::KernelChoice measured = kFloats;
+  measured.measure = true;
+  const auto backend = cpu::make_cpu_backend(2, measured);
+  const testing::Samples images = testing::make_images(4, {64, 64, 3}, 2);
+  testing::Trial trial(*backend, graph, {4});
+  ASSERT_TRUE(trial.program().tuner().trying());
+  std::vector<std::string> seen;
+  while (trial.program().tuner().trying() && seen.size() < 60) {
+    trial.train(images, {4});
+    std::ranges::copy(methods_of(trial.program()), std::back_inserter(seen));
+  }
+  const auto tried = [&](std::size_t layer, bool forward) {
+    for (std::size_t i = layer; i < seen.size(); i += 3) {
+      const std::size_t at = seen[i].find("own AMX of floats");
+      if (forward ? at == 0 : at != std::string::npos) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(tried(1, true));
+  EXPECT_FALSE(tried(2, true)) << "forward in front of a pool goes by rule";
+  EXPECT_TRUE(tried(2, false));
 }
 
 class TileTrainings : public RankJobs {
