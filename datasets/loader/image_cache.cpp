@@ -160,6 +160,7 @@ void collect(const data::DataSource& source, const CacheReader& reader, bool jud
     set->image = reader.image;
     set->stored = ready ? source.dataset.get() : nullptr;
     set->filling = decoded.filling.get();
+    set->on_disk = !decoded.folder.empty();
     set->judged = judged;
   }
   Collector collector(reader, decoded);
@@ -236,6 +237,8 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
                                                    : memory.allocate_in(request.folder, bytes);
   const CacheReader reader = reader_of(source, request, images, *block);
   const std::vector<std::uint32_t> first = images_of(*source.dataset, request.first);
+  const system::Stopwatch decoding;
+  double images_per_second = 0;
   bool meanwhile =
       request.meanwhile && !source.dataset->ready_form() && first.size() < images.size();
   if (meanwhile) {
@@ -243,6 +246,7 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
     for (const std::uint32_t image : first) positions.push_back(reader.position_of(image));
     read_missing(reader, part_of(positions, memory), request);
     barrier.wait();
+    images_per_second = static_cast<double>(first.size()) / decoding.seconds();
     meanwhile = !reader.view.damaged();
     barrier.wait();  // all have seen it before one goes on
   }
@@ -250,8 +254,10 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
   if (!meanwhile) {
     read_missing(reader, part_of(all_positions(images.size()), memory), request);
     barrier.wait();
+    images_per_second = static_cast<double>(images.size()) / decoding.seconds();
   }
   data::DecodedData decoded = give_out(source, request, reader, meanwhile, mine, std::move(block));
+  decoded.images_per_second = images_per_second;
   decoded.seconds = watch.seconds();
   return decoded;
 }
@@ -267,6 +273,7 @@ data::DecodedData finish_cache(const data::DataSource& source, const data::Decod
   read_missing(reader, part_of(all_positions(images.size()), memory), request);
   barrier.wait();
   data::DecodedData decoded = give_out(source, request, reader, false, {}, begun.memory);
+  decoded.images_per_second = begun.images_per_second;
   decoded.seconds = watch.seconds();
   return decoded;
 }
