@@ -107,7 +107,11 @@ std::string folder_with_room(std::uint64_t bytes, Storage storage) {
 std::string why_no_folder(std::uint64_t bytes, Storage storage) {
   if (std::string limit = why_no_such_file(bytes); !limit.empty()) return limit;
   std::vector<std::string> reasons;
-  for (const std::string& folder : folders()) reasons.push_back(why_not(folder, bytes, storage));
+  for (const std::string& folder : folders()) {
+    std::string reason = why_not(folder, bytes, storage);
+    if (reason.empty()) return {};
+    reasons.push_back(std::move(reason));
+  }
   return join(reasons, ", ");
 }
 

@@ -24,7 +24,8 @@ enum class Storage { any, disk };
 /// for so many bytes, and some for others; empty where none has.
 std::string folder_with_room(std::uint64_t bytes, Storage = Storage::any);
 
-/// Why none of them has, one after the other: "/var/tmp has 1.2 GB free, /tmp lies in memory".
+/// Why none of them has, one after the other: "/var/tmp has 1.2 GB free of 2 GB, /tmp lies in
+/// memory"; empty where one has.
 std::string why_no_folder(std::uint64_t bytes, Storage = Storage::any);
 
 /// Why it is not the folder that TMPDIR names; empty where it is, or none is named.

@@ -43,17 +43,17 @@ std::string why(const TrainingFlags& flags, const data::CacheSize& cache,
 [[noreturn]] void no_disk(const data::CacheSize& cache, const std::string& reason,
                           const std::string& why_no_folder) {
   fail(ExitCode::usage,
-       fmt::format("no room for {} of decoded images on disk ({}; {}); name a folder with room in "
+       fmt::format("no room for {} of decoded images on disk ({}{}); name a folder with room in "
                    "TMPDIR, raise the limit where there is one, or use a smaller --image-size or "
                    "--limit-train",
                    size_words(cache.bytes), reason, why_no_folder));
 }
 
-/// "host vm: /var/tmp has 1.2 GB free of 3.1 GB, ..." of the first rank that has no folder.
+/// "; host vm: /var/tmp has 1.2 GB free of 3.1 GB, ..." of the first rank that has no folder.
 std::string why_no_folder(const Session& session, const data::CacheSize& cache, bool has_one) {
   const std::string mine = has_one ? "" : system::why_no_folder(cache.bytes, system::Storage::disk);
   return first_text(session,
-                    mine.empty() ? "" : fmt::format("host {}: {}", session.place().host, mine));
+                    mine.empty() ? "" : fmt::format("; host {}: {}", session.place().host, mine));
 }
 
 /// What TMPDIR has to do with the folder, as rank 0 sees it.
@@ -95,12 +95,12 @@ ImagePlace place_images(const Session& session, const TrainingFlags& flags, cons
   const bool asked = flags.cache == ImageCache::none;
   place.keep = asked ? 0 : images_to_keep(form, cache, memory);
   memory.shared.cache = cache.bytes - (cache.images - place.keep) * form.shape.size();
-  const std::string disk = asked ? "" : fmt::format(", and no disk has it ({})", no_folder);
+  const std::string disk = asked ? "" : ", and no disk has it" + no_folder;
   const std::string kept =
       place.keep == 0 ? "none is kept, each is decoded whenever it is needed"
                       : fmt::format("{} of {} are kept, the others are decoded in each epoch",
                                     with_commas(place.keep), with_commas(cache.images));
-  say(session, fmt::format("Images: {}{}: {}", reason, disk, kept));
+  say(session, fmt::format("Images: {}{}; {}", reason, disk, kept));
   return place;
 }
 
