@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "system/scratch/scratch_file.h"
 
 namespace cputrain::datasets {
 
@@ -78,6 +79,7 @@ void Assembler::fill(const Position& at, std::size_t i, Slot& slot) {
     if (!set_.turns.empty()) slot.turns[k] = set_.turns[index];
   }
   if (kept_.empty()) read_missing(piece, slot);
+  if (kept_.empty() && set_.on_disk) wait_for_disk(slot);
   const bool changes = request_.augment != data::Augment{} || !set_.turns.empty();
   if (changes && !device_moves(request_)) change_all(at.epoch, slot);
   slot.batch = {slot.images, slot.labels, slot.samples};
@@ -139,6 +141,13 @@ void Assembler::read_missing(const data::StridedRange& piece, Slot& slot) {
       slot.failure = error.what();
     }
   });
+}
+
+/// Here and not in a step, which would wait page by page and count it as its own time.
+void Assembler::wait_for_disk(const Slot& slot) {
+  const auto pixels = [&](std::size_t i) { return std::span(slot.images[i], set_.image.size()); };
+  for (std::size_t i = 0; i < slot.images.size(); ++i) system::read_ahead(pixels(i));
+  arena_.for_each(slot.images.size(), [&](std::size_t i) { system::wait_for_pages(pixels(i)); });
 }
 
 Change Assembler::change_of(int epoch, std::uint32_t sample) const {

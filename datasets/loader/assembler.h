@@ -58,6 +58,7 @@ class Assembler {
   void enter(int epoch);
   void read_missing(const data::StridedRange& piece, Slot&);
   KeptImages images() const { return {set_.image, set_.larger, request_.resize}; }
+  void wait_for_disk(const Slot&);
   Change change_of(int epoch, std::uint32_t sample) const;
   void change_all(int epoch, Slot&);
   void stage(const Position&, const data::StridedRange& piece, std::size_t i, Slot&);

@@ -24,6 +24,7 @@ class Loader : public data::BatchSource {
   Loader(const data::ImageSet& set, const data::BatchPlan& plan, const data::BatchRequest& request)
       : assembler_(set, plan, request),
         plan_(plan),
+        repeats_(!request.shuffle && request.augment == data::Augment{}),
         reads_(!request.on_device && (set.stored || (set.filling && !set.filling->keeps_all()))),
         filling_(set.judged ? nullptr : set.filling),
         on_whole_(request.on_whole) {}
@@ -49,12 +50,19 @@ class Loader : public data::BatchSource {
     if (!slot.failure.empty()) failure_ = slot.failure;
     return slot.batch;
   }
+  /// Whether both are the same images: in validation, also those of two epochs.
+  bool are_alike(const Position& a, const Position& b) const {
+    if (a.step != b.step || a.piece != b.piece) return false;
+    if (a.epoch == b.epoch) return true;
+    return repeats_ &&
+           plan_.in_epoch(a.epoch).global_batch() == plan_.in_epoch(b.epoch).global_batch();
+  }
 
   Assembler assembler_;  // only for the thread that fills slots
 
  private:
   const data::BatchPlan plan_;
-  const bool reads_;
+  const bool repeats_, reads_;
   data::FillingCache* filling_;  // null once it is whole
   const std::function<void()> on_whole_;
   std::string failure_;  // the caller's alone
@@ -82,7 +90,9 @@ class DirectLoader final : public Loader {
 };
 
 /// Two slots: the caller has one, the producer fills the other. A slot that is ready belongs to the
-/// caller, one that is not to the producer; the flags change hands under the mutex.
+/// caller, one that is not to the producer; the flags change hands under the mutex. A seek to what
+/// comes next anyway is no journey: the first micro-batch of an epoch is made during the last step
+/// of the one before.
 class PrefetchingLoader final : public Loader {
  public:
   PrefetchingLoader(const data::ImageSet& set, const data::BatchPlan& plan,
@@ -102,6 +112,8 @@ class PrefetchingLoader final : public Loader {
     check_seek(epoch, step);
     {
       const std::lock_guard lock(mutex_);
+      const Position& next = in_use_ ? behind_[*in_use_] : target_;
+      if (!failure_ && are_alike(next, {epoch, step, 0})) return;
       target_ = {epoch, step, 0};
       ++journey_;
       ready_ = {};
@@ -139,6 +151,7 @@ class PrefetchingLoader final : public Loader {
         at = assembler_.after(at);
         lock.lock();
         if (journey != journey_) break;
+        behind_[filling] = at;
         failure_ = failure;
         ready_[filling] = !failure;
         changed_.notify_all();
@@ -158,7 +171,8 @@ class PrefetchingLoader final : public Loader {
   std::array<Slot, 2> slots_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::array<bool, 2> ready_{};  // guarded by mutex_, as are all below
+  std::array<bool, 2> ready_{};       // guarded by mutex_, as are all below
+  std::array<Position, 2> behind_{};  // what comes behind that of the slot
   Position target_;
   unsigned long journey_ = 0;          // counts seeks
   std::optional<std::size_t> in_use_;  // the slot that the caller has

@@ -42,7 +42,7 @@ class DecodingCache final : public data::FillingCache {
   const std::uint8_t* decode(std::uint32_t sample, std::span<std::uint8_t> space) override {
     const std::size_t position = position_of(sample);
     if (view().claim(position)) {
-      const std::uint8_t* pixels = reader_.read_claimed(position, space).data();
+      const std::uint8_t* pixels = read_claimed(position, space);
       require_good(position, view().result(position));
       return pixels;
     }
@@ -51,7 +51,7 @@ class DecodingCache final : public data::FillingCache {
       if (view().keeps(position)) return view().pixels(position).data();
     }
     // It is not kept, or somebody else is at it, who may be a process that is gone.
-    require_good(position, reader_.read(position, space));
+    require_good(position, read_beside(position, space));
     return space.data();
   }
 
@@ -75,6 +75,8 @@ class DecodingCache final : public data::FillingCache {
     const std::lock_guard lock(mutex_);
     return failure_;
   }
+
+  bool has_changed() const override { return changed_; }
 
   std::vector<std::string> flaws() const override {
     FlawTally tally(reader_.data);
@@ -107,12 +109,34 @@ class DecodingCache final : public data::FillingCache {
                        result.detail);
   }
 
+  const std::uint8_t* read_claimed(std::size_t position, std::span<std::uint8_t> space) {
+    try {
+      return reader_.read_claimed(position, space).data();
+    } catch (...) {  // it was found, and cannot be asked for now
+      changed_ = true;
+      throw;
+    }
+  }
+
+  /// What is not claimed: it was read before, or another thread is at it.
+  data::ReadResult read_beside(std::size_t position, std::span<std::uint8_t> space) {
+    data::ReadResult result;
+    try {
+      result = reader_.read(position, space);
+    } catch (...) {
+      changed_ = true;
+      throw;
+    }
+    if (result.status != data::ReadStatus::ok && is_good(position)) changed_ = true;
+    return result;
+  }
+
   void decode_ahead() {
     stand_back();
     try {
       for (std::size_t i; (i = next_.fetch_add(1)) < images_.size();) {
         const std::size_t position = (begin_ + i) % images_.size();
-        if (view().keeps(position) && view().claim(position)) reader_.read_claimed(position, {});
+        if (view().keeps(position) && view().claim(position)) read_claimed(position, {});
       }
     } catch (const std::exception& error) {
       note_failure(error.what());
@@ -122,9 +146,9 @@ class DecodingCache final : public data::FillingCache {
   /// One that somebody else is at, who may be gone, is read beside that.
   void look_at(std::size_t position, std::span<std::uint8_t> space) {
     if (view().claim(position)) {
-      reader_.read_claimed(position, space);
+      read_claimed(position, space);
     } else if (!view().is_read(position)) {
-      require_good(position, reader_.read(position, space));
+      require_good(position, read_beside(position, space));
     }
   }
 
@@ -137,6 +161,7 @@ class DecodingCache final : public data::FillingCache {
   const CacheReader reader_;
   const std::size_t begin_;
   std::atomic<std::size_t> next_{0};
+  std::atomic<bool> changed_{false};
   mutable std::mutex mutex_;
   std::string failure_;               // guarded by mutex_: of a file that is another one by now
   std::vector<std::thread> threads_;  // last: they use the others

@@ -198,6 +198,7 @@ void collect(const data::DataSource& source, const CacheReader& reader, bool jud
     set->image = reader.forms.form.shape;
     set->stored = ready ? source.dataset.get() : nullptr;
     set->filling = decoded.filling.get();
+    set->on_disk = !decoded.folder.empty();
     set->judged = judged;
   }
   decoded.train.larger = reader.forms.form.larger;
@@ -273,6 +274,8 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
                                                    : memory.allocate_in(request.folder, bytes);
   const CacheReader reader = reader_of(source, request, listed, *block);
   const std::vector<std::uint32_t> first = images_of(*source.dataset, request.first);
+  const system::Stopwatch decoding;
+  double images_per_second = 0;
   bool meanwhile =
       request.meanwhile && !source.dataset->ready_form() && first.size() < images.size();
   if (meanwhile) {
@@ -280,6 +283,7 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
     for (const std::uint32_t image : first) positions.push_back(reader.position_of(image));
     read_missing(reader, part_of(positions, memory), request);
     barrier.wait();
+    images_per_second = static_cast<double>(first.size()) / decoding.seconds();
     meanwhile = !reader.view.damaged();
     barrier.wait();  // all have seen it before one goes on
   }
@@ -287,8 +291,10 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
   if (!meanwhile) {
     read_missing(reader, part_of(all_positions(images.size()), memory), request);
     barrier.wait();
+    images_per_second = static_cast<double>(images.size()) / decoding.seconds();
   }
   data::DecodedData decoded = give_out(source, request, reader, meanwhile, mine, std::move(block));
+  decoded.images_per_second = images_per_second;
   decoded.seconds = watch.seconds();
   return decoded;
 }
@@ -305,6 +311,7 @@ data::DecodedData finish_cache(const data::DataSource& source, const data::Decod
   read_missing(reader, part_of(all_positions(images.size()), memory), request);
   barrier.wait();
   data::DecodedData decoded = give_out(source, request, reader, false, {}, begun.memory);
+  decoded.images_per_second = begun.images_per_second;
   decoded.seconds = watch.seconds();
   return decoded;
 }

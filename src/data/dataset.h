@@ -112,6 +112,7 @@ struct ImageSet {
   const Dataset* stored = nullptr;          ///< has them instead of `pixels`
   /// Brings what `pixels` points to, or gives what is not kept; null where all is there.
   FillingCache* filling = nullptr;
+  bool on_disk = false;     ///< `pixels` point into a file, which is read as they are touched
   bool judged = true;       ///< all images were read once: damaged ones are not among them
   std::vector<Turn> turns;  ///< one an image; empty where none is turned
   std::vector<std::int32_t> labels;

@@ -30,6 +30,9 @@ class FillingCache {
   /// An image of the node that cannot be read, and why; empty while none is known. Where complete()
   /// was true before, empty means that there is none.
   virtual std::string damage() const = 0;
+  /// Whether a file that was whole before was another one, or none, when this rank read it again:
+  /// that is no damage which leaves an image out.
+  virtual bool has_changed() const = 0;
   /// Once it is complete: warnings of classes whose images show little (Flaw).
   virtual std::vector<std::string> flaws() const = 0;
 

@@ -59,6 +59,7 @@ struct DecodedData {
   std::size_t bytes = 0;     ///< pixels, once per node: in memory, or in a file
   std::string folder;        ///< of the file that they lie in, where that was asked for
   double seconds = 0;
+  double images_per_second = 0;  ///< that the node decoded at first, with no steps beside it
 };
 
 /// How far a long task has come; called at least every second, on the caller's thread.

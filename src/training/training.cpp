@@ -148,6 +148,10 @@ void Training::load(Decoding decoding) {
       decode_images(session_, plan_.spec.flags, *source_, form(), keeping)));
 }
 
+bool Training::has_changed_images() const {
+  return !first_text(session_, data_->filling->has_changed() ? "changed" : "").empty();
+}
+
 void Training::load_the_rest() {
   snapshot_.reset();
   parts_.reset();  // nothing asks for images now

@@ -228,7 +228,7 @@ class ControlGroup(ProgramTest):
         prefix = ["bash", "-c", 'ulimit -f 200000; exec "$@"', "bash"]
         for ranks in (0, 2):
             done = self.large("--out", "run", "--overwrite", ranks=ranks, prefix=prefix)
-            self.assertIn("and no disk has it: ", done.stderr)
+            self.assertIn("and no disk has it; host ", done.stderr)
             self.assertIn(" of 3,640 are kept", done.stderr)
             self.assertIn("Decoding makes some", done.stderr)
             losses = [s["loss"] for s in self.metrics("run", "step")]

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "core/overloaded.h"
+#include "system/limits/process_limits.h"
 #include "training/batch_plans.h"
 #include "training/compiled_training.h"
 
@@ -103,6 +104,23 @@ std::string reason_of_timeline_steps(const training::Training& training) {
   return fmt::format("in a training of {} steps", steps);
 }
 
+bool is_packed(const training::Training& training) {
+  return training.source().dataset->ready_form().has_value();
+}
+
+constexpr const char* kPacked = "for a packed file, whose images are read as they are needed";
+
+/// As load() is asked in training_run.cpp.
+std::string reason_of_decoding(const training::Training& training) {
+  if (is_packed(training)) return kPacked;
+  if (spec_of(training).flags.decode == training::Decoding::first) return "";
+  if (training.compiled().images_on_device)
+    return "where images stay on a device: they are decoded first";
+  return when(system::limits_addresses(),
+              "under 'ulimit -v' or '-d': images are decoded first, since threads beside the steps "
+              "need addresses of their own");
+}
+
 /// Why a flag has no effect; empty where it has one.
 struct RowInJob {
   std::string_view flag;
@@ -112,6 +130,9 @@ struct RowInJob {
 constexpr RowInJob kRowsInJob[] = {
     {"timeline-steps", reason_of_timeline_steps},
     {"bucket-mb", reason_of_buckets},
+    {"decode", reason_of_decoding},
+    {"cache",
+     [](const training::Training& training) { return when(is_packed(training), kPacked); }},
     {"lr-scale", reason_of_scaling},
     {"warmup-epochs", reason_of_warmup},
     {"schedule", reason_of_schedule},

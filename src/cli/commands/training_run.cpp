@@ -191,11 +191,12 @@ class Run {
     return result;
   }
 
-  /// Whether images were trained on that damage leaves out, in the first epoch. Later such an image
-  /// is one that has changed.
+  /// Whether images were trained on that damage leaves out, in the first epoch. An image that was
+  /// whole before, then or later, is one that has changed: what was learnt stays.
   bool is_void(const loop::TrainResult& result) const {
     return !result.lost_input.empty() && training_.is_filling() && progress_.epochs == 0 &&
-           result.progress.steps <= training_.batches().train.steps();
+           result.progress.steps <= training_.batches().train.steps() &&
+           !training_.has_changed_images();
   }
 
   /// While what it returns lives, storage that does not answer is told of. On rank 0.

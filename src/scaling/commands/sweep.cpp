@@ -167,6 +167,7 @@ class SweepCommand final : public cli::CommandWith<SweepOptions> {
     add_precision_flag(f, c, choices);
     add_row(f, c, "bind");
     add_row(f, c, "io-threads");
+    add_row(f, c, "cache");
     add_backend_options(f, c, choices);
     add_part(f, c, "input");
     add_part(f, c, "exchange");

@@ -11,17 +11,26 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace cputrain::system {
 namespace {
 
+/// The folder that TMPDIR names, or nothing.
+std::string chosen_folder() {
+  const char* chosen = std::getenv("TMPDIR");
+  return chosen ? chosen : "";
+}
+
 std::vector<std::string> folders() {
   std::vector<std::string> list{"/var/tmp", "/tmp", "."};
-  const char* chosen = std::getenv("TMPDIR");
-  if (chosen && *chosen) list.insert(list.begin(), chosen);
+  if (std::string chosen = chosen_folder(); !chosen.empty()) {
+    list.insert(list.begin(), std::move(chosen));
+  }
   return list;
 }
 
@@ -31,6 +40,26 @@ bool is_of_memory(const std::string& folder) {
   struct statfs facts {};
   return ::statfs(folder.c_str(), &facts) == 0 &&
          (static_cast<long>(facts.f_type) == kTmpfs || static_cast<long>(facts.f_type) == kRamfs);
+}
+
+std::string size_text(std::uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
+
+std::string why_no_such_file(std::uint64_t bytes) {
+  if (bytes <= longest_file()) return {};
+  return "'ulimit -f' lets no file be longer than " + size_text(longest_file());
+}
+
+/// Why the folder is passed over, or nothing. Some space stays for others: a file system that is
+/// full stops all that write there.
+std::string why_not(const std::string& folder, std::uint64_t bytes, Storage storage) {
+  const std::string name = folder == "." ? "the working folder" : folder;
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    return name + " cannot be written to (" + std::strerror(errno) + ")";
+  }
+  if (storage == Storage::disk && is_of_memory(folder)) return name + " lies in memory";
+  const std::uint64_t space = space_in(folder).value_or(0), wanted = bytes + bytes / 20;
+  if (space >= wanted) return {};
+  return name + " has " + size_text(space) + " free of " + size_text(wanted);
 }
 
 /// Why it has no bytes, or nothing.
@@ -67,15 +96,28 @@ std::uint64_t longest_file() {
   return known ? limit.rlim_cur : std::numeric_limits<std::uint64_t>::max();
 }
 
-/// Some space stays for others: a file system that is full stops all that write there.
 std::string folder_with_room(std::uint64_t bytes, Storage storage) {
-  if (bytes > longest_file()) return {};
+  if (!why_no_such_file(bytes).empty()) return {};
   for (const std::string& folder : folders()) {
-    if (::access(folder.c_str(), W_OK | X_OK) != 0) continue;
-    if (storage == Storage::disk && is_of_memory(folder)) continue;
-    if (space_in(folder).value_or(0) >= bytes + bytes / 20) return folder;
+    if (why_not(folder, bytes, storage).empty()) return folder;
   }
   return {};
+}
+
+std::string why_no_folder(std::uint64_t bytes, Storage storage) {
+  if (std::string limit = why_no_such_file(bytes); !limit.empty()) return limit;
+  std::vector<std::string> reasons;
+  for (const std::string& folder : folders()) {
+    std::string reason = why_not(folder, bytes, storage);
+    if (reason.empty()) return {};
+    reasons.push_back(std::move(reason));
+  }
+  return join(reasons, ", ");
+}
+
+std::string why_not_tmpdir(std::uint64_t bytes, Storage storage) {
+  const std::string folder = chosen_folder();
+  return folder.empty() ? "" : why_not(folder, bytes, storage);
 }
 
 std::string scratch_name(const std::string& folder) { return folder + "/cputrain-images-XXXXXX"; }
@@ -84,6 +126,22 @@ std::string reserve(int descriptor, std::uint64_t bytes) {
   int error = EINTR;
   while (error == EINTR) error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
   return error == 0 ? "" : std::strerror(error);
+}
+
+void read_ahead(std::span<const std::uint8_t> bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
+  (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED);
+}
+
+void wait_for_pages(std::span<const std::uint8_t> bytes) {
+  constexpr std::size_t kSmallestPage = 4096;
+  const auto touch = [&](std::size_t i) {
+    (void)*static_cast<const volatile std::uint8_t*>(&bytes[i]);
+  };
+  for (std::size_t i = 0; i < bytes.size(); i += kSmallestPage) touch(i);
+  if (!bytes.empty()) touch(bytes.size() - 1);
 }
 
 ScratchFile::ScratchFile(const std::string& folder, std::size_t bytes) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "system/shared_block.h"
@@ -23,12 +24,24 @@ enum class Storage { any, disk };
 /// for so many bytes, and some for others; empty where none has.
 std::string folder_with_room(std::uint64_t bytes, Storage = Storage::any);
 
+/// Why none of them has, one after the other: "/var/tmp has 1.2 GB free of 2 GB, /tmp lies in
+/// memory"; empty where one has.
+std::string why_no_folder(std::uint64_t bytes, Storage = Storage::any);
+
+/// Why it is not the folder that TMPDIR names; empty where it is, or none is named.
+std::string why_not_tmpdir(std::uint64_t bytes, Storage = Storage::any);
+
 /// A name for mkostemp() in that folder.
 std::string scratch_name(const std::string& folder);
 
 /// Takes room on disk for the whole file, so that a full disk shows here and is no SIGBUS later;
 /// why that fails, or nothing.
 std::string reserve(int descriptor, std::uint64_t bytes);
+
+/// Begins to read what of a mapped file is not in memory, and waits for nothing.
+void read_ahead(std::span<const std::uint8_t>);
+/// Returns once all of it was in memory.
+void wait_for_pages(std::span<const std::uint8_t>);
 
 /// Such a file of this process alone, mapped; zeros. Error(usage) where it cannot be had.
 class ScratchFile final : public SharedBlock {

@@ -71,6 +71,7 @@ std::vector<std::string> end_lines(const RunEnd& end) {
   if (end.keeps_best && (end.kept_best || !has_best)) lines.push_back(best_weights_line(end));
   if (summary.memory) lines.push_back(memory_line(*summary.memory));
   lines.push_back(fmt::format("Run folder: {}", end.folder.string()));
+  if (!end.limit.empty()) lines.push_back(end.limit);
   if (!end.lost.empty()) lines.push_back("Lost: " + end.lost);
   const logging::ProgramSeconds& s = summary.program;
   lines.push_back(fmt::format(

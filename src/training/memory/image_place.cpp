@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "system/scratch/scratch_file.h"
 
 namespace cputrain::training {
 namespace {
@@ -39,12 +40,26 @@ std::string why(const TrainingFlags& flags, const data::CacheSize& cache,
                      size_words(cache.bytes), size_words(least_left(memory).value_or(0)));
 }
 
-[[noreturn]] void no_disk(const data::CacheSize& cache, const std::string& reason) {
+[[noreturn]] void no_disk(const data::CacheSize& cache, const std::string& reason,
+                          const std::string& why_no_folder) {
   fail(ExitCode::usage,
-       fmt::format("no room for {} of decoded images on disk: no file system of TMPDIR, /var/tmp, "
-                   "/tmp and here that is no memory itself has so much on every host ({}); name a "
-                   "folder with room in TMPDIR, use a smaller --image-size or --limit-train",
-                   size_words(cache.bytes), reason));
+       fmt::format("no room for {} of decoded images on disk ({}{}); name a folder with room in "
+                   "TMPDIR, raise the limit where there is one, or use a smaller --image-size or "
+                   "--limit-train",
+                   size_words(cache.bytes), reason, why_no_folder));
+}
+
+/// "; host vm: /var/tmp has 1.2 GB free of 3.1 GB, ..." of the first rank that has no folder.
+std::string why_no_folder(const Session& session, const data::CacheSize& cache, bool has_one) {
+  const std::string mine = has_one ? "" : system::why_no_folder(cache.bytes, system::Storage::disk);
+  return first_text(session,
+                    mine.empty() ? "" : fmt::format("; host {}: {}", session.place().host, mine));
+}
+
+/// What TMPDIR has to do with the folder, as rank 0 sees it.
+std::string tmpdir_words(const data::CacheSize& cache) {
+  const std::string why = system::why_not_tmpdir(cache.bytes, system::Storage::disk);
+  return why.empty() ? "TMPDIR names another folder" : "TMPDIR is passed over: " + why;
 }
 
 }  // namespace
@@ -61,25 +76,31 @@ ImagePlace place_images(const Session& session, const TrainingFlags& flags, cons
                         const data::CacheSize& cache, bool all_needed, TrainingMemory& memory) {
   const std::string reason = why(flags, cache, memory);
   ImagePlace place;
+  std::string no_folder;
   if (flags.cache != ImageCache::none) {
     place.folders =
         session.communicator->gather(session.communicator->node_memory().folder_for(cache.bytes));
     if (std::ranges::all_of(place.folders, [](const auto& f) { return !f.empty(); })) {
       memory.shared.file = cache.bytes;
-      say(session, fmt::format("Images: {}: they lie in a file in {} (TMPDIR names another "
-                               "folder), which goes with the ranks",
-                               reason, place.folders.front()));
+      say(session,
+          fmt::format("Images: {}: they lie in a file in {} ({}), which goes with the ranks",
+                      reason, place.folders.front(), tmpdir_words(cache)));
       return place;
     }
-    if (flags.cache == ImageCache::disk || all_needed) no_disk(cache, reason);
+    const auto rank = static_cast<std::size_t>(session.communicator->rank());
+    no_folder = why_no_folder(session, cache, !place.folders[rank].empty());
+    if (flags.cache == ImageCache::disk || all_needed) no_disk(cache, reason, no_folder);
     place.folders.clear();
   }
   const bool asked = flags.cache == ImageCache::none;
   place.keep = asked ? 0 : images_to_keep(form, cache, memory);
   memory.shared.cache = cache.bytes - (cache.images - place.keep) * form.shape.size();
-  say(session, fmt::format("Images: {}{}: {} of {} are kept, the others are decoded in each epoch",
-                           reason, asked ? "" : ", and no disk has it", with_commas(place.keep),
-                           with_commas(cache.images)));
+  const std::string disk = asked ? "" : ", and no disk has it" + no_folder;
+  const std::string kept =
+      place.keep == 0 ? "none is kept, each is decoded whenever it is needed"
+                      : fmt::format("{} of {} are kept, the others are decoded in each epoch",
+                                    with_commas(place.keep), with_commas(cache.images));
+  say(session, fmt::format("Images: {}{}; {}", reason, disk, kept));
   return place;
 }
 

@@ -11,6 +11,7 @@
 #include "logging/epoch_lines.h"
 #include "system/tell.h"
 #include "training/lines/end_lines.h"
+#include "training/lines/input_limit.h"
 #include "training/memory/peak_memory.h"
 #include "training/run/lost_seconds.h"
 #include "training/run/run_folder.h"
@@ -114,6 +115,7 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
                                  .folder = folder_,
                                  .keeps_best = flags.safety.keeps_best(),
                                  .kept_best = kept.best,
+                                 .limit = input_limit(training_, result),
                                  .lost = text_of(lost_seconds(folder_))})) {
     say(session, line);
   }

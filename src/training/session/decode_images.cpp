@@ -40,11 +40,18 @@ std::string ready_line(const data::DecodedData& data, Shape image, const std::st
   const std::string place = data.train.stored     ? "in their file"
                             : data.folder.empty() ? "in memory"
                                                   : "in a file in " + data.folder;
+  const std::string images =
+      fmt::format("{} images at {}x{}", with_commas(count), image.height, image.width);
+  if (data.bytes == 0 && data.not_kept > 0) {
+    return fmt::format("{} read {} (none is kept: each is decoded whenever it is needed)", images,
+                       when);
+  }
   const std::string others =
-      data.not_kept > 0 ? fmt::format("; {} are not kept", with_commas(data.not_kept)) : "";
-  return fmt::format("{} images at {}x{} ready {} ({} {}, once per node{})", with_commas(count),
-                     image.height, image.width, when, bytes_text(static_cast<double>(data.bytes)),
-                     place, others);
+      data.not_kept > 0
+          ? fmt::format("; {} others are decoded whenever needed", with_commas(data.not_kept))
+          : "";
+  return fmt::format("{} ready {} ({} {}, once per node{})", images, when,
+                     bytes_text(static_cast<double>(data.bytes)), place, others);
 }
 
 void say_decoded(const Session& session, const data::DecodedData& data, Shape image) {
@@ -107,11 +114,11 @@ data::DecodeRequest decode_request(const Session& session, const ImageForm& form
 }
 
 /// What steps that are quicker will wait for.
-void say_decoding_speed(const Session& session, std::size_t images, double seconds) {
-  if (images == 0 || seconds <= 0) return;
-  say(session, fmt::format("Decoding makes some {:.0f} images/s on a host: quicker steps wait for "
-                           "images (input_wait; a folder with room in TMPDIR, or more cores)",
-                           static_cast<double>(images) / seconds));
+void say_decoding_speed(const Session& session, const data::DecodedData& data) {
+  if (data.not_kept == 0) return;
+  say(session, fmt::format("Decoding makes some {:.0f} images/s on a host with no steps beside it: "
+                           "steps share its cores, and quicker ones wait for images (input_wait)",
+                           data.images_per_second));
 }
 
 }  // namespace
@@ -162,10 +169,7 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
                              with_commas(data.train.size() + data.validation.size()),
                              form.shape.height, form.shape.width));
   }
-  if (data.not_kept > 0) {
-    say_decoding_speed(session, data.train.judged ? cache.images : request.first.size(),
-                       data.seconds);
-  }
+  say_decoding_speed(session, data);
   return data;
 }
 

@@ -2,7 +2,10 @@
 // any time.
 #include "datasets/loader/batch_loader.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +15,7 @@
 
 #include "core/error.h"
 #include "tests/datasets/loader/made_set.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -281,6 +285,59 @@ TEST(Loader, TurnsBy90DegreesNeedSquareImages) {
   }
   EXPECT_NO_THROW(
       make_batch_loader(made.set(), data::BatchPlan(4, 4, 4, 0, 1), {.augment = {.flip = true}}));
+}
+
+/// A file of `bytes` bytes that is mapped and not in memory.
+class ColdFile {
+ public:
+  explicit ColdFile(std::size_t bytes) {
+    std::string path = folder_.path() / "XXXXXX";
+    const int file = ::mkstemp(path.data());
+    const std::vector<std::uint8_t> content(bytes, 7);
+    EXPECT_EQ(::write(file, content.data(), bytes), static_cast<ssize_t>(bytes));
+    ::fsync(file);
+    ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    void* const start = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+    bytes_ = {static_cast<std::uint8_t*>(start), bytes};
+    ::close(file);
+  }
+  ~ColdFile() { ::munmap(bytes_.data(), bytes_.size()); }
+
+  const std::uint8_t* at(std::size_t i) const { return &bytes_[i]; }
+  /// Whether all pages are in memory that some of the bytes from `i` on lie in.
+  bool is_there(std::size_t i, std::size_t bytes) const {
+    std::vector<unsigned char> pages((bytes + 4095) / 4096);
+    EXPECT_EQ(::mincore(&bytes_[i], bytes, pages.data()), 0);
+    return std::ranges::all_of(pages, [](unsigned char page) { return page & 1; });
+  }
+
+ private:
+  testing::TemporaryFolder folder_;
+  std::span<std::uint8_t> bytes_;
+};
+
+TEST(Loader, ImagesInAFileOnDiskAreInMemoryBeforeAStepReadsThem) {
+  constexpr Shape kImage{64, 64, 3};  // 3 pages
+  constexpr std::size_t kImages = 400;
+  const ColdFile file(kImages * kImage.size());
+  const auto is_there = [&](std::size_t i) {
+    return file.is_there(i * kImage.size(), kImage.size());
+  };
+  data::ImageSet set{.image = kImage, .on_disk = true};
+  std::size_t there = 0;
+  for (std::size_t i = 0; i < kImages; ++i) {
+    set.pixels.push_back(file.at(i * kImage.size()));
+    set.labels.push_back(0);
+    set.samples.push_back(static_cast<std::uint32_t>(i));
+    there += is_there(i);
+  }
+  if (there > 0) GTEST_SKIP() << "this file system keeps pages in memory";
+  for (const int prefetch : {0, 1}) {
+    const auto source = make_batch_loader(set, data::BatchPlan(kImages, 16, 16, 0, 1),
+                                          {.seed = 5, .prefetch = prefetch});
+    source->seek(prefetch, 0);
+    for (const std::uint32_t sample : source->next().samples) EXPECT_TRUE(is_there(sample));
+  }
 }
 
 }  // namespace

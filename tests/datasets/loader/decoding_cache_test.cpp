@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
@@ -44,6 +45,8 @@ class MadeImages final : public data::Dataset {
         changed_.wait(lock, [&] { return !held; });
       }
     }
+    ++reads;
+    if (gone) return {data::ReadStatus::unreadable, "made so"};
     if (index == changed) fail(ExitCode::data, "made/changed is another file by now");
     if (index == damaged) return {data::ReadStatus::truncated, "made so"};
     std::ranges::fill(dst, static_cast<std::uint8_t>(index));
@@ -62,6 +65,8 @@ class MadeImages final : public data::Dataset {
   }
 
   std::optional<std::size_t> held{}, damaged{}, changed{};
+  std::atomic<bool> gone = false;  ///< all of them
+  mutable std::atomic<std::size_t> reads = 0;
 
  private:
   std::size_t count_;
@@ -70,6 +75,10 @@ class MadeImages final : public data::Dataset {
   mutable std::condition_variable changed_;
   mutable bool reached_ = false;
 };
+
+void wait_for(const std::function<bool()>& true_at_last) {
+  while (!true_at_last()) std::this_thread::yield();
+}
 
 class Filling : public ::testing::Test {
  protected:
@@ -117,10 +126,6 @@ class Filling : public ::testing::Test {
   data::DataSource source_;
   MadeImages* made_;
 };
-
-void wait_for(const std::function<bool()>& true_at_last) {
-  while (!true_at_last()) std::this_thread::yield();
-}
 
 TEST_F(Filling, OfAllRanksEndsWithEveryImage) {
   for (const int ranks : {1, 3, 7}) {
@@ -204,6 +209,57 @@ TEST_F(Filling, ImagesThatAreNotKeptMayFailAtAnyTime) {
   batches->seek(1, 0);
   batches->next();
   EXPECT_NE(batches->failure().find("'made/31' cannot be read: truncated"), std::string::npos);
+  EXPECT_TRUE(data.filling->has_changed());
+}
+
+/// So no epoch begins with a wait, and validation decodes nothing for naught.
+TEST_F(Filling, WhatWasMadeAheadIsWhatTheNextEpochBeginsWith) {
+  const auto comm = comm::make_solo();
+  data::DecodeRequest request{.image = kSmall, .threads = 1};
+  request.keep = 0;
+  const data::DecodedData data =
+      pipeline_.decode(source_, request, comm->node_memory(), comm->node_barrier());
+  constexpr std::size_t kTogether = 27;  // a half of them
+  const data::BatchPlan plan(source_.train.size(), kTogether, kTogether, 0, 1);
+  for (const bool shuffle : {true, false}) {
+    const data::BatchRequest wanted{.seed = 3, .shuffle = shuffle, .prefetch = 1};
+    const auto direct =
+        pipeline_.batches(data.train, plan, {.seed = 3, .shuffle = shuffle, .prefetch = 0});
+    direct->seek(shuffle ? 1 : 0, 0);
+    const std::span<const std::uint32_t> seen = direct->next().samples;
+    const std::vector<std::uint32_t> expected(seen.begin(), seen.end());
+    made_->reads = 0;
+    const auto batches = pipeline_.batches(data.train, plan, wanted);
+    batches->seek(0, 0);
+    for (std::size_t step = 0; step < plan.steps(); ++step) batches->next();
+    wait_for([&] { return made_->reads == 3 * kTogether; });
+    made_->gone = true;
+    batches->seek(shuffle ? 1 : 0, 0);
+    const compute::MicroBatch& first = batches->next();
+    EXPECT_EQ(batches->failure(), "") << "it was made when the files were still there";
+    EXPECT_TRUE(std::ranges::equal(first.samples, expected));
+    for (std::size_t i = 0; i < kTogether; ++i) EXPECT_EQ(*first.images[i], expected[i]);
+    batches->seek(5, 0);
+    batches->next();
+    EXPECT_NE(batches->failure(), "") << "another one is made anew";
+    made_->gone = false;
+  }
+}
+
+/// It is no damage, which would leave the image out and begin anew.
+TEST_F(Filling, AnImageThatWasWholeBeforeHasChanged) {
+  const auto comm = comm::make_solo();
+  data::DecodeRequest request{.image = kSmall, .threads = 1, .meanwhile = true, .first = {1, 2}};
+  request.keep = 0;
+  const data::DecodedData data =
+      pipeline_.decode(source_, request, comm->node_memory(), comm->node_barrier());
+  Bytes space(kSmall.size());
+  EXPECT_EQ(data.train.pixels_of(1, space), space.data());
+  EXPECT_FALSE(data.filling->has_changed());
+  made_->damaged = 1;
+  EXPECT_THROW(data.train.pixels_of(1, space), Error);
+  EXPECT_TRUE(data.filling->has_changed());
+  EXPECT_EQ(data.filling->damage(), "");
 }
 
 TEST_F(Filling, AFileOnDiskHoldsTheSameAndLeavesNothing) {
@@ -250,6 +306,7 @@ TEST_F(Filling, DamageIsToldOnEveryRankAndLeftOutAsIfFoundBefore) {
                 "'made/31' cannot be read: truncated (made so); look with 'cputrain data check'");
       Bytes space(kSmall.size());
       EXPECT_THROW(begun.train.pixels_of(28, space), Error);
+      EXPECT_FALSE(begun.filling->has_changed());
       comm.barrier();
       const data::DecodedData rest = finish(comm, begun);
       EXPECT_EQ(rest.filling, nullptr);
@@ -286,6 +343,7 @@ TEST_F(Filling, AFileThatIsAnotherOneByNowIsAnError) {
   const data::DecodedData data = decode(*comm, true);
   wait_for([&] { return !data.filling->damage().empty(); });
   EXPECT_EQ(data.filling->damage(), "made/changed is another file by now");
+  EXPECT_TRUE(data.filling->has_changed());
   EXPECT_FALSE(data.filling->complete());
   EXPECT_THROW(finish(*comm, data), Error);
 }

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "training/training.h"
+
+/// What a training prints at its end where steps waited for images that do not lie in memory.
+namespace cputrain::training {
+
+/// Where images lie that steps wait for.
+enum class ImageSource { decoders, disk, packed_file };
+
+struct ImageWait {
+  double share = 0;    ///< of the last epoch's time
+  double got = 0;      ///< images a second that steps took in it, all ranks together
+  double decoded = 0;  ///< that all hosts decode with no steps beside it; 0: not known
+  ImageSource source = ImageSource::decoders;
+  std::string folder{};   ///< of the file on disk
+  std::size_t bytes = 0;  ///< that all images take when they are decoded
+
+  /// What steps would take without a wait.
+  double wanted() const { return got / (1 - share); }
+};
+
+/// "Limit: images. ..." with a remedy; empty where steps waited for less than 2 % of their time.
+std::string input_limit(const ImageWait&);
+
+/// The same of a training's last epoch; empty where its images lie in memory.
+std::string input_limit(const Training&, const loop::TrainResult&);
+
+}  // namespace cputrain::training
