@@ -141,18 +141,18 @@ class ResizeWriter {
 
   /// datasets/pixels/fit.cpp. `side` and `other` are whole numbers.
   Axis axis(const Name& side, const Name& other, int count, int other_count) {
-    Name resized = e_.whole(count);
-    if (images_.fit.starts_with("crop")) {
+    Name resized;
+    if (images_.fit == "pad") {
+      const Name scaled = mul(div(real(side), real(other)), e_.real(other_count));
+      resized = clamped(e_.op("Round", {scaled}), e_.real(count), e_.real(1));
+    } else if (images_.fit == "stretch") {
+      resized = e_.real(count);
+    } else {
       const auto whole = [&](int pixels) {
         const auto part = std::llround(images_.part * 10'000);
         return e_.whole(std::int64_t{pixels} * 10'000 / part);
       };
-      resized = larger(whole(count), div(mul(side, whole(other_count)), other));
-    }
-    resized = real(resized);
-    if (images_.fit == "pad") {
-      const Name scaled = mul(div(real(side), real(other)), e_.real(other_count));
-      resized = clamped(e_.op("Round", {scaled}), e_.real(count), e_.real(1));
+      resized = real(larger(whole(count), div(mul(side, whole(other_count)), other)));
     }
     const Name first = e_.op("Round", {mul(sub(resized, e_.real(count)), e_.real(0.5))});
     return {real(side), resized, first, count};
@@ -192,16 +192,17 @@ class ResizeWriter {
     const Name taken = where(inside, weight, zero);
     const Name sum = e_.op("ReduceSum", {taken, e_.wholes({1})}, "keepdims", 1);
     const Name unit = e_.real(1 << 22);  // weights of 22 bits, which a float holds
-    return div(e_.op("Round", {mul(div(taken, sum), unit)}), unit);
+    return div(e_.op("Floor", {add(mul(div(taken, sum), unit), half)}), unit);
   }
 
   Name weight_at(const Name& place) {
-    const Name zero = e_.real(0), one = e_.real(1);
+    const Name one = e_.real(1);
     if (images_.resize == "area") {
       const Name within = e_.op("And", {e_.op("Greater", {place, e_.real(-0.5)}),
                                         e_.op("LessOrEqual", {place, e_.real(0.5)})});
-      return where(within, one, zero);
+      return e_.cast(within, ::onnx::TensorProto::DOUBLE);
     }
+    const Name zero = e_.real(0);
     const Name x = e_.op("Abs", {place});
     if (images_.resize == "bilinear") return larger(zero, sub(one, x));
     const Name inner = add(

@@ -6,6 +6,7 @@
 
 #include "core/shape.h"
 #include "data/augment.h"
+#include "data/resize.h"
 #include "data/turn.h"
 #include "datasets/pixels/colour.h"
 #include "datasets/pixels/pixel_map.h"

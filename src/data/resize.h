@@ -48,9 +48,9 @@ struct Resizing {
   Resize way = Resize::bilinear;
   Fit fit{};
 
-  Resizing() = default;
+  constexpr Resizing() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): a way alone stretches
-  Resizing(Resize resize, Fit to = {}) : way(resize), fit(to) {}
+  constexpr Resizing(Resize resize, Fit to = {}) : way(resize), fit(to) {}
   bool operator==(const Resizing&) const = default;
 };
 

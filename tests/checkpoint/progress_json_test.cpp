@@ -218,5 +218,18 @@ TEST(ProgressJson, TheFormatBeforeIsStillRead) {
   EXPECT_THROW(progress_of_state(parse_state(today.dump())), Error);
 }
 
+/// Its bilinear had no antialias, and nothing was cropped.
+TEST(ProgressJson, TrainingsFromBeforeThereWasAFitAreNamedAsToday) {
+  const auto training_of = [](const Json& training) {
+    const Json state{{"format", 2}, {"progress", to_json(made_progress())}, {"training", training}};
+    return parse_state(state.dump()).at("training");
+  };
+  EXPECT_EQ(training_of({{"resize", "bilinear"}}),
+            Json({{"resize", "bilinear-plain"}, {"fit", "stretch"}}));
+  EXPECT_EQ(training_of({{"resize", "nearest"}}), Json({{"resize", "nearest"}, {"fit", "stretch"}}));
+  const Json today{{"resize", "bilinear"}, {"fit", "crop"}};
+  EXPECT_EQ(training_of(today), today);
+}
+
 }  // namespace
 }  // namespace cputrain::checkpoint

@@ -21,7 +21,7 @@ class Data(ProgramTest):
         self.synth("s")
         words = ["--epochs", "2", "--augment", "flip,rotate:10,zoom:0.1,colour:0.2"]
         folder = self.losses("a", "--data", "s", *words)
-        self.expect(0, "data", "pack", "s", "s.ctpack", "--image-size", "48", "--seed", "3",
+        self.expect(0, "data", "pack", "s", "s.ctpack", "--image-size", "48", "--seed", "3", "--resize", "bilinear-plain",
                     says=["40 images of 48x48"])
         self.assertEqual(folder, self.losses("b", "--data", "s.ctpack", *words))
         with open(self.path("b/config.json")) as f:

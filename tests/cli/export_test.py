@@ -101,7 +101,14 @@ class Exports(ProgramTest):
                          {"model": name,
                           "classes": '["a","b"]' if "--classes" not in words else
                                      '["a","b","class 2","class 3"]',
-                          "preprocessing": "in-graph", "resize": "bilinear", "exif": "apply"})
+                          "preprocessing": "in-graph", "exif": "apply",
+                          "resize": "bilinear-plain" if name in ("dogcat", "my-resnet50v2") else "bilinear",
+                          "fit": "stretch", "resized_by": "caller",
+                          "resizing": f"stretched to {size}x{size} by " +
+                                      ("tf.image.resize's bilinear (no antialias: half-pixel centres, two pixels a "
+                                       "side; rounded to bytes)" if name in ("dogcat", "my-resnet50v2") else
+                                       "Pillow's BILINEAR (antialias: triangle of radius 1 new pixel, or 1 old one "
+                                       "where they are fewer; width first, bytes after each axis)")})
         image = model.graph.input[0]
         self.assertEqual(image.name, "image")
         extents = [d.dim_param or d.dim_value for d in image.type.tensor_type.shape.dim]
@@ -144,6 +151,43 @@ class Exports(ProgramTest):
             quick.write(text.replace('"momentum": 0.99', '"momentum": 0'))
         model = self.check_onnx(32, "--model", "quick.json", "--lr", "1e-4", name="my-resnet50v2")
         self.assertEqual([n.op_type for n in model.graph.node].count("BatchNormalization"), 49)
+
+    @needs_onnx
+    def test_a_graph_that_resizes_answers_as_predict_for_images_of_any_size(self):
+        """Thin, smaller and larger than the network's, wide and tall; each way, each fit."""
+        import onnx
+        self.make_images(20)
+        sizes = [(1, 9), (7, 3), (16, 16), (50, 31), (20, 90)]
+        noise = np.random.default_rng(1)
+        images = [noise.integers(0, 256, (*size, 3), np.uint8) for size in sizes]
+        self.files = []
+        for image in images:
+            self.files.append("x".join(map(str, image.shape)) + ".bmp")
+            write_bmp(self.path(self.files[-1]), image.tolist())
+        with open(self.path("net.json"), "w") as f:
+            json.dump(EVERY_LAYER, f)
+        for way, fit in [("area", "stretch"), ("bilinear", "crop:0.875"), ("bilinear", "pad"), ("bicubic", "stretch"),
+                         ("bicubic", "crop"), ("nearest", "pad"), ("nearest", "crop"), ("bilinear-plain", "crop"),
+                         ("bilinear-plain", "stretch")]:
+            with self.subTest(resize=way, fit=fit):
+                self.train("run", "--model", "net.json", "--image-size", "16", "--data", "data", "--steps", "2",
+                           "--validation-split", "0", "--backend", "reference", "--resize", way, "--fit", fit,
+                           "--overwrite")
+                self.expect(0, "export", "--weights", "run/weights.safetensors", "--onnx", "m.onnx", "--onnx-resize",
+                            "in-graph", says=["uint8 [N, height, width, 3] of any size"])
+                model = onnx.load(self.path("m.onnx"))
+                onnx.checker.check_model(model, full_check=True)
+                self.assertEqual(model.opset_import[0].version, 13)
+                metadata = {p.key: p.value for p in model.metadata_props}
+                self.assertEqual((metadata["resize"], metadata["fit"], metadata["resized_by"]), (way, fit, "graph"))
+                ours = self.predictions("reference")
+                theirs = [network.run_onnx(model, image[None])[0] for image in images]
+                # One step of 255 here and there where sums of floats and of whole numbers meet a tie.
+                self.assertLess(np.abs(ours - np.array(theirs)).max(), 2e-3)
+                if runtime := module("onnxruntime"):
+                    session = runtime.InferenceSession(self.path("m.onnx"))
+                    theirs = [session.run(None, {"image": image[None]})[0][0] for image in images]
+                    self.assertLess(np.abs(ours - np.array(theirs)).max(), 2e-3)
 
     @needs_numpy
     def test_weights_are_whole_in_kerass_names(self):
@@ -194,6 +238,7 @@ class WrongExports(ProgramTest):
         weights = ["--weights", "run/weights.safetensors"]
         for words, says in [([], ["--onnx", "--safetensors", "--model-file"]),
                             (["--onnx", "m"], ["--onnx needs --weights"]),
+                            ([*weights, "--safetensors", "m", "--onnx-resize", "in-graph"], ["needs --onnx"]),
                             (["--safetensors", "m"], ["--safetensors needs --weights"]),
                             ([*weights, "--onnx", "m", "--export-layout", "torch"], ["--safetensors"]),
                             ([*weights, "--onnx", "m", "--model", "chips"], ["chips", "dogcat"]),

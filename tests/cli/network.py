@@ -56,7 +56,37 @@ def sliced(x, begins, ends, axes):
     return x[tuple(cuts)]
 
 
+def cast(x, to):
+    """To FLOAT, INT64 or DOUBLE by ONNX' numbers of types; floats stay double here."""
+    return np.asarray(x).astype({1: np.float64, 7: np.int64, 11: np.float64}[to])
+
+
+def divided(x, y):
+    return x // y if np.asarray(x).dtype.kind == "i" else x / y
+
+
 OPERATORS = {
+    "Abs": lambda a, x: np.abs(x),
+    "And": lambda a, x, y: x & y,
+    "Cast": lambda a, x: cast(x, a["to"]),
+    "CumSum": lambda a, x, axis: np.cumsum(x, int(axis)),
+    "Div": lambda a, x, y: divided(x, y),
+    "Equal": lambda a, x, y: x == y,
+    "Floor": lambda a, x: np.floor(x),
+    "Gather": lambda a, x, i: np.take(x, i, 0),
+    "Greater": lambda a, x, y: x > y,
+    "GreaterOrEqual": lambda a, x, y: x >= y,
+    "Less": lambda a, x, y: x < y,
+    "LessOrEqual": lambda a, x, y: x <= y,
+    "MatMul": lambda a, x, y: x @ y,
+    "Max": lambda a, x, y: np.maximum(x, y),
+    "Min": lambda a, x, y: np.minimum(x, y),
+    "Range": lambda a, begin, end, step: np.arange(begin, end, step),
+    "ReduceSum": lambda a, x, axes: x.sum(tuple(axes), keepdims=True),
+    "Round": lambda a, x: np.round(x),
+    "Shape": lambda a, x: np.array(x.shape, np.int64),
+    "Sub": lambda a, x, y: x - y,
+    "Where": lambda a, c, x, y: np.where(c, x, y),
     "Mul": lambda a, x, y: x * y,
     "Add": lambda a, x, y: x + y,
     "Relu": lambda a, x: np.maximum(x, 0),

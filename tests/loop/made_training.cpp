@@ -69,7 +69,7 @@ class StoredSet final : public data::Dataset {
   const std::vector<std::string>& classes() const override { return classes_; }
   int label(std::size_t sample) const override { return made_.set.labels[place(sample)]; }
   std::string name(std::size_t sample) const override { return std::to_string(sample); }
-  data::ReadResult read(std::size_t sample, Shape, data::Resize,
+  data::ReadResult read(std::size_t sample, Shape, const data::Resizing&,
                         std::span<std::uint8_t> dst) const override {
     reads_(static_cast<std::uint32_t>(sample));
     std::ranges::copy(made_.pixels[place(sample)], dst.begin());

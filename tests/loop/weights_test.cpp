@@ -150,7 +150,8 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                                     {"validation_split", "0.1"},
                                     {"graph", model::to_json(graph_with(3)).dump()}};
   EXPECT_FALSE(refused(good));
-  EXPECT_EQ(read_description(path).resize, data::Resize::bilinear) << "files of old do not say";
+  EXPECT_EQ(read_description(path).resize, data::Resize::bilinear_plain)
+      << "files of old do not say";
   EXPECT_EQ(read_description(path).exif, data::Exif::ignore) << "and were trained so";
   EXPECT_FALSE(read_description(path).data) << "nor what training saw";
   good["data"] = "0123456789abcdef";
@@ -161,6 +162,14 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
   good["exif"] = "apply";
   EXPECT_FALSE(refused(good));
   EXPECT_EQ(read_description(path).resize, data::Resize::nearest);
+  good["resize"] = "bilinear";
+  EXPECT_FALSE(refused(good));
+  EXPECT_EQ(read_description(path).resize, data::Resize::bilinear_plain)
+      << "what it meant before there was a fit";
+  good["fit"] = "crop:0.875";
+  EXPECT_FALSE(refused(good));
+  EXPECT_EQ(read_description(path).resize,
+            (data::Resizing{data::Resize::bilinear, {data::Fitting::crop, 8750}}));
   EXPECT_EQ(read_description(path).exif, data::Exif::apply);
   EXPECT_TRUE(refused({}));
   for (const auto& [key, value] :
@@ -176,6 +185,7 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                                                         {"classes", R"(["a","b",""])"},
                                                         {"classes", "[\"a\",\"b\",\"\xe9\"]"},
                                                         {"resize", "cubic"},
+                                                        {"fit", "crop:9"},
                                                         {"exif", "maybe"},
                                                         {"data", "12"},
                                                         {"data", "0123456789abcdeg"},

@@ -55,8 +55,22 @@ TEST(ImageMemory, ATrainingCanReadAPackedFileInstead) {
   const std::string message = refusal(flags, 1'000'000);
   EXPECT_TRUE(holds(message,
                     "./cputrain data pack 'my photos/' 'my photos.ctpack' --image-size 100 "
-                    "--exif ignore --balanced"))
+                    "--resize bilinear --exif ignore --balanced"))
       << message;
+}
+
+/// A packed file has no images to cut from.
+TEST(ImageMemory, LargerImagesForCropsCountAndAreNotPacked) {
+  const ImageForm form{.shape = {50, 50, 3}, .larger = 2};
+  TrainingFlags flags;
+  flags.data = "photos";
+  try {
+    check_images_fit(flags, form, source_of(900, 100), kCache, 64 + 500 * kEach);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_TRUE(holds(error.what(), "--limit-train 400 or --image-size 35")) << error.what();
+    EXPECT_FALSE(holds(error.what(), "data pack")) << error.what();
+  }
 }
 
 TEST(ImageMemory, AnEvaluationMayLookAtFewer) {

@@ -49,6 +49,7 @@ const std::vector<Other> kOther{
     {"balanced", {"--limit-train", "20"}, {"--balanced"}, ""},
     {"expand", {}, {"--expand", "six"}, ""},
     {"resize", {}, {"--resize", "nearest"}, ""},
+    {"fit", {}, {"--fit", "crop"}, ""},
     {"exif", {}, {"--exif", "ignore"}, ""},
     {"augment", {}, {"--augment", "flip"}, ""},
     {"seed", {}, {"--seed", "7"}, ""},

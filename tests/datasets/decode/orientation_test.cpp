@@ -44,7 +44,7 @@ Image copy_of(const PixelView& view) {
   Image image{view.width, view.height, {}};
   const Shape size{view.height, view.width, 3};
   image.rgb.resize(size.size());
-  resize_bilinear(view, size, image.rgb);
+  resize_image(view, size, data::Resize::bilinear_plain, image.rgb);
   return image;
 }
 
@@ -88,7 +88,9 @@ TEST(Orientation, AViewIsResizedAsACopyThatWasTurned) {
     const Image copy = copy_of(view);
     EXPECT_EQ(copy.width, orientation < 5 ? 9 : 6);
     for (const Shape size : {Shape{6, 9, 3}, Shape{9, 6, 3}, Shape{4, 4, 3}, Shape{13, 7, 3}}) {
-      for (const data::Resize how : {data::Resize::bilinear, data::Resize::nearest}) {
+      for (const data::Resize how : {data::Resize::area, data::Resize::bilinear,
+                                     data::Resize::bicubic, data::Resize::nearest,
+                                     data::Resize::bilinear_plain}) {
         EXPECT_EQ(resized(view, size, how), resized(copy, size, how)) << orientation;
       }
     }

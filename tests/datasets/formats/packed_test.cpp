@@ -40,11 +40,11 @@ class Packed : public ::testing::Test {
   }
   std::string file() const { return (folder_.path() / "p.ctpack").string(); }
   data::PackReport pack(const data::DataSource& from,
-                        data::Resize resize = data::Resize::bilinear) const {
+                        data::Resizing resize = data::Resize::bilinear) const {
     return pipeline_.pack(from, {file(), kImage, resize, 2, {}});
   }
   data::DecodedData decode(const data::DataSource& from,
-                           data::Resize resize = data::Resize::bilinear) const {
+                           data::Resizing resize = data::Resize::bilinear) const {
     const auto comm = comm::make_solo();
     return pipeline_.decode(from, {kImage, 1, {}, resize}, comm->node_memory(),
                             comm->node_barrier());
@@ -169,11 +169,47 @@ TEST_F(Packed, RemembersWhatWasDoneWithExifOrientation) {
 TEST_F(Packed, FilesOfBeforeHoldImagesAsTheyAreStored) {
   pack(source(), data::Resize::nearest);
   Bytes bytes = content_of(file());
-  bytes[8] = 1;
-  write_bytes(file(), bytes);
-  const auto form = pipeline_.open({.spec = file()}).dataset->ready_form();
-  EXPECT_EQ(form->exif, data::Exif::ignore);
-  EXPECT_EQ(form->resize, data::Resize::nearest);
+  const auto form_of = [&](std::uint8_t version, std::uint8_t number) {
+    bytes[8] = version;
+    std::fill_n(bytes.begin() + 28, 4, std::uint8_t{0});
+    bytes[28] = number;
+    write_bytes(file(), bytes);
+    return pipeline_.open({.spec = file()}).dataset->ready_form().value();
+  };
+  EXPECT_EQ(form_of(1, 1).exif, data::Exif::ignore);
+  EXPECT_EQ(form_of(1, 1).resize, data::Resize::nearest);
+  EXPECT_EQ(form_of(1, 0).resize, data::Resize::bilinear_plain);
+  EXPECT_EQ(form_of(2, 1).exif, std::nullopt);
+  EXPECT_EQ(form_of(2, 3).exif, data::Exif::apply);
+  EXPECT_EQ(form_of(2, 4).resize, data::Resize::bilinear_plain);
+  EXPECT_THROW(form_of(1, 2), Error);
+  EXPECT_THROW(form_of(2, 6), Error);
+}
+
+TEST_F(Packed, RemembersHowImagesWereResized) {
+  for (const data::Resizing& resize :
+       {data::Resizing{data::Resize::area}, data::Resizing{data::Resize::bilinear_plain},
+        data::Resizing{data::Resize::bicubic, {data::Fitting::crop, 8750}},
+        data::Resizing{data::Resize::bilinear, {data::Fitting::pad}}}) {
+    pack(source(), resize);
+    const data::DataSource packed = pipeline_.open({.spec = file()});
+    EXPECT_EQ(packed.dataset->ready_form()->resize, resize) << to_text(resize);
+    EXPECT_EQ(decode(packed, resize).train.size(), 8u);
+    EXPECT_THROW(decode(packed, data::Resize::nearest), Error);
+  }
+}
+
+/// Crops of random size are cut from larger images than the file has.
+TEST_F(Packed, HasNoImagesToCutFrom) {
+  pack(source());
+  const data::DataSource packed = pipeline_.open({.spec = file()});
+  try {
+    pipeline_.cache_size(packed, {kImage, data::Resize::bilinear, 2});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("--augment crop"), std::string::npos) << error.what();
+  }
 }
 
 TEST_F(Packed, DamagedImagesAreLeftOutAndNamed) {
@@ -296,7 +332,7 @@ TEST_F(Packed, ImpossibleHeadersAreRefused) {
     EXPECT_NE(message.find(says), std::string::npos) << at << " " << value << ": " << message;
   };
   refused(0, 0x4B, 1, "does not begin");
-  for (const std::uint64_t version : {0u, 3u}) {
+  for (const std::uint64_t version : {0u, 4u}) {
     refused(8, version, 4, fmt::format("version {}", version));
   }
   for (const std::uint64_t side : {0u, 13u, 16385u, 0xFFFFFFFFu}) refused(16, side, 4, "claims");

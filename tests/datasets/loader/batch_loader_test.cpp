@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "datasets/pixels/change.h"
 #include "tests/datasets/loader/made_set.h"
 #include "tests/support/temporary_folder.h"
 
@@ -221,6 +222,33 @@ TEST(Loader, AugmentationIsAFunctionOfSeedEpochAndSample) {
   EXPECT_EQ(images(7, 40, 2, 6), base);
   EXPECT_NE(images(1, 40, 3, 6), base);
   EXPECT_NE(images(1, 40, 2, 7), base);
+}
+
+TEST(Loader, CropsAreCutFromLargerImages) {
+  const MadeSet made(9, {8, 8, 3});
+  data::ImageSet set = made.set();
+  set.image = {4, 4, 3};
+  set.larger = 2;
+  const data::BatchPlan plan(9, 9, 4, 0, 1);
+  const data::BatchRequest request{.seed = 5,
+                                   .augment = data::parse_augment("crop,flip"),
+                                   .resize = data::Resize::bicubic,
+                                   .threads = 1};
+  const auto batches = make_batch_loader(set, plan, request);
+  batches->seek(2, 0);
+  const KeptImages images(set.image, 2, data::Resize::bicubic);
+  std::vector<std::uint8_t> expected(set.image.size());
+  std::size_t seen = 0;
+  for (int k = 0; k < plan.micro_batches(0); ++k) {
+    const compute::MicroBatch& batch = batches->next();
+    for (std::size_t i = 0; i < batch.images.size(); ++i, ++seen) {
+      const Change change = choose_change(request.augment, images, 5, 2, batch.samples[i]);
+      change_image(set.pixels[MadeSet::index_of(batch.samples[i])], images, data::Turn::none, change,
+                   expected);
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), batch.images[i]));
+    }
+  }
+  EXPECT_EQ(seen, 9u);
 }
 
 TEST(Loader, WithoutPrefetchingBatchesAreTheSame) {

@@ -35,7 +35,7 @@ class MadeImages final : public data::Dataset {
   std::uint64_t fingerprint() const override { return 1; }
   data::SampleFacts inspect(std::size_t) const override { return {}; }
 
-  data::ReadResult read(std::size_t index, Shape, data::Resize,
+  data::ReadResult read(std::size_t index, Shape, const data::Resizing&,
                         std::span<std::uint8_t> dst) const override {
     {
       std::unique_lock lock(mutex_);

@@ -109,6 +109,49 @@ TEST_F(Cache, HoldsWhatTheDataSetReads) {
   }
 }
 
+/// For crops of random size: the whole image, at twice the size, and none of it in validation.
+TEST_F(Cache, TrainingImagesMayBeKeptLarger) {
+  write_good_images();
+  const data::DataSource source = open();
+  const data::Resizing central{data::Resize::bicubic, {data::Fitting::crop, 8750}};
+  const data::Resizing whole{data::Resize::bicubic, {data::Fitting::crop}};
+  const Shape size{8, 10, 3}, twice{16, 20, 3};
+  const auto comm = comm::make_solo();
+  for (const std::size_t keep : {12u, 10u, 4u, 0u}) {
+    const data::DecodeRequest request{.image = size, .resize = central, .keep = keep, .larger = 2};
+    const data::DecodedData data =
+        pipeline_.decode(source, request, comm->node_memory(), comm->node_barrier());
+    const std::size_t larger = std::min<std::size_t>(keep, source.train.size());
+    EXPECT_EQ(data.bytes, larger * twice.size() + (keep - larger) * size.size());
+    EXPECT_EQ(data.train.kept(), twice);
+    EXPECT_EQ(data.validation.kept(), size);
+    std::vector<std::uint8_t> expected(twice.size()), space(twice.size());
+    for (const data::ImageSet* set : {&data.train, &data.validation}) {
+      EXPECT_EQ(set->image, size);
+      const auto bytes = std::span(expected).first(set->kept().size());
+      for (std::size_t i = 0; i < set->size(); ++i) {
+        source.dataset->read(set->samples[i], set->kept(), set->larger == 2 ? whole : central,
+                             bytes);
+        const std::uint8_t* pixels = set->pixels_of(i, std::span(space).first(bytes.size()));
+        EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), pixels)) << keep << " " << i;
+      }
+    }
+  }
+  EXPECT_EQ(pipeline_.cache_size(source, {size, central, 2}).bytes -
+                pipeline_.cache_size(source, {size, central}).bytes,
+            source.train.size() * (twice.size() - size.size()));
+}
+
+TEST_F(Cache, AnImageOfBothPartsCannotBeKeptInTwoSizes) {
+  write_good_images();
+  const data::DataSource source = pipeline_.open({.spec = folder_.path().string(),
+                                                  .validation_split = 0.25,
+                                                  .seed = 1,
+                                                  .expand = data::Expand::six_leaky});
+  EXPECT_NO_THROW(pipeline_.cache_size(source, {{8, 8, 3}}));
+  EXPECT_THROW(pipeline_.cache_size(source, {{8, 8, 3}, data::Resize::area, 2}), Error);
+}
+
 TEST_F(Cache, BadFilesAreLeftOutAndNamedTheSameOnEveryRank) {
   write_good_images();
   const Bytes good = jpeg_of(smooth_image(160, 120));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "datasets/pixels/resize.h"
 #include "tests/datasets/pixels/golden_images.h"
 
 namespace cputrain::datasets {
@@ -225,40 +226,100 @@ TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
 TEST(ChooseChange, KindsAreIndependent) {
   const Shape size{32, 32, 3};
   const Change all = choose_change(
-      data::parse_augment("flip,vflip,six,rotate:9,shift:0.1,shear:3,zoom:0.1,crop:2,colour:0.3"),
+      data::parse_augment("flip,vflip,six,rotate:9,shift:0.1,shear:3,zoom:0.1,crop:2,colour:0.3,crop"),
       size, 5, 6, 7);
   EXPECT_EQ(choose_change(data::parse_augment("zoom:0.1"), size, 5, 6, 7).warp.zoom_x,
             all.warp.zoom_x);
   EXPECT_EQ(choose_change(data::parse_augment("crop:2"), size, 5, 6, 7).crop_rows, all.crop_rows);
   EXPECT_EQ(choose_change(data::parse_augment("six"), size, 5, 6, 7).turn, all.turn);
   EXPECT_EQ(choose_change(data::parse_augment("colour:0.3"), size, 5, 6, 7).colour, all.colour);
+  EXPECT_EQ(choose_change(data::parse_augment("crop"), size, 5, 6, 7).part, all.part);
+}
+
+TEST(RandomCrop, AreasAndRatiosAreThoseOfTheirRanges) {
+  const data::Augment augment = data::parse_augment("crop-area:0.25-0.5,crop-ratio:0.5-2");
+  const KeptImages images({64, 64, 3}, 2);
+  const double all = 128.0 * 128;
+  double areas = 0, wide = 0;
+  constexpr int kSamples = 4000;
+  for (std::uint32_t sample = 0; sample < kSamples; ++sample) {
+    const Change change = choose_change(augment, images, 3, 1, sample);
+    const Window& part = change.part.value();
+    EXPECT_TRUE(part.top >= 0 && part.left >= 0 && part.bottom <= 128 && part.right <= 128);
+    const double width = part.right - part.left, height = part.bottom - part.top;
+    EXPECT_NEAR(width * height / all, 0.375, 0.125 + 0.01);
+    EXPECT_NEAR(std::log(width / height), 0, std::log(2) + 0.03);
+    areas += width * height / all;
+    wide += width > height ? 1 : 0;
+    EXPECT_EQ(change, choose_change(augment, images, 3, 1, sample));
+  }
+  EXPECT_NEAR(areas / kSamples, 0.375, 0.01);
+  EXPECT_NEAR(wide / kSamples, 0.5, 0.05);
+}
+
+/// Ten tries fail: a tall image has no wide part of nearly all its area.
+TEST(RandomCrop, WhatFitsNowhereIsTheLargestInTheCentre) {
+  const data::Augment augment = data::parse_augment("crop-area:0.9-1,crop-ratio:2-2");
+  const Change change = choose_change(augment, KeptImages({64, 32, 3}, 2), 3, 1, 5);
+  EXPECT_EQ(change.part, (Window{48, 80, 0, 64}));
+}
+
+TEST(RandomCrop, IsThatPartOfTheImageInItsSize) {
+  const Shape kept{24, 24, 3}, size{12, 12, 3};
+  const Image image = golden_image(24, 24);
+  const Window part{3, 20, 5, 18};
+  Image cut{13, 17, {}};
+  for (int y = part.top; y < part.bottom; ++y) {
+    const auto row = image.rgb.begin() + (y * 24 + part.left) * 3;
+    cut.rgb.insert(cut.rgb.end(), row, row + 13 * 3);
+  }
+  for (const data::Resize way : {data::Resize::bilinear, data::Resize::bilinear_plain}) {
+    std::vector<std::uint8_t> expected(size.size()), bytes(size.size()), mirrored(size.size());
+    resize_image(cut, size, way, expected);
+    const KeptImages images(size, 2, way);
+    ASSERT_EQ(images.kept(), kept);
+    change_image(image.rgb.data(), images, data::Turn::none, {.part = part}, bytes);
+    EXPECT_EQ(bytes, expected);
+    // What follows is made of the part.
+    change_image(image.rgb.data(), images, data::Turn::none, {.part = part, .flip = true}, mirrored);
+    change_image(expected.data(), size, data::Turn::flip_horizontal, {}, bytes);
+    EXPECT_EQ(mirrored, bytes);
+  }
 }
 
 TEST(OnlyMoves, IsSoWhereNoPixelIsComputed) {
   for (const char* text : {"none", "flip", "vflip", "six", "crop:3", "six,flip,vflip,crop:1"}) {
     EXPECT_TRUE(data::only_moves(data::parse_augment(text))) << text;
   }
-  for (const char* text : {"rotate:1", "shift:0.1", "shear:2", "zoom:0.1", "flip,colour:0.1"}) {
+  for (const char* text :
+       {"rotate:1", "shift:0.1", "shear:2", "zoom:0.1", "flip,colour:0.1", "crop"}) {
     EXPECT_FALSE(data::only_moves(data::parse_augment(text))) << text;
   }
 }
 
 TEST(ParseAugment, ReadsWhatItWrites) {
   EXPECT_EQ(data::parse_augment("none"), data::Augment{});
-  EXPECT_EQ(data::to_text({}), "none");
+  EXPECT_EQ(data::to_text(data::Augment{}), "none");
   const data::Augment nature7 = data::parse_augment("flip,shear:0.2,zoom:0.2");
   EXPECT_EQ(nature7, (data::Augment{.shear = 0.2, .zoom = 0.2, .flip = true}));
   EXPECT_EQ(data::to_text(nature7), "shear:0.2,zoom:0.2,flip");
   EXPECT_EQ(data::parse_augment("color:0.5"), (data::Augment{.colour = 0.5}));
   const data::Augment all = data::parse_augment(
-      "six,vflip,flip,crop:4,colour:1,rotate:12.5,shift:.125,shear:80,zoom:0.9");
+      "six,vflip,flip,crop:4,crop,crop-area:0.25-0.5,crop-ratio:1-1.5,colour:1,rotate:12.5,"
+      "shift:.125,shear:80,zoom:0.9");
   EXPECT_EQ(data::parse_augment(data::to_text(all)), all);
+  EXPECT_EQ(all.crop, 4);
+  EXPECT_EQ(all.crop_area, (data::Reach{0.25, 0.5}));
+  EXPECT_EQ(data::parse_augment("crop"), (data::Augment{.crop_part = true}));
+  EXPECT_TRUE(data::parse_augment("crop-area:0.5-1").crop_part);
 }
 
 TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
   for (const char* text : {"", "flip,", ",flip", "flop", "flip:1", "zoom", "zoom:", "zoom:1",
                            "zoom:-0.1", "zoom:nan", "zoom:0.1x", "crop:1.5", "crop:99999",
-                           "rotate:181", "flip,flip", "none,flip", "shift:1e400"}) {
+                           "rotate:181", "flip,flip", "none,flip", "shift:1e400", "crop-area",
+                           "crop-area:0.5", "crop-area:0-1", "crop-area:0.9-0.5", "crop-area:0.5-1x",
+                           "crop-ratio:1-11", "crop,crop"}) {
     try {
       data::parse_augment(text);
       ADD_FAILURE() << "'" << text << "' was taken";

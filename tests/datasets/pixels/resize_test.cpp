@@ -25,7 +25,7 @@ Image stepped_image(int height, int width) {
 std::vector<std::uint8_t> resized(const Image& image, int height, int width) {
   const Shape size{height, width, 3};
   std::vector<std::uint8_t> bytes(size.size());
-  resize_bilinear(image, size, bytes);
+  resize_image(image, size, data::Resize::bilinear_plain, bytes);
   return bytes;
 }
 
