@@ -185,9 +185,11 @@ data::BatchMemory memory_of_batches(const data::DataSource& source, Shape image,
   };
   const bool changes =
       request.augment != data::Augment{} || std::ranges::any_of(source.train, turned);
-  const std::size_t copies = (changes && !device_moves(request) ? 1 : 0) +
-                             (source.dataset->ready_form() && !request.on_device ? 1 : 0) +
-                             (request.filling ? 1 : 0);
+  const std::size_t mixed = request.augment.mixes() ? 1 : 0;
+  const std::size_t copies = (1 + mixed) * ((changes && !device_moves(request) ? 1 : 0) +
+                                            (source.dataset->ready_form() && !request.on_device) +
+                                            (request.filling ? 1 : 0)) +
+                             mixed;
   const std::size_t kept = request.on_device ? images_of(*source.dataset, source.train).size() : 0;
   const compute::FeedSize size = feed_size(image, plan, request, kept);
   const compute::FeedBytes feed =

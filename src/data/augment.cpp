@@ -22,7 +22,7 @@ struct Part {
   double most = 0;
 };
 
-constexpr std::array<Part, 9> kParts{{
+constexpr std::array<Part, 11> kParts{{
     {.name = "rotate", .unit = "DEGREES", .amount = &Augment::rotate, .most = 180},
     {.name = "shift", .unit = "PART", .amount = &Augment::shift, .most = 1},
     {.name = "shear", .unit = "DEGREES", .amount = &Augment::shear, .most = 80},
@@ -32,6 +32,8 @@ constexpr std::array<Part, 9> kParts{{
     {.name = "six", .unit = "", .on = &Augment::six},
     {.name = "crop", .unit = "PIXELS", .pixels = &Augment::crop, .most = 1024},
     {.name = "colour", .unit = "PART", .amount = &Augment::colour, .most = 1},
+    {.name = "mixup", .unit = "ALPHA", .amount = &Augment::mixup, .most = 100},
+    {.name = "cutmix", .unit = "ALPHA", .amount = &Augment::cutmix, .most = 100},
 }};
 
 [[noreturn]] void refuse(std::string_view text, std::string_view part, const std::string& why) {

@@ -19,6 +19,12 @@ struct Augment {
   int crop = 0;        ///< a crop of the image's size after padding with so many black pixels
   double colour = 0;  ///< brightness, contrast and saturation, each by a factor from [1 - x, 1 + x]
 
+  /// With another image, changed as above, and its label: each pixel, or a box. The image's own
+  /// share is drawn from Beta(x, x). With both, one of them, by the toss of a coin.
+  double mixup = 0;
+  double cutmix = 0;
+
+  bool mixes() const { return mixup > 0 || cutmix > 0; }
   bool operator==(const Augment&) const = default;
 };
 

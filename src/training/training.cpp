@@ -30,9 +30,10 @@ std::string identity(const TrainingPlan& plan, const data::DataSource& source) {
     flags.erase(own);  // may differ
   const std::uint64_t network = Fnv1a().add(json_text(model::to_json(plan.graph))).value();
   return fmt::format(
-      "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}",
+      "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}, {}",
       kVersion, plan.graph.parameter_count(), network, source.dataset->fingerprint(),
-      source.train.size(), source.validation.size(), plan.micro_batch, json_text(flags));
+      source.train.size(), source.validation.size(), plan.micro_batch, json_text(flags),
+      json_text(nlohmann::ordered_json(plan.spec.flags.class_weights.by_name)));
 }
 
 /// Where `ulimit` lets this process have less than the machine: what is mapped later than now, and
@@ -69,6 +70,14 @@ data::BatchRequest Training::training_request(bool on_device) const {
           .feeder = session_.backend->feeder(),
           .on_device = on_device,
           .filling = is_decoded_later() && !on_device};
+}
+
+std::vector<double> Training::weights_of_classes() const {
+  const std::vector<std::string> names = class_names(*source_, plan_.classes);
+  const std::vector<double> weights =
+      class_weights(plan_.spec.flags.class_weights, names, data_->train.labels);
+  if (!weights.empty()) say(session_, "Class weights: " + class_weights_text(names, weights));
+  return weights;
 }
 
 data::BatchRequest Training::validation_request() const {
@@ -171,6 +180,7 @@ void Training::make_parts() {
   const TrainingSpec& spec = plan_.spec;
   const data::BatchPlan& steps = batches_->train;
   data::BatchRequest request = training_request(compiled_.images_on_device);
+  request.class_weights = weights_of_classes();
   request.on_whole = [this, watch = system::Stopwatch()] {
     say_all_decoded(session_, *data_, form(), watch.seconds());
   };
@@ -315,6 +325,7 @@ Training open_training(const Session& session, const TrainingSpec& spec) {
   TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source),
                                     rank_memory(capacities, leave ? 0 : cache.bytes));
   check_agreement(session, "program, flags or data", identity(plan, *source));
+  check_class_weights(spec.flags.class_weights, source->dataset->classes());
   check_watchers(spec, *source);
   const std::string idle = recipe_watcher_warning(spec, *source);
   if (!idle.empty()) warn(session, idle);

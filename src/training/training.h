@@ -85,6 +85,7 @@ class Training {
   void compile_for(MemoryBefore);
   ImageForm form() const { return {plan_.spec.image, plan_.spec.resize}; }
   data::BatchRequest training_request(bool on_device) const;
+  std::vector<double> weights_of_classes() const;
   data::BatchRequest validation_request() const;
   data::BatchMemory batch_memory(bool on_device) const;
   void tell_folders(const std::vector<std::string>& folders);

@@ -72,6 +72,7 @@ const std::vector<Other> kOther{
     {"clip-value", {}, {"--clip-value", "1"}, ""},
     {"clip-norm", {}, {"--clip-norm", "1"}, ""},
     {"label-smoothing", {}, {"--label-smoothing", "0.1"}, ""},
+    {"class-weights", {}, {"--class-weights", "balanced"}, ""},
     {"lr", {}, {"--lr", "9"}, ""},
     {"lr-scale", {}, {"--lr-scale", "linear"}, ""},
     {"base-batch", {"--lr-scale", "linear", "--base-batch", "8"}, {"--base-batch", "4"}, ""},

@@ -143,7 +143,8 @@ void add_batches(FlagRows& r) {
 void add_rule(FlagRows& r) {
   r.part("rule", kIdentity);
   r.choice("optimizer", &Flags::optimizer, optim::rule_names(),
-           "update rule, as in Keras; lars and lamb are for large batches [the model's]",
+           "update rule, as in Keras; adamw is adam whose --weight-decay is 0.004 where the model has "
+           "none; lars and lamb are for large batches [the model's]",
            [](const std::string& text) { return text; })
       .recorded([](const TrainingSpec& s) { return optim::rule_name(s.optimizer.rule); });
   r.real("momentum", &Flags::momentum, 0, 0.9999,
@@ -169,6 +170,15 @@ void add_rule(FlagRows& r) {
          "mix X of all classes into the labels of training [0]")
       .recorded()
       .starts_line("labels smoothed by {:g}");
+  r.parsed("class-weights", &Flags::class_weights, "balanced|FILE",
+           "weigh losses of training by class: balanced counts rare classes for more, a JSON file "
+           "has {\"NAME\": NUMBER, ...} [all alike]",
+           parse_class_weights)
+      .suggests({"balanced"})
+      .recorded([](const TrainingSpec& s) {
+        const std::string& text = s.flags.class_weights.text;
+        return text.empty() ? Json() : Json(text);
+      });
 }
 
 void add_rate(FlagRows& r) {
