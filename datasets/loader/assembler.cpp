@@ -69,7 +69,8 @@ void Assembler::fill(const Position& at, std::size_t i, Slot& slot) {
   const std::size_t count = piece.size();
   choose_images(piece, slot);
   if (kept_.empty()) read_missing(slot);
-  const bool changes = request_.augment != data::Augment{} || !set_.turns.empty();
+  const bool changes =
+      request_.augment != data::Augment{} || request_.mirror || !set_.turns.empty();
   if (changes && !device_moves(request_)) change_all(at.epoch, slot);
   mix_labels(at, count, slot);
   if (request_.augment.mixes()) mix_all(at.epoch, count, slot);
@@ -156,7 +157,9 @@ void Assembler::read_missing(Slot& slot) {
 }
 
 Change Assembler::change_of(int epoch, std::uint32_t sample) const {
-  return choose_change(request_.augment, set_.image, request_.seed, epoch, sample);
+  Change change = choose_change(request_.augment, set_.image, request_.seed, epoch, sample);
+  if (request_.mirror) change.flip = !change.flip;
+  return change;
 }
 
 void Assembler::change_all(int epoch, Slot& slot) {

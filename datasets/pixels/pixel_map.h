@@ -43,6 +43,7 @@ PixelMap then_move(const PixelMap&, int rows, int columns);
 /// Rows [top, bottom) and columns [left, right).
 struct Window {
   int top = 0, bottom = 0, left = 0, right = 0;
+  bool operator==(const Window&) const = default;
 };
 
 /// The map as a move of bytes: nothing where places lie between pixels or outside of the image. The

@@ -19,10 +19,12 @@ struct Part {
   bool Augment::*on = nullptr;
   double Augment::*amount = nullptr;
   int Augment::*pixels = nullptr;
+  int Augment::*strength = nullptr;  ///< behind `pixels` and a colon
+  bool computes = false;             ///< pixels, although it has no amount
   double most = 0;
 };
 
-constexpr std::array<Part, 11> kParts{{
+constexpr std::array<Part, 16> kParts{{
     {.name = "rotate", .unit = "DEGREES", .amount = &Augment::rotate, .most = 180},
     {.name = "shift", .unit = "PART", .amount = &Augment::shift, .most = 1},
     {.name = "shear", .unit = "DEGREES", .amount = &Augment::shear, .most = 80},
@@ -31,7 +33,17 @@ constexpr std::array<Part, 11> kParts{{
     {.name = "vflip", .unit = "", .on = &Augment::vflip},
     {.name = "six", .unit = "", .on = &Augment::six},
     {.name = "crop", .unit = "PIXELS", .pixels = &Augment::crop, .most = 1024},
+    {.name = "rand",
+     .unit = "STEPS:MAGNITUDE",
+     .pixels = &Augment::rand_steps,
+     .strength = &Augment::rand_magnitude,
+     .computes = true,
+     .most = 8},
     {.name = "colour", .unit = "PART", .amount = &Augment::colour, .most = 1},
+    {.name = "brightness", .unit = "PART", .amount = &Augment::brightness, .most = 1},
+    {.name = "contrast", .unit = "PART", .amount = &Augment::contrast, .most = 1},
+    {.name = "saturation", .unit = "PART", .amount = &Augment::saturation, .most = 1},
+    {.name = "cutout", .unit = "PIXELS", .pixels = &Augment::cutout, .computes = true, .most = 1024},
     {.name = "mixup", .unit = "ALPHA", .amount = &Augment::mixup, .most = 100},
     {.name = "cutmix", .unit = "ALPHA", .amount = &Augment::cutmix, .most = 100},
 }};
@@ -69,6 +81,20 @@ T number(std::string_view text, std::string_view word, std::string_view digits, 
   return value;
 }
 
+/// STEPS:MAGNITUDE; steps of no magnitude would mostly change nothing.
+void set_rand(Augment& augment, std::string_view text, std::string_view word, const Part& part) {
+  constexpr double kMostMagnitude = 10;
+  const std::string_view numbers = word.substr(word.find(':') + 1);
+  const std::size_t colon = std::min(numbers.find(':'), numbers.size());
+  if (colon == numbers.size()) {
+    refuse(text, word, fmt::format("must be {}:{}, such as rand:2:9", part.name, part.unit));
+  }
+  Part magnitude = part;
+  magnitude.most = kMostMagnitude;
+  augment.*part.pixels = number<int>(text, word, numbers.substr(0, colon), part);
+  augment.*part.strength = number<int>(text, word, numbers.substr(colon + 1), magnitude);
+}
+
 void set_part(Augment& augment, std::string_view text, std::string_view word) {
   const std::size_t colon = word.find(':');
   const Part& part = find_part(text, word.substr(0, colon));
@@ -81,6 +107,8 @@ void set_part(Augment& augment, std::string_view text, std::string_view word) {
     augment.*part.on = true;
   } else if (part.amount) {
     augment.*part.amount = number<double>(text, word, word.substr(colon + 1), part);
+  } else if (part.strength) {
+    set_rand(augment, text, word, part);
   } else {
     augment.*part.pixels = number<int>(text, word, word.substr(colon + 1), part);
   }
@@ -90,7 +118,9 @@ void set_part(Augment& augment, std::string_view text, std::string_view word) {
 
 bool only_moves(const Augment& augment) {
   return std::ranges::none_of(
-      kParts, [&](const Part& part) { return part.amount && is_set(augment, part); });
+      kParts, [&](const Part& part) {
+        return (part.amount || part.computes) && is_set(augment, part);
+      });
 }
 
 Augment parse_augment(std::string_view text) {
@@ -111,6 +141,7 @@ std::string to_text(const Augment& augment) {
     std::string word(part.name);
     if (part.amount) word += fmt::format(":{}", augment.*part.amount);
     if (part.pixels) word += fmt::format(":{}", augment.*part.pixels);
+    if (part.strength) word += fmt::format(":{}", augment.*part.strength);
     words.push_back(std::move(word));
   }
   return words.empty() ? "none" : join(words, ",");

@@ -81,6 +81,7 @@ struct BatchRequest {
   std::uint64_t seed = 0;
   bool shuffle = true;  ///< false: in the data's own order (evaluation)
   Augment augment{};
+  bool mirror = false;  ///< each image left and right swapped, beside its augmentation
   /// By label; empty: all count alike. Losses of a step's images are multiplied by the weight over
   /// the mean weight of the step, over all ranks.
   std::vector<double> class_weights{};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/version.h"
+#include "loop/averaged_weights.h"
 #include "model/model_json.h"
 #include "training/asked_end.h"
 #include "training/request/build_graph.h"
@@ -209,6 +211,7 @@ void Training::describe(loop::TrainingData data) {
 void Training::start() {
   make_parts();
   describe(start_weights(session_, plan_, *source_, compiled_));
+  parts_->optimizer.begin_averages();
 }
 
 loop::Progress Training::resume(const std::filesystem::path& checkpoint) {
@@ -235,7 +238,8 @@ loop::LoopOptions Training::options() const {
           stopped_seconds(session_.services.signals),
           safety.on_nan,
           safety.check_replicas,
-          safety.keeps_best()};
+          safety.keeps_best(),
+          plan_.spec.flags.eval_every};
 }
 
 loop::TrainResult Training::run(const loop::Progress& start, loop::Reporter& reporter,
@@ -279,6 +283,21 @@ void Training::save(const std::filesystem::path& file) const {
   loop::save_weights(file, *description_, *compiled_.program, weights(), system::Durability::disk);
 }
 
+void Training::save_averages(const std::filesystem::path& file) {
+  std::exception_ptr failure;
+  loop::with_averages(*parts_, [&] {
+    try {
+      if (session_.leads()) {
+        loop::save_weights(file, *description_, *compiled_.program, weights(),
+                           system::Durability::disk);
+      }
+    } catch (...) {  // the others wait for the weights to come back
+      failure = std::current_exception();
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+}
+
 // While the mutex is held this rank changes no weights, but others of its node may, where they
 // share one copy: a copy of it is of a completed step if its version was the same before and after.
 void Training::save_at_once(const std::filesystem::path& file) const {
@@ -288,6 +307,10 @@ void Training::save_at_once(const std::filesystem::path& file) const {
   const compute::OwnedArray copy(memory, weights().size, weights().dtype);
   const auto copied = [&] {
     const std::lock_guard lock(parts_->weights_mutex);
+    if (parts_->aside) {
+      memory.copy(parts_->aside->array().data, copy.array().data, copy.bytes());
+      return true;
+    }
     const std::uint64_t before = exchange.weights_version();
     if (before % 2 != 0) return false;
     memory.copy(weights().data, copy.array().data, copy.bytes());

@@ -67,6 +67,12 @@ constexpr ForeignFlags kForeignFlags[] = {
      "clip-norm"},
     {"clipvalue,clip-grad-value", "clip-value"},
     {"smoothing", "label-smoothing"},
+    {"mixup,cutmix,mixup-alpha,cutmix-alpha,cutout,randaugment,rand-augment", "augment",
+     "use --augment, whose help lists what there is, such as mixup:0.2,cutmix:1"},
+    {"class-weight,weighted-loss,loss-weights", "class-weights"},
+    {"model-ema,ema-decay,model-ema-decay,use-ema,ema-momentum", "ema"},
+    {"test-time-augmentation,augment-test,flip-test", "tta"},
+    {"validation-freq,val-interval,eval-interval,check-val-every-n-epoch,val-every", "eval-every"},
     {"warmup,num-learning-rate-warmup-epochs,warmup-proportion,lr-warmup-epochs,warmup-steps,"
      "lr-warmup-steps",
      "warmup-epochs"},

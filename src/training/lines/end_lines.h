@@ -15,6 +15,7 @@ struct RunEnd {
   std::filesystem::path folder;
   bool keeps_best = false;  ///< --save-best or --early-stopping
   bool kept_best = false;   ///< best.safetensors has the weights of the best epoch
+  bool averages = false;    ///< of the weights were saved
   std::string lost{};       ///< training/run/lost_seconds.h: text_of()
 };
 

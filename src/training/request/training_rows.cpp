@@ -132,6 +132,9 @@ void add_batches(FlagRows& r) {
           "--steps");
   r.real("target-accuracy", &Flags::target_accuracy, 0, 1,
          "end when the accuracy of validation reaches X; the summary says after which time");
+  r.whole("eval-every", &Flags::eval_every, 1, 1'000'000,
+          "look at the images of validation after every N-th epoch and after the last one; early "
+          "stopping and plateaus count these epochs [1]");
   r.part("augment", kIdentity);
   r.parsed("augment", &Flags::augment, "LIST",
            "random changes of training images, none or some of " + data::augment_forms() +
@@ -170,6 +173,11 @@ void add_rule(FlagRows& r) {
          "mix X of all classes into the labels of training [0]")
       .recorded()
       .starts_line("labels smoothed by {:g}");
+  r.real("ema", &Flags::ema, 0, 0.9999999,
+         "keep averages of the weights, X * average + (1 - X) * weight after each step; they are "
+         "evaluated, too, and saved in weights-ema.safetensors [0: none]")
+      .recorded()
+      .starts_line("weights averaged by {:g}");
   r.parsed("class-weights", &Flags::class_weights, "balanced|FILE",
            "weigh losses of training by class: balanced counts rare classes for more, a JSON file "
            "has {\"NAME\": NUMBER, ...} [all alike]",
