@@ -13,7 +13,8 @@ namespace {
 std::size_t slot_bytes(const compute::FeedSize& size) {
   const std::size_t pixels = size.kept > 0 ? 0 : size.image.size();
   return size.images *
-         (sizeof(compute::ImageMove) + sizeof(std::int32_t) + sizeof(std::uint32_t) + pixels);
+         (sizeof(compute::ImageMove) + sizeof(std::int32_t) + sizeof(std::uint32_t) +
+          sizeof(compute::MixedLabel) + pixels);
 }
 
 std::size_t kept_bytes(const compute::FeedSize& size) { return size.kept * size.image.size(); }
@@ -101,6 +102,7 @@ compute::StagedImages* DeviceFeed::stage(std::size_t slot, const compute::MicroB
   staged.moves = packer.add(moves);
   staged.labels = packer.add(batch.labels);
   staged.samples = packer.add(batch.samples);
+  staged.mixed = batch.mixed.empty() ? nullptr : packer.add(batch.mixed);
   staged.bytes = size_.kept > 0 ? static_cast<const std::uint8_t*>(kept_.data())
                                 : packer.add_images(batch.images, size_.image.size());
   staged.consumed_.hold_up(stream_.get());

@@ -21,6 +21,7 @@ class DeviceBatch final : public compute::StagedImages {
   const compute::ImageMove* moves = nullptr;
   const std::int32_t* labels = nullptr;
   const std::uint32_t* samples = nullptr;
+  const compute::MixedLabel* mixed = nullptr;  ///< null where labels are alone
 
  private:
   friend class DeviceFeed;
@@ -45,7 +46,7 @@ class DeviceFeed final : public compute::ImageFeed {
   struct Slot {
     explicit Slot(std::size_t bytes) : pinned(bytes), block(bytes, "a micro-batch") {}
     PinnedBlock pinned;
-    DeviceBlock block;  ///< the same: moves, labels, samples, bytes
+    DeviceBlock block;  ///< the same: moves, labels, samples, mixed, bytes
     DeviceBatch batch;
   };
 

@@ -138,6 +138,7 @@ class DeviceTarget final : public compute::Target {
             .moves = batch_->moves,
             .labels = batch_->labels,
             .samples = batch_->samples,
+            .mixed = batch_->mixed,
             .seed = execution.pass.seed,
             .step = execution.pass.step,
             .loss_scale = execution.loss_scale,

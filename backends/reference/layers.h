@@ -115,19 +115,28 @@ struct DropoutDraw {
 template <class T>
 void apply_dropout(const DropoutDraw&, std::size_t elements, const T* from, T* to, bool add);
 
+/// What the outputs of images should be, as weights of classes. `smoothing` moves so much of them
+/// to all classes alike.
+struct Targets {
+  std::span<const std::int32_t> labels;
+  std::span<const compute::MixedLabel> mixed;  ///< one an image, or none
+  double smoothing = 0;
+
+  /// Before smoothing: 1 for the label, where labels are alone.
+  double weight(std::size_t image, int c) const;
+  double total(std::size_t image) const;
+  double smoothed(std::size_t image, int c, int classes) const;
+};
+
 /// Sums of loss and correct answers over the images; fills probabilities (images x logits).
-/// `smoothing` moves so much of the target from the label to all classes alike.
 template <class T>
-compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int logits,
-                             std::span<const std::int32_t> labels, double smoothing, const T* z,
-                             T* probabilities);
+compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int logits, const Targets&,
+                             const T* z, T* probabilities);
 template <class T>
-compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int logits,
-                             std::span<const std::int32_t> labels, double smoothing, const T* z,
-                             T* probabilities);
-/// diff_z += scale * (probability - target), the gradient of both.
+compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int logits, const Targets&,
+                             const T* z, T* probabilities);
+/// diff_z += scale * (total * probability - target), the gradient of both.
 template <class T>
-void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels, double smoothing,
-                            const T* probabilities, T scale, T* diff_z);
+void cross_entropy_gradient(int logits, const Targets&, const T* probabilities, T scale, T* diff_z);
 
 }  // namespace cputrain::reference

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <numeric>
 
 #include "backends/reference/layers.h"
 #include "compute/prediction.h"
@@ -146,57 +145,72 @@ void apply_dropout(const DropoutDraw& draw, std::size_t elements, const T* from,
   }
 }
 
+double Targets::weight(std::size_t image, int c) const {
+  if (mixed.empty()) return labels[image] == c;
+  const compute::MixedLabel& m = mixed[image];
+  return (labels[image] == c ? static_cast<double>(m.own) : 0) +
+         (m.other == c ? static_cast<double>(m.others) : 0);
+}
+
+double Targets::total(std::size_t image) const {
+  if (mixed.empty()) return 1;
+  return static_cast<double>(mixed[image].own) + static_cast<double>(mixed[image].others);
+}
+
+double Targets::smoothed(std::size_t image, int c, int classes) const {
+  return weight(image, c) * (1 - smoothing) + total(image) * smoothing / classes;
+}
+
 template <class T>
-compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int logits,
-                             std::span<const std::int32_t> labels, double smoothing, const T* z,
-                             T* probabilities) {
+compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int, const Targets& targets,
+                             const T* z, T* probabilities) {
   compute::Tally tally;
-  for (std::size_t n = 0; n < labels.size() * logits; ++n) {
-    const double logit = z[n], target = labels[n] * (1 - smoothing) + smoothing / 2;
+  for (std::size_t n = 0; n < targets.labels.size(); ++n) {
+    const double logit = z[n];
     probabilities[n] = static_cast<T>(1 / (1 + std::exp(-logit)));
-    tally.loss += std::max(logit, 0.0) - logit * target + std::log1p(std::exp(-std::abs(logit)));
+    const double softplus = std::max(logit, 0.0) + std::log1p(std::exp(-std::abs(logit)));
+    tally.loss += targets.total(n) * softplus - logit * targets.smoothed(n, 1, 2);
     compute::count_prediction(std::span<const T>(probabilities + n, 1),
-                              static_cast<std::size_t>(labels[n]), tally);
+                              static_cast<std::size_t>(targets.labels[n]), tally);
   }
   return tally;
 }
 
 template <class T>
-compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int logits,
-                             std::span<const std::int32_t> labels, double smoothing, const T* z,
-                             T* probabilities) {
+compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int logits, const Targets& targets,
+                             const T* z, T* probabilities) {
   compute::Tally tally;
-  for (std::size_t n = 0; n < labels.size(); ++n) {
-    assert(labels[n] >= 0 && labels[n] < logits);
+  for (std::size_t n = 0; n < targets.labels.size(); ++n) {
+    assert(targets.labels[n] >= 0 && targets.labels[n] < logits);
     const T* row = z + n * logits;
     const T largest = *std::max_element(row, row + logits);
     double sum = 0;
     for (int k = 0; k < logits; ++k) sum += std::exp(static_cast<double>(row[k] - largest));
+    double expected = 0;
     for (int k = 0; k < logits; ++k) {
       probabilities[n * logits + k] =
           static_cast<T>(std::exp(static_cast<double>(row[k] - largest)) / sum);
+      const double target = targets.smoothed(n, k, logits);
+      if (target != 0) expected += target * static_cast<double>(row[k]);
     }
-    const double mean = std::accumulate(row, row + logits, 0.0) / logits;
-    const double expected =
-        (1 - smoothing) * static_cast<double>(row[labels[n]]) + smoothing * mean;
-    tally.loss += std::log(sum) + static_cast<double>(largest) - expected;
+    tally.loss += targets.total(n) * (std::log(sum) + static_cast<double>(largest)) - expected;
     const std::span<const T> prediction(probabilities + n * logits,
                                         static_cast<std::size_t>(logits));
-    compute::count_prediction(prediction, static_cast<std::size_t>(labels[n]), tally);
+    compute::count_prediction(prediction, static_cast<std::size_t>(targets.labels[n]), tally);
   }
   return tally;
 }
 
 template <class T>
-void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels, double smoothing,
-                            const T* probabilities, T scale, T* diff_z) {
+void cross_entropy_gradient(int logits, const Targets& targets, const T* probabilities, T scale,
+                            T* diff_z) {
   const int classes = std::max(logits, 2);
-  for (std::size_t n = 0; n < labels.size(); ++n) {
+  for (std::size_t n = 0; n < targets.labels.size(); ++n) {
     for (int k = 0; k < logits; ++k) {
-      // One logit is that of class 1 in a sigmoid, whose target is the label itself.
-      const double hit = logits == 1 ? labels[n] : labels[n] == k;
-      const T target = static_cast<T>(hit * (1 - smoothing) + smoothing / classes);
-      diff_z[n * logits + k] += scale * (probabilities[n * logits + k] - target);
+      // One logit is that of class 1 in a sigmoid.
+      const T target = static_cast<T>(targets.smoothed(n, logits == 1 ? 1 : k, classes));
+      const T total = static_cast<T>(targets.total(n));
+      diff_z[n * logits + k] += scale * (total * probabilities[n * logits + k] - target);
     }
   }
 }
@@ -216,10 +230,10 @@ void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels, do
   template void backward(const model::Flatten&, const LayerArgs<T>&);                         \
   template void apply_dropout(const DropoutDraw&, std::size_t, const T*, T*, bool);           \
   template compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int,               \
-                                        std::span<const std::int32_t>, double, const T*, T*); \
+                                        const Targets&, const T*, T*);                        \
   template compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int,               \
-                                        std::span<const std::int32_t>, double, const T*, T*); \
-  template void cross_entropy_gradient(int, std::span<const std::int32_t>, double, const T*, T, T*);
+                                        const Targets&, const T*, T*);                        \
+  template void cross_entropy_gradient(int, const Targets&, const T*, T, T*);
 CPUTRAIN_POINTWISE_LAYERS(float)
 CPUTRAIN_POINTWISE_LAYERS(double)
 #undef CPUTRAIN_POINTWISE_LAYERS

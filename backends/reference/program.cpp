@@ -225,7 +225,8 @@ void ReferenceProgram<T>::forward_node(int index) {
   const LayerArgs<T> a = args(index);
   const auto loss = [&](const auto& layer) {
     const double smoothing = pass_.phase == compute::Phase::train ? layer.smoothing : 0;
-    tally_ += cross_entropy(layer, a.src_shape.channels, labels_, smoothing, a.src, a.dst);
+    tally_ +=
+        cross_entropy(layer, a.src_shape.channels, {labels_, mixed_, smoothing}, a.src, a.dst);
     probabilities_.assign(a.dst, a.dst + labels_.size() * a.src_shape.size());
   };
   std::visit(Overloaded{
@@ -257,6 +258,7 @@ void ReferenceProgram<T>::forward(const compute::MicroBatch& batch, const comput
   pass_ = pass;
   probabilities_.clear();
   labels_.assign(batch.labels.begin(), batch.labels.end());
+  mixed_.assign(batch.mixed.begin(), batch.mixed.end());
   samples_.assign(batch.samples.begin(), batch.samples.end());
   if (batch.size() == 0 && !every_rank_passes_) return;
   assert(batch.size() * graph_.image().size() <= values_[0].dst.size());
@@ -273,8 +275,8 @@ void ReferenceProgram<T>::backward_node(int index, T loss_scale) {
   const LayerArgs<T> a = args(index);
   const auto loss = [&](const auto& l) {
     if (a.diff_src) {
-      cross_entropy_gradient(a.src_shape.channels, labels_, l.smoothing, a.dst, loss_scale,
-                             a.diff_src);
+      cross_entropy_gradient(a.src_shape.channels, {labels_, mixed_, l.smoothing}, a.dst,
+                             loss_scale, a.diff_src);
     }
   };
   const auto spread = [&] {  // the gradient of a sum goes to all of its parts

@@ -76,6 +76,7 @@ class ReferenceProgram final : public compute::Program {
   // The last forward pass:
   compute::Pass pass_;
   std::vector<std::int32_t> labels_;
+  std::vector<compute::MixedLabel> mixed_;
   std::vector<std::uint32_t> samples_;
 };
 

@@ -9,6 +9,7 @@
 #include "data/pipeline.h"
 #include "datasets/loader/work_arena.h"
 #include "datasets/pixels/change.h"
+#include "datasets/pixels/mix.h"
 
 namespace cputrain::datasets {
 
@@ -19,14 +20,18 @@ struct Position {
   int piece = 0;
 };
 
-/// A micro-batch with the memory that it needs.
+/// A micro-batch with the memory that it needs. Where images are mixed, their partners lie behind
+/// them until they are.
 struct Slot {
+  std::vector<std::size_t> indices;  // in the set
   std::vector<const std::uint8_t*> images;
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;
   std::vector<data::Turn> turns;
+  std::vector<compute::MixedLabel> mixed_labels;
   std::vector<std::uint8_t> stored;       // pixels of images that are read for this micro-batch
   std::vector<std::uint8_t> changed;      // pixels of turned and augmented images
+  std::vector<std::uint8_t> mixed;        // pixels of mixed images
   std::string failure;                    // why one of them could not be read
   std::vector<compute::ImageMove> moves;  // for a feed
   compute::MicroBatch batch;
@@ -56,12 +61,19 @@ class Assembler {
  private:
   void keep_on_device();
   void enter(int epoch);
-  void read_missing(const data::StridedRange& piece, Slot&);
+  void choose_images(const data::StridedRange& piece, Slot&);
+  void read_missing(Slot&);
   KeptImages images() const { return {set_.image, set_.larger, request_.resize}; }
   void wait_for_disk(const Slot&);
   Change change_of(int epoch, std::uint32_t sample) const;
   void change_all(int epoch, Slot&);
-  void stage(const Position&, const data::StridedRange& piece, std::size_t i, Slot&);
+  std::size_t partner_of(std::size_t place) const;
+  Mix mix_of(int epoch, std::uint32_t sample) const;
+  void mix_all(int epoch, std::size_t count, Slot&);
+  void mix_labels(const Position&, std::size_t count, Slot&);
+  double class_weight(std::int32_t label) const;
+  double mean_weight(const Position&);
+  void stage(const Position&, std::size_t i, Slot&);
 
   const data::ImageSet& set_;
   const data::BatchPlan plan_;
@@ -72,6 +84,8 @@ class Assembler {
   std::unique_ptr<compute::ImageFeed> feed_;
   std::vector<std::uint32_t> order_;
   std::optional<int> epoch_;
+  Position weighed_{-1, 0, 0};  // the step that mean_weight_ is of
+  double mean_weight_ = 1;
 };
 
 }  // namespace cputrain::datasets

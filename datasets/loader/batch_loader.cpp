@@ -204,8 +204,9 @@ data::BatchMemory memory_of_batches(const data::DataSource& source, Shape image,
   const auto sides = static_cast<std::size_t>(data::kept_sides(request.augment));
   const std::size_t read = (source.dataset->ready_form() && !request.on_device ? 1 : 0) +
                            (request.filling ? 1 : 0);
+  const std::size_t mixed = request.augment.mixes() ? 1 : 0;
   const std::size_t copies =
-      (changes && !device_moves(request) ? 1 : 0) + read * sides * sides;
+      (1 + mixed) * ((changes && !device_moves(request) ? 1 : 0) + read * sides * sides) + mixed;
   const std::size_t kept = request.on_device ? images_of(*source.dataset, source.train).size() : 0;
   const compute::FeedSize size = feed_size(image, plan, request, kept);
   const compute::FeedBytes feed =

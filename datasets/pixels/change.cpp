@@ -70,6 +70,25 @@ Window choose_part(const data::Augment& augment, Shape kept, const RandomStream&
   return {top, top + height, left, left + width};
 }
 
+/// DeVries and Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout"
+/// (2017): about any pixel of the image, and cut off at its edges.
+Window choose_square(int side, Shape image, const std::array<std::uint32_t, 4>& words) {
+  const auto first = [side](int whole, std::uint32_t word) {
+    return static_cast<int>(below(word, static_cast<std::uint32_t>(whole))) - side / 2;
+  };
+  const int top = first(image.height, words[0]), left = first(image.width, words[1]);
+  return {std::max(0, top), std::min(image.height, top + side), std::max(0, left),
+          std::min(image.width, left + side)};
+}
+
+void blacken(const Window& part, Shape image, std::span<std::uint8_t> rgb) {
+  for (int y = part.top; y < part.bottom; ++y) {
+    const auto first = (static_cast<std::size_t>(y) * image.width + part.left) * 3;
+    std::fill_n(rgb.begin() + static_cast<std::ptrdiff_t>(first), (part.right - part.left) * 3,
+                std::uint8_t{0});
+  }
+}
+
 }  // namespace
 
 // Every kind has words of its own, so that switching one on does not change what others draw.
@@ -92,12 +111,13 @@ Change choose_change(const data::Augment& augment, const KeptImages& images, std
   const auto crops = static_cast<std::uint32_t>(2 * augment.crop + 1);
   change.crop_rows = static_cast<int>(below(places[2], crops)) - augment.crop;
   change.crop_columns = static_cast<int>(below(places[3], crops)) - augment.crop;
-  if (augment.colour > 0) {
-    const auto colours = stream.at(3);
-    change.colour = {1 + around_zero(augment.colour, colours[0]),
-                     1 + around_zero(augment.colour, colours[1]),
-                     1 + around_zero(augment.colour, colours[2])};
-  }
+  const auto factor = [&, colours = stream.at(3)](double own, std::size_t i) {
+    return 1 + around_zero(own > 0 ? own : augment.colour, colours[i]);
+  };
+  change.colour = {factor(augment.brightness, 0), factor(augment.contrast, 1),
+                   factor(augment.saturation, 2)};
+  change.rand = choose_rand_steps(augment.rand_steps, augment.rand_magnitude, stream);
+  if (augment.cutout > 0) change.cutout = choose_square(augment.cutout, image, stream.at(4));
   return change;
 }
 
@@ -107,6 +127,12 @@ void check_fits(const data::Augment& augment, Shape image) {
          fmt::format("--augment six needs square images, not {}x{} (two of its six are turns by 90 "
                      "degrees); use --augment flip or a square --image-size",
                      image.height, image.width));
+  }
+  if (augment.cutout >= std::min(image.height, image.width)) {
+    fail(ExitCode::usage,
+         fmt::format("--augment cutout:{0}: images of {1}x{2} have no more than {0} pixels a side "
+                     "(nothing might be left of one); use a smaller number",
+                     augment.cutout, image.height, image.width));
   }
   if (augment.crop >= std::min(image.height, image.width)) {
     fail(ExitCode::usage,
@@ -127,7 +153,9 @@ void change_image(const std::uint8_t* src, const KeptImages& images, data::Turn 
   }
   const Placed placed = place_pixels(turn, change, images.image);
   map_image(src, images.image, placed.map, placed.window, dst);
+  apply(change.rand, images.image, dst);
   change_colour(dst, change.colour);
+  blacken(change.cutout, images.image, dst);
 }
 
 compute::ImageMove move_of(std::uint32_t source, Shape image, data::Turn turn,

@@ -10,6 +10,7 @@
 #include "data/turn.h"
 #include "datasets/pixels/colour.h"
 #include "datasets/pixels/pixel_map.h"
+#include "datasets/pixels/rand_augment.h"
 
 namespace cputrain::datasets {
 
@@ -20,7 +21,9 @@ struct Change {
   bool flip = false, vflip = false;
   data::Turn turn = data::Turn::none;   ///< by `six`
   int crop_rows = 0, crop_columns = 0;  ///< where the crop lies, from the image's own place
+  RandSteps rand{};
   ColourChange colour{};
+  Window cutout{};  ///< becomes black
   bool operator==(const Change&) const = default;
 };
 

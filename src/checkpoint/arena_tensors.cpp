@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "loop/optimizer.h"
 
 namespace cputrain::checkpoint {
 
@@ -15,6 +16,13 @@ using model::safetensors::OutTensor;
 bool all_parameters(const compute::Parameter&) { return true; }
 bool learnt_parameters(const compute::Parameter& parameter) { return parameter.learnt; }
 bool averaged_parameters(const compute::Parameter& parameter) { return parameter.averaged; }
+
+Chosen kept_by(std::string_view state) {
+  const bool averages = state == loop::kAverageName;
+  return [averages](const compute::Parameter& parameter) {
+    return parameter.learnt || (averages && parameter.averaged);
+  };
+}
 
 std::string state_tensor_name(std::string_view parameter, std::string_view state) {
   return fmt::format("{}/{}", parameter, state);

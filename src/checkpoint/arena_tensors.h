@@ -19,6 +19,9 @@ bool all_parameters(const compute::Parameter&);
 bool learnt_parameters(const compute::Parameter&);
 bool averaged_parameters(const compute::Parameter&);
 
+/// Those of which an optimizer keeps such a state: what is learnt; averages of statistics, too.
+Chosen kept_by(std::string_view state);
+
 /// An optimizer array's: "conv2d/kernel/momentum".
 std::string state_tensor_name(std::string_view parameter, std::string_view state);
 

@@ -37,7 +37,7 @@ class Restoring {
  public:
   explicit Restoring(loop::Parts& training)
       : training_(training),
-        state_names_(optim::state_names(training.optimizer.options().rule)),
+        state_names_(loop::state_names(training.optimizer.options())),
         own_parts_(training) {}
 
   Restored run(const std::filesystem::path& folder) {
@@ -62,8 +62,8 @@ class Restoring {
     files_.emplace(folder);
     for (const compute::Parameter& p : layout().parameters) {
       files_->model.require(p.name, extents_of(p));
-      if (!p.learnt) continue;
       for (const std::string_view name : state_names_) {
+        if (!kept_by(name)(p)) continue;
         files_->optimizer.require(state_tensor_name(p.name, name), extents_of(p));
       }
     }
@@ -101,13 +101,26 @@ class Restoring {
     compute::OwnedArray whole;
     for (std::size_t slot = 0; slot < state_names_.size(); ++slot) {
       on_rank_0(training_.communicator, [&] {
-        if (slot == 0)
-          whole = compute::OwnedArray(training_.memory(), layout().gradient_size, layout().dtype);
-        put(files_->optimizer, whole.array(), learnt_parameters, [&](const std::string& parameter) {
-          return state_tensor_name(parameter, state_names_[slot]);
-        });
+        if (slot == 0) whole = {training_.memory(), layout().arena_size, layout().dtype};
+        put(files_->optimizer, whole.array(), kept_by(state_names_[slot]),
+            [&](const std::string& parameter) {
+              return state_tensor_name(parameter, state_names_[slot]);
+            });
       });
       owners.deal_to_all(training_.optimizer.state(slot), training_.memory(), whole.array());
+    }
+    restore_statistics(whole.array());  // the last are averages, if there are any
+  }
+
+  void restore_statistics(const Array& whole) {
+    compute::Memory& memory = training_.memory();
+    for (const auto& [range, values] : training_.optimizer.averaged_statistics()) {
+      std::vector<double> numbers(range.size());
+      if (training_.leads()) {
+        numbers = compute::read_numbers(memory, whole.slice(range.begin, range.end));
+      }
+      training_.communicator.broadcast(std::as_writable_bytes(std::span(numbers)), 0);
+      compute::write_numbers(memory, numbers, values);
     }
   }
 

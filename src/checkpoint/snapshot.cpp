@@ -33,7 +33,7 @@ struct Snapshot::Copy {
   explicit Copy(loop::Parts& of)
       : training(of),
         memory(of.memory()),
-        state_names(optim::state_names(of.optimizer.options().rule)),
+        state_names(loop::state_names(of.optimizer.options())),
         owners(of.communicator, of.exchange.owned()),
         own_parts(of) {}
 
@@ -65,7 +65,9 @@ void Snapshot::Copy::allocate_all() {
   if (!leads()) return;
   const compute::ParameterLayout& layout = program().layout();
   while (state.size() < state_names.size()) {
-    state.emplace_back(memory, layout.gradient_size, layout.dtype);
+    // Averages are of statistics, too, which lie behind what is learnt.
+    const bool averages = state_names[state.size()] == loop::kAverageName;
+    state.emplace_back(memory, averages ? layout.arena_size : layout.gradient_size, layout.dtype);
   }
   own_parts.allocate();
 }
@@ -79,6 +81,11 @@ void Snapshot::Copy::copy_state() {
   for (std::size_t slot = 0; slot < state_names.size(); ++slot) {
     owners.gather(0, training.optimizer.state(slot), memory,
                   leads() ? state[slot].array() : Array{});
+  }
+  if (!leads() || !training.optimizer.averages()) return;
+  for (const auto& [range, values] : training.optimizer.averaged_statistics()) {
+    const Array to = state.back().array().slice(range.begin, range.end);
+    memory.copy(values.data, to.data, to.bytes().size());
   }
 }
 
@@ -130,7 +137,7 @@ void Snapshot::write(const std::filesystem::path& folder, const loop::ModelDescr
 
   tensors.clear();
   for (std::size_t slot = 0; slot < copy.state.size(); ++slot) {
-    add_tensors(tensors, copy.program(), copy.state[slot].array(), learnt_parameters,
+    add_tensors(tensors, copy.program(), copy.state[slot].array(), kept_by(copy.state_names[slot]),
                 [name = copy.state_names[slot]](const std::string& parameter) {
                   return state_tensor_name(parameter, name);
                 });
@@ -150,16 +157,17 @@ void Snapshot::write_weights(const std::filesystem::path& file,
   loop::save_weights(file, description, copy_->program(), weights);
 }
 
-SnapshotBytes snapshot_bytes(const loop::RankProgram& training, const optim::UpdateRule& rule,
-                             int nodes, SnapshotScope kept) {
+SnapshotBytes snapshot_bytes(const loop::RankProgram& training,
+                             const loop::OptimizerOptions& optimizer, int nodes, SnapshotScope kept) {
   if (!training.leads() || kept == SnapshotScope::nothing) return {};
   const compute::ParameterLayout& layout = training.program.layout();
   const std::size_t size = size_of(layout.dtype);
   SnapshotBytes bytes{.arrays = layout.arena_size * size};
   if (kept == SnapshotScope::weights) return bytes;
-  const auto slots = static_cast<std::size_t>(optim::state_arrays(rule));
+  const std::size_t slots = loop::state_names(optimizer).size();
+  const std::size_t statistics = optimizer.ema > 0 ? layout.arena_size - layout.gradient_size : 0;
   const OwnParts::Bytes own = OwnParts::bytes(training, nodes);
-  bytes.arrays += slots * layout.gradient_size * size + own.elsewhere;
+  bytes.arrays += (slots * layout.gradient_size + statistics) * size + own.elsewhere;
   bytes.host = own.host;
   return bytes;
 }

@@ -56,7 +56,7 @@ class Snapshot {
 };
 
 /// Nothing on ranks other than 0. `nodes`: that the ranks are on. Sends nothing.
-SnapshotBytes snapshot_bytes(const loop::RankProgram&, const optim::UpdateRule&, int nodes,
+SnapshotBytes snapshot_bytes(const loop::RankProgram&, const loop::OptimizerOptions&, int nodes,
                              SnapshotScope);
 
 /// Puts a checkpoint into a training whose program was compiled: weights, optimizer state,

@@ -9,6 +9,7 @@
 #include "compute/event.h"
 #include "compute/layer_time.h"
 #include "compute/memory.h"
+#include "compute/mixed_label.h"
 #include "compute/parameters/stored_parameters.h"
 #include "compute/pending.h"
 #include "compute/tally.h"
@@ -31,10 +32,18 @@ struct MicroBatch {
   std::span<const std::uint8_t* const> images;  ///< one pointer an image: H*W*3 bytes, RGB
   std::span<const std::int32_t> labels;
   std::span<const std::uint32_t> samples;  ///< identities, for randomness that is f(sample)
+  /// One an image, or none: then each loss is the label's. For training.
+  std::span<const MixedLabel> mixed{};
   /// The same on a device (image_feed.h); `images` then count alone. Null where they were not sent.
   StagedImages* staged = nullptr;
 
   int size() const { return static_cast<int>(images.size()); }
+  /// Images [begin, begin + count), not staged.
+  MicroBatch part(std::size_t begin, std::size_t count) const {
+    return {images.subspan(begin, count), labels.subspan(begin, count),
+            samples.subspan(begin, count),
+            mixed.empty() ? mixed : mixed.subspan(begin, count)};
+  }
 };
 
 /// What a forward pass must know besides its images.

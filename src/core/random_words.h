@@ -45,7 +45,8 @@ enum class Purpose : std::uint32_t {
   pixels,
   noise,
   compression,
-  comparison
+  comparison,
+  mixing
 };
 
 /// A word as a number in [0, 1) with 24 bits: exact in float, so the same on every backend.

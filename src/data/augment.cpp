@@ -20,11 +20,13 @@ struct Part {
   double Augment::*amount = nullptr;
   int Augment::*pixels = nullptr;
   Reach Augment::*reach = nullptr;
+  int Augment::*strength = nullptr;  ///< behind `pixels` and a colon
+  bool computes = false;             ///< pixels, although it has no amount
   double least = 0, most = 0;
 };
 
-constexpr std::array<Part, 12> kParts{{
-    {.name = "crop", .unit = "", .on = &Augment::crop_part},
+constexpr std::array<Part, 19> kParts{{
+    {.name = "crop", .unit = "", .on = &Augment::crop_part, .computes = true},
     {.name = "crop-area",
      .unit = "FROM-TO",
      .reach = &Augment::crop_area,
@@ -43,7 +45,19 @@ constexpr std::array<Part, 12> kParts{{
     {.name = "vflip", .unit = "", .on = &Augment::vflip},
     {.name = "six", .unit = "", .on = &Augment::six},
     {.name = "crop", .unit = "PIXELS", .pixels = &Augment::crop, .most = 1024},
+    {.name = "rand",
+     .unit = "STEPS:MAGNITUDE",
+     .pixels = &Augment::rand_steps,
+     .strength = &Augment::rand_magnitude,
+     .computes = true,
+     .most = 8},
     {.name = "colour", .unit = "PART", .amount = &Augment::colour, .most = 1},
+    {.name = "brightness", .unit = "PART", .amount = &Augment::brightness, .most = 1},
+    {.name = "contrast", .unit = "PART", .amount = &Augment::contrast, .most = 1},
+    {.name = "saturation", .unit = "PART", .amount = &Augment::saturation, .most = 1},
+    {.name = "cutout", .unit = "PIXELS", .pixels = &Augment::cutout, .computes = true, .most = 1024},
+    {.name = "mixup", .unit = "ALPHA", .amount = &Augment::mixup, .most = 100},
+    {.name = "cutmix", .unit = "ALPHA", .amount = &Augment::cutmix, .most = 100},
 }};
 
 [[noreturn]] void refuse(std::string_view text, std::string_view part, const std::string& why) {
@@ -99,6 +113,20 @@ Reach range(std::string_view text, std::string_view word, std::string_view digit
   return range;
 }
 
+/// STEPS:MAGNITUDE; steps of no magnitude would mostly change nothing.
+void set_rand(Augment& augment, std::string_view text, std::string_view word, const Part& part) {
+  constexpr double kMostMagnitude = 10;
+  const std::string_view numbers = word.substr(word.find(':') + 1);
+  const std::size_t colon = std::min(numbers.find(':'), numbers.size());
+  if (colon == numbers.size()) {
+    refuse(text, word, fmt::format("must be {}:{}, such as rand:2:9", part.name, part.unit));
+  }
+  Part magnitude = part;
+  magnitude.most = kMostMagnitude;
+  augment.*part.pixels = number<int>(text, word, numbers.substr(0, colon), part);
+  augment.*part.strength = number<int>(text, word, numbers.substr(colon + 1), magnitude);
+}
+
 void set_part(Augment& augment, std::string_view text, std::string_view word) {
   const std::size_t colon = word.find(':');
   const bool has_number = colon != std::string_view::npos;
@@ -114,6 +142,8 @@ void set_part(Augment& augment, std::string_view text, std::string_view word) {
     augment.crop_part = true;
   } else if (part.amount) {
     augment.*part.amount = number<double>(text, word, word.substr(colon + 1), part);
+  } else if (part.strength) {
+    set_rand(augment, text, word, part);
   } else {
     augment.*part.pixels = number<int>(text, word, word.substr(colon + 1), part);
   }
@@ -123,8 +153,9 @@ void set_part(Augment& augment, std::string_view text, std::string_view word) {
 
 bool only_moves(const Augment& augment) {
   return std::ranges::none_of(
-      kParts, [&](const Part& part) { return part.amount && is_set(augment, part); }) &&
-         !augment.crop_part;
+      kParts, [&](const Part& part) {
+        return (part.amount || part.computes) && is_set(augment, part);
+      });
 }
 
 int kept_sides(const Augment& augment) { return augment.crop_part ? 2 : 1; }
@@ -148,6 +179,7 @@ std::string to_text(const Augment& augment) {
     if (part.amount) word += fmt::format(":{}", augment.*part.amount);
     if (part.pixels) word += fmt::format(":{}", augment.*part.pixels);
     if (part.reach) word += fmt::format(":{}-{}", (augment.*part.reach).low, (augment.*part.reach).high);
+    if (part.strength) word += fmt::format(":{}", augment.*part.strength);
     words.push_back(std::move(word));
   }
   return words.empty() ? "none" : join(words, ",");

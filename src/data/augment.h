@@ -27,8 +27,18 @@ struct Augment {
   bool vflip = false;  ///< top and bottom swapped, with probability 1/2
   bool six = false;    ///< one of the six of Turn, each with probability 1/6
   int crop = 0;        ///< a crop of the image's size after padding with so many black pixels
+  int rand_steps = 0;  ///< of RandAugment (datasets/pixels/rand_augment.h)
+  int rand_magnitude = 0;
   double colour = 0;  ///< brightness, contrast and saturation, each by a factor from [1 - x, 1 + x]
+  double brightness = 0, contrast = 0, saturation = 0;  ///< one of them, in place of `colour`
+  int cutout = 0;  ///< a black square with so many pixels a side, about any pixel
 
+  /// With another image, changed as above, and its label: each pixel, or a box. The image's own
+  /// share is drawn from Beta(x, x). With both, one of them, by the toss of a coin.
+  double mixup = 0;
+  double cutmix = 0;
+
+  bool mixes() const { return mixup > 0 || cutmix > 0; }
   bool operator==(const Augment&) const = default;
 };
 

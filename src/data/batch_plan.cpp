@@ -123,6 +123,19 @@ std::size_t BatchPlan::images(std::size_t step) const {
   return images;
 }
 
+std::vector<StridedRange> BatchPlan::all_pieces(std::size_t step) const {
+  std::vector<StridedRange> pieces;
+  const auto first = step * static_cast<std::size_t>(options_.accumulate);
+  for (std::size_t batch = first; batch < last_batch(step); ++batch) {
+    if (options_.sharding != Sharding::generator) {  // shares are parts of one batch
+      pieces.push_back({std::min(samples_, batch * global_batch_), batch_images(batch), 1});
+      continue;
+    }
+    for (int rank = 0; rank < size_; ++rank) pieces.push_back(share_of(batch, rank));
+  }
+  return pieces;
+}
+
 int BatchPlan::micro_batches(std::size_t step) const {
   int pieces = 0;
   const auto first = step * static_cast<std::size_t>(options_.accumulate);

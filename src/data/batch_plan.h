@@ -83,6 +83,9 @@ class BatchPlan {
   std::size_t steps() const;
   /// Images of the whole step, over all ranks.
   std::size_t images(std::size_t step) const;
+  /// What all ranks work on in the step: in one order, and in the fewest pieces, so that most ways
+  /// to share have the same at any number of ranks.
+  std::vector<StridedRange> all_pieces(std::size_t step) const;
   /// Number of micro-batches that every rank runs in the step: at least 1.
   int micro_batches(std::size_t step) const;
   /// Micro-batch k of this rank's shares in the step.

@@ -21,11 +21,7 @@ ExchangeTimes BasicExchange::finish(std::span<const Measure> measures,
     sum_over_owners(numbers);
     times.waits += waits.seconds();
   }
-  begin_update();
-  for (const Range& range : owned_) {
-    update(range);
-    publish(range);
-  }
+  change_owned(update);
   times.optimizer = watch.lap();
   await_weights();
   const double awaited = watch.lap();
@@ -34,6 +30,21 @@ ExchangeTimes BasicExchange::finish(std::span<const Measure> measures,
   times.allreduce_exposed += reduced + awaited + watch.lap();
   times.waits += awaited;
   return times;
+}
+
+void BasicExchange::change_weights(const std::function<void(Range)>& change) {
+  communicator_.barrier();  // none reads them any more
+  change_owned(change);
+  await_weights();
+  end_update();
+}
+
+void BasicExchange::change_owned(const std::function<void(Range)>& change) {
+  begin_update();
+  for (const Range& range : owned_) {
+    change(range);
+    publish(range);
+  }
 }
 
 }  // namespace cputrain::exchange

@@ -23,6 +23,7 @@ class BasicExchange : public GradientExchange {
   }
   using GradientExchange::finish;
   ExchangeTimes finish(std::span<const Measure>, const std::function<void(Range)>& update) final;
+  void change_weights(const std::function<void(Range)>& change) final;
 
  protected:
   // The parts of a step, in their order. By default this rank alone owns everything.
@@ -47,6 +48,8 @@ class BasicExchange : public GradientExchange {
   ExchangeTimes earlier_;  ///< this step's, before finish()
 
  private:
+  void change_owned(const std::function<void(Range)>& change);
+
   bool last_ = true;  ///< micro-batch of the step
 };
 

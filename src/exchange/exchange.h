@@ -90,6 +90,10 @@ class GradientExchange {
   /// may come there at once, and finish() need not do it. Asked behind pass_sums().
   virtual bool sums_in_backward() const { return false; }
 
+  /// Calls change() for every owned range of the weights, outside of a step, and returns when this
+  /// rank's weights are those of all ranks, as finish() does. Collective.
+  virtual void change_weights(const std::function<void(Range)>& change) = 0;
+
   /// Gives the weights of rank 0 to all ranks. Collective.
   virtual void spread_weights() = 0;
 

@@ -79,6 +79,7 @@ class Console final : public RunReporter {
     if (verbosity_ == Verbosity::silent) return;
     std::string values = tally_text(r.train, "", verbosity_);
     if (r.validation) values += tally_text(*r.validation, "val_", verbosity_);
+    if (r.averaged) values += tally_text(*r.averaged, "ema_val_", verbosity_);
     for (const auto& [name, tally] : {std::pair{"top_5_accuracy", std::optional(r.train)},
                                       std::pair{"val_top_5_accuracy", r.validation}}) {
       if (tally && tally->top_five()) values += metric(name, *tally->top_five(), verbosity_);

@@ -42,6 +42,10 @@ Json epoch_json(const loop::EpochRecord& r) {
     if (r.validation->top_five()) line["val_top_5_accuracy"] = *r.validation->top_five();
     line["val_seconds"] = r.validation_seconds;
   }
+  if (r.averaged) {
+    put(line, "ema_val_loss", r.averaged->mean_loss());
+    line["ema_val_accuracy"] = known(r.averaged->accuracy());
+  }
   line["lr"] = r.learning_rate;
   line["budget"] = json_of(r.budget);
   line["settled"] = {{"steps", r.settled.steps},

@@ -67,7 +67,7 @@ TrainResult Loop::run() {
 
     // Validate. A stop in the middle leaves all of it to the run that goes on.
     bool stops = false;
-    if (validation_ && !result_.stopped) {
+    if (validation_ && !result_.stopped && is_validated(record.epoch)) {
       if (validate(record)) {
         stops = stop_requested();
       } else {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "loop/averaged_weights.h"
 #include "loop/evaluation/evaluate.h"
 #include "loop/faults.h"
 #include "loop/moving_statistics.h"
@@ -190,6 +191,7 @@ EpochRecord Loop::end_steps() {
   average_statistics({parts_.program.layout(), parts_.exchange.arenas().weights, parts_.memory()},
                      std::exchange(progress_.own_images, 0.0), parts_.communicator,
                      parts_.weights_mutex);
+  parts_.optimizer.average_statistics(begun().steps - begun().skipped);
   timed();
   makes_steps_ = false;
   EpochRecord record{begun()};
@@ -209,6 +211,25 @@ bool Loop::validate(EpochRecord& record) {
   fault_point({.phase = comm::Phase::validate,
                .rank = parts_.communicator.rank(),
                .step = progress_.steps});
+  record.validation = evaluate_weights();
+  if (!record.validation) return false;
+  if (parts_.optimizer.averages()) {
+    with_averages(parts_, [&] { record.averaged = evaluate_weights(); });
+    if (!record.averaged) return false;
+  }
+  record.validation_seconds = watch.seconds();
+  return true;
+}
+
+/// Where --steps ends the training, no number of epochs does.
+bool Loop::is_validated(int epoch) const {
+  const bool is_last = options_.steps ? steps_are_made(options_, progress_)
+                                      : epoch >= options_.epochs;
+  return is_last || epoch % options_.eval_every == 0;
+}
+
+/// Of the weights that lie in the arena, over all ranks; nothing where it was not finished.
+std::optional<compute::Tally> Loop::evaluate_weights() {
   const std::size_t all = validation_->plan.samples();
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
   std::optional<compute::Tally> tally =
@@ -219,12 +240,11 @@ bool Loop::validate(EpochRecord& record) {
                             reporter_.validating(std::min(done, all), all);
                           }},
                      parts_.program, validation_->batches, validation_->plan, parts_.communicator);
-  if (!tally) return false;
-  add_loss_of_weights(*tally, parts_.backend, parts_.program.layout(),
-                      parts_.exchange.arenas().weights, parts_.communicator);
-  record.validation = tally;
-  record.validation_seconds = watch.seconds();
-  return true;
+  if (tally) {
+    add_loss_of_weights(*tally, parts_.backend, parts_.program.layout(),
+                        parts_.exchange.arenas().weights, parts_.communicator);
+  }
+  return tally;
 }
 
 /// What follows from its validation, and its line.

@@ -38,6 +38,8 @@ class Loop {
   EpochRecord end_steps();
   /// False where it was not finished: some rank was asked to stop, or its images were lost.
   bool validate(EpochRecord&);
+  bool is_validated(int epoch) const;
+  std::optional<compute::Tally> evaluate_weights();
   void end_epoch(const EpochRecord&);
   void keep_best(const EpochRecord&);
   TrainResult result();

@@ -61,6 +61,11 @@ Optimizer::Optimizer(const OptimizerOptions& options, compute::Backend& backend,
     measures_.push_back([this] { return measure_layers(); });
   }
   for (const Range range : exchange.owned()) owned_.push_back(own(range, layout));
+  for (const compute::Parameter& p : layout.parameters) {
+    if (!averages() || !p.averaged) continue;
+    statistics_.push_back(
+        {p.range, compute::OwnedArray(backend.memory(), p.range.size(), layout.dtype)});
+  }
 }
 
 Optimizer::Owned Optimizer::own(Range range, const compute::ParameterLayout& layout) {
@@ -68,6 +73,7 @@ Optimizer::Owned Optimizer::own(Range range, const compute::ParameterLayout& lay
   for (int i = 0; i < optim::state_arrays(options_.rule); ++i) {
     owned.state.emplace_back(backend_.memory(), range.size(), layout.dtype);
   }
+  if (averages()) owned.average = {backend_.memory(), range.size(), layout.dtype};
   place(owned);
   owned.update = backend_.make_update(plan_of(owned));
   return owned;
@@ -222,9 +228,14 @@ double Optimizer::trust(const Segment& segment) {
   return lars->trust * weights / (gradients + options_.weight_decay * weights);
 }
 
-void Optimizer::update(Range range) {
+Optimizer::Owned& Optimizer::find_owned(Range range) {
   const auto owned = std::ranges::find(owned_, range, &Owned::range);
   assert(owned != owned_.end());
+  return *owned;
+}
+
+void Optimizer::update(Range range) {
+  Owned* const owned = &find_owned(range);
   optim::UpdateStep step = step_;
   if (optim::is_layer_wise(step.rule)) {
     owned->trust.clear();
@@ -241,16 +252,79 @@ std::optional<compute::StepUpdate> Optimizer::whole_update() {
   return compute::StepUpdate{owned_[0].update.get(), step_};
 }
 
-std::vector<compute::ArenaPart> Optimizer::state(std::size_t slot) const {
+void Optimizer::begin_averages() {
+  for (const Owned& owned : owned_) {
+    if (averages()) move_average(owned.range, owned.average.array(), 0);
+  }
+  for (const Statistics& s : statistics_) move_average(s.range, s.average.array(), 0);
+}
+
+void Optimizer::average(Range range) {
+  if (averages()) move_average(range, find_owned(range).average.array(), options_.ema);
+}
+
+void Optimizer::average_statistics(std::size_t updates) {
+  const double decay = std::pow(options_.ema, static_cast<double>(updates));
+  for (const Statistics& s : statistics_) move_average(s.range, s.average.array(), decay);
+}
+
+void Optimizer::swap_averages(Range range) { swap(range, find_owned(range).average.array()); }
+
+void Optimizer::swap_statistics() {
+  for (const Statistics& s : statistics_) swap(s.range, s.average.array());
+}
+
+void Optimizer::move_average(Range range, const Array& average, double decay) {
+  if (range.size() == 0) return;
+  const Array weights = exchange_.arenas().weights.slice(range.begin, range.end);
+  if (decay == 0) {  // exactly
+    return backend_.memory().copy(weights.data, average.data, weights.bytes().size());
+  }
+  backend_.change_gradients(optim::MoveAverage{decay}, {.weights = weights, .gradients = average});
+}
+
+void Optimizer::swap(Range range, const Array& average) {
+  const Array weights = exchange_.arenas().weights.slice(range.begin, range.end);
+  const std::size_t most = std::min(weights.size, compute::piece_elements(weights.dtype));
+  if (most == 0) return;
+  compute::Memory& memory = backend_.memory();
+  const compute::OwnedArray between(memory, most, weights.dtype);
+  for (std::size_t begin = 0; begin < weights.size; begin += most) {
+    const std::size_t end = std::min(weights.size, begin + most);
+    const Array here = weights.slice(begin, end), there = average.slice(begin, end);
+    const std::size_t bytes = here.bytes().size();
+    memory.copy(here.data, between.array().data, bytes);
+    memory.copy(there.data, here.data, bytes);
+    memory.copy(between.array().data, there.data, bytes);
+  }
+}
+
+std::vector<compute::ArenaPart> Optimizer::averaged_statistics() const {
   std::vector<compute::ArenaPart> parts;
-  for (const Owned& owned : owned_) parts.push_back({owned.range, owned.state[slot].array()});
+  for (const Statistics& s : statistics_) parts.push_back({s.range, s.average.array()});
   return parts;
 }
 
-std::size_t state_bytes(const optim::UpdateRule& rule, std::span<const Range> owned, DType dtype) {
+std::vector<compute::ArenaPart> Optimizer::state(std::size_t slot) const {
+  std::vector<compute::ArenaPart> parts;
+  for (const Owned& owned : owned_) {
+    const bool of_rule = slot < owned.state.size();
+    parts.push_back({owned.range, of_rule ? owned.state[slot].array() : owned.average.array()});
+  }
+  return parts;
+}
+
+optim::StateNames state_names(const OptimizerOptions& options) {
+  optim::StateNames names = optim::state_names(options.rule);
+  if (options.ema > 0) names.push_back(kAverageName);
+  return names;
+}
+
+std::size_t state_bytes(const OptimizerOptions& options, std::span<const Range> owned,
+                        DType dtype) {
   std::size_t elements = 0;
   for (const Range& range : owned) elements += range.size();
-  return elements * size_of(dtype) * static_cast<std::size_t>(optim::state_arrays(rule));
+  return elements * size_of(dtype) * state_names(options).size();
 }
 
 }  // namespace cputrain::loop

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,10 +20,19 @@ struct OptimizerOptions {
   std::optional<double> clip_value{};  ///< every element of the gradient is kept within this
   std::optional<double> clip_norm{};   ///< and then the norm of the whole gradient within that
   bool momentum_correction = false;    ///< momentum follows the rate: Goyal et al. 2017, remark 2
+  /// Averages of the weights are kept: after each update average = ema * average + (1 - ema) *
+  /// weight, beginning with the first weights, as Keras' use_ema and timm's ModelEma. 0: none.
+  double ema = 0;
 };
 
+/// The name of averages among states.
+inline constexpr std::string_view kAverageName = "ema";
+
+/// Names of arrays that are kept for what is owned: the rule's, and averages.
+optim::StateNames state_names(const OptimizerOptions&);
+
 /// Bytes of state that an optimizer keeps for the ranges that a rank owns.
-std::size_t state_bytes(const optim::UpdateRule&, std::span<const Range> owned, DType);
+std::size_t state_bytes(const OptimizerOptions&, std::span<const Range> owned, DType);
 
 /// An update rule with its state for the ranges of the arena that this rank owns. From the reduced
 /// gradient of the loss it goes: plus the gradient of the layers' L2 penalty (2 * l2 * w), clipped
@@ -45,11 +55,25 @@ class Optimizer {
   /// one range. Valid for this step.
   std::optional<compute::StepUpdate> whole_update();
 
+  bool averages() const { return options_.ema > 0; }
+  /// Averages begin as the weights are.
+  void begin_averages();
+  /// After the update of an owned range; nothing where there are no averages.
+  void average(Range owned);
+  /// The same of moving statistics, once ranks have the same ones, as if they had been so in each
+  /// of the last so many updates.
+  void average_statistics(std::size_t updates);
+  /// Weights, and moving statistics, against their averages.
+  void swap_averages(Range owned);
+  void swap_statistics();
+  /// Averages of moving statistics, by parameter: the same on all ranks.
+  std::vector<compute::ArenaPart> averaged_statistics() const;
+
   const OptimizerOptions& options() const { return options_; }
 
   // What a training that goes on later must have again, between two steps.
 
-  /// Array `slot` of optim::state_names(), of each range that this rank owns, in the backend's
+  /// Array `slot` of state_names(), of each range that this rank owns, in the backend's
   /// memory.
   std::vector<compute::ArenaPart> state(std::size_t slot) const;
   /// The last step's: momentum correction compares with it. 0 before the first.
@@ -68,6 +92,7 @@ class Optimizer {
     Range range;
     std::vector<Segment> segments;
     std::vector<compute::OwnedArray> state{};  ///< in the backend's memory, zeros at first
+    compute::OwnedArray average{};             ///< the same; empty where there are none
     std::unique_ptr<compute::Update> update{};
     std::vector<double> trust{};  ///< this step's, by segment, where rates are layer-wise
   };
@@ -78,6 +103,15 @@ class Optimizer {
     Range slots;        ///< in either half of layer_norms_
   };
 
+  /// Of a parameter that is not learnt and moves.
+  struct Statistics {
+    Range range;
+    compute::OwnedArray average;
+  };
+
+  Owned& find_owned(Range);
+  void move_average(Range, const Array& average, double decay);
+  void swap(Range, const Array& average);
   Owned own(Range, const compute::ParameterLayout&);
   std::vector<Segment> segments_of(Range, const compute::ParameterLayout&);
   void place(Owned&);
@@ -94,6 +128,7 @@ class Optimizer {
   compute::Backend& backend_;
   const exchange::GradientExchange& exchange_;
   std::vector<Owned> owned_;
+  std::vector<Statistics> statistics_;  ///< where averages are kept
   std::vector<exchange::Measure> measures_;
   optim::UpdateStep step_;  ///< that was begun last
   // Norms, squared, block by block of the arena, which ranks own as a whole: their sum is then the

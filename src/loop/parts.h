@@ -45,6 +45,9 @@ struct Parts : RankProgram {
   const data::BatchPlan& plan;
   /// Held while the weights change: its holder sees those of a completed step.
   std::mutex weights_mutex{};
+  /// The weights while others lie in their place, to be saved at any time; of rank 0. Set and reset
+  /// with the mutex held.
+  std::unique_ptr<compute::OwnedArray> aside{};
   Timeline& timeline;  ///< of this rank
 };
 

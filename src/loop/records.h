@@ -62,6 +62,7 @@ struct Straggler {
 struct EpochRecord : EpochSums {
   int epoch = 0;                               ///< counts from 1
   std::optional<compute::Tally> validation{};  ///< after it
+  std::optional<compute::Tally> averaged{};    ///< the same with averages of weights
   double validation_seconds = 0;
   std::optional<Straggler> straggler{};  ///< where there are others
   /// Part, 0 to 1, that a virtual machine's host took of the time of a rank's CPUs: of the rank

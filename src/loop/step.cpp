@@ -126,6 +126,7 @@ class Step {
       if (!lock.owns_lock()) lock.lock();
       observer_.at(Phase::update);
       if (!change_->in_backward) parts_.optimizer.update(own);
+      parts_.optimizer.average(own);
     });
     if (!lock.owns_lock()) lock.lock();
     if (gate.open()) {

@@ -130,6 +130,16 @@ struct ScaleElement {
   CPUTRAIN_HOST_DEVICE void operator()(T, T& gradient) const { gradient *= factor; }
 };
 
+/// As a step towards the weight, whose rounding is small where both are nearly alike.
+template <class T>
+struct AverageElement {
+  static constexpr int kStates = 0;
+  T part;
+  CPUTRAIN_HOST_DEVICE void operator()(T weight, T& average) const {
+    average += part * (weight - average);
+  }
+};
+
 template <class T>
 struct LambElement {
   static constexpr int kStates = 2;
@@ -211,6 +221,11 @@ inline void with_change(const ClipValues& clip, F f) {
 template <class T, class F>
 inline void with_change(const ScaleGradients& scale, F f) {
   f(ScaleElement<T>{static_cast<T>(scale.factor)});
+}
+
+template <class T, class F>
+inline void with_change(const MoveAverage& average, F f) {
+  f(AverageElement<T>{static_cast<T>(1 - average.decay)});
 }
 
 template <class T, class F>

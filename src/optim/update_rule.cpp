@@ -52,6 +52,15 @@ double default_learning_rate(const UpdateRule& rule) {
   return std::visit([](const auto& r) { return r.kLearningRate; }, rule);
 }
 
+double default_weight_decay(const UpdateRule& rule) {
+  return std::visit(
+      [](const auto& r) {
+        if constexpr (requires { r.kWeightDecay; }) return r.kWeightDecay;
+        return 0.0;
+      },
+      rule);
+}
+
 bool is_layer_wise(const UpdateRule& rule) {
   return std::visit(
       [](const auto& r) {

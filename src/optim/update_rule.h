@@ -57,6 +57,13 @@ struct Adam {
   double epsilon = 1e-7;
 };
 
+/// Loshchilov and Hutter, "Decoupled Weight Decay Regularization" (2019): Adam, whose decay is
+/// UpdatePlan's, as that of every rule here; a rule of its own for its name and its own decay.
+struct AdamW : Adam {
+  static constexpr std::string_view kName = "adamw";
+  static constexpr double kWeightDecay = 0.004;  ///< Keras' default
+};
+
 /// You, Gitman and Ginsburg, "Large Batch Training of Convolutional Networks" (2017), algorithm 1:
 /// each kernel's rate is multiplied by trust * |w| / (|g| + decay * |w|), and g + decay * w goes
 /// into the momentum. Biases and batch norm's parameters have the plain rate and no decay, as in
@@ -85,7 +92,7 @@ struct Lamb {
   double epsilon = 1e-6;
 };
 
-using UpdateRule = std::variant<Sgd, RmsProp, Adam, Lars, Lamb>;
+using UpdateRule = std::variant<Sgd, RmsProp, Adam, AdamW, Lars, Lamb>;
 
 /// Calls f(name, figure) for each figure of the rule that flags and recipes may set.
 template <class Rule, class F>
@@ -112,6 +119,8 @@ std::vector<std::string> rule_names();
 /// With its own figures; nothing for another name.
 std::optional<UpdateRule> rule_named(std::string_view);
 double default_learning_rate(const UpdateRule&);
+/// 0 where the rule has none of its own.
+double default_weight_decay(const UpdateRule&);
 /// Whether kernels have rates of their own, which depend on norms.
 bool is_layer_wise(const UpdateRule&);
 /// 0 where the rule has none.
@@ -168,6 +177,12 @@ struct LambDirection {
   std::uint64_t step = 0;  ///< counts from 0
 };
 
-using GradientOperation = std::variant<AddWeights, ClipValues, ScaleGradients, LambDirection>;
+/// g = decay * g + (1 - decay) * w, where what stands for g is an average of the weights.
+struct MoveAverage {
+  double decay;
+};
+
+using GradientOperation =
+    std::variant<AddWeights, ClipValues, ScaleGradients, LambDirection, MoveAverage>;
 
 }  // namespace cputrain::optim

@@ -168,14 +168,18 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
   for (const Range& range : owned) owned_elements += range.size();
   RankMemory mine{taken.own_weights,
                   taken.own - taken.own_weights,
-                  loop::state_bytes(plan.spec.optimizer.rule, owned, layout.dtype),
+                  loop::state_bytes(plan.spec.optimizer, owned, layout.dtype),
                   compiled.program->workspace_bytes(),
                   before.batches.host,
                   system::own_memory()};
   const checkpoint::SnapshotBytes snapshot =
-      checkpoint::snapshot_bytes(program_of(session, compiled), plan.spec.optimizer.rule,
+      checkpoint::snapshot_bytes(program_of(session, compiled), plan.spec.optimizer,
                                  session.nodes.nodes(), plan.spec.flags.safety.kept());
   mine.snapshot = snapshot.arrays;
+  // The weights, while their averages are evaluated (loop::Parts::aside).
+  if (plan.spec.optimizer.ema > 0 && session.leads()) {
+    mine.state += layout.arena_size * size_of(layout.dtype);
+  }
   mine.snapshot_host = snapshot.host;
   if (session.leads()) mine.written = largest_array(layout);
   if (!session.backend->memory().is_host()) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/version.h"
+#include "loop/averaged_weights.h"
 #include "model/model_json.h"
 #include "training/asked_end.h"
 #include "training/request/build_graph.h"
@@ -30,9 +32,10 @@ std::string identity(const TrainingPlan& plan, const data::DataSource& source) {
     flags.erase(own);  // may differ
   const std::uint64_t network = Fnv1a().add(json_text(model::to_json(plan.graph))).value();
   return fmt::format(
-      "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}",
+      "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}, {}",
       kVersion, plan.graph.parameter_count(), network, source.dataset->fingerprint(),
-      source.train.size(), source.validation.size(), plan.micro_batch, json_text(flags));
+      source.train.size(), source.validation.size(), plan.micro_batch, json_text(flags),
+      json_text(nlohmann::ordered_json(plan.spec.flags.class_weights.by_name)));
 }
 
 /// Where `ulimit` lets this process have less than the machine: what is mapped later than now, and
@@ -70,6 +73,14 @@ data::BatchRequest Training::training_request(bool on_device) const {
           .feeder = session_.backend->feeder(),
           .on_device = on_device,
           .filling = is_decoded_later() && !on_device};
+}
+
+std::vector<double> Training::weights_of_classes() const {
+  const std::vector<std::string> names = class_names(*source_, plan_.classes);
+  const std::vector<double> weights =
+      class_weights(plan_.spec.flags.class_weights, names, data_->train.labels);
+  if (!weights.empty()) say(session_, "Class weights: " + class_weights_text(names, weights));
+  return weights;
 }
 
 data::BatchRequest Training::validation_request() const {
@@ -175,6 +186,7 @@ void Training::make_parts() {
   const TrainingSpec& spec = plan_.spec;
   const data::BatchPlan& steps = batches_->train;
   data::BatchRequest request = training_request(compiled_.images_on_device);
+  request.class_weights = weights_of_classes();
   request.on_whole = [this, watch = system::Stopwatch()] {
     say_all_decoded(session_, *data_, form(), watch.seconds());
   };
@@ -203,6 +215,7 @@ void Training::describe(loop::TrainingData data) {
 void Training::start() {
   make_parts();
   describe(start_weights(session_, plan_, *source_, compiled_));
+  parts_->optimizer.begin_averages();
 }
 
 loop::Progress Training::resume(const std::filesystem::path& checkpoint) {
@@ -229,7 +242,8 @@ loop::LoopOptions Training::options() const {
           stopped_seconds(session_.services.signals),
           safety.on_nan,
           safety.check_replicas,
-          safety.keeps_best()};
+          safety.keeps_best(),
+          plan_.spec.flags.eval_every};
 }
 
 loop::TrainResult Training::run(const loop::Progress& start, loop::Reporter& reporter,
@@ -273,6 +287,21 @@ void Training::save(const std::filesystem::path& file) const {
   loop::save_weights(file, *description_, *compiled_.program, weights(), system::Durability::disk);
 }
 
+void Training::save_averages(const std::filesystem::path& file) {
+  std::exception_ptr failure;
+  loop::with_averages(*parts_, [&] {
+    try {
+      if (session_.leads()) {
+        loop::save_weights(file, *description_, *compiled_.program, weights(),
+                           system::Durability::disk);
+      }
+    } catch (...) {  // the others wait for the weights to come back
+      failure = std::current_exception();
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+}
+
 // While the mutex is held this rank changes no weights, but others of its node may, where they
 // share one copy: a copy of it is of a completed step if its version was the same before and after.
 void Training::save_at_once(const std::filesystem::path& file) const {
@@ -282,6 +311,10 @@ void Training::save_at_once(const std::filesystem::path& file) const {
   const compute::OwnedArray copy(memory, weights().size, weights().dtype);
   const auto copied = [&] {
     const std::lock_guard lock(parts_->weights_mutex);
+    if (parts_->aside) {
+      memory.copy(parts_->aside->array().data, copy.array().data, copy.bytes());
+      return true;
+    }
     const std::uint64_t before = exchange.weights_version();
     if (before % 2 != 0) return false;
     memory.copy(weights().data, copy.array().data, copy.bytes());
@@ -320,6 +353,7 @@ Training open_training(const Session& session, TrainingSpec spec) {
   TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source),
                                     rank_memory(capacities, leave ? 0 : cache.bytes));
   check_agreement(session, "program, flags or data", identity(plan, *source));
+  check_class_weights(spec.flags.class_weights, source->dataset->classes());
   check_watchers(spec, *source);
   const std::string idle = recipe_watcher_warning(spec, *source);
   if (!idle.empty()) warn(session, idle);

@@ -65,6 +65,8 @@ class Training {
   /// The same from another thread while run() goes on, of the last completed step, without waiting
   /// for a disk. Error(output) also where other ranks of the node stopped in the middle of a step.
   void save_at_once(const std::filesystem::path&) const;
+  /// The averages of the weights, where they are kept, on rank 0. Collective. Error(output).
+  void save_averages(const std::filesystem::path& file);
 
   /// Proves that all ranks have the same weights: replicas that drifted apart (other processors, a
   /// damaged memory) must not pass for one model. Error(disagree). Collective.
@@ -87,6 +89,7 @@ class Training {
   void compile_for(MemoryBefore);
   ImageForm form() const { return image_form(plan_.spec); }
   data::BatchRequest training_request(bool on_device) const;
+  std::vector<double> weights_of_classes() const;
   data::BatchRequest validation_request() const;
   data::BatchMemory batch_memory(bool on_device) const;
   void tell_folders(const std::vector<std::string>& folders);

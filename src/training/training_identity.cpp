@@ -113,6 +113,10 @@ nlohmann::ordered_json training_identity(const Training& training) {
       identity[row.name] = flags[row.name];
     }
   }
+  if (const ClassWeights& weights = plan.spec.flags.class_weights; !weights.by_name.empty()) {
+    identity["class-weights"] = with_hash(
+        weights.text, Fnv1a().add(json_text(nlohmann::ordered_json(weights.by_name))).value());
+  }
   // The rate of all ranks together, where it grows with their number.
   if (const auto& n = plan.spec.learning_rate.n) identity["rate is scaled by"] = *n;
   // Chunks are added up in their order: other chunks, other bits. Of batch normalization without

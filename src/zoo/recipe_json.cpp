@@ -57,7 +57,7 @@ Recipe read_recipe(const JsonFields& r, const std::string& source) {
       .epochs = r.whole("epochs", 1, 1'000'000, 10),
       .rule = rule,
       .learning_rate = r.real("learning_rate", 0, 1e6, optim::default_learning_rate(rule)),
-      .weight_decay = r.real("weight_decay", 0, 1e3, 0),
+      .weight_decay = r.real("weight_decay", 0, 1e3, optim::default_weight_decay(rule)),
       .schedule = parsed(r, r.text("schedule", "constant"), optim::parse_schedule),
       .shuffle = r.truth("shuffle", true),
       .drop_last = r.truth("drop_last", false),
@@ -86,7 +86,8 @@ ordered_json recipe_json(const Recipe& recipe) {
   optim::for_figures(recipe.rule, [&](const char* field, const auto& figure) {
     if (standard[field] != figure) fields[field] = figure;
   });
-  if (recipe.weight_decay != 0) fields["weight_decay"] = recipe.weight_decay;
+  if (recipe.weight_decay != optim::default_weight_decay(recipe.rule))
+    fields["weight_decay"] = recipe.weight_decay;
   if (recipe.schedule != optim::Schedule{})
     fields["schedule"] = optim::schedule_text(recipe.schedule);
   if (!recipe.shuffle) fields["shuffle"] = false;

@@ -25,6 +25,7 @@ std::vector<Rule> rules() {
           {"rmsprop_momentum", optim::RmsProp{.momentum = 0.5}},
           {"rmsprop_both", optim::RmsProp{.momentum = 0.5, .centered = true}},
           {"adam", optim::Adam{}},
+          {"adamw", optim::AdamW{}},
           {"lars", optim::Lars{}},
           {"lamb", optim::Lamb{}}};
 }
@@ -134,6 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(Operation{"add_weights", optim::AddWeights{0.3}},
                                          Operation{"clip_values", optim::ClipValues{0.25}},
                                          Operation{"scale", optim::ScaleGradients{0.7}},
+                                         Operation{"average", optim::MoveAverage{0.9}},
                                          Operation{"lamb",
                                                    optim::LambDirection{optim::Lamb{}, 0.1}})),
     [](const auto& test) {

@@ -125,6 +125,17 @@ TEST_F(SameRanks, MovingStatisticsWithinAnEpoch) {
   expect_same(made, 8);
 }
 
+TEST_F(SameRanks, AveragesOfWeights) {
+  for (const char* allreduce : {"shm", "ring", "ps"}) {
+    RankJob made = job("rmsprop", allreduce, 3, own_kernels, kBatchNorm);
+    made.flags.momentum = 0.5;
+    made.flags.centered = true;  // three arrays of its own
+    made.flags.ema = 0.8;
+    made.name += " with averages";
+    for (const std::uint64_t step : {4, 12}) expect_same(made, step);
+  }
+}
+
 TEST_F(SameRanks, WhatCompressionHasNotSent) {
   for (const char* compress : {"topk:0.05", "powersgd:2"}) {
     const auto with = [&](RankJob made) {

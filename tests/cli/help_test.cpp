@@ -283,7 +283,7 @@ TEST(Hints, ValuesOfOtherFrameworks) {
   EXPECT_NE(message_of({"--backend", "cpuu"}).find("did you mean cpu?"), std::string::npos);
   for (const auto& [flag, value, says] :
        std::vector<std::tuple<std::string, std::string, std::string>>{
-           {"--optimizer", "AdamW", "; use adam with --weight-decay X"},
+           {"--optimizer", "adam-w", "; did you mean adamw?"},
            {"--optimizer", "nesterov", "; use sgd with --momentum 0.9 --nesterov"},
            {"--optimizer", "nadam", "; did you mean adam?"},
            {"--schedule", "OneCycleLR", "; use cosine with --warmup-epochs"},

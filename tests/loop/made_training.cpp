@@ -127,7 +127,7 @@ class Arrays {
  private:
   std::vector<Array> state_arrays() const {
     std::vector<Array> arrays;
-    const auto count = optim::state_names(parts_.optimizer.options().rule).size();
+    const auto count = state_names(parts_.optimizer.options()).size();
     for (std::size_t slot = 0; slot < count; ++slot) {
       for (const compute::ArenaPart& part : parts_.optimizer.state(slot))
         arrays.push_back(part.values);
@@ -204,6 +204,7 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
                    {.shuffle = false, .prefetch = options.prefetch, .feeder = backend->feeder()});
 
   MadeResult made;
+  parts.optimizer.begin_averages();
   const Arrays arrays(parts);
   MadeControl& control = options.control ? *options.control : made.control;
   control.stop = options.stop;

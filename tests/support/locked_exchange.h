@@ -46,6 +46,13 @@ class LockedExchange final : public exchange::GradientExchange {
       update(range);
     });
   }
+  void change_weights(const std::function<void(Range)>& change) override {
+    const LockedMemory::Locked locked(*memory_);
+    exchange_->change_weights([&](Range range) {
+      const LockedMemory::Unlocked unlocked(*memory_);
+      change(range);
+    });
+  }
   void spread_weights() override {
     const LockedMemory::Locked locked(*memory_);
     exchange_->spread_weights();

@@ -38,12 +38,15 @@ class SlicedExchange final : public exchange::GradientExchange {
                                  const std::function<void(Range)>& update) override {
     communicator_.sum(arenas_.gradients);
     for (const exchange::Measure& measure : measures) communicator_.sum(Array::of(measure()));
-    for (const Range& range : owned_) update(range);
+    change_weights(update);
+    return {};
+  }
+  void change_weights(const std::function<void(Range)>& change) override {
+    for (const Range& range : owned_) change(range);
     for (int rank = 0; rank < communicator_.size(); ++rank) {
       const Range part = data::share(arenas_.gradients.size, rank, communicator_.size());
       communicator_.broadcast(arenas_.weights.slice(part.begin, part.end).bytes(), rank);
     }
-    return {};
   }
 
  private:

@@ -53,6 +53,11 @@ CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const optim::ScaleGradients& 
   optim::gradient_math(op, p);
 }
 
+CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const optim::MoveAverage& op,
+                                                   const optim::GradientPointers<float>& p) {
+  optim::gradient_math(op, p);
+}
+
 CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const optim::LambDirection& op,
                                                    const optim::GradientPointers<float>& p) {
   optim::gradient_math(op, p);

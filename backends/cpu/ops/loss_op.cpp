@@ -27,19 +27,27 @@ void LossOp::bind(const Bindings& bindings) {
   diff_ = bindings.diff(logits_);
 }
 
-void LossOp::sigmoid(std::size_t image, std::int32_t label, double smoothing,
-                     compute::Tally& tally) {
-  const double z = logit(image, 0), target = label * (1 - smoothing) + smoothing / 2;
-  const double tail = std::exp(-std::abs(z));
-  const double probability = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
-  tally.loss += std::max(z, 0.0) - z * target + std::log1p(tail);
-  probabilities_[image] = static_cast<float>(probability);
-  compute::count_prediction(row(image), static_cast<std::size_t>(label), tally);
-  slopes_[image] = probability - target;
+LossOp::Target LossOp::target_of(const Execution& execution, std::size_t image,
+                                 double smoothing) {
+  const std::int32_t label = execution.labels[image];
+  if (!execution.mixed) return {label, label, 1, 0, smoothing};
+  const compute::MixedLabel& mixed = execution.mixed[image];
+  return {label, mixed.other, static_cast<double>(mixed.own), static_cast<double>(mixed.others),
+          smoothing};
 }
 
-void LossOp::softmax(std::size_t image, std::int32_t label, double smoothing,
-                     compute::Tally& tally) {
+void LossOp::sigmoid(std::size_t image, const Target& t, compute::Tally& tally) {
+  const double z = logit(image, 0);
+  const double target = t.of(1) * (1 - t.smoothing) + t.total() * t.smoothing / 2;
+  const double tail = std::exp(-std::abs(z));
+  const double probability = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
+  tally.loss += t.total() * (std::max(z, 0.0) + std::log1p(tail)) - z * target;
+  probabilities_[image] = static_cast<float>(probability);
+  compute::count_prediction(row(image), static_cast<std::size_t>(t.label), tally);
+  slopes_[image] = t.total() * probability - target;
+}
+
+void LossOp::softmax(std::size_t image, const Target& t, compute::Tally& tally) {
   std::size_t best = 0;
   for (std::size_t c = 1; c < classes_; ++c) {
     if (logit(image, c) > logit(image, best)) best = c;
@@ -50,15 +58,19 @@ void LossOp::softmax(std::size_t image, std::int32_t label, double smoothing,
     sum += std::exp(logit(image, c) - top);
     mean += logit(image, c) / static_cast<double>(classes_);
   }
-  const auto truth = static_cast<std::size_t>(label);
-  assert(truth < classes_);
-  tally.loss += std::log(sum) + top - (1 - smoothing) * logit(image, truth) - smoothing * mean;
+  const auto truth = static_cast<std::size_t>(t.label), other = static_cast<std::size_t>(t.other);
+  assert(truth < classes_ && other < classes_);
+  double labels = t.own * logit(image, truth);
+  if (t.others != 0) labels += t.others * logit(image, other);
+  const double total = t.total();
+  tally.loss +=
+      total * (std::log(sum) + top) - (1 - t.smoothing) * labels - total * t.smoothing * mean;
+  const double everywhere = total * t.smoothing / static_cast<double>(classes_);
   for (std::size_t c = 0; c < classes_; ++c) {
     const double probability = std::exp(logit(image, c) - top) / sum;
     probabilities_[image * classes_ + c] = static_cast<float>(probability);
-    const double target =
-        (c == truth ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes_);
-    slopes_[image * classes_ + c] = probability - target;
+    slopes_[image * classes_ + c] =
+        total * probability - ((1 - t.smoothing) * t.of(c) + everywhere);
   }
   compute::count_prediction(row(image), truth, tally);
 }
@@ -69,8 +81,8 @@ void LossOp::forward(const Execution& execution) {
   const auto images = static_cast<std::size_t>(execution.images);
   const double smoothing = execution.pass.phase == compute::Phase::train ? smoothing_ : 0;
   for (std::size_t image = 0; image < images; ++image) {
-    const std::int32_t label = execution.labels[image];
-    sigmoid_ ? sigmoid(image, label, smoothing, tally) : softmax(image, label, smoothing, tally);
+    const Target target = target_of(execution, image, smoothing);
+    sigmoid_ ? sigmoid(image, target, tally) : softmax(image, target, tally);
   }
   tally_ += tally;
 }

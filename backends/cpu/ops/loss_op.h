@@ -28,8 +28,21 @@ class LossOp final : public compute::LossOp {
   std::span<const float> row(std::size_t image) const {
     return std::span(probabilities_).subspan(image * classes_, classes_);
   }
-  void sigmoid(std::size_t image, std::int32_t label, double smoothing, compute::Tally&);
-  void softmax(std::size_t image, std::int32_t label, double smoothing, compute::Tally&);
+  /// What the loss of an image is made of.
+  struct Target {
+    std::int32_t label, other;
+    double own, others;
+    double smoothing;
+
+    double total() const { return own + others; }
+    double of(std::size_t c) const {
+      return (c == static_cast<std::size_t>(label) ? own : 0) +
+             (c == static_cast<std::size_t>(other) ? others : 0);
+    }
+  };
+  static Target target_of(const Execution&, std::size_t image, double smoothing);
+  void sigmoid(std::size_t image, const Target&, compute::Tally&);
+  void softmax(std::size_t image, const Target&, compute::Tally&);
 
   Activation logits_;
   std::size_t classes_;  ///< columns; 1 for the sigmoid

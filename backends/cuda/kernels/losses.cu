@@ -12,6 +12,24 @@ namespace {
 inline constexpr int kThreads = 128, kRows = kThreads / kWarp;
 inline constexpr int kFive = 5;
 
+/// What the loss of an image is made of: own * loss(label) + others * loss(other).
+struct Target {
+  std::int32_t label, other;
+  double own, others;
+
+  CPUTRAIN_DEVICE double total() const { return own + others; }
+  CPUTRAIN_DEVICE double of(std::int32_t c) const {
+    return (c == label ? own : 0) + (c == other ? others : 0);
+  }
+};
+
+CPUTRAIN_DEVICE Target target_of(const PassFacts& facts, int image) {
+  const std::int32_t label = facts.labels[image];
+  if (!facts.mixed) return {label, label, 1, 0};
+  const compute::MixedLabel mixed = facts.mixed[image];
+  return {label, mixed.other, mixed.own, mixed.others};
+}
+
 /// The largest logit, and sums over the row.
 struct RowSums {
   double top, exponentials, logits;
@@ -51,8 +69,9 @@ __global__ void __launch_bounds__(kThreads)
   float* of_image = probabilities + offset_of_row(image, call.classes);
   double* slope = slopes + offset_of_row(image, call.classes);
   const RowSums sums = sum_row(call.classes, lane, z, slope);
-  const std::int32_t label = call.facts->labels[image];
-  const double everywhere = call.smoothing / call.classes;
+  const Target target = target_of(*call.facts, image);
+  const std::int32_t label = target.label;
+  const double total = target.total(), everywhere = total * call.smoothing / call.classes;
   // One logit that is NaN makes all probabilities so, and none of them wins.
   Winner winner{-1, call.classes};
   // By the words of the loop below, so that it is the label's own to the last bit.
@@ -64,7 +83,7 @@ __global__ void __launch_bounds__(kThreads)
     const double exact = slope[c] / sums.exponentials;
     const float probability = static_cast<float>(exact);
     of_image[c] = probability;
-    slope[c] = exact - ((c == label ? 1 - call.smoothing : 0) + everywhere);
+    slope[c] = total * exact - ((1 - call.smoothing) * target.of(c) + everywhere);
     winner.meet(probability, c);
     before += probability > truth || (probability == truth && c < label) ? 1 : 0;
   }
@@ -72,8 +91,10 @@ __global__ void __launch_bounds__(kThreads)
   before = warp_sum(before);
   if (lane > 0) return;
   const double mean = sums.logits / call.classes;
-  const double loss = log(sums.exponentials) + sums.top -
-                      (1 - call.smoothing) * number_of(z[label]) - call.smoothing * mean;
+  double labels = target.own * number_of(z[label]);
+  if (target.others != 0) labels += target.others * number_of(z[target.other]);
+  const double loss = total * (log(sums.exponentials) + sums.top) -
+                      (1 - call.smoothing) * labels - total * call.smoothing * mean;
   losses[image] = {loss, winner.place == label, winner.place < call.classes && before < kFive};
 }
 
@@ -85,17 +106,17 @@ __global__ void __launch_bounds__(kThreads)
   const int image = block_number() * kThreads + thread_number();
   if (image >= call.images) return;
   const double z = number_of(logits[offset_of_row(image, call.row)]);
-  const std::int32_t label = call.facts->labels[image];
-  const double target = label * (1 - call.smoothing) + call.smoothing / 2;
+  const Target t = target_of(*call.facts, image);
+  const double target = t.of(1) * (1 - call.smoothing) + t.total() * call.smoothing / 2;
   const double tail = exp(-fabs(z));
   const double exact = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
   // Keeps NaN, as the host's std::max(z, 0.0).
-  const double loss = (z < 0 ? 0 : z) - z * target + log1p(tail);
+  const double loss = t.total() * ((z < 0 ? 0 : z) + log1p(tail)) - z * target;
   const float probability = static_cast<float>(exact);
   probabilities[image] = probability;
-  slopes[image] = exact - target;
+  slopes[image] = t.total() * exact - target;
   const bool number = probability == probability;
-  losses[image] = {loss, number && (probability > 0.5f ? 1 : 0) == label, 0};
+  losses[image] = {loss, number && (probability > 0.5f ? 1 : 0) == t.label, 0};
 }
 
 /// Losses of a few images, read by all threads at once and then added up by one.

@@ -4,6 +4,7 @@
 
 #include "backends/cuda/device/device.h"
 #include "compute/image_move.h"
+#include "compute/mixed_label.h"
 
 namespace cputrain::cuda {
 
@@ -21,6 +22,7 @@ struct PassFacts {
   const compute::ImageMove* moves = nullptr;  ///< one for each image of the pass, which it makes
   const std::int32_t* labels = nullptr;       ///< as well
   const std::uint32_t* samples = nullptr;     ///< as well
+  const compute::MixedLabel* mixed = nullptr;  ///< as well; null where labels are alone
   std::uint64_t seed = 0, step = 0;           ///< the training's
   double loss_scale = 1;                      ///< backward
   UpdateFacts update{};                       ///< for the update behind backward, if any

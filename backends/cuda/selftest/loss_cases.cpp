@@ -26,9 +26,13 @@ struct Logits {
   std::size_t classes;
   double smoothing;
   std::vector<std::int32_t> labels;
+  std::vector<compute::MixedLabel> mixed;  ///< one an image, or none
   std::vector<float> values;
 
   std::size_t images() const { return labels.size(); }
+  compute::MixedLabel mixed_of(std::size_t image) const {
+    return mixed.empty() ? compute::MixedLabel{} : mixed[image];
+  }
   LossCall call() const {
     const int columns = static_cast<int>(classes);
     return {static_cast<int>(images()), columns, padded_channels(columns), smoothing, nullptr};
@@ -44,7 +48,7 @@ Loss loss_of(const Logits& l) {
   Loss made;
   for (std::size_t image = 0; image < l.images(); ++image) {
     const auto row = std::span<const float>(l.values).subspan(image * l.classes, l.classes);
-    const PlainLoss plain = plain_loss(row, l.labels[image], l.smoothing);
+    const PlainLoss plain = plain_loss(row, l.labels[image], l.smoothing, l.mixed_of(image));
     const std::vector<float> rounded(plain.probabilities.begin(), plain.probabilities.end());
     for (std::size_t c = 0; c < l.classes; ++c) {
       made.probabilities.push_back(static_cast<double>(plain.probabilities[c]));
@@ -70,6 +74,7 @@ RunOutputs run_loss(const Logits& l, Part part, int run, const OwnedStream& stre
   LossCall call = l.call();
   const auto row = static_cast<std::size_t>(call.row);
   const GuardedArray<std::int32_t> labels("labels", stream, l.labels);
+  const GuardedArray<compute::MixedLabel> mixed("mixed labels", stream, l.mixed);
   const GuardedMap logits("logits", stream, l.format,
                           with_padding(l.values, call.classes, poison_of(0)));
   const GuardedArray<float> probabilities("probabilities", stream,
@@ -81,7 +86,9 @@ RunOutputs run_loss(const Logits& l, Part part, int run, const OwnedStream& stre
   const GuardedMap diff("diff_logits", stream, l.format,
                         std::vector<float>(l.images() * row, poison_of(run)));
   const GuardedArray<PassFacts> facts("facts", stream,
-                                      {{.labels = labels.data(), .loss_scale = kScale}});
+                                      {{.labels = labels.data(),
+                                        .mixed = l.mixed.empty() ? nullptr : mixed.data(),
+                                        .loss_scale = kScale}});
   call.facts = facts.data();
   cross_entropy_forward(stream.get(), l.format, call, logits.data(), probabilities.data(),
                         slopes.data(), losses.data());
@@ -126,12 +133,13 @@ std::vector<CasePlan> loss_plans(Numbers format, std::uint64_t seed, const Owned
   struct Kind {
     int low, high, most_images;
     double smoothing;
+    bool mixes = false;
   };
   std::vector<CasePlan> plans;
-  for (const auto& [low, high, most_images, smoothing] :
+  for (const auto& [low, high, most_images, smoothing, mixes] :
        {Kind{1, 1, 131, 0}, Kind{1, 1, 9, 0.1}, Kind{2, 2, 70, 0}, Kind{3, 40, 70, 0.1},
-        Kind{900, 1100, 5, 0}}) {
-    CaseNumbers numbers(seed, fmt::format("loss {} {}", high, smoothing));
+        Kind{900, 1100, 5, 0}, Kind{1, 1, 70, 0.1, true}, Kind{3, 40, 70, 0.1, true}}) {
+    CaseNumbers numbers(seed, fmt::format("loss {} {}{}", high, smoothing, mixes ? " mixed" : ""));
     const auto made = std::make_shared<Logits>();
     made->format = format;
     made->classes = static_cast<std::size_t>(numbers.between(low, high));
@@ -140,13 +148,19 @@ std::vector<CasePlan> loss_plans(Numbers format, std::uint64_t seed, const Owned
     for (int i = 0; i < images; ++i) {
       made->labels.push_back(numbers.between(0, std::max(2, static_cast<int>(made->classes)) - 1));
     }
+    for (int i = 0; mixes && i < images; ++i) {
+      made->mixed.push_back(
+          {numbers.between(0, std::max(2, static_cast<int>(made->classes)) - 1),
+           static_cast<float>(numbers.between(1, 8)) / 4, static_cast<float>(i % 4) / 8});
+    }
     made->values = rounded(format, numbers.reals(made->images() * made->classes, -6, 6));
     for (const Part part : {Part::doubles, Part::floats}) {
       const bool doubles = part == Part::doubles;
       plans.push_back(
-          {fmt::format("cross-entropy, {}{}: {} images, {} class{}, smoothing {}",
+          {fmt::format("cross-entropy, {}{}: {} images, {} class{}, smoothing {}{}",
                        doubles ? "losses" : "probabilities", in_words(format), images,
-                       made->classes, made->classes == 1 ? "" : "es", smoothing),
+                       made->classes, made->classes == 1 ? "" : "es", smoothing,
+                       mixes ? ", mixed labels" : ""),
            doubles ? 1e-12 : 1e-6 + limit_of_rounding(format),
            [made, part, &stream](int run) { return run_loss(*made, part, run, stream); },
            [made, part] { return expected_loss(*made, part); }});

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "compute/mixed_label.h"
+
 /// Cross-entropy of one image by its definition, with more digits than kernels have.
 namespace cputrain::cuda {
 
@@ -17,7 +19,9 @@ struct PlainLoss {
 
 /// One column has a class before it whose logit is 0. The loss is -sum of target *
 /// log(probability), written with logits so that small probabilities do not vanish.
-inline PlainLoss plain_loss(std::span<const float> row, std::int32_t label, double smoothing) {
+inline PlainLoss plain_loss(std::span<const float> row, std::int32_t label, double smoothing,
+                            const compute::MixedLabel& mixed = {}) {
+  const double own = static_cast<double>(mixed.own), others = static_cast<double>(mixed.others);
   std::vector<long double> logits(row.begin(), row.end());
   if (row.size() == 1) logits.insert(logits.begin(), 0);
   const long double top = *std::ranges::max_element(logits);
@@ -25,14 +29,15 @@ inline PlainLoss plain_loss(std::span<const float> row, std::int32_t label, doub
   for (const long double z : logits) sum += std::exp(z - top);
   PlainLoss made;
   for (std::size_t c = 0; c < logits.size(); ++c) {
-    const bool truth = c == static_cast<std::size_t>(label);
+    const double weight = (c == static_cast<std::size_t>(label) ? own : 0) +
+                          (c == static_cast<std::size_t>(mixed.other) ? others : 0);
     const long double target =
-        truth * (1 - smoothing) + smoothing / static_cast<double>(logits.size());
+        weight * (1 - smoothing) + (own + others) * smoothing / static_cast<double>(logits.size());
     const long double log_probability = logits[c] - top - std::log(sum);
     made.loss -= target * log_probability;
     if (row.size() == 1 && c == 0) continue;
     made.probabilities.push_back(std::exp(log_probability));
-    made.slopes.push_back(made.probabilities.back() - target);
+    made.slopes.push_back((own + others) * made.probabilities.back() - target);
   }
   return made;
 }

@@ -9,6 +9,7 @@
 #include "cli/commands/evaluate.h"
 #include "cli/commands/inputs.h"
 #include "cli/commands/predictions_text.h"
+#include "cli/commands/test_time.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
 #include "cli/weights_choice.h"
@@ -25,6 +26,7 @@ namespace {
 
 struct EvalOptions : cli::Options {
   std::string confusion, page;
+  TestTime looks = TestTime::none;
   std::string run;           ///< that wrote the weights; empty for none
   bool data_of_run = false;  ///< it takes the data of that run
 };
@@ -107,6 +109,7 @@ nlohmann::ordered_json evaluation_json(const EvalOptions& options, const trainin
                                 {"data", options.data},
                                 {"backend", session.backend->name()},
                                 {"precision", word_of(options.precision)}};
+  if (options.looks != TestTime::none) result["tta"] = word_of(options.looks);
   result.update(predictions_json(evaluation.counts, model.classes));
   return result;
 }
@@ -160,6 +163,7 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
     add_stall_flags(f, c);
     add_inference_flags(f, c, choices);
     add_json_flag(f, c.json);
+    add_test_time_flag(f, c.looks);
     f.text("confusion", c.confusion, "FILE",
            "write the confusion matrix as CSV (-: to standard output)");
     f.text("page", c.page, "FILE",
@@ -197,7 +201,8 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
     ask_for_data(session, options_);
     const training::EvaluationPart part = open_part(options_, session, model);
     const Evaluation evaluation = evaluate_images(
-        options_, session, model, part.source, options_.page.empty() ? 0 : training::kMostErrors);
+        options_, session, model, part.source,
+        {options_.looks, options_.page.empty() ? 0 : training::kMostErrors});
     const bool prints = options_.prints() && options_.page != "-";
     if (session.leads() && prints) print_evaluation(evaluation, model.classes);
     const auto result = evaluation_json(options_, session, model, part.name, evaluation);

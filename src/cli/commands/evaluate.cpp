@@ -60,7 +60,7 @@ std::vector<training::WrongImage> wrong_images(const training::Services& service
 
 Evaluation evaluate_images(const training::TrainingFlags& flags, const training::Session& session,
                            const loop::ModelDescription& model, const data::DataSource& source,
-                           std::size_t most_errors) {
+                           const EvaluationWish& wish) {
   const data::DecodedData data =
       training::decode_images(session, flags, source, {model.graph.image(), model.resize});
   comm::Communicator& communicator = *session.communicator;
@@ -71,25 +71,31 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
       training::make_inference(session, model.graph, plan.sizes());
   if (session.leads()) training::load_to_use(flags.weights, inference);
   exchange::broadcast_array(communicator, session.backend->memory(), inference.weights(), 0);
-  const auto batches = session.services.data.batches(
-      data.validation, plan, {.shuffle = false, .feeder = session.backend->feeder()});
+  data::BatchRequest request{.shuffle = false, .feeder = session.backend->feeder()};
+  const auto batches = session.services.data.batches(data.validation, plan, request);
+  request.mirror = true;
+  const auto mirrored = wish.looks == TestTime::flip
+                            ? session.services.data.batches(data.validation, plan, request)
+                            : nullptr;
 
   training::reached(session, comm::Phase::validate);
   loop::PredictionCounts counts(model.classes.size());
-  loop::SurestErrors errors(most_errors);
+  loop::SurestErrors errors(wish.most_errors);
   const std::vector<std::uint64_t> order = loop::evaluation_order(plan);
   std::size_t predicted = 0;  // of this rank's
   const data::OnProgress progress = training::progress_line(session, "Evaluating");
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
+  const loop::PredictionObserver observer = [&](const auto& labels, const auto& outputs) {
+    counts.add(labels, outputs);
+    errors.add(std::span(order).subspan(predicted), labels, outputs);
+    predicted += labels.size();
+    done += labels.size() * static_cast<std::size_t>(ranks);
+    if (progress && done < plan.samples()) progress(done, plan.samples());
+  };
+  compute::Program& program = *inference.program;
   compute::Tally tally =
-      loop::evaluate(*inference.program, *batches, plan, communicator,
-                     [&](const auto& labels, const auto& outputs) {
-                       counts.add(labels, outputs);
-                       errors.add(std::span(order).subspan(predicted), labels, outputs);
-                       predicted += labels.size();
-                       done += labels.size() * static_cast<std::size_t>(ranks);
-                       if (progress && done < plan.samples()) progress(done, plan.samples());
-                     });
+      mirrored ? loop::evaluate_mirrored(program, *batches, *mirrored, plan, communicator, observer)
+               : loop::evaluate(program, *batches, plan, communicator, observer);
   if (progress) progress(plan.samples(), plan.samples());
   loop::add_loss_of_weights(tally, *session.backend, inference.program->layout(),
                             inference.weights(), communicator);

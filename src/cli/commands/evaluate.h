@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "cli/commands/test_time.h"
 #include "compute/tally.h"
 #include "loop/evaluation/predictions.h"
 #include "loop/weights/weights.h"
@@ -18,11 +19,16 @@ struct Evaluation {
   std::vector<training::WrongImage> surest_errors;  ///< on rank 0
 };
 
+struct EvaluationWish {
+  TestTime looks = TestTime::none;
+  std::size_t most_errors = 0;
+};
+
 /// Loss and predictions of saved weights on the source's validation part, by all ranks, with so
 /// many of the images that were most surely predicted wrong. Collective.
 Evaluation evaluate_images(const training::TrainingFlags&, const training::Session&,
                            const loop::ModelDescription&, const data::DataSource&,
-                           std::size_t most_errors);
+                           const EvaluationWish&);
 
 /// Without part, backend and doubt.
 training::EvaluationFacts evaluation_facts(const training::TrainingFlags&, const training::Session&,

@@ -11,6 +11,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/inputs.h"
 #include "cli/commands/prediction_table.h"
+#include "cli/commands/test_time.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
 #include "compute/prediction.h"
@@ -30,6 +31,7 @@ using Json = nlohmann::ordered_json;
 struct PredictOptions : cli::Options {
   std::string csv;
   std::optional<int> top;
+  TestTime looks = TestTime::none;
 };
 
 /// Files as they were named; a folder stands for the images below it.
@@ -111,22 +113,45 @@ void add_prediction(Json& entry, std::span<const float> outputs,
   entry["probabilities"] = std::move(by_class);
 }
 
+/// Left and right swapped.
+std::vector<std::uint8_t> mirror_image(const std::vector<std::uint8_t>& pixels,
+                                       const Shape& image) {
+  constexpr std::size_t kPixel = 3;
+  const std::size_t row = static_cast<std::size_t>(image.width) * kPixel;
+  std::vector<std::uint8_t> mirrored(pixels.size());
+  for (std::size_t i = 0; i < pixels.size(); i += kPixel) {
+    const std::size_t first = i / row * row;
+    std::copy_n(&pixels[i], kPixel, &mirrored[first + row - kPixel - (i - first)]);
+  }
+  return mirrored;
+}
+
 /// Runs the program, which was compiled for `at_once` images: missing ones are stood in for by the
-/// first.
-void run_images(Images& images, std::size_t at_once, compute::Program& program,
-                const loop::ModelDescription& model) {
-  if (images.pixels.empty()) return;
-  std::vector<const std::uint8_t*> pixels(at_once, images.pixels.front().data());
-  for (std::size_t i = 0; i < images.pixels.size(); ++i) pixels[i] = images.pixels[i].data();
+/// first. The outputs, a row for each.
+std::vector<float> outputs_of(const std::vector<std::vector<std::uint8_t>>& images,
+                              std::size_t at_once, compute::Program& program) {
+  std::vector<const std::uint8_t*> pixels(at_once, images.front().data());
+  for (std::size_t i = 0; i < images.size(); ++i) pixels[i] = images[i].data();
   const std::vector<std::int32_t> labels(at_once);  // not known: the loss is not looked at
   const std::vector<std::uint32_t> samples(at_once);
   program.forward({pixels, labels, samples}, {.probabilities = true});
   const auto outputs = program.probabilities();
+  return {outputs.begin(), outputs.end()};
+}
+
+void run_images(Images& images, std::size_t at_once, TestTime looks, compute::Program& program,
+                const loop::ModelDescription& model) {
+  if (images.pixels.empty()) return;
+  std::vector<float> outputs = outputs_of(images.pixels, at_once, program);
+  if (looks == TestTime::flip) {
+    for (auto& pixels : images.pixels) pixels = mirror_image(pixels, model.graph.image());
+    loop::average_outputs(outputs, outputs_of(images.pixels, at_once, program));
+  }
   const auto width = static_cast<std::size_t>(model.graph.back().dst.channels);
   std::size_t row = 0;
   for (Json& entry : images.predictions) {
     if (entry.contains("error")) continue;
-    add_prediction(entry, outputs.subspan(row++ * width, width), model.classes);
+    add_prediction(entry, std::span(outputs).subspan(row++ * width, width), model.classes);
   }
 }
 
@@ -186,7 +211,7 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
     Images images = read_images(some, services, model, options.exif.value_or(model.exif));
-    run_images(images, at_once, *inference.program, model);
+    run_images(images, at_once, options.looks, *inference.program, model);
     session.communicator->pulse().moved();
     for (Json& entry : images.predictions) {
       if (prints || entry.contains("error")) print_prediction(entry, top);
@@ -230,6 +255,7 @@ class PredictCommand final : public cli::CommandWith<PredictOptions> {
     f.text("csv", c.csv, "FILE",
            "write a row per file as CSV: its name, its class, and the probability of each class "
            "(-: to standard output, and nothing else there)");
+    add_test_time_flag(f, c.looks);
     f.whole("top", c.top, 1, 65536, "show the N most probable classes [1; JSON has all]");
   }
 

@@ -135,6 +135,7 @@ struct Execution {
   std::span<const std::uint8_t* const> pixels{};  ///< in the host's memory
   const std::int32_t* labels = nullptr;           ///< where operators compute
   const std::uint32_t* samples = nullptr;         ///< as well
+  const MixedLabel* mixed = nullptr;              ///< as well; null where labels are alone
 
   bool adds() const { return accumulate == Accumulate::add; }
 };

@@ -52,6 +52,7 @@ class Target {
   virtual void stage(const MicroBatch& batch, Execution& execution) {
     execution.labels = batch.labels.data();
     execution.samples = batch.samples.data();
+    execution.mixed = batch.mixed.empty() ? nullptr : batch.mixed.data();
   }
   /// The gradients that this rank makes.
   virtual std::vector<Range> own_gradients(const ParameterLayout& layout) const {

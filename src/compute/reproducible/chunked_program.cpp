@@ -89,8 +89,7 @@ class ChunkedProgram final : public Program {
     const auto chunk = static_cast<std::size_t>(chunks_.images);
     const std::size_t begin = std::min(images, static_cast<std::size_t>(lane) * chunk);
     const std::size_t count = std::min(chunk, images - begin);
-    return {batch.images.subspan(begin, count), batch.labels.subspan(begin, count),
-            batch.samples.subspan(begin, count)};
+    return batch.part(begin, count);
   }
 
   ReproducibleCompute* threads_ = nullptr;

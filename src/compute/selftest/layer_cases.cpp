@@ -92,12 +92,13 @@ class Drawing {
     add(case_of(fmt::format("{}: {}", name, shape_text(sizes.image, 3)), sizes.image,
                 layers(sizes)));
   }
-  void loss(const std::string& name, int classes, float smoothing) {
+  void loss(const std::string& name, int classes, float smoothing, bool mixes = false) {
     CaseNumbers numbers(seed_, name);
     const Sizes sizes = draw_sizes(numbers);
     const Layers layers{model::Convolution{.filters = sizes.channels, .kernel = 1},
                         model::GlobalAveragePool{}};
     add(case_of(name, sizes.image, layers, classes, smoothing));
+    cases_.back().mixes = mixes;
   }
   void add(LayerCase made) { cases_.push_back(std::move(made)); }
 
@@ -330,6 +331,8 @@ std::vector<LayerCase> layer_cases(std::uint64_t seed) {
   drawing.loss("sigmoid cross-entropy", 2, 0);
   drawing.loss("softmax cross-entropy of 10 classes", 10, 0);
   drawing.loss("softmax cross-entropy of 5 classes, smoothed", 5, 0.1f);
+  drawing.loss("sigmoid cross-entropy of mixed labels, smoothed", 2, 0.1f, true);
+  drawing.loss("softmax cross-entropy of mixed labels", 7, 0, true);
   return drawing.take();
 }
 

@@ -17,6 +17,7 @@ struct LayerCase {
   /// Signs and largest values decide where gradients go. So that rounding changes none of them,
   /// numbers up to the last such layer are few bits, whose sums are exact.
   bool exact = false;
+  bool mixes = false;  ///< labels of other classes, and weights of images
 };
 
 /// Every kind of layer, in sizes that the seed decides.

@@ -83,6 +83,10 @@ Samples samples_of(const LayerCase& c, std::uint64_t seed) {
     for (std::uint8_t& byte : samples.images[static_cast<std::size_t>(i)]) {
       byte = static_cast<std::uint8_t>(c.exact ? byte % kFewBits : byte / (1 + i % 3));
     }
+    if (c.mixes) {
+      samples.mixed.push_back({(i / 2 + i) % classes, 0.75f + 0.5f * static_cast<float>(i % 2),
+                               0.375f / static_cast<float>(1 + i)});
+    }
   }
   return samples;
 }

@@ -71,11 +71,11 @@ Outcome Trial::run(const Samples& samples, const std::vector<int>& pieces,
   std::size_t first = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto count = static_cast<std::size_t>(pieces[i]);
-    const compute::MicroBatch batch{
-        std::span<const std::uint8_t* const>(images).subspan(first, count),
-        std::span(samples.labels).subspan(first, count),
-        std::span(samples.samples).subspan(first, count)};
-    program_->forward(batch, pass);
+    const bool mixes = pass.phase == compute::Phase::train && !samples.mixed.empty();
+    const compute::MicroBatch all{images, samples.labels, samples.samples,
+                                  mixes ? std::span(samples.mixed)
+                                        : std::span<const compute::MixedLabel>()};
+    program_->forward(all.part(first, count), pass);
     const auto probabilities = program_->probabilities();
     outcome.probabilities.insert(outcome.probabilities.end(), probabilities.begin(),
                                  probabilities.end());

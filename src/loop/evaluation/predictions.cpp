@@ -8,6 +8,11 @@ std::vector<float> class_probabilities(std::span<const float> outputs) {
   return {outputs.begin(), outputs.end()};
 }
 
+void average_outputs(std::span<float> outputs, std::span<const float> of_mirrored) {
+  assert(outputs.size() == of_mirrored.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = (outputs[i] + of_mirrored[i]) / 2;
+}
+
 PredictionCounts::PredictionCounts(std::size_t classes)
     : classes_(classes), sums_(place(kMatrix + (classes <= kMostInMatrix ? classes : 0), 0)) {}
 

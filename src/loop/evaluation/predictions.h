@@ -15,6 +15,9 @@ namespace cputrain::loop {
 /// One probability a class; a single output is the probability of class 1 of two.
 std::vector<float> class_probabilities(std::span<const float> outputs);
 
+/// The means of an image's outputs and those of its mirror image, in the first.
+void average_outputs(std::span<float> outputs, std::span<const float> of_mirrored);
+
 /// Counts of predictions over a data set. Counts are whole numbers, so their sums over ranks are
 /// exact at any number of processes.
 class PredictionCounts {

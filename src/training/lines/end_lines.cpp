@@ -68,6 +68,9 @@ std::vector<std::string> end_lines(const RunEnd& end) {
   if (has_best) lines.push_back(best_line(summary));
   lines.push_back(
       fmt::format("Weights: {} ({})", (end.folder / kWeightsName).string(), kept_text(end)));
+  if (end.averages) {
+    lines.push_back(fmt::format("Averaged weights: {}", (end.folder / kAveragesName).string()));
+  }
   if (end.keeps_best && (end.kept_best || !has_best)) lines.push_back(best_weights_line(end));
   if (summary.memory) lines.push_back(memory_line(*summary.memory));
   lines.push_back(fmt::format("Run folder: {}", end.folder.string()));

@@ -15,6 +15,7 @@
 #include "loop/timeline.h"
 #include "model/layer.h"
 #include "optim/learning_rate.h"
+#include "training/request/class_weights.h"
 #include "training/request/safety_flags.h"
 #include "training/request/task.h"
 
@@ -77,6 +78,7 @@ struct TrainingFlags {
   std::optional<int> micro_batch, epochs;
   std::optional<std::uint64_t> steps, settled_steps, seed;
   std::optional<double> target_accuracy;
+  int eval_every = 1;  ///< epochs
   data::Sharding sharding = data::Sharding::slices;
   std::optional<bool> shuffle, drop_last;
   int accumulate = 1;
@@ -90,6 +92,8 @@ struct TrainingFlags {
   double warmup_epochs = 0;
   std::optional<optim::Schedule> schedule;
   double label_smoothing = 0;
+  ClassWeights class_weights;
+  double ema = 0;  ///< the decay of averages of weights; 0: there are none
   bool sync_bn = false;
 
   // machine

@@ -147,6 +147,9 @@ void add_batches(FlagRows& r) {
           "--steps");
   r.real("target-accuracy", &Flags::target_accuracy, 0, 1,
          "end when the accuracy of validation reaches X; the summary says after which time");
+  r.whole("eval-every", &Flags::eval_every, 1, 1'000'000,
+          "look at the images of validation after every N-th epoch and after the last one; early "
+          "stopping and plateaus count these epochs [1]");
   r.part("augment", kIdentity);
   r.parsed("augment", &Flags::augment, "LIST",
            "random changes of training images, none or some of " + data::augment_forms() +
@@ -158,7 +161,8 @@ void add_batches(FlagRows& r) {
 void add_rule(FlagRows& r) {
   r.part("rule", kIdentity);
   r.choice("optimizer", &Flags::optimizer, optim::rule_names(),
-           "update rule, as in Keras; lars and lamb are for large batches [the model's]",
+           "update rule, as in Keras; adamw is adam whose --weight-decay is 0.004 where the model has "
+           "none; lars and lamb are for large batches [the model's]",
            [](const std::string& text) { return text; })
       .recorded([](const TrainingSpec& s) { return optim::rule_name(s.optimizer.rule); });
   r.real("momentum", &Flags::momentum, 0, 0.9999,
@@ -184,6 +188,20 @@ void add_rule(FlagRows& r) {
          "mix X of all classes into the labels of training [0]")
       .recorded()
       .starts_line("labels smoothed by {:g}");
+  r.real("ema", &Flags::ema, 0, 0.9999999,
+         "keep averages of the weights, X * average + (1 - X) * weight after each step; they are "
+         "evaluated, too, and saved in weights-ema.safetensors [0: none]")
+      .recorded()
+      .starts_line("weights averaged by {:g}");
+  r.parsed("class-weights", &Flags::class_weights, "balanced|FILE",
+           "weigh losses of training by class: balanced counts rare classes for more, a JSON file "
+           "has {\"NAME\": NUMBER, ...} [all alike]",
+           parse_class_weights)
+      .suggests({"balanced"})
+      .recorded([](const TrainingSpec& s) {
+        const std::string& text = s.flags.class_weights.text;
+        return text.empty() ? Json() : Json(text);
+      });
 }
 
 void add_rate(FlagRows& r) {

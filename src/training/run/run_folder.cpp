@@ -29,7 +29,8 @@ namespace {
 /// Files that not every run has.
 std::vector<std::string> extra_files() {
   std::vector<std::string> files = logging::log_format_files();
-  files.insert(files.end(), {kProfileName, kLimitsName, kBestName, kEvaluationsName, kStallsName});
+  files.insert(files.end(), {kProfileName, kLimitsName, kBestName, kAveragesName, kEvaluationsName,
+                             kStallsName});
   return files;
 }
 

@@ -91,6 +91,8 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
                         logging::RunReporter& reporter, system::WriteQueue& logs) {
   const Session& session = training_.session();
   const auto memory = measure_peaks(training_);
+  const bool averages = training_.plan().spec.optimizer.ema > 0;
+  if (averages) training_.save_averages(folder_ / kAveragesName);
   if (!session.leads()) return;
   const std::lock_guard lock(saving_);
   const system::WorkMeter::Busy busy(finishing_);
@@ -116,6 +118,7 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
                                  .keeps_best = flags.safety.keeps_best(),
                                  .kept_best = kept.best,
                                  .limit = input_limit(training_, result),
+                                 .averages = averages,
                                  .lost = text_of(lost_seconds(folder_))})) {
     say(session, line);
   }

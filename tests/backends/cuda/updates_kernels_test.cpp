@@ -72,7 +72,7 @@ std::vector<Rule> rules() {
       {"RMSProp, both", RmsProp{.momentum = 0.5, .centered = true}, 0.02,
        [](Element& e) { rms_prop(e, 0.5, true); }},
       {"Adam", optim::Adam{}, 0, adam},
-      {"AdamW", optim::Adam{}, 0.02, adam},
+      {"AdamW", optim::AdamW{}, 0.02, adam},
       {"LARS", optim::Lars{}, 0, [](Element& e) { sgd(e, 0.9, false); }},
       {"LAMB", optim::Lamb{}, 0, [](Element& e) { e.weight -= kRate * e.gradient; }},
   };
@@ -278,6 +278,8 @@ std::vector<Change> changes() {
       {"clipped", optim::ClipValues{0.5}, 0,
        [](Element& e) { e.gradient = std::min(std::max(e.gradient, -0.5), 0.5); }},
       {"scaled", optim::ScaleGradients{0.37}, 0, [](Element& e) { e.gradient *= 0.37; }},
+      {"averaged", optim::MoveAverage{0.9}, 0,
+       [](Element& e) { e.gradient = 0.9 * e.gradient + 0.1 * e.weight; }},
       {"LAMB", optim::LambDirection{optim::Lamb{}, 0.05, kStep}, 2, lamb},
   };
 }

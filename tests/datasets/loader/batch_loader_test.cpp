@@ -22,7 +22,7 @@ namespace cputrain::datasets {
 namespace {
 
 constexpr const char* kEverything =
-    "six,flip,vflip,rotate:20,shift:0.2,shear:10,zoom:0.2,crop:1,colour:0.3";
+    "six,flip,vflip,rotate:20,shift:0.2,shear:10,zoom:0.2,crop:1,rand:2:9,colour:0.3,cutout:1";
 
 struct Layout {
   int ranks;

@@ -222,6 +222,18 @@ TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
   }
 }
 
+/// A kind of its own goes before `colour`, by the same numbers.
+TEST(ChooseChange, OneColourInPlaceOfAll) {
+  const Shape size{32, 32, 3};
+  const auto colour = [&](const char* text) {
+    return choose_change(data::parse_augment(text), size, 5, 6, 7).colour;
+  };
+  const ColourChange all = colour("colour:0.2"), one = colour("colour:0.2,contrast:0.4");
+  EXPECT_EQ(one.brightness, all.brightness);
+  EXPECT_NEAR(one.contrast - 1, 2 * (all.contrast - 1), 1e-12);
+  EXPECT_EQ(colour("brightness:0.2"), (ColourChange{.brightness = all.brightness}));
+}
+
 /// Switching one kind on leaves what the others draw.
 TEST(ChooseChange, KindsAreIndependent) {
   const Shape size{32, 32, 3};
@@ -292,7 +304,8 @@ TEST(OnlyMoves, IsSoWhereNoPixelIsComputed) {
     EXPECT_TRUE(data::only_moves(data::parse_augment(text))) << text;
   }
   for (const char* text :
-       {"rotate:1", "shift:0.1", "shear:2", "zoom:0.1", "flip,colour:0.1", "crop"}) {
+       {"rotate:1", "shift:0.1", "shear:2", "zoom:0.1", "flip,colour:0.1", "crop", "rand:1:5",
+        "cutout:2", "contrast:0.1", "mixup:0.2", "cutmix:1"}) {
     EXPECT_FALSE(data::only_moves(data::parse_augment(text))) << text;
   }
 }
@@ -306,7 +319,8 @@ TEST(ParseAugment, ReadsWhatItWrites) {
   EXPECT_EQ(data::parse_augment("color:0.5"), (data::Augment{.colour = 0.5}));
   const data::Augment all = data::parse_augment(
       "six,vflip,flip,crop:4,crop,crop-area:0.25-0.5,crop-ratio:1-1.5,colour:1,rotate:12.5,"
-      "shift:.125,shear:80,zoom:0.9");
+      "shift:.125,shear:80,zoom:0.9,rand:2:9,brightness:0.1,contrast:0.2,saturation:0.3,cutout:8,"
+      "mixup:0.2,cutmix:1");
   EXPECT_EQ(data::parse_augment(data::to_text(all)), all);
   EXPECT_EQ(all.crop, 4);
   EXPECT_EQ(all.crop_area, (data::Reach{0.25, 0.5}));
@@ -319,7 +333,8 @@ TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
                            "zoom:-0.1", "zoom:nan", "zoom:0.1x", "crop:1.5", "crop:99999",
                            "rotate:181", "flip,flip", "none,flip", "shift:1e400", "crop-area",
                            "crop-area:0.5", "crop-area:0-1", "crop-area:0.9-0.5", "crop-area:0.5-1x",
-                           "crop-ratio:1-11", "crop,crop"}) {
+                           "crop-ratio:1-11", "crop,crop", "rand:2", "rand:2:", "rand:9:1",
+                           "rand:2:11", "cutout", "mixup:-1", "mixup:101"}) {
     try {
       data::parse_augment(text);
       ADD_FAILURE() << "'" << text << "' was taken";

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes images.json: what other people's programs make of small images.
 
-Needs Debian's python3-pil and python3-scipy (made with Pillow 9.4.0, SciPy 1.10.1). The warp is put together as
+Needs Debian's python3-pil and python3-scipy (made with Pillow 9.4.0 and, for tones, 13.0.0; SciPy 1.10.1). The warp is put together as
 Keras' ImageDataGenerator does (keras_preprocessing, affine_transformations.py: apply_affine_transform, with the
 centre at side / 2 - 0.5) and drawn by SciPy, which is what Keras calls.
 """
@@ -9,7 +9,7 @@ import json
 import os
 
 import numpy as np
-from PIL import Image, ImageEnhance
+from PIL import Image, ImageEnhance, ImageOps
 from scipy import ndimage
 
 
@@ -69,7 +69,23 @@ def colours():
     return cases
 
 
-golden = {"nearest": nearest(), "nearest_image": nearest_image(), "warps": warps(), "colours": colours()}
+def tones():
+    """ImageOps and sharpness, of an image whose channels lack black and white and have many bytes alike."""
+    small = (image(9, 40) // 2 + np.array([30, 60, 90])).astype(np.uint8)
+    small[:, 20:] //= 16
+    cases = []
+    for kind, amount, change in [("solarize", 100, lambda i: ImageOps.solarize(i, 100)),
+                                 ("posterize", 4, lambda i: ImageOps.posterize(i, 4)),
+                                 ("posterize", 7, lambda i: ImageOps.posterize(i, 7)),
+                                 ("stretch", 0, ImageOps.autocontrast), ("equalize", 0, ImageOps.equalize),
+                                 *[("sharpness", f, lambda i, f=f: ImageEnhance.Sharpness(i).enhance(f))
+                                   for f in (0.1, 0.64, 1.9)]]:
+        drawn = np.asarray(change(Image.fromarray(small)))
+        cases.append({"kind": kind, "amount": amount, "before": small.ravel().tolist(), "pixels": drawn.ravel().tolist()})
+    return cases
+
+
+golden = {"nearest": nearest(), "nearest_image": nearest_image(), "warps": warps(), "colours": colours(), "tones": tones()}
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "images.json"), "w") as file:
     parts = []
     for key, value in golden.items():

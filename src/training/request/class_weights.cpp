@@ -1,0 +1,103 @@
+#include "training/request/class_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "system/bounded_file.h"
+
+namespace cputrain::training {
+namespace {
+
+constexpr const char* kBalanced = "balanced";
+constexpr double kMostWeight = 1e6;
+constexpr std::string_view kRemedy =
+    "(every class needs its weight); write {\"NAME\": NUMBER, ...}, or use --class-weights balanced";
+
+std::map<std::string, double> read_weights(const std::string& path) {
+  constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
+  const nlohmann::json file = system::read_json_file(path, kMostBytes, kRemedy);
+  const auto wrong = [&](const std::string& what) {
+    fail(ExitCode::data, fmt::format("{}: {} {}", printable(path), what, kRemedy));
+  };
+  if (!file.is_object()) wrong("is no object of JSON");
+  std::map<std::string, double> weights;
+  for (const auto& [name, value] : file.items()) {
+    const double weight = value.is_number() ? value.get<double>() : 0;
+    if (!(weight > 0 && weight <= kMostWeight)) {
+      wrong(fmt::format("the weight of {} must be a number above 0, up to {:g}", printable(name),
+                        kMostWeight));
+    }
+    weights[name] = weight;
+  }
+  return weights;
+}
+
+std::vector<double> balanced_weights(std::size_t classes, std::span<const std::int32_t> labels) {
+  std::vector<double> weights(classes, 0);
+  for (const std::int32_t label : labels) weights[static_cast<std::size_t>(label)] += 1;
+  const auto seen = static_cast<double>(
+      std::ranges::count_if(weights, [](double images) { return images > 0; }));
+  for (double& weight : weights) {
+    weight = weight > 0 ? static_cast<double>(labels.size()) / (seen * weight) : 1;
+  }
+  return weights;
+}
+
+}  // namespace
+
+ClassWeights parse_class_weights(const std::string& text) {
+  if (text == kBalanced) return {.text = text, .balanced = true};
+  if (!std::filesystem::exists(text)) {
+    fail(ExitCode::usage,
+         fmt::format("--class-weights {}: there is no such file, and the one word is balanced{}",
+                     printable(text), did_you_mean(text, std::vector<std::string>{kBalanced})));
+  }
+  return {.text = text, .by_name = read_weights(text)};
+}
+
+void check_class_weights(const ClassWeights& asked, std::span<const std::string> classes) {
+  if (!asked.given() || asked.balanced) return;
+  for (const std::string& name : classes) {
+    if (asked.by_name.contains(name)) continue;
+    fail(ExitCode::usage, fmt::format("--class-weights {}: has no weight for the class {} {}",
+                                      printable(asked.text), printable(name), kRemedy));
+  }
+  for (const auto& [name, weight] : asked.by_name) {
+    if (std::ranges::find(classes, name) != classes.end()) continue;
+    fail(ExitCode::usage,
+         fmt::format("--class-weights {}: {} is no class of the data (its weight would be without "
+                     "effect); take it out, or use other data",
+                     printable(asked.text), printable(name)));
+  }
+}
+
+std::vector<double> class_weights(const ClassWeights& asked, std::span<const std::string> classes,
+                                  std::span<const std::int32_t> labels) {
+  if (!asked.given()) return {};
+  if (asked.balanced) return balanced_weights(classes.size(), labels);
+  std::vector<double> weights;
+  for (const std::string& name : classes) {
+    const auto found = asked.by_name.find(name);
+    weights.push_back(found == asked.by_name.end() ? 1 : found->second);  // of no image
+  }
+  return weights;
+}
+
+std::string class_weights_text(std::span<const std::string> classes,
+                               std::span<const double> weights) {
+  constexpr std::size_t kShown = 10;
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < std::min(kShown, weights.size()); ++i) {
+    words.push_back(fmt::format("{} {:.4g}", printable(classes[i]), weights[i]));
+  }
+  if (weights.size() > kShown) words.push_back(fmt::format("{} more", weights.size() - kShown));
+  return join(words, ", ");
+}
+
+}  // namespace cputrain::training

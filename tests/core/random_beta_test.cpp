@@ -1,0 +1,73 @@
+#include "core/random_beta.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+namespace cputrain {
+namespace {
+
+std::vector<double> draws(double alpha, int count = 20'000) {
+  std::vector<double> numbers;
+  for (int i = 0; i < count; ++i) {
+    const RandomStream stream(11, Purpose::mixing, 3, static_cast<std::uint32_t>(i));
+    numbers.push_back(beta_number(alpha, stream, 1));
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+/// Of sorted numbers: the largest distance between their steps and the distribution.
+template <class F>
+double kolmogorov(const std::vector<double>& sorted, const F& distribution) {
+  double most = 0;
+  const auto n = static_cast<double>(sorted.size());
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const double expected = distribution(sorted[i]);
+    most = std::max({most, std::abs(expected - static_cast<double>(i) / n),
+                     std::abs(expected - static_cast<double>(i + 1) / n)});
+  }
+  return most;
+}
+
+/// 1.63 / sqrt(n) is passed once in a hundred; the draws are the same in every run.
+const double kLimit = 1.63 / std::sqrt(20'000.0);
+
+TEST(BetaNumber, HasTheDistributionsThatAreClosedForms) {
+  EXPECT_LT(kolmogorov(draws(1), [](double x) { return x; }), kLimit);
+  EXPECT_LT(kolmogorov(draws(0.5),
+                       [](double x) { return 2 / std::numbers::pi * std::asin(std::sqrt(x)); }),
+            kLimit);
+  EXPECT_LT(kolmogorov(draws(2), [](double x) { return x * x * (3 - 2 * x); }), kLimit);
+  EXPECT_LT(kolmogorov(draws(3), [](double x) { return x * x * x * (10 - 15 * x + 6 * x * x); }),
+            kLimit);
+}
+
+TEST(BetaNumber, HasTheMeanAndVarianceOfAnyAlpha) {
+  for (const double alpha : {0.05, 0.2, 0.4, 1.5, 8.0, 32.0, 100.0}) {
+    double sum = 0, squares = 0;
+    const std::vector<double> numbers = draws(alpha);
+    for (const double x : numbers) {
+      ASSERT_TRUE(x >= 0 && x <= 1) << alpha;
+      sum += x;
+      squares += (x - 0.5) * (x - 0.5);
+    }
+    const auto n = static_cast<double>(numbers.size());
+    const double variance = 1 / (4 * (2 * alpha + 1));
+    EXPECT_NEAR(sum / n, 0.5, 4 * std::sqrt(variance / n)) << alpha;
+    EXPECT_NEAR(squares / n / variance, 1, 0.05) << alpha;
+  }
+}
+
+TEST(BetaNumber, IsANumberWhereItsPowersVanish) {
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    const double x = beta_number(1e-4, RandomStream(1, Purpose::mixing, 0, i), 0);
+    EXPECT_TRUE(x >= 0 && x <= 1);
+  }
+}
+
+}  // namespace
+}  // namespace cputrain

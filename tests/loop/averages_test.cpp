@@ -1,0 +1,85 @@
+// Averages of weights: their formula, and what is evaluated.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/loop/made_training.h"
+
+namespace cputrain::loop {
+namespace {
+
+constexpr double kDecay = 0.7;
+
+MadeOptions averaging(bool batch_norm = false) {
+  MadeOptions options;
+  options.optimizer = {.rule = optim::Sgd{.momentum = 0.5}, .ema = kDecay};
+  options.batch_norm = batch_norm;
+  if (batch_norm) options.micro_batch = 5;
+  return options;
+}
+
+TEST(Averages, MoveTowardsTheWeightsAfterEachStep) {
+  MadeOptions options = averaging();
+  options.due = [](const Progress&) { return true; };
+  const auto taken = train_ranks(1, options).at(0).control.taken;
+  ASSERT_GT(taken.size(), 5u);
+  for (std::size_t step = 1; step < taken.size(); ++step) {
+    if (taken[step].progress.steps != taken[step - 1].progress.steps + 1) continue;
+    const std::vector<double>& before = taken[step - 1].state.back();
+    const std::vector<double>& after = taken[step].state.back();
+    ASSERT_EQ(taken[step].state.size(), 2u) << "momentum, average";
+    double moved = 0;
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      EXPECT_NEAR(after[i], kDecay * before[i] + (1 - kDecay) * taken[step].weights[i], 1e-12);
+      moved += std::abs(after[i] - before[i]);
+    }
+    EXPECT_GT(moved, 0);
+  }
+}
+
+TEST(Averages, ChangeNothingElse) {
+  for (const bool batch_norm : {false, true}) {
+    MadeOptions options = averaging(batch_norm);
+    const auto with = train_ranks(2, summed_by(options)).at(0);
+    options.optimizer.ema = 0;
+    const auto without = train_ranks(2, summed_by(options)).at(0);
+    EXPECT_EQ(losses(with), losses(without));
+    EXPECT_EQ(with.weights, without.weights);
+    EXPECT_FALSE(without.recorder.epochs.back().averaged);
+    EXPECT_NE(with.recorder.epochs.back().averaged->loss,
+              with.recorder.epochs.back().validation->loss);
+  }
+}
+
+/// Each rank averages what it owns, and all of them evaluate the whole.
+TEST(Averages, AreTheSameHoweverRanksOwnWeights) {
+  for (const bool locked : {false, true}) {
+    MadeOptions options = averaging();
+    options.locked = locked;
+    const auto alone = train_ranks(1, options).at(0).recorder.epochs;
+    for (const char* way : {"shm", "ring", "ps"}) {
+      if (locked && std::string(way) != "ring") continue;
+      for (const auto& [rank, made] : train_ranks(3, summed_by(options, way))) {
+        for (std::size_t epoch = 0; epoch < alone.size(); ++epoch) {
+          EXPECT_NEAR(made.recorder.epochs[epoch].averaged->loss, alone[epoch].averaged->loss,
+                      1e-9)
+              << way << " " << rank;
+        }
+      }
+    }
+  }
+}
+
+/// With synchronised statistics ranks do what one rank does.
+TEST(Averages, OfMovingStatisticsToo) {
+  const auto alone = train_ranks(1, averaging(true)).at(0).recorder.epochs;
+  for (const char* way : {"shm", "ring", "ps"}) {
+    const auto several = train_ranks(3, summed_by(averaging(true), way)).at(2).recorder.epochs;
+    for (std::size_t epoch = 0; epoch < alone.size(); ++epoch) {
+      EXPECT_NEAR(several[epoch].averaged->loss, alone[epoch].averaged->loss, 1e-9) << way;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cputrain::loop
