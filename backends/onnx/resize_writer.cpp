@@ -196,13 +196,12 @@ class ResizeWriter {
   }
 
   Name weight_at(const Name& place) {
-    const Name one = e_.real(1);
     if (images_.resize == "area") {
       const Name within = e_.op("And", {e_.op("Greater", {place, e_.real(-0.5)}),
                                         e_.op("LessOrEqual", {place, e_.real(0.5)})});
       return e_.cast(within, ::onnx::TensorProto::DOUBLE);
     }
-    const Name zero = e_.real(0);
+    const Name zero = e_.real(0), one = e_.real(1);
     const Name x = e_.op("Abs", {place});
     if (images_.resize == "bilinear") return larger(zero, sub(one, x));
     const Name inner = add(

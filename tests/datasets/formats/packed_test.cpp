@@ -173,7 +173,7 @@ TEST_F(Packed, FilesOfBeforeHoldImagesAsTheyAreStored) {
     bytes[8] = version;
     std::fill_n(bytes.begin() + 28, 4, std::uint8_t{0});
     bytes[28] = number;
-    write_bytes(file(), bytes);
+    write_bytes(file(), with_packed_checksum(bytes));
     return pipeline_.open({.spec = file()}).dataset->ready_form().value();
   };
   EXPECT_EQ(form_of(1, 1).exif, data::Exif::ignore);
