@@ -43,7 +43,7 @@ double amount_of(RandKind kind, double part, double sign) {
   return 0;
 }
 
-std::int64_t fixed(double value) { return std::llround(value * PixelMap::kOne); }
+std::int64_t in_map_units(double value) { return std::llround(value * PixelMap::kOne); }
 
 /// About the centre. The image moves by whole pixels, as in torchvision.
 PixelMap map_of(const RandStep& step, Shape image) {
@@ -51,11 +51,11 @@ PixelMap map_of(const RandStep& step, Shape image) {
   PixelMap map;
   switch (step.kind) {
     case RandKind::shear_x:
-      map.xy = fixed(step.amount);
+      map.xy = in_map_units(step.amount);
       map.x0 = -map.xy * bottom / 2;
       break;
     case RandKind::shear_y:
-      map.yx = fixed(step.amount);
+      map.yx = in_map_units(step.amount);
       map.y0 = -map.yx * right / 2;
       break;
     case RandKind::translate_x:
@@ -70,7 +70,7 @@ PixelMap map_of(const RandStep& step, Shape image) {
   return map;
 }
 
-void move(const RandStep& step, Shape image, std::span<std::uint8_t> rgb) {
+void warp_in_place(const RandStep& step, Shape image, std::span<std::uint8_t> rgb) {
   const std::vector<std::uint8_t> src(rgb.begin(), rgb.end());
   map_image(src.data(), image, map_of(step, image), {0, image.height, 0, image.width}, rgb);
 }
@@ -84,7 +84,7 @@ void apply(const RandStep& step, Shape image, std::span<std::uint8_t> rgb) {
     case RandKind::translate_x:
     case RandKind::translate_y:
     case RandKind::rotate:
-      return move(step, image, rgb);
+      return warp_in_place(step, image, rgb);
     case RandKind::brightness:
       return change_colour(rgb, {.brightness = step.amount});
     case RandKind::saturation:

@@ -9,18 +9,18 @@
 namespace cputrain::datasets {
 namespace {
 
-constexpr std::size_t kChannels = 3;
+constexpr std::size_t kRgb = 3;
 using Table = std::array<std::uint8_t, 256>;
 using Histogram = std::array<std::int64_t, 256>;
 
 /// table_of(histogram) of each channel says what becomes of its bytes.
 template <class F>
 void map_channels(std::span<std::uint8_t> rgb, const F& table_of) {
-  for (std::size_t c = 0; c < kChannels; ++c) {
+  for (std::size_t c = 0; c < kRgb; ++c) {
     Histogram histogram{};
-    for (std::size_t i = c; i < rgb.size(); i += kChannels) ++histogram[rgb[i]];
+    for (std::size_t i = c; i < rgb.size(); i += kRgb) ++histogram[rgb[i]];
     const Table table = table_of(histogram);
-    for (std::size_t i = c; i < rgb.size(); i += kChannels) rgb[i] = table[rgb[i]];
+    for (std::size_t i = c; i < rgb.size(); i += kRgb) rgb[i] = table[rgb[i]];
   }
 }
 
@@ -86,14 +86,14 @@ void sharpen(std::span<std::uint8_t> rgb, Shape image, double factor) {
   constexpr std::int64_t kOne = 1 << 16;
   const auto weight = static_cast<std::int64_t>(std::llround(factor * kOne));
   const std::vector<std::uint8_t> src(rgb.begin(), rgb.end());
-  const std::size_t row = static_cast<std::size_t>(image.width) * kChannels;
+  const std::size_t row = static_cast<std::size_t>(image.width) * kRgb;
   for (int y = 1; y + 1 < image.height; ++y) {
     for (int x = 1; x + 1 < image.width; ++x) {
-      for (std::size_t c = 0; c < kChannels; ++c) {
+      for (std::size_t c = 0; c < kRgb; ++c) {
         const std::size_t i = static_cast<std::size_t>(y) * row + static_cast<std::size_t>(x) * 3 + c;
         int sum = 4 * src[i];  // SMOOTH of Pillow: ones, and 5 in the middle
         for (const std::size_t k : {i - row, i, i + row}) {
-          sum += src[k - kChannels] + src[k] + src[k + kChannels];
+          sum += src[k - kRgb] + src[k] + src[k + kRgb];
         }
         const std::int64_t smooth = (2 * sum + 13) / 26;
         const std::int64_t value = smooth * kOne + weight * (src[i] - smooth);
