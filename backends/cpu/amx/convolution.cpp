@@ -86,9 +86,11 @@ Convolution::Convolution(const ConvolutionShape& shape, int threads, const Kerne
 Shape Convolution::flat(const compute::SampleLayout& map) const {
   const Shape& s = map.shape;
   const int pixels = s.height * s.width;
-  if (shape_.kernel == 1 && pixels % 32 == 0) return {pixels / 32, 32, s.channels};
-  if (shape_.kernel == 1 && pixels % 16 == 0) return {pixels / 16, 16, s.channels};
-  return s;
+  if (shape_.kernel == 3) return s;
+  for (const int width : {32, 16}) {
+    if (pixels % width == 0) return {pixels / width, width, s.channels};
+  }
+  return {1, pixels, s.channels};
 }
 
 int Convolution::source_blocks() const {

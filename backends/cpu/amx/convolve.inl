@@ -72,7 +72,7 @@ inline void write_rows(const PassShape& s, const PassRun& run, int pair) {
     Bf16* const row = run.rows + size(y % kRing) * s.row_size();
     Bf16* const below = row + s.row_size();
     if (run.from.images) {
-      write_windows_of_pixels(run.from, y, s.pixels(), run.lines, row, below);
+      write_windows_of_pixels(run.from, y, pair > run.first, s.pixels(), run.lines, row, below);
       continue;
     }
     for_parts(s.parts, [&](auto part) {

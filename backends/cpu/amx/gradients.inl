@@ -97,6 +97,25 @@ void write_source_row(const GradientShape& s, const MapRows& from, int y, Bf16* 
   }
 }
 
+/// Steps of all products of parts, `apart` in the list: tiles have few products in narrow maps, and
+/// each step is rounded to where sums are then, so small products go first for all steps.
+inline void list_products(const GradientShape& s, const Bf16* a, const Bf16* b, std::size_t apart,
+                          Step* step) {
+  for (int i = first_product(s.parts); i < kMostProducts; ++i, step += apart) {
+    const Bf16* const of_a = a + size(kPartProducts[i].a) * s.output_part();
+    *step = {{of_a, of_a + size(s.steps()) * kFactors},
+             b + size(kPartProducts[i].b) * s.source_part()};
+  }
+}
+
+/// Sums of this call, which began at zero, to those of the calls before.
+template <class Tiles>
+[[gnu::always_inline]] inline void add_sums(Tiles& tiles, float* to) {
+  alignas(64) float made[4 * kSums];
+  store_sums(tiles, made);
+  for (std::size_t i = 0; i < 4 * kSums; i += kBlock) store(to + i, load(to + i) + load(made + i));
+}
+
 /// Factors of one image, and the steps through them.
 inline void write_factors(const GradientShape& s, const GradientRun& run, int image) {
   const int rows = run.last - run.first;
@@ -104,7 +123,8 @@ inline void write_factors(const GradientShape& s, const GradientRun& run, int im
   Bf16* const source = outputs + size(s.strip) * s.output_row();
   const MapRows gradients = run.gradients.behind(size(image) * s.dst_image);
   const MapRows map = run.source.behind(size(image) * s.src_image);
-  Step* step = run.steps + size(image * rows) * s.steps_of_row();
+  const std::size_t steps = size(run.images * rows * s.steps());
+  Step* step = run.steps + size(image * rows * s.steps());
   float* const bias_sums = run.sums + s.kernel_sums();
   for (int y = 0; y < rows; ++y) {
     Bf16* const row = outputs + size(y) * s.output_row();
@@ -117,19 +137,15 @@ inline void write_factors(const GradientShape& s, const GradientRun& run, int im
                                       bias_sums);
       }
     });
-    for (int x = 0; x < s.steps(); ++x) {
-      for (int i = first_product(s.parts); i < kMostProducts; ++i, ++step) {
-        const Bf16* const a = row + size(kPartProducts[i].a) * s.output_part() + size(x) * kFactors;
-        *step = {{a, a + size(s.steps()) * kFactors},
-                 source + size(y) * s.source_row() + size(kPartProducts[i].b) * s.source_part() +
-                     size(x) * kFactors};
-      }
+    for (int x = 0; x < s.steps(); ++x, ++step) {
+      list_products(s, row + size(x) * kFactors,
+                    source + size(y) * s.source_row() + size(x) * kFactors, steps, step);
     }
   }
   for (int y = 0; y < rows + s.kernel - 1; ++y) {
     Bf16* const row = source + size(y) * s.source_row();
     if (map.images) {
-      write_pairs_of_pixels(s, map, run.first + y, run.lines, row);
+      write_pairs_of_pixels(s, map, run.first + y, y > 0, run.lines, row);
       continue;
     }
     for_parts(s.parts, [&](auto part) {
@@ -153,11 +169,11 @@ void add_gradients(const GradientShape& s, const GradientRun& run) {
         const std::size_t a = size(2 * out * s.steps()) * kFactors;
         const std::size_t b =
             size(tap / 3) * s.source_row() + column + size(2 * in) * block_of_source;
-        load_sums(tiles, sums);
+        s.parts == 1 ? load_sums(tiles, sums) : zero_sums(tiles);
         add_products(
             tiles, steps, block_of_source,
             [&](std::size_t i) { return shifted(run.steps[i], a, b); }, [](std::size_t) {});
-        store_sums(tiles, sums);
+        s.parts == 1 ? store_sums(tiles, sums) : add_sums(tiles, sums);
       }
     }
   }

@@ -159,9 +159,9 @@ struct GradientShape {
   }
   CPUTRAIN_INLINE std::size_t steps_of_row() const { return size(steps() * products_of(parts)); }
   CPUTRAIN_INLINE std::size_t step_count() const { return size(strip) * steps_of_row(); }
-  /// Where images are read: a row of windows, and the lines that it is made of.
+  /// Where images are read: the lines that a row of windows is made of.
   CPUTRAIN_INLINE std::size_t lines_size() const {
-    return 2 * pairs() * kRowFactors + kLines * Pixels::line_size(static_cast<int>(2 * pairs()));
+    return kLines * Pixels::line_size(static_cast<int>(2 * pairs()));
   }
   /// Numbers: sums of the kernel, [pair of outs][pair of ins][tap][2][2] tiles, then of the bias.
   CPUTRAIN_INLINE std::size_t kernel_sums() const {

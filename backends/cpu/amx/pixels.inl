@@ -55,37 +55,48 @@ inline void write_windows(const Bf16* const (&lines)[3], int pixels, Bf16* to) {
   }
 }
 
-/// Rows y and y + 1 of the map of windows.
-inline void write_windows_of_pixels(const MapRows& from, int y, int pixels, Bf16* lines, Bf16* to,
-                                    Bf16* below) {
-  const std::size_t line = Pixels::line_size(pixels);
-  for (int i = 0; i < kLines; ++i) {
-    write_line(from.pixels, from.images[0], y - from.pixels.above + i, pixels,
-               lines + size(i) * line);
+/// Line i of those that windows see, and where [begin, end) of them are written.
+[[gnu::always_inline]] inline Bf16* line_at(Bf16* lines, int i, int pixels) {
+  return lines + size(i % kLines) * Pixels::line_size(pixels);
+}
+inline void write_lines(const MapRows& from, int begin, int end, int pixels, Bf16* lines) {
+  for (int i = begin; i < end; ++i) {
+    write_line(from.pixels, from.images[0], i - from.pixels.above, pixels,
+               line_at(lines, i, pixels));
   }
-  write_windows({lines, lines + line, lines + 2 * line}, pixels, to);
-  write_windows({lines + line, lines + 2 * line, lines + 3 * line}, pixels, below);
 }
 
-/// Row `y` of that map as pairs of pixels: write_source_row() in gradients.inl.
-inline void write_pairs_of_pixels(const GradientShape& s, const MapRows& from, int y, Bf16* memory,
-                                  Bf16* to) {
-  const int pixels = static_cast<int>(2 * s.pairs());
-  const std::size_t line = Pixels::line_size(pixels);
-  Bf16* const lines = memory + size(pixels) * kRowFactors;
-  for (int i = 0; i < 3; ++i) {
-    write_line(from.pixels, from.images[0], y - from.pixels.above + i, pixels,
-               lines + size(i) * line);
-  }
-  std::memset(memory, 0, size(pixels) * kRowFactors * sizeof(Bf16));
-  write_windows({lines, lines + line, lines + 2 * line}, pixels, memory);
-  for (int block = 0; block < 2; ++block) {
-    const Bf16* window = memory + block * kBlock;
-    for (int i = 0; i < pixels; i += 2, window += 2 * kRowFactors, to += kRowFactors) {
-      const Half low = *reinterpret_cast<const HalfThere*>(window);
-      const Half high = *reinterpret_cast<const HalfThere*>(window + kRowFactors);
-      store(to, __builtin_convertvector(low, Word) | __builtin_convertvector(high, Word) << 16);
+/// Rows y and y + 1 of the map of windows. `goes_on`: the two rows before were the last to be
+/// written, so that two of four lines are there.
+inline void write_windows_of_pixels(const MapRows& from, int y, bool goes_on, int pixels,
+                                    Bf16* lines, Bf16* to, Bf16* below) {
+  write_lines(from, goes_on ? y + 2 : y, y + 4, pixels, lines);
+  const auto line = [&](int i) { return line_at(lines, y + i, pixels); };
+  write_windows({line(0), line(1), line(2)}, pixels, to);
+  write_windows({line(1), line(2), line(3)}, pixels, below);
+}
+
+/// Row `y` of that map as pairs of pixels: write_source_row() in gradients.inl. The last five
+/// channels are no zeros here, and their sums are not used. `goes_on`: as above, of one row.
+inline void write_pairs_of_pixels(const GradientShape& s, const MapRows& from, int y, bool goes_on,
+                                  Bf16* lines, Bf16* to) {
+  constexpr Word kFirst{0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 17, 18, 19, 20, 21, 22};
+  constexpr Word kSecond{7, 8, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29};
+  const int pairs = static_cast<int>(s.pairs());
+  write_lines(from, goes_on ? y + 2 : y, y + 3, 2 * pairs, lines);
+  const Bf16* const line[3] = {line_at(lines, y, 2 * pairs), line_at(lines, y + 1, 2 * pairs),
+                               line_at(lines, y + 2, 2 * pairs)};
+  for (int i = 0; i < pairs; ++i, to += kRowFactors) {
+    Word run[3];
+#pragma GCC unroll 3
+    for (int k = 0; k < 3; ++k) {
+      const Bf16* const at = line[k] + size(i) * 2 * kColours;
+      const Half low = *reinterpret_cast<const HalfAnywhere*>(at);
+      const Half high = *reinterpret_cast<const HalfAnywhere*>(at + kColours);
+      run[k] = __builtin_convertvector(low, Word) | __builtin_convertvector(high, Word) << 16;
     }
+    store(to, __builtin_shuffle(run[0], run[1], kFirst));
+    store(to + s.pairs() * kRowFactors, __builtin_shuffle(run[1], run[2], kSecond));
   }
 }
 

@@ -183,20 +183,20 @@ class AmxFloats : public ::testing::TestWithParam<TilesOf> {
   std::uniform_real_distribution<float> unit_;
 };
 
-const FloatCase kUsual[] = {{9, 18, 48, 32, 3, 2}, {8, 8, 64, 48, 1, 2}};
+const FloatCase kUsual[] = {{9, 18, 48, 32, 3, 2}, {8, 8, 48, 48, 3, 3}, {8, 8, 64, 48, 1, 2}};
 
 TEST_P(AmxFloats, RoundNoMoreThanChainsOfFloats) {
   for (const FloatCase& c : kUsual) check_realistic(c);
   check_realistic({5, 33, 16, 80, 3, 1, 3});
 }
 
-/// Maps of one tap lie in rows of 32 pixels, of 16, or as they are.
+/// Maps of one tap lie in rows of 32 pixels, of 16, or in one row.
 TEST_P(AmxFloats, OneTapTakesMapsOfAnySize) {
   check_realistic({4, 8, 32, 32, 1, 1});
   check_realistic({6, 16, 16, 48, 1, 3, 2});
   check_realistic({4, 4, 48, 16, 1, 12});
   check_realistic({7, 7, 80, 64, 1, 2, 3});
-  check_realistic({1, 1, 32, 16, 1, 40});
+  check_realistic({1, 1, 32, 32, 1, 1});
 }
 
 TEST_P(AmxFloats, NumbersOfManyMagnitudes) {
