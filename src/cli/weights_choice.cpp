@@ -7,6 +7,7 @@
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "model/safetensors.h"
+#include "model/weights/weight_format.h"
 #include "system/tell.h"
 #include "training/run/run_weights.h"
 
@@ -22,7 +23,15 @@ void check_weights(const std::string& file) {
                                      "run{}",
                                      file, hint_for_weights(file)));
   }
-  const model::safetensors::File opened(file);
+  switch (model::weight_format(file)) {
+    case model::WeightFormat::pickle:
+      model::refuse_pickle(file);
+    case model::WeightFormat::hdf5:
+    case model::WeightFormat::keras:
+      break;  // the command knows whether it can read them
+    case model::WeightFormat::safetensors:
+      const model::safetensors::File opened(file);
+  }
 }
 
 /// What writes a result replaces the file that is there.

@@ -63,8 +63,7 @@ void write_safetensors(const ExportOptions& options, const loop::ModelDescriptio
   model::safetensors::Metadata metadata = loop::weights_metadata(description);
   std::vector<model::safetensors::OutTensor> tensors;
   if (torch) {
-    metadata["format"] = "pt";  // what loaders of PyTorch's files look for
-    metadata["layout"] = "torch";
+    loop::mark_as_torch(metadata);
     tensors = model::torch_tensors(model);
   } else {
     for (const auto& node : model.graph.nodes()) {
