@@ -202,6 +202,13 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
 ModelDescription read_description(const std::filesystem::path& path) {
   const model::safetensors::File file(path);
   const auto& metadata = file.metadata();
+  if (!metadata.contains("format") && !metadata.contains("graph")) {
+    fail(ExitCode::data,
+         fmt::format("weight file {0} does not say its format (nor which network it is of); of a "
+                     "file of another program, `cputrain export --model NAME --weights {0} "
+                     "--safetensors NEW` makes one that does",
+                     path.string()));
+  }
   for (const char* key :
        {"format", "format_version", "model", "classes", "graph", "seed", "validation_split"}) {
     if (!metadata.contains(key)) wrong(path, fmt::format("does not say its {}", key));
@@ -360,9 +367,10 @@ std::optional<model::Input> input_of_weights(const model::WeightArrays& file) {
   return std::get<model::Input>(read.nodes()[0].layer);
 }
 
-model::WeightValues open_weights(const std::filesystem::path& path, const model::Graph& graph) {
+model::WeightValues open_weights(const std::filesystem::path& path, const model::Graph& graph,
+                                 std::span<const model::ModuleNames> names) {
   const auto file = std::make_shared<const model::WeightArrays>(
-      model::arrays_for(model::safetensors::File(path), graph));
+      model::arrays_for(model::safetensors::File(path), graph, names));
   std::vector<WantedParameter> wanted;
   for (const auto& node : graph.nodes()) {
     for (const auto& spec : node.parameters) wanted.push_back({spec.name, spec.extents});

@@ -12,6 +12,7 @@
 #include "data/resize.h"
 #include "loop/weights/class_rows.h"
 #include "loop/weights/weight_match.h"
+#include "model/weights/module_names.h"
 #include "model/exported_model.h"
 #include "system/files.h"
 
@@ -113,7 +114,9 @@ std::optional<model::Input> input_of_weights(const model::WeightArrays&);
 /// The kernels of the reproducible training that wrote the file; empty for any other.
 std::string kernels_of(const model::WeightArrays&);
 
-/// Opens a file that holds exactly the graph's parameters, for export. Error(data) as above.
-model::WeightValues open_weights(const std::filesystem::path&, const model::Graph&);
+/// Opens a file that holds exactly the graph's parameters, for export; `names`: what other programs
+/// call its layers. Error(data) as above.
+model::WeightValues open_weights(const std::filesystem::path&, const model::Graph&,
+                                 std::span<const model::ModuleNames> names = {});
 
 }  // namespace cputrain::loop

@@ -18,11 +18,13 @@ using Parameters = std::vector<TorchParameter>;
 /// A counter that PyTorch's batch normalization keeps beside its statistics.
 constexpr std::string_view kCounter = "num_batches_tracked";
 
-bool is_torch(const safetensors::File& file, const Parameters& parameters) {
+bool is_torch(const safetensors::File& file, const Graph& graph) {
   const auto layout = file.metadata().find("layout");
   if (layout != file.metadata().end()) return layout->second == "torch";
-  return std::ranges::none_of(parameters,
-                              [&](const TorchParameter& p) { return file.find(p.name); });
+  return std::ranges::none_of(graph.nodes(), [&](const Graph::Node& node) {
+    return std::ranges::any_of(node.parameters,
+                               [&](const ParameterSpec& spec) { return file.find(spec.name); });
+  });
 }
 
 /// "model." where all names begin with it; whole words between dots.
@@ -109,8 +111,8 @@ StoredArray left(const safetensors::TensorInfo& tensor) {
 
 WeightArrays arrays_for(const safetensors::File& opened, const Graph& graph,
                         std::span<const ModuleNames> names) {
+  if (!is_torch(opened, graph)) return opened;
   const Parameters parameters = torch_parameters(graph);
-  if (!is_torch(opened, parameters)) return opened;
   const auto file = std::make_shared<const safetensors::File>(opened);
   const Found found = find_most(*file, parameters, names);
   std::vector<StoredArray> arrays;
