@@ -6,9 +6,13 @@
 
 #include "cli/help/foreign_words.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "model/safetensors.h"
+#include "model/weights/weight_format.h"
 #include "system/tell.h"
 #include "training/run/run_weights.h"
+#include "zoo/published.h"
+#include "zoo/zoo.h"
 
 namespace cputrain::cli {
 namespace {
@@ -22,7 +26,31 @@ void check_weights(const std::string& file) {
                                      "run{}",
                                      file, hint_for_weights(file)));
   }
-  const model::safetensors::File opened(file);
+  switch (model::weight_format(file)) {
+    case model::WeightFormat::pickle:
+      model::refuse_pickle(file);
+    case model::WeightFormat::hdf5:
+    case model::WeightFormat::keras:
+      break;  // the command knows whether it can read them
+    case model::WeightFormat::safetensors:
+      const model::safetensors::File opened(file);
+  }
+}
+
+/// A word that other programs know; here it says where to get the file.
+void answer_imagenet(const Options& options) {
+  std::error_code none;
+  if (options.weights != "imagenet" || std::filesystem::exists(options.weights, none)) return;
+  const std::string model = zoo::find_model(options.model)->name;
+  const std::string published = zoo::published_text(model);
+  fail(ExitCode::usage,
+       fmt::format("--weights imagenet: cputrain comes with no weights and fetches none; {}",
+                   published.empty()
+                       ? fmt::format("of {} we know no published ones that fit; choose a --model "
+                                     "that has some, such as resnet18 or efficientnet-lite0",
+                                     printable(model))
+                       : fmt::format("weights of {} that learnt ImageNet are those of{}", model,
+                                     published)));
 }
 
 /// What writes a result replaces the file that is there.
@@ -45,6 +73,7 @@ void choose_weights(Command& command, bool leads,
   Options& options = command.options();
   if (options.weights.empty()) return;
   try {
+    answer_imagenet(options);
     const training::NamedWeights found = training::find_weights(options.weights);
     options.weights = found.file.string();
     if (leads) check_weights(options.weights);

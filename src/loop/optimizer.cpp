@@ -75,6 +75,9 @@ Optimizer::Owned Optimizer::own(Range range, const compute::ParameterLayout& lay
   }
   if (averages()) owned.average = {backend_.memory(), range.size(), layout.dtype};
   place(owned);
+  if (std::ranges::any_of(owned.segments, [](const Segment& s) { return s.rate != 1; })) {
+    for (const Segment& segment : owned.segments) owned.trust.push_back(segment.rate);
+  }
   owned.update = backend_.make_update(plan_of(owned));
   return owned;
 }
@@ -120,13 +123,14 @@ std::vector<Optimizer::Segment> Optimizer::segments_of(Range range,
     const Range part{std::max(range.begin, parameter.range.begin),
                      std::min(range.end, parameter.range.end)};
     if (part.begin >= part.end) continue;
-    Segment segment{.range = part, .l2 = parameter.l2, .layer = {}};
+    Segment segment{.range = part, .l2 = parameter.l2, .rate = parameter.rate, .layer = {}};
     segment.slice.decays = parameter.decays && options_.weight_decay > 0;
     if (optim::is_layer_wise(options_.rule) && parameter.decays) segment.layer = p;
     if (!segments.empty()) {
       Segment& before = segments.back();
       assert(before.range.end <= part.begin);
-      const bool alike = before.slice.decays == segment.slice.decays && before.l2 == segment.l2;
+      const bool alike = before.slice.decays == segment.slice.decays && before.l2 == segment.l2 &&
+                         before.rate == segment.rate;
       if (alike && !before.layer && !segment.layer) {
         before.range.end = part.end;  // the gap between parameters is padding and stays zero
         continue;
@@ -214,7 +218,7 @@ std::pair<std::span<double>, std::span<double>> Optimizer::norms_of(const LayerB
           all.subspan(half + layer.slots.begin, layer.slots.size())};
 }
 
-/// What a layer's rate is multiplied by: 1 where a norm is zero, and a ratio would say nothing.
+/// By the layer's norms: 1 where one is zero, and a ratio would say nothing.
 double Optimizer::trust(const Segment& segment) {
   if (!segment.layer) return 1;
   const auto norm = [](std::span<const double> blocks) {
@@ -239,16 +243,18 @@ void Optimizer::update(Range range) {
   optim::UpdateStep step = step_;
   if (optim::is_layer_wise(step.rule)) {
     owned->trust.clear();
-    for (const Segment& segment : owned->segments) owned->trust.push_back(trust(segment));
-    step.trust = owned->trust;
+    for (const Segment& segment : owned->segments) {
+      owned->trust.push_back(segment.rate * trust(segment));
+    }
   } else {
     for (const Segment& segment : owned->segments) clip_by_norm(segment);
   }
+  step.trust = owned->trust;
   owned->update->apply(step);
 }
 
 std::optional<compute::StepUpdate> Optimizer::whole_update() {
-  if (!measures_.empty() || owned_.size() != 1) return {};
+  if (!measures_.empty() || owned_.size() != 1 || !owned_[0].trust.empty()) return {};
   return compute::StepUpdate{owned_[0].update.get(), step_};
 }
 

@@ -52,7 +52,7 @@ class Optimizer {
   /// Updates the weights of one owned range from its reduced gradients.
   void update(Range owned);
   /// The update of all that this rank owns, where it needs nothing but the gradients: no measure,
-  /// one range. Valid for this step.
+  /// one range, one rate. Valid for this step.
   std::optional<compute::StepUpdate> whole_update();
 
   bool averages() const { return options_.ema > 0; }
@@ -85,6 +85,7 @@ class Optimizer {
   struct Segment {
     Range range;
     float l2;
+    double rate;                       ///< what the learning rate is multiplied by
     std::optional<std::size_t> layer;  ///< in layers_, for rates of its own
     optim::UpdateSlice slice{};
   };
@@ -94,7 +95,8 @@ class Optimizer {
     std::vector<compute::OwnedArray> state{};  ///< in the backend's memory, zeros at first
     compute::OwnedArray average{};             ///< the same; empty where there are none
     std::unique_ptr<compute::Update> update{};
-    std::vector<double> trust{};  ///< this step's, by segment, where rates are layer-wise
+    /// What this step's rate is multiplied by, by segment; empty where it is 1 for all.
+    std::vector<double> trust{};
   };
 
   /// Where the norms of a layer's blocks lie.

@@ -23,6 +23,7 @@ class Graph {
     std::vector<ParameterSpec> parameters;  ///< names are whole: "conv2d_1/kernel"
     int origin = 0;                         ///< index in the graph as the model function built it;
                      ///< rewrites keep it (dropout's randomness depends on it)
+    double rate = 1;      ///< what the learning rate is multiplied by
     bool frozen = false;  ///< learns nothing; a BatchNorm then always uses its
                           ///< moving statistics
   };

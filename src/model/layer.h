@@ -31,8 +31,8 @@ constexpr auto names(Padding) {
       {{Padding::valid, "valid"}, {Padding::same, "same"}, {Padding::half, "half"}});
 }
 
-/// The law of a kernel's first values. fan_in is kernel^2 * in / groups, fan_out kernel^2 * filters;
-/// a dense layer's are its inputs and its units. Biases begin as zeros, but for one law.
+/// The law of a kernel's first values. fan_in is kernel^2 * in / groups, fan_out kernel^2 *
+/// filters; a dense layer's are its inputs and its units. Biases begin as zeros, but for one law.
 enum class Initializer {
   glorot_uniform,   ///< within sqrt(6 / (fan_in + fan_out)): Keras'
   he_normal,        ///< of deviation sqrt(2 / fan_in)
@@ -129,10 +129,9 @@ struct SoftmaxCrossEntropy {
   float smoothing = 0;
 };
 
-using Layer =
-    std::variant<Input, Convolution, ZeroPad, MaxPool, AveragePool, GlobalAveragePool, Dense,
-                 BatchNorm, Add, Concat, Relu, Relu6, Silu, Dropout, Flatten, SigmoidCrossEntropy,
-                 SoftmaxCrossEntropy>;
+using Layer = std::variant<Input, Convolution, ZeroPad, MaxPool, AveragePool, GlobalAveragePool,
+                           Dense, BatchNorm, Add, Concat, Relu, Relu6, Silu, Dropout, Flatten,
+                           SigmoidCrossEntropy, SoftmaxCrossEntropy>;
 
 /// One array of numbers that belongs to a layer, in Keras' layout.
 struct ParameterSpec {
@@ -142,6 +141,7 @@ struct ParameterSpec {
   bool learnt = true;        ///< has a gradient; moving statistics have none
   bool averaged = false;     ///< each rank moves its own: what counts is the mean over ranks
   float l2 = 0;              ///< the loss grows by l2 * sum of squares
+  double rate = 1;           ///< what the learning rate is multiplied by
   float fill = 0;            ///< what a vector's values are at first; kernels are drawn
   bool sharded = false;      ///< each rank of a node makes the gradient of some of its rows
 

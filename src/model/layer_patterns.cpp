@@ -1,6 +1,7 @@
 #include "model/layer_patterns.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -8,31 +9,91 @@
 namespace cputrain::model {
 namespace {
 
-bool matches(const std::string& name, const std::string& pattern) {
-  if (!pattern.ends_with('*')) return name == pattern;
-  return name.starts_with(pattern.substr(0, pattern.size() - 1));
+using Names = std::vector<std::string>;
+
+constexpr std::string_view kUntil = "until=", kAllButHead = "all-but-head", kNone = "none";
+
+/// `*` stands for any text.
+bool matches(std::string_view name, std::string_view pattern) {
+  if (pattern.empty()) return name.empty();
+  if (pattern.front() != '*') {
+    return !name.empty() && name.front() == pattern.front() &&
+           matches(name.substr(1), pattern.substr(1));
+  }
+  return matches(name, pattern.substr(1)) || (!name.empty() && matches(name.substr(1), pattern));
+}
+
+/// Of those with parameters.
+Names names_of(std::span<const Graph::Node> nodes) {
+  Names names;
+  for (const auto& node : nodes) {
+    if (!node.parameters.empty()) names.push_back(node.name);
+  }
+  return names;
+}
+
+[[noreturn]] void refuse(const std::string& pattern, const std::string& mistake,
+                         const std::string& name, const Names& names) {
+  fail(ExitCode::usage, "--freeze " + pattern + ": " + mistake + did_you_mean(name, names) +
+                            " (`cputrain info` lists the layers)");
+}
+
+Names names_until(const Graph& graph, const std::string& pattern) {
+  const std::string last = pattern.substr(kUntil.size());
+  const auto nodes = graph.nodes();
+  const auto found = std::ranges::find(nodes, last, &Graph::Node::name);
+  if (found == nodes.end()) {
+    Names all;
+    for (const auto& node : nodes) all.push_back(node.name);
+    refuse(pattern, "no layer has this name", last, all);
+  }
+  return names_of(nodes.first(static_cast<std::size_t>(found - nodes.begin()) + 1));
+}
+
+Names names_meant(const Graph& graph, const std::string& pattern) {
+  if (pattern == kNone) return {};
+  if (pattern == kAllButHead) return backbone_layers(graph);
+  if (pattern.starts_with(kUntil)) return names_until(graph, pattern);
+  const Names all = names_of(graph.nodes());
+  Names meant;
+  std::ranges::copy_if(all, std::back_inserter(meant),
+                       [&](const std::string& name) { return matches(name, pattern); });
+  if (meant.empty()) refuse(pattern, "no layer with weights has this name", pattern, all);
+  return meant;
 }
 
 }  // namespace
 
-std::vector<std::string> layers_matching(const Graph& graph,
-                                         std::span<const std::string> patterns) {
-  std::vector<std::string> names, matching;
-  for (const auto& node : graph.nodes()) {
-    if (!node.parameters.empty()) names.push_back(node.name);
-  }
+Names layers_matching(const Graph& graph, std::span<const std::string> patterns) {
+  Names meant, matching;
   for (const std::string& pattern : patterns) {
-    const auto fits = [&](const std::string& name) { return matches(name, pattern); };
-    if (std::ranges::none_of(names, fits)) {
-      fail(ExitCode::usage, "--freeze " + pattern + ": no layer with weights has this name" +
-                                did_you_mean(pattern, names) +
-                                " (`cputrain info` lists the layers)");
-    }
+    const Names more = names_meant(graph, pattern);
+    meant.insert(meant.end(), more.begin(), more.end());
   }
-  std::ranges::copy_if(names, std::back_inserter(matching), [&](const std::string& name) {
-    return std::ranges::any_of(patterns, [&](const auto& p) { return matches(name, p); });
-  });
+  std::ranges::copy_if(
+      names_of(graph.nodes()), std::back_inserter(matching),
+      [&](const std::string& name) { return std::ranges::find(meant, name) != meant.end(); });
   return matching;
+}
+
+Names head_layers(const Graph& graph) {
+  const auto nodes = graph.nodes();
+  const auto makes = [](const Graph::Node& node) {
+    return std::holds_alternative<Dense>(node.layer) ||
+           std::holds_alternative<Convolution>(node.layer);
+  };
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    if (makes(nodes[i])) return names_of(nodes.subspan(i));
+  }
+  return {};
+}
+
+Names backbone_layers(const Graph& graph) {
+  const Names head = head_layers(graph);
+  Names names = names_of(graph.nodes());
+  std::erase_if(
+      names, [&](const std::string& name) { return std::ranges::find(head, name) != head.end(); });
+  return names;
 }
 
 }  // namespace cputrain::model

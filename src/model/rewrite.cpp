@@ -17,9 +17,11 @@ class GraphEditor {
     const int index = graph_.add(node.layer, node.name, std::move(src));
     graph_.nodes_[index].origin = node.origin;
     graph_.nodes_[index].frozen = node.frozen;
+    graph_.nodes_[index].rate = node.rate;
     for (auto& parameter : graph_.nodes_[index].parameters) {
       parameter.learnt &= !node.frozen;
       parameter.averaged &= !node.frozen;
+      parameter.rate = node.rate;
     }
     return index;
   }
@@ -119,6 +121,12 @@ Graph with_label_smoothing(const Graph& graph, float smoothing) {
 Graph with_frozen(const Graph& graph, std::span<const std::string> layers) {
   return changed(graph, [&](Graph::Node& node) {
     node.frozen |= std::ranges::find(layers, node.name) != layers.end();
+  });
+}
+
+Graph with_rate(const Graph& graph, std::span<const std::string> layers, double rate) {
+  return changed(graph, [&](Graph::Node& node) {
+    if (std::ranges::find(layers, node.name) != layers.end()) node.rate = rate;
   });
 }
 

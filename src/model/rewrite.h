@@ -31,6 +31,9 @@ Graph with_label_smoothing(const Graph&, float smoothing);
 /// and keep their values.
 Graph with_frozen(const Graph&, std::span<const std::string> layers);
 
+/// Multiplies the learning rate of the named layers.
+Graph with_rate(const Graph&, std::span<const std::string> layers, double rate);
+
 /// The ranks of a node compute the named dense layers together, each a share of the inputs for the
 /// images of all: the kernel's gradient is then made once per node and not once per rank, while
 /// activations travel between the ranks. After "One weird trick for parallelizing convolutional

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -220,6 +221,32 @@ std::vector<To> converted(const std::vector<From>& values) {
   return {values.begin(), values.end()};
 }
 
+/// A number of IEEE 754's 16 bits, exactly: subnormal ones, infinities and NaN, too.
+float from_half(std::uint16_t bits) {
+  const bool negative = (bits & 0x8000u) != 0;
+  const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
+  float value = 0;
+  if (exponent == 0x1f) {
+    value =
+        fraction ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+  } else if (exponent == 0) {
+    value = std::ldexp(static_cast<float>(fraction), -24);
+  } else {
+    value = std::ldexp(static_cast<float>(fraction + 0x400), exponent - 25);
+  }
+  return negative ? -value : value;
+}
+
+float from_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+std::vector<float> widened(const std::vector<std::uint16_t>& bits, float (*number)(std::uint16_t)) {
+  std::vector<float> values(bits.size());
+  std::ranges::transform(bits, values.begin(), number);
+  return values;
+}
+
 }  // namespace
 
 std::vector<double> File::read(const TensorInfo& tensor) const {
@@ -230,7 +257,9 @@ std::vector<double> File::read(const TensorInfo& tensor) const {
 std::vector<float> File::read_floats(const TensorInfo& tensor) const {
   if (tensor.dtype == "F32") return read_as<float>(tensor);
   if (tensor.dtype == "F64") return converted<float>(read_as<double>(tensor));
-  wrong("has tensor " + tensor.name + " of type " + tensor.dtype + ", not F32 or F64");
+  if (tensor.dtype == "F16") return widened(read_as<std::uint16_t>(tensor), from_half);
+  if (tensor.dtype == "BF16") return widened(read_as<std::uint16_t>(tensor), from_bf16);
+  wrong("has tensor " + tensor.name + " of type " + tensor.dtype + ", not F32, F64, F16 or BF16");
 }
 
 void File::wrong(const std::string& what) const {

@@ -52,7 +52,7 @@ class File {
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   /// Null where there is none of that name.
   const TensorInfo* find(const std::string& name) const;
-  /// The numbers of an F32 or F64 tensor.
+  /// The numbers of an F32, F64, F16 or BF16 tensor.
   std::vector<double> read(const TensorInfo&) const;
   /// The same as float32: half the memory for large tensors.
   std::vector<float> read_floats(const TensorInfo&) const;

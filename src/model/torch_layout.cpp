@@ -28,8 +28,8 @@ std::vector<Maps> maps_of(const Graph& graph) {
                    [](const Dropout&) { return true; }, [](const BatchNorm&) { return true; },
                    [](const Add&) { return true; }, [](const auto&) { return false; }},
         node.layer);
-    const bool joins_vectors = std::holds_alternative<Concat>(node.layer) &&
-                               node.dst.height == 1 && node.dst.width == 1;
+    const bool joins_vectors =
+        std::holds_alternative<Concat>(node.layer) && node.dst.height == 1 && node.dst.width == 1;
     maps.push_back(keeps           ? maps[node.src.front()]
                    : joins_vectors ? all_read(node)
                                    : Maps{node.dst});
@@ -68,82 +68,128 @@ Order input_order(const Graph::Node& node, const Shape& src, const Maps& maps) {
   return same;
 }
 
-/// (in, out) as (out, in).
-std::vector<float> transposed(std::span<const float> kernel, std::size_t outputs,
-                              const Order& inputs) {
-  std::vector<float> result(kernel.size());
-  for (std::size_t o = 0; o < outputs; ++o) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      result[o * inputs.size() + i] = kernel[inputs[i] * outputs + o];
-    }
-  }
-  return result;
-}
-
-std::vector<float> picked(std::span<const float> values, const Order& order) {
-  std::vector<float> result;
-  for (const std::size_t position : order) result.push_back(values[position]);
-  return result;
-}
-
 /// "conv2d/kernel" -> "kernel".
 std::string last_word(const std::string& parameter) {
   return parameter.substr(parameter.rfind('/') + 1);
 }
 
-std::string torch_name(const std::string& layer, const std::string& parameter) {
+/// "conv2d/kernel" -> "weight".
+std::string torch_word(const std::string& parameter) {
   static const std::map<std::string, std::string> names{{"kernel", "weight"},
                                                         {"gamma", "weight"},
                                                         {"beta", "bias"},
                                                         {"moving_mean", "running_mean"},
                                                         {"moving_variance", "running_var"}};
   const auto found = names.find(last_word(parameter));
-  return layer + "." + (found == names.end() ? last_word(parameter) : found->second);
+  return found == names.end() ? last_word(parameter) : found->second;
 }
 
-std::vector<std::size_t> torch_extents(const std::vector<int>& extents) {
-  const std::vector<std::size_t> e(extents.begin(), extents.end());
-  if (e.size() == 4) return {e[3], e[2], e[0], e[1]};
-  return {e.rbegin(), e.rend()};
+std::size_t product(std::span<const std::size_t> extents) {
+  std::size_t count = 1;
+  for (const std::size_t extent : extents) count *= extent;
+  return count;
+}
+
+/// f(theirs, ours) for the places of every number of an array of `outputs` rows: kernels are
+/// (area, in, out) here and (out, in, area) there.
+template <class F>
+void for_places(std::size_t outputs, std::size_t area, const Order& inputs, const F& f) {
+  std::size_t theirs = 0;
+  for (std::size_t o = 0; o < outputs; ++o) {
+    for (const std::size_t input : inputs) {
+      for (std::size_t k = 0; k < area; ++k) {
+        f(theirs++, (k * inputs.size() + input) * outputs + o);
+      }
+    }
+  }
+}
+
+template <class F>
+void for_places(const TorchParameter& parameter, std::span<const std::size_t> canonical,
+                const F& f) {
+  if (canonical.size() == 1) {  // a vector: of outputs, or of channels in the order of inputs
+    parameter.inputs->empty() ? for_places(canonical[0], 1, {0}, f)
+                              : for_places(1, 1, *parameter.inputs, f);
+    return;
+  }
+  const std::size_t in = canonical[canonical.size() - 2], out = canonical.back();
+  Order inputs = *parameter.inputs;
+  if (inputs.size() != in) {  // of a network of another size, which has an order of its own
+    inputs.resize(in);
+    std::iota(inputs.begin(), inputs.end(), std::size_t{0});
+  }
+  for_places(out, product(canonical) / (in * out), inputs, f);
 }
 
 }  // namespace
 
-std::vector<float> to_oihw(std::span<const float> hwio, const std::vector<int>& extents,
-                           std::span<const std::size_t> inputs) {
-  const std::vector<std::size_t> e(extents.begin(), extents.end());
-  const std::size_t area = e[0] * e[1], in = e[2], out = e[3];
-  std::vector<float> result(hwio.size());
-  for (std::size_t o = 0; o < out; ++o) {
-    for (std::size_t i = 0; i < in; ++i) {
-      const std::size_t ours = inputs.empty() ? i : inputs[i];
-      for (std::size_t k = 0; k < area; ++k) {
-        result[(o * in + i) * area + k] = hwio[(k * in + ours) * out + o];
-      }
+std::vector<std::size_t> torch_extents(std::span<const std::size_t> e) {
+  if (e.size() == 4) return {e[3], e[2], e[0], e[1]};
+  return {e.rbegin(), e.rend()};
+}
+
+std::vector<std::size_t> canonical_extents(std::span<const std::size_t> e) {
+  if (e.size() == 4) return {e[2], e[3], e[1], e[0]};
+  return {e.rbegin(), e.rend()};
+}
+
+std::vector<TorchParameter> torch_parameters(const Graph& graph) {
+  const std::vector<Maps> maps = maps_of(graph);
+  std::vector<TorchParameter> parameters;
+  for (const auto& node : graph.nodes()) {
+    if (node.parameters.empty()) continue;
+    const int src = node.src.front();
+    const auto inputs = std::make_shared<const Order>(
+        input_order(node, graph.nodes()[static_cast<std::size_t>(src)].dst,
+                    maps[static_cast<std::size_t>(src)]));
+    static const auto none = std::make_shared<const Order>();
+    const bool normalizes = std::holds_alternative<BatchNorm>(node.layer);
+    for (const ParameterSpec& spec : node.parameters) {
+      const bool of_outputs = spec.extents.size() == 1 && !normalizes;
+      parameters.push_back({.layer = node.name,
+                            .name = spec.name,
+                            .word = torch_word(spec.name),
+                            .extents = {spec.extents.begin(), spec.extents.end()},
+                            .inputs = of_outputs ? none : inputs});
     }
   }
+  return parameters;
+}
+
+std::vector<float> to_torch(const TorchParameter& parameter, std::span<const float> ours) {
+  std::vector<float> result(ours.size());
+  for_places(parameter, parameter.extents,
+             [&](std::size_t theirs, std::size_t here) { result[theirs] = ours[here]; });
+  return result;
+}
+
+std::vector<float> from_torch(const TorchParameter& parameter,
+                              std::span<const std::size_t> canonical,
+                              std::span<const float> theirs) {
+  std::vector<float> result(theirs.size());
+  for_places(parameter, canonical,
+             [&](std::size_t there, std::size_t here) { result[here] = theirs[there]; });
+  return result;
+}
+
+std::vector<float> to_oihw(std::span<const float> hwio, const std::vector<int>& extents) {
+  const std::vector<std::size_t> e(extents.begin(), extents.end());
+  Order inputs(e[2]);
+  std::iota(inputs.begin(), inputs.end(), std::size_t{0});
+  std::vector<float> result(hwio.size());
+  for_places(e[3], e[0] * e[1], inputs,
+             [&](std::size_t theirs, std::size_t ours) { result[theirs] = hwio[ours]; });
   return result;
 }
 
 std::vector<safetensors::OutTensor> torch_tensors(const ExportedModel& model) {
-  const std::vector<Maps> maps = maps_of(model.graph);
   std::vector<safetensors::OutTensor> tensors;
-  for (const auto& node : model.graph.nodes()) {
-    if (node.parameters.empty()) continue;
-    const int src = node.src.front();
-    const Order order = input_order(node, model.graph.nodes()[src].dst, maps[src]);
-    const bool normalizes = std::holds_alternative<BatchNorm>(node.layer);
-    for (const auto& spec : node.parameters) {
-      const auto values = [&spec, order, normalizes, read = model.values] {
-        const std::vector<float> ours = read(spec.name);
-        if (spec.extents.size() == 4) return to_oihw(ours, spec.extents, order);
-        if (spec.extents.size() == 2) {
-          return transposed(ours, static_cast<std::size_t>(spec.extents[1]), order);
-        }
-        return normalizes ? picked(ours, order) : ours;
-      };
-      tensors.push_back({torch_name(node.name, spec.name), torch_extents(spec.extents), values});
-    }
+  for (const TorchParameter& parameter : torch_parameters(model.graph)) {
+    const auto values = [parameter, read = model.values] {
+      return to_torch(parameter, read(parameter.name));
+    };
+    tensors.push_back(
+        {parameter.layer + "." + parameter.word, torch_extents(parameter.extents), values});
   }
   return tensors;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "model/exported_model.h"
@@ -12,13 +14,33 @@
 namespace cputrain::model {
 
 /// A convolution's kernel (kernel, kernel, in, out) as (out, in, kernel, kernel), which is ONNX'
-/// order, too. `inputs[i]` is the input channel of ours that is theirs number i; empty: the same.
-std::vector<float> to_oihw(std::span<const float> hwio, const std::vector<int>& extents,
-                           std::span<const std::size_t> inputs = {});
+/// order, too.
+std::vector<float> to_oihw(std::span<const float> hwio, const std::vector<int>& extents);
 
-/// All parameters under the names of a state_dict (`conv2d.weight`, `bn.running_mean`): kernels
-/// OIHW and (out, in), rows that read a flattened map in its NCHW order. Values are read when a
-/// tensor is written.
+/// Extents of an array of PyTorch's, and back.
+std::vector<std::size_t> torch_extents(std::span<const std::size_t> canonical);
+std::vector<std::size_t> canonical_extents(std::span<const std::size_t> torch);
+
+/// A parameter, and what PyTorch makes of it: kernels OIHW and (out, in), rows that read a
+/// flattened map in its NCHW order.
+struct TorchParameter {
+  std::string layer, name;           ///< "conv2d", "conv2d/kernel"
+  std::string word;                  ///< "weight", "bias", "running_mean", "running_var"
+  std::vector<std::size_t> extents;  ///< canonical
+  /// Our input channel (a dense layer's: row) for each of PyTorch's; empty for vectors of outputs.
+  std::shared_ptr<const std::vector<std::size_t>> inputs;
+};
+
+/// In model order.
+std::vector<TorchParameter> torch_parameters(const Graph&);
+
+std::vector<float> to_torch(const TorchParameter&, std::span<const float> ours);
+/// An array of these canonical extents, which may be those of a network with other outputs.
+std::vector<float> from_torch(const TorchParameter&, std::span<const std::size_t> canonical,
+                              std::span<const float> theirs);
+
+/// All parameters under the names of a state_dict (`conv2d.weight`, `bn.running_mean`). Values are
+/// read when a tensor is written.
 std::vector<safetensors::OutTensor> torch_tensors(const ExportedModel&);
 
 }  // namespace cputrain::model

@@ -9,7 +9,10 @@
 #include "core/text.h"
 #include "data/classes/alike_names.h"
 #include "data/classes/class_names.h"
+#include "model/normalization.h"
+#include "model/weights/torch_arrays.h"
 #include "training/evaluation_part.h"
+#include "training/first_weights.h"
 
 namespace cputrain::training {
 namespace {
@@ -23,7 +26,7 @@ struct KnownClasses {
 };
 
 /// The first `named` of `classes` have names of their own.
-KnownClasses known_classes(const TrainingSpec& spec, const model::safetensors::File& file,
+KnownClasses known_classes(const TrainingSpec& spec, const model::WeightArrays& file,
                            const model::ClassOutputs& outputs,
                            const std::vector<std::string>& classes, std::size_t named) {
   KnownClasses known{loop::classes_of_weights(file), {}, {}};
@@ -85,25 +88,10 @@ void say_classes(const Session& session, const TrainingSpec& spec, const KnownCl
   }
 }
 
-/// What --partial took and what it left.
-void say_fitting(const Session& session, const TrainingSpec& spec,
-                 const loop::LoadedWeights& loaded, const loop::ClassMatch& classes) {
-  const loop::WeightMatch& match = loaded.match;
-  const std::size_t wanted = match.fitting.size() + loaded.by_class.size() + match.missing.size() +
-                             match.other_shape.size() + match.other_columns.size();
-  std::string text = fmt::format("Weights: {} of {} parameter arrays are those of {}",
-                                 match.fitting.size(), wanted, spec.flags.weights);
-  if (!loaded.by_class.empty()) {
-    text += fmt::format("; of {} the outputs of {} classes that both know",
-                        first_few(loaded.by_class), classes.by_name);
-  }
-  say(session, text + (match.whole() ? "" : "; left: " + loop::misfit_text(match)));
-}
-
 /// A training that goes on from the weights of another one gets the bits of both in one go from the
 /// same kernels only.
 void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
-                           const model::safetensors::File& file) {
+                           const model::WeightArrays& file) {
   const std::string then = loop::kernels_of(file), now = session.backend->facts().kernels;
   if (!spec.flags.reproducible || then.empty() || then == now) return;
   warn(session, fmt::format("--weights {} come from a reproducible training with other "
@@ -113,25 +101,40 @@ void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
 
 /// Files of other programs hold arrays alone.
 void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& plan,
-                                   const model::safetensors::File& file) {
-  if (file.metadata().contains("graph")) return;
+                                   const model::WeightArrays& file) {
   const TrainingSpec& spec = plan.spec;
+  const auto& input = std::get<model::Input>(plan.graph.nodes().front().layer);
+  if (const auto theirs = loop::input_of_weights(file)) {
+    if (*theirs == input) return;
+    warn(session, fmt::format("--weights {} learnt from pixels as {}; here they are {} "
+                              "(--normalize says how)",
+                              spec.flags.weights, model::normalization_text(*theirs),
+                              model::normalization_text(input)));
+    return;
+  }
+  const std::string origin = file.origin().empty() ? "Keras' layout" : file.origin();
   say(session,
       fmt::format("Weights: {} says nothing about itself: its arrays are taken by name, in "
-                  "Keras' layout, for {} and images of {}; outputs for the classes in "
-                  "the order of the data",
-                  spec.flags.weights, spec.model->name, shape_text(plan.graph.image())));
+                  "{}, for {} and images of {}, pixels as {} (--normalize); outputs for the "
+                  "classes in the order of the data",
+                  spec.flags.weights, origin, spec.model->name, shape_text(plan.graph.image()),
+                  model::normalization_text(input)));
 }
 
-void load_start(const Session& session, const TrainingPlan& plan, const data::DataSource& source,
-                const CompiledTraining& compiled, const model::safetensors::File& file) {
+/// Returns the table of what was taken; empty where that is the whole of a file of this program.
+std::string load_start(const Session& session, const TrainingPlan& plan,
+                       const data::DataSource& source, const CompiledTraining& compiled,
+                       const model::WeightArrays& file) {
   const TrainingSpec& spec = plan.spec;
   const compute::Program& program = *compiled.program;
   const model::ClassOutputs outputs = model::class_outputs(plan.graph);
   const std::vector<std::string> classes = class_names(source, plan.classes);
   const KnownClasses known =
       known_classes(spec, file, outputs, classes, source.dataset->classes().size());
-  const auto load = spec.flags.partial ? loop::load_fitting_weights : loop::load_weights;
+  // A file that names no classes may have the outputs of any, and a head is what is to be learnt.
+  const bool partial = spec.flags.partial || (!file.describes_itself() &&
+                                              loop::fits_but_for_outputs(file, program, outputs));
+  const auto load = partial ? loop::load_fitting_weights : loop::load_weights;
   const loop::LoadedWeights loaded =
       load(file, program, compiled.exchange->arenas().weights, known.rows);
   const auto& parameters = program.layout().parameters;
@@ -142,20 +145,24 @@ void load_start(const Session& session, const TrainingPlan& plan, const data::Da
              "loss was a number");
   }
   say_what_is_taken_for_granted(session, plan, file);
-  if (spec.flags.partial) say_fitting(session, spec, loaded, known.match);
+  const bool tells = partial || !file.origin().empty();
+  if (tells) {
+    say(session,
+        "Weights: " + taken_text(file, loaded, known.match, program.layout(), spec.flags.weights));
+  }
   const bool outputs_loaded = std::ranges::any_of(loaded.match.fitting, [&](std::size_t p) {
     return outputs.arrays.empty() || std::ranges::count(outputs.arrays, parameters[p].name) > 0;
   });
   if (outputs_loaded) say_classes(session, spec, known, classes);
-  if (!spec.flags.partial) warn_of_other_kernels(session, spec, file);
+  if (!partial) warn_of_other_kernels(session, spec, file);
+  return tells ? taken_table(file, loaded, program.layout()) : "";
 }
 
 /// What the weights of a training on this data will hold about it: earlier trainings, whose weights
 /// it begins with, included. Warns where one of them learnt from images that are for validation
 /// now.
 loop::TrainingData training_data(const Session& session, const TrainingSpec& spec,
-                                 const data::DataSource& source,
-                                 const model::safetensors::File* start) {
+                                 const data::DataSource& source, const model::WeightArrays* start) {
   constexpr std::size_t kMostEarlier = 100;
   loop::TrainingData data{source.dataset->fingerprint(), spec.flags.expand,
                           place_of_data(spec.flags.data)};
@@ -203,28 +210,33 @@ loop::TrainingData resumed_data(const Session& session, const TrainingSpec& spec
   loop::TrainingData data{source.dataset->fingerprint(), spec.flags.expand,
                           place_of_data(spec.flags.data)};
   if (!session.leads()) return data;
-  const model::safetensors::File file(checkpoint / checkpoint::kModelName);
+  const model::WeightArrays file = model::safetensors::File(checkpoint / checkpoint::kModelName);
   if (const auto past = loop::past_training(file)) data.earlier = past->data.earlier;
   return data;
 }
 
-loop::TrainingData start_weights(const Session& session, const TrainingPlan& plan,
-                                 const data::DataSource& source, const CompiledTraining& compiled) {
+FirstWeights start_weights(const Session& session, const TrainingPlan& plan,
+                           const data::DataSource& source, const CompiledTraining& compiled) {
   const TrainingSpec& spec = plan.spec;
   const Array weights = compiled.exchange->arenas().weights;
   const compute::Program& program = *compiled.program;
   check_layouts(session, compiled);
-  if (session.leads() && (spec.flags.weights.empty() || spec.flags.partial)) {
+  // Opened once: it stays the same file where its name gets another one meanwhile.
+  std::optional<model::WeightArrays> file;
+  if (session.leads() && !spec.flags.weights.empty()) {
+    file = model::arrays_for(model::safetensors::File(spec.flags.weights), plan.graph,
+                             spec.model->modules);
+  }
+  if (session.leads() && (!file || spec.flags.partial || !file->describes_itself())) {
     loop::initialise_weights(plan.graph, program, spec.seed, weights);
   }
-  // Opened once: it stays the same file where its name gets another one meanwhile.
-  std::optional<model::safetensors::File> file;
-  if (session.leads() && !spec.flags.weights.empty()) file.emplace(spec.flags.weights);
-  if (file) load_start(session, plan, source, compiled, *file);
+  FirstWeights first;
+  if (file) first.table = load_start(session, plan, source, compiled, *file);
   compiled.exchange->spread_weights();
   check_agreement(session, "their first weights",
                   fmt::format("{:016x}", compute::hash_of(session.backend->memory(), weights)));
-  return training_data(session, spec, source, file ? &*file : nullptr);
+  first.data = training_data(session, spec, source, file ? &*file : nullptr);
+  return first;
 }
 
 }  // namespace cputrain::training

@@ -214,7 +214,9 @@ void Training::describe(loop::TrainingData data) {
 
 void Training::start() {
   make_parts();
-  describe(start_weights(session_, plan_, *source_, compiled_));
+  FirstWeights first = start_weights(session_, plan_, *source_, compiled_);
+  first_weights_ = std::move(first.table);
+  describe(std::move(first.data));
   parts_->optimizer.begin_averages();
 }
 

@@ -80,6 +80,8 @@ class Training {
   const CompiledTraining& compiled() const { return compiled_; }  ///< once compiled
   loop::Parts& parts() { return *parts_; }                        ///< once started
   checkpoint::Snapshot& snapshot() { return *snapshot_; }         ///< the same
+  /// FirstWeights::table, once started.
+  const std::string& first_weights() const { return first_weights_; }
   const loop::ModelDescription& description() const { return *description_; }  ///< the same
   /// Records nothing unless it is given steps.
   loop::Timeline& timeline() { return timeline_; }
@@ -110,6 +112,7 @@ class Training {
   loop::Timeline timeline_{loop::StepRange{}};
   std::unique_ptr<loop::Parts> parts_;
   std::optional<checkpoint::Snapshot> snapshot_;
+  std::string first_weights_;
   std::optional<loop::ModelDescription> description_;  ///< the weights', once started
 };
 

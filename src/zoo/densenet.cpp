@@ -5,9 +5,9 @@ namespace cputrain::zoo {
 namespace {
 
 constexpr Style kDenseNet{.norm = {.epsilon = 1e-5f, .momentum = 0.9f},
-                       .padding = model::Padding::half,
-                       .init = model::Initializer::he_normal,
-                       .l2 = 5e-5f};
+                          .padding = model::Padding::half,
+                          .init = model::Initializer::he_normal,
+                          .l2 = 5e-5f};
 
 /// Channels that a layer adds, and how many times as many its first convolution makes.
 constexpr int kGrowth = 32, kWidening = 4;
@@ -38,7 +38,7 @@ void add_transition(model::Graph& graph, const std::string& name) {
 }  // namespace
 
 model::Graph densenet121(Shape image, int classes) {
-  model::Graph graph(image);
+  model::Graph graph(image, model::normalized(model::kImageNetMean, model::kImageNetDeviation));
   add_normalised(graph, kDenseNet, {2 * kGrowth, 7, 2}, {"features.conv0", "features.norm0"});
   graph.add(model::Relu{}, "features.relu0");
   graph.add(model::MaxPool{3, 2, model::Padding::half}, "features.pool0");

@@ -70,7 +70,7 @@ void add_efficient_block(model::Graph& graph, const Stage& stage, int stride,
 }  // namespace
 
 model::Graph mobilenet_v2(Shape image, int classes) {
-  model::Graph graph(image);
+  model::Graph graph(image, model::normalized(model::kImageNetMean, model::kImageNetDeviation));
   add_mobile_unit(graph, {32, 3, 2}, "features.0");
   int block = 1;
   for (const Stage& stage :
@@ -89,7 +89,7 @@ model::Graph mobilenet_v2(Shape image, int classes) {
 }
 
 model::Graph efficientnet_lite0(Shape image, int classes) {
-  model::Graph graph(image);
+  model::Graph graph(image, model::normalized(0.5f, 0.5f));
   add_normalised(graph, kEfficientNet, {32, 3, 2}, {"conv_stem", "bn1"});
   add_relu6(graph, "act1");
   int number = 0;

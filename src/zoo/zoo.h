@@ -9,6 +9,7 @@
 #include "data/augment.h"
 #include "data/resize.h"
 #include "model/graph.h"
+#include "model/weights/module_names.h"
 #include "optim/schedule.h"
 #include "optim/update_rule.h"
 
@@ -39,6 +40,7 @@ struct ModelEntry {
   std::string description;
   Recipe recipe;
   std::function<model::Graph(Shape image, int classes)> build;
+  std::vector<model::ModuleNames> modules{};  ///< what other programs call its layers
 };
 
 /// The built-in models.

@@ -28,10 +28,35 @@ TEST(LayerPatterns, MeanWholeNamesOrBeginnings) {
   EXPECT_EQ(layers_matching(g, Names{"head", "conv10", "conv1*"}),
             (Names{"conv1", "conv10", "head"}));
   EXPECT_EQ(layers_matching(g, Names{"*"}).size(), 3u);
+  EXPECT_EQ(layers_matching(g, Names{"*10"}), Names{"conv10"});
+  EXPECT_EQ(layers_matching(g, Names{"c*v*0"}), Names{"conv10"});
+}
+
+TEST(LayerPatterns, WordsOfFineTuning) {
+  const Graph g = graph();
+  EXPECT_EQ(layers_matching(g, Names{"all-but-head"}), (Names{"conv1", "conv10"}));
+  EXPECT_EQ(layers_matching(g, Names{"until=conv1_relu"}), Names{"conv1"});
+  EXPECT_EQ(layers_matching(g, Names{"until=flat"}), (Names{"conv1", "conv10"}));
+  EXPECT_EQ(layers_matching(g, Names{"until=conv1", "head"}), (Names{"conv1", "head"}));
+  EXPECT_TRUE(layers_matching(g, Names{"none"}).empty());
+}
+
+/// Normalization behind the last kernel speaks of the classes, too.
+TEST(LayerPatterns, WhatMakesTheOutputsIsTheHead) {
+  Graph g({4, 4, 3});
+  g.add(Convolution{2, 3}, "conv");
+  g.add(BatchNorm{}, "norm");
+  g.add(GlobalAveragePool{}, "pool");
+  g.add(Dense{3}, "dense");
+  g.add(BatchNorm{}, "last_norm");
+  g.add(SoftmaxCrossEntropy{});
+  EXPECT_EQ(head_layers(g), (Names{"dense", "last_norm"}));
+  EXPECT_EQ(backbone_layers(g), (Names{"conv", "norm"}));
+  EXPECT_EQ(head_layers(graph()), Names{"head"});
 }
 
 TEST(LayerPatterns, ThatMeanNothingAreNamed) {
-  for (const char* pattern : {"conv2", "flat", "c*1", "conv1_*", ""}) {
+  for (const char* pattern : {"conv2", "flat", "c*2", "conv1_*", "until=conv2", "until=", ""}) {
     try {
       layers_matching(graph(), Names{"head", pattern});
       FAIL() << pattern;

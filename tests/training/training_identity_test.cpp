@@ -42,6 +42,7 @@ const std::vector<Other> kOther{
     {"weights", {}, {"--weights", "a.safetensors"}, ""},
     {"partial", {"--weights", "a.safetensors"}, {"--partial"}, "weights"},
     {"freeze", {}, {"--freeze", "conv2d"}, ""},
+    {"backbone-lr", {}, {"--backbone-lr", "0.001"}, ""},
     {"data", {}, {"--data", "synthetic:40"}, ""},
     {"validation-split", {}, {"--validation-split", "0.2"}, ""},
     {"limit-train", {}, {"--limit-train", "20"}, ""},

@@ -1,14 +1,18 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "cli/commands/commands.h"
 #include "cli/flags/flag_groups.h"
 #include "core/text.h"
+#include "data/classes/class_names.h"
 #include "loop/safety/numbers.h"
 #include "loop/weights/weights.h"
+#include "model/normalization.h"
 #include "model/torch_layout.h"
+#include "model/weights/torch_arrays.h"
 #include "system/files.h"
 #include "system/print.h"
 #include "system/tell.h"
@@ -31,6 +35,10 @@ void check_agrees(const ExportOptions& options, const loop::ModelDescription& mo
                                       "thing and hold another); leave the flag out",
                                       flag, options.weights, theirs));
   };
+  if (options.normalize) {
+    differs("normalize", "pixels as " + model::normalization_text(std::get<model::Input>(
+                                            model.graph.nodes().front().layer)));
+  }
   const Shape image = model.graph.image();
   if (options.was_given("model") && training::choose_training(options).model->name != model.model) {
     differs("model " + options.model, "the model " + model.model);
@@ -66,8 +74,7 @@ void write_safetensors(const ExportOptions& options, const loop::ModelDescriptio
   model::safetensors::Metadata metadata = loop::weights_metadata(description);
   std::vector<model::safetensors::OutTensor> tensors;
   if (torch) {
-    metadata["format"] = "pt";  // what loaders of PyTorch's files look for
-    metadata["layout"] = "torch";
+    loop::mark_as_torch(metadata);
     tensors = model::torch_tensors(model);
   } else {
     for (const auto& node : model.graph.nodes()) {
@@ -119,6 +126,12 @@ model::WeightValues watched(model::WeightValues values, std::set<std::string>& n
   };
 }
 
+/// What other programs call the layers, where --model says the network.
+std::vector<model::ModuleNames> names_of_others(const ExportOptions& options) {
+  if (!options.was_given("model")) return {};
+  return zoo::find_model(options.model)->modules;
+}
+
 /// They are written all the same: who looks for what went wrong may want to see them elsewhere.
 void warn_of_no_numbers(const ExportOptions& options, const model::Graph& graph,
                         const std::set<std::string>& no_numbers) {
@@ -133,9 +146,44 @@ void warn_of_no_numbers(const ExportOptions& options, const model::Graph& graph,
                   text));
 }
 
-void export_weights(const ExportOptions& options, const training::Services& services) {
-  const loop::ModelDescription description = loop::read_description(options.weights);
+/// Outputs that the file has numbers for; those of the recipe where it has none.
+int outputs_in(const model::WeightArrays& file, const model::Graph& graph) {
+  for (const std::string& name : model::class_outputs(graph).arrays) {
+    const model::StoredArray* array = file.find(name);
+    if (array && !array->extents.empty()) return static_cast<int>(array->extents.back());
+  }
+  return graph.back().dst.channels;
+}
+
+/// Of a file that says nothing of its network, which --model then does. Its classes have no names.
+loop::ModelDescription described_by_flags(const ExportOptions& options) {
+  const training::TrainingSpec spec = training::choose_training(options);
+  const model::Graph any = spec.model->build(spec.image, spec.model->recipe.classes);
+  const model::WeightArrays file = model::arrays_for(model::safetensors::File(options.weights), any,
+                                                     spec.model->modules);
+  const int outputs = outputs_in(file, any);
+  loop::ModelDescription description{.model = spec.model->name,
+                                     .classes = {},
+                                     .graph = training::build_graph(spec, std::max(outputs, 2))};
+  for (int label = 0; label < std::max(outputs, 2); ++label) {
+    description.classes.push_back(
+        data::name_of_nameless(description.classes, static_cast<std::size_t>(label)));
+  }
+  description.resize = spec.resize;
+  description.exif = options.exif_choice();
+  return description;
+}
+
+loop::ModelDescription description_of(const ExportOptions& options) {
+  const bool described = model::safetensors::File(options.weights).metadata().contains("graph");
+  if (!described && options.was_given("model")) return described_by_flags(options);
+  loop::ModelDescription description = loop::read_description(options.weights);
   check_agrees(options, description);
+  return description;
+}
+
+void export_weights(const ExportOptions& options, const training::Services& services) {
+  const loop::ModelDescription description = description_of(options);
   std::set<std::string> no_numbers;
   const model::ExportedModel model{
       description.model,
@@ -147,7 +195,8 @@ void export_weights(const ExportOptions& options, const training::Services& serv
        .exif = std::string(word_of(description.exif)),
        .resized_inside = options.resizes_inside},
       description.graph,
-      watched(loop::open_weights(options.weights, description.graph), no_numbers)};
+      watched(loop::open_weights(options.weights, description.graph, names_of_others(options)),
+              no_numbers)};
   if (!options.onnx.empty()) write_onnx(options, services, model);
   if (!options.safetensors.empty()) write_safetensors(options, description, model);
   warn_of_no_numbers(options, description.graph, no_numbers);
@@ -185,6 +234,7 @@ class ExportCommand final : public cli::CommandWith<ExportOptions> {
   void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {
     ExportOptions& c = options_;
     add_network_flags(f, c);
+    add_row(f, c, "normalize");
     add_weights_flag(f, c);
     f.group("Output");
     f.text("onnx", c.onnx, "FILE", "write network and weights as ONNX (opset 13)");

@@ -107,6 +107,7 @@ class Run {
       training::describe_run(session_, training_.plan(), folder_.path);
     } else {
       training::replace_run(session_, training_.plan(), folder_.path);
+      training::write_first_weights(session_, training_.first_weights(), folder_.path);
     }
     if (spec_.flags.measure_limits) training::write_limits(session_, folder_.path);
   }

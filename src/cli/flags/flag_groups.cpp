@@ -34,6 +34,7 @@ void add_model_flags(Flags& f, training::TrainingFlags& c) {
 void add_training_model_flags(Flags& f, training::TrainingFlags& c) {
   add_model_flags(f, c);
   f.default_is("classes", "those of the data");
+  add_row(f, c, "normalize");
   add_row(f, c, "weights");
 }
 

@@ -85,6 +85,7 @@ ParameterLayout lay_out(const model::Graph& graph, DType dtype,
                                  spec.learnt,
                                  spec.averaged,
                                  spec.l2,
+                                 spec.rate,
                                  row_of(spec),
                                  0,
                                  {}});

@@ -26,20 +26,20 @@ bool differs_in_columns(std::span<const std::size_t> stored, std::span<const int
 
 }  // namespace
 
-WeightMatch match_weights(const model::safetensors::File& file,
+WeightMatch match_weights(const model::WeightArrays& file,
                           std::span<const WantedParameter> wanted) {
   WeightMatch match;
   std::set<std::string> known;
   for (std::size_t p = 0; p < wanted.size(); ++p) {
     const auto& [name, extents] = wanted[p];
     known.insert(name);
-    const auto* tensor = file.find(name);
-    if (!tensor) {
+    const auto* array = file.find(name);
+    if (!array) {
       match.missing.push_back(name);
-    } else if (!same(tensor->extents, extents)) {
-      const std::string text = fmt::format("{} is {}, not {}", name, extents_text(tensor->extents),
+    } else if (!same(array->extents, extents)) {
+      const std::string text = fmt::format("{} is {}, not {}", name, extents_text(array->extents),
                                            extents_text(extents));
-      if (differs_in_columns(tensor->extents, extents)) {
+      if (differs_in_columns(array->extents, extents)) {
         match.other_columns.push_back({p, text});
       } else {
         match.other_shape.push_back(text);
@@ -48,8 +48,8 @@ WeightMatch match_weights(const model::safetensors::File& file,
       match.fitting.push_back(p);
     }
   }
-  for (const auto& tensor : file.tensors()) {
-    if (!known.contains(tensor.name)) match.extra.push_back(printable(tensor.name));
+  for (const auto& array : file.arrays()) {
+    if (!known.contains(array.name)) match.extra.push_back(printable(array.name));
   }
   return match;
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/safetensors.h"
+#include "model/weights/weight_arrays.h"
 
 namespace cputrain::loop {
 
@@ -34,7 +34,7 @@ struct WeightMatch {
   }
 };
 
-WeightMatch match_weights(const model::safetensors::File&, std::span<const WantedParameter>);
+WeightMatch match_weights(const model::WeightArrays&, std::span<const WantedParameter>);
 
 /// What does not fit, the first few of each kind: "2 missing (a, b); 1 of another shape
 /// (dense/kernel is 144x3, not 144x4); 9 not in the model (c, d, e, ...)".

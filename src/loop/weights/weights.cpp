@@ -21,12 +21,14 @@
 #include "model/model_json.h"
 #include "model/normalization.h"
 #include "model/safetensors.h"
+#include "model/weights/torch_arrays.h"
 
 namespace cputrain::loop {
 namespace {
 
 constexpr const char* kFormat = "cputrain";
 constexpr const char* kFormatVersion = "1";
+constexpr const char *kTorchFormat = "pt", *kTorchLayout = "torch";
 constexpr const char *kKernels = "kernels", *kFit = "fit";
 constexpr const char *kData = "data", *kDataPlace = "data_place", *kExpand = "expand",
                      *kEarlier = "data_earlier", *kSeed = "seed", *kSplit = "validation_split";
@@ -188,7 +190,12 @@ model::safetensors::Metadata weights_metadata(const ModelDescription& descriptio
   return metadata;
 }
 
-std::string kernels_of(const model::safetensors::File& file) {
+void mark_as_torch(model::safetensors::Metadata& metadata) {
+  metadata["format"] = kTorchFormat;
+  metadata["layout"] = kTorchLayout;
+}
+
+std::string kernels_of(const model::WeightArrays& file) {
   const auto found = file.metadata().find(kKernels);
   return found == file.metadata().end() ? "" : found->second;
 }
@@ -210,11 +217,22 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
 ModelDescription read_description(const std::filesystem::path& path) {
   const model::safetensors::File file(path);
   const auto& metadata = file.metadata();
+  if (!metadata.contains("format") && !metadata.contains("graph")) {
+    fail(ExitCode::data,
+         fmt::format("weight file {0} does not say its format (nor which network it is of); of a "
+                     "file of another program, `cputrain export --model NAME --weights {0} "
+                     "--safetensors NEW` makes one that does",
+                     path.string()));
+  }
   for (const char* key :
        {"format", "format_version", "model", "classes", "graph", "seed", "validation_split"}) {
     if (!metadata.contains(key)) wrong(path, fmt::format("does not say its {}", key));
   }
-  if (metadata.at("format") != kFormat || metadata.at("format_version") != kFormatVersion) {
+  // What `export` writes for PyTorch has the format that PyTorch's loaders look for.
+  const bool ours = metadata.at("format") == kFormat ||
+                    (metadata.at("format") == kTorchFormat && metadata.contains("layout") &&
+                     metadata.at("layout") == kTorchLayout);
+  if (!ours || metadata.at("format_version") != kFormatVersion) {
     wrong(path, "has another format version");
   }
   try {
@@ -260,13 +278,13 @@ void put(LoadedWeights& loaded, const compute::Program& program, std::size_t par
   program.parameters().from_canonical(parameter, values, weights);
 }
 
-LoadedWeights load_fitting(const model::safetensors::File& file, WeightMatch match,
+LoadedWeights load_fitting(const model::WeightArrays& file, WeightMatch match,
                            const compute::Program& program, const Array& weights,
                            const ClassRows& rows) {
   LoadedWeights loaded{std::move(match)};
   for (const std::size_t p : loaded.match.fitting) {
     const std::string& name = program.layout().parameters[p].name;
-    std::vector<double> values = file.read(*file.find(name));
+    std::vector<double> values = file.find(name)->read();
     if (rows.concerns(name)) rows.rearrange(name, values);
     put(loaded, program, p, values, weights);
   }
@@ -274,14 +292,14 @@ LoadedWeights load_fitting(const model::safetensors::File& file, WeightMatch mat
 }
 
 /// Outputs of classes that both have, where the file has more or fewer of them.
-void load_common_classes(const model::safetensors::File& file, const compute::Program& program,
+void load_common_classes(const model::WeightArrays& file, const compute::Program& program,
                          const Array& weights, const ClassRows& rows, LoadedWeights& loaded) {
   std::erase_if(loaded.match.other_columns, [&](const auto& array) {
     const std::string& name = program.layout().parameters[array.position].name;
-    const auto* tensor = file.find(name);
-    if (!rows.has_columns(name, tensor->extents.back())) return false;
+    const auto* stored = file.find(name);
+    if (!rows.has_columns(name, stored->extents.back())) return false;
     std::vector<double> values = program.parameters().to_canonical(array.position, weights);
-    rows.take_columns(file.read(*tensor), values);
+    rows.take_columns(stored->read(), values);
     put(loaded, program, array.position, values, weights);
     loaded.by_class.push_back(name);
     return true;
@@ -290,7 +308,7 @@ void load_common_classes(const model::safetensors::File& file, const compute::Pr
 
 }  // namespace
 
-LoadedWeights load_weights(const model::safetensors::File& file, const compute::Program& program,
+LoadedWeights load_weights(const model::WeightArrays& file, const compute::Program& program,
                            const Array& weights, const ClassRows& rows) {
   WeightMatch match = match_weights(file, wanted_by(program));
   need_whole(file.path(), match);
@@ -300,9 +318,8 @@ LoadedWeights load_weights(const model::safetensors::File& file, const compute::
   return load_fitting(file, std::move(match), program, weights, rows);
 }
 
-LoadedWeights load_fitting_weights(const model::safetensors::File& file,
-                                   const compute::Program& program, const Array& weights,
-                                   const ClassRows& rows) {
+LoadedWeights load_fitting_weights(const model::WeightArrays& file, const compute::Program& program,
+                                   const Array& weights, const ClassRows& rows) {
   WeightMatch match = match_weights(file, wanted_by(program));
   if (match.fitting.empty()) {
     fail(
@@ -316,6 +333,19 @@ LoadedWeights load_fitting_weights(const model::safetensors::File& file,
   return loaded;
 }
 
+bool fits_but_for_outputs(const model::WeightArrays& file, const compute::Program& program,
+                          const model::ClassOutputs& outputs) {
+  const WeightMatch match = match_weights(file, wanted_by(program));
+  const auto is_output = [&](const std::string& name) {
+    return std::ranges::find(outputs.arrays, name) != outputs.arrays.end();
+  };
+  return match.other_shape.empty() && match.extra.empty() &&
+         std::ranges::all_of(match.missing, is_output) &&
+         std::ranges::all_of(match.other_columns, [&](const auto& array) {
+           return is_output(program.layout().parameters[array.position].name);
+         });
+}
+
 std::string nonfinite_text(const std::filesystem::path& path,
                            const std::vector<std::string>& arrays, std::size_t of) {
   if (arrays.empty()) return "";
@@ -323,7 +353,7 @@ std::string nonfinite_text(const std::filesystem::path& path,
                      path.string(), arrays.size(), of, first_few(arrays, 3));
 }
 
-std::optional<PastTraining> past_training(const model::safetensors::File& file) {
+std::optional<PastTraining> past_training(const model::WeightArrays& file) {
   const auto& metadata = file.metadata();
   const auto& path = file.path();
   const auto data = data_of(path, metadata);
@@ -331,7 +361,7 @@ std::optional<PastTraining> past_training(const model::safetensors::File& file) 
   return PastTraining{*data, seed_of(path, metadata), split_of(path, metadata)};
 }
 
-std::vector<std::string> classes_of_weights(const model::safetensors::File& file) {
+std::vector<std::string> classes_of_weights(const model::WeightArrays& file) {
   const auto found = file.metadata().find("classes");
   if (found == file.metadata().end()) return {};
   try {
@@ -341,14 +371,23 @@ std::vector<std::string> classes_of_weights(const model::safetensors::File& file
   }
 }
 
-model::WeightValues open_weights(const std::filesystem::path& path, const model::Graph& graph) {
-  const auto file = std::make_shared<model::safetensors::File>(path);
+std::optional<model::Input> input_of_weights(const model::WeightArrays& file) {
+  if (!file.describes_itself()) return std::nullopt;
+  const nlohmann::json graph = parsed(file.path(), file.metadata().at("graph"));
+  const auto read = model::graph_from_json(graph, file.path().string());
+  return std::get<model::Input>(read.nodes()[0].layer);
+}
+
+model::WeightValues open_weights(const std::filesystem::path& path, const model::Graph& graph,
+                                 std::span<const model::ModuleNames> names) {
+  const auto file = std::make_shared<const model::WeightArrays>(
+      model::arrays_for(model::safetensors::File(path), graph, names));
   std::vector<WantedParameter> wanted;
   for (const auto& node : graph.nodes()) {
     for (const auto& spec : node.parameters) wanted.push_back({spec.name, spec.extents});
   }
   need_whole(path, match_weights(*file, wanted));
-  return [file](const std::string& parameter) { return file->read_floats(*file->find(parameter)); };
+  return [file](const std::string& parameter) { return file->find(parameter)->floats(); };
 }
 
 }  // namespace cputrain::loop

@@ -12,6 +12,7 @@
 #include "data/resize.h"
 #include "loop/weights/class_rows.h"
 #include "loop/weights/weight_match.h"
+#include "model/weights/module_names.h"
 #include "model/exported_model.h"
 #include "system/files.h"
 
@@ -54,6 +55,9 @@ struct ModelDescription {
 /// The description as a weight file's metadata.
 model::safetensors::Metadata weights_metadata(const ModelDescription&);
 
+/// The same of a file with PyTorch's names and layout.
+void mark_as_torch(model::safetensors::Metadata&);
+
 /// weights.safetensors in Keras' names and layout. Error(output).
 void save_weights(const std::filesystem::path&, const ModelDescription&, const compute::Program&,
                   const Array& weights, system::Durability = system::Durability::disk);
@@ -71,15 +75,20 @@ struct LoadedWeights {
 /// Fills the arena by name, what makes the outputs as `rows` says. Error(data) says what is
 /// missing, has another shape or belongs to no parameter, the first few of each; or that the file
 /// names more or fewer classes than its outputs speak of.
-LoadedWeights load_weights(const model::safetensors::File&, const compute::Program&,
+LoadedWeights load_weights(const model::WeightArrays&, const compute::Program&,
                            const Array& weights, const ClassRows& rows = {});
 
 /// Fills what fits by name and shape, for fine-tuning with another head, and leaves the rest as it
 /// is. Where the file has more or fewer classes, outputs of those that both have fit, too. An array
 /// with as many columns as there are classes here is none of the file's outputs then, and taken as
 /// it is. Error(data) where nothing fits.
-LoadedWeights load_fitting_weights(const model::safetensors::File&, const compute::Program&,
+LoadedWeights load_fitting_weights(const model::WeightArrays&, const compute::Program&,
                                    const Array& weights, const ClassRows& rows = {});
+
+/// Whether everything of the network is there and nothing else, but for what makes the outputs:
+/// those may be of other classes, or missing.
+bool fits_but_for_outputs(const model::WeightArrays&, const compute::Program&,
+                          const model::ClassOutputs&);
 
 /// "weight file W: 2 of 14 parameter arrays hold NaN or infinity: a/kernel, a/bias"; empty where
 /// there is none.
@@ -93,15 +102,21 @@ struct PastTraining {
   double validation_split;
 };
 /// Nothing where the file does not say. Error(data).
-std::optional<PastTraining> past_training(const model::safetensors::File&);
+std::optional<PastTraining> past_training(const model::WeightArrays&);
 
 /// Names of the classes by output; empty where the file does not say. Error(data).
-std::vector<std::string> classes_of_weights(const model::safetensors::File&);
+std::vector<std::string> classes_of_weights(const model::WeightArrays&);
+
+/// How the network of the file makes numbers of pixels; nothing where the file does not say.
+/// Error(data).
+std::optional<model::Input> input_of_weights(const model::WeightArrays&);
 
 /// The kernels of the reproducible training that wrote the file; empty for any other.
-std::string kernels_of(const model::safetensors::File&);
+std::string kernels_of(const model::WeightArrays&);
 
-/// Opens a file that holds exactly the graph's parameters, for export. Error(data) as above.
-model::WeightValues open_weights(const std::filesystem::path&, const model::Graph&);
+/// Opens a file that holds exactly the graph's parameters, for export; `names`: what other programs
+/// call its layers. Error(data) as above.
+model::WeightValues open_weights(const std::filesystem::path&, const model::Graph&,
+                                 std::span<const model::ModuleNames> names = {});
 
 }  // namespace cputrain::loop

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "model/layer_patterns.h"
 #include "training/lines/recipe_lines.h"
 
 namespace cputrain::training {
@@ -47,6 +48,20 @@ std::string batch_line(const TrainingSpec& spec, const data::BatchPlan& plan, st
       optim::rule_name(spec.optimizer.rule), full_rate(spec), spec.seed);
 }
 
+/// What learns, and where the way back ends.
+std::string frozen_line(const model::Graph& graph) {
+  const auto nodes = graph.nodes();
+  const auto learns = [](const model::Graph::Node& node) {
+    return !node.parameters.empty() && !node.frozen;
+  };
+  const auto first = std::ranges::find_if(nodes, learns);
+  const bool whole = std::ranges::none_of(nodes, &model::Graph::Node::frozen);
+  return fmt::format(
+      "Frozen: {}; {} of {} parameters learn",
+      whole ? "no layer" : fmt::format("gradients are computed back to layer {}", first->name),
+      with_commas(graph.learnt_count()), with_commas(graph.parameter_count()));
+}
+
 }  // namespace
 
 void say_plan(const Training& training) {
@@ -69,9 +84,12 @@ void say_plan(const Training& training) {
                               "is one step); a smaller batch learns more in the same time",
                               spec.batch, plan.samples()));
   }
-  if (!spec.flags.freeze.empty()) {
-    say(session, fmt::format("Frozen: {} of {} parameters learn", with_commas(graph.learnt_count()),
-                             with_commas(graph.parameter_count())));
+  if (!spec.flags.freeze.empty()) say(session, frozen_line(graph));
+  if (spec.flags.backbone_lr) {
+    say(session, fmt::format("Learning rate of {}: {:g}, of the layers before: {:g}; what changes "
+                             "one changes both",
+                             join(model::head_layers(graph), ", "), spec.learning_rate.base,
+                             *spec.flags.backbone_lr));
   }
 }
 

@@ -22,6 +22,24 @@ model::Graph frozen(const TrainingSpec& spec, const model::Graph& graph) {
                                     join(spec.flags.freeze, ",")));
 }
 
+/// The rates of both keep their ratio, whatever the schedule does.
+model::Graph with_backbone_rate(const TrainingSpec& spec, const model::Graph& graph) {
+  if (!spec.flags.backbone_lr) return graph;
+  const double rate = spec.learning_rate.base;
+  if (!(rate > 0)) {
+    fail(ExitCode::usage, fmt::format("--backbone-lr {:g} needs --lr above 0 (schedules change "
+                                      "both rates by one factor); name a small --lr",
+                                      *spec.flags.backbone_lr));
+  }
+  const model::Graph result =
+      model::with_rate(graph, model::backbone_layers(graph), *spec.flags.backbone_lr / rate);
+  const auto learns = [](const model::Graph::Node& node) { return node.rate != 1 && !node.frozen; };
+  if (std::ranges::any_of(result.nodes(), learns) || *spec.flags.backbone_lr == rate) return result;
+  fail(ExitCode::usage,
+       "--backbone-lr: no layer but the last learns (it would change nothing); "
+       "leave it out, or freeze fewer layers");
+}
+
 /// A label without an output could not be learnt, an output without a label not be named.
 void check_outputs(const TrainingSpec& spec, const model::Graph& graph, int classes) {
   const int outputs = graph.back().dst.channels;
@@ -70,7 +88,7 @@ model::Graph unfrozen_graph(const TrainingSpec& spec, int classes) {
 }  // namespace
 
 model::Graph build_graph(const TrainingSpec& spec, int classes) {
-  return frozen(spec, unfrozen_graph(spec, classes));
+  return with_backbone_rate(spec, frozen(spec, unfrozen_graph(spec, classes)));
 }
 
 int classes_of(const TrainingSpec& spec, const data::DataSource& source) {

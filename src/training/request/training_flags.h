@@ -59,7 +59,8 @@ struct TrainingFlags {
   std::optional<model::Input> normalize;
   std::string weights;
   bool partial = false;
-  std::vector<std::string> freeze;  ///< patterns of layer names
+  std::vector<std::string> freeze;  ///< patterns of layer names (model/layer_patterns.h)
+  std::optional<double> backbone_lr;
 
   // data
   std::string data;

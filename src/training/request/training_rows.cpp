@@ -53,8 +53,13 @@ void add_model(FlagRows& r) {
         "take those arrays of --weights that fit by name and shape, for a new last layer")
       .identity(false);  // that of `weights` names it
   r.parsed("freeze", &Flags::freeze, "LAYER,...",
-           "layers that keep their weights, by name or by prefix (conv2d*)",
-           [](const std::string& text) { return parse_list("freeze", text); });
+           "layers that keep their weights: all-but-head (all but the last), until=LAYER, names "
+           "with * for any text (conv2d*), or none [none]",
+           [](const std::string& text) { return parse_list("freeze", text); })
+      .suggests({"all-but-head", "until=", "none"});
+  r.real("backbone-lr", &Flags::backbone_lr, 1e-12, 1e6,
+         "learning rate of all layers but the last, which --schedule and --lr-scale change as that "
+         "of the last [--lr]");
 }
 
 void add_data(FlagRows& r) {

@@ -29,8 +29,8 @@ namespace {
 /// Files that not every run has.
 std::vector<std::string> extra_files() {
   std::vector<std::string> files = logging::log_format_files();
-  files.insert(files.end(), {kProfileName, kLimitsName, kBestName, kAveragesName, kEvaluationsName,
-                             kStallsName});
+  files.insert(files.end(), {kProfileName, kLimitsName, kFirstWeightsName, kBestName, kAveragesName,
+                             kEvaluationsName, kStallsName});
   return files;
 }
 
@@ -173,6 +173,11 @@ std::vector<std::string> run_files() {
   files.insert(files.end(), {kConfigName, "environment.json", "metrics.jsonl", "training.csv",
                              "history.json", kWeightsName});
   return files;
+}
+
+void write_first_weights(const Session& session, const std::string& table,
+                         const std::filesystem::path& folder) {
+  if (session.leads() && !table.empty()) system::write_own_file(folder / kFirstWeightsName, table);
 }
 
 void describe_run(const Session& session, const TrainingPlan& plan,

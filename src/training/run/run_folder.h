@@ -16,8 +16,9 @@ inline constexpr const char* kConfigName = "config.json";
 inline constexpr const char* kWeightsName = "weights.safetensors";
 inline constexpr const char* kProfileName = "profile.json";
 inline constexpr const char* kLimitsName = "limits.json";
-inline constexpr const char* kEvaluationsName = "evaluations.jsonl";  ///< `eval` adds to it
-inline constexpr const char* kBestName = checkpoint::kBestName;       ///< with --save-best
+inline constexpr const char* kFirstWeightsName = "first-weights.csv";    ///< what --weights gave
+inline constexpr const char* kEvaluationsName = "evaluations.jsonl";     ///< `eval` adds to it
+inline constexpr const char* kBestName = checkpoint::kBestName;          ///< with --save-best
 inline constexpr const char* kAveragesName = "weights-ema.safetensors";  ///< with --ema
 using watch::kStallsName;
 /// What a run and its evaluations may write into its folder.
@@ -56,6 +57,10 @@ void replace_run(const Session&, const TrainingPlan&, const std::filesystem::pat
 
 /// config.json and environment.json: what the folder's other files are of. On rank 0.
 void describe_run(const Session&, const TrainingPlan&, const std::filesystem::path& folder);
+
+/// first-weights.csv, where there is a table of what was taken of --weights. On rank 0.
+void write_first_weights(const Session&, const std::string& table,
+                         const std::filesystem::path& folder);
 
 /// Copies a file so that it is whole and on disk, or absent. Error(output).
 void copy_durably(const std::filesystem::path& from, const std::filesystem::path& to);

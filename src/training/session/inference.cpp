@@ -3,13 +3,14 @@
 #include <utility>
 
 #include "loop/weights/weights.h"
+#include "model/weights/torch_arrays.h"
 #include "system/tell.h"
 
 namespace cputrain::training {
 
 Inference make_inference(const Session& session, const model::Graph& graph,
                          std::vector<int> sizes) {
-  Inference inference;
+  Inference inference{.graph = graph, .memory = {}, .program = {}};
   const auto arenas = [&](const compute::ParameterLayout& layout) {
     inference.memory =
         compute::OwnedArray(session.backend->memory(), layout.arena_size, layout.dtype);
@@ -22,8 +23,9 @@ Inference make_inference(const Session& session, const model::Graph& graph,
 
 void load_to_use(const std::string& file, const Inference& inference) {
   const compute::Program& program = *inference.program;
-  const loop::LoadedWeights loaded =
-      loop::load_weights(model::safetensors::File(file), program, inference.weights());
+  const model::WeightArrays arrays =
+      model::arrays_for(model::safetensors::File(file), inference.graph);
+  const loop::LoadedWeights loaded = loop::load_weights(arrays, program, inference.weights());
   if (loaded.nonfinite.empty()) return;
   system::tell("warning: " +
                loop::nonfinite_text(file, loaded.nonfinite, program.layout().parameters.size()));

@@ -10,6 +10,7 @@ namespace cputrain::training {
 
 /// A program for evaluation only, with its weights (zeros at first) in the backend's memory.
 struct Inference {
+  model::Graph graph;
   compute::OwnedArray memory;
   std::unique_ptr<compute::Program> program;
 

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/safetensors.h"
+
+namespace cputrain::model {
+
+/// An array of a weight file as this program knows it: by its own name, in the canonical layout.
+struct StoredArray {
+  std::string name;                       ///< "conv2d/kernel"; the file's where it means none
+  std::vector<std::size_t> extents;       ///< canonical
+  std::string file_name;                  ///< "layer1.0.conv1.weight"
+  std::vector<std::size_t> file_extents;  ///< (out, in, height, width) of PyTorch's
+  bool rearranged = false;                ///< its numbers have another order in the file
+  std::function<std::vector<float>()> floats;
+  /// Where it is given, the numbers with all their digits.
+  std::function<std::vector<double>()> doubles{};
+
+  std::vector<double> read() const;
+};
+
+/// The arrays of a weight file, whatever program wrote it. Copies share the opened file.
+class WeightArrays {
+ public:
+  /// Those of a file with this program's names and layout.
+  WeightArrays(const safetensors::File&);
+  /// `origin`: whose names and layout the file has, for people.
+  WeightArrays(std::filesystem::path, safetensors::Metadata, std::string origin,
+               std::vector<StoredArray>, std::vector<std::string> ignored = {});
+
+  const std::filesystem::path& path() const { return path_; }
+  const safetensors::Metadata& metadata() const { return metadata_; }
+  /// Empty for this program's own.
+  const std::string& origin() const { return origin_; }
+  const std::vector<StoredArray>& arrays() const { return arrays_; }
+  /// Arrays of the file that no network has weights for, such as counters of batches.
+  const std::vector<std::string>& ignored() const { return ignored_; }
+  /// Null where there is none of that name.
+  const StoredArray* find(const std::string& name) const;
+  /// Whether the file names its network. Files of other programs do not.
+  bool describes_itself() const { return metadata_.contains("graph"); }
+
+ private:
+  std::filesystem::path path_;
+  safetensors::Metadata metadata_;
+  std::string origin_;
+  std::vector<StoredArray> arrays_;
+  std::vector<std::string> ignored_;
+  std::unordered_map<std::string, std::size_t> places_;  ///< in arrays_, by name
+};
+
+}  // namespace cputrain::model

@@ -1,0 +1,63 @@
+#include "model/weights/weight_format.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+#include "system/bounded_file.h"
+
+namespace cputrain::model {
+namespace {
+
+constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n", kZip = "PK\x03\x04";
+
+/// Enough for the name of an archive's first file.
+std::string first_bytes(const std::filesystem::path& path) {
+  try {
+    const system::RegularFile file(path);
+    std::string bytes(512, '\0');
+    bytes.resize(file.read_some(0, std::as_writable_bytes(std::span(bytes))));
+    return bytes;
+  } catch (const std::runtime_error& error) {
+    fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); check --weights",
+                                     path.string(), error.what()));
+  }
+}
+
+/// The name of an archive's first file: 26 bytes behind its beginning is its length.
+std::string_view first_name(std::string_view zip) {
+  if (zip.size() < 30) return {};
+  const auto length = static_cast<unsigned char>(zip[26]) | static_cast<unsigned char>(zip[27])
+                                                                << 8;
+  return zip.substr(30, static_cast<std::size_t>(length));
+}
+
+}  // namespace
+
+WeightFormat weight_format(const std::filesystem::path& path) {
+  const std::string bytes = first_bytes(path);
+  const std::string_view text = bytes;
+  if (text.starts_with(kHdf5)) return WeightFormat::hdf5;
+  if (text.starts_with(kZip)) {
+    return first_name(text).ends_with("/data.pkl") ? WeightFormat::pickle : WeightFormat::keras;
+  }
+  // Protocol 2 and later, which PyTorch has always written; behind it a header of safetensors would
+  // be one of at least 32 KB that begins otherwise.
+  const bool pickle = text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
+  return pickle && text.substr(8, 1) != "{" ? WeightFormat::pickle : WeightFormat::safetensors;
+}
+
+void refuse_pickle(const std::filesystem::path& path) {
+  fail(ExitCode::data,
+       fmt::format("--weights {0}: this is a pickle of PyTorch (a program that runs as it is read, "
+                   "which a file from elsewhere must not); make safetensors of it in Python:\n"
+                   "  import torch, safetensors.torch\n"
+                   "  safetensors.torch.save_file({{k: v.contiguous() for k, v in "
+                   "torch.load('{0}', weights_only=True).items()}}, 'weights.safetensors')",
+                   path.string()));
+}
+
+}  // namespace cputrain::model

@@ -1,0 +1,130 @@
+#include "zoo/published.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace cputrain::zoo {
+namespace {
+
+using Rules = std::vector<model::NameRule>;
+
+/// Blocks by stage, of MobileNetV2 and EfficientNet-Lite0.
+constexpr std::array<int, 7> kMobileBlocks{1, 2, 3, 4, 3, 3, 1},
+    kEfficientBlocks{1, 2, 2, 3, 3, 4, 1};
+
+/// f(stage, block within it, block of all); the first one of all widens nothing.
+template <class F>
+void for_blocks(const std::array<int, 7>& blocks, const F& f) {
+  int number = 0;
+  for (int stage = 0; stage < static_cast<int>(blocks.size()); ++stage) {
+    for (int block = 0; block < blocks[static_cast<std::size_t>(stage)]; ++block) {
+      f(stage, block, number++);
+    }
+  }
+}
+
+void add_rules(Rules& rules, const std::string& ours, const std::string& theirs,
+               const Rules& parts) {
+  for (const auto& [our_part, their_part] : parts) {
+    rules.push_back({ours + our_part, theirs + their_part});
+  }
+}
+
+/// timm sorts the blocks by stage.
+model::ModuleNames mobilenet_v2_of_timm() {
+  Rules rules{{"features.0.0", "conv_stem"},
+              {"features.0.1", "bn1"},
+              {"features.18.0", "conv_head"},
+              {"features.18.1", "bn2"},
+              {"classifier.1", "classifier"}};
+  const Rules narrow{{"0.0", "conv_dw"}, {"0.1", "bn1"}, {"1", "conv_pw"}, {"2", "bn2"}};
+  const Rules wide{{"0.0", "conv_pw"}, {"0.1", "bn1"},    {"1.0", "conv_dw"},
+                   {"1.1", "bn2"},     {"2", "conv_pwl"}, {"3", "bn3"}};
+  for_blocks(kMobileBlocks, [&](int stage, int block, int number) {
+    add_rules(rules, fmt::format("features.{}.conv.", number + 1),
+              fmt::format("blocks.{}.{}.", stage, block), number == 0 ? narrow : wide);
+  });
+  return {"timm", std::move(rules)};
+}
+
+/// Those of lukemelas' EfficientNet-PyTorch, which numbers the blocks.
+model::ModuleNames efficientnet_of_lukemelas() {
+  Rules rules{{"conv_stem", "_conv_stem"},
+              {"bn1", "_bn0"},
+              {"conv_head", "_conv_head"},
+              {"bn2", "_bn1"},
+              {"classifier", "_fc"}};
+  const Rules narrow{{"conv_dw", "_depthwise_conv"},
+                     {"bn1", "_bn1"},
+                     {"conv_pw", "_project_conv"},
+                     {"bn2", "_bn2"}};
+  const Rules wide{{"conv_pw", "_expand_conv"},    {"bn1", "_bn0"},
+                   {"conv_dw", "_depthwise_conv"}, {"bn2", "_bn1"},
+                   {"conv_pwl", "_project_conv"},  {"bn3", "_bn2"}};
+  for_blocks(kEfficientBlocks, [&](int stage, int block, int number) {
+    add_rules(rules, fmt::format("blocks.{}.{}.", stage, block), fmt::format("_blocks.{}.", number),
+              number == 0 ? narrow : wide);
+  });
+  return {"EfficientNet-PyTorch", std::move(rules)};
+}
+
+/// torchvision counts ReLUs and pools, too.
+model::ModuleNames vgg16_of_torchvision() {
+  Rules rules{{"fc1", "classifier.0"}, {"fc2", "classifier.3"}, {"predictions", "classifier.6"}};
+  int place = 0, number = 1;
+  for (const int convolutions : {2, 2, 3, 3, 3}) {
+    for (int i = 1; i <= convolutions; ++i, place += 2) {
+      rules.push_back(
+          {fmt::format("block{}_conv{}", number, i), fmt::format("features.{}", place)});
+    }
+    ++place;
+    ++number;
+  }
+  return {"torchvision", std::move(rules)};
+}
+
+std::string of_torchvision(const std::string& file) {
+  return "https://download.pytorch.org/models/" + file;
+}
+std::string of_timm(const std::string& name) {
+  return "https://huggingface.co/timm/" + name + "/resolve/main/model.safetensors";
+}
+
+}  // namespace
+
+std::vector<model::ModuleNames> other_names(const std::string& model) {
+  if (model == "mobilenetv2") return {mobilenet_v2_of_timm()};
+  if (model == "efficientnet-lite0") return {efficientnet_of_lukemelas()};
+  if (model == "vgg16") return {vgg16_of_torchvision()};
+  return {};
+}
+
+std::vector<PublishedWeights> published_weights(const std::string& model) {
+  if (model == "resnet18") return {{"timm (torchvision's)", of_timm("resnet18.tv_in1k"), ""}};
+  if (model == "resnet50") return {{"timm (torchvision's)", of_timm("resnet50.tv_in1k"), ""}};
+  if (model == "densenet121") return {{"timm (torchvision's)", of_timm("densenet121.tv_in1k"), ""}};
+  if (model == "mobilenetv2") return {{"timm", of_timm("mobilenetv2_100.ra_in1k"), ""}};
+  if (model == "efficientnet-lite0") {
+    return {{"timm (TensorFlow's)", of_timm("tf_efficientnet_lite0.in1k"), ""}};
+  }
+  if (model == "vgg16") {
+    return {{"torchvision", of_torchvision("vgg16-397923af.pth"), "imagenet"}};
+  }
+  return {};
+}
+
+std::string published_text(const std::string& model) {
+  std::string text;
+  for (const PublishedWeights& weights : published_weights(model)) {
+    text += fmt::format("\n  {}: {}\n  then --weights with the name of the file{}", weights.source,
+                        weights.address,
+                        weights.normalize.empty() ? "" : " and --normalize " + weights.normalize);
+    if (weights.address.ends_with(".pth")) {
+      text += ", once it is safetensors (--weights with the pickle says how)";
+    }
+  }
+  return text;
+}
+
+}  // namespace cputrain::zoo

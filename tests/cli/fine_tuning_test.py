@@ -1,0 +1,187 @@
+"""Trainings that begin with weights of other programs, and learn some of their layers."""
+import csv
+import json
+import os
+import struct
+import unittest
+
+from program import needs_mpi
+from tiny import TinyTest
+
+NET = {"format": "cputrain model 1", "name": "net",
+       "recipe": {"image_size": 16, "batch": 8, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.05},
+       "layers": [{"type": "convolution", "filters": 4, "kernel": 3, "name": "stem"},
+                  {"type": "batch_norm", "name": "norm"}, {"type": "relu"},
+                  {"type": "convolution", "filters": 6, "kernel": 3, "stride": 2, "bias": False, "name": "body"},
+                  {"type": "batch_norm", "name": "body_norm"}, {"type": "relu"}, {"type": "flatten"},
+                  {"type": "dense", "units": 5, "name": "wide"}, {"type": "relu"},
+                  {"type": "dense", "units": "classes", "name": "head"}, {"type": "softmax"}]}
+PICKLE = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."
+
+
+class FineTuning(TinyTest):
+    def setUp(self):
+        super().setUp()
+        with open(self.path("net.json"), "w") as f:
+            json.dump(NET, f)
+        self.make("data", ant=12, bee=12)
+
+    def net(self, code, out, *words, data="data", **options):
+        return self.expect(code, "--model", "net.json", "--data", data, "--threads", "1", "--out", out, "--overwrite",
+                           "--log-every", "1", *words, **options)
+
+    def export(self, name="torch.safetensors"):
+        self.expect(0, "export", "--weights", "run/weights.safetensors", "--safetensors", name, "--export-layout",
+                    "torch")
+        return name
+
+    def read(self, name):
+        with open(self.path(name), "rb") as f:
+            data = f.read()
+        start = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:start])
+        return header.pop("__metadata__", {}), {
+            n: (t["dtype"], t["shape"], data[start + t["data_offsets"][0]:start + t["data_offsets"][1]])
+            for n, t in header.items()}
+
+    def write(self, name, tensors, metadata=None):
+        header, body = {"__metadata__": metadata} if metadata else {}, b""
+        for n, (dtype, shape, data) in tensors.items():
+            header[n] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+            body += data
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        with open(self.path(name), "wb") as f:
+            f.write(len(text).to_bytes(8, "little") + text + body)
+
+    def foreign(self, name="foreign.safetensors", change=lambda tensors: None):
+        """What another program would write of the run's weights: arrays alone, and counters."""
+        _, tensors = self.read(self.export())
+        tensors["norm.num_batches_tracked"] = ("I64", [], struct.pack("<q", 3))
+        change(tensors)
+        self.write(name, {"module." + n: t for n, t in tensors.items()})
+        return name
+
+    def losses(self, run, kind="step"):
+        return [line["loss"] for line in self.metrics(run, kind)]
+
+    def tensors_of(self, run):
+        return {n: t[2] for n, t in self.read(os.path.join(run, "weights.safetensors"))[1].items()}
+
+    def test_our_own_export_comes_back(self):
+        self.net(0, "run", "--epochs", "2")
+        self.export()
+        self.net(0, "again", "--weights", "torch.safetensors", "--lr", "0", "--freeze", "*norm",
+                 says=["15 of 15 parameter arrays are those of torch.safetensors", "PyTorch's layout, own names"])
+        self.assertEqual(self.tensors_of("again"), self.tensors_of("run"))
+        ours, theirs = (json.loads(self.expect(0, "eval", "--weights", w, "--data", "data", "--threads", "1", "--json",
+                                               "-").stdout)
+                        for w in ("run/weights.safetensors", "torch.safetensors"))
+        self.assertEqual(ours["loss"], theirs["loss"])
+
+    def test_arrays_of_other_programs(self):
+        self.net(0, "run", "--epochs", "2")
+        words = ["--lr", "0", "--freeze", "*norm", "--weights"]
+        self.net(0, "again", *words, self.foreign(),
+                 says=["says nothing about itself", "pixels as unit", "15 of 15 parameter arrays",
+                       "rearranged", "1 counters of batches are not needed"])
+        self.assertEqual(self.tensors_of("again"), self.tensors_of("run"))
+        with open(self.path("again", "first-weights.csv"), newline="") as f:
+            rows = {row["parameter"] or row["array"]: row for row in csv.DictReader(f)}
+        self.assertEqual(rows["stem/kernel"], {"parameter": "stem/kernel", "shape": "3x3x3x4",
+                                               "array": "module.stem.weight", "array_shape": "4x3x3x3",
+                                               "done": "rearranged"})
+        self.assertEqual(rows["norm/moving_mean"]["done"], "taken")
+        self.assertEqual(rows["module.norm.num_batches_tracked"]["done"], "not needed")
+        with self.subTest("halves"):
+            def halve(tensors):
+                for n, (dtype, shape, data) in list(tensors.items()):
+                    if dtype == "F32":
+                        values = struct.unpack(f"<{len(data) // 4}f", data)
+                        tensors[n] = ("F16", shape, struct.pack(f"<{len(values)}e", *values))
+            self.net(0, "half", *words, self.foreign("half.safetensors", halve))
+            want, got = (struct.unpack("<4f", self.tensors_of(run)["stem/bias"]) for run in ("run", "half"))
+            for a, b in zip(want, got):
+                self.assertEqual(struct.unpack("<e", struct.pack("<e", a))[0], b)
+        with self.subTest("something is missing"):
+            self.net(65, "no", *words, self.foreign("less.safetensors", lambda t: t.pop("body.weight")),
+                     says=["1 missing (body/kernel)", "--partial"])
+
+    def test_the_head_is_left_where_classes_are_others(self):
+        self.net(0, "run", "--epochs", "2")
+        self.make("three", ant=8, bee=8, cow=8)
+        self.net(0, "tuned", "--weights", self.foreign(), "--freeze", "all-but-head", data="three",
+                 says=["13 of 15 parameter arrays", "head/kernel is 5x2, not 5x3", "Frozen: gradients are computed back "
+                       "to layer head; 18 of"])
+        before, after = self.tensors_of("run"), self.tensors_of("tuned")
+        for name in before:
+            if not name.startswith("head"):
+                self.assertEqual(before[name], after[name], name)
+        self.net(0, "no-head", "--weights",
+                 self.foreign("top.safetensors", lambda t: [t.pop("head." + w) for w in ("weight", "bias")]),
+                 data="three", says=["13 of 15 parameter arrays", "2 missing (head/kernel, head/bias)"])
+
+    def test_pixels_that_were_others_are_said(self):
+        self.net(0, "run", "--normalize", "imagenet")
+        self.assertIn("x * (0.0171", self.read("run/weights.safetensors")[0]["preprocessing"])
+        self.net(0, "next", "--weights", "run/weights.safetensors",
+                 says=["learnt from pixels as imagenet; here they are unit"])
+        done = self.net(0, "next", "--weights", "run/weights.safetensors", "--normalize", "imagenet")
+        self.assertNotIn("learnt from pixels", done.stderr)
+        self.net(2, "no", "--normalize", "caffe", says=["--normalize caffe", "unit, symmetric, imagenet"])
+
+    def test_frozen_up_to_a_layer(self):
+        self.net(0, "run")
+        self.net(0, "tuned", "--weights", "run/weights.safetensors", "--freeze", "until=norm", "--epochs", "2")
+        before, after = self.tensors_of("run"), self.tensors_of("tuned")
+        changed = {n.split("/")[0] for n in before if before[n] != after[n]}
+        self.assertEqual(changed, {"body", "body_norm", "wide", "head"})
+        self.net(2, "no", "--freeze", "until=nrm", says=["--freeze until=nrm", "norm"])
+        self.net(0, "all", "--freeze", "none", says=["Frozen: no layer"])
+
+    def test_backbone_rate(self):
+        """One step of plain SGD moves each layer in proportion to its rate."""
+        self.net(0, "run")
+        words = ["--weights", "run/weights.safetensors", "--steps", "1", "--freeze", "*norm", "--lr", "0.05"]
+        self.net(0, "plain", *words)
+        self.net(0, "slow", *words, "--backbone-lr", "0.0125",
+                 says=["Learning rate of head: 0.05, of the layers before: 0.0125"])
+        runs = [self.tensors_of(run) for run in ("run", "plain", "slow")]
+        for name, factor in (("head/kernel", 1), ("wide/kernel", 0.25), ("stem/kernel", 0.25), ("stem/bias", 0.25)):
+            first, plain, slow = (struct.unpack(f"<{len(t[name]) // 4}f", t[name]) for t in runs)
+            self.assertGreater(max(abs(b - a) for a, b in zip(first, plain)), 1e-4, name)
+            for a, b, c in zip(first, plain, slow):
+                self.assertAlmostEqual(c - a, factor * (b - a), delta=1e-7)
+        self.net(2, "no", "--backbone-lr", "0.001", "--freeze", "all-but-head", says=["--backbone-lr", "nothing"])
+        self.net(2, "no", "--backbone-lr", "0.001", "--lr", "0", says=["--backbone-lr 0.001 needs --lr above 0"])
+
+    @needs_mpi
+    def test_ranks_learn_alike(self):
+        self.net(0, "run")
+        words = ["--weights", "run/weights.safetensors", "--freeze", "until=body_norm", "--backbone-lr", "0.01",
+                 "--epochs", "3"]
+        for kind in ([], ["--reproducible"]):
+            with self.subTest(kind):
+                self.net(0, "one", *words, *kind)
+                self.net(0, "two", *words, *kind, ranks=2)
+                if kind:
+                    self.assertEqual(self.tensors_of("one"), self.tensors_of("two"))
+                for a, b in zip(self.losses("one"), self.losses("two"), strict=True):
+                    self.assertAlmostEqual(a, b, delta=1e-5)
+
+    def test_files_that_are_no_weights(self):
+        with open(self.path("old.pth"), "wb") as f:
+            f.write(PICKLE)
+        for words in (["--model", "net.json", "--data", "data", "--weights", "old.pth", "--dry-run"],
+                      ["eval", "--data", "data", "--weights", "old.pth"]):
+            self.expect(65, *words, says=["pickle of PyTorch", "torch.load('", "weights_only=True",
+                                          "safetensors.torch.save_file"])
+
+    def test_imagenet_says_where_weights_are(self):
+        self.expect(2, "--model", "resnet18", "--weights", "imagenet", "--data", "data", "--dry-run",
+                    says=["fetches none", "huggingface.co/timm/resnet18.tv_in1k"])
+        self.expect(2, "--model", "dogcat", "--weights", "imagenet", "--data", "data", says=["dogcat", "--model"])
+
+
+if __name__ == "__main__":
+    unittest.main()

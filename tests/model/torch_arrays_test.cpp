@@ -1,0 +1,179 @@
+#include "model/weights/torch_arrays.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "model/torch_layout.h"
+#include "tests/support/temporary_folder.h"
+#include "zoo/zoo.h"
+
+namespace cputrain::model {
+namespace {
+
+using Tensors = std::vector<safetensors::OutTensor>;
+
+/// Every parameter counts on from the one before, so that each number of the network is another.
+ExportedModel numbered(const Graph& graph) {
+  return {"m", {"a", "b"}, "bilinear", "apply", graph, [graph](const std::string& parameter) {
+            float first = 0;
+            for (const auto& node : graph.nodes()) {
+              for (const auto& spec : node.parameters) {
+                std::vector<float> values(spec.size());
+                std::iota(values.begin(), values.end(), first);
+                if (spec.name == parameter) return values;
+                first += static_cast<float>(values.size());
+              }
+            }
+            throw std::out_of_range(parameter);
+          }};
+}
+
+/// Kernels, groups, rows of a flattened map, and normalization of both.
+Graph network() {
+  Graph graph({5, 6, 3});
+  graph.add(Convolution{.filters = 4, .kernel = 3}, "conv");
+  graph.add(BatchNorm{}, "norm");
+  graph.add(Convolution{.filters = 8, .kernel = 2, .bias = false, .groups = 4}, "deep");
+  graph.add(Flatten{}, "flat");
+  graph.add(BatchNorm{}, "flat_norm");
+  graph.add(Dense{5}, "first");
+  graph.add(Relu{}, "relu");
+  graph.add(Dense{2}, "head");
+  graph.add(SoftmaxCrossEntropy{});
+  return graph;
+}
+
+class TorchArrays : public ::testing::Test {
+ protected:
+  /// The network's own export, its tensors changed.
+  template <class Change>
+  safetensors::File written(const Graph& graph, const Change& change,
+                            const safetensors::Metadata& metadata = {}) {
+    Tensors tensors = torch_tensors(numbered(graph));
+    change(tensors);
+    const auto path = folder_.path() / "w.safetensors";
+    safetensors::write(path, metadata, std::move(tensors));
+    return safetensors::File(path);
+  }
+
+  void expect_whole(const Graph& graph, const WeightArrays& arrays) {
+    const ExportedModel model = numbered(graph);
+    for (const auto& node : graph.nodes()) {
+      for (const auto& spec : node.parameters) {
+        const StoredArray* array = arrays.find(spec.name);
+        ASSERT_NE(array, nullptr) << spec.name;
+        EXPECT_EQ(array->extents,
+                  std::vector<std::size_t>(spec.extents.begin(), spec.extents.end()));
+        EXPECT_EQ(array->floats(), model.values(spec.name)) << spec.name;
+      }
+    }
+  }
+
+ private:
+  testing::TemporaryFolder folder_;
+};
+
+void nothing(Tensors&) {}
+
+void add_counters(Tensors& tensors) {
+  tensors.push_back({"norm.num_batches_tracked", {}, [] { return std::vector<float>{7}; }});
+}
+
+TEST_F(TorchArrays, ComeBackAsTheyWereExported) {
+  const Graph graph = network();
+  const WeightArrays said = arrays_for(written(graph, nothing, {{"layout", "torch"}}), graph);
+  expect_whole(graph, said);
+  const WeightArrays found = arrays_for(written(graph, add_counters), graph);
+  expect_whole(graph, found);
+  EXPECT_EQ(found.ignored(), std::vector<std::string>{"norm.num_batches_tracked"});
+  EXPECT_EQ(found.arrays().size(), 15u);
+  EXPECT_TRUE(found.find("conv/kernel")->rearranged);
+  EXPECT_FALSE(found.find("conv/bias")->rearranged);
+}
+
+TEST_F(TorchArrays, OurOwnLayoutIsLeftAlone) {
+  const Graph graph = network();
+  const WeightArrays arrays =
+      arrays_for(written(graph,
+                         [](Tensors& tensors) {
+                           tensors = {{"conv/kernel", {2}, [] { return std::vector<float>{1, 2}; }}};
+                         }),
+                 graph);
+  EXPECT_EQ(arrays.origin(), "");
+  EXPECT_EQ(arrays.find("conv/kernel")->floats(), (std::vector<float>{1, 2}));
+}
+
+TEST_F(TorchArrays, NamesByRulesAndBehindABeginning) {
+  const Graph graph = network();
+  const ModuleNames names{"others", {{"conv", "stem"}, {"norm", "bn"}, {"deep", "body.0"},
+                                     {"flat_norm", "body.1"}, {"first", "body.2"}, {"head", "fc"}}};
+  const auto renamed = [&](Tensors& tensors) {
+    for (auto& tensor : tensors) {
+      const std::size_t dot = tensor.name.rfind('.');
+      tensor.name = "module." + *names.module(tensor.name.substr(0, dot)) + tensor.name.substr(dot);
+    }
+  };
+  const WeightArrays arrays = arrays_for(written(graph, renamed), graph, std::span(&names, 1));
+  expect_whole(graph, arrays);
+  EXPECT_NE(arrays.origin().find("others's names"), std::string::npos);
+  EXPECT_EQ(arrays.find("first/kernel")->file_name, "module.body.2.weight");
+}
+
+TEST_F(TorchArrays, AHeadOfOtherClassesHasItsOwnShape) {
+  const Graph graph = network();
+  const auto thousand = [](Tensors& tensors) {
+    for (auto& tensor : tensors) {
+      if (tensor.name != "head.weight") continue;
+      tensor = {"head.weight", {3, 5, 1, 1}, [] {
+                  std::vector<float> values(15);
+                  std::iota(values.begin(), values.end(), 0.0f);
+                  return values;
+                }};
+    }
+  };
+  const WeightArrays arrays = arrays_for(written(graph, thousand), graph);
+  const StoredArray* head = arrays.find("head/kernel");
+  ASSERT_NE(head, nullptr);
+  EXPECT_EQ(head->extents, (std::vector<std::size_t>{5, 3}));  // of a 1x1 convolution, too
+  EXPECT_EQ(head->floats(),
+            (std::vector<float>{0, 5, 10, 1, 6, 11, 2, 7, 12, 3, 8, 13, 4, 9, 14}));
+}
+
+TEST(ModuleNames, RulesCarryNumbers) {
+  const ModuleNames names{"x", {{"conv{s}_block{b}_{i}_conv", "layer{s-1}.{b-1}.conv{i}"},
+                                {"stem", "conv1"},
+                                {"n{a}", "m{a+1}"}}};
+  EXPECT_EQ(names.module("conv2_block10_3_conv"), "layer1.9.conv3");
+  EXPECT_EQ(names.module("stem"), "conv1");
+  EXPECT_EQ(names.module("n9"), "m10");
+  for (const char* other : {"stem1", "conv_block1_1_conv", "conv2_block1_1_con", "n", "n-1", ""}) {
+    EXPECT_EQ(names.module(other), std::nullopt) << other;
+  }
+}
+
+/// A layer that a rule forgot would begin with random numbers.
+TEST(ModuleNames, OfBuiltInNetworksNameEveryLayerOnce) {
+  int checked = 0;
+  for (const zoo::ModelEntry& entry : zoo::model_zoo()) {
+    for (const ModuleNames& names : entry.modules) {
+      const int side = entry.recipe.image_size;
+      std::set<std::string> modules;
+      std::size_t layers = 0;
+      for (const auto& node : entry.build({side, side, 3}, 10).nodes()) {
+        if (node.parameters.empty()) continue;
+        ++layers;
+        const auto module = names.module(node.name);
+        ASSERT_TRUE(module) << entry.name << " " << names.source << " " << node.name;
+        modules.insert(*module);
+      }
+      EXPECT_EQ(modules.size(), layers) << entry.name << " " << names.source;
+      ++checked;
+    }
+  }
+  EXPECT_GE(checked, 3);
+}
+
+}  // namespace
+}  // namespace cputrain::model

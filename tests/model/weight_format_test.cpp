@@ -1,0 +1,48 @@
+#include "model/weights/weight_format.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/error.h"
+#include "model/safetensors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain::model {
+namespace {
+
+using namespace std::string_literals;
+
+TEST(WeightFormat, IsKnownByTheFirstBytes) {
+  const testing::TemporaryFolder folder;
+  const auto format_of = [&](const std::string& bytes) {
+    const auto path = folder.path() / "file";
+    std::ofstream(path, std::ios::binary) << bytes;
+    return weight_format(path);
+  };
+  EXPECT_EQ(format_of("\x89HDF\r\n\x1a\n...."s), WeightFormat::hdf5);
+  // A local header of a zip archive: 26 bytes, the length of the name, that of more, the name.
+  const std::string header = "PK\x03\x04"s + std::string(22, '\0');
+  EXPECT_EQ(format_of(header + "\x10\0\0\0archive/data.pkl"s), WeightFormat::pickle);
+  EXPECT_EQ(format_of(header + "\x0d\0\0\0metadata.json"s), WeightFormat::keras);
+  EXPECT_EQ(format_of(header.substr(0, 10)), WeightFormat::keras);
+  EXPECT_EQ(format_of("\x80\x02\x8a\nl\xfc\x9c\x46\xf9"s), WeightFormat::pickle);
+  EXPECT_EQ(format_of("\x80\x02\0\0\0\0\0\0{\"a\": 1}"s), WeightFormat::safetensors);
+  EXPECT_EQ(format_of(""), WeightFormat::safetensors);
+  safetensors::write(folder.path() / "file", {}, {});
+  EXPECT_EQ(weight_format(folder.path() / "file"), WeightFormat::safetensors);
+}
+
+TEST(WeightFormat, APickleIsRefusedWithWhatToDo) {
+  try {
+    refuse_pickle("model.pth");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("torch.load('model.pth', weights_only=True)"), std::string::npos) << text;
+    EXPECT_NE(text.find("safetensors.torch.save_file"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace cputrain::model
