@@ -1,6 +1,7 @@
 #include "backends/cpu/compile.h"
 
 #include <algorithm>
+#include <map>
 
 #include "backends/cpu/convolution/convolution_op.h"
 #include "backends/cpu/kernels/instruction_set.h"
@@ -159,14 +160,53 @@ class OpMaker {
       block.image = input_layer_;
       input_op_->leave_to_reader();
     }
+    MapListener* const norm = norm_of_gradient(from);
+    const bool adds = adds_next(block, from);
     const Source src = read(from);
-    const bool wants_diff = src.wants_diff || !block.convolution->frozen;
+    std::vector<std::size_t> inputs;
+    std::vector<compute::SumPart> added;
+    if (adds) {
+      const std::size_t other = *walk_.only_next_adds();
+      walk_.advance();
+      block.sum = &node();
+      check_not_flattened(other);
+      inputs.push_back(walk_.input_index(other));
+      added.push_back({read(input(other))});
+    }
+    const bool wants_diff = src.wants_diff || !block.convolution->frozen ||
+                            (adds && added.front().src.wants_diff);
     const Activation dst = new_activation({node().dst, block_}, wants_diff, map_element_);
+    if (adds) check_same_memory(dst.layout, added.front().src.layout);
     walk_.newest().diff_changes = block.relu;
     walk_.newest().zeros_are_dead = block.relu || block.pooled_relu;
-    list_.ops.push_back(
-        std::make_unique<ConvolutionOp>(planning_, next_op(), block, src, dst, parameter_));
+    walk_.share_gradient(planning_.memory, inputs, added);
+    auto op =
+        std::make_unique<ConvolutionOp>(planning_, next_op(), block, src, added, dst, parameter_);
+    if (norm) op->tell_of_source_gradient(*norm);
+    convolutions_[next_op()] = op.get();
+    list_.ops.push_back(std::move(op));
     parameter_ += block.convolution->parameters.size();
+  }
+
+  /// Whether the next node adds another map than the convolution's own source, to whose gradient it
+  /// adds while it still reads that of the sum.
+  bool adds_next(const ConvolutionBlock& block, const TrackedActivation& source) const {
+    if (block.relu || block.pool) return false;
+    const auto other = walk_.only_next_adds();
+    return other && &walk_.input_of_next(*other) != &source;
+  }
+
+  /// The normalization that made an activation, where the operator made next writes its gradient
+  /// last on the way back and nothing changes that.
+  MapListener* norm_of_gradient(const TrackedActivation& of) const {
+    const auto found = norms_.find(of.producer);
+    return found == norms_.end() || of.changed || of.last_touch >= 0 ? nullptr : found->second;
+  }
+
+  /// The convolution that made an activation as it is.
+  ConvolutionOp* convolution_of(const TrackedActivation& of) const {
+    const auto found = convolutions_.find(of.producer);
+    return found == convolutions_.end() || of.changed ? nullptr : found->second;
   }
 
   /// A convolution behind the zeros can see to them itself.
@@ -192,10 +232,14 @@ class OpMaker {
     TrackedActivation& from = input();
     const bool relu = walk_.only_next_is<model::Relu>() != nullptr;
     if (relu) walk_.advance();
+    ConvolutionOp* const writer = convolution_of(from);
     const Source src = read(from);
     const Activation dst = new_activation(src.layout, src.wants_diff || !own.frozen, src.element);
     walk_.newest().zeros_are_dead = relu;
     push<BatchNormOp>(dst, own, relu, src, dst, parameter_);
+    auto& op = dynamic_cast<MapListener&>(*list_.ops.back());
+    norms_[next_op() - 1] = &op;
+    if (writer) writer->tell_of_value(op);
     parameter_ += own.parameters.size();
   }
 
@@ -280,6 +324,8 @@ class OpMaker {
   std::size_t parameter_ = 0;
   const model::Input* input_layer_ = nullptr;
   InputOp* input_op_ = nullptr;
+  std::map<int, ConvolutionOp*> convolutions_;  ///< by operator
+  std::map<int, MapListener*> norms_;
   compute::OpList list_;
 };
 

@@ -12,7 +12,7 @@ namespace cputrain::cpu {
 /// Goes up with every change of rules or own kernels, those of dense layers and sums included, that
 /// changes bits or speeds: trainings remember it with what they found, and with reproducible
 /// weights.
-constexpr int kKernelsVersion = 12;
+constexpr int kKernelsVersion = 13;
 
 /// What computes a block: the library's direct kernels; our Winograd kernels, in the directions
 /// where winograd_pays(); SparseConvolution; the library's bf16 kernels; or ours in tiles.

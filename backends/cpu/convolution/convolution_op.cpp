@@ -4,6 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/parallel.h"
 #include "backends/cpu/ops/input_op.h"
 
 namespace cputrain::cpu {
@@ -26,13 +28,32 @@ std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
   return methods;
 }
 
+template <class Number>
+void add_numbers(const std::byte* values, std::byte* sums, std::size_t first, std::size_t count) {
+  const auto* from = reinterpret_cast<const Number*>(values) + first;
+  auto* to = reinterpret_cast<Number*>(sums) + first;
+  parallel_ranges(count, [&](std::size_t begin, std::size_t end) {
+    kernels::add(from + begin, to + begin, end - begin);
+  });
+}
+
+/// On all threads: of some images of maps like `map`.
+void add_images(const Activation& map, const Range& images, const std::byte* values,
+                std::byte* sums) {
+  const std::size_t first = images.begin * map.layout.size();
+  const std::size_t count = images.size() * map.layout.size();
+  is_narrow(map) ? add_numbers<Bf16>(values, sums, first, count)
+                 : add_numbers<float>(values, sums, first, count);
+}
+
 }  // namespace
 
 ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const ConvolutionBlock& block,
-                             const Source& src, const Activation& dst, std::size_t first_parameter)
+                             const Source& src, const std::vector<compute::SumPart>& added,
+                             const Activation& dst, std::size_t first_parameter)
     : Op(block.convolution->name),
       dnnl_(planning.dnnl),
-      place_(place_convolution(planning, op, block, src, dst, first_parameter)) {
+      place_(place_convolution(planning, op, block, src, added, dst, first_parameter)) {
   const auto possible = possible_methods(planning, place_);
   methods_ = fixed_methods(possible, place_.pool.has_value(),
                            PooledWinograd::possible(place_, planning.usual()));
@@ -48,6 +69,10 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const Convolution
   times_.convolution.macs = block.macs;
   planning.use_backward(op, src, dst);
   planning.memory.use(dst.value, planning.forward_time(op));
+  for (const compute::SumPart& part : added) {
+    planning.use_forward(op, part.src, dst);
+    planning.use_backward(op, part.src, dst);
+  }
   const int backward = planning.backward_time(op);
   if (dst.wants_diff && (block.relu || block.pooled_relu)) {
     planning.memory.use(dst.value, backward);
@@ -107,6 +132,14 @@ std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() 
 void ConvolutionOp::bind(const Bindings& planned) {
   const DnnlBindings bindings{planned, dnnl_};
   if (direct_ || winograd_ || bf16_) src_value_ = bindings.at(place_.src.value);
+  dst_value_ = bindings.at<std::byte>(place_.dst.value);
+  if (place_.dst.wants_diff) dst_diff_ = bindings.at<std::byte>(place_.dst.diff);
+  if (!place_.added.empty()) {
+    const compute::SumPart& added = place_.added.front();
+    added_value_ = bindings.at<std::byte>(added.src.value);
+    const bool separate = added.src.wants_diff && !added.shares_diff;
+    if (separate) added_diff_ = bindings.at<std::byte>(added.src.diff);
+  }
   if (skipping_) skipping_->bind(bindings);
   if (tiles_) tiles_->bind(bindings);
   if (direct_) direct_->bind(bindings);
@@ -153,12 +186,32 @@ void ConvolutionOp::forward(const Execution& execution) {
   }
   images_ = execution.pixels;
   split_ = false;
-  const ConvolutionMethod method = methods_[Direction::forward];
-  if (method == ConvolutionMethod::sparse) return skipping_->forward(execution, images_, times_);
-  if (method == ConvolutionMethod::tiles) return tiles_->forward(execution, times_);
-  if (pools_in_forward()) return pooled_winograd_->forward(execution, times_);
-  split_images_once(times_.convolution.forward);
-  piecewise(method)->forward(execution, times_);
+  forward_by(methods_[Direction::forward], execution);
+}
+
+void ConvolutionOp::forward_by(ConvolutionMethod method, const Execution& execution) {
+  if (!pools_in_forward()) {
+    split_images_once(times_.convolution.forward);
+    return piecewise(method)->forward(execution, times_, [&](const Range& images) {
+      finish(execution, images);
+    });
+  }
+  if (method == ConvolutionMethod::sparse) {
+    skipping_->forward(execution, images_, times_);
+  } else if (method == ConvolutionMethod::tiles) {
+    tiles_->forward(execution, times_);
+  } else {
+    pooled_winograd_->forward(execution, times_);
+  }
+  finish(execution, {0, static_cast<std::size_t>(execution.images)});
+}
+
+void ConvolutionOp::finish(const Execution& execution, const Range& images) {
+  if (added_value_) {
+    const TimeSpan span(times_.sum.forward);
+    add_images(place_.dst, images, added_value_, dst_value_);
+  }
+  if (value_listener_) value_listener_->value_written(execution, images);
 }
 
 bool ConvolutionOp::pools_in_forward() const {
@@ -171,21 +224,42 @@ bool ConvolutionOp::pools_in_forward() const {
 /// dst in place.
 void ConvolutionOp::backward(const Execution& execution) {
   if (!place_.dst.wants_diff) return;
+  if (added_diff_) pass_sums_gradient_on(execution);
   using enum ConvolutionMethod;
   for (const ConvolutionMethod method : {direct, winograd, bf16, tiles, sparse}) {
     const bool weights = place_.learns && methods_[Direction::backward_weights] == method;
     const bool data = place_.src.wants_diff && methods_[Direction::backward_data] == method;
-    if (!weights && !data) continue;
-    if (method == sparse) {
-      skipping_->backward(execution, images_, weights, data, times_);
-    } else if (method == tiles) {
-      tiles_->backward(execution, weights, data, times_);
-    } else {
-      split_images_once(times_.before_backward);
-      piecewise(method)->backward(execution, weights, data, times_);
-    }
+    if (weights || data) backward_by(method, execution, weights, data);
   }
   if (is_trial(execution)) end_trial();
+}
+
+void ConvolutionOp::backward_by(ConvolutionMethod method, const Execution& execution, bool weights,
+                                bool data) {
+  const auto written = [&](const Range& images) {
+    if (data && gradient_listener_) gradient_listener_->gradient_written(execution, images);
+  };
+  if (method != ConvolutionMethod::sparse && method != ConvolutionMethod::tiles) {
+    split_images_once(times_.before_backward);
+    return piecewise(method)->backward(execution, weights, data, times_, written);
+  }
+  if (method == ConvolutionMethod::sparse) {
+    skipping_->backward(execution, images_, weights, data, times_);
+  } else {
+    tiles_->backward(execution, weights, data, times_);
+  }
+  written({0, static_cast<std::size_t>(execution.images)});
+}
+
+/// The gradient of a sum is that of each part.
+void ConvolutionOp::pass_sums_gradient_on(const Execution& execution) {
+  const TimeSpan span(times_.sum.backward_data);
+  const Range images{0, static_cast<std::size_t>(execution.images)};
+  if (place_.added.front().src.adds) return add_images(place_.dst, images, dst_diff_, added_diff_);
+  const std::size_t bytes = place_.dst.bytes(execution.images);
+  parallel_ranges(bytes, [&](std::size_t begin, std::size_t end) {
+    std::copy(dst_diff_ + begin, dst_diff_ + end, added_diff_ + begin);
+  });
 }
 
 void ConvolutionOp::take(ConvolutionMethods methods) {
@@ -244,6 +318,12 @@ void ConvolutionOp::append_times(std::vector<compute::LayerTime>& times) const {
   if (place_.learns) time.weights_algorithm = describe(Direction::backward_weights);
   if (place_.src.wants_diff) time.data_algorithm = describe(Direction::backward_data);
   times.push_back(time);
+  if (place_.block.sum) {
+    compute::LayerTime sum = times_.sum;
+    sum.name = place_.block.sum->name;
+    sum.algorithm = "with the convolution";
+    times.push_back(sum);
+  }
   if (!place_.pool) return;
   compute::LayerTime pool = times_.pool;
   pool.name = place_.block.pool->name;

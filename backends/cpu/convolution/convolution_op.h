@@ -8,6 +8,7 @@
 #include "backends/cpu/convolution/pooled_winograd.h"
 #include "backends/cpu/convolution/skipping_convolution.h"
 #include "backends/cpu/convolution/tile_convolution.h"
+#include "backends/cpu/ops/map_listener.h"
 
 namespace cputrain::cpu {
 
@@ -15,7 +16,12 @@ namespace cputrain::cpu {
 class ConvolutionOp final : public Op, public compute::MethodChoice {
  public:
   ConvolutionOp(const Planning&, int op, const ConvolutionBlock&, const Source& src,
-                const Activation& dst, std::size_t first_parameter);
+                const std::vector<compute::SumPart>& added, const Activation& dst,
+                std::size_t first_parameter);
+
+  /// Who reads what it writes; they live as long. No operator may change that before they read it.
+  void tell_of_value(MapListener& listener) { value_listener_ = &listener; }
+  void tell_of_source_gradient(MapListener& listener) { gradient_listener_ = &listener; }
 
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
@@ -37,6 +43,11 @@ class ConvolutionOp final : public Op, public compute::MethodChoice {
   bool has(ConvolutionMethod) const;
   std::optional<PiecewiseConvolution>& piecewise(ConvolutionMethod);
   void split_images_once(double& seconds);
+  void forward_by(ConvolutionMethod, const Execution&);
+  void backward_by(ConvolutionMethod, const Execution&, bool weights, bool data);
+  /// What follows once these images are convolved.
+  void finish(const Execution&, const Range& images);
+  void pass_sums_gradient_on(const Execution&);
 
   void take(ConvolutionMethods);
   bool is_trial(const Execution&) const;
@@ -55,6 +66,11 @@ class ConvolutionOp final : public Op, public compute::MethodChoice {
   dnnl::memory::desc kernel_layout_;
   std::optional<MethodTrials> trials_;  ///< where there is a choice that is to be measured
   MethodTimes before_trial_;
+
+  MapListener *value_listener_ = nullptr, *gradient_listener_ = nullptr;
+  const std::byte* added_value_ = nullptr;
+  std::byte* added_diff_ = nullptr;  ///< null where it lies where dst's does, or is not wanted
+  std::byte *dst_value_ = nullptr, *dst_diff_ = nullptr;
 
   float* src_value_ = nullptr;
   SkippingConvolution::Images images_;  ///< those of the last forward pass

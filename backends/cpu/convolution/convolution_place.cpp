@@ -20,12 +20,14 @@ std::optional<MaxPoolShape> pool_shape(const ConvolutionBlock& block,
 }  // namespace
 
 ConvolutionPlace place_convolution(const Planning& planning, int op, const ConvolutionBlock& block,
-                                   const Source& src, const Activation& dst,
-                                   std::size_t first_parameter) {
+                                   const Source& src,
+                                   const std::vector<compute::SumPart>& added,
+                                   const Activation& dst, std::size_t first_parameter) {
   const compute::SampleLayout wide{block.convolution->dst, dst.layout.block};
   ConvolutionPlace place{.op = op,
                          .block = block,
                          .src = src,
+                         .added = added,
                          .dst = dst,
                          .wide = wide,
                          .pool = pool_shape(block, wide, dst.layout),

@@ -8,7 +8,7 @@
 namespace cputrain::cpu {
 
 /// Nodes that run as one: a convolution, its ReLU fused; or a convolution, the max pool behind it
-/// and the ReLU on the pooled map.
+/// and the ReLU on the pooled map; or a convolution and the sum of it and another map.
 struct ConvolutionBlock {
   const model::Graph::Node* convolution;
   Shape src_shape;
@@ -17,6 +17,7 @@ struct ConvolutionBlock {
   bool relu = false;                         ///< right behind the convolution; never with a pool
   const model::Graph::Node* pool = nullptr;  ///< a MaxPool of at most MaxPoolShape::kLargestSize
   bool pooled_relu = false;
+  const model::Graph::Node* sum = nullptr;  ///< an Add; never with a pool or a ReLU
   const model::Input* image = nullptr;  ///< it alone reads the images, and turns them into numbers
 };
 
@@ -25,6 +26,7 @@ struct ConvolutionPlace {
   int op;
   ConvolutionBlock block;
   Source src;
+  std::vector<compute::SumPart> added;  ///< the other part of the sum, or none
   Activation dst;
   compute::SampleLayout wide;  ///< the convolution's output, before the pool
   std::optional<MaxPoolShape> pool;
@@ -40,12 +42,13 @@ struct ConvolutionPlace {
 
 /// Plans memory for the winners, too.
 ConvolutionPlace place_convolution(const Planning&, int op, const ConvolutionBlock&,
-                                   const Source& src, const Activation& dst,
-                                   std::size_t first_parameter);
+                                   const Source& src,
+                                   const std::vector<compute::SumPart>& added,
+                                   const Activation& dst, std::size_t first_parameter);
 
 /// Where the time of a block goes.
 struct ConvolutionTimes {
-  compute::LayerTime convolution, pool;
+  compute::LayerTime convolution, pool, sum;
   double before_backward = 0;  ///< once for both ways back: ReLU's gradient, a copy of it
 };
 

@@ -19,6 +19,11 @@ std::byte* start(std::byte* map, const Activation& of_map, const Piece& piece) {
   return map + of_map.bytes(piece.first);
 }
 
+Range images_of(const Piece& piece) {
+  const auto first = static_cast<std::size_t>(piece.first);
+  return {first, first + static_cast<std::size_t>(piece.count)};
+}
+
 std::byte* bytes_of(float* data) { return reinterpret_cast<std::byte*>(data); }
 template <class Number>
 Number* numbers_at(std::byte* data) {
@@ -318,7 +323,8 @@ void PiecewiseConvolution::unpool_piece(const Piece& piece) {
   }
 }
 
-void PiecewiseConvolution::forward(const Execution& execution, ConvolutionTimes& times) {
+void PiecewiseConvolution::forward(const Execution& execution, ConvolutionTimes& times,
+                                   const Written& written) {
   system::Stopwatch watch;
   const Prepared& prepared = prepared_[execution.size];
   for (const std::size_t copy : prepared.forward_copies) forward_copies_->refresh(copy);
@@ -327,9 +333,10 @@ void PiecewiseConvolution::forward(const Execution& execution, ConvolutionTimes&
     calls.convolve.run();
     if (calls.drain_wide) calls.drain_wide.run();
     times.convolution.forward += watch.lap();
-    if (!place_.pool) continue;
-    pool_piece(calls);
+    if (place_.pool) pool_piece(calls);
     times.pool.forward += watch.lap();
+    written(images_of(calls.piece));
+    watch.lap();  // theirs
   }
 }
 
@@ -362,7 +369,7 @@ void PiecewiseConvolution::add_source_gradient(const PieceCalls& calls) {
 }
 
 void PiecewiseConvolution::backward(const Execution& execution, bool weights, bool data,
-                                    ConvolutionTimes& times) {
+                                    ConvolutionTimes& times, const Written& written) {
   system::Stopwatch watch;
   const Prepared& prepared = prepared_[execution.size];
   if (data) {
@@ -379,9 +386,10 @@ void PiecewiseConvolution::backward(const Execution& execution, bool weights, bo
       times.convolution.backward_weights += watch.lap();
     }
     overwrite = false;
-    if (!data) continue;
-    add_source_gradient(calls);
+    if (data) add_source_gradient(calls);
     times.convolution.backward_data += watch.lap();
+    written(images_of(calls.piece));
+    watch.lap();
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -23,9 +24,11 @@ class PiecewiseConvolution {
   /// For the largest number of images.
   const ConvolutionOperations& operations() const;
   void bind(const DnnlBindings&);
-  void forward(const Execution&, ConvolutionTimes&);
+  /// Called behind each piece, with the images that are written.
+  using Written = std::function<void(const Range& images)>;
+  void forward(const Execution&, ConvolutionTimes&, const Written&);
   /// Gradients of the weights, of the source, or both.
-  void backward(const Execution&, bool weights, bool data, ConvolutionTimes&);
+  void backward(const Execution&, bool weights, bool data, ConvolutionTimes&, const Written&);
 
  private:
   struct PieceCalls {

@@ -17,9 +17,10 @@ struct Lanes {
   // The same, loaded from and stored to any address.
   using AnyFloat [[gnu::vector_size(kBlock * 4), gnu::aligned(4)]] = float;
   using AnyDouble [[gnu::vector_size(kBlock * 8), gnu::aligned(8)]] = double;
-  // The bits of 16-bit numbers, and of floats.
+  // The bits of 16-bit numbers, two to a float, and of floats.
   using Word [[gnu::vector_size(kBlock * 4)]] = std::uint32_t;
   using Half [[gnu::vector_size(kBlock * 2)]] = std::uint16_t;
+  using Halves [[gnu::vector_size(kBlock * 4)]] = std::uint16_t;
   using AnyHalf [[gnu::vector_size(kBlock * 2), gnu::aligned(2)]] = std::uint16_t;
 };
 
@@ -50,11 +51,16 @@ template <int kBlock>
 [[gnu::always_inline]] inline void load(const float* from, typename Lanes<kBlock>::Float& to) {
   to = at<kBlock>(from);
 }
+/// A zero below each number, by one instruction: GCC 12 takes five for a conversion.
 template <int kBlock>
 [[gnu::always_inline]] inline void load(const Bf16* from, typename Lanes<kBlock>::Float& to) {
+  static_assert(kBlock == 16);
   using L = Lanes<kBlock>;
-  const auto bits = *reinterpret_cast<const typename L::AnyHalf*>(from);
-  to = reinterpret_cast<typename L::Float>(__builtin_convertvector(bits, typename L::Word) << 16);
+  const typename L::Half bits = *reinterpret_cast<const typename L::AnyHalf*>(from), zeros{};
+  const typename L::Halves halves = __builtin_shufflevector(
+      zeros, bits, 0, 16, 0, 17, 0, 18, 0, 19, 0, 20, 0, 21, 0, 22, 0, 23, 0, 24, 0, 25, 0, 26, 0,
+      27, 0, 28, 0, 29, 0, 30, 0, 31);
+  to = reinterpret_cast<typename L::Float>(halves);
 }
 template <int kBlock>
 [[gnu::always_inline]] inline void store(const typename Lanes<kBlock>::Float& from, float* to) {
@@ -85,6 +91,29 @@ template <int kBlock>
 /// in double.
 constexpr std::size_t kChunk = 64;
 
+/// Asks for the pixel a chunk further: processors foresee one stream of a plane too late to fill
+/// the bandwidth of the memory.
+template <int kBlock, class Number>
+[[gnu::always_inline]] inline void fetch_ahead(const Number* plane, std::size_t pixel,
+                                               std::size_t pixels) {
+  if (pixel + kChunk < pixels) __builtin_prefetch(plane + (pixel + kChunk) * kBlock);
+}
+
+/// The sum of f(i) over [0, count), in four sums side by side: each waits for its own last addition
+/// alone.
+template <int kBlock, class F>
+[[gnu::always_inline]] inline void add_up(std::size_t count, const F& f,
+                                          typename Lanes<kBlock>::Float& sum) {
+  typename Lanes<kBlock>::Float parts[4]{};
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < 4; ++k) f(i + k, parts[k]);
+  }
+  for (; i < count; ++i) f(i, parts[0]);
+  sum = (parts[0] + parts[1]) + (parts[2] + parts[3]);
+}
+
 template <int kBlock, class Number>
 [[gnu::always_inline]] inline void moments(const Number* src, std::size_t pixels, double before,
                                            double* mean_out, double* squares_out) {
@@ -93,18 +122,26 @@ template <int kBlock, class Number>
   for (std::size_t done = 0; done < pixels;) {
     const std::size_t count = std::min(kChunk, pixels - done);
     const Number* chunk = src + done * kBlock;
-    typename L::Float sum{}, value;
-    for (std::size_t i = 0; i < count; ++i) {
-      load<kBlock>(chunk + i * kBlock, value);
-      sum += value;
-    }
+    typename L::Float sum, spread;
+    add_up<kBlock>(
+        count,
+        [&](std::size_t i, typename L::Float& part) __attribute__((always_inline)) {
+          typename L::Float value;
+          load<kBlock>(chunk + i * kBlock, value);
+          fetch_ahead<kBlock>(src, done + i, pixels);
+          part += value;
+        },
+        sum);
     const typename L::Float centre = sum / static_cast<float>(count);
-    typename L::Float spread{};
-    for (std::size_t i = 0; i < count; ++i) {
-      load<kBlock>(chunk + i * kBlock, value);
-      const typename L::Float distance = value - centre;
-      spread += distance * distance;
-    }
+    add_up<kBlock>(
+        count,
+        [&](std::size_t i, typename L::Float& part) __attribute__((always_inline)) {
+          typename L::Float value;
+          load<kBlock>(chunk + i * kBlock, value);
+          const typename L::Float distance = value - centre;
+          part += distance * distance;
+        },
+        spread);
     const double old = before + static_cast<double>(done), fresh = static_cast<double>(count);
     typename L::Double centre_wide, spread_wide;
     widen<kBlock>(centre, centre_wide);
@@ -147,6 +184,8 @@ template <int kBlock, class Number>
       typename L::Float value, diff;
       load<kBlock>(src + done * kBlock, value);
       load<kBlock>(diff_dst + done * kBlock, diff);
+      fetch_ahead<kBlock>(src, done, pixels);
+      fetch_ahead<kBlock>(diff_dst, done, pixels);
       if (n.relu) diff = value * scale + shift > 0 ? diff : typename L::Float{};
       sum += diff;
       product += diff * (value - mean);
@@ -172,6 +211,8 @@ template <int kBlock, class Number>
     typename L::Float value, diff;
     load<kBlock>(src + i * kBlock, value);
     load<kBlock>(diff_dst + i * kBlock, diff);
+    fetch_ahead<kBlock>(src, i, pixels);
+    fetch_ahead<kBlock>(diff_dst, i, pixels);
     if (n.relu) diff = value * scale + shift > 0 ? diff : typename L::Float{};
     typename L::Float sum = scale * diff + slope * (value - mean) + offset;
     if (adds) {

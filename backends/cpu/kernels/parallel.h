@@ -39,6 +39,13 @@ void parallel_for(std::size_t n, const F& f) {
   for (std::size_t i = 0; i < n; ++i) f(i);
 }
 
+/// Parts of some work that few images have: more than threads, so that they end together; one where
+/// there is one thread.
+inline std::size_t parts_for_threads() {
+  const int threads = omp_get_max_threads();
+  return threads > 1 ? 4 * static_cast<std::size_t>(threads) : 1;
+}
+
 /// Calls f(thread) once on every thread.
 template <class F>
 void on_each_thread(const F& f) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "backends/cpu/kernels/parallel.h"
 #include "comm/communicator.h"
@@ -64,18 +65,54 @@ void BatchNormOp<Number>::sum_over_ranks(std::vector<double>& values) const {
   if (synchronise_) synchronise_->sum(Array::of<double>(values));
 }
 
+/// Calls f(image, its number in its group, block of channels, where its lanes begin in the groups'
+/// sums) for images of a pass that has `all`. Each lane meets its images in their order, whatever
+/// the number of threads, and however a pass is cut into such ranges.
 template <class Number>
-void BatchNormOp<Number>::measure_group(Range images, std::size_t group, std::size_t block) {
-  const auto width = static_cast<std::size_t>(src_.layout.block);
-  double* mean = group_means_.data() + group * lanes() + block * width;
-  double* squares = group_squares_.data() + group * lanes() + block * width;
-  std::fill_n(mean, width, 0.0);
-  std::fill_n(squares, width, 0.0);
-  for (std::size_t image = images.begin; image < images.end; ++image) {
-    const auto before = static_cast<double>((image - images.begin) * pixels());
-    kernels::add_moments(src_.layout.block, plane(src_data_, image, block), pixels(), before, mean,
-                         squares);
+template <class F>
+void BatchNormOp<Number>::sum_in_groups(const Range& images, std::size_t all, const F& f) {
+  if (images.begin == 0) {
+    std::ranges::fill(group_means_, 0.0);
+    std::ranges::fill(group_squares_, 0.0);
   }
+  summed_ = images.end;
+  // A thread alone goes through memory as it lies; several share few images by their channels.
+  const std::size_t parts = std::min(planes(), parts_for_threads());
+  parallel_for(kGroups * parts, [&](std::size_t unit) {
+    const std::size_t group = unit / parts;
+    const Range own = data::share(all, static_cast<int>(group), kGroups);
+    const Range blocks =
+        data::share(planes(), static_cast<int>(unit % parts), static_cast<int>(parts));
+    const std::size_t end = std::min(own.end, images.end);
+    for (std::size_t image = std::max(own.begin, images.begin); image < end; ++image) {
+      for (std::size_t block = blocks.begin; block < blocks.end; ++block) {
+        f(image, image - own.begin, block,
+          group * lanes() + block * static_cast<std::size_t>(src_.layout.block));
+      }
+    }
+  });
+}
+
+/// Calls f(image, block of channels) from the last to the first: what was written or read last is
+/// still in the caches, and what is written last is what the next operator begins with.
+template <class Number>
+template <class F>
+void BatchNormOp<Number>::for_planes_backwards(std::size_t images, const F& f) const {
+  const std::size_t units = images * planes();
+  parallel_for(units, [&](std::size_t i) {
+    const std::size_t unit = units - 1 - i;
+    f(unit / planes(), unit % planes());
+  });
+}
+
+template <class Number>
+void BatchNormOp<Number>::measure(const Range& images, std::size_t all) {
+  sum_in_groups(images, all,
+                [&](std::size_t image, std::size_t of_group, std::size_t block, std::size_t lane) {
+                  kernels::add_moments(src_.layout.block, plane(src_data_, image, block), pixels(),
+                                       static_cast<double>(of_group * pixels()),
+                                       group_means_.data() + lane, group_squares_.data() + lane);
+                });
 }
 
 /// Mean and variance of this rank's images from those of the groups.
@@ -124,15 +161,11 @@ void BatchNormOp<Number>::join_ranks() {
 }
 
 template <class Number>
-void BatchNormOp<Number>::measure(std::size_t images) {
-  const std::size_t groups = images == 0 ? 0 : kGroups;
-  parallel_for(groups * planes(), [&](std::size_t unit) {
-    const std::size_t group = unit / planes();
-    measure_group(data::share(images, static_cast<int>(group), kGroups), group, unit % planes());
-  });
+void BatchNormOp<Number>::join_statistics(std::size_t images) {
   join_groups(images);
   count_ = static_cast<double>(images * pixels());
   join_ranks();
+  move_statistics();
 }
 
 template <class Number>
@@ -175,12 +208,18 @@ void BatchNormOp<Number>::prepare_lanes(bool learns) {
 template <class Number>
 void BatchNormOp<Number>::normalize(std::size_t images) {
   const int width = src_.layout.block;
-  parallel_for(images * planes(), [&](std::size_t unit) {
-    const std::size_t image = unit / planes(), block = unit % planes();
+  for_planes_backwards(images, [&](std::size_t image, std::size_t block) {
     const std::size_t lane = block * static_cast<std::size_t>(width);
     kernels::normalize(width, relu_, plane(src_data_, image, block), scale_.data() + lane,
                        shift_.data() + lane, pixels(), plane(dst_data_, image, block));
   });
+}
+
+template <class Number>
+void BatchNormOp<Number>::value_written(const Execution& execution, const Range& images) {
+  if (!learns(execution.pass)) return;
+  const TimeSpan span(time_.forward);
+  measure(images, static_cast<std::size_t>(execution.images));
 }
 
 template <class Number>
@@ -189,9 +228,10 @@ void BatchNormOp<Number>::forward(const Execution& execution) {
   const auto images = static_cast<std::size_t>(execution.images);
   learnt_ = learns(execution.pass);
   if (learnt_) {
-    measure(images);
-    move_statistics();
+    if (std::exchange(summed_, 0) == 0) measure({0, images}, images);
+    join_statistics(images);
   }
+  summed_ = 0;
   prepare_lanes(learnt_);
   normalize(images);
 }
@@ -199,30 +239,27 @@ void BatchNormOp<Number>::forward(const Execution& execution) {
 template <class Number>
 void BatchNormOp<Number>::forward_of_nothing(const Execution& execution) {
   learnt_ = learns(execution.pass);
-  if (!learnt_) return;
-  measure(0);
-  move_statistics();
+  if (learnt_) join_statistics(0);
+}
+
+/// Adds these images' gradients, and their products with the distances from the mean.
+template <class Number>
+void BatchNormOp<Number>::sum_slopes(const Range& images, std::size_t all) {
+  const int width = src_.layout.block;
+  sum_in_groups(images, all,
+                [&](std::size_t image, std::size_t, std::size_t block, std::size_t lane) {
+                  const std::size_t own = block * static_cast<std::size_t>(width);
+                  const kernels::Normalization known{relu_, scale_.data() + own,
+                                                     shift_.data() + own, mean_f_.data() + own};
+                  kernels::add_slopes(width, known, plane(src_data_, image, block),
+                                      plane(dst_diff_, image, block), pixels(),
+                                      group_means_.data() + lane, group_squares_.data() + lane);
+                });
 }
 
 /// Sums over this rank's images of the gradient and of the gradient times the normalised value.
 template <class Number>
-void BatchNormOp<Number>::sum_slopes(std::size_t images) {
-  const int width = src_.layout.block;
-  std::ranges::fill(group_means_, 0.0);
-  std::ranges::fill(group_squares_, 0.0);
-  parallel_for((images == 0 ? 0 : kGroups) * planes(), [&](std::size_t unit) {
-    const std::size_t group = unit / planes(), block = unit % planes();
-    const std::size_t lane = block * static_cast<std::size_t>(width);
-    const Range own = data::share(images, static_cast<int>(group), kGroups);
-    const kernels::Normalization known{relu_, scale_.data() + lane, shift_.data() + lane,
-                                       mean_f_.data() + lane};
-    for (std::size_t image = own.begin; image < own.end; ++image) {
-      kernels::add_slopes(width, known, plane(src_data_, image, block),
-                          plane(dst_diff_, image, block), pixels(),
-                          group_means_.data() + group * lanes() + lane,
-                          group_squares_.data() + group * lanes() + lane);
-    }
-  });
+void BatchNormOp<Number>::join_slopes() {
   sums_.assign(2 * lanes(), 0.0);
   for (std::size_t group = 0; group < kGroups; ++group) {
     for (std::size_t i = 0; i < lanes(); ++i) {
@@ -230,6 +267,13 @@ void BatchNormOp<Number>::sum_slopes(std::size_t images) {
       sums_[lanes() + i] += group_squares_[group * lanes() + i] * inverse_[i];
     }
   }
+}
+
+template <class Number>
+void BatchNormOp<Number>::gradient_written(const Execution& execution, const Range& images) {
+  if (!dst_.wants_diff || frozen_) return;
+  const TimeSpan span(time_.backward_data);
+  sum_slopes(images, static_cast<std::size_t>(execution.images));
 }
 
 template <class Number>
@@ -252,8 +296,7 @@ void BatchNormOp<Number>::write_gradient(std::size_t images) {
     offset_[i] = static_cast<float>(-part * sums_[i]);
   }
   const int width = src_.layout.block;
-  parallel_for(images * planes(), [&](std::size_t unit) {
-    const std::size_t image = unit / planes(), block = unit % planes();
+  for_planes_backwards(images, [&](std::size_t image, std::size_t block) {
     const std::size_t lane = block * static_cast<std::size_t>(width);
     kernels::normalize_backward(
         width, {relu_, scale_.data() + lane, shift_.data() + lane, mean_f_.data() + lane},
@@ -268,7 +311,8 @@ void BatchNormOp<Number>::backward(const Execution& execution) {
   if (!dst_.wants_diff) return;
   const auto images = static_cast<std::size_t>(execution.images);
   if (!frozen_) {
-    sum_slopes(images);
+    if (std::exchange(summed_, 0) == 0) sum_slopes({0, images}, images);
+    join_slopes();
     write_parameter_gradients(execution.accumulate == compute::Accumulate::overwrite);
     sum_over_ranks(sums_);
   } else {

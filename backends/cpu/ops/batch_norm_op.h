@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backends/cpu/kernels/batch_norm_kernels.h"
-#include "backends/cpu/ops/op.h"
+#include "backends/cpu/ops/map_listener.h"
 #include "compute/executor/activation_ops.h"
 
 namespace cputrain::cpu {
@@ -11,9 +11,9 @@ namespace cputrain::cpu {
 /// Batch normalization and the ReLU behind it in one pass. The library's own can neither take its
 /// statistics from several processes nor add to a gradient that others have written, so the loops
 /// are ours. Sums are made in a fixed order, whatever the number of threads. `Number`: of both
-/// maps.
+/// maps. Where a convolution writes its source, or its gradient, it takes its sums as that goes on.
 template <class Number>
-class BatchNormOp final : public compute::UnaryOp<Op, Number> {
+class BatchNormOp final : public compute::UnaryOp<Op, Number>, public MapListener {
  public:
   BatchNormOp(const Planning&, int op, const model::Graph::Node&, bool relu, const Source& src,
               const Activation& dst, std::size_t first_parameter);
@@ -25,6 +25,8 @@ class BatchNormOp final : public compute::UnaryOp<Op, Number> {
   void forward_of_nothing(const Execution&) override;
   void backward_of_nothing(compute::Accumulate) override;
   void publish_statistics() override;
+  void value_written(const Execution&, const Range& images) override;
+  void gradient_written(const Execution&, const Range& images) override;
 
  private:
   using Unary = compute::UnaryOp<Op, Number>;
@@ -46,15 +48,21 @@ class BatchNormOp final : public compute::UnaryOp<Op, Number> {
   bool learns(const compute::Pass&) const;
   void sum_over_ranks(std::vector<double>&) const;
 
-  void measure(std::size_t images);
-  void measure_group(Range images, std::size_t group, std::size_t block);
+  template <class F>
+  void sum_in_groups(const Range& images, std::size_t all, const F&);
+  template <class F>
+  void for_planes_backwards(std::size_t images, const F&) const;
+
+  void measure(const Range& images, std::size_t all);
+  void join_statistics(std::size_t images);
   void join_groups(std::size_t images);
   void join_ranks();
   void move_statistics();
   void prepare_lanes(bool learns);
   void normalize(std::size_t images);
 
-  void sum_slopes(std::size_t images);
+  void sum_slopes(const Range& images, std::size_t all);
+  void join_slopes();
   void write_parameter_gradients(bool overwrite);
   void write_gradient(std::size_t images);
 
@@ -67,7 +75,8 @@ class BatchNormOp final : public compute::UnaryOp<Op, Number> {
   std::vector<float> scale_, shift_, mean_f_, slope_, offset_;
   std::vector<double> mean_, variance_, inverse_;
   std::vector<double> group_means_,
-      group_squares_;                           ///< groups x lanes; in backward: sums, products
+      group_squares_;          ///< groups x lanes; in backward: sums, products
+  std::size_t summed_ = 0;     ///< images that are in them while this operator is not yet run
   std::vector<double> sums_;                    ///< what ranks add up
   std::vector<float> new_mean_, new_variance_;  ///< moving ones of a step that is not done
   bool moved_ = false;                          ///< whether these hold anything

@@ -17,6 +17,7 @@ struct TrackedActivation : Activation {
   int unread = 0;             ///< readers that have no operator yet
   bool shared = false;        ///< has several readers
   bool diff_changes = false;  ///< its gradient is changed in place on the way back
+  bool changed = false;       ///< an operator changes it in place behind its producer
   /// A ReLU made it, so where it is zero its gradient ends.
   bool zeros_are_dead = false;
   int producer = 0;     ///< operator that writes it
@@ -77,6 +78,11 @@ class GraphWalk {
     return next.src[1] == self ? std::optional<std::size_t>(0) : std::nullopt;
   }
 
+  /// The activation that input number `i` of the next node lies in.
+  const TrackedActivation& input_of_next(std::size_t i) const {
+    return activations_[static_cast<std::size_t>(index_of_[nodes_[node_ + 1].src[i]])];
+  }
+
   /// The node's output lies in an activation of its own, which operator `producer` writes.
   void place(const Activation& activation, int producer) {
     TrackedActivation tracked{activation};
@@ -101,7 +107,7 @@ class GraphWalk {
     if (index_of_[node_] < 0) index_of_[node_] = index_of_[node().src.front()];
     TrackedActivation& tracked = activations_[static_cast<std::size_t>(index_of_[node_])];
     count_readers(tracked);
-    tracked.diff_changes = true;
+    tracked.diff_changes = tracked.changed = true;
     tracked.last_touch = op;
     return tracked;
   }
