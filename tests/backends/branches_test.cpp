@@ -182,6 +182,37 @@ TEST_P(Branches, PartsOfASumKeepTheirOwnGradients) {
   }
 }
 
+/// A convolution that adds another map as it goes on, in front of a normalization that takes its
+/// sums then. The other map may have readers before and behind, be the convolution's own source, or
+/// be changed in place; so may the sum.
+TEST_P(Branches, SumsBehindConvolutions) {
+  struct Wish {
+    bool own_source, read_later, changed, sum_changed;
+  };
+  for (const Wish& wish : {Wish{false, false, false, false}, Wish{true, false, false, false},
+                           Wish{false, true, false, false}, Wish{true, true, false, false},
+                           Wish{false, false, true, false}, Wish{false, false, false, true},
+                           Wish{true, false, true, true}, Wish{false, true, true, true}}) {
+    model::Graph graph(kImage);
+    graph.add(same(16));
+    int src = graph.add(model::BatchNorm{});
+    int other = wish.own_source ? src : graph.add(same(16), "", {src});
+    if (wish.changed) other = graph.add(model::Dropout{0.3f}, "", {other});
+    if (wish.own_source) src = other;
+    const int residual = graph.add(same(16), "", {src});
+    int sum = graph.add(model::Add{}, "", {residual, other});
+    if (wish.sum_changed) sum = graph.add(model::Dropout{0.3f});
+    graph.add(model::BatchNorm{});
+    const int normal = graph.add(same(16));
+    graph.add(model::Add{}, "", {wish.read_later ? other : sum, normal});
+    add_head(graph);
+    expect_agreement(GetParam(), graph);
+    // The shortcut alone learns, or the convolution.
+    const std::string name = graph.nodes()[static_cast<std::size_t>(residual)].name;
+    expect_agreement(GetParam(), model::with_frozen(graph, std::vector{name}));
+  }
+}
+
 /// Kernels that read images themselves must not overlook what was made of them.
 TEST_P(Branches, ImagesAreChangedBeforeTheFirstConvolution) {
   for (const bool relu : {true, false}) {
