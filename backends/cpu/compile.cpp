@@ -161,22 +161,21 @@ class OpMaker {
       input_op_->leave_to_reader();
     }
     MapListener* const norm = norm_of_gradient(from);
-    const bool adds = adds_next(block, from);
+    const std::optional<std::size_t> other = other_part(block, from);
     const Source src = read(from);
     std::vector<std::size_t> inputs;
     std::vector<compute::SumPart> added;
-    if (adds) {
-      const std::size_t other = *walk_.only_next_adds();
+    if (other) {
       walk_.advance();
       block.sum = &node();
-      check_not_flattened(other);
-      inputs.push_back(walk_.input_index(other));
-      added.push_back({read(input(other))});
+      check_not_flattened(*other);
+      inputs.push_back(walk_.input_index(*other));
+      added.push_back({read(input(*other))});
     }
-    const bool wants_diff = src.wants_diff || !block.convolution->frozen ||
-                            (adds && added.front().src.wants_diff);
+    const bool part_learns = other && added.front().src.wants_diff;
+    const bool wants_diff = src.wants_diff || !block.convolution->frozen || part_learns;
     const Activation dst = new_activation({node().dst, block_}, wants_diff, map_element_);
-    if (adds) check_same_memory(dst.layout, added.front().src.layout);
+    if (other) check_same_memory(dst.layout, added.front().src.layout);
     walk_.newest().diff_changes = block.relu;
     walk_.newest().zeros_are_dead = block.relu || block.pooled_relu;
     walk_.share_gradient(planning_.memory, inputs, added);
@@ -188,12 +187,14 @@ class OpMaker {
     parameter_ += block.convolution->parameters.size();
   }
 
-  /// Whether the next node adds another map than the convolution's own source, to whose gradient it
-  /// adds while it still reads that of the sum.
-  bool adds_next(const ConvolutionBlock& block, const TrackedActivation& source) const {
-    if (block.relu || block.pool) return false;
+  /// Which input of the next node, a sum, the convolution adds as it goes on. Not its own source,
+  /// to whose gradient it adds while it still reads that of the sum.
+  std::optional<std::size_t> other_part(const ConvolutionBlock& block,
+                                        const TrackedActivation& source) const {
+    if (block.relu || block.pool) return std::nullopt;
     const auto other = walk_.only_next_adds();
-    return other && &walk_.input_of_next(*other) != &source;
+    if (!other || &walk_.input_of_next(*other) == &source) return std::nullopt;
+    return other;
   }
 
   /// The normalization that made an activation, where the operator made next writes its gradient

@@ -192,9 +192,8 @@ void ConvolutionOp::forward(const Execution& execution) {
 void ConvolutionOp::forward_by(ConvolutionMethod method, const Execution& execution) {
   if (!pools_in_forward()) {
     split_images_once(times_.convolution.forward);
-    return piecewise(method)->forward(execution, times_, [&](const Range& images) {
-      finish(execution, images);
-    });
+    return piecewise(method)->forward(execution, times_,
+                                      [&](const Range& images) { finish(execution, images); });
   }
   if (method == ConvolutionMethod::sparse) {
     skipping_->forward(execution, images_, times_);

@@ -20,8 +20,7 @@ std::optional<MaxPoolShape> pool_shape(const ConvolutionBlock& block,
 }  // namespace
 
 ConvolutionPlace place_convolution(const Planning& planning, int op, const ConvolutionBlock& block,
-                                   const Source& src,
-                                   const std::vector<compute::SumPart>& added,
+                                   const Source& src, const std::vector<compute::SumPart>& added,
                                    const Activation& dst, std::size_t first_parameter) {
   const compute::SampleLayout wide{block.convolution->dst, dst.layout.block};
   ConvolutionPlace place{.op = op,

@@ -42,8 +42,7 @@ struct ConvolutionPlace {
 
 /// Plans memory for the winners, too.
 ConvolutionPlace place_convolution(const Planning&, int op, const ConvolutionBlock&,
-                                   const Source& src,
-                                   const std::vector<compute::SumPart>& added,
+                                   const Source& src, const std::vector<compute::SumPart>& added,
                                    const Activation& dst, std::size_t first_parameter);
 
 /// Where the time of a block goes.

@@ -57,9 +57,9 @@ template <int kBlock>
   static_assert(kBlock == 16);
   using L = Lanes<kBlock>;
   const typename L::Half bits = *reinterpret_cast<const typename L::AnyHalf*>(from), zeros{};
-  const typename L::Halves halves = __builtin_shufflevector(
-      zeros, bits, 0, 16, 0, 17, 0, 18, 0, 19, 0, 20, 0, 21, 0, 22, 0, 23, 0, 24, 0, 25, 0, 26, 0,
-      27, 0, 28, 0, 29, 0, 30, 0, 31);
+  const typename L::Halves halves =
+      __builtin_shufflevector(zeros, bits, 0, 16, 0, 17, 0, 18, 0, 19, 0, 20, 0, 21, 0, 22, 0, 23,
+                              0, 24, 0, 25, 0, 26, 0, 27, 0, 28, 0, 29, 0, 30, 0, 31);
   to = reinterpret_cast<typename L::Float>(halves);
 }
 template <int kBlock>
@@ -125,7 +125,7 @@ template <int kBlock, class Number>
     typename L::Float sum, spread;
     add_up<kBlock>(
         count,
-        [&](std::size_t i, typename L::Float& part) __attribute__((always_inline)) {
+        [&](std::size_t i, typename L::Float & part) __attribute__((always_inline)) {
           typename L::Float value;
           load<kBlock>(chunk + i * kBlock, value);
           fetch_ahead<kBlock>(src, done + i, pixels);
@@ -135,7 +135,7 @@ template <int kBlock, class Number>
     const typename L::Float centre = sum / static_cast<float>(count);
     add_up<kBlock>(
         count,
-        [&](std::size_t i, typename L::Float& part) __attribute__((always_inline)) {
+        [&](std::size_t i, typename L::Float & part) __attribute__((always_inline)) {
           typename L::Float value;
           load<kBlock>(chunk + i * kBlock, value);
           const typename L::Float distance = value - centre;

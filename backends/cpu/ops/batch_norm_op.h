@@ -75,9 +75,9 @@ class BatchNormOp final : public compute::UnaryOp<Op, Number>, public MapListene
   std::vector<float> scale_, shift_, mean_f_, slope_, offset_;
   std::vector<double> mean_, variance_, inverse_;
   std::vector<double> group_means_,
-      group_squares_;          ///< groups x lanes; in backward: sums, products
-  std::size_t summed_ = 0;     ///< images that are in them while this operator is not yet run
-  std::vector<double> sums_;                    ///< what ranks add up
+      group_squares_;         ///< groups x lanes; in backward: sums, products
+  std::size_t summed_ = 0;    ///< images that are in them while this operator is not yet run
+  std::vector<double> sums_;  ///< what ranks add up
   std::vector<float> new_mean_, new_variance_;  ///< moving ones of a step that is not done
   bool moved_ = false;                          ///< whether these hold anything
   double count_ = 0;                            ///< values a channel, over all ranks
