@@ -293,7 +293,7 @@ TEST_P(Branches, SumsBehindConvolutions) {
   for (const Wish& wish : {Wish{false, false, false, false}, Wish{true, false, false, false},
                            Wish{false, true, false, false}, Wish{true, true, false, false},
                            Wish{false, false, true, false}, Wish{false, false, false, true},
-                           Wish{true, false, true, true}, Wish{false, true, true, true}}) {
+                           Wish{true, true, true, true}}) {
     model::Graph graph(kImage);
     graph.add(same(16));
     int src = graph.add(model::BatchNorm{});
@@ -308,7 +308,8 @@ TEST_P(Branches, SumsBehindConvolutions) {
     graph.add(model::Add{}, "", {wish.read_later ? other : sum, normal});
     add_head(graph);
     expect_agreement(GetParam(), graph);
-    // The shortcut alone learns, or the convolution.
+    if (wish.changed || wish.sum_changed) continue;
+    // The shortcut alone learns.
     const std::string name = graph.nodes()[static_cast<std::size_t>(residual)].name;
     expect_agreement(GetParam(), model::with_frozen(graph, std::vector{name}));
   }
