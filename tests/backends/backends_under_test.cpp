@@ -33,8 +33,6 @@ std::vector<BackendUnderTest> backends_under_test() {
       {"cpu_skips_zeros_2_threads", [=] { return cpu::make_cpu_backend(2, skipping); }, 1e-5});
   const cpu::KernelChoice floats{.float_tiles = cpu::KernelChoice::Tiles::emulated};
   list.push_back({"cpu_float_tiles", [=] { return cpu::make_cpu_backend(1, floats); }, 1e-5});
-  list.push_back(
-      {"cpu_float_tiles_2_threads", [=] { return cpu::make_cpu_backend(2, floats); }, 1e-5});
   list.push_back({"cpu_measures", [=] { return cpu::make_cpu_backend(2, all); }, 1e-4, false});
   return list;
 }

@@ -27,11 +27,11 @@ int blocks_of(const compute::SampleLayout& map) { return static_cast<int>(map.bl
 constexpr int kImageBlocks = 2;
 constexpr int kImageTaps = 27;
 
-/// Channels of outputs by those of windows, as kernels of one tap lie; numbers are then bytes.
-void scale_image_kernel(const float* weights, int outs, float scale, float* to) {
+/// Channels of outputs by those of windows, as kernels of one tap lie.
+void fill_image_kernel(const float* weights, int outs, float* to) {
   const std::size_t block = kImageTaps * kBlock, whole = kImageBlocks * kBlock * kBlock;
   for (int out = 0; out < outs; ++out, weights += block, to += whole) {
-    for (std::size_t i = 0; i < block; ++i) to[i] = weights[i] * scale;
+    std::copy_n(weights, block, to);
     std::fill(to + block, to + whole, 0.0f);
   }
 }
@@ -72,7 +72,8 @@ bool Convolution::possible(const ConvolutionShape& s) {
   const auto none = [](const model::PadAmount& pad) { return pad.before + pad.after == 0; };
   const bool kernel =
       s.kernel == 3 || (s.kernel == 1 && !s.image && !s.pool && none(s.rows) && none(s.columns));
-  const bool source = s.image ? s.parts == 1 && s.src.shape.channels == 3 : blocked(s.src);
+  const bool source =
+      s.image ? s.parts == 1 && s.image->scale > 0 && s.src.shape.channels == 3 : blocked(s.src);
   return kernel && source && blocked(s.wide) && blocked(s.dst) && small(s.rows) &&
          small(s.columns) && s.dst.shape.height > 0 && s.dst.shape.width > 0;
 }
@@ -179,9 +180,9 @@ std::size_t Convolution::pass_bytes_of_thread(const PassShape& s) const {
 }
 
 std::size_t Convolution::pass_bytes_of(const PassShape& s) const {
-  const std::size_t scaled = shape_.image ? size(s.outs) * kImageBlocks * kBlock * kBlock : 0;
+  const std::size_t filled = shape_.image ? size(s.outs) * kImageBlocks * kBlock * kBlock : 0;
   return lines_of<Bf16>(s.weights_size()) + threads_ * pass_bytes_of_thread(s) +
-         lines_of<float>(scaled);
+         lines_of<float>(filled);
 }
 
 std::size_t Convolution::pass_bytes() const {
@@ -227,10 +228,10 @@ void Convolution::forward(int images, const Source& src, const float* weights, c
   const PassShape s = forward_shape();
   auto* const packed = reinterpret_cast<Bf16*>(scratch);
   if (shape_.image) {
-    auto* const scaled = reinterpret_cast<float*>(scratch + lines_of<Bf16>(s.weights_size()) +
+    auto* const filled = reinterpret_cast<float*>(scratch + lines_of<Bf16>(s.weights_size()) +
                                                   threads_ * pass_bytes_of_thread(s));
-    scale_image_kernel(weights, s.outs, shape_.image->scale, scaled);
-    weights = scaled;
+    fill_image_kernel(weights, s.outs, filled);
+    weights = filled;
   }
   pack(s, weights, false, packed);
   run(s, images, source_size(), shape_.dst.size(),
@@ -239,6 +240,7 @@ void Convolution::forward(int images, const Source& src, const float* weights, c
        .bias = bias,
        .relu = shape_.relu,
        .adds = false,
+       .scale = shape_.image ? shape_.image->scale : 1,
        .to = dst,
        .winners = shape_.pool ? winners : nullptr},
       scratch);

@@ -106,7 +106,8 @@ struct Waiting {
   int pair = 0, out = 0, column = 0;
 };
 
-[[gnu::always_inline]] inline void add_bias(const PassRun& run, int block, Float& value) {
+[[gnu::always_inline]] inline void finish_sum(const PassRun& run, int block, Float& value) {
+  if (run.scale != 1) value *= run.scale;
   if (run.bias) value += load(run.bias + block * kBlock);
   if (run.relu) value = value < 0 ? Float{} : value;
 }
@@ -121,7 +122,7 @@ struct Waiting {
   Float best;
   Int winner;
   find_maximum<kBlock>(window, best, winner);
-  add_bias(run, block, best);
+  finish_sum(run, block, best);
   const std::size_t at = size(block) * s.to_plane + size(w.pair * width + x) * kBlock;
   store(run.to + at, best);
   if (!run.winners) return;
@@ -138,7 +139,7 @@ struct Waiting {
     if (x >= s.width || y >= s.height) continue;
     Float value =
         load(w.sums + size(pixel / 2 * 2 + half) * kSums + size(2 * i + pixel % 2) * kBlock);
-    add_bias(run, block, value);
+    finish_sum(run, block, value);
     float* const to = run.to + size(block) * s.to_plane + size(y * s.width + x) * kBlock;
     if (run.adds) value += load(to);
     store(to, value);

@@ -120,6 +120,7 @@ struct PassRun {
   const Bf16* weights;  ///< as `pack_kernel` makes them
   const float* bias;    ///< null: none
   bool relu, adds;
+  float scale = 1;  ///< of sums, above zero
   float* to;
   std::uint8_t* winners;  ///< of windows; null: none
   int first = 0, last = 0;

@@ -40,10 +40,22 @@ using HalfThere [[gnu::vector_size(32), gnu::may_alias]] = std::uint16_t;
   to = ((bits & 0x7f800000) == 0 ? (bits & 0x80000000) : number) & 0xffff0000;
 }
 
+#ifdef __AVX512BF16__
+/// The same by fewer instructions.
+[[gnu::always_inline]] inline void take_factor(const Float& value, Word& to) {
+  const auto halves = reinterpret_cast<Half>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(value)));
+  to = __builtin_convertvector(halves, Word) << 16;
+}
+#else
+[[gnu::always_inline]] inline void take_factor(const Float& value, Word& to) {
+  round_up_there(value, to);
+}
+#endif
+
 /// What the nearest factor leaves of numbers, exactly; nothing of those whose factor is no number.
 [[gnu::always_inline]] inline void take_rest(Float& value) {
   Word factor;
-  round_up_there(value, factor);
+  take_factor(value, factor);
   const Float rest = value - reinterpret_cast<Float>(factor);
   value = (factor & 0x7f800000) == 0x7f800000 ? Float{} : rest;
 }
