@@ -107,10 +107,17 @@ class OpMaker {
                               "dense layers, ReLU and dropout do that); use --backend reference");
   }
 
+  [[noreturn]] void refuse() const {
+    fail(ExitCode::usage, "layer " + node().name + ": --backend cpu has no layers of type " +
+                              std::string(model::type_name(node().layer)) +
+                              "; use --backend reference");
+  }
+
   void make_op() {
     const Shape read = walk_.src_shape();
     std::visit(Overloaded{
                    [&](const model::Convolution& l) {
+                     if (l.groups != 1) refuse();
                      convolution(node(),
                                  model::pad_amount(l.padding, read.height, l.kernel, l.stride),
                                  model::pad_amount(l.padding, read.width, l.kernel, l.stride));
@@ -124,6 +131,9 @@ class OpMaker {
                    [&](const model::Add&) { add(); },
                    [&](const model::Relu&) { in_place<ReluOp>(); },
                    [&](const model::Dropout&) { in_place<DropoutOp>(); },
+                   [&](const model::Concat&) { refuse(); },
+                   [&](const model::Relu6&) { refuse(); },
+                   [&](const model::Silu&) { refuse(); },
                    [&](const model::Flatten&) { walk_.flatten(); },
                    [&](const model::SigmoidCrossEntropy&) { loss(); },
                    [&](const model::SoftmaxCrossEntropy&) { loss(); },

@@ -61,9 +61,16 @@ class OpMaker {
                      node().name, planning_.largest(), shape.height, shape.width, shape.channels));
   }
 
+  [[noreturn]] void refuse() const {
+    fail(ExitCode::usage, "layer " + node().name + ": --backend cuda has no layers of type " +
+                              std::string(model::type_name(node().layer)) +
+                              "; use --backend reference");
+  }
+
   void make_op() {
     std::visit(Overloaded{
-                   [&](const model::Convolution&) {
+                   [&](const model::Convolution& l) {
+                     if (l.groups != 1) refuse();
                      check_not_flattened();
                      convolution(nullptr);
                    },
@@ -76,6 +83,9 @@ class OpMaker {
                    [&](const model::BatchNorm&) { batch_norm(); },
                    [&](const model::Add&) { add(); },
                    [&](const model::ZeroPad& l) { zero_pad(l); },
+                   [&](const model::Concat&) { refuse(); },
+                   [&](const model::Relu6&) { refuse(); },
+                   [&](const model::Silu&) { refuse(); },
                    [&](const model::Flatten&) { walk_.flatten(); },
                    [&](const model::SigmoidCrossEntropy&) { loss(); },
                    [&](const model::SoftmaxCrossEntropy&) { loss(); },

@@ -96,10 +96,13 @@ OnnxGraphWriter::Value OnnxGraphWriter::layer(const model::Graph::Node& n) {
           [&](const model::Dense& l) { return dense(n, l); },
           [&](const model::BatchNorm& l) { return batch_norm(n, l); },
           [&](const model::Add&) { return add(n); },
+          [&](const model::Concat&) { return concat(n); },
           [&](const model::Relu&) {
             node("Relu", n.name, {source(n).name}, output_of(n.name));
             return Value{output_of(n.name), source(n).is_map, n.dst};
           },
+          [&](const model::Relu6&) { return relu6(n); },
+          [&](const model::Silu&) { return silu(n); },
           [&](const model::Dropout&) { return source(n); },
           [&](const model::Flatten&) { return as_vector(source(n), n.name); },
           [&](const model::SigmoidCrossEntropy&) { return probabilities(n, "Sigmoid"); },
@@ -131,7 +134,9 @@ OnnxGraphWriter::Value OnnxGraphWriter::convolution(const model::Graph::Node& n,
   tensor(kernel.name, {e[3], e[2], e[0], e[1]}, model::to_oihw(model_.values(kernel.name), e));
   std::vector<std::string> inputs{src.name, kernel.name};
   if (l.bias) inputs.push_back(parameter(n.parameters[1]));
-  window(node("Conv", n.name, inputs, output_of(n.name)), src.shape, l.padding, l.kernel, l.stride);
+  auto& added = node("Conv", n.name, inputs, output_of(n.name));
+  window(added, src.shape, l.padding, l.kernel, l.stride);
+  if (l.groups != 1) attribute(added, "group", static_cast<std::int64_t>(l.groups));
   return {output_of(n.name), true, n.dst};
 }
 
@@ -201,6 +206,35 @@ OnnxGraphWriter::Value OnnxGraphWriter::add(const model::Graph::Node& n) {
     sum = output;
   }
   return {sum, is_map, n.dst};
+}
+
+/// Maps one behind the other by their channels; vectors by their numbers.
+OnnxGraphWriter::Value OnnxGraphWriter::concat(const model::Graph::Node& n) {
+  bool is_map = false;
+  for (const int src : n.src) is_map |= values_[static_cast<std::size_t>(src)].is_map;
+  std::vector<std::string> parts;
+  for (std::size_t k = 0; k < n.src.size(); ++k) {
+    const Value& value = values_[static_cast<std::size_t>(n.src[k])];
+    parts.push_back(is_map ? as_map(value, fmt::format("{}/{}", n.name, k)).name : value.name);
+  }
+  attribute(node("Concat", n.name, parts, output_of(n.name)), "axis", std::int64_t{1});
+  return {output_of(n.name), is_map, n.dst};
+}
+
+OnnxGraphWriter::Value OnnxGraphWriter::relu6(const model::Graph::Node& n) {
+  const std::string least = n.name + "/least", most = n.name + "/most";
+  tensor(least, {}, {0.0f});
+  tensor(most, {}, {6.0f});
+  node("Clip", n.name, {source(n).name, least, most}, output_of(n.name));
+  return {output_of(n.name), source(n).is_map, n.dst};
+}
+
+/// No operator of this set.
+OnnxGraphWriter::Value OnnxGraphWriter::silu(const model::Graph::Node& n) {
+  const std::string sigmoid = n.name + "/sigmoid";
+  node("Sigmoid", sigmoid, {source(n).name}, output_of(sigmoid));
+  node("Mul", n.name, {source(n).name, output_of(sigmoid)}, output_of(n.name));
+  return {output_of(n.name), source(n).is_map, n.dst};
 }
 
 OnnxGraphWriter::Value OnnxGraphWriter::probabilities(const model::Graph::Node& n,

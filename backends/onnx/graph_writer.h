@@ -32,6 +32,9 @@ class OnnxGraphWriter {
   Value dense(const model::Graph::Node&, const model::Dense&);
   Value batch_norm(const model::Graph::Node&, const model::BatchNorm&);
   Value add(const model::Graph::Node&);
+  Value concat(const model::Graph::Node&);
+  Value relu6(const model::Graph::Node&);
+  Value silu(const model::Graph::Node&);
   Value probabilities(const model::Graph::Node&, const char* op_type);
   template <class Pool>
   Value pool(const model::Graph::Node&, const Pool&, const char* op_type);

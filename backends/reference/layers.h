@@ -61,6 +61,16 @@ template <class T>
 void backward(const model::Relu&, const LayerArgs<T>&);
 
 template <class T>
+void forward(const model::Relu6&, const LayerArgs<T>&);
+template <class T>
+void backward(const model::Relu6&, const LayerArgs<T>&);
+
+template <class T>
+void forward(const model::Silu&, const LayerArgs<T>&);
+template <class T>
+void backward(const model::Silu&, const LayerArgs<T>&);
+
+template <class T>
 void forward(const model::Flatten&, const LayerArgs<T>&);
 template <class T>
 void backward(const model::Flatten&, const LayerArgs<T>&);

@@ -187,6 +187,39 @@ void ReferenceProgram<T>::add(int index) {
   }
 }
 
+/// Calls f(part, position of a pixel in it, position in the whole, channels of the part).
+template <class T>
+template <class F>
+void ReferenceProgram<T>::for_part_pixels(int index, const F& f) const {
+  const auto& node = graph_.nodes()[index];
+  const auto all = static_cast<std::size_t>(node.dst.channels);
+  const std::size_t pixels = labels_.size() * node.dst.size() / all;
+  std::size_t first = 0;
+  for (const int src : node.src) {
+    const auto channels = static_cast<std::size_t>(graph_.nodes()[src].dst.channels);
+    for (std::size_t p = 0; p < pixels; ++p) f(src, p * channels, p * all + first, channels);
+    first += channels;
+  }
+}
+
+template <class T>
+void ReferenceProgram<T>::concatenate(int index) {
+  for_part_pixels(index, [&](int src, std::size_t from, std::size_t to, std::size_t channels) {
+    std::copy_n(values_[src].dst.data() + from, channels, values_[index].dst.data() + to);
+  });
+}
+
+/// Each part's gradient lies in that of the whole.
+template <class T>
+void ReferenceProgram<T>::take_apart(int index) {
+  for_part_pixels(index, [&](int src, std::size_t to, std::size_t from, std::size_t channels) {
+    if (!values_[src].wants_diff) return;
+    for (std::size_t c = 0; c < channels; ++c) {
+      values_[src].diff[to + c] += values_[index].diff[from + c];
+    }
+  });
+}
+
 template <class T>
 void ReferenceProgram<T>::forward_node(int index) {
   const LayerArgs<T> a = args(index);
@@ -208,6 +241,7 @@ void ReferenceProgram<T>::forward_node(int index) {
                  [&](const model::SoftmaxCrossEntropy& l) { loss(l); },
                  [&](const model::BatchNorm& l) { reference::forward(l, batch_norm_args(index)); },
                  [&](const model::Add&) { add(index); },
+                 [&](const model::Concat&) { concatenate(index); },
                  [&](const model::Dense& l) {
                    if (values_[index].sharded) return values_[index].sharded->forward(a);
                    reference::forward(l, a);
@@ -261,6 +295,7 @@ void ReferenceProgram<T>::backward_node(int index, T loss_scale) {
                  [&](const model::SoftmaxCrossEntropy& l) { loss(l); },
                  [&](const model::BatchNorm& l) { reference::backward(l, batch_norm_args(index)); },
                  [&](const model::Add&) { spread(); },
+                 [&](const model::Concat&) { take_apart(index); },
                  [&](const model::Dense& l) {
                    const bool sends_back = values_[graph_.nodes()[index].src.front()].wants_diff;
                    if (values_[index].sharded) {

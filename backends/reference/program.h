@@ -51,6 +51,10 @@ class ReferenceProgram final : public compute::Program {
   BatchNormArgs<T> batch_norm_args(int node);
   void begin_moving(int node);
   void add(int node);
+  template <class F>
+  void for_part_pixels(int node, const F&) const;
+  void concatenate(int node);
+  void take_apart(int node);
   void forward_node(int node);
   void backward_node(int node, T loss_scale);
   bool has_bias(int node) const { return graph_.nodes()[node].parameters.size() > 1; }

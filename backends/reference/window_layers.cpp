@@ -55,20 +55,33 @@ void for_taps(const Window& window, const Shape& src, int row, int column, F f) 
   }
 }
 
+/// The filters that read a channel, and where their weights for it begin in those of a tap.
+struct Readers {
+  int first, end;
+  std::size_t weights;
+};
+Readers readers_of(const model::Convolution& l, int channels, int channel) {
+  const int of_group = channels / l.groups, filters = l.filters / l.groups;
+  const int first = channel / of_group * filters;
+  return {first, first + filters, static_cast<std::size_t>(channel % of_group) * l.filters};
+}
+
 }  // namespace
 
 template <class T>
 void forward(const model::Convolution& l, const LayerArgs<T>& a) {
   const Window window = window_of(l.padding, l.kernel, l.stride, a.src_shape);
   const int in = a.src_shape.channels, out = l.filters;
+  const std::size_t tap = static_cast<std::size_t>(in / l.groups) * out;
   for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
     T* dst = a.dst + at(a.dst_shape, n, row, column);
     for (int o = 0; o < out; ++o) dst[o] = a.bias ? a.bias[o] : T{0};
     for_taps(window, a.src_shape, row, column, [&](int i, int j, int y, int x) {
       const T* src = a.src + at(a.src_shape, n, y, x);
-      const T* weights = a.weights + static_cast<std::size_t>(i * l.kernel + j) * in * out;
       for (int c = 0; c < in; ++c) {
-        for (int o = 0; o < out; ++o) dst[o] += src[c] * weights[c * out + o];
+        const Readers readers = readers_of(l, in, c);
+        const T* weights = a.weights + (i * l.kernel + j) * tap + readers.weights;
+        for (int o = readers.first; o < readers.end; ++o) dst[o] += src[c] * weights[o];
       }
     });
   });
@@ -78,24 +91,27 @@ template <class T>
 void backward(const model::Convolution& l, const LayerArgs<T>& a) {
   const Window window = window_of(l.padding, l.kernel, l.stride, a.src_shape);
   const int in = a.src_shape.channels, out = l.filters;
+  const std::size_t tap = static_cast<std::size_t>(in / l.groups) * out;
   for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
     const T* diff_dst = a.diff_dst + at(a.dst_shape, n, row, column);
     if (a.diff_bias) {
       for (int o = 0; o < out; ++o) a.diff_bias[o] += diff_dst[o];
     }
     for_taps(window, a.src_shape, row, column, [&](int i, int j, int y, int x) {
-      const std::size_t tap = static_cast<std::size_t>(i * l.kernel + j) * in * out;
+      const std::size_t first = (i * l.kernel + j) * tap;
       const T* src = a.src + at(a.src_shape, n, y, x);
       for (int c = 0; a.diff_weights && c < in; ++c) {
-        T* diff_weights = a.diff_weights + tap + static_cast<std::size_t>(c) * out;
-        for (int o = 0; o < out; ++o) diff_weights[o] += src[c] * diff_dst[o];
+        const Readers readers = readers_of(l, in, c);
+        T* diff_weights = a.diff_weights + first + readers.weights;
+        for (int o = readers.first; o < readers.end; ++o) diff_weights[o] += src[c] * diff_dst[o];
       }
       if (!a.diff_src) return;
       T* diff_src = a.diff_src + at(a.src_shape, n, y, x);
       for (int c = 0; c < in; ++c) {
-        const T* weights = a.weights + tap + static_cast<std::size_t>(c) * out;
+        const Readers readers = readers_of(l, in, c);
+        const T* weights = a.weights + first + readers.weights;
         T sum = 0;
-        for (int o = 0; o < out; ++o) sum += weights[o] * diff_dst[o];
+        for (int o = readers.first; o < readers.end; ++o) sum += weights[o] * diff_dst[o];
         diff_src[c] += sum;
       }
     });

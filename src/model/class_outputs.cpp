@@ -16,7 +16,9 @@ enum class Passage {
 
 Passage passage(const Graph& graph, int index) {
   return std::visit(Overloaded{
-                        [](const Convolution&) { return Passage::makes; },
+                        [](const Convolution& l) {
+                          return l.groups == 1 ? Passage::makes : Passage::mixes;
+                        },
                         [](const Dense&) { return Passage::makes; },
                         [](const BatchNorm&) { return Passage::scales; },
                         [](const ZeroPad&) { return Passage::linear; },
@@ -26,12 +28,15 @@ Passage passage(const Graph& graph, int index) {
                         [](const SigmoidCrossEntropy&) { return Passage::linear; },
                         [](const SoftmaxCrossEntropy&) { return Passage::linear; },
                         [](const Relu&) { return Passage::bends; },
+                        [](const Relu6&) { return Passage::bends; },
+                        [](const Silu&) { return Passage::bends; },
                         [](const MaxPool&) { return Passage::bends; },
                         [&](const Flatten&) {
                           const Shape src = graph.src_shape(index);
                           return src.height * src.width == 1 ? Passage::linear : Passage::mixes;
                         },
                         [](const Add&) { return Passage::mixes; },
+                        [](const Concat&) { return Passage::mixes; },
                         [](const Input&) { return Passage::mixes; },
                     },
                     graph.nodes()[static_cast<std::size_t>(index)].layer);

@@ -18,6 +18,7 @@ std::string keras_name(const Layer& layer) {
   if (type == "relu") return "re_lu";
   if (type == "zero_pad") return "zero_padding2d";
   if (type == "batch_norm") return "batch_normalization";
+  if (type == "concat") return "concatenate";
   return std::string(type);
 }
 

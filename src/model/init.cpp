@@ -1,17 +1,72 @@
 #include "model/init.h"
 
+#include <array>
 #include <cmath>
+#include <numbers>
 
 #include "core/random.h"
 
 namespace cputrain::model {
 namespace {
 
-/// fan_in + fan_out of an HWIO or (in, out) kernel.
-double fans(const ParameterSpec& kernel) {
+/// Numbers that one output is made of, and those that one input goes to, of an HWIO or (in, out)
+/// kernel.
+struct Fans {
+  double in, out;
+};
+Fans fans_of(const ParameterSpec& kernel) {
   const auto& e = kernel.extents;
   const double area = e.size() == 4 ? static_cast<double>(e[0]) * e[1] : 1.0;
-  return area * (static_cast<double>(e[e.size() - 2]) + e[e.size() - 1]);
+  return {area * e[e.size() - 2], area * e[e.size() - 1]};
+}
+
+/// What numbers are drawn from: a normal law of this deviation, or a uniform one within the limit.
+struct Law {
+  bool normal;
+  double scale;
+};
+
+/// `groups`: into which the outputs are cut.
+Law law_of(Initializer init, const Fans& fans, int groups) {
+  switch (init) {
+    case Initializer::he_normal:
+      return {true, std::sqrt(2 / fans.in)};
+    case Initializer::he_normal_out:
+      return {true, std::sqrt(2 / fans.out)};
+    case Initializer::he_normal_group:
+      return {true, std::sqrt(2 * groups / fans.out)};
+    case Initializer::uniform_in:
+    case Initializer::uniform_in_only:
+      return {false, 1 / std::sqrt(fans.in)};
+    case Initializer::uniform_out:
+      return {false, 1 / std::sqrt(fans.out)};
+    case Initializer::normal_hundredth:
+      return {true, 0.01};
+    default:
+      return {false, std::sqrt(6 / (fans.in + fans.out))};
+  }
+}
+
+/// Two numbers of the normal law of deviation 1 from two words (Box and Muller 1958).
+std::array<double, 2> normal_numbers(std::uint32_t a, std::uint32_t b) {
+  const auto unit = [](std::uint32_t word) { return (word + 0.5) / 4294967296.0; };  // never 0
+  const double length = std::sqrt(-2 * std::log(unit(a)));
+  const double angle = 2 * std::numbers::pi * unit(b);
+  return {length * std::cos(angle), length * std::sin(angle)};
+}
+
+/// Four numbers of the law.
+std::array<double, 4> drawn(const Law& law, const std::array<std::uint32_t, 4>& words) {
+  std::array<double, 4> numbers{};
+  if (law.normal) {
+    const auto first = normal_numbers(words[0], words[1]),
+               second = normal_numbers(words[2], words[3]);
+    numbers = {first[0], first[1], second[0], second[1]};
+  } else {
+    for (std::size_t i = 0; i < 4; ++i) numbers[i] = 2 * static_cast<double>(unit_float(words[i])) - 1;
+  }
+  for (double& number : numbers) number = static_cast<float>(number * law.scale);
+  return numbers;
 }
 
 }  // namespace
@@ -19,14 +74,20 @@ double fans(const ParameterSpec& kernel) {
 std::vector<double> initial_values(const Graph::Node& node, const ParameterSpec& parameter,
                                    std::uint64_t seed) {
   std::vector<double> values(parameter.size(), parameter.fill);
-  if (parameter.extents.size() < 2) return values;  // a bias, or batch norm's vectors
-  const double limit = std::sqrt(6.0 / fans(parameter));
+  const auto* convolution = std::get_if<Convolution>(&node.layer);
+  const auto* dense = std::get_if<Dense>(&node.layer);
+  if (!convolution && !dense) return values;
+  const Initializer init = convolution ? convolution->init : dense->init;
+  const bool is_bias = parameter.extents.size() < 2;
+  if (is_bias && init != Initializer::uniform_in) return values;
+  const ParameterSpec& kernel = node.parameters.front();
+  const Law law = law_of(init, fans_of(kernel), convolution ? convolution->groups : 1);
   const RandomStream stream(seed, Purpose::weights, static_cast<std::uint32_t>(node.origin));
+  const std::size_t first = is_bias ? (kernel.size() + 3) / 4 : 0;  // behind the kernel's words
   for (std::size_t group = 0; group * 4 < values.size(); ++group) {
-    const auto words = stream.at(static_cast<std::uint32_t>(group));
+    const auto numbers = drawn(law, stream.at(static_cast<std::uint32_t>(first + group)));
     for (std::size_t i = 0; i < 4 && group * 4 + i < values.size(); ++i) {
-      const double u = unit_float(words[i]);
-      values[group * 4 + i] = static_cast<float>((2 * u - 1) * limit);
+      values[group * 4 + i] = numbers[i];
     }
   }
   return values;

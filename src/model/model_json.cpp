@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/json_fields.h"
+#include "core/text.h"
 
 namespace cputrain::model {
 namespace {
@@ -20,25 +21,30 @@ constexpr int kMaxExtent = 65536;
 constexpr std::size_t kMaxLayers = 10000;
 constexpr double kMaxNumbers = 1e10;  // in one layer's output or in all parameters
 
-const char* padding_name(Padding padding) { return padding == Padding::same ? "same" : "valid"; }
-
 ordered_json window_fields(const char* size_name, int size, int stride, Padding padding) {
-  return {{size_name, size}, {"stride", stride}, {"padding", padding_name(padding)}};
+  return {{size_name, size}, {"stride", stride}, {"padding", word_of(padding)}};
 }
 
 /// The number with the fewest digits that is this float again: 0.99, not 0.9900000095367432.
 double short_number(float value) { return std::stod(fmt::format("{}", value)); }
 
-/// "l2" is written only where there is one.
-ordered_json with_l2(ordered_json fields, float l2) {
+/// What most layers with a kernel do without is written only where there is some.
+ordered_json with_rarities(ordered_json fields, float l2, Initializer init) {
   if (l2 != 0) fields["l2"] = short_number(l2);
+  if (init != Initializer::glorot_uniform) fields["init"] = word_of(init);
   return fields;
 }
 
 Padding read_padding(const JsonFields& r) {
-  const std::string name = r.text("padding", "valid");
-  if (name != "same" && name != "valid") r.wrong("padding must be same or valid");
-  return name == "same" ? Padding::same : Padding::valid;
+  const auto padding = value_named<Padding>(r.text("padding", "valid"));
+  if (!padding) r.wrong("padding must be valid, same or half");
+  return *padding;
+}
+
+Initializer read_init(const JsonFields& r) {
+  const auto init = value_named<Initializer>(r.text("init", "glorot_uniform"));
+  if (!init) r.wrong("init must be one of " + join(all_words<Initializer>(), ", "));
+  return *init;
 }
 
 Convolution read_convolution(const JsonFields& r) {
@@ -47,7 +53,9 @@ Convolution read_convolution(const JsonFields& r) {
           r.whole("stride", 1, kMaxExtent, 1),
           read_padding(r),
           r.truth("bias", true),
-          static_cast<float>(r.real("l2", 0, 1e6, 0))};
+          static_cast<float>(r.real("l2", 0, 1e6, 0)),
+          r.whole("groups", 1, kMaxExtent, 1),
+          read_init(r)};
 }
 
 template <class Pool>
@@ -59,8 +67,10 @@ Pool read_pool(const JsonFields& r) {
 Dense read_dense(const JsonFields& r, const std::optional<ModelSize>& size) {
   const bool open = r.has("units") && r.required("units") == "classes";
   if (open && !size) r.wrong("units must be a number here");
-  return {open ? size->classes : r.whole("units", 1, kMaxExtent), r.truth("bias", true),
-          static_cast<float>(r.real("l2", 0, 1e6, 0))};
+  return {.units = open ? size->classes : r.whole("units", 1, kMaxExtent),
+          .bias = r.truth("bias", true),
+          .l2 = static_cast<float>(r.real("l2", 0, 1e6, 0)),
+          .init = read_init(r)};
 }
 
 ZeroPad read_zero_pad(const JsonFields& r) {
@@ -80,7 +90,10 @@ Dropout read_dropout(const JsonFields& r) { return {static_cast<float>(r.real("r
 Layer read_plain_layer(const std::string& type, const JsonFields& r) {
   static const std::map<std::string, Layer> layers{{"global_average_pool", GlobalAveragePool{}},
                                                    {"add", Add{}},
+                                                   {"concat", Concat{}},
                                                    {"relu", Relu{}},
+                                                   {"relu6", Relu6{}},
+                                                   {"silu", Silu{}},
                                                    {"flatten", Flatten{}},
                                                    {"sigmoid", SigmoidCrossEntropy{}},
                                                    {"softmax", SoftmaxCrossEntropy{}}};
@@ -222,7 +235,8 @@ ordered_json fields_of(const Layer& layer) {
             ordered_json fields{{"filters", l.filters}};
             fields.update(window_fields("kernel", l.kernel, l.stride, l.padding));
             fields["bias"] = l.bias;
-            return with_l2(fields, l.l2);
+            if (l.groups != 1) fields["groups"] = l.groups;
+            return with_rarities(fields, l.l2, l.init);
           },
           [](const ZeroPad& l) {
             return ordered_json{
@@ -231,7 +245,7 @@ ordered_json fields_of(const Layer& layer) {
           [](const MaxPool& l) { return window_fields("size", l.size, l.stride, l.padding); },
           [](const AveragePool& l) { return window_fields("size", l.size, l.stride, l.padding); },
           [](const Dense& l) {
-            return with_l2({{"units", l.units}, {"bias", l.bias}}, l.l2);
+            return with_rarities({{"units", l.units}, {"bias", l.bias}}, l.l2, l.init);
           },
           [](const BatchNorm& l) {
             return ordered_json{{"epsilon", short_number(l.epsilon)},

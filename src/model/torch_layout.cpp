@@ -7,38 +7,54 @@ namespace cputrain::model {
 namespace {
 
 using Order = std::vector<std::size_t>;
+using Maps = std::vector<Shape>;
 
-/// For each node the map in whose order (height, width, channel) its numbers come when they are
-/// read as one vector: flattening and what works number by number keep it.
-std::vector<Shape> maps_of(const Graph& graph) {
-  std::vector<Shape> maps;
+/// For each node the maps, one behind the other, in whose order (height, width, channel) its
+/// numbers come when they are read as one vector: flattening and what works number by number keep
+/// it.
+std::vector<Maps> maps_of(const Graph& graph) {
+  std::vector<Maps> maps;
+  const auto all_read = [&](const Graph::Node& node) {
+    Maps joined;
+    for (const int src : node.src) joined.insert(joined.end(), maps[src].begin(), maps[src].end());
+    return joined;
+  };
   for (const auto& node : graph.nodes()) {
     const bool keeps = std::visit(
         Overloaded{[](const Flatten&) { return true; }, [](const Relu&) { return true; },
+                   [](const Relu6&) { return true; }, [](const Silu&) { return true; },
                    [](const Dropout&) { return true; }, [](const BatchNorm&) { return true; },
                    [](const Add&) { return true; }, [](const auto&) { return false; }},
         node.layer);
-    maps.push_back(keeps ? maps[node.src.front()] : node.dst);
+    const bool joins_vectors = std::holds_alternative<Concat>(node.layer) &&
+                               node.dst.height == 1 && node.dst.width == 1;
+    maps.push_back(keeps           ? maps[node.src.front()]
+                   : joins_vectors ? all_read(node)
+                                   : Maps{node.dst});
   }
   return maps;
 }
 
-/// Our position in a flattened map for each of PyTorch's.
-Order flat_order(const Shape& map) {
+/// Our position in flattened maps for each of PyTorch's.
+Order flat_order(const Maps& maps) {
   Order order;
-  order.reserve(map.size());
-  const auto pixels = static_cast<std::size_t>(map.height) * static_cast<std::size_t>(map.width);
-  const auto channels = static_cast<std::size_t>(map.channels);
-  for (std::size_t c = 0; c < channels; ++c) {
-    for (std::size_t pixel = 0; pixel < pixels; ++pixel) order.push_back(pixel * channels + c);
+  for (const Shape& map : maps) {
+    const std::size_t first = order.size();
+    const auto channels = static_cast<std::size_t>(map.channels);
+    const std::size_t pixels = map.size() / channels;
+    for (std::size_t c = 0; c < channels; ++c) {
+      for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
+        order.push_back(first + pixel * channels + c);
+      }
+    }
   }
   return order;
 }
 
 /// Our input channel (a dense layer's: row) for each of PyTorch's.
-Order input_order(const Graph::Node& node, const Shape& src, const Shape& map) {
+Order input_order(const Graph::Node& node, const Shape& src, const Maps& maps) {
   const bool flat = src.height == 1 && src.width == 1;
-  if (flat || std::holds_alternative<Dense>(node.layer)) return flat_order(map);
+  if (flat || std::holds_alternative<Dense>(node.layer)) return flat_order(maps);
   Order same(static_cast<std::size_t>(src.channels));
   std::iota(same.begin(), same.end(), std::size_t{0});
   return same;
@@ -102,7 +118,7 @@ std::vector<float> to_oihw(std::span<const float> hwio, const std::vector<int>& 
 }
 
 std::vector<safetensors::OutTensor> torch_tensors(const ExportedModel& model) {
-  const std::vector<Shape> maps = maps_of(model.graph);
+  const std::vector<Maps> maps = maps_of(model.graph);
   std::vector<safetensors::OutTensor> tensors;
   for (const auto& node : model.graph.nodes()) {
     if (node.parameters.empty()) continue;

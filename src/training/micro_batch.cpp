@@ -16,7 +16,8 @@ bool is_any(const Node& node) {
 /// Whether its output needs memory of its own.
 bool is_kept(const model::Graph& graph, std::size_t index) {
   const auto nodes = graph.nodes();
-  if (is_any<model::Input, model::Relu, model::Dropout, model::Flatten>(nodes[index])) return false;
+  if (is_any<model::Input, model::Relu, model::Relu6, model::Dropout, model::Flatten>(nodes[index]))
+    return false;
   if (!is_any<model::Convolution>(nodes[index])) return true;
   std::size_t next = index + 1;
   while (next < nodes.size() && is_any<model::Relu>(nodes[next])) ++next;
