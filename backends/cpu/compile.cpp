@@ -5,6 +5,7 @@
 #include "backends/cpu/convolution/convolution_op.h"
 #include "backends/cpu/kernels/instruction_set.h"
 #include "backends/cpu/ops/batch_norm_op.h"
+#include "backends/cpu/ops/concat_op.h"
 #include "backends/cpu/ops/dense_op.h"
 #include "backends/cpu/ops/elementwise_ops.h"
 #include "backends/cpu/ops/input_op.h"
@@ -107,17 +108,10 @@ class OpMaker {
                               "dense layers, ReLU and dropout do that); use --backend reference");
   }
 
-  [[noreturn]] void refuse() const {
-    fail(ExitCode::usage, "layer " + node().name + ": --backend cpu has no layers of type " +
-                              std::string(model::type_name(node().layer)) +
-                              "; use --backend reference");
-  }
-
   void make_op() {
     const Shape read = walk_.src_shape();
     std::visit(Overloaded{
                    [&](const model::Convolution& l) {
-                     if (l.groups != 1) refuse();
                      convolution(node(),
                                  model::pad_amount(l.padding, read.height, l.kernel, l.stride),
                                  model::pad_amount(l.padding, read.width, l.kernel, l.stride));
@@ -130,10 +124,13 @@ class OpMaker {
                    [&](const model::BatchNorm&) { batch_norm(); },
                    [&](const model::Add&) { add(); },
                    [&](const model::Relu&) { in_place<ReluOp>(); },
+                   [&](const model::Relu6&) {
+                     in_place<ReluOp>();
+                     input().numbers_matter = true;
+                   },
+                   [&](const model::Silu&) { silu(); },
                    [&](const model::Dropout&) { in_place<DropoutOp>(); },
-                   [&](const model::Concat&) { refuse(); },
-                   [&](const model::Relu6&) { refuse(); },
-                   [&](const model::Silu&) { refuse(); },
+                   [&](const model::Concat&) { concat(); },
                    [&](const model::Flatten&) { walk_.flatten(); },
                    [&](const model::SigmoidCrossEntropy&) { loss(); },
                    [&](const model::SoftmaxCrossEntropy&) { loss(); },
@@ -253,19 +250,46 @@ class OpMaker {
     push<AddOp>(dst, node().name, parts, dst);
   }
 
+  static bool is_vector(const compute::SampleLayout& layout) {
+    return layout.shape.height == 1 && layout.shape.width == 1 && !layout.padded();
+  }
+
   void check_same_memory(const compute::SampleLayout& a, const compute::SampleLayout& b) const {
-    const bool vectors = a.shape.height == 1 && a.shape.width == 1 && !a.padded() && !b.padded();
-    if (a.block == b.block || vectors) return;
+    if (a.block == b.block || (is_vector(a) && is_vector(b))) return;
     fail(ExitCode::usage, "layer " + node().name +
-                              " adds maps that lie differently in memory (one " +
+                              " reads maps that lie differently in memory (one " +
                               "is the image, or a dense layer's); use --backend reference");
+  }
+
+  void concat() {
+    std::vector<compute::SumPart> parts;
+    bool wants_diff = false, vectors = true;
+    for (std::size_t i = 0; i < node().src.size(); ++i) {
+      check_not_flattened(i);
+      parts.push_back({read(input(i))});
+      wants_diff |= parts.back().src.wants_diff;
+      vectors &= is_vector(parts.back().src.layout);
+      check_same_memory(parts.front().src.layout, parts.back().src.layout);
+    }
+    const Source& first = parts.front().src;
+    const Activation dst =
+        new_activation({node().dst, vectors ? 1 : first.layout.block}, wants_diff, first.element);
+    push<ConcatOp>(dst, node().name, parts, dst);
+  }
+
+  void silu() {
+    const Source src = read(input());
+    const Activation dst = new_activation(src.layout, src.wants_diff, src.element);
+    walk_.keep_flattened();
+    push<SiluOp>(dst, node(), src, dst);
   }
 
   /// Only the single reader of an activation may change it; where there are others it changes a
   /// copy.
   template <template <class> class O>
   void in_place() {
-    if (input().shared) {
+    constexpr bool keeps_numbers = std::is_same_v<O<float>, ReluOp<float>>;
+    if (input().shared || (input().numbers_matter && !keeps_numbers)) {
       const Source src = read(input());
       const Activation copy = new_activation(src.layout, src.wants_diff, src.element);
       push<AddOp>(copy, node().name + " (copy)", std::vector{compute::SumPart{src}}, copy);

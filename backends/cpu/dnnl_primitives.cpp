@@ -84,9 +84,8 @@ struct ConvolutionDescs {
     const NumberTypes types = types_in(direction, wish.algorithm, p);
     const auto map = wish.channels_last ? channels_last_desc : activation_desc;
     src = map(p.src, p.images, types.src);
-    weights = {{p.dst.shape.channels, p.src.shape.channels, p.kernel, p.kernel},
-               types.weights,
-               memory::format_tag::any};
+    weights = {kernel_dims(p.src.shape.channels, p.dst.shape.channels, p.kernel, p.groups),
+               types.weights, memory::format_tag::any};
     if (p.bias) bias = vector_desc(p.dst.shape.channels);
     dst = map(p.dst, p.images, types.dst);
     strides = {p.stride, p.stride};
@@ -343,8 +342,9 @@ memory::desc image_kernel_desc(const compute::SampleLayout& dst) {
 
 memory::desc vector_desc(int size) { return {Dims{size}, kFloat, memory::format_tag::a}; }
 
-memory::desc keras_kernel_desc(int kernel, int in, int out) {
-  return {Dims{out, in, kernel, kernel}, kFloat, memory::format_tag::hwio};
+Dims kernel_dims(int in, int out, int kernel, int groups) {
+  if (groups == 1) return {out, in, kernel, kernel};
+  return {groups, out / groups, in / groups, kernel, kernel};
 }
 
 Call::Call(const DnnlContext& context, const Operation& operation, void* scratchpad,

@@ -49,6 +49,7 @@ struct ConvolutionProblem {
   model::PadAmount rows, columns;
   bool bias;
   NumberType src_numbers = NumberType::f32, dst_numbers = NumberType::f32;  ///< of the maps
+  int groups = 1;
 };
 /// direct: of floats. bf16: of factors that are rounded to 16-bit brain floats; products are added
 /// as floats, and what comes out is of the problem's numbers, gradients of weights are floats.
@@ -94,8 +95,8 @@ dnnl::memory::desc blocked_kernel_desc(const compute::SampleLayout& src,
                                        const compute::SampleLayout& dst);
 /// One of an image's three colours, as [out / b][tap][colour][b out] (Ohwi16o).
 dnnl::memory::desc image_kernel_desc(const compute::SampleLayout& dst);
-/// Keras' order of a kernel: height, width, in, out.
-dnnl::memory::desc keras_kernel_desc(int kernel, int in, int out);
+/// Extents of a kernel: out, in, height, width; of several groups each, behind their number.
+dnnl::memory::dims kernel_dims(int in, int out, int kernel, int groups);
 
 /// An operation with its memory: running it allocates nothing.
 class Call {

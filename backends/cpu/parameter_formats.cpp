@@ -9,16 +9,25 @@
 namespace cputrain::cpu {
 namespace {
 
+/// Keras' order of a kernel: height, width, in (of a group), out.
+dnnl::memory::desc keras_desc(const model::Convolution& layer, int in) {
+  using Tag = dnnl::memory::format_tag;
+  return {kernel_dims(in, layer.filters, layer.kernel, layer.groups),
+          dnnl::memory::data_type::f32, layer.groups == 1 ? Tag::hwio : Tag::hwigo};
+}
+
 class KernelFormat final : public compute::ParameterFormat {
  public:
-  KernelFormat(const dnnl::memory::desc& stored, int kernel, int in, int out)
+  KernelFormat(const dnnl::memory::desc& stored, const model::Convolution& layer, int in)
       : context_(make_dnnl_context()),
         stored_(stored),
-        keras_(keras_kernel_desc(kernel, in, out)),
-        extents_{out, in, kernel, kernel} {}
+        keras_(keras_desc(layer, in)),
+        grouped_(layer.groups != 1),
+        extents_{layer.filters, in, layer.kernel, layer.kernel} {}
 
   std::size_t stored() const override { return stored_.get_size() / sizeof(float); }
   std::size_t panel() const override {
+    if (grouped_) return 0;
     using Tag = dnnl::memory::format_tag;
     constexpr std::pair<Tag, std::size_t> kPanels[] = {
         {Tag::OIhw16i16o, 16}, {Tag::Ohwi16o, 16}, {Tag::OIhw8i8o, 8}, {Tag::Ohwi8o, 8}};
@@ -50,6 +59,7 @@ class KernelFormat final : public compute::ParameterFormat {
 
   DnnlContext context_;
   dnnl::memory::desc stored_, keras_;
+  bool grouped_;
   dnnl::memory::dims extents_;
 };
 
@@ -82,8 +92,9 @@ class RowsFormat final : public compute::ParameterFormat {
 }  // namespace
 
 std::unique_ptr<compute::ParameterFormat> make_kernel_format(const dnnl::memory::desc& stored,
-                                                             int kernel, int in, int out) {
-  return std::make_unique<KernelFormat>(stored, kernel, in, out);
+                                                             const model::Convolution& layer,
+                                                             int in) {
+  return std::make_unique<KernelFormat>(stored, layer, in);
 }
 
 std::unique_ptr<compute::ParameterFormat> make_rows_format(

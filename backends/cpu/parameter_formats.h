@@ -9,9 +9,10 @@
 
 namespace cputrain::cpu {
 
-/// A convolution's kernel in any layout of the library, whose own reorder converts.
+/// A convolution's kernel in any layout of the library, whose own reorder converts. `in`: channels
+/// of what it reads.
 std::unique_ptr<compute::ParameterFormat> make_kernel_format(const dnnl::memory::desc& stored,
-                                                             int kernel, int in, int out);
+                                                             const model::Convolution&, int in);
 /// (in, out) weights whose rows are permuted from the order height, width, channel to that in which
 /// the source lies in memory; rows of channels that only fill a block are zero. `factors`: the
 /// gradient's, where backward leaves it as such.

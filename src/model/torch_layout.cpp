@@ -3,6 +3,8 @@
 #include <map>
 #include <numeric>
 
+#include "core/error.h"
+
 namespace cputrain::model {
 namespace {
 
@@ -54,6 +56,12 @@ Order flat_order(const Maps& maps) {
 /// Our input channel (a dense layer's: row) for each of PyTorch's.
 Order input_order(const Graph::Node& node, const Shape& src, const Maps& maps) {
   const bool flat = src.height == 1 && src.width == 1;
+  const auto* convolution = std::get_if<Convolution>(&node.layer);
+  if (convolution && convolution->groups > 1 && maps != Maps{src}) {
+    fail(ExitCode::usage, "layer " + node.name +
+                              " convolves a flattened map in groups (PyTorch deals other channels "
+                              "to them, so the network has no such form); use --onnx");
+  }
   if (flat || std::holds_alternative<Dense>(node.layer)) return flat_order(maps);
   Order same(static_cast<std::size_t>(src.channels));
   std::iota(same.begin(), same.end(), std::size_t{0});

@@ -70,6 +70,74 @@ model::Graph residual_v2() {
   return graph;
 }
 
+/// Huang et al.'s dense block: each layer adds channels to those that all later ones read.
+model::Graph dense_block(int first, int growth) {
+  model::Graph graph(kImage);
+  int maps = graph.add(same(first));
+  for (int layer = 0; layer < 4; ++layer) {
+    graph.add(model::BatchNorm{}, "", {maps});
+    graph.add(model::Relu{});
+    const int grown = graph.add(same(growth));
+    maps = graph.add(model::Concat{}, "", {maps, grown});
+  }
+  graph.add(model::BatchNorm{});
+  graph.add(model::Relu6{});
+  add_head(graph);
+  return graph;
+}
+
+/// Szegedy et al.'s: branches of one map, one behind the other.
+model::Graph inception() {
+  model::Graph graph(kImage);
+  const int src = graph.add(same(16));
+  const int plain = graph.add(same(5, 1), "", {src});
+  graph.add(same(7, 1), "", {src});
+  const int wide = graph.add(same(11));
+  graph.add(model::MaxPool{3, 1, model::Padding::same}, "", {src});
+  const int pooled = graph.add(same(9, 1));
+  graph.add(model::Concat{}, "", {plain, wide, src, pooled, src});
+  graph.add(model::Silu{});
+  graph.add(same(16));
+  add_head(graph);
+  return graph;
+}
+
+/// Sandler et al.'s: channels are widened, each is convolved, and they are narrowed again.
+model::Graph inverted_residual() {
+  model::Graph graph(kImage);
+  int src = graph.add(same(16));
+  for (int block = 0; block < 2; ++block) {
+    graph.add(model::Convolution{.filters = 48, .kernel = 1, .bias = false});
+    graph.add(model::BatchNorm{});
+    graph.add(model::Relu6{});
+    graph.add(model::Convolution{.filters = 48,
+                                 .kernel = 3,
+                                 .padding = model::Padding::half,
+                                 .bias = false,
+                                 .groups = 48});
+    graph.add(model::BatchNorm{});
+    graph.add(model::Relu6{});
+    graph.add(model::Convolution{.filters = 16, .kernel = 1, .bias = false});
+    const int residual = graph.add(model::BatchNorm{});
+    src = graph.add(model::Add{}, "", {src, residual});
+  }
+  add_head(graph);
+  return graph;
+}
+
+/// A vector of means beside one of a dense layer, which lie differently in memory.
+model::Graph joined_vectors() {
+  model::Graph graph(kImage);
+  const int map = graph.add(same(16));
+  const int means = graph.add(model::GlobalAveragePool{});
+  graph.add(model::Dense{5}, "", {map});
+  const int made = graph.add(model::Relu{});
+  graph.add(model::Concat{}, "", {means, made, means});
+  graph.add(model::Dense{kClasses});
+  graph.add(model::SoftmaxCrossEntropy{});
+  return graph;
+}
+
 /// Layers on maps of one shape, each reading any earlier ones; what nobody read is added up at the
 /// end.
 model::Graph random_graph(std::uint64_t seed) {
@@ -83,7 +151,7 @@ model::Graph random_graph(std::uint64_t seed) {
   for (int i = 0; i < 10; ++i) {
     const int src = maps[static_cast<std::size_t>(draw(static_cast<int>(maps.size())))];
     const int other = maps[static_cast<std::size_t>(draw(static_cast<int>(maps.size())))];
-    switch (draw(8)) {
+    switch (draw(11)) {
       case 0:
         maps.push_back(graph.add(same(16), "", {src}));
         break;
@@ -101,6 +169,16 @@ model::Graph random_graph(std::uint64_t seed) {
         break;
       case 5:
         maps.push_back(graph.add(model::Add{}, "", {src, other, src}));
+        break;
+      case 6:
+        maps.push_back(graph.add(model::Relu6{}, "", {src}));
+        break;
+      case 7:
+        maps.push_back(graph.add(model::Silu{}, "", {src}));
+        break;
+      case 8:
+        graph.add(model::Concat{}, "", {src, other});
+        maps.push_back(graph.add(same(16, 1)));
         break;
       default:
         maps.push_back(graph.add(model::Add{}, "", {src, other}));
@@ -155,6 +233,18 @@ TEST_P(Branches, ResidualBlocksOfBothKinds) {
   expect_agreement(GetParam(), residual_v1());
   expect_agreement(GetParam(), residual_v2());
 }
+
+TEST_P(Branches, DenseBlocksOfWholeAndOddChannels) {
+  expect_agreement(GetParam(), dense_block(16, 16));
+  expect_agreement(GetParam(), dense_block(21, 5));
+}
+
+TEST_P(Branches, BranchesOneBehindTheOther) {
+  expect_agreement(GetParam(), inception());
+  expect_agreement(GetParam(), joined_vectors());
+}
+
+TEST_P(Branches, InvertedResiduals) { expect_agreement(GetParam(), inverted_residual()); }
 
 TEST_P(Branches, GraphsDrawnAtRandom) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {

@@ -25,6 +25,15 @@ model::Convolution valid(int filters, int kernel, int stride = 1, bool bias = tr
   return {filters, kernel, stride, model::Padding::valid, bias};
 }
 
+model::Convolution grouped(int filters, int groups, int kernel, int stride = 1,
+                           model::Padding padding = model::Padding::half) {
+  return {.filters = filters,
+          .kernel = kernel,
+          .stride = stride,
+          .padding = padding,
+          .groups = groups};
+}
+
 }  // namespace
 
 std::vector<LayerCase> layer_cases() {
@@ -47,6 +56,26 @@ std::vector<LayerCase> layer_cases() {
       {"conv_of_one_pixel", {3, 3, 3}, {valid(16, 3), model::Relu{}, same(32, 3), same(16, 3)}},
       {"conv_13x13_of_small_maps", {6, 6, 3}, behind(16, {same(32, 13), model::MaxPool{}})},
       {"conv_13x13_odd_channels", {6, 6, 3}, behind(10, {same(7, 13)})},
+      {"conv_half_stride2", small, behind(16, {{model::Convolution{16, 3, 2, model::Padding::half}}})},
+      {"depthwise", small, behind(32, {grouped(32, 32, 3)})},
+      {"depthwise_5x5_stride2", small, behind(48, {grouped(48, 48, 5, 2, model::Padding::same)})},
+      {"depthwise_behind_zeros", square,
+       behind(32, {model::ZeroPad{0, 1, 0, 1}, grouped(32, 32, 3, 2, model::Padding::valid)})},
+      {"depthwise_odd_channels", small, behind(21, {grouped(21, 21, 3)})},
+      {"depthwise_two_filters", small, behind(16, {grouped(32, 16, 3)})},
+      {"depthwise_of_pixels", small, {grouped(3, 3, 3)}},
+      {"depthwise_pool_relu", square,
+       behind(32, {grouped(32, 32, 3), model::Relu{}, model::MaxPool{}})},
+      {"depthwise_batch_norm_relu6", square,
+       behind_bare(32, {model::BatchNorm{1e-5f, 0.9f}, model::Relu6{},
+                        model::Convolution{.filters = 32,
+                                           .kernel = 3,
+                                           .padding = model::Padding::half,
+                                           .bias = false,
+                                           .groups = 32},
+                        model::BatchNorm{}, model::Relu6{}})},
+      {"grouped", small, behind(32, {grouped(48, 2, 3)})},
+      {"grouped_1x1_odd", small, behind(15, {grouped(9, 3, 1, 2)})},
       {"conv_relu", square, behind(16, {model::Relu{}, same(32, 3), model::Relu{}})},
       {"conv_relu_dropout", square, behind(16, {model::Relu{}, model::Dropout{0.3f}, same(16, 3)})},
       {"conv_pool_relu", square,
@@ -61,6 +90,8 @@ std::vector<LayerCase> layer_cases() {
       {"max_pool_3x3_stride2", small, behind(16, {model::MaxPool{3, 2}})},
       {"max_pool_3x3_stride2_same", small,
        behind(16, {model::MaxPool{3, 2, model::Padding::same}})},
+      {"max_pool_3x3_stride2_half", small,
+       behind(16, {model::MaxPool{3, 2, model::Padding::half}})},
       {"max_pool_3x3_stride1_same", small,
        behind(16, {model::MaxPool{3, 1, model::Padding::same}})},
       {"max_pool_twice", square, behind(16, {model::MaxPool{}, model::MaxPool{}})},
@@ -68,6 +99,8 @@ std::vector<LayerCase> layer_cases() {
       {"average_pool", small, behind(16, {model::AveragePool{}})},
       {"average_pool_3x3_stride2_same", small,
        behind(24, {model::AveragePool{3, 2, model::Padding::same}})},
+      {"average_pool_3x3_half", small,
+       behind(24, {model::AveragePool{3, 1, model::Padding::half}})},
       {"average_pool_of_pixels", square, {model::AveragePool{}, valid(16, 3)}},
       {"global_average_pool", small, behind(16, {model::GlobalAveragePool{}})},
       {"global_average_pool_odd", small,
@@ -112,6 +145,11 @@ std::vector<LayerCase> layer_cases() {
       {"dropout_of_odd_channels", small, behind(7, {model::Dropout{0.4f}})},
       {"dropout_before_relu", small, behind(16, {model::Dropout{0.4f}, model::Relu{}})},
       {"dropout_of_flat", small, behind(11, {model::Flatten{}, model::Dropout{0.25f}})},
+      {"relu6", small, behind(16, {model::Dropout{0.9f}, model::Relu6{}, same(16, 3)})},
+      {"relu6_dropout", small,
+       behind(21, {model::Relu6{}, model::Dropout{0.4f}, same(16, 3), model::Relu6{}})},
+      {"silu", small, behind(16, {model::Silu{}, same(16, 3), model::Silu{}})},
+      {"silu_of_flat", small, behind(11, {model::Flatten{}, model::Silu{}})},
       {"one_logit", small, behind(16, {model::Relu{}}), 2},
       {"ten_classes", small, behind(16, {model::Relu{}}), 10},
       {"image_larger_than_a_cache",

@@ -30,7 +30,9 @@ bool has(const LayerCase& c) {
       c.layers, [](const model::Layer& layer) { return std::holds_alternative<Kind>(layer); });
 }
 /// Small differences stay small: neither ReLUs, whose gradient jumps, nor windows with winners.
-inline bool smooth(const LayerCase& c) { return !has<model::Relu>(c) && !has<model::MaxPool>(c); }
+inline bool smooth(const LayerCase& c) {
+  return !has<model::Relu>(c) && !has<model::Relu6>(c) && !has<model::MaxPool>(c);
+}
 
 /// What is run of a case's network: a step of training, or the loss alone.
 enum class Run { step, loss };

@@ -84,6 +84,8 @@ std::map<std::string, model::Graph> heads(int outputs) {
                            model::GlobalAveragePool{}, loss})},
       {"normalised", headed({model::Convolution{outputs, 1}, model::BatchNorm{},
                              model::GlobalAveragePool{}, model::Flatten{}, loss})},
+      {"capped", headed({model::Convolution{outputs, 1}, model::Relu6{}, model::Silu{},
+                         model::GlobalAveragePool{}, loss})},
   };
 }
 
@@ -102,6 +104,14 @@ TEST(ClassOutputs, AreFoundThroughWhatKeepsChannelsApart) {
       {model::GlobalAveragePool{}, model::Dense{1}, model::Relu{}, model::SigmoidCrossEntropy{}});
   EXPECT_TRUE(model::class_outputs(bent_sigmoid).negated.empty());
   EXPECT_TRUE(arrays(headed({model::Convolution{2, 2}, model::Flatten{}, softmax})).empty());
+  // A run of its filters reads a run of the channels.
+  const model::Convolution grouped{.filters = 3, .kernel = 1, .groups = 3};
+  EXPECT_TRUE(arrays(headed({grouped, model::GlobalAveragePool{}, softmax})).empty());
+  model::Graph joined = headed({model::GlobalAveragePool{}}, 3);
+  const int part = joined.add(model::Dense{2});
+  joined.add(model::Concat{}, "both", {part, part});
+  joined.add(softmax);
+  EXPECT_TRUE(arrays(joined).empty());
   model::Graph summed = headed({model::GlobalAveragePool{}}, 3);
   const int read_twice = summed.add(model::Dense{3});
   summed.add(model::Dense{3});

@@ -20,12 +20,20 @@ Graph every_layer() {
   graph.add(MaxPool{3, 1, Padding::same});
   const int dropped = graph.add(Dropout{0.25f}, "drop", {first});
   graph.add(Add{}, "sum", {relu, 3, dropped});
+  graph.add(Concat{}, "both", {5, dropped});
+  graph.add(Relu6{});
+  graph.add(Convolution{.filters = 6,
+                        .kernel = 3,
+                        .padding = Padding::half,
+                        .groups = 2,
+                        .init = Initializer::he_normal_out});
+  graph.add(Silu{});
   graph.add(BatchNorm{0.01f, 0.9f});
   graph.add(ZeroPad{1, 2, 3, 4});
   graph.add(AveragePool{2, 1, Padding::valid});
   graph.add(GlobalAveragePool{});
   graph.add(Flatten{});
-  graph.add(Dense{3, false, 0.5f});
+  graph.add(Dense{.units = 3, .bias = false, .l2 = 0.5f, .init = Initializer::uniform_in});
   graph.add(SoftmaxCrossEntropy{});
   return graph;
 }
@@ -69,6 +77,9 @@ TEST(ModelJson, HostileDescriptionsAreRefusedByName) {
   EXPECT_NE(refused([](json& m) { m["layers"][0]["filters"] = "many"; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"][0]["padding"] = "some"; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"][0].erase("kernel"); }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"][0]["groups"] = 0; }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"][0]["groups"] = 2; }), "");  // of three channels
+  EXPECT_NE(refused([](json& m) { m["layers"][0]["init"] = "zeros"; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"][3]["rate"] = 1.0; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"][4]["from"] = {"nobody"}; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"][1]["name"] = "first"; }), "");

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/error.h"
+
 namespace cputrain::model {
 namespace {
 
@@ -92,6 +94,51 @@ TEST(TorchLayout, NamesBatchNormAsAStateDict) {
               (std::vector<float>{0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11}));
   }
   EXPECT_EQ(find(tensors, "dense.weight").values()[1], 3 * 2.0f);  // row (0, 1, 0) of ours
+}
+
+/// Flattened maps one behind the other: each keeps an order of its own.
+TEST(TorchLayout, OfVectorsThatAreJoined) {
+  Graph graph({1, 2, 3});
+  const int map = graph.add(Relu6{});
+  const int flat = graph.add(Flatten{});
+  graph.add(GlobalAveragePool{}, "means", {map});
+  graph.add(Concat{}, "both", {flat, flat + 1, flat});
+  graph.add(Silu{});
+  graph.add(Dense{1}, "dense");
+  graph.add(SigmoidCrossEntropy{});
+  const ExportedModel model = counting(graph);
+  const auto tensors = torch_tensors(model);
+  EXPECT_EQ(find(tensors, "dense.weight").values(),
+            (std::vector<float>{0, 3, 1, 4, 2, 5, 6, 7, 8, 9, 12, 10, 13, 11, 14}));
+}
+
+TEST(TorchLayout, OfGroupsHasTheChannelsOfOne) {
+  Graph graph({2, 2, 3});
+  graph.add(Convolution{.filters = 6, .kernel = 2, .bias = false, .groups = 3}, "conv");
+  graph.add(Flatten{});
+  graph.add(Dense{1}, "dense");
+  graph.add(SigmoidCrossEntropy{});
+  const ExportedModel model = counting(graph);
+  const auto tensors = torch_tensors(model);
+  const auto& kernel = find(tensors, "conv.weight");
+  EXPECT_EQ(kernel.extents, (Extents{6, 1, 2, 2}));
+  const auto values = kernel.values();
+  for (std::size_t o = 0; o < 6; ++o) {
+    for (std::size_t tap = 0; tap < 4; ++tap) {
+      EXPECT_EQ(values[o * 4 + tap], static_cast<float>(tap * 6 + o));
+    }
+  }
+}
+
+/// PyTorch deals other channels to the groups than we do.
+TEST(TorchLayout, RefusesGroupsOfAFlattenedMap) {
+  Graph graph({2, 2, 3});
+  graph.add(Flatten{});
+  graph.add(Convolution{.filters = 3, .kernel = 1, .groups = 3}, "conv");
+  graph.add(Dense{1}, "dense");
+  graph.add(SigmoidCrossEntropy{});
+  const ExportedModel model = counting(graph);
+  EXPECT_THROW(torch_tensors(model), Error);
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
   if (planning.kernels.bf16 && has_bf16(planning, place, planning.largest())) {
     methods.push_back(ConvolutionMethod::bf16);
   }
-  if (is_narrow(place.dst)) return methods;  // those below know floats alone
+  // Those below know floats alone, and no groups.
+  if (is_narrow(place.dst) || place.layer().groups != 1) return methods;
   if (TileConvolution::possible(planning, place)) methods.push_back(ConvolutionMethod::tiles);
   if (planning.kernels.skip_zeros && SkippingConvolution::possible(place)) {
     methods.push_back(ConvolutionMethod::sparse);
@@ -98,8 +99,7 @@ void ConvolutionOp::make_candidates(const Planning& planning,
 std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() const {
   const model::Convolution& layer = place_.layer();
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
-  formats.push_back(make_kernel_format(kernel_layout_, layer.kernel,
-                                       place_.block.src_shape.channels, layer.filters));
+  formats.push_back(make_kernel_format(kernel_layout_, layer, place_.block.src_shape.channels));
   if (place_.bias) formats.push_back(make_vector_format(static_cast<std::size_t>(layer.filters)));
   return formats;
 }

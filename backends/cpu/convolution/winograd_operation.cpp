@@ -51,7 +51,7 @@ void set_backward_weights(Operation& operation, const KernelGradient& gradient) 
 
 std::optional<winograd::Problem> winograd_problem(const ConvolutionProblem& p) {
   const winograd::Problem problem{p.images, p.src, p.dst, p.rows, p.columns};
-  if (p.kernel != 3 || p.stride != 1 || !problem.possible()) return std::nullopt;
+  if (p.kernel != 3 || p.stride != 1 || p.groups != 1 || !problem.possible()) return std::nullopt;
   return problem;
 }
 

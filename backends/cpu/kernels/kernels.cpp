@@ -1,8 +1,20 @@
 #include "backends/cpu/kernels/kernels.h"
 
+#include <cmath>
+
 #include "backends/cpu/kernels/clones.h"
 
 namespace cputrain::cpu::kernels {
+namespace {
+
+[[gnu::always_inline]] inline float silu_of(float x) { return x / (1 + std::exp(-x)); }
+
+[[gnu::always_inline]] inline float silu_slope(float x) {
+  const float sigmoid = 1 / (1 + std::exp(-x));
+  return sigmoid * (1 + x * (1 - sigmoid));
+}
+
+}  // namespace
 
 CPUTRAIN_CLONES
 void split_pixels(const std::uint8_t* rgb, std::size_t width, std::size_t plane, float scale,
@@ -25,6 +37,32 @@ void relu(float* values, std::size_t n) {
 CPUTRAIN_CLONES
 void relu_backward(const float* __restrict dst, float* __restrict diff, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) diff[i] = dst[i] > 0 ? diff[i] : 0;
+}
+
+CPUTRAIN_CLONES
+void relu6(float* values, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = values[i] < 0 ? 0 : values[i];
+    values[i] = value > 6 ? 6 : value;
+  }
+}
+
+CPUTRAIN_CLONES
+void relu6_backward(const float* __restrict dst, float* __restrict diff, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) diff[i] = (dst[i] > 0) & (dst[i] < 6) ? diff[i] : 0;
+}
+
+CPUTRAIN_CLONES
+void silu(const float* __restrict src, float* __restrict dst, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = silu_of(src[i]);
+}
+
+CPUTRAIN_CLONES
+void silu_backward(const float* __restrict src, const float* __restrict diff_dst,
+                   float* __restrict diff_src, bool adds, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    diff_src[i] = (adds ? diff_src[i] : 0) + diff_dst[i] * silu_slope(src[i]);
+  }
 }
 
 CPUTRAIN_CLONES
@@ -57,6 +95,37 @@ void relu(Bf16* values, std::size_t n) {
 CPUTRAIN_CLONES
 void relu_backward(const Bf16* __restrict dst, Bf16* __restrict diff, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) diff[i].bits = to_float(dst[i]) > 0 ? diff[i].bits : 0;
+}
+
+CPUTRAIN_CLONES
+void relu6(Bf16* values, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = to_float(values[i]);
+    const std::uint16_t positive = value < 0 ? 0 : values[i].bits;
+    values[i].bits = value > 6 ? 0x40c0 : positive;  // 6
+  }
+}
+
+CPUTRAIN_CLONES
+void relu6_backward(const Bf16* __restrict dst, Bf16* __restrict diff, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = to_float(dst[i]);
+    diff[i].bits = (value > 0) & (value < 6) ? diff[i].bits : 0;
+  }
+}
+
+CPUTRAIN_CLONES
+void silu(const Bf16* __restrict src, Bf16* __restrict dst, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) set(dst[i], silu_of(to_float(src[i])));
+}
+
+CPUTRAIN_CLONES
+void silu_backward(const Bf16* __restrict src, const Bf16* __restrict diff_dst,
+                   Bf16* __restrict diff_src, bool adds, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float own = to_float(diff_dst[i]) * silu_slope(to_float(src[i]));
+    set(diff_src[i], (adds ? to_float(diff_src[i]) : 0) + own);
+  }
 }
 
 CPUTRAIN_CLONES

@@ -22,6 +22,20 @@ void relu(Bf16* values, std::size_t n);
 /// diff = dst > 0 ? diff : 0, where dst is the ReLU's output
 void relu_backward(const float* dst, float* diff, std::size_t n);
 void relu_backward(const Bf16* dst, Bf16* diff, std::size_t n);
+/// values = min(max(values, 0), 6); NaN stays
+void relu6(float* values, std::size_t n);
+void relu6(Bf16* values, std::size_t n);
+/// diff = 0 < dst < 6 ? diff : 0, where dst is what relu6() made
+void relu6_backward(const float* dst, float* diff, std::size_t n);
+void relu6_backward(const Bf16* dst, Bf16* diff, std::size_t n);
+/// dst = src * sigmoid(src)
+void silu(const float* src, float* dst, std::size_t n);
+void silu(const Bf16* src, Bf16* dst, std::size_t n);
+/// diff_src = diff_dst * the derivative at src, added to what is there if so asked
+void silu_backward(const float* src, const float* diff_dst, float* diff_src, bool adds,
+                   std::size_t n);
+void silu_backward(const Bf16* src, const Bf16* diff_dst, Bf16* diff_src, bool adds,
+                   std::size_t n);
 /// values *= kept ? scale : 0
 void keep(const std::uint8_t* kept, float scale, float* values, std::size_t n);
 void keep(const std::uint8_t* kept, float scale, Bf16* values, std::size_t n);

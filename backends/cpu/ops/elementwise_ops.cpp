@@ -11,7 +11,8 @@ namespace cputrain::cpu {
 template <class Number>
 ReluOp<Number>::ReluOp(const Planning& planning, int op, const model::Graph::Node& node,
                        const Activation& activation)
-    : InPlace(planning, op, activation, node.name, "in place") {
+    : InPlace(planning, op, activation, node.name, "in place"),
+      capped_(std::holds_alternative<model::Relu6>(node.layer)) {
   if (activation.wants_diff) planning.memory.use(activation.value, planning.backward_time(op));
 }
 
@@ -19,6 +20,7 @@ template <class Number>
 void ReluOp<Number>::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   parallel_ranges(activation_.count(execution.images), [&](std::size_t begin, std::size_t end) {
+    if (capped_) return kernels::relu6(value_ + begin, end - begin);
     kernels::relu(value_ + begin, end - begin);
   });
 }
@@ -27,9 +29,36 @@ template <class Number>
 void ReluOp<Number>::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!diff_) return;
-  // Operators behind this one may have changed it in place, but never an element's sign.
+  // Operators behind this one may have changed it in place, but never an element's sign; and where
+  // it is capped nothing but that (TrackedActivation::numbers_matter).
   parallel_ranges(activation_.count(execution.images), [&](std::size_t begin, std::size_t end) {
+    if (capped_) return kernels::relu6_backward(value_ + begin, diff_ + begin, end - begin);
     kernels::relu_backward(value_ + begin, diff_ + begin, end - begin);
+  });
+}
+
+template <class Number>
+SiluOp<Number>::SiluOp(const Planning& planning, int op, const model::Graph::Node& node,
+                       const Source& src, const Activation& dst)
+    : Unary(planning, op, src, dst, node.name, "own") {
+  if (src.wants_diff) planning.memory.use(src.value, planning.backward_time(op));
+}
+
+template <class Number>
+void SiluOp<Number>::forward(const Execution& execution) {
+  const TimeSpan span(time_.forward);
+  parallel_ranges(dst_.count(execution.images), [&](std::size_t begin, std::size_t end) {
+    kernels::silu(src_data_ + begin, dst_data_ + begin, end - begin);
+  });
+}
+
+template <class Number>
+void SiluOp<Number>::backward(const Execution& execution) {
+  const TimeSpan span(time_.backward_data);
+  if (!src_diff_) return;
+  parallel_ranges(dst_.count(execution.images), [&](std::size_t begin, std::size_t end) {
+    kernels::silu_backward(src_data_ + begin, dst_diff_ + begin, src_diff_ + begin, src_.adds,
+                           end - begin);
   });
 }
 
@@ -91,6 +120,8 @@ void DropoutOp<Number>::backward(const Execution& execution) {
 
 template class ReluOp<float>;
 template class ReluOp<Bf16>;
+template class SiluOp<float>;
+template class SiluOp<Bf16>;
 template class DropoutOp<float>;
 template class DropoutOp<Bf16>;
 

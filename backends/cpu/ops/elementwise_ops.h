@@ -4,9 +4,10 @@
 #include "backends/cpu/ops/op.h"
 #include "compute/executor/activation_ops.h"
 
-/// Operators that change an activation of such numbers in place.
+/// Operators that work number by number, most of them in place.
 namespace cputrain::cpu {
 
+/// ReLU, or ReLU6.
 template <class Number>
 class ReluOp final : public compute::InPlaceOp<Op, Number> {
  public:
@@ -18,6 +19,24 @@ class ReluOp final : public compute::InPlaceOp<Op, Number> {
  private:
   using InPlace = compute::InPlaceOp<Op, Number>;
   using InPlace::activation_, InPlace::value_, InPlace::diff_, InPlace::time_;
+
+  bool capped_;
+};
+
+/// Its gradient depends on what it reads, so that stays.
+template <class Number>
+class SiluOp final : public compute::UnaryOp<Op, Number> {
+ public:
+  SiluOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
+         const Activation& dst);
+
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+
+ private:
+  using Unary = compute::UnaryOp<Op, Number>;
+  using Unary::dst_, Unary::src_, Unary::dst_data_, Unary::src_data_, Unary::dst_diff_,
+      Unary::src_diff_, Unary::time_;
 };
 
 /// Forward passes of Phase::train draw which elements of each sample stay; backward reuses that.

@@ -19,6 +19,8 @@ struct TrackedActivation : Activation {
   bool diff_changes = false;  ///< its gradient is changed in place on the way back
   /// A ReLU made it, so where it is zero its gradient ends.
   bool zeros_are_dead = false;
+  /// A capped ReLU made it: where its gradient ends depends on its numbers, which stay.
+  bool numbers_matter = false;
   int producer = 0;     ///< operator that writes it
   int last_touch = -1;  ///< last operator that changes it in place, or reads it and adds to its
                         ///< gradient; of the activations that share the gradient, too
@@ -97,7 +99,7 @@ class GraphWalk {
   /// Operator number `op` changes what the node reads in place, and its gradient; no other node may
   /// read that activation, unless place() gave the node a copy of it.
   TrackedActivation& change_in_place(int op) {
-    flat_[node_] = flat_[node().src.front()];
+    keep_flattened();
     if (index_of_[node_] < 0) index_of_[node_] = index_of_[node().src.front()];
     TrackedActivation& tracked = activations_[static_cast<std::size_t>(index_of_[node_])];
     count_readers(tracked);
@@ -132,6 +134,9 @@ class GraphWalk {
       newest().last_touch = std::max(newest().last_touch, last_change(activation(inputs[i])));
     }
   }
+
+  /// The node's output lies in memory as what it reads does.
+  void keep_flattened() { flat_[node_] = flat_[node().src.front()]; }
 
   /// The node flattens: its output is what it reads.
   void flatten() {

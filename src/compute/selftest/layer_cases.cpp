@@ -34,11 +34,15 @@ Sizes draw_blocks(CaseNumbers& numbers) {
 
 bool has_kinks(const model::Layer& layer) {
   return std::holds_alternative<model::Relu>(layer) ||
+         std::holds_alternative<model::Relu6>(layer) ||
          std::holds_alternative<model::MaxPool>(layer);
 }
 
-/// Bytes from 0 to 7 are exact eighths.
-model::Input input_of(bool exact) { return exact ? model::Input{0.125f, 0} : model::Input{}; }
+/// Bytes from 0 to 7 are exact eighths; or, where numbers beyond 6 are wanted, such pairs.
+model::Input input_of(bool exact, bool large = false) {
+  if (!exact) return {};
+  return large ? model::Input{2, 0} : model::Input{0.125f, 0};
+}
 
 void close(model::Graph& graph, int classes, float smoothing) {
   graph.add(model::Flatten{});
@@ -53,7 +57,8 @@ void close(model::Graph& graph, int classes, float smoothing) {
 LayerCase case_of(const std::string& name, const Shape& image, const Layers& layers,
                   int classes = 3, float smoothing = 0) {
   const bool exact = std::ranges::any_of(layers, has_kinks);
-  model::Graph graph(image, input_of(exact));
+  const auto capped = [](const auto& l) { return std::holds_alternative<model::Relu6>(l); };
+  model::Graph graph(image, input_of(exact, std::ranges::any_of(layers, capped)));
   for (const model::Layer& layer : layers) graph.add(layer);
   close(graph, classes, smoothing);
   return {.name = name, .graph = std::move(graph), .exact = exact};
@@ -105,8 +110,7 @@ class Drawing {
 };
 
 std::string window_name(const std::string& what, int size, int stride, Padding padding) {
-  return fmt::format("{} {}x{}, stride {}, {}", what, size, size, stride,
-                     padding == Padding::same ? "same" : "valid");
+  return fmt::format("{} {}x{}, stride {}, {}", what, size, size, stride, word_of(padding));
 }
 
 struct Window {
@@ -119,7 +123,8 @@ void add_convolutions(Drawing& drawing) {
   for (const Window& w :
        {Window{1, 1, same}, Window{1, 2, valid}, Window{2, 1, same}, Window{3, 1, valid},
         Window{3, 1, same}, Window{3, 2, same}, Window{3, 3, valid}, Window{5, 1, valid},
-        Window{5, 2, same}, Window{7, 1, same}, Window{7, 2, valid}}) {
+        Window{5, 2, same}, Window{7, 1, same}, Window{7, 2, valid}, Window{3, 2, half},
+        Window{7, 2, half}}) {
     drawing.behind_pixels(
         window_name("convolution", w.size, w.stride, w.padding), [&](const Sizes& sizes) {
           return Layers{model::Convolution{sizes.filters, w.size, w.stride, w.padding}};
@@ -142,7 +147,8 @@ void add_convolutions(Drawing& drawing) {
 void add_pools(Drawing& drawing) {
   using enum Padding;
   for (const Window& w :
-       {Window{2, 2, valid}, Window{2, 2, same}, Window{3, 1, same}, Window{3, 2, same}}) {
+       {Window{2, 2, valid}, Window{2, 2, same}, Window{3, 1, same}, Window{3, 2, same},
+        Window{3, 2, half}}) {
     drawing.behind_pixels(window_name("max pool", w.size, w.stride, w.padding), [&](const Sizes&) {
       return Layers{model::MaxPool{w.size, w.stride, w.padding}};
     });
@@ -153,6 +159,39 @@ void add_pools(Drawing& drawing) {
   }
   drawing.behind_pixels("global average pool",
                         [](const Sizes&) { return Layers{model::GlobalAveragePool{}}; });
+}
+
+/// Channels of a group, and its filters.
+struct Group {
+  int channels, filters;
+};
+
+/// Behind as many channels as the groups have.
+void add_groups(Drawing& drawing) {
+  using enum Padding;
+  const auto add = [&](const std::string& what, const Group& group, int groups, const Window& w) {
+    const std::string name = window_name(what, w.size, w.stride, w.padding);
+    CaseNumbers numbers(drawing.seed(), name);
+    const Sizes sizes = draw_sizes(numbers);
+    const int channels = groups * group.channels;
+    const Layers layers{
+        model::Convolution{.filters = channels, .kernel = 1},
+        model::Convolution{.filters = groups * group.filters,
+                           .kernel = w.size,
+                           .stride = w.stride,
+                           .padding = w.padding,
+                           .groups = groups}};
+    drawing.add(case_of(fmt::format("{}: {}", name, shape_text(sizes.image, channels)), sizes.image,
+                        layers));
+  };
+  for (const Window& w : {Window{3, 1, same}, Window{3, 2, half}, Window{5, 2, same},
+                          Window{5, 1, valid}, Window{3, 2, valid}}) {
+    add("depthwise convolution", {1, 1}, 32, w);
+  }
+  add("depthwise convolution of odd channels", {1, 1}, 21, {3, 1, same});
+  add("depthwise convolution, two filters a channel", {1, 2}, 16, {3, 2, half});
+  add("convolution in groups", {16, 16}, 2, {3, 1, same});
+  add("convolution in groups of odd channels", {5, 3}, 3, {3, 2, half});
 }
 
 void add_dense(Drawing& drawing) {
@@ -170,6 +209,11 @@ void add_dense(Drawing& drawing) {
 void add_pointwise(Drawing& drawing) {
   using enum Padding;
   drawing.behind_pixels("relu", [](const Sizes&) { return Layers{model::Relu{}}; });
+  drawing.behind_pixels("relu6", [](const Sizes&) { return Layers{model::Relu6{}}; });
+  drawing.behind_pixels("relu6, dropout", [](const Sizes&) {
+    return Layers{model::Relu6{}, model::Dropout{0.3f}};
+  });
+  drawing.behind_pixels("silu", [](const Sizes&) { return Layers{model::Silu{}}; });
   drawing.behind_pixels("dropout", [](const Sizes&) { return Layers{model::Dropout{0.3f}}; });
   drawing.behind_pixels("dropout of a vector", [](const Sizes&) {
     return Layers{model::Flatten{}, model::Dropout{0.5f}};
@@ -249,11 +293,32 @@ void add_branches(Drawing& drawing) {
                .exact = true});
 }
 
+/// A map, two made of it and the map again, one behind the other, so that none begins with a block.
+void add_concat(Drawing& drawing, const std::string& name, int channels, int filters) {
+  CaseNumbers numbers(drawing.seed(), name);
+  const Sizes sizes = draw_sizes(numbers);
+  model::Graph graph(sizes.image, input_of(false));
+  const int map = graph.add(model::Convolution{.filters = channels, .kernel = 1});
+  const int first = graph.add(model::Convolution{filters, 3, 1, Padding::same});
+  const int second = graph.add(model::Convolution{filters, 1}, {}, {map});
+  graph.add(model::Concat{}, {}, {map, first, second, map});
+  graph.add(model::Convolution{5, 1});
+  close(graph, 3, 0);
+  drawing.add({.name = fmt::format("{}: {}", name, shape_text(sizes.image, channels)),
+               .graph = std::move(graph)});
+}
+
+void add_concats(Drawing& drawing) {
+  add_concat(drawing, "maps of whole blocks, concatenated", 32, 16);
+  add_concat(drawing, "maps of odd channels, concatenated", 21, 7);
+}
+
 }  // namespace
 
 std::vector<LayerCase> layer_cases(std::uint64_t seed) {
   Drawing drawing(seed);
   add_convolutions(drawing);
+  add_groups(drawing);
   add_pools(drawing);
   add_dense(drawing);
   add_pointwise(drawing);
@@ -261,6 +326,7 @@ std::vector<LayerCase> layer_cases(std::uint64_t seed) {
   add_chains(drawing);
   add_batch_norms(drawing);
   add_branches(drawing);
+  add_concats(drawing);
   drawing.loss("sigmoid cross-entropy", 2, 0);
   drawing.loss("softmax cross-entropy of 10 classes", 10, 0);
   drawing.loss("softmax cross-entropy of 5 classes, smoothed", 5, 0.1f);

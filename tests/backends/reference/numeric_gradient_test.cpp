@@ -111,6 +111,13 @@ TEST(NumericGradient, ConvolutionSameStride) {
   check_layer(model::Convolution{5, 3, 2, model::Padding::same, false});
 }
 TEST(NumericGradient, ConvolutionOneByOne) { check_layer(model::Convolution{5, 1, 2}); }
+TEST(NumericGradient, ConvolutionDepthwise) {
+  check_layer(model::Convolution{
+      .filters = 4, .kernel = 3, .stride = 2, .padding = model::Padding::half, .groups = 4});
+}
+TEST(NumericGradient, ConvolutionInGroups) {
+  check_layer(model::Convolution{.filters = 6, .kernel = 2, .bias = false, .groups = 2});
+}
 TEST(NumericGradient, MaxPool) { check_layer(model::MaxPool{}); }
 TEST(NumericGradient, MaxPoolOverlappingSame) {
   check_layer(model::MaxPool{3, 2, model::Padding::same});
@@ -123,6 +130,17 @@ TEST(NumericGradient, GlobalAveragePool) { check_layer(model::GlobalAveragePool{
 TEST(NumericGradient, Dense) { check_layer(model::Dense{6}); }
 TEST(NumericGradient, DenseWithoutBias) { check_layer(model::Dense{6, false}); }
 TEST(NumericGradient, Relu) { check_layer(model::Relu{}); }
+TEST(NumericGradient, Relu6) { check_layer(model::Relu6{}); }
+/// Most numbers lie beyond 6.
+TEST(NumericGradient, Relu6OfLargeNumbers) {
+  model::Graph graph(kImage, model::Input{0.5f, 0});
+  graph.add(model::Convolution{4, 2});
+  graph.add(model::Relu6{});
+  graph.add(model::Dense{3});
+  graph.add(model::SoftmaxCrossEntropy{});
+  check_gradients(graph, 3);
+}
+TEST(NumericGradient, Silu) { check_layer(model::Silu{}); }
 TEST(NumericGradient, Dropout) { check_layer(model::Dropout{0.4f}); }
 TEST(NumericGradient, ZeroPad) { check_layer(model::ZeroPad{1, 0, 2, 3}); }
 TEST(NumericGradient, BatchNorm) { check_layer(model::BatchNorm{}); }
@@ -155,6 +173,16 @@ TEST(NumericGradient, Add) {
   const int trunk = graph.add(model::Convolution{4, 2});
   const int branch = graph.add(model::Convolution{4, 3, 1, model::Padding::same});
   graph.add(model::Add{}, "", {trunk, branch, trunk});
+  graph.add(model::Dense{3});
+  graph.add(model::SoftmaxCrossEntropy{});
+  check_gradients(graph, 3);
+}
+
+TEST(NumericGradient, Concat) {
+  model::Graph graph(kImage);
+  const int trunk = graph.add(model::Convolution{4, 2});
+  const int branch = graph.add(model::Convolution{3, 3, 1, model::Padding::half});
+  graph.add(model::Concat{}, "", {trunk, branch, trunk});
   graph.add(model::Dense{3});
   graph.add(model::SoftmaxCrossEntropy{});
   check_gradients(graph, 3);
