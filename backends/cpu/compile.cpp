@@ -124,10 +124,7 @@ class OpMaker {
                    [&](const model::BatchNorm&) { batch_norm(); },
                    [&](const model::Add&) { add(); },
                    [&](const model::Relu&) { in_place<ReluOp>(); },
-                   [&](const model::Relu6&) {
-                     in_place<ReluOp>();
-                     input().numbers_matter = true;
-                   },
+                   [&](const model::Relu6&) { in_place<ReluOp>().numbers_matter = true; },
                    [&](const model::Silu&) { silu(); },
                    [&](const model::Dropout&) { in_place<DropoutOp>(); },
                    [&](const model::Concat&) { concat(); },
@@ -287,7 +284,7 @@ class OpMaker {
   /// Only the single reader of an activation may change it; where there are others it changes a
   /// copy.
   template <template <class> class O>
-  void in_place() {
+  TrackedActivation& in_place() {
     constexpr bool keeps_numbers = std::is_same_v<O<float>, ReluOp<float>>;
     if (input().shared || (input().numbers_matter && !keeps_numbers)) {
       const Source src = read(input());
@@ -298,6 +295,7 @@ class OpMaker {
     // Dropout's zeros are, too.
     tracked.zeros_are_dead |= std::is_same_v<O<float>, ReluOp<float>>;
     push<O>(tracked, node(), tracked);
+    return tracked;
   }
 
   void loss() {

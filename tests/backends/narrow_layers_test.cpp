@@ -109,9 +109,10 @@ struct Mistake {
 
 void swap_first_channels(const std::vector<int>& extents, std::vector<double>& kernel) {
   const auto in = static_cast<std::size_t>(extents[2]), out = static_cast<std::size_t>(extents[3]);
+  const std::ptrdiff_t row = in == 1 ? 1 : extents[3];  // depthwise, each has a column
   for (auto tap = kernel.begin(); tap != kernel.end();
        tap += static_cast<std::ptrdiff_t>(in * out)) {
-    std::swap_ranges(tap, tap + extents[3], tap + extents[3]);
+    std::swap_ranges(tap, tap + row, tap + row);
   }
 }
 
