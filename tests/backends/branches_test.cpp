@@ -272,6 +272,20 @@ TEST_P(Branches, PartsOfASumKeepTheirOwnGradients) {
   }
 }
 
+/// The sum's gradient is that of a part and of the part's own part, which is read later on the way
+/// back than the ReLU cuts it.
+TEST_P(Branches, SumsOfSumsKeepTheirGradients) {
+  model::Graph graph(kImage);
+  const int trunk = graph.add(same(16));
+  const int first = graph.add(model::Add{}, "", {trunk, trunk});
+  const int cut = graph.add(model::Relu{}, "", {trunk});
+  const int branch = graph.add(same(16), "", {trunk});
+  const int sum = graph.add(model::Add{}, "", {branch, first, branch});
+  graph.add(model::Add{}, "", {cut, sum});
+  add_head(graph);
+  expect_agreement(GetParam(), graph);
+}
+
 /// Kernels that read images themselves must not overlook what was made of them.
 TEST_P(Branches, ImagesAreChangedBeforeTheFirstConvolution) {
   for (const bool relu : {true, false}) {

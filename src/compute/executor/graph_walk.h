@@ -22,6 +22,8 @@ struct TrackedActivation : Activation {
   /// A capped ReLU made it: where its gradient ends depends on its numbers, which stay.
   bool numbers_matter = false;
   int producer = 0;     ///< operator that writes it
+  int diff_until = 0;   ///< operator that is the last to read its gradient, on the way back: the
+                        ///< earliest producer of those that share it
   int last_touch = -1;  ///< last operator that changes it in place, or reads it and adds to its
                         ///< gradient; of the activations that share the gradient, too
 };
@@ -83,6 +85,7 @@ class GraphWalk {
   void place(const Activation& activation, int producer) {
     TrackedActivation tracked{activation};
     tracked.producer = producer;
+    tracked.diff_until = producer;
     index_of_[node_] = static_cast<int>(activations_.size());
     activations_.push_back(tracked);
     count_readers(activations_.back());
@@ -111,8 +114,8 @@ class GraphWalk {
   /// The gradient of a sum, the newest activation, is that of every part, so they can share one
   /// piece of memory: no copy is made, and along the shortcuts of a residual network it is one for
   /// a whole stack. One part (the keeper) may have other readers, which add to the shared gradient,
-  /// or be changed in place; then every other part must have been read by its own producer before
-  /// that, on the way back. `inputs`: the parts' activations.
+  /// or be changed in place; then every other part must have been read by its own producer, and by
+  /// those that share its gradient, before that, on the way back. `inputs`: the parts' activations.
   void share_gradient(MemoryPlan& memory, const std::vector<std::size_t>& inputs,
                       std::vector<SumPart>& parts) {
     const auto changes = [&](std::size_t i) {
@@ -126,11 +129,12 @@ class GraphWalk {
     while (keeper < parts.size() && !(may(keeper) && changes(keeper))) ++keeper;
     const int touched = keeper < parts.size() ? last_change(activation(inputs[keeper])) : -1;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const bool quiet = !changes(i) && activation(inputs[i]).producer > touched;
+      const bool quiet = !changes(i) && activation(inputs[i]).diff_until > touched;
       parts[i].shares_diff = may(i) && (i == keeper || quiet);
       if (!parts[i].shares_diff) continue;
       memory.merge(newest().diff, parts[i].src.diff);
       newest().diff_changes |= changes(i);
+      newest().diff_until = std::min(newest().diff_until, activation(inputs[i]).diff_until);
       newest().last_touch = std::max(newest().last_touch, last_change(activation(inputs[i])));
     }
   }
