@@ -33,4 +33,26 @@ struct StackDepths {
 /// max pool; the first pool reads zeros around the map, not minus infinity.
 model::Graph resnet_v2(Shape image, int classes, const StackDepths&);
 
+// What follows has the names of PyTorch's modules ("layer1.0.conv1"), so that an export in its
+// layout is a state_dict of torchvision or timm. Weight decay is a penalty on kernels, which has the
+// same gradients as PyTorch's.
+
+/// He et al.'s residual network (arXiv 1512.03385) as torchvision has it. ResNet18 has 11,699,112
+/// parameters with 1000 classes; `wide`, with bottlenecks, whose stride is that of the 3x3
+/// convolution (version 1.5): ResNet50, 25,610,152.
+model::Graph resnet(Shape image, int classes, const StackDepths&, bool wide);
+
+/// Sandler et al.'s MobileNetV2 (arXiv 1801.04381) as torchvision has it: 3,538,984 parameters with
+/// 1000 classes.
+model::Graph mobilenet_v2(Shape image, int classes);
+
+/// EfficientNet-Lite0 (Liu 2020; arXiv 1905.11946 without squeeze-and-excitation, ReLU6 for swish)
+/// as TensorFlow's own program has it, `same` padding included, with timm's names: 4,694,024
+/// parameters with 1000 classes, 4,652,008 of them learnt. Blocks are not skipped at random.
+model::Graph efficientnet_lite0(Shape image, int classes);
+
+/// Huang et al.'s DenseNet-121 (arXiv 1608.06993) as torchvision has it: 8,062,504 parameters with
+/// 1000 classes.
+model::Graph densenet121(Shape image, int classes);
+
 }  // namespace cputrain::zoo

@@ -26,6 +26,65 @@ ModelEntry resnet_entry(const std::string& name, const StackDepths& depths) {
       .build = [depths](Shape image, int classes) { return resnet_v2(image, classes, depths); }};
 }
 
+/// The recipe of ImageNet's 1000 classes at 224 x 224 by SGD with momentum 0.9, 90 epochs, a rate of
+/// 0.1 that falls to a tenth every 30.
+Recipe imagenet_recipe(const std::string& source) {
+  return {.image_size = 224,
+          .classes = 1000,
+          .batch = 256,
+          .epochs = 90,
+          .rule = optim::Sgd{.momentum = 0.9},
+          .learning_rate = 0.1,
+          .schedule = optim::StepDecay{.epochs = 30, .factor = 0.1},
+          .augment = {.flip = true},
+          .source = source};
+}
+
+ModelEntry torch_entry(const std::string& name, const std::string& description,
+                       const Recipe& recipe,
+                       std::function<model::Graph(Shape image, int classes)> build) {
+  return {.name = name,
+          .spec = name,
+          .aliases = {},
+          .description = description,
+          .recipe = recipe,
+          .build = std::move(build)};
+}
+
+std::vector<ModelEntry> residual_entries() {
+  const Recipe recipe = imagenet_recipe("torchvision's network and reference training");
+  const auto build = [](const StackDepths& depths, bool wide) {
+    return [=](Shape image, int classes) { return resnet(image, classes, depths, wide); };
+  };
+  return {torch_entry("resnet18", "residual network of 18 layers, as in torchvision", recipe,
+                      build({2, 2, 2, 2}, false)),
+          torch_entry("resnet50", "residual network with bottlenecks, as in torchvision", recipe,
+                      build({3, 4, 6, 3}, true))};
+}
+
+std::vector<ModelEntry> mobile_entries() {
+  Recipe mobile = imagenet_recipe("torchvision's network and reference training");
+  mobile.epochs = 300;
+  mobile.learning_rate = 0.045;
+  mobile.schedule = optim::StepDecay{.epochs = 1, .factor = 0.98};
+  Recipe efficient = imagenet_recipe("TensorFlow's program for TPUs, its rate for 256 images");
+  efficient.epochs = 350;
+  efficient.rule = optim::RmsProp{.rho = 0.9, .momentum = 0.9, .epsilon = 1e-3};
+  efficient.learning_rate = 0.016;
+  efficient.schedule = optim::StepDecay{.epochs = 2.4, .factor = 0.97};
+  return {torch_entry("mobilenetv2", "inverted residuals of depthwise convolutions, ReLU6", mobile,
+                      mobilenet_v2),
+          torch_entry("efficientnet-lite0", "EfficientNet for small devices: plain ReLU6", efficient,
+                      efficientnet_lite0)};
+}
+
+ModelEntry densenet_entry() {
+  Recipe recipe = imagenet_recipe("torchvision's network, the paper's training");
+  recipe.rule = optim::Sgd{.momentum = 0.9, .nesterov = true};
+  return torch_entry("densenet121", "dense blocks, whose layers read all earlier ones", recipe,
+                     densenet121);
+}
+
 std::vector<ModelEntry> plain_entries() {
   return {
       {.name = "dogcat",
@@ -89,6 +148,10 @@ const std::vector<ModelEntry>& model_zoo() {
     entries.push_back(resnet_entry("resnet50v2", {3, 4, 6, 3}));
     entries.push_back(resnet_entry("resnet101v2", {3, 4, 23, 3}));
     entries.push_back(resnet_entry("resnet152v2", {3, 8, 36, 3}));
+    for (const auto& made : {residual_entries(), mobile_entries()}) {
+      entries.insert(entries.end(), made.begin(), made.end());
+    }
+    entries.push_back(densenet_entry());
     return entries;
   }();
   return zoo;
