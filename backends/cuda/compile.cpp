@@ -6,8 +6,10 @@
 
 #include "backends/cuda/ops/add_op.h"
 #include "backends/cuda/ops/batch_norm_op.h"
+#include "backends/cuda/ops/concat_op.h"
 #include "backends/cuda/ops/convolution_op.h"
 #include "backends/cuda/ops/elementwise_ops.h"
+#include "backends/cuda/ops/grouped_convolution_op.h"
 #include "backends/cuda/ops/input_op.h"
 #include "backends/cuda/ops/loss_op.h"
 #include "backends/cuda/ops/pool_op.h"
@@ -33,6 +35,12 @@ class OpMaker {
  private:
   const model::Graph::Node& node() const { return walk_.node(); }
   int next_op() const { return static_cast<int>(list_.ops.size()); }
+  /// Adds an operator; it is given the rest.
+  template <class O, class... Arguments>
+  void push(Arguments&&... arguments) {
+    list_.ops.push_back(
+        std::make_unique<O>(planning_, next_op(), std::forward<Arguments>(arguments)...));
+  }
   Source read_input() { return walk_.read(walk_.input(), next_op()); }
 
   /// The node's output, which the operator made next will write.
@@ -61,16 +69,9 @@ class OpMaker {
                      node().name, planning_.largest(), shape.height, shape.width, shape.channels));
   }
 
-  [[noreturn]] void refuse() const {
-    fail(ExitCode::usage, "layer " + node().name + ": --backend cuda has no layers of type " +
-                              std::string(model::type_name(node().layer)) +
-                              "; use --backend reference");
-  }
-
   void make_op() {
     std::visit(Overloaded{
-                   [&](const model::Convolution& l) {
-                     if (l.groups != 1) refuse();
+                   [&](const model::Convolution&) {
                      check_not_flattened();
                      convolution(nullptr);
                    },
@@ -79,13 +80,13 @@ class OpMaker {
                    [&](const model::AveragePool&) { pool(); },
                    [&](const model::GlobalAveragePool&) { pool(); },
                    [&](const model::Relu&) { in_place<ReluOp>(); },
+                   [&](const model::Relu6&) { in_place<ReluOp>().numbers_matter = true; },
+                   [&](const model::Silu&) { silu(); },
                    [&](const model::Dropout&) { in_place<DropoutOp>(); },
                    [&](const model::BatchNorm&) { batch_norm(); },
                    [&](const model::Add&) { add(); },
                    [&](const model::ZeroPad& l) { zero_pad(l); },
-                   [&](const model::Concat&) { refuse(); },
-                   [&](const model::Relu6&) { refuse(); },
-                   [&](const model::Silu&) { refuse(); },
+                   [&](const model::Concat&) { concat(); },
                    [&](const model::Flatten&) { walk_.flatten(); },
                    [&](const model::SigmoidCrossEntropy&) { loss(); },
                    [&](const model::SoftmaxCrossEntropy&) { loss(); },
@@ -109,8 +110,12 @@ class OpMaker {
   void convolution(const model::Graph::Node* zeros) {
     const Source src = read_behind(zeros);
     const Activation dst = new_activation(node().dst, src.wants_diff || !node().frozen);
-    list_.ops.push_back(std::make_unique<ConvolutionOp>(planning_, next_op(), node(), pad_of(zeros),
-                                                        src, dst, parameter_));
+    const auto* layer = std::get_if<model::Convolution>(&node().layer);
+    if (layer && layer->groups != 1) {
+      push<GroupedConvolutionOp>(node(), pad_of(zeros), src, dst, parameter_);
+    } else {
+      push<ConvolutionOp>(node(), pad_of(zeros), src, dst, parameter_);
+    }
     parameter_ += node().parameters.size();
   }
 
@@ -211,15 +216,35 @@ class OpMaker {
   /// Only the single reader of an activation may change it; where there are others it changes a
   /// copy.
   template <class O>
-  void in_place() {
-    if (walk_.input().shared) {
+  compute::TrackedActivation& in_place() {
+    constexpr bool keeps_numbers = std::is_same_v<O, ReluOp>;
+    if (walk_.input().shared || (walk_.input().numbers_matter && !keeps_numbers)) {
       const Source src = read_input();
       const Activation copy = new_activation(src.layout.shape, src.wants_diff);
       list_.ops.push_back(std::make_unique<AddOp>(planning_, next_op(), node().name + " (copy)",
                                                   std::vector{compute::SumPart{src}}, copy));
     }
-    const Activation activation = walk_.change_in_place(next_op());
-    list_.ops.push_back(std::make_unique<O>(planning_, next_op(), node(), activation));
+    compute::TrackedActivation& activation = walk_.change_in_place(next_op());
+    push<O>(node(), activation);
+    return activation;
+  }
+
+  void silu() {
+    const Source src = read_input();
+    const Activation dst = new_activation(src.layout.shape, src.wants_diff);
+    walk_.keep_flattened();
+    push<SiluOp>(node(), src, dst);
+  }
+
+  void concat() {
+    std::vector<compute::SumPart> parts;
+    bool wants_diff = false;
+    for (std::size_t i = 0; i < node().src.size(); ++i) {
+      parts.push_back(read_part(i));
+      wants_diff |= parts.back().src.wants_diff;
+    }
+    const Activation dst = new_activation(node().dst, wants_diff);
+    push<ConcatOp>(node().name, std::move(parts), dst);
   }
 
   void loss() {

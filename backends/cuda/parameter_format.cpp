@@ -26,4 +26,17 @@ void OutputsFirst::from_canonical(std::span<const float> canonical, std::span<fl
   visit([&](std::size_t here, std::size_t there) { stored[here] = canonical[there]; });
 }
 
+void FiltersLast::to_canonical(std::span<const float> stored, std::span<float> canonical) const {
+  for (std::size_t row = 0; row < rows_; ++row) {
+    std::copy_n(stored.data() + row * columns(), filters_, canonical.data() + row * filters_);
+  }
+}
+
+void FiltersLast::from_canonical(std::span<const float> canonical, std::span<float> stored) const {
+  std::ranges::fill(stored, 0.0f);
+  for (std::size_t row = 0; row < rows_; ++row) {
+    std::copy_n(canonical.data() + row * filters_, filters_, stored.data() + row * columns());
+  }
+}
+
 }  // namespace cputrain::cuda

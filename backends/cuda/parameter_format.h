@@ -39,4 +39,23 @@ class OutputsFirst final : public compute::ParameterFormat {
   std::size_t positions_, in_, out_, rows_;
 };
 
+/// A kernel of a convolution in groups as it is, (row, column, channel of the group, filter), the
+/// filters filled up with zeros.
+class FiltersLast final : public compute::ParameterFormat {
+ public:
+  FiltersLast(int rows, int filters)
+      : rows_(static_cast<std::size_t>(rows)), filters_(static_cast<std::size_t>(filters)) {}
+
+  std::size_t stored() const override { return rows_ * columns(); }
+  /// Elements of a row.
+  std::size_t columns() const override {
+    return static_cast<std::size_t>(padded_channels(static_cast<int>(filters_)));
+  }
+  void to_canonical(std::span<const float> stored, std::span<float> canonical) const override;
+  void from_canonical(std::span<const float> canonical, std::span<float> stored) const override;
+
+ private:
+  std::size_t rows_, filters_;
+};
+
 }  // namespace cputrain::cuda

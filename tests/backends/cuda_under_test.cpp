@@ -10,13 +10,6 @@ namespace {
 /// All layers but those that ranks share.
 bool runs(const model::Graph& graph) {
   return std::ranges::all_of(graph.nodes(), [](const model::Graph::Node& node) {
-    const auto* convolution = std::get_if<model::Convolution>(&node.layer);
-    if (convolution && convolution->groups != 1) return false;
-    if (std::holds_alternative<model::Concat>(node.layer) ||
-        std::holds_alternative<model::Relu6>(node.layer) ||
-        std::holds_alternative<model::Silu>(node.layer)) {
-      return false;
-    }
     const auto* dense = std::get_if<model::Dense>(&node.layer);
     return !dense || !dense->sharded;
   });

@@ -129,9 +129,9 @@ def more_float_errors(model, start, image, classes, batch, first, batches):
 
 
 def evaluation(model, start, image, classes, first, batch):
-    images = images(first, batch, image)
-    logits = centred(logits_of(model, Pass(copies(start), False), images, classes))
-    singles = logits_of(model, Pass(copies(start, torch.float), False), images, classes)
+    pixels = images(first, batch, image)
+    logits = centred(logits_of(model, Pass(copies(start), False), pixels, classes))
+    singles = logits_of(model, Pass(copies(start, torch.float), False), pixels, classes)
     return dict(first=first, batch=batch, logits=logits.reshape(-1).tolist(),
                 float_error=relative_error(centred(singles), logits))
 
@@ -208,7 +208,13 @@ MODELS = dict(
                     trainings=[(5, 0.0003, 0.0), (3, 0.0003, 0.9)]),
     resnet101v2=dict(image=(32, 33, 3), classes=3, batches=1, yardstick=4, batch=4),
     resnet152v2=dict(image=(32, 33, 3), classes=3, batches=1, yardstick=4, batch=4),
+    resnet18=dict(image=(64, 47, 3), classes=3, batches=2, yardstick=6, batch=6,
+                  frozen=["conv1", "bn1", "layer1.0.conv2", "layer2.0.downsample.0", "layer3.1.bn2"]),
+    resnet50=dict(image=(64, 47, 3), classes=3, batches=1, yardstick=4, batch=6),
+    mobilenetv2=dict(image=(64, 47, 3), classes=3, batches=1, yardstick=4, batch=6),
+    densenet121=dict(image=(64, 47, 3), classes=3, batches=1, yardstick=4, batch=6),
 )
+MODELS["efficientnet-lite0"] = dict(image=(64, 47, 3), classes=3, batches=1, yardstick=4, batch=6)
 
 if __name__ == "__main__":
     check_philox()

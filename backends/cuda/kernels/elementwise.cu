@@ -1,6 +1,7 @@
 #include "backends/cuda/kernels/elementwise.h"
 
 #include <cassert>
+#include <cmath>
 
 #include "backends/cuda/device/language.h"
 #include "backends/cuda/kernels/divisor.h"
@@ -84,6 +85,67 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int i = 0; i < Pack<N>::kCount; ++i) diffs.of[i] = values.of[i] > 0 ? diffs.of[i] : 0;
   diffs.store(diff + first);
+}
+
+template <class N>
+__global__ void __launch_bounds__(kThreads)
+    relu6_forward_kernel(std::int64_t count, typename N::Stored* map) {
+  const std::int64_t first = first_of_thread<N>();
+  if (first >= count) return;
+  Pack<N> pack = Pack<N>::load(map + first);
+#pragma unroll
+  for (float& number : pack.of) {
+    const float above = number < 0 ? 0 : number;
+    number = above > 6 ? 6 : above;
+  }
+  pack.store(map + first);
+}
+
+template <class N>
+__global__ void __launch_bounds__(kThreads)
+    relu6_backward_kernel(std::int64_t count, const typename N::Stored* __restrict__ map,
+                          typename N::Stored* __restrict__ diff) {
+  const std::int64_t first = first_of_thread<N>();
+  if (first >= count) return;
+  const Pack<N> values = Pack<N>::load(map + first);
+  Pack<N> diffs = Pack<N>::load(diff + first);
+#pragma unroll
+  for (int i = 0; i < Pack<N>::kCount; ++i) {
+    diffs.of[i] = values.of[i] > 0 && values.of[i] < 6 ? diffs.of[i] : 0;
+  }
+  diffs.store(diff + first);
+}
+
+CPUTRAIN_DEVICE float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+
+template <class N>
+__global__ void __launch_bounds__(kThreads)
+    silu_forward_kernel(std::int64_t count, const typename N::Stored* __restrict__ src,
+                        typename N::Stored* __restrict__ dst) {
+  const std::int64_t first = first_of_thread<N>();
+  if (first >= count) return;
+  Pack<N> values = Pack<N>::load(src + first);
+#pragma unroll
+  for (float& number : values.of) number = number * sigmoid(number);
+  values.store(dst + first);
+}
+
+template <class N>
+__global__ void __launch_bounds__(kThreads)
+    silu_backward_kernel(std::int64_t count, const typename N::Stored* __restrict__ src,
+                         const typename N::Stored* __restrict__ diff_dst,
+                         typename N::Stored* __restrict__ diff_src, bool add) {
+  const std::int64_t first = first_of_thread<N>();
+  if (first >= count) return;
+  const Pack<N> values = Pack<N>::load(src + first);
+  Pack<N> diffs = Pack<N>::load(diff_dst + first);
+#pragma unroll
+  for (int i = 0; i < Pack<N>::kCount; ++i) {
+    const float s = sigmoid(values.of[i]);
+    diffs.of[i] *= s * (1 + values.of[i] * (1 - s));
+  }
+  if (add) diffs += Pack<N>::load(diff_src + first);
+  diffs.store(diff_src + first);
 }
 
 template <class N>
@@ -179,6 +241,40 @@ void relu_backward(Stream stream, Numbers numbers, std::int64_t count, const voi
   with_numbers(numbers, [&]<class N>(N) {
     launch(stream, "relu_backward", relu_backward_kernel<N>, grid_for<N>(count), dim3(kThreads), 0,
            count, map, diff);
+  });
+}
+
+void relu6_forward(Stream stream, Numbers numbers, std::int64_t count, void* map) {
+  if (count == 0) return;
+  with_numbers(numbers, [&]<class N>(N) {
+    launch(stream, "relu6_forward", relu6_forward_kernel<N>, grid_for<N>(count), dim3(kThreads), 0,
+           count, map);
+  });
+}
+
+void relu6_backward(Stream stream, Numbers numbers, std::int64_t count, const void* map,
+                    void* diff) {
+  if (count == 0) return;
+  with_numbers(numbers, [&]<class N>(N) {
+    launch(stream, "relu6_backward", relu6_backward_kernel<N>, grid_for<N>(count), dim3(kThreads),
+           0, count, map, diff);
+  });
+}
+
+void silu_forward(Stream stream, Numbers numbers, std::int64_t count, const void* src, void* dst) {
+  if (count == 0) return;
+  with_numbers(numbers, [&]<class N>(N) {
+    launch(stream, "silu_forward", silu_forward_kernel<N>, grid_for<N>(count), dim3(kThreads), 0,
+           count, src, dst);
+  });
+}
+
+void silu_backward(Stream stream, Numbers numbers, std::int64_t count, const void* src,
+                   const void* diff_dst, void* diff_src, bool add) {
+  if (count == 0) return;
+  with_numbers(numbers, [&]<class N>(N) {
+    launch(stream, "silu_backward", silu_backward_kernel<N>, grid_for<N>(count), dim3(kThreads), 0,
+           count, src, diff_dst, diff_src, add);
   });
 }
 

@@ -29,6 +29,17 @@ void relu_forward(Stream, Numbers, std::int64_t count, void* map);
 /// diff = 0 where the ReLU's output was not above zero, in place.
 void relu_backward(Stream, Numbers, std::int64_t count, const void* map, void* diff);
 
+/// map = min(max(map, 0), 6), in place. NaN stays NaN.
+void relu6_forward(Stream, Numbers, std::int64_t count, void* map);
+/// diff = 0 where that output is not between 0 and 6, in place.
+void relu6_backward(Stream, Numbers, std::int64_t count, const void* map, void* diff);
+
+/// dst = src * sigmoid(src)
+void silu_forward(Stream, Numbers, std::int64_t count, const void* src, void* dst);
+/// diff_src = diff_dst times the derivative at src, written or added to what is there.
+void silu_backward(Stream, Numbers, std::int64_t count, const void* src, const void* diff_dst,
+                   void* diff_src, bool add);
+
 /// dst = the sum of the maps, in their order; of one, a copy. dst may be one of them. Every call
 /// adds at most kMostMaps.
 inline constexpr int kMostMaps = 8;

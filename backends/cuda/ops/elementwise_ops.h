@@ -3,12 +3,26 @@
 #include "backends/cuda/ops/op.h"
 #include "compute/executor/activation_ops.h"
 
-/// Operators that change an activation in place.
+/// Operators that work number by number, most of them in place.
 namespace cputrain::cuda {
 
+/// ReLU, or ReLU6.
 class ReluOp final : public compute::InPlaceOp<DeviceOp, void> {
  public:
   ReluOp(const Planning&, int op, const model::Graph::Node&, const Activation&);
+
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+
+ private:
+  bool capped_;
+};
+
+/// Its gradient depends on what it reads, so that stays.
+class SiluOp final : public compute::UnaryOp<DeviceOp, void> {
+ public:
+  SiluOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
+         const Activation& dst);
 
   void forward(const Execution&) override;
   void backward(const Execution&) override;

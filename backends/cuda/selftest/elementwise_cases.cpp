@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/selftest/guarded_array.h"
 #include "backends/cuda/selftest/kernel_cases.h"
@@ -110,6 +113,67 @@ CasePlan relu_plan(Numbers format, std::uint64_t seed, int most, const OwnedStre
   return {fmt::format("relu of {} numbers{}", size, in_words(format)), 0, compute, expect};
 }
 
+CasePlan relu6_plan(Numbers format, std::uint64_t seed, int most, const OwnedStream& stream) {
+  CaseNumbers numbers(seed, fmt::format("relu6 {}", most));
+  const auto size = static_cast<std::size_t>(numbers.between(1, most)) * kChannelBlock;
+  const auto map = numbers.whole(size, -3, 9), diff = rounded(format, numbers.reals(size));
+  const auto compute = [=, &stream](int) {
+    const GuardedMap m("map", stream, format, map), d("diff", stream, format, diff);
+    relu6_forward(stream.get(), format, size, m.data());
+    relu6_backward(stream.get(), format, size, m.data(), d.data());
+    RunOutputs outputs;
+    m.put_into(outputs);
+    d.put_into(outputs);
+    return outputs;
+  };
+  const auto expect = [=] {
+    std::vector<double> m, d;
+    for (std::size_t i = 0; i < size; ++i) {
+      m.push_back(std::clamp(map[i], 0.0f, 6.0f));
+      d.push_back(map[i] > 0 && map[i] < 6 ? diff[i] : 0);
+    }
+    RunOutputs outputs;
+    outputs.add("map", m);
+    outputs.add("diff", d);
+    return outputs;
+  };
+  return {fmt::format("relu6 of {} numbers{}", size, in_words(format)), 0, compute, expect};
+}
+
+CasePlan silu_plan(Numbers format, std::uint64_t seed, bool add, const OwnedStream& stream) {
+  CaseNumbers numbers(seed, fmt::format("silu {}", add));
+  const auto size = static_cast<std::size_t>(numbers.between(1, 90)) * kChannelBlock;
+  const auto draw = [&] { return rounded(format, numbers.reals(size, -4, 4)); };
+  const auto src = draw(), diff_dst = draw(), before = draw();
+  const auto compute = [=, &stream](int run) {
+    const GuardedMap s("src", stream, format, src), d("diff_dst", stream, format, diff_dst);
+    const std::vector<float> poison(size, poison_of(run));
+    const GuardedMap dst("dst", stream, format, poison);
+    const GuardedMap diff_src("diff_src", stream, format, add ? before : poison);
+    silu_forward(stream.get(), format, size, s.data(), dst.data());
+    silu_backward(stream.get(), format, size, s.data(), d.data(), diff_src.data(), add);
+    RunOutputs outputs;
+    dst.put_into(outputs);
+    diff_src.put_into(outputs);
+    return outputs;
+  };
+  const auto expect = [=] {
+    std::vector<double> values, slopes;
+    for (std::size_t i = 0; i < size; ++i) {
+      const double x = src[i], sigmoid = 1 / (1 + std::exp(-x));
+      values.push_back(x * sigmoid);
+      slopes.push_back((add ? static_cast<double>(before[i]) : 0) +
+                       static_cast<double>(diff_dst[i]) * sigmoid * (1 + x * (1 - sigmoid)));
+    }
+    RunOutputs outputs;
+    outputs.add("dst", values);
+    outputs.add("diff_src", slopes);
+    return outputs;
+  };
+  return {fmt::format("silu of {} numbers{}{}", size, in_words(format), add ? ", added" : ""),
+          1e-6 + limit_of_rounding(format), compute, expect};
+}
+
 /// What products read of weights.
 CasePlan rounding_plan(Numbers format, std::uint64_t seed, const OwnedStream& stream) {
   CaseNumbers numbers(seed, "rounded numbers");
@@ -186,6 +250,8 @@ std::vector<CasePlan> elementwise_plans(Numbers format, std::uint64_t seed,
   for (const std::size_t shift : {0, 1, 2, 3})
     plans.push_back(load_plan(format, seed, shift, stream));
   for (const int most : {2, 40, 700}) plans.push_back(relu_plan(format, seed, most, stream));
+  for (const int most : {2, 40, 700}) plans.push_back(relu6_plan(format, seed, most, stream));
+  for (const bool add : {false, true}) plans.push_back(silu_plan(format, seed, add, stream));
   for (const int most : {3, 21, 270}) plans.push_back(dropout_plan(format, seed, most, stream));
   if (format != Numbers::exact) plans.push_back(rounding_plan(format, seed, stream));
   return plans;

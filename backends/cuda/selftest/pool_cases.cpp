@@ -174,7 +174,8 @@ void add_window_pools(std::vector<CasePlan>& plans, Numbers format, std::uint64_
   for (const auto& [size, stride, padding, most_channels] :
        {PoolKind{2, 2, valid, 24}, PoolKind{2, 2, same, 9}, PoolKind{3, 2, same, 24},
         PoolKind{3, 1, same, 17}, PoolKind{3, 3, valid, 9}, PoolKind{2, 3, valid, 17},
-        PoolKind{1, 2, valid, 9}, PoolKind{5, 2, same, 280}, PoolKind{15, 2, same, 5}}) {
+        PoolKind{1, 2, valid, 9}, PoolKind{5, 2, same, 280}, PoolKind{15, 2, same, 5},
+        PoolKind{3, 2, half, 24}}) {
     for (const Draw draw : {Draw::whole, Draw::reals}) {
       const char* what = draw == Draw::whole ? "max pool" : "average pool";
       CaseNumbers numbers(seed, fmt::format("{} {} {} {}", what, size, stride, int(padding)));

@@ -16,7 +16,8 @@ struct WindowCase {
 
   WindowShape window() const {
     const auto side = [&](int n) {
-      return padding == model::Padding::same ? (n + stride - 1) / stride : (n - size) / stride + 1;
+      const model::PadAmount pad = model::pad_amount(padding, n, size, stride);
+      return (n + pad.before + pad.after - size) / stride + 1;
     };
     return {images,
             {height, width, padded_channels(channels)},
@@ -35,7 +36,7 @@ inline std::string text_of(const WindowCase& c) {
   }
   return fmt::format("{} x {} x {} x {} -> {}, {}x{}, stride {}, {}", c.images, c.height, c.width,
                      c.channels, c.outputs, c.size, c.size, c.stride,
-                     c.padding == model::Padding::same ? "same" : "valid");
+                     cputrain::word_of(c.padding));
 }
 
 }  // namespace cputrain::cuda

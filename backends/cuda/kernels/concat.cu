@@ -1,0 +1,106 @@
+#include "backends/cuda/kernels/concat.h"
+
+#include "backends/cuda/device/language.h"
+#include "backends/cuda/kernels/packs.h"
+
+namespace cputrain::cuda {
+namespace {
+
+/// `count` numbers of a position from channel `first` on, zeros behind them. kWhole: the pack lies on
+/// its boundary.
+template <class N, bool kWhole>
+CPUTRAIN_DEVICE Pack<N> read_part(const typename N::Stored* position, int first, int count) {
+  if constexpr (kWhole) {
+    if (count >= Pack<N>::kCount) return Pack<N>::load(position + first);
+  }
+  Pack<N> values;
+#pragma unroll
+  for (int i = 0; i < Pack<N>::kCount; ++i) {
+    values.of[i] = i < count ? number_of(position[first + i]) : 0;
+  }
+  return values;
+}
+
+/// A thread for each pack of the whole that has channels of the part, from pack `begin` on.
+template <class N, bool kWhole>
+__global__ void __launch_bounds__(kPackThreads)
+    concat_forward_kernel(ConcatPart part, int begin, int end,
+                          const typename N::Stored* __restrict__ src,
+                          typename N::Stored* __restrict__ dst) {
+  const auto place = PackPlace::of_thread<N>();
+  const int channel = begin + place.channel;
+  if (place.position >= part.positions || channel >= end) return;
+  const typename N::Stored* from = src + offset_of_row(place.position, padded_channels(part.channels));
+  typename N::Stored* const target =
+      dst + offset_of_row(place.position, padded_channels(part.whole)) + channel;
+  Pack<N> values;
+  if constexpr (kWhole) {
+    values = read_part<N, true>(from, channel - part.first, part.first + part.channels - channel);
+    const bool others_follow = channel + Pack<N>::kCount > part.first + part.channels &&
+                               part.first + part.channels < part.whole;
+    if (!others_follow) return values.store(target);
+  }
+  values = Pack<N>::load(target);
+#pragma unroll
+  for (int i = 0; i < Pack<N>::kCount; ++i) {
+    const int own = channel + i - part.first;
+    if (own >= 0 && own < part.channels) values.of[i] = number_of(from[own]);
+    if (channel + i >= part.whole) values.of[i] = 0;
+  }
+  values.store(target);
+}
+
+template <class N, bool kWhole>
+__global__ void __launch_bounds__(kPackThreads)
+    concat_backward_kernel(ConcatPart part, const typename N::Stored* __restrict__ diff_whole,
+                           typename N::Stored* __restrict__ diff_part, bool add) {
+  const auto place = PackPlace::of_thread<N>();
+  const int stored = padded_channels(part.channels);
+  if (!place.inside(part.positions, stored)) return;
+  typename N::Stored* const target = diff_part + place.offset(stored);
+  const typename N::Stored* from =
+      diff_whole + offset_of_row(place.position, padded_channels(part.whole));
+  Pack<N> sum = read_part<N, kWhole>(from, part.first + place.channel,
+                                     part.channels - place.channel);
+  if (add) sum += Pack<N>::load(target);
+  sum.store(target);
+}
+
+/// Calls f with whether the part begins on a boundary of packs.
+template <class N, class F>
+void with_boundary(const ConcatPart& part, const F& f) {
+  if (part.first % kNumbersOfChunk<N> == 0) return f(std::true_type{});
+  f(std::false_type{});
+}
+
+}  // namespace
+
+void concat_forward(Stream stream, Numbers numbers, const ConcatPart& part, const void* src,
+                    void* dst) {
+  if (part.positions == 0) return;
+  with_numbers(numbers, [&]<class N>(N) {
+    with_boundary<N>(part, [&](auto whole) {
+      constexpr int kCount = kNumbersOfChunk<N>;
+      const int begin = part.first / kCount * kCount;
+      const int last = part.first + part.channels;
+      const int end = last == part.whole ? padded_channels(last) : pieces(last, kCount) * kCount;
+      const auto l = PackLaunch::over<N>(part.positions, end - begin);
+      launch(stream, "concat_forward", concat_forward_kernel<N, whole>, l.grid, l.block, 0, part,
+             begin, end, src, dst);
+    });
+  });
+}
+
+void concat_backward(Stream stream, Numbers numbers, const ConcatPart& part, const void* diff_whole,
+                     void* diff_part, bool add) {
+  if (part.positions == 0) return;
+  with_numbers(numbers, [&]<class N>(N) {
+    with_boundary<N>(part, [&](auto whole) {
+      const auto l = PackLaunch::over<N>(part.positions, padded_channels(part.channels));
+      launch(stream, "concat_backward", concat_backward_kernel<N, whole>, l.grid, l.block, 0, part,
+             diff_whole, diff_part, add);
+    });
+  });
+}
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "backends/cuda/device/language.h"
+#include "backends/cuda/kernels/divisor.h"
+#include "backends/cuda/kernels/indices.h"
+#include "backends/cuda/kernels/shapes.h"
+
+/// Which numbers of a map a window covers, and which windows cover a place of it.
+namespace cputrain::cuda {
+
+inline PositionNumbers positions_of(const MapShape& map) {
+  return {Divisor(map.height), Divisor(map.width)};
+}
+
+CPUTRAIN_DEVICE std::int64_t offset_of(int image, int row, int column, const MapShape& map) {
+  return offset_of_row((image * map.height + row) * map.width + column, map.channels);
+}
+
+/// Windows first .. last along one side that cover the place.
+struct Covering {
+  int first, last;
+};
+CPUTRAIN_DEVICE Covering covering(int place, int before, int size, int stride, int windows) {
+  const int at = place + before;
+  const int last = at / stride;
+  return {at < size ? 0 : (at - size) / stride + 1, last < windows ? last : windows - 1};
+}
+
+/// f(place in the window, offset in src) for what window (row, column) covers of src, in the order
+/// of rows, and outside(place in the window) for the rest. kSize is the window's size, known to the
+/// compiler, or 0 for any.
+template <int kSize, class F, class Outside>
+CPUTRAIN_DEVICE void for_taps(const WindowShape& shape, const Position& window, F f,
+                              Outside outside) {
+  const int size = kSize > 0 ? kSize : shape.size;
+  const int top = window.row * shape.stride - shape.top;
+  const int left = window.column * shape.stride - shape.left;
+#pragma unroll
+  for (int i = 0; i < size; ++i) {
+#pragma unroll
+    for (int j = 0; j < size; ++j) {
+      const int row = top + i, column = left + j;
+      if (row >= 0 && row < shape.src.height && column >= 0 && column < shape.src.width) {
+        f(i * size + j, offset_of(window.image, row, column, shape.src));
+      } else {
+        outside(i * size + j);
+      }
+    }
+  }
+}
+
+/// f(window's row, its column, the place's number in the window) for the windows that cover the
+/// place of src, in their order.
+template <class F>
+CPUTRAIN_DEVICE void for_windows(const WindowShape& shape, const Position& place, F f) {
+  const Covering rows = covering(place.row, shape.top, shape.size, shape.stride, shape.dst.height);
+  const Covering columns =
+      covering(place.column, shape.left, shape.size, shape.stride, shape.dst.width);
+#pragma unroll 1
+  for (int row = rows.first; row <= rows.last; ++row) {
+    const int i = place.row + shape.top - row * shape.stride;
+#pragma unroll 1
+    for (int column = columns.first; column <= columns.last; ++column) {
+      const int j = place.column + shape.left - column * shape.stride;
+      f(row, column, i * shape.size + j);
+    }
+  }
+}
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,43 @@
+#include "backends/cuda/ops/concat_op.h"
+
+namespace cputrain::cuda {
+
+ConcatOp::ConcatOp(const Planning& planning, int op, std::string name,
+                   std::vector<compute::SumPart> parts, const Activation& dst)
+    : SumOp(planning, op, std::move(parts), dst, planning, std::move(name), "copies") {
+  int first = 0;
+  for (const compute::SumPart& part : parts_) {
+    firsts_.push_back(first);
+    first += part.src.layout.shape.channels;
+  }
+}
+
+ConcatPart ConcatOp::part(std::size_t i, int images) const {
+  const Shape& whole = dst_.layout.shape;
+  return {.positions = images * whole.height * whole.width,
+          .channels = parts_[i].src.layout.shape.channels,
+          .first = firsts_[i],
+          .whole = whole.channels};
+}
+
+void ConcatOp::forward(const Execution& execution) {
+  timed(forward_time_, [&] {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      concat_forward(stream(), numbers(), part(i, execution.images), src_data_[i], dst_data_);
+    }
+  });
+}
+
+void ConcatOp::backward(const Execution& execution) {
+  if (!dst_diff_) return;
+  timed(data_time_, [&] {
+    // Where one activation is two parts, the last one writes first.
+    for (std::size_t i = parts_.size(); i-- > 0;) {
+      if (!src_diff_[i]) continue;
+      concat_backward(stream(), numbers(), part(i, execution.images), dst_diff_, src_diff_[i],
+                      parts_[i].src.adds);
+    }
+  });
+}
+
+}  // namespace cputrain::cuda
