@@ -21,7 +21,8 @@ CPUTRAIN_DEVICE Pack<N> read_part(const typename N::Stored* position, int first,
   return values;
 }
 
-/// A thread for each pack of the whole that has channels of the part, from pack `begin` on.
+/// A thread for each pack of the whole that has channels of the part, from channel `begin` on.
+/// Behind the part it writes zeros, which are the whole's padding, or which the next part overwrites.
 template <class N, bool kWhole>
 __global__ void __launch_bounds__(kPackThreads)
     concat_forward_kernel(ConcatPart part, int begin, int end,
@@ -33,19 +34,17 @@ __global__ void __launch_bounds__(kPackThreads)
   const typename N::Stored* from = src + offset_of_row(place.position, padded_channels(part.channels));
   typename N::Stored* const target =
       dst + offset_of_row(place.position, padded_channels(part.whole)) + channel;
+  const int own = channel - part.first;
   Pack<N> values;
   if constexpr (kWhole) {
-    values = read_part<N, true>(from, channel - part.first, part.first + part.channels - channel);
-    const bool others_follow = channel + Pack<N>::kCount > part.first + part.channels &&
-                               part.first + part.channels < part.whole;
-    if (!others_follow) return values.store(target);
-  }
-  values = Pack<N>::load(target);
+    values = read_part<N, true>(from, own, part.channels - own);
+  } else {
 #pragma unroll
-  for (int i = 0; i < Pack<N>::kCount; ++i) {
-    const int own = channel + i - part.first;
-    if (own >= 0 && own < part.channels) values.of[i] = number_of(from[own]);
-    if (channel + i >= part.whole) values.of[i] = 0;
+    for (int i = 0; i < Pack<N>::kCount; ++i) {
+      values.of[i] = own + i < 0               ? number_of(target[i])
+                     : own + i < part.channels ? number_of(from[own + i])
+                                               : 0;
+    }
   }
   values.store(target);
 }
