@@ -37,6 +37,10 @@ EVERY_LAYER = {
         {"type": "convolution", "filters": 6, "kernel": 1, "bias": False, "name": "left"},
         {"type": "max_pool", "size": 3, "stride": 1, "padding": "same", "from": "active", "name": "middle"},
         {"type": "add", "from": ["left", "middle", "active"], "name": "sum"},
+        {"type": "convolution", "filters": 12, "kernel": 3, "padding": "half", "groups": 3, "name": "grouped"},
+        {"type": "relu6", "name": "capped"},
+        {"type": "concat", "from": ["sum", "capped"]},
+        {"type": "silu"},
         {"type": "average_pool", "size": 3, "stride": 2, "padding": "same"},
         {"type": "batch_norm"},
         {"type": "zero_pad", "top": 0, "bottom": 1, "left": 1, "right": 0},
@@ -143,6 +147,17 @@ class Exports(ProgramTest):
             quick.write(text.replace('"momentum": 0.99', '"momentum": 0'))
         model = self.check_onnx(32, "--model", "quick.json", "--lr", "1e-4", name="my-resnet50v2")
         self.assertEqual([n.op_type for n in model.graph.node].count("BatchNormalization"), 49)
+
+    @needs_onnx
+    def test_the_networks_of_pytorch_predict_alike_as_onnx(self):
+        for name, kind, count in (("resnet18", "Add", 8), ("mobilenetv2", "Clip", 35), ("densenet121", "Concat", 58)):
+            with self.subTest(name):
+                self.expect(0, "export", "--model", name, "--model-file", "slow.json", "--overwrite")
+                with open(self.path("slow.json")) as slow, open(self.path("quick.json"), "w") as quick:
+                    quick.write(slow.read().replace('"momentum": 0.9\n', '"momentum": 0\n'))
+                model = self.check_onnx(40, "--model", "quick.json", "--lr", "1e-4", "--overwrite", name="my-" + name)
+                # "Add" is that of the pixels' offset, too, where there is one.
+                self.assertEqual([n.op_type for n in model.graph.node].count(kind), count)
 
     @needs_numpy
     def test_weights_are_whole_in_kerass_names(self):

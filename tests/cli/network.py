@@ -21,6 +21,12 @@ def conv(x, weight, bias=None, strides=(1, 1), pads=(0, 0, 0, 0)):
     return y if bias is None else y + bias[:, None, None]
 
 
+def grouped_conv(x, weight, bias, groups, strides, pads):
+    parts = zip(np.split(x, groups, 1), np.split(weight, groups))
+    y = np.concatenate([conv(part, kernel, None, strides, pads) for part, kernel in parts], 1)
+    return y if bias is None else y + bias[:, None, None]
+
+
 def max_pool(x, kernel, strides, pads=(0, 0, 0, 0)):
     return windows(x, kernel, strides, pads, -np.inf).max((4, 5))
 
@@ -68,7 +74,9 @@ OPERATORS = {
     "Slice": lambda a, x, b, e, axes: sliced(x, b, e, axes),
     "Pad": lambda a, x, p: pad(x, [p[2], p[3], p[6], p[7]]),
     "Gemm": lambda a, x, w, b=0: x @ w + b,
-    "Conv": lambda a, x, w, b=None: conv(x, w, b, a["strides"], a["pads"]),
+    "Conv": lambda a, x, w, b=None: grouped_conv(x, w, b, a.get("group", 1), a["strides"], a["pads"]),
+    "Clip": lambda a, x, least, most: np.clip(x, least, most),
+    "Concat": lambda a, *parts: np.concatenate(parts, a["axis"]),
     "MaxPool": lambda a, x: max_pool(x, a["kernel_shape"], a["strides"], a["pads"]),
     "AveragePool": lambda a, x: average_pool(x, a["kernel_shape"], a["strides"], a["pads"]),
     "GlobalAveragePool": lambda a, x: x.mean((2, 3), keepdims=True),

@@ -113,7 +113,7 @@ std::vector<Contender> contenders(const std::string& model) {
   if (!cpu::cpu_backend_available()) return all;
   all.push_back({"direct", 2, cpu::make_cpu_backend(1, {}), {}});
   // The deeper residual networks have the blocks of resnet50v2, only more of them.
-  if (model == "resnet101v2" || model == "resnet152v2") return all;
+  if (model == "resnet101v2" || model == "resnet152v2" || model == "resnet50") return all;
   all.push_back({"zeros skipped", 2, cpu::make_cpu_backend(1, {.skip_zeros = true}), {}});
   all.push_back({"winograd allowed", 5, cpu::make_cpu_backend(1, {.winograd = true}), {}});
   return all;
@@ -257,8 +257,13 @@ TEST_P(Models, FloatLogitsInEvaluationAreNearPyTorchs) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, Models,
                          ::testing::Values("dogcat", "nature7", "chips", "vgg16", "resnet50v2",
-                                           "resnet101v2", "resnet152v2"),
-                         [](const auto& test) { return test.param; });
+                                           "resnet101v2", "resnet152v2", "resnet18", "resnet50",
+                                           "mobilenetv2", "efficientnet-lite0", "densenet121"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace cputrain::golden
