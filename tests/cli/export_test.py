@@ -152,8 +152,8 @@ class Exports(ProgramTest):
     def test_the_networks_of_pytorch_predict_alike_as_onnx(self):
         for name, kind, count in (("resnet18", "Add", 8), ("mobilenetv2", "Clip", 35), ("densenet121", "Concat", 58)):
             with self.subTest(name):
-                self.expect(0, "export", "--model", name, "--model-file", "slow.json", "--overwrite")
-                with open(self.path("slow.json")) as slow, open(self.path("quick.json"), "w") as quick:
+                self.expect(0, "export", "--model", name, "--model-file", name + ".json")
+                with open(self.path(name + ".json")) as slow, open(self.path("quick.json"), "w") as quick:
                     quick.write(slow.read().replace('"momentum": 0.9\n', '"momentum": 0\n'))
                 model = self.check_onnx(40, "--model", "quick.json", "--lr", "1e-4", "--overwrite", name="my-" + name)
                 # "Add" is that of the pixels' offset, too, where there is one.
