@@ -18,6 +18,11 @@ class Add(nn.Module):
         return sum(maps[1:], maps[0])
 
 
+class Concat(nn.Module):
+    def forward(self, *maps):
+        return torch.cat(maps, 1)
+
+
 class GlobalAveragePool(nn.Module):
     def forward(self, x):
         return x.mean((2, 3))
@@ -26,15 +31,17 @@ class GlobalAveragePool(nn.Module):
 def translated(layer, shape):
     """The module, for input of this shape (without the batch); None for the loss."""
     kind = layer["type"]
-    same = layer.get("padding") == "same"
+    padding = layer.get("padding")
+    same = padding == "same"
     if kind == "convolution" and (not same or layer["stride"] == 1):
         return nn.Conv2d(shape[0], layer["filters"], layer["kernel"], layer["stride"],
-                         layer["kernel"] // 2 if same else 0, bias=layer["bias"])
+                         0 if padding == "valid" else layer["kernel"] // 2, groups=layer.get("groups", 1),
+                         bias=layer["bias"])
     if kind == "dense":
         return nn.Linear(shape[0], layer["units"], layer["bias"])
     if kind == "max_pool" and not same:
-        return nn.MaxPool2d(layer["size"], layer["stride"])
-    if kind == "average_pool" and not same:
+        return nn.MaxPool2d(layer["size"], layer["stride"], layer["size"] // 2 if padding == "half" else 0)
+    if kind == "average_pool" and padding == "valid":
         return nn.AvgPool2d(layer["size"], layer["stride"])
     if kind == "zero_pad":
         return nn.ZeroPad2d((layer["left"], layer["right"], layer["top"], layer["bottom"]))
@@ -42,12 +49,18 @@ def translated(layer, shape):
         return nn.BatchNorm2d(shape[0], layer["epsilon"], 1 - layer["momentum"])
     if kind == "dropout":
         return nn.Dropout(layer["rate"])
-    simple = {"relu": nn.ReLU, "flatten": Flatten, "add": Add, "global_average_pool": GlobalAveragePool}
+    simple = {"relu": nn.ReLU, "relu6": nn.ReLU6, "silu": nn.SiLU, "flatten": Flatten, "add": Add, "concat": Concat,
+              "global_average_pool": GlobalAveragePool}
     if kind in simple:
         return simple[kind]()
     if kind in ("sigmoid", "softmax"):
         return None
     layers.not_translated(layer)
+
+
+def part_of(name):
+    """The name of a module in a container, which has no dots."""
+    return name.replace(".", "/")
 
 
 class Network(nn.Module):
@@ -70,17 +83,17 @@ class Network(nn.Module):
                 maps[previous] = made.eval()(*(maps[name] for name in read))
             for name in read:
                 readers[name] = readers.get(name, 0) + 1
-            self.parts[previous] = made
+            self.parts[part_of(previous)] = made
             self.chain.append((previous, read))
         for name, read in self.chain:  # the usual saving of memory, where nothing else reads the map
-            if isinstance(self.parts[name], nn.ReLU):
-                self.parts[name].inplace = readers[read[0]] == 1
+            if isinstance(self.parts[part_of(name)], (nn.ReLU, nn.ReLU6)):
+                self.parts[part_of(name)].inplace = readers[read[0]] == 1
         self.last_reader = {source: name for name, read in self.chain for source in read}
 
     def forward(self, images):
         maps = {"input": images.float() * self.input["scale"] + self.input["offset"]}
         for name, read in self.chain:
-            value = self.parts[name](*(maps[source] for source in read))
+            value = self.parts[part_of(name)](*(maps[source] for source in read))
             for source in read:  # no map is held longer than backward needs it
                 if self.last_reader[source] == name:
                     maps.pop(source, None)
@@ -98,7 +111,7 @@ def load(network, arrays):
     with torch.no_grad():
         for name, array in arrays.items():
             layer, kind = name.rsplit("/", 1)
-            target = getattr(network.parts[layer], NAMES[kind])
+            target = getattr(network.parts[part_of(layer)], NAMES[kind])
             target.copy_(torch.tensor(array).permute(ORDERS[array.ndim]))
 
 

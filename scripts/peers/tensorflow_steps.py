@@ -20,6 +20,8 @@ L = keras.layers
 def translated(layer):
     """The Keras layer; None for the loss, which works on the numbers before sigmoid or softmax."""
     kind, name = layer["type"], layer["name"]
+    if layer.get("padding") == "half" or layer.get("groups", 1) != 1:
+        layers.not_translated(layer)
     penalty = keras.regularizers.L2(layer["l2"]) if layer.get("l2") else None
     if kind == "convolution":
         return L.Conv2D(layer["filters"], layer["kernel"], layer["stride"], layer["padding"],
@@ -37,8 +39,9 @@ def translated(layer):
         return L.BatchNormalization(epsilon=layer["epsilon"], momentum=layer["momentum"], name=name)
     if kind == "dropout":
         return L.Dropout(layer["rate"], name=name)
-    simple = {"relu": L.ReLU, "flatten": L.Flatten, "add": L.Add,
-              "global_average_pool": L.GlobalAveragePooling2D}
+    simple = {"relu": L.ReLU, "relu6": lambda name: L.ReLU(6, name=name),
+              "silu": lambda name: L.Activation("silu", name=name), "flatten": L.Flatten, "add": L.Add,
+              "concat": L.Concatenate, "global_average_pool": L.GlobalAveragePooling2D}
     if kind in simple:
         return simple[kind](name=name)
     if kind in ("sigmoid", "softmax"):
