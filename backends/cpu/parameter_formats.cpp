@@ -12,8 +12,8 @@ namespace {
 /// Keras' order of a kernel: height, width, in (of a group), out.
 dnnl::memory::desc keras_desc(const model::Convolution& layer, int in) {
   using Tag = dnnl::memory::format_tag;
-  return {kernel_dims(in, layer.filters, layer.kernel, layer.groups),
-          dnnl::memory::data_type::f32, layer.groups == 1 ? Tag::hwio : Tag::hwigo};
+  return {kernel_dims(in, layer.filters, layer.kernel, layer.groups), dnnl::memory::data_type::f32,
+          layer.groups == 1 ? Tag::hwio : Tag::hwigo};
 }
 
 class KernelFormat final : public compute::ParameterFormat {

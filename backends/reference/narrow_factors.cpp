@@ -22,7 +22,8 @@ LayerArgs<T> NarrowFactors<T>::round(const model::Convolution& layer, LayerArgs<
   const auto images = static_cast<std::size_t>(a.images);
   const auto taps = static_cast<std::size_t>(layer.kernel) * layer.kernel;
   a.src = rounded(a.src, images * a.src_shape.size(), src_);
-  a.weights = rounded(a.weights, taps * (a.src_shape.channels / layer.groups) * layer.filters, weights_);
+  a.weights =
+      rounded(a.weights, taps * (a.src_shape.channels / layer.groups) * layer.filters, weights_);
   a.diff_dst = rounded(a.diff_dst, images * a.dst_shape.size(), diff_dst_);
   return a;
 }

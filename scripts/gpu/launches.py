@@ -15,7 +15,7 @@ TURNED = 32     # input and output channels of a tap that a block of turn_weight
 READS = 8       # of a thread that sums slices, on their way at a time (kernels/products/gemm_slices.cu)
 MOST_MAPS = 8   # that a call adds (kernels/elementwise.h)
 LAYERS = ("input", "convolution", "dense", "zero_pad", "max_pool", "average_pool", "global_average_pool", "batch_norm",
-          "add", "relu", "dropout", "flatten", "sigmoid", "softmax")
+          "add", "relu", "relu6", "dropout", "flatten", "sigmoid", "softmax")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ class Network:
         while not self.walk.ended():
             layer = self.walk.layer
             if layer["type"] not in LAYERS:
-                raise ValueError(f"layer {layer['name']}: {layer['type']} is not among the layers of --backend cuda")
+                raise ValueError(f"layer {layer['name']}: {layer['type']} is not among the layers of --backend cuda "
+                                 "that are known here")
             self.map, self.learns = self.made[layer["from"][0]]
             getattr(self, "add_layers" if layer["type"] == "add" else layer["type"])(layer)
             self.made[self.walk.layer["name"]] = self.map, self.learns
@@ -173,6 +174,8 @@ class Network:
         self.product(layer, Map(1, 1, self.map.count), stored(layer["output"]), 1, 1)
 
     def product(self, layer, src, dst, size, stride):
+        if layer.get("groups", 1) != 1:
+            raise ValueError(f"layer {layer['name']}: convolutions in groups are not known here")
         n, taps = self.images, size * size * src.channels
         windows, weights = n * dst.positions, dst.channels * taps
         moved = (n * (src.count + dst.count) + weights) * self.element
@@ -313,12 +316,16 @@ class Network:
         self.add(layer, forward=[forward], data=self.back(backward))
         self.map = dst
 
-    def relu(self, layer):
+    def relu(self, layer, kind="relu"):
         self.copy_of_shared(layer)
         count = self.images * self.map.count
         packs, moved = count // self.pack, count * self.element
-        self.add(layer, forward=[in_line("relu_forward", self.template("relu_forward"), packs, 2 * moved)],
-                 data=self.back(in_line("relu_backward", self.template("relu_backward"), packs, 3 * moved)))
+        forward, backward = f"{kind}_forward", f"{kind}_backward"
+        self.add(layer, forward=[in_line(forward, self.template(forward), packs, 2 * moved)],
+                 data=self.back(in_line(backward, self.template(backward), packs, 3 * moved)))
+
+    def relu6(self, layer):
+        self.relu(layer, "relu6")
 
     def dropout(self, layer):
         self.copy_of_shared(layer)

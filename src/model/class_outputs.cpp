@@ -15,31 +15,30 @@ enum class Passage {
 };
 
 Passage passage(const Graph& graph, int index) {
-  return std::visit(Overloaded{
-                        [](const Convolution& l) {
-                          return l.groups == 1 ? Passage::makes : Passage::mixes;
-                        },
-                        [](const Dense&) { return Passage::makes; },
-                        [](const BatchNorm&) { return Passage::scales; },
-                        [](const ZeroPad&) { return Passage::linear; },
-                        [](const AveragePool&) { return Passage::linear; },
-                        [](const GlobalAveragePool&) { return Passage::linear; },
-                        [](const Dropout&) { return Passage::linear; },
-                        [](const SigmoidCrossEntropy&) { return Passage::linear; },
-                        [](const SoftmaxCrossEntropy&) { return Passage::linear; },
-                        [](const Relu&) { return Passage::bends; },
-                        [](const Relu6&) { return Passage::bends; },
-                        [](const Silu&) { return Passage::bends; },
-                        [](const MaxPool&) { return Passage::bends; },
-                        [&](const Flatten&) {
-                          const Shape src = graph.src_shape(index);
-                          return src.height * src.width == 1 ? Passage::linear : Passage::mixes;
-                        },
-                        [](const Add&) { return Passage::mixes; },
-                        [](const Concat&) { return Passage::mixes; },
-                        [](const Input&) { return Passage::mixes; },
-                    },
-                    graph.nodes()[static_cast<std::size_t>(index)].layer);
+  return std::visit(
+      Overloaded{
+          [](const Convolution& l) { return l.groups == 1 ? Passage::makes : Passage::mixes; },
+          [](const Dense&) { return Passage::makes; },
+          [](const BatchNorm&) { return Passage::scales; },
+          [](const ZeroPad&) { return Passage::linear; },
+          [](const AveragePool&) { return Passage::linear; },
+          [](const GlobalAveragePool&) { return Passage::linear; },
+          [](const Dropout&) { return Passage::linear; },
+          [](const SigmoidCrossEntropy&) { return Passage::linear; },
+          [](const SoftmaxCrossEntropy&) { return Passage::linear; },
+          [](const Relu&) { return Passage::bends; },
+          [](const Relu6&) { return Passage::bends; },
+          [](const Silu&) { return Passage::bends; },
+          [](const MaxPool&) { return Passage::bends; },
+          [&](const Flatten&) {
+            const Shape src = graph.src_shape(index);
+            return src.height * src.width == 1 ? Passage::linear : Passage::mixes;
+          },
+          [](const Add&) { return Passage::mixes; },
+          [](const Concat&) { return Passage::mixes; },
+          [](const Input&) { return Passage::mixes; },
+      },
+      graph.nodes()[static_cast<std::size_t>(index)].layer);
 }
 
 }  // namespace

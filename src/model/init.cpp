@@ -63,7 +63,8 @@ std::array<double, 4> drawn(const Law& law, const std::array<std::uint32_t, 4>& 
                second = normal_numbers(words[2], words[3]);
     numbers = {first[0], first[1], second[0], second[1]};
   } else {
-    for (std::size_t i = 0; i < 4; ++i) numbers[i] = 2 * static_cast<double>(unit_float(words[i])) - 1;
+    for (std::size_t i = 0; i < 4; ++i)
+      numbers[i] = 2 * static_cast<double>(unit_float(words[i])) - 1;
   }
   for (double& number : numbers) number = static_cast<float>(number * law.scale);
   return numbers;

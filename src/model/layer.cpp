@@ -41,9 +41,9 @@ void check_inputs(const Layer& layer, std::span<const Shape> src) {
   const std::string name(type_name(layer));
   if (src.size() < 2) fail(ExitCode::usage, name + " reads two or more layers");
   for (const Shape& other : src) {
-    const bool fits = std::holds_alternative<Add>(layer) ? other == src.front()
-                                                         : other.height == src.front().height &&
-                                                               other.width == src.front().width;
+    const bool fits = std::holds_alternative<Add>(layer)
+                          ? other == src.front()
+                          : other.height == src.front().height && other.width == src.front().width;
     if (fits) continue;
     fail(ExitCode::usage, name + " reads layers of different " +
                               (std::holds_alternative<Add>(layer) ? "shapes, " : "sides, ") +
@@ -53,10 +53,9 @@ void check_inputs(const Layer& layer, std::span<const Shape> src) {
 
 void check_groups(const Convolution& l, const Shape& src) {
   if (src.channels % l.groups == 0 && l.filters % l.groups == 0) return;
-  fail(ExitCode::usage, "a convolution in " + std::to_string(l.groups) +
-                            " groups cannot deal " + std::to_string(src.channels) +
-                            " channels and " + std::to_string(l.filters) +
-                            " filters evenly; groups must divide both");
+  fail(ExitCode::usage, "a convolution in " + std::to_string(l.groups) + " groups cannot deal " +
+                            std::to_string(src.channels) + " channels and " +
+                            std::to_string(l.filters) + " filters evenly; groups must divide both");
 }
 
 /// Numbers of a flattened map, as an extent.

@@ -29,8 +29,8 @@ constexpr auto names(Padding) {
       {{Padding::valid, "valid"}, {Padding::same, "same"}, {Padding::half, "half"}});
 }
 
-/// The law of a kernel's first values. fan_in is kernel^2 * in / groups, fan_out kernel^2 * filters;
-/// a dense layer's are its inputs and its units. Biases begin as zeros, but for one law.
+/// The law of a kernel's first values. fan_in is kernel^2 * in / groups, fan_out kernel^2 *
+/// filters; a dense layer's are its inputs and its units. Biases begin as zeros, but for one law.
 enum class Initializer {
   glorot_uniform,   ///< within sqrt(6 / (fan_in + fan_out)): Keras'
   he_normal,        ///< of deviation sqrt(2 / fan_in)
@@ -127,10 +127,9 @@ struct SoftmaxCrossEntropy {
   float smoothing = 0;
 };
 
-using Layer =
-    std::variant<Input, Convolution, ZeroPad, MaxPool, AveragePool, GlobalAveragePool, Dense,
-                 BatchNorm, Add, Concat, Relu, Relu6, Silu, Dropout, Flatten, SigmoidCrossEntropy,
-                 SoftmaxCrossEntropy>;
+using Layer = std::variant<Input, Convolution, ZeroPad, MaxPool, AveragePool, GlobalAveragePool,
+                           Dense, BatchNorm, Add, Concat, Relu, Relu6, Silu, Dropout, Flatten,
+                           SigmoidCrossEntropy, SoftmaxCrossEntropy>;
 
 /// One array of numbers that belongs to a layer, in Keras' layout.
 struct ParameterSpec {

@@ -28,8 +28,8 @@ std::vector<Maps> maps_of(const Graph& graph) {
                    [](const Dropout&) { return true; }, [](const BatchNorm&) { return true; },
                    [](const Add&) { return true; }, [](const auto&) { return false; }},
         node.layer);
-    const bool joins_vectors = std::holds_alternative<Concat>(node.layer) &&
-                               node.dst.height == 1 && node.dst.width == 1;
+    const bool joins_vectors =
+        std::holds_alternative<Concat>(node.layer) && node.dst.height == 1 && node.dst.width == 1;
     maps.push_back(keeps           ? maps[node.src.front()]
                    : joins_vectors ? all_read(node)
                                    : Maps{node.dst});

@@ -5,9 +5,9 @@ namespace cputrain::zoo {
 namespace {
 
 constexpr Style kDenseNet{.norm = {.epsilon = 1e-5f, .momentum = 0.9f},
-                       .padding = model::Padding::half,
-                       .init = model::Initializer::he_normal,
-                       .l2 = 5e-5f};
+                          .padding = model::Padding::half,
+                          .init = model::Initializer::he_normal,
+                          .l2 = 5e-5f};
 
 /// Channels that a layer adds, and how many times as many its first convolution makes.
 constexpr int kGrowth = 32, kWidening = 4;

@@ -34,8 +34,8 @@ struct StackDepths {
 model::Graph resnet_v2(Shape image, int classes, const StackDepths&);
 
 // What follows has the names of PyTorch's modules ("layer1.0.conv1"), so that an export in its
-// layout is a state_dict of torchvision or timm. Weight decay is a penalty on kernels, which has the
-// same gradients as PyTorch's.
+// layout is a state_dict of torchvision or timm. Weight decay is a penalty on kernels, which has
+// the same gradients as PyTorch's.
 
 /// He et al.'s residual network (arXiv 1512.03385) as torchvision has it. ResNet18 has 11,699,112
 /// parameters with 1000 classes; `wide`, with bottlenecks, whose stride is that of the 3x3

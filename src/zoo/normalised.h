@@ -25,9 +25,7 @@ struct Names {
   std::string convolution, norm;
 };
 
-inline int last_of(const model::Graph& graph) {
-  return static_cast<int>(graph.nodes().size()) - 1;
-}
+inline int last_of(const model::Graph& graph) { return static_cast<int>(graph.nodes().size()) - 1; }
 
 /// As the style says, without a bias.
 inline model::Convolution convolution_of(const Style& style, const Filters& filters) {

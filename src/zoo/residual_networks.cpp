@@ -8,9 +8,9 @@ namespace {
 
 /// He et al.'s, arXiv 1512.03385, with weight decay of 0.0001 as a penalty.
 constexpr Style kResNet{.norm = {.epsilon = 1e-5f, .momentum = 0.9f},
-                       .padding = model::Padding::half,
-                       .init = model::Initializer::he_normal_out,
-                       .l2 = 5e-5f};
+                        .padding = model::Padding::half,
+                        .init = model::Initializer::he_normal_out,
+                        .l2 = 5e-5f};
 
 /// A residual block: where it stands, and what its convolutions have.
 struct ResidualBlock {
@@ -20,7 +20,8 @@ struct ResidualBlock {
 };
 
 /// What is added to the block's output: its input, in another shape where the block changes it.
-int add_identity_or_projection(model::Graph& graph, const ResidualBlock& block, const std::string& name, int src) {
+int add_identity_or_projection(model::Graph& graph, const ResidualBlock& block,
+                               const std::string& name, int src) {
   const int channels = graph.nodes()[static_cast<std::size_t>(src)].dst.channels;
   if (block.stride == 1 && channels == block.outputs()) return src;
   return add_normalised(graph, kResNet, {block.outputs(), 1, block.stride},
@@ -65,7 +66,7 @@ model::Graph resnet(Shape image, int classes, const StackDepths& depths, bool wi
     for (int i = 0; i < blocks; ++i) {
       const int stride = stack > 0 && i == 0 ? 2 : 1;
       add_residual_block(graph, {64 << stack, stride, wide},
-                "layer" + std::to_string(stack + 1) + "." + std::to_string(i));
+                         "layer" + std::to_string(stack + 1) + "." + std::to_string(i));
     }
     ++stack;
   }

@@ -26,8 +26,8 @@ ModelEntry resnet_entry(const std::string& name, const StackDepths& depths) {
       .build = [depths](Shape image, int classes) { return resnet_v2(image, classes, depths); }};
 }
 
-/// The recipe of ImageNet's 1000 classes at 224 x 224 by SGD with momentum 0.9, 90 epochs, a rate of
-/// 0.1 that falls to a tenth every 30.
+/// The recipe of ImageNet's 1000 classes at 224 x 224 by SGD with momentum 0.9, 90 epochs, a rate
+/// of 0.1 that falls to a tenth every 30.
 Recipe imagenet_recipe(const std::string& source) {
   return {.image_size = 224,
           .classes = 1000,
@@ -74,8 +74,8 @@ std::vector<ModelEntry> mobile_entries() {
   efficient.schedule = optim::StepDecay{.epochs = 2.4, .factor = 0.97};
   return {torch_entry("mobilenetv2", "inverted residuals of depthwise convolutions, ReLU6", mobile,
                       mobilenet_v2),
-          torch_entry("efficientnet-lite0", "EfficientNet for small devices: plain ReLU6", efficient,
-                      efficientnet_lite0)};
+          torch_entry("efficientnet-lite0", "EfficientNet for small devices: plain ReLU6",
+                      efficient, efficientnet_lite0)};
 }
 
 ModelEntry densenet_entry() {

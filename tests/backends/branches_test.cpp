@@ -110,11 +110,8 @@ model::Graph inverted_residual() {
     graph.add(model::Convolution{.filters = 48, .kernel = 1, .bias = false});
     graph.add(model::BatchNorm{});
     graph.add(model::Relu6{});
-    graph.add(model::Convolution{.filters = 48,
-                                 .kernel = 3,
-                                 .padding = model::Padding::half,
-                                 .bias = false,
-                                 .groups = 48});
+    graph.add(model::Convolution{
+        .filters = 48, .kernel = 3, .padding = model::Padding::half, .bias = false, .groups = 48});
     graph.add(model::BatchNorm{});
     graph.add(model::Relu6{});
     graph.add(model::Convolution{.filters = 16, .kernel = 1, .bias = false});

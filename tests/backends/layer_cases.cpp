@@ -27,11 +27,8 @@ model::Convolution valid(int filters, int kernel, int stride = 1, bool bias = tr
 
 model::Convolution grouped(int filters, int groups, int kernel, int stride = 1,
                            model::Padding padding = model::Padding::half) {
-  return {.filters = filters,
-          .kernel = kernel,
-          .stride = stride,
-          .padding = padding,
-          .groups = groups};
+  return {
+      .filters = filters, .kernel = kernel, .stride = stride, .padding = padding, .groups = groups};
 }
 
 }  // namespace
@@ -56,7 +53,8 @@ std::vector<LayerCase> layer_cases() {
       {"conv_of_one_pixel", {3, 3, 3}, {valid(16, 3), model::Relu{}, same(32, 3), same(16, 3)}},
       {"conv_13x13_of_small_maps", {6, 6, 3}, behind(16, {same(32, 13), model::MaxPool{}})},
       {"conv_13x13_odd_channels", {6, 6, 3}, behind(10, {same(7, 13)})},
-      {"conv_half_stride2", small, behind(16, {{model::Convolution{16, 3, 2, model::Padding::half}}})},
+      {"conv_half_stride2", small,
+       behind(16, {{model::Convolution{16, 3, 2, model::Padding::half}}})},
       {"depthwise", small, behind(32, {grouped(32, 32, 3)})},
       {"depthwise_5x5_stride2", small, behind(48, {grouped(48, 48, 5, 2, model::Padding::same)})},
       {"depthwise_behind_zeros", square,

@@ -35,34 +35,35 @@ TEST_P(ParameterCounts, AreThoseOfTheSource) {
 
 /// A name that GoogleTest allows.
 std::string plain(std::string name) {
-  std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c); }, '_');
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 
 // What torchvision publishes, and timm of EfficientNet-Lite0, is learnt; moving statistics, two for
 // each normalised channel, count, too.
-INSTANTIATE_TEST_SUITE_P(
-    PyTorch, ParameterCounts,
-    ::testing::Values(Counts{"resnet18", 224, 1000, 11'699'112, 11'689'512},
-                      Counts{"resnet50", 224, 1000, 25'610'152, 25'557'032},
-                      Counts{"mobilenetv2", 224, 1000, 3'538'984, 3'504'872},
-                      Counts{"efficientnet-lite0", 224, 1000, 4'694'024, 4'652'008},
-                      Counts{"densenet121", 224, 1000, 8'062'504, 7'978'856}),
-    [](const auto& test) { return plain(test.param.model); });
+INSTANTIATE_TEST_SUITE_P(PyTorch, ParameterCounts,
+                         ::testing::Values(Counts{"resnet18", 224, 1000, 11'699'112, 11'689'512},
+                                           Counts{"resnet50", 224, 1000, 25'610'152, 25'557'032},
+                                           Counts{"mobilenetv2", 224, 1000, 3'538'984, 3'504'872},
+                                           Counts{"efficientnet-lite0", 224, 1000, 4'694'024,
+                                                  4'652'008},
+                                           Counts{"densenet121", 224, 1000, 8'062'504, 7'978'856}),
+                         [](const auto& test) { return plain(test.param.model); });
 INSTANTIATE_TEST_SUITE_P(
     Samples, ParameterCounts,
     ::testing::Values(Counts{CPUTRAIN_SAMPLES "alexnet.json", 224, 1000, 61'100'840, 61'100'840},
                       Counts{CPUTRAIN_SAMPLES "googlenet.json", 224, 1000, 6'639'464, 6'624'904}),
-    [](const auto& test) {
-      return plain(test.param.model.substr(sizeof(CPUTRAIN_SAMPLES) - 1));
-    });
+    [](const auto& test) { return plain(test.param.model.substr(sizeof(CPUTRAIN_SAMPLES) - 1)); });
 
 /// The work of an image forward, in 10^9 multiply-adds, as torchvision publishes it.
 TEST(PyTorchNetworks, DoThePublishedWork) {
-  for (const auto& [name, published] :
-       {std::pair{"resnet18", 1.81}, {"resnet50", 4.09}, {"mobilenetv2", 0.30},
-        {"densenet121", 2.83}, {CPUTRAIN_SAMPLES "alexnet.json", 0.71},
-        {CPUTRAIN_SAMPLES "googlenet.json", 1.50}}) {
+  for (const auto& [name, published] : {std::pair{"resnet18", 1.81},
+                                        {"resnet50", 4.09},
+                                        {"mobilenetv2", 0.30},
+                                        {"densenet121", 2.83},
+                                        {CPUTRAIN_SAMPLES "alexnet.json", 0.71},
+                                        {CPUTRAIN_SAMPLES "googlenet.json", 1.50}}) {
     const model::Graph graph = find_model(name)->build({224, 224, 3}, 1000);
     double macs = 0;
     for (int i = 1; i < static_cast<int>(graph.nodes().size()); ++i) {
@@ -75,24 +76,28 @@ TEST(PyTorchNetworks, DoThePublishedWork) {
 /// Names of a state_dict: modules as their sources call them.
 TEST(PyTorchNetworks, HaveTheNamesOfItsModules) {
   const std::map<std::string, std::vector<std::string>> expected{
-      {"resnet18", {"conv1", "bn1", "layer1.0.conv1", "layer2.0.downsample.0",
-                    "layer2.0.downsample.1", "layer4.1.bn2", "fc"}},
+      {"resnet18",
+       {"conv1", "bn1", "layer1.0.conv1", "layer2.0.downsample.0", "layer2.0.downsample.1",
+        "layer4.1.bn2", "fc"}},
       {"resnet50", {"layer1.0.downsample.1", "layer1.2.conv3", "layer3.5.bn3"}},
-      {"mobilenetv2", {"features.0.0", "features.1.conv.0.0", "features.1.conv.1",
-                       "features.1.conv.2", "features.17.conv.1.1", "features.17.conv.3",
-                       "features.18.1", "classifier.1"}},
-      {"efficientnet-lite0", {"conv_stem", "bn1", "blocks.0.0.conv_dw", "blocks.0.0.conv_pw",
-                              "blocks.0.0.bn2", "blocks.1.0.conv_pw", "blocks.6.0.conv_pwl",
-                              "blocks.5.3.bn3", "conv_head", "bn2", "classifier"}},
-      {"densenet121", {"features.conv0", "features.norm0", "features.denseblock1.denselayer1.norm1",
-                       "features.denseblock4.denselayer16.conv2", "features.transition3.norm",
-                       "features.transition3.conv", "features.norm5", "classifier"}}};
+      {"mobilenetv2",
+       {"features.0.0", "features.1.conv.0.0", "features.1.conv.1", "features.1.conv.2",
+        "features.17.conv.1.1", "features.17.conv.3", "features.18.1", "classifier.1"}},
+      {"efficientnet-lite0",
+       {"conv_stem", "bn1", "blocks.0.0.conv_dw", "blocks.0.0.conv_pw", "blocks.0.0.bn2",
+        "blocks.1.0.conv_pw", "blocks.6.0.conv_pwl", "blocks.5.3.bn3", "conv_head", "bn2",
+        "classifier"}},
+      {"densenet121",
+       {"features.conv0", "features.norm0", "features.denseblock1.denselayer1.norm1",
+        "features.denseblock4.denselayer16.conv2", "features.transition3.norm",
+        "features.transition3.conv", "features.norm5", "classifier"}}};
   for (const auto& [name, layers] : expected) {
     const model::Graph graph = find_model(name)->build({64, 64, 3}, 10);
     for (const std::string& layer : layers) {
-      EXPECT_TRUE(std::ranges::any_of(graph.nodes(), [&](const auto& node) {
-        return node.name == layer && !node.parameters.empty();
-      })) << name << ": " << layer;
+      EXPECT_TRUE(std::ranges::any_of(
+          graph.nodes(),
+          [&](const auto& node) { return node.name == layer && !node.parameters.empty(); }))
+          << name << ": " << layer;
     }
   }
 }

@@ -41,16 +41,8 @@ NumberType numbers_of(const Activation& activation) {
 ConvolutionProblem problem_of(const ConvolutionPlace& place, int images) {
   const ConvolutionBlock& block = place.block;
   const model::Convolution& layer = place.layer();
-  return {images,
-          place.src.layout,
-          place.wide,
-          layer.kernel,
-          layer.stride,
-          block.rows,
-          block.columns,
-          layer.bias,
-          numbers_of(place.src),
-          numbers_of(place.dst),
+  return {images,      place.src.layout, place.wide, layer.kernel,          layer.stride,
+          block.rows,  block.columns,    layer.bias, numbers_of(place.src), numbers_of(place.dst),
           layer.groups};
 }
 

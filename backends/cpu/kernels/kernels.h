@@ -34,8 +34,7 @@ void silu(const Bf16* src, Bf16* dst, std::size_t n);
 /// diff_src = diff_dst * the derivative at src, added to what is there if so asked
 void silu_backward(const float* src, const float* diff_dst, float* diff_src, bool adds,
                    std::size_t n);
-void silu_backward(const Bf16* src, const Bf16* diff_dst, Bf16* diff_src, bool adds,
-                   std::size_t n);
+void silu_backward(const Bf16* src, const Bf16* diff_dst, Bf16* diff_src, bool adds, std::size_t n);
 /// values *= kept ? scale : 0
 void keep(const std::uint8_t* kept, float scale, float* values, std::size_t n);
 void keep(const std::uint8_t* kept, float scale, Bf16* values, std::size_t n);

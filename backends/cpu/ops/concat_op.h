@@ -34,7 +34,7 @@ class ConcatOp final : public compute::SumOp<Op, Number> {
   template <class F>
   void for_rows(std::size_t i, int images, const F&) const;
 
-  std::size_t block_;               ///< channels of one
+  std::size_t block_;                   ///< channels of one
   std::vector<std::vector<Run>> runs_;  ///< by part
 };
 

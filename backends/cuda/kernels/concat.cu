@@ -6,8 +6,8 @@
 namespace cputrain::cuda {
 namespace {
 
-/// `count` numbers of a position from channel `first` on, zeros behind them. kWhole: the pack lies on
-/// its boundary.
+/// `count` numbers of a position from channel `first` on, zeros behind them. kWhole: the pack lies
+/// on its boundary.
 template <class N, bool kWhole>
 CPUTRAIN_DEVICE Pack<N> read_part(const typename N::Stored* position, int first, int count) {
   if constexpr (kWhole) {
@@ -22,7 +22,8 @@ CPUTRAIN_DEVICE Pack<N> read_part(const typename N::Stored* position, int first,
 }
 
 /// A thread for each pack of the whole that has channels of the part, from channel `begin` on.
-/// Behind the part it writes zeros, which are the whole's padding, or which the next part overwrites.
+/// Behind the part it writes zeros, which are the whole's padding, or which the next part
+/// overwrites.
 template <class N, bool kWhole>
 __global__ void __launch_bounds__(kPackThreads)
     concat_forward_kernel(ConcatPart part, int begin, int end,
@@ -31,7 +32,8 @@ __global__ void __launch_bounds__(kPackThreads)
   const auto place = PackPlace::of_thread<N>();
   const int channel = begin + place.channel;
   if (place.position >= part.positions || channel >= end) return;
-  const typename N::Stored* from = src + offset_of_row(place.position, padded_channels(part.channels));
+  const typename N::Stored* from =
+      src + offset_of_row(place.position, padded_channels(part.channels));
   typename N::Stored* const target =
       dst + offset_of_row(place.position, padded_channels(part.whole)) + channel;
   const int own = channel - part.first;
@@ -59,8 +61,8 @@ __global__ void __launch_bounds__(kPackThreads)
   typename N::Stored* const target = diff_part + place.offset(stored);
   const typename N::Stored* from =
       diff_whole + offset_of_row(place.position, padded_channels(part.whole));
-  Pack<N> sum = read_part<N, kWhole>(from, part.first + place.channel,
-                                     part.channels - place.channel);
+  Pack<N> sum =
+      read_part<N, kWhole>(from, part.first + place.channel, part.channels - place.channel);
   if (add) sum += Pack<N>::load(target);
   sum.store(target);
 }

@@ -170,8 +170,7 @@ __global__ void __launch_bounds__(kAcross* kDown)
   const bool inside = filter < g.window.dst.channels;
   Pack<N> sum = Pack<N>::all(0);
   for (int w = slice.first + y; inside && w < slice.end; w += kDown) {
-    const Pack<N> diff =
-        Pack<N>::load(diff_dst + offset_of_row(w, g.window.dst.channels) + filter);
+    const Pack<N> diff = Pack<N>::load(diff_dst + offset_of_row(w, g.window.dst.channels) + filter);
     if (block.x == rows) {
       sum += diff;
     } else {
@@ -202,8 +201,8 @@ __global__ void __launch_bounds__(kThreads)
                         float* __restrict__ diff_weights, float* __restrict__ diff_bias, bool add) {
   const int number = block_number() * kThreads + thread_number();
   if (number >= count) return;
-  float* const target =
-      number < weights ? diff_weights + number : (diff_bias ? diff_bias + number - weights : nullptr);
+  float* const target = number < weights ? diff_weights + number
+                                         : (diff_bias ? diff_bias + number - weights : nullptr);
   if (!target) return;
   float sum = add ? *target : 0;
   for (int s = 0; s < slices; ++s) sum += sums[offset_of_row(s, count) + number];

@@ -10,7 +10,8 @@
 namespace cputrain::cuda {
 namespace {
 
-double macs_in_groups(const model::Graph::Node& node, const model::ZeroPad* zeros, const Activation& src) {
+double macs_in_groups(const model::Graph::Node& node, const model::ZeroPad* zeros,
+                      const Activation& src) {
   const Shape& read = src.layout.shape;
   return model::macs(node.layer, zeros ? model::output_shape(*zeros, read) : read);
 }

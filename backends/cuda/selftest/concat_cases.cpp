@@ -30,9 +30,8 @@ Parts draw_parts(CaseNumbers& numbers, Numbers format, const std::vector<int>& c
              .before = {},
              .diff_whole = {}};
   const auto draw = [&](int of_each) {
-    return rounded(format,
-                   numbers.reals(static_cast<std::size_t>(made.positions) *
-                                 static_cast<std::size_t>(of_each)));
+    return rounded(format, numbers.reals(static_cast<std::size_t>(made.positions) *
+                                         static_cast<std::size_t>(of_each)));
   };
   for (const int own : channels) {
     made.whole += own;

@@ -169,12 +169,11 @@ std::vector<CasePlan> grouped_convolution_plans(Numbers format, std::uint64_t se
                                                 const OwnedStream& stream) {
   using enum model::Padding;
   std::vector<CasePlan> plans;
-  for (const GroupKind& kind :
-       {GroupKind{32, 1, 1, 3, 1, half}, GroupKind{72, 1, 1, 3, 2, half},
-        GroupKind{24, 1, 1, 5, 2, same}, GroupKind{13, 1, 1, 3, 1, valid},
-        GroupKind{16, 1, 1, 3, 1, same, 40}, GroupKind{9, 1, 2, 3, 2, half},
-        GroupKind{2, 16, 8, 3, 1, same}, GroupKind{3, 5, 3, 3, 2, half},
-        GroupKind{4, 2, 3, 1, 2, valid}}) {
+  for (const GroupKind& kind : {GroupKind{32, 1, 1, 3, 1, half}, GroupKind{72, 1, 1, 3, 2, half},
+                                GroupKind{24, 1, 1, 5, 2, same}, GroupKind{13, 1, 1, 3, 1, valid},
+                                GroupKind{16, 1, 1, 3, 1, same, 40}, GroupKind{9, 1, 2, 3, 2, half},
+                                GroupKind{2, 16, 8, 3, 1, same}, GroupKind{3, 5, 3, 3, 2, half},
+                                GroupKind{4, 2, 3, 1, 2, valid}}) {
     CaseNumbers numbers(seed, fmt::format("groups {} {} {} {} {} {}", kind.groups, kind.channels,
                                           kind.filters, kind.size, kind.stride, kind.least));
     const WindowCase c{numbers.between(1, 3),
@@ -185,8 +184,7 @@ std::vector<CasePlan> grouped_convolution_plans(Numbers format, std::uint64_t se
                        kind.size,
                        kind.stride,
                        kind.padding};
-    const auto made =
-        std::make_shared<GroupedConvolution>(c, kind.groups, format, numbers, stream);
+    const auto made = std::make_shared<GroupedConvolution>(c, kind.groups, format, numbers, stream);
     const std::string name =
         fmt::format("{} in {} groups{}", text_of(c), kind.groups, in_words(format));
     const double limit = kLimitOfGroups + limit_of_rounding(format);

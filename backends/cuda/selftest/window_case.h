@@ -35,8 +35,7 @@ inline std::string text_of(const WindowCase& c) {
     return fmt::format("dense, {} x {} -> {}", c.images, c.channels, c.outputs);
   }
   return fmt::format("{} x {} x {} x {} -> {}, {}x{}, stride {}, {}", c.images, c.height, c.width,
-                     c.channels, c.outputs, c.size, c.size, c.stride,
-                     cputrain::word_of(c.padding));
+                     c.channels, c.outputs, c.size, c.size, c.stride, cputrain::word_of(c.padding));
 }
 
 }  // namespace cputrain::cuda

@@ -146,9 +146,8 @@ void add_convolutions(Drawing& drawing) {
 
 void add_pools(Drawing& drawing) {
   using enum Padding;
-  for (const Window& w :
-       {Window{2, 2, valid}, Window{2, 2, same}, Window{3, 1, same}, Window{3, 2, same},
-        Window{3, 2, half}}) {
+  for (const Window& w : {Window{2, 2, valid}, Window{2, 2, same}, Window{3, 1, same},
+                          Window{3, 2, same}, Window{3, 2, half}}) {
     drawing.behind_pixels(window_name("max pool", w.size, w.stride, w.padding), [&](const Sizes&) {
       return Layers{model::MaxPool{w.size, w.stride, w.padding}};
     });
@@ -174,13 +173,12 @@ void add_groups(Drawing& drawing) {
     CaseNumbers numbers(drawing.seed(), name);
     const Sizes sizes = draw_sizes(numbers);
     const int channels = groups * group.channels;
-    const Layers layers{
-        model::Convolution{.filters = channels, .kernel = 1},
-        model::Convolution{.filters = groups * group.filters,
-                           .kernel = w.size,
-                           .stride = w.stride,
-                           .padding = w.padding,
-                           .groups = groups}};
+    const Layers layers{model::Convolution{.filters = channels, .kernel = 1},
+                        model::Convolution{.filters = groups * group.filters,
+                                           .kernel = w.size,
+                                           .stride = w.stride,
+                                           .padding = w.padding,
+                                           .groups = groups}};
     drawing.add(case_of(fmt::format("{}: {}", name, shape_text(sizes.image, channels)), sizes.image,
                         layers));
   };

@@ -17,8 +17,7 @@ int last_kink(const model::Graph& graph) {
   int last = -1;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const model::Layer& layer = graph.nodes()[i].layer;
-    if (std::holds_alternative<model::Relu>(layer) ||
-        std::holds_alternative<model::Relu6>(layer) ||
+    if (std::holds_alternative<model::Relu>(layer) || std::holds_alternative<model::Relu6>(layer) ||
         std::holds_alternative<model::MaxPool>(layer)) {
       last = static_cast<int>(i);
     }
