@@ -123,7 +123,7 @@ void set_part(Augment& augment, std::string_view text, std::string_view word) {
 
 bool only_moves(const Augment& augment) {
   return std::ranges::none_of(
-      kParts, [&](const Part& part) { return part.amount && is_set(augment, part); }) &&
+             kParts, [&](const Part& part) { return part.amount && is_set(augment, part); }) &&
          !augment.crop_part;
 }
 
@@ -147,7 +147,8 @@ std::string to_text(const Augment& augment) {
     std::string word(part.name);
     if (part.amount) word += fmt::format(":{}", augment.*part.amount);
     if (part.pixels) word += fmt::format(":{}", augment.*part.pixels);
-    if (part.reach) word += fmt::format(":{}-{}", (augment.*part.reach).low, (augment.*part.reach).high);
+    if (part.reach)
+      word += fmt::format(":{}-{}", (augment.*part.reach).low, (augment.*part.reach).high);
     words.push_back(std::move(word));
   }
   return words.empty() ? "none" : join(words, ",");

@@ -226,7 +226,8 @@ TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
 TEST(ChooseChange, KindsAreIndependent) {
   const Shape size{32, 32, 3};
   const Change all = choose_change(
-      data::parse_augment("flip,vflip,six,rotate:9,shift:0.1,shear:3,zoom:0.1,crop:2,colour:0.3,crop"),
+      data::parse_augment(
+          "flip,vflip,six,rotate:9,shift:0.1,shear:3,zoom:0.1,crop:2,colour:0.3,crop"),
       size, 5, 6, 7);
   EXPECT_EQ(choose_change(data::parse_augment("zoom:0.1"), size, 5, 6, 7).warp.zoom_x,
             all.warp.zoom_x);
@@ -281,7 +282,8 @@ TEST(RandomCrop, IsThatPartOfTheImageInItsSize) {
     change_image(image.rgb.data(), images, data::Turn::none, {.part = part}, bytes);
     EXPECT_EQ(bytes, expected);
     // What follows is made of the part.
-    change_image(image.rgb.data(), images, data::Turn::none, {.part = part, .flip = true}, mirrored);
+    change_image(image.rgb.data(), images, data::Turn::none, {.part = part, .flip = true},
+                 mirrored);
     change_image(expected.data(), size, data::Turn::flip_horizontal, {}, bytes);
     EXPECT_EQ(mirrored, bytes);
   }
@@ -315,11 +317,30 @@ TEST(ParseAugment, ReadsWhatItWrites) {
 }
 
 TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
-  for (const char* text : {"", "flip,", ",flip", "flop", "flip:1", "zoom", "zoom:", "zoom:1",
-                           "zoom:-0.1", "zoom:nan", "zoom:0.1x", "crop:1.5", "crop:99999",
-                           "rotate:181", "flip,flip", "none,flip", "shift:1e400", "crop-area",
-                           "crop-area:0.5", "crop-area:0-1", "crop-area:0.9-0.5", "crop-area:0.5-1x",
-                           "crop-ratio:1-11", "crop,crop"}) {
+  for (const char* text : {"",
+                           "flip,",
+                           ",flip",
+                           "flop",
+                           "flip:1",
+                           "zoom",
+                           "zoom:",
+                           "zoom:1",
+                           "zoom:-0.1",
+                           "zoom:nan",
+                           "zoom:0.1x",
+                           "crop:1.5",
+                           "crop:99999",
+                           "rotate:181",
+                           "flip,flip",
+                           "none,flip",
+                           "shift:1e400",
+                           "crop-area",
+                           "crop-area:0.5",
+                           "crop-area:0-1",
+                           "crop-area:0.9-0.5",
+                           "crop-area:0.5-1x",
+                           "crop-ratio:1-11",
+                           "crop,crop"}) {
     try {
       data::parse_augment(text);
       ADD_FAILURE() << "'" << text << "' was taken";
