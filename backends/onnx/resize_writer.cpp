@@ -17,9 +17,7 @@ class Expressions {
  public:
   explicit Expressions(::onnx::GraphProto& graph) : graph_(graph) {}
 
-  Name op(const char* type, const std::vector<Name>& inputs) {
-    return add(type, inputs).output(0);
-  }
+  Name op(const char* type, const std::vector<Name>& inputs) { return add(type, inputs).output(0); }
   Name op(const char* type, const std::vector<Name>& inputs, const char* attribute,
           std::int64_t value) {
     auto& node = add(type, inputs);
@@ -172,9 +170,7 @@ class ResizeWriter {
     return e_.cast(weights, ::onnx::TensorProto::FLOAT);
   }
 
-  Name pixels(const Axis& axis) {
-    return e_.op("Range", {e_.real(0), axis.length, e_.real(1)});
-  }
+  Name pixels(const Axis& axis) { return e_.op("Range", {e_.real(0), axis.length, e_.real(1)}); }
 
   /// datasets/pixels/filter_taps.cpp, in the same order of operations.
   Name filter(const Axis& axis) {
@@ -204,10 +200,9 @@ class ResizeWriter {
     const Name zero = e_.real(0), one = e_.real(1);
     const Name x = e_.op("Abs", {place});
     if (images_.resize == "bilinear") return larger(zero, sub(one, x));
-    const Name inner = add(
-        mul(mul(sub(mul(e_.real(1.5), x), e_.real(2.5)), x), x), one);
-    const Name outer = mul(
-        sub(mul(add(mul(sub(x, e_.real(5)), x), e_.real(8)), x), e_.real(4)), e_.real(-0.5));
+    const Name inner = add(mul(mul(sub(mul(e_.real(1.5), x), e_.real(2.5)), x), x), one);
+    const Name outer =
+        mul(sub(mul(add(mul(sub(x, e_.real(5)), x), e_.real(8)), x), e_.real(4)), e_.real(-0.5));
     return where(e_.op("Less", {x, one}), inner,
                  where(e_.op("Less", {x, e_.real(2)}), outer, zero));
   }
@@ -220,7 +215,8 @@ class ResizeWriter {
     const Name steps = where(e_.op("Equal", {number, zero}), mul(step, e_.real(0.5)), step);
     const Name place = e_.op("Floor", {e_.op("CumSum", {steps, e_.whole(0)})});
     const Name all = smaller(place, sub(axis.length, one));
-    const Name shown = clamped(add(e_.column(axis.count), axis.first), sub(axis.resized, one), zero);
+    const Name shown =
+        clamped(add(e_.column(axis.count), axis.first), sub(axis.resized, one), zero);
     const Name taken = e_.op("Gather", {all, e_.cast(shown, ::onnx::TensorProto::INT64)});
     return where(e_.op("Equal", {pixels(axis), taken}), one, zero);
   }
@@ -248,8 +244,8 @@ class ResizeWriter {
 
 }  // namespace
 
-std::string write_resize(const model::ExportedImages& images, Shape image,
-                         const std::string& input, ::onnx::GraphProto& graph) {
+std::string write_resize(const model::ExportedImages& images, Shape image, const std::string& input,
+                         ::onnx::GraphProto& graph) {
   return ResizeWriter(images, graph).write(input, image);
 }
 

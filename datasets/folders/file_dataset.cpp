@@ -29,7 +29,8 @@ std::string path_below(const std::string& root, const std::string& path) {
 }
 
 data::ReadResult read_within(DecodingBudget& budget, const std::string& path, Shape image,
-                             const data::Resizing& resize, data::Exif exif, std::span<std::uint8_t> dst) {
+                             const data::Resizing& resize, data::Exif exif,
+                             std::span<std::uint8_t> dst) {
   DecodingBudget::Claim claim(budget);
   const FileContent file = read_file(path, kMaxFileBytes, &claim);
   if (file.result.status != data::ReadStatus::ok) return file.result;

@@ -21,8 +21,7 @@ std::uint32_t number_of(const std::array<T, N>& values, const T& value) {
 
 std::uint32_t PackedForm::number() const {
   return number_of(kWays, resize.way) | number_of(kExifs, exif) << 4 |
-         number_of(kFits, resize.fit.how) << 8 |
-         static_cast<std::uint32_t>(resize.fit.part) << 12;
+         number_of(kFits, resize.fit.how) << 8 | static_cast<std::uint32_t>(resize.fit.part) << 12;
 }
 
 std::optional<PackedForm> PackedForm::of(std::uint32_t number, std::uint32_t version) {

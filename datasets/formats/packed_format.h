@@ -41,7 +41,8 @@ constexpr std::size_t kPackedAlign = 4096;
 
 /// How images came to be as they are, as the number `form`. Of version 3: bits 0 to 3 the way to
 /// resize, 4 to 7 EXIF orientation (0 where no image had one, 1 applied, 2 ignored), 8 to 11 the
-/// fit, from 12 on its part. Before: bit 0 `nearest` (else `bilinear_plain`), then EXIF orientation.
+/// fit, from 12 on its part. Before: bit 0 `nearest` (else `bilinear_plain`), then EXIF
+/// orientation.
 struct PackedForm {
   data::Resizing resize{};
   std::optional<data::Exif> exif{};

@@ -135,12 +135,11 @@ class Course {
     data::ImageSet set = set_;
     set.larger = data::kept_sides(augment);  // without crops the same bytes pass for small images
     const data::BatchPlan plan(files_.size(), files_.size(), request_.micro_batch, 0, 1);
-    const auto batches = make_batch_loader(
-        set, plan,
-        {.seed = request_.seed,
-         .augment = augment,
-         .resize = request_.resize.way,
-         .threads = request_.threads});
+    const auto batches = make_batch_loader(set, plan,
+                                           {.seed = request_.seed,
+                                            .augment = augment,
+                                            .resize = request_.resize.way,
+                                            .threads = request_.threads});
     const system::Stopwatch watch;
     batches->seek(epoch_ * kEpochsOfBatches, 0);
     for (int k = 0; k < kEpochsOfBatches * plan.micro_batches(0); ++k) batches->next();

@@ -30,7 +30,9 @@ struct CachedForms {
   data::ImageForm form;
   std::size_t larger = 0;  ///< so many are
 
-  Shape shape(std::size_t position) const { return is_larger(position) ? form.kept_shape() : form.shape; }
+  Shape shape(std::size_t position) const {
+    return is_larger(position) ? form.kept_shape() : form.shape;
+  }
   data::Resizing resize(std::size_t position) const {
     return is_larger(position) ? form.kept_resize() : form.resize;
   }

@@ -219,7 +219,10 @@ std::size_t kept_images(const data::DataSource& source, const data::DecodeReques
 CacheReader reader_of(const data::DataSource& source, const data::DecodeRequest& request,
                       const ImageList& listed, const system::SharedBlock& memory) {
   const std::size_t images = listed.images.size();
-  return {*source.dataset, listed.images, listed.forms, source.exif,
+  return {*source.dataset,
+          listed.images,
+          listed.forms,
+          source.exif,
           {memory, images, kept_images(source, request, images), listed.forms}};
 }
 

@@ -57,15 +57,19 @@ Window choose_part(const data::Augment& augment, Shape kept, const RandomStream&
     const auto width = static_cast<int>(std::lround(std::sqrt(wanted * shape)));
     const auto height = static_cast<int>(std::lround(std::sqrt(wanted / shape)));
     if (width < 1 || width > kept.width || height < 1 || height > kept.height) continue;
-    const auto free = [](int side, int part) { return static_cast<std::uint32_t>(side - part + 1); };
+    const auto free = [](int side, int part) {
+      return static_cast<std::uint32_t>(side - part + 1);
+    };
     const auto top = static_cast<int>(below(words[2], free(kept.height, height)));
     const auto left = static_cast<int>(below(words[3], free(kept.width, width)));
     return {top, top + height, left, left + width};
   }
   const double own = static_cast<double>(kept.width) / kept.height;
   const double nearest = std::clamp(own, ratio.low, ratio.high);
-  const int width = own > nearest ? std::max(1, static_cast<int>(kept.height * nearest)) : kept.width;
-  const int height = own < nearest ? std::max(1, static_cast<int>(kept.width / nearest)) : kept.height;
+  const int width =
+      own > nearest ? std::max(1, static_cast<int>(kept.height * nearest)) : kept.width;
+  const int height =
+      own < nearest ? std::max(1, static_cast<int>(kept.width / nearest)) : kept.height;
   const int top = (kept.height - height) / 2, left = (kept.width - width) / 2;
   return {top, top + height, left, left + width};
 }

@@ -29,8 +29,8 @@ struct Change {
 
 /// How images lie before they are changed.
 struct KeptImages {
-  Shape image;     ///< as the network is given them
-  int larger = 1;  ///< they are kept at so many times its sides
+  Shape image;                                   ///< as the network is given them
+  int larger = 1;                                ///< they are kept at so many times its sides
   data::Resize resize = data::Resize::bilinear;  ///< brings a part of one to the image's size
 
   // NOLINTNEXTLINE(google-explicit-constructor): mostly they are kept as they are given

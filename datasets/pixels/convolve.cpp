@@ -24,8 +24,8 @@ void transpose_block(std::array<RowBytes, kLanes>& block) {
     std::array<RowBytes, kLanes> next;
     for (std::size_t i = 0; i < kLanes / 2; ++i) {
       const RowBytes &a = block[i], &b = block[i + kLanes / 2];
-      next[2 * i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22,
-                                            7, 23);
+      next[2 * i] =
+          __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
       next[2 * i + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,
                                                 14, 30, 15, 31);
     }
@@ -91,7 +91,8 @@ void write_rows(const std::uint8_t* tile, std::size_t bytes, std::uint8_t* rows,
   for (std::size_t at = 0; at < bytes; at += kLanes) {
     for (std::size_t i = 0; i < kLanes; ++i) block[i] = load_bytes(tile + (at + i) * kLanes);
     transpose_block(block);
-    for (std::size_t lane = 0; lane < kLanes; ++lane) store_bytes(block[lane], rows + lane * stride + at);
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      store_bytes(block[lane], rows + lane * stride + at);
   }
 }
 
@@ -132,7 +133,7 @@ void convolve(const PixelView& view, const FilterTaps& rows, const FilterTaps& c
   for (const FilterTaps::Tap& tap : rows.taps) {
     const auto begin = static_cast<std::size_t>(tap.begin - source.first);
     kernels.rows(source.bytes.data() + begin * source.stride, source.stride, tap.count,
-                  rows.weights.data() + tap.weights_at, width, row.data());
+                 rows.weights.data() + tap.weights_at, width, row.data());
     dst = std::copy_n(row.data(), width, dst) + (stride - width);
   }
 }

@@ -21,8 +21,8 @@ struct ConvolveKernels {
   void (*tile)(const std::uint8_t* tile, int first, const FilterTaps&, std::uint8_t* to);
   /// `bytes` of a new row from `count` rows that lie `stride` apart. All may be read and written up
   /// to the next whole strip.
-  void (*rows)(const std::uint8_t* rows, std::size_t stride, int count,
-               const std::int32_t* weights, std::size_t bytes, std::uint8_t* to);
+  void (*rows)(const std::uint8_t* rows, std::size_t stride, int count, const std::int32_t* weights,
+               std::size_t bytes, std::uint8_t* to);
 };
 
 /// Those that this machine can run, the quickest first. All compute the same bytes.

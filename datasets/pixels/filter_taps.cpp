@@ -46,9 +46,7 @@ std::int32_t fixed_weight(double weight) {
 
 }  // namespace
 
-int FilterTaps::first_pixel() const {
-  return std::ranges::min(taps, {}, &Tap::begin).begin;
-}
+int FilterTaps::first_pixel() const { return std::ranges::min(taps, {}, &Tap::begin).begin; }
 
 int FilterTaps::last_pixel() const {
   const auto end = [](const Tap& tap) { return tap.begin + tap.count; };
@@ -73,7 +71,8 @@ FilterTaps filter_taps(const AxisFit& axis, data::Resize way) {
       sum += weights.back();
     }
     result.taps.push_back({begin, end - begin, result.weights.size()});
-    for (const double weight : weights) result.weights.push_back(fixed_weight(sum == 0 ? 0 : weight / sum));
+    for (const double weight : weights)
+      result.weights.push_back(fixed_weight(sum == 0 ? 0 : weight / sum));
   }
   return result;
 }

@@ -19,9 +19,9 @@ struct Augment {
 
   bool crop_part = false;  ///< a rectangle of the image, brought to the image's size
   Reach crop_area = kCropArea, crop_ratio = kCropRatio;  ///< its part of the area; width / height
-  double rotate = 0;   ///< degrees, drawn from [-x, x]
-  double shift = 0;    ///< part of each side, drawn from [-x, x]
-  double shear = 0;    ///< degrees, drawn from [-x, x]
+  double rotate = 0;                                     ///< degrees, drawn from [-x, x]
+  double shift = 0;                                      ///< part of each side, drawn from [-x, x]
+  double shear = 0;                                      ///< degrees, drawn from [-x, x]
   double zoom = 0;     ///< each axis by a factor from [1 - x, 1 + x]
   bool flip = false;   ///< left and right swapped, with probability 1/2
   bool vflip = false;  ///< top and bottom swapped, with probability 1/2

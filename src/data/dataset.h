@@ -106,8 +106,8 @@ struct DataSource {
 /// Images of one size, damaged ones left out: in memory that all ranks of a node share, where they
 /// may still be coming, or in the data set, to be read when they are needed. It must outlive them.
 struct ImageSet {
-  Shape image;      ///< as the network is given them
-  int larger = 1;   ///< they are kept at so many times its sides, to be cut from
+  Shape image;     ///< as the network is given them
+  int larger = 1;  ///< they are kept at so many times its sides, to be cut from
   std::vector<const std::uint8_t*> pixels;  ///< one pointer an image, H*W*3 bytes, not turned
   const Dataset* stored = nullptr;          ///< has them instead of `pixels`
   /// Brings what `pixels` points to, or gives what is not kept; null where all is there.

@@ -12,10 +12,11 @@ namespace cputrain::data {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& hint = "") {
-  fail(ExitCode::usage,
-       fmt::format("--fit {}: must be stretch, crop, crop:PART with a PART of the shorter side from "
-                   "0.1 to 1 (224 of 256: crop:0.875), or pad{}",
-                   text, hint));
+  fail(
+      ExitCode::usage,
+      fmt::format("--fit {}: must be stretch, crop, crop:PART with a PART of the shorter side from "
+                  "0.1 to 1 (224 of 256: crop:0.875), or pad{}",
+                  text, hint));
 }
 
 int parse_part(std::string_view text, std::string_view digits) {
@@ -87,15 +88,12 @@ std::string to_text(const Resizing& resizing) {
 }
 
 std::string in_words(const Resizing& resizing, Shape image) {
-  return fmt::format("{} by {}; {})", fit_in_words(resizing.fit, image),
-                     filter_in_words(resizing.way),
-                     rounds_twice(resizing.way) ? "width first, bytes after each axis"
-                                                : "rounded to bytes");
+  return fmt::format(
+      "{} by {}; {})", fit_in_words(resizing.fit, image), filter_in_words(resizing.way),
+      rounds_twice(resizing.way) ? "width first, bytes after each axis" : "rounded to bytes");
 }
 
-Resize earlier_resize(Resize way) {
-  return way == Resize::bilinear ? Resize::bilinear_plain : way;
-}
+Resize earlier_resize(Resize way) { return way == Resize::bilinear ? Resize::bilinear_plain : way; }
 
 Resizing ImageForm::kept_resize() const {
   return larger == 1 ? resize : Resizing{resize.way, {resize.fit.how}};

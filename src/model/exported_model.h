@@ -13,11 +13,11 @@ using WeightValues = std::function<std::vector<float>(const std::string& paramet
 
 /// How images came to the network's input, as the flags of a training say it.
 struct ExportedImages {
-  std::string resize;          ///< "bilinear"
-  std::string fit;             ///< "crop:0.875"
-  double part = 1;             ///< of the shorter side, which a crop shows
-  std::string in_words;        ///< both, with figures
-  std::string exif;            ///< what was done with EXIF orientation before: "apply"
+  std::string resize;           ///< "bilinear"
+  std::string fit;              ///< "crop:0.875"
+  double part = 1;              ///< of the shorter side, which a crop shows
+  std::string in_words;         ///< both, with figures
+  std::string exif;             ///< what was done with EXIF orientation before: "apply"
   bool resized_inside = false;  ///< the exported network is to take images of any size
 };
 
@@ -26,8 +26,8 @@ struct ExportedModel {
   std::string name;
   std::vector<std::string> classes;  ///< by label
   ExportedImages images;
-  Graph graph;                       ///< with the image's size and scale
-  WeightValues values;               ///< every parameter of the graph
+  Graph graph;          ///< with the image's size and scale
+  WeightValues values;  ///< every parameter of the graph
 };
 
 }  // namespace cputrain::model

@@ -226,8 +226,9 @@ TEST(ProgressJson, TrainingsFromBeforeThereWasAFitAreNamedAsToday) {
   };
   EXPECT_EQ(training_of({{"resize", "bilinear"}}),
             Json({{"resize", "bilinear-plain"}, {"fit", "stretch"}}));
-  EXPECT_EQ(training_of({{"resize", "nearest"}}), Json({{"resize", "nearest"}, {"fit", "stretch"}}));
-  const Json today{{"resize", "bilinear"}, {"fit", "crop"}};
+  EXPECT_EQ(training_of({{"resize", "nearest"}}),
+            Json({{"resize", "nearest"}, {"fit", "stretch"}}));
+  const Json today{{"fit", "crop"}, {"resize", "bilinear"}};
   EXPECT_EQ(training_of(today), today);
 }
 

@@ -161,8 +161,8 @@ class DataPackCommand final : public DataCommand {
             .words = "DATA FILE.ctpack",
             .examples = {{"cputrain data pack photos photos.ctpack --image-size 96",
                           "Packs a folder; train on it by --data photos.ctpack --image-size 96."}},
-            .common = {"image-size", "resize", "fit", "validation-split", "limit-train", "limit-val",
-                       "seed", "threads", "io-threads"},
+            .common = {"image-size", "resize", "fit", "validation-split", "limit-train",
+                       "limit-val", "seed", "threads", "io-threads"},
             .others = {"pack"}};
   }
   bool results_are_files() const override { return true; }
@@ -177,13 +177,13 @@ class DataPackCommand final : public DataCommand {
     const data::DataSource source = open(session);
     training::say_data(session, source);
     const int side = options_.image_size.value_or(kSide);
-    const data::PackReport report =
-        session.services.data.pack(source, {options_.files[1],
-                                            {side, side, 3},
-                                            {options_.resize.value_or(data::Resizing{}.way),
-                                             options_.fit.value_or(data::Fit{})},
-                                            options_.io_threads.value_or(session.threads),
-                                            training::progress_line(session, "Packing")});
+    const data::PackReport report = session.services.data.pack(
+        source,
+        {options_.files[1],
+         {side, side, 3},
+         {options_.resize.value_or(data::Resizing{}.way), options_.fit.value_or(data::Fit{})},
+         options_.io_threads.value_or(session.threads),
+         training::progress_line(session, "Packing")});
     for (const data::BadSample& bad : report.bad) {
       training::warn(session, fmt::format("left out {}: {} ({})", bad.name,
                                           data::status_name(bad.result.status), bad.result.detail));

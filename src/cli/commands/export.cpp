@@ -61,11 +61,11 @@ void write_onnx(const ExportOptions& options, const training::Services& services
   const Shape image = model.graph.image();
   const std::string input =
       options.resizes_inside
-          ? fmt::format("uint8 [N, height, width, 3] of any size, RGB, {} inside", model.images.in_words)
+          ? fmt::format("uint8 [N, height, width, 3] of any size, RGB, {} inside",
+                        model.images.in_words)
           : fmt::format("float32 [N, {}, {}, 3], RGB from 0 to 255", image.height, image.width);
   system::print("{}: ONNX, {} parameters; `image` is {}; `probabilities` [N, {}]\n", options.onnx,
-                with_commas(model.graph.parameter_count()), input,
-                model.graph.back().dst.channels);
+                with_commas(model.graph.parameter_count()), input, model.graph.back().dst.channels);
 }
 
 void write_safetensors(const ExportOptions& options, const loop::ModelDescription& description,
@@ -227,7 +227,8 @@ class ExportCommand final : public cli::CommandWith<ExportOptions> {
                       "inside."},
                      {"cputrain export --model vgg16 --model-file mine.json",
                       "Writes a built-in model as a file to change, for --model mine.json."}},
-        .common = {"weights", "onnx", "onnx-resize", "safetensors", "export-layout", "model", "model-file"},
+        .common = {"weights", "onnx", "onnx-resize", "safetensors", "export-layout", "model",
+                   "model-file"},
         .others = {"convert,onnx,save"}};
   }
 

@@ -137,16 +137,16 @@ Json result_json(const training::Session& session, const Measured& measured) {
 data::InputBenchRequest request_of(const BenchOptions& options, const training::Session& session) {
   constexpr int kSide = 256, kMicroBatch = 32;
   const int side = options.image_size.value_or(kSide);
-  return {.data = options.data,
-          .image = {side, side, 3},
-          .resize = {options.resize.value_or(data::Resizing{}.way),
-                     options.fit.value_or(data::Fit{})},
-          .exif = options.exif_choice(),
-          .augment = options.augment.value_or(data::Augment{.flip = true}),
-          .seed = options.seed.value_or(0),
-          .micro_batch = options.micro_batch.value_or(kMicroBatch),
-          .threads = options.io_threads.value_or(session.threads),
-          .repeat = options.repeats()};
+  return {
+      .data = options.data,
+      .image = {side, side, 3},
+      .resize = {options.resize.value_or(data::Resizing{}.way), options.fit.value_or(data::Fit{})},
+      .exif = options.exif_choice(),
+      .augment = options.augment.value_or(data::Augment{.flip = true}),
+      .seed = options.seed.value_or(0),
+      .micro_batch = options.micro_batch.value_or(kMicroBatch),
+      .threads = options.io_threads.value_or(session.threads),
+      .repeat = options.repeats()};
 }
 
 class BenchInputCommand final : public cli::CommandWith<BenchOptions> {

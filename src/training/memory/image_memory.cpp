@@ -25,9 +25,10 @@ std::vector<std::string> fitting_choices(const TrainingFlags& flags, const Image
   const auto room = static_cast<double>(available - std::min(available, fixed));
   const auto images = static_cast<double>(cache.images);
   const std::size_t samples = source.train.size() + source.validation.size();
-  const auto fitting = static_cast<std::size_t>(
-                           room / static_cast<double>(form.kept_shape().size() + cache.beside_pixels)) *
-                       (samples / cache.images);  // six samples may show one image
+  const auto fitting =
+      static_cast<std::size_t>(
+          room / static_cast<double>(form.kept_shape().size() + cache.beside_pixels)) *
+      (samples / cache.images);  // six samples may show one image
   std::vector<std::string> choices;
   if (flags.task.evaluates) {
     if (fitting > 0) choices.push_back(fmt::format("--limit-val {}", fitting));
@@ -45,8 +46,8 @@ std::vector<std::string> fitting_choices(const TrainingFlags& flags, const Image
 /// The flags of `data pack` that decide which images the file has, and in which parts.
 bool is_of_packing(const std::string& flag) {
   constexpr std::string_view kFlags[] = {
-      "validation-split", "limit-train", "limit-val", "balanced", "allow-empty-classes",
-      "expand",           "exif",        "seed"};
+      "validation-split",    "limit-train", "limit-val", "balanced",
+      "allow-empty-classes", "expand",      "exif",      "seed"};
   return std::ranges::find(kFlags, flag) != std::end(kFlags);
 }
 

@@ -176,9 +176,8 @@ std::string remedy(const Session& session, const TrainingPlan& plan,
     others.emplace_back("--checkpoint-every 0 (a stop then keeps the weights alone)");
   }
   const std::string other = join(others, ", or ");
-  const std::string packed = fits_without_images(compiled.memory)
-                                 ? pack_advice(spec.flags, image_form(spec))
-                                 : "";
+  const std::string packed =
+      fits_without_images(compiled.memory) ? pack_advice(spec.flags, image_form(spec)) : "";
   if (!fitting.empty()) {
     return "the largest that fit: " + join(fitting, ", or ") +
            (other.empty() ? "" : "; or " + other) + packed;

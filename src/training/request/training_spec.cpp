@@ -13,18 +13,19 @@ TrainingSpec choose_training(const TrainingFlags& flags) {
   const zoo::Recipe& recipe = model->recipe;
   const int size = flags.image_size.value_or(recipe.image_size);
   const loop::OptimizerOptions optimizer = choose_optimizer(flags, recipe);
-  TrainingSpec spec{flags,
-                    model,
-                    {size, size, 3},
-                    flags.batch.value_or(recipe.batch),
-                    flags.epochs.value_or(recipe.epochs),
-                    flags.seed.value_or(0),
-                    optimizer,
-                    choose_learning_rate(flags, recipe, optimizer.rule),
-                    choose_plan(flags, recipe),
-                    choose_shuffle(flags, recipe),
-                    {flags.resize.value_or(recipe.resize.way), flags.fit.value_or(recipe.resize.fit)},
-                    flags.augment.value_or(recipe.augment)};
+  TrainingSpec spec{
+      flags,
+      model,
+      {size, size, 3},
+      flags.batch.value_or(recipe.batch),
+      flags.epochs.value_or(recipe.epochs),
+      flags.seed.value_or(0),
+      optimizer,
+      choose_learning_rate(flags, recipe, optimizer.rule),
+      choose_plan(flags, recipe),
+      choose_shuffle(flags, recipe),
+      {flags.resize.value_or(recipe.resize.way), flags.fit.value_or(recipe.resize.fit)},
+      flags.augment.value_or(recipe.augment)};
   check_shard_dense(flags);
   exchange::check_compression(flags.compress, flags.allreduce);
   // Says early, on every rank alike, that an image is too small.

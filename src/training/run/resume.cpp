@@ -268,8 +268,8 @@ Start choose_start(const Session& session, const TrainingSpec& spec, const RunFo
       value_named<data::Exif>(session.communicator->gather(exif_of(session, spec, start)).front());
   const std::string resize = choice_of(session, start, "resize", spec.flags.resize.has_value(),
                                        std::string(word_of(spec.resize.way)));
-  const std::string fit = choice_of(session, start, "fit", spec.flags.fit.has_value(),
-                                    to_text(spec.resize.fit));
+  const std::string fit =
+      choice_of(session, start, "fit", spec.flags.fit.has_value(), to_text(spec.resize.fit));
   start.resize = value_named<data::Resize>(session.communicator->gather(resize).front());
   start.fit = fit_named(session.communicator->gather(fit).front());
   start.finished = found.front()[0];

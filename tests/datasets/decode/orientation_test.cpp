@@ -88,9 +88,9 @@ TEST(Orientation, AViewIsResizedAsACopyThatWasTurned) {
     const Image copy = copy_of(view);
     EXPECT_EQ(copy.width, orientation < 5 ? 9 : 6);
     for (const Shape size : {Shape{6, 9, 3}, Shape{9, 6, 3}, Shape{4, 4, 3}, Shape{13, 7, 3}}) {
-      for (const data::Resize how : {data::Resize::area, data::Resize::bilinear,
-                                     data::Resize::bicubic, data::Resize::nearest,
-                                     data::Resize::bilinear_plain}) {
+      for (const data::Resize how :
+           {data::Resize::area, data::Resize::bilinear, data::Resize::bicubic,
+            data::Resize::nearest, data::Resize::bilinear_plain}) {
         EXPECT_EQ(resized(view, size, how), resized(copy, size, how)) << orientation;
       }
     }

@@ -243,8 +243,8 @@ TEST(Loader, CropsAreCutFromLargerImages) {
     const compute::MicroBatch& batch = batches->next();
     for (std::size_t i = 0; i < batch.images.size(); ++i, ++seen) {
       const Change change = choose_change(request.augment, images, 5, 2, batch.samples[i]);
-      change_image(set.pixels[MadeSet::index_of(batch.samples[i])], images, data::Turn::none, change,
-                   expected);
+      change_image(set.pixels[MadeSet::index_of(batch.samples[i])], images, data::Turn::none,
+                   change, expected);
       EXPECT_TRUE(std::equal(expected.begin(), expected.end(), batch.images[i]));
     }
   }

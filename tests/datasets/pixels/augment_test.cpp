@@ -238,7 +238,8 @@ TEST(ChooseChange, OneColourInPlaceOfAll) {
 TEST(ChooseChange, KindsAreIndependent) {
   const Shape size{32, 32, 3};
   const Change all = choose_change(
-      data::parse_augment("flip,vflip,six,rotate:9,shift:0.1,shear:3,zoom:0.1,crop:2,colour:0.3,crop"),
+      data::parse_augment(
+          "flip,vflip,six,rotate:9,shift:0.1,shear:3,zoom:0.1,crop:2,colour:0.3,crop"),
       size, 5, 6, 7);
   EXPECT_EQ(choose_change(data::parse_augment("zoom:0.1"), size, 5, 6, 7).warp.zoom_x,
             all.warp.zoom_x);
@@ -293,7 +294,8 @@ TEST(RandomCrop, IsThatPartOfTheImageInItsSize) {
     change_image(image.rgb.data(), images, data::Turn::none, {.part = part}, bytes);
     EXPECT_EQ(bytes, expected);
     // What follows is made of the part.
-    change_image(image.rgb.data(), images, data::Turn::none, {.part = part, .flip = true}, mirrored);
+    change_image(image.rgb.data(), images, data::Turn::none, {.part = part, .flip = true},
+                 mirrored);
     change_image(expected.data(), size, data::Turn::flip_horizontal, {}, bytes);
     EXPECT_EQ(mirrored, bytes);
   }

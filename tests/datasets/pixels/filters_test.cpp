@@ -131,9 +131,9 @@ TEST(Fit, ACropOfAThinImageComputesOnlyWhatItShows) {
   const ImageFit fit = fit_image(1, 16384, {64, 64, 3}, {Fitting::crop, 1000});
   EXPECT_EQ(fit.columns.resized, std::int64_t{16384} * 640);
   EXPECT_EQ(fit.columns.count, 64);
-  EXPECT_EQ(fitted(golden_image(1, 16384), {64, 64, 3}, {Resize::bilinear, {Fitting::crop, 1000}})
-                .size(),
-            std::size_t{64} * 64 * 3);
+  EXPECT_EQ(
+      fitted(golden_image(1, 16384), {64, 64, 3}, {Resize::bilinear, {Fitting::crop, 1000}}).size(),
+      std::size_t{64} * 64 * 3);
 }
 
 TEST(ParseFit, ReadsWhatItWrites) {
