@@ -43,7 +43,11 @@ constexpr std::array<Part, 16> kParts{{
     {.name = "brightness", .unit = "PART", .amount = &Augment::brightness, .most = 1},
     {.name = "contrast", .unit = "PART", .amount = &Augment::contrast, .most = 1},
     {.name = "saturation", .unit = "PART", .amount = &Augment::saturation, .most = 1},
-    {.name = "cutout", .unit = "PIXELS", .pixels = &Augment::cutout, .computes = true, .most = 1024},
+    {.name = "cutout",
+     .unit = "PIXELS",
+     .pixels = &Augment::cutout,
+     .computes = true,
+     .most = 1024},
     {.name = "mixup", .unit = "ALPHA", .amount = &Augment::mixup, .most = 100},
     {.name = "cutmix", .unit = "ALPHA", .amount = &Augment::cutmix, .most = 100},
 }};
@@ -117,10 +121,9 @@ void set_part(Augment& augment, std::string_view text, std::string_view word) {
 }  // namespace
 
 bool only_moves(const Augment& augment) {
-  return std::ranges::none_of(
-      kParts, [&](const Part& part) {
-        return (part.amount || part.computes) && is_set(augment, part);
-      });
+  return std::ranges::none_of(kParts, [&](const Part& part) {
+    return (part.amount || part.computes) && is_set(augment, part);
+  });
 }
 
 Augment parse_augment(std::string_view text) {

@@ -16,8 +16,8 @@ inline constexpr const char* kConfigName = "config.json";
 inline constexpr const char* kWeightsName = "weights.safetensors";
 inline constexpr const char* kProfileName = "profile.json";
 inline constexpr const char* kLimitsName = "limits.json";
-inline constexpr const char* kEvaluationsName = "evaluations.jsonl";  ///< `eval` adds to it
-inline constexpr const char* kBestName = checkpoint::kBestName;       ///< with --save-best
+inline constexpr const char* kEvaluationsName = "evaluations.jsonl";     ///< `eval` adds to it
+inline constexpr const char* kBestName = checkpoint::kBestName;          ///< with --save-best
 inline constexpr const char* kAveragesName = "weights-ema.safetensors";  ///< with --ema
 using watch::kStallsName;
 /// What a run and its evaluations may write into its folder.
