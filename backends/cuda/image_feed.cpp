@@ -12,9 +12,8 @@ namespace {
 
 std::size_t slot_bytes(const compute::FeedSize& size) {
   const std::size_t pixels = size.kept > 0 ? 0 : size.image.size();
-  return size.images *
-         (sizeof(compute::ImageMove) + sizeof(std::int32_t) + sizeof(std::uint32_t) +
-          sizeof(compute::MixedLabel) + pixels);
+  return size.images * (sizeof(compute::ImageMove) + sizeof(std::int32_t) + sizeof(std::uint32_t) +
+                        sizeof(compute::MixedLabel) + pixels);
 }
 
 std::size_t kept_bytes(const compute::FeedSize& size) { return size.kept * size.image.size(); }

@@ -215,24 +215,24 @@ void cross_entropy_gradient(int logits, const Targets& targets, const T* probabi
   }
 }
 
-#define CPUTRAIN_POINTWISE_LAYERS(T)                                                          \
-  template void forward(const model::GlobalAveragePool&, const LayerArgs<T>&);                \
-  template void backward(const model::GlobalAveragePool&, const LayerArgs<T>&);               \
-  template void forward(const model::Dense&, const LayerArgs<T>&);                            \
-  template void backward(const model::Dense&, const LayerArgs<T>&);                           \
-  template void forward(const model::Relu&, const LayerArgs<T>&);                             \
-  template void backward(const model::Relu&, const LayerArgs<T>&);                            \
-  template void forward(const model::Relu6&, const LayerArgs<T>&);                            \
-  template void backward(const model::Relu6&, const LayerArgs<T>&);                           \
-  template void forward(const model::Silu&, const LayerArgs<T>&);                             \
-  template void backward(const model::Silu&, const LayerArgs<T>&);                            \
-  template void forward(const model::Flatten&, const LayerArgs<T>&);                          \
-  template void backward(const model::Flatten&, const LayerArgs<T>&);                         \
-  template void apply_dropout(const DropoutDraw&, std::size_t, const T*, T*, bool);           \
-  template compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int,               \
-                                        const Targets&, const T*, T*);                        \
-  template compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int,               \
-                                        const Targets&, const T*, T*);                        \
+#define CPUTRAIN_POINTWISE_LAYERS(T)                                                            \
+  template void forward(const model::GlobalAveragePool&, const LayerArgs<T>&);                  \
+  template void backward(const model::GlobalAveragePool&, const LayerArgs<T>&);                 \
+  template void forward(const model::Dense&, const LayerArgs<T>&);                              \
+  template void backward(const model::Dense&, const LayerArgs<T>&);                             \
+  template void forward(const model::Relu&, const LayerArgs<T>&);                               \
+  template void backward(const model::Relu&, const LayerArgs<T>&);                              \
+  template void forward(const model::Relu6&, const LayerArgs<T>&);                              \
+  template void backward(const model::Relu6&, const LayerArgs<T>&);                             \
+  template void forward(const model::Silu&, const LayerArgs<T>&);                               \
+  template void backward(const model::Silu&, const LayerArgs<T>&);                              \
+  template void forward(const model::Flatten&, const LayerArgs<T>&);                            \
+  template void backward(const model::Flatten&, const LayerArgs<T>&);                           \
+  template void apply_dropout(const DropoutDraw&, std::size_t, const T*, T*, bool);             \
+  template compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int, const Targets&, \
+                                        const T*, T*);                                          \
+  template compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int, const Targets&, \
+                                        const T*, T*);                                          \
   template void cross_entropy_gradient(int, const Targets&, const T*, T, T*);
 CPUTRAIN_POINTWISE_LAYERS(float)
 CPUTRAIN_POINTWISE_LAYERS(double)

@@ -212,8 +212,7 @@ void Assembler::mix_labels(const Position& at, std::size_t count, Slot& slot) {
   if (!mixes && request_.class_weights.empty()) return;
   const double mean = mean_weight(at);
   for (std::size_t i = 0; i < count; ++i) {
-    const double share =
-        mixes ? mix_of(at.epoch, slot.samples[i]).partner_share(set_.image) : 0;
+    const double share = mixes ? mix_of(at.epoch, slot.samples[i]).partner_share(set_.image) : 0;
     std::int32_t own = slot.labels[i], other = mixes ? slot.labels[count + i] : own;
     double own_share = 1 - share, other_share = share;
     if (other_share > own_share) {
@@ -221,8 +220,7 @@ void Assembler::mix_labels(const Position& at, std::size_t count, Slot& slot) {
       std::swap(own_share, other_share);
     }
     slot.labels[i] = own;
-    slot.mixed_labels.push_back({other,
-                                 static_cast<float>(own_share * class_weight(own) / mean),
+    slot.mixed_labels.push_back({other, static_cast<float>(own_share * class_weight(own) / mean),
                                  static_cast<float>(other_share * class_weight(other) / mean)});
   }
 }

@@ -202,8 +202,8 @@ data::BatchMemory memory_of_batches(const data::DataSource& source, Shape image,
       request.augment != data::Augment{} || std::ranges::any_of(source.train, turned);
   // Images that are read for a micro-batch come as they would be kept.
   const auto sides = static_cast<std::size_t>(data::kept_sides(request.augment));
-  const std::size_t read = (source.dataset->ready_form() && !request.on_device ? 1 : 0) +
-                           (request.filling ? 1 : 0);
+  const std::size_t read =
+      (source.dataset->ready_form() && !request.on_device ? 1 : 0) + (request.filling ? 1 : 0);
   const std::size_t mixed = request.augment.mixes() ? 1 : 0;
   const std::size_t copies =
       (1 + mixed) * ((changes && !device_moves(request) ? 1 : 0) + read * sides * sides) + mixed;

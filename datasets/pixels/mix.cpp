@@ -22,8 +22,8 @@ Window choose_box(Shape image, double share, std::uint32_t down, std::uint32_t r
                  static_cast<std::size_t>(std::clamp(first + length, 0, whole))};
   };
   const Range rows = side(image.height, down), columns = side(image.width, right);
-  return {static_cast<int>(rows.begin), static_cast<int>(rows.end),
-          static_cast<int>(columns.begin), static_cast<int>(columns.end)};
+  return {static_cast<int>(rows.begin), static_cast<int>(rows.end), static_cast<int>(columns.begin),
+          static_cast<int>(columns.end)};
 }
 
 }  // namespace
@@ -69,7 +69,8 @@ void mix_images(const std::uint8_t* own, const std::uint8_t* partner, Shape imag
   const auto pixel = static_cast<std::size_t>(image.channels);
   for (int y = mix.box.top; y < mix.box.bottom; ++y) {
     const std::size_t first =
-        (static_cast<std::size_t>(y) * image.width + static_cast<std::size_t>(mix.box.left)) * pixel;
+        (static_cast<std::size_t>(y) * image.width + static_cast<std::size_t>(mix.box.left)) *
+        pixel;
     std::copy_n(partner + first, static_cast<std::size_t>(mix.box.right - mix.box.left) * pixel,
                 dst.data() + first);
   }

@@ -90,15 +90,16 @@ void sharpen(std::span<std::uint8_t> rgb, Shape image, double factor) {
   for (int y = 1; y + 1 < image.height; ++y) {
     for (int x = 1; x + 1 < image.width; ++x) {
       for (std::size_t c = 0; c < kRgb; ++c) {
-        const std::size_t i = static_cast<std::size_t>(y) * row + static_cast<std::size_t>(x) * 3 + c;
+        const std::size_t i =
+            static_cast<std::size_t>(y) * row + static_cast<std::size_t>(x) * 3 + c;
         int sum = 4 * src[i];  // SMOOTH of Pillow: ones, and 5 in the middle
         for (const std::size_t k : {i - row, i, i + row}) {
           sum += src[k - kRgb] + src[k] + src[k + kRgb];
         }
         const std::int64_t smooth = (2 * sum + 13) / 26;
         const std::int64_t value = smooth * kOne + weight * (src[i] - smooth);
-        rgb[i] = static_cast<std::uint8_t>(
-            std::clamp<std::int64_t>((value + kOne / 2) >> 16, 0, 255));
+        rgb[i] =
+            static_cast<std::uint8_t>(std::clamp<std::int64_t>((value + kOne / 2) >> 16, 0, 255));
       }
     }
   }

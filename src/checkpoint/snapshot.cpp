@@ -158,7 +158,8 @@ void Snapshot::write_weights(const std::filesystem::path& file,
 }
 
 SnapshotBytes snapshot_bytes(const loop::RankProgram& training,
-                             const loop::OptimizerOptions& optimizer, int nodes, SnapshotScope kept) {
+                             const loop::OptimizerOptions& optimizer, int nodes,
+                             SnapshotScope kept) {
   if (!training.leads() || kept == SnapshotScope::nothing) return {};
   const compute::ParameterLayout& layout = training.program.layout();
   const std::size_t size = size_of(layout.dtype);

@@ -41,8 +41,7 @@ struct MicroBatch {
   /// Images [begin, begin + count), not staged.
   MicroBatch part(std::size_t begin, std::size_t count) const {
     return {images.subspan(begin, count), labels.subspan(begin, count),
-            samples.subspan(begin, count),
-            mixed.empty() ? mixed : mixed.subspan(begin, count)};
+            samples.subspan(begin, count), mixed.empty() ? mixed : mixed.subspan(begin, count)};
   }
 };
 

@@ -55,7 +55,11 @@ constexpr std::array<Part, 19> kParts{{
     {.name = "brightness", .unit = "PART", .amount = &Augment::brightness, .most = 1},
     {.name = "contrast", .unit = "PART", .amount = &Augment::contrast, .most = 1},
     {.name = "saturation", .unit = "PART", .amount = &Augment::saturation, .most = 1},
-    {.name = "cutout", .unit = "PIXELS", .pixels = &Augment::cutout, .computes = true, .most = 1024},
+    {.name = "cutout",
+     .unit = "PIXELS",
+     .pixels = &Augment::cutout,
+     .computes = true,
+     .most = 1024},
     {.name = "mixup", .unit = "ALPHA", .amount = &Augment::mixup, .most = 100},
     {.name = "cutmix", .unit = "ALPHA", .amount = &Augment::cutmix, .most = 100},
 }};
@@ -152,10 +156,9 @@ void set_part(Augment& augment, std::string_view text, std::string_view word) {
 }  // namespace
 
 bool only_moves(const Augment& augment) {
-  return std::ranges::none_of(
-      kParts, [&](const Part& part) {
-        return (part.amount || part.computes) && is_set(augment, part);
-      });
+  return std::ranges::none_of(kParts, [&](const Part& part) {
+    return (part.amount || part.computes) && is_set(augment, part);
+  });
 }
 
 int kept_sides(const Augment& augment) { return augment.crop_part ? 2 : 1; }
@@ -178,7 +181,8 @@ std::string to_text(const Augment& augment) {
     std::string word(part.name);
     if (part.amount) word += fmt::format(":{}", augment.*part.amount);
     if (part.pixels) word += fmt::format(":{}", augment.*part.pixels);
-    if (part.reach) word += fmt::format(":{}-{}", (augment.*part.reach).low, (augment.*part.reach).high);
+    if (part.reach)
+      word += fmt::format(":{}-{}", (augment.*part.reach).low, (augment.*part.reach).high);
     if (part.strength) word += fmt::format(":{}", augment.*part.strength);
     words.push_back(std::move(word));
   }

@@ -84,7 +84,7 @@ struct BatchRequest {
   bool shuffle = true;  ///< false: in the data's own order (evaluation)
   Augment augment{};
   Resize resize = Resize::bilinear;  ///< brings crops of it to the image's size
-  bool mirror = false;  ///< each image left and right swapped, beside its augmentation
+  bool mirror = false;               ///< each image left and right swapped, beside its augmentation
   /// By label; empty: all count alike. Losses of a step's images are multiplied by the weight over
   /// the mean weight of the step, over all ranks.
   std::vector<double> class_weights{};

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "core/error.h"
-#include "loop/averaged_weights.h"
 #include "loop/evaluation/evaluate.h"
 #include "loop/faults.h"
 #include "loop/moving_statistics.h"
 #include "loop/safety/lost_input.h"
 #include "loop/safety/numbers.h"
 #include "loop/safety/replicas.h"
+#include "loop/weights/averaged_weights.h"
 
 namespace cputrain::loop {
 namespace {
@@ -223,8 +223,8 @@ bool Loop::validate(EpochRecord& record) {
 
 /// Where --steps ends the training, no number of epochs does.
 bool Loop::is_validated(int epoch) const {
-  const bool is_last = options_.steps ? steps_are_made(options_, progress_)
-                                      : epoch >= options_.epochs;
+  const bool is_last =
+      options_.steps ? steps_are_made(options_, progress_) : epoch >= options_.epochs;
   return is_last || epoch % options_.eval_every == 0;
 }
 

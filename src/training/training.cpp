@@ -13,7 +13,7 @@
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/version.h"
-#include "loop/averaged_weights.h"
+#include "loop/weights/averaged_weights.h"
 #include "model/model_json.h"
 #include "training/asked_end.h"
 #include "training/request/build_graph.h"

@@ -134,6 +134,12 @@ TEST_F(SameRanks, AveragesOfWeights) {
     made.name += " with averages";
     for (const std::uint64_t step : {4, 12}) expect_same(made, step);
   }
+  for (const testing::BackendUnderTest& cuda : testing::cuda_backends_under_test()) {
+    RankJob made = job("adam", "ring", 2, cuda.make);
+    made.flags.ema = 0.8;
+    made.name += " with averages";
+    expect_same(made, 4);
+  }
 }
 
 TEST_F(SameRanks, WhatCompressionHasNotSent) {

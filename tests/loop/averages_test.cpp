@@ -61,8 +61,7 @@ TEST(Averages, AreTheSameHoweverRanksOwnWeights) {
       if (locked && std::string(way) != "ring") continue;
       for (const auto& [rank, made] : train_ranks(3, summed_by(options, way))) {
         for (std::size_t epoch = 0; epoch < alone.size(); ++epoch) {
-          EXPECT_NEAR(made.recorder.epochs[epoch].averaged->loss, alone[epoch].averaged->loss,
-                      1e-9)
+          EXPECT_NEAR(made.recorder.epochs[epoch].averaged->loss, alone[epoch].averaged->loss, 1e-9)
               << way << " " << rank;
         }
       }

@@ -102,6 +102,7 @@ std::vector<double> directions(GradientOperation operation, double weight, doubl
 TEST(GradientOperation, IsItsFormula) {
   EXPECT_NEAR(directions(AddWeights{0.2}, 3, 1, 1)[0], 1 + 0.6, 1e-15);
   EXPECT_NEAR(directions(ScaleGradients{0.2}, 3, 5, 1)[0], 1, 1e-15);
+  EXPECT_NEAR(directions(MoveAverage{0.9}, 3, 5, 1)[0], 0.9 * 5 + 0.1 * 3, 1e-15);
   EXPECT_EQ(directions(ClipValues{0.5}, 3, 0.75, 1)[0], 0.5);
   EXPECT_EQ(directions(ClipValues{0.5}, 3, -0.75, 1)[0], -0.5);
   EXPECT_EQ(directions(ClipValues{0.5}, 3, -0.25, 1)[0], -0.25);

@@ -27,8 +27,7 @@ void LossOp::bind(const Bindings& bindings) {
   diff_ = bindings.diff(logits_);
 }
 
-LossOp::Target LossOp::target_of(const Execution& execution, std::size_t image,
-                                 double smoothing) {
+LossOp::Target LossOp::target_of(const Execution& execution, std::size_t image, double smoothing) {
   const std::int32_t label = execution.labels[image];
   if (!execution.mixed) return {label, label, 1, 0, smoothing};
   const compute::MixedLabel& mixed = execution.mixed[image];

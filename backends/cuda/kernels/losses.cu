@@ -93,8 +93,8 @@ __global__ void __launch_bounds__(kThreads)
   const double mean = sums.logits / call.classes;
   double labels = target.own * number_of(z[label]);
   if (target.others != 0) labels += target.others * number_of(z[target.other]);
-  const double loss = total * (log(sums.exponentials) + sums.top) -
-                      (1 - call.smoothing) * labels - total * call.smoothing * mean;
+  const double loss = total * (log(sums.exponentials) + sums.top) - (1 - call.smoothing) * labels -
+                      total * call.smoothing * mean;
   losses[image] = {loss, winner.place == label, winner.place < call.classes && before < kFive};
 }
 

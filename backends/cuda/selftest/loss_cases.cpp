@@ -149,9 +149,9 @@ std::vector<CasePlan> loss_plans(Numbers format, std::uint64_t seed, const Owned
       made->labels.push_back(numbers.between(0, std::max(2, static_cast<int>(made->classes)) - 1));
     }
     for (int i = 0; mixes && i < images; ++i) {
-      made->mixed.push_back(
-          {numbers.between(0, std::max(2, static_cast<int>(made->classes)) - 1),
-           static_cast<float>(numbers.between(1, 8)) / 4, static_cast<float>(i % 4) / 8});
+      made->mixed.push_back({numbers.between(0, std::max(2, static_cast<int>(made->classes)) - 1),
+                             static_cast<float>(numbers.between(1, 8)) / 4,
+                             static_cast<float>(i % 4) / 8});
     }
     made->values = rounded(format, numbers.reals(made->images() * made->classes, -6, 6));
     for (const Part part : {Part::doubles, Part::floats}) {

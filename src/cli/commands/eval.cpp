@@ -200,9 +200,9 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
     const training::Session session = training::start_session(options_, services);
     ask_for_data(session, options_);
     const training::EvaluationPart part = open_part(options_, session, model);
-    const Evaluation evaluation = evaluate_images(
-        options_, session, model, part.source,
-        {options_.looks, options_.page.empty() ? 0 : training::kMostErrors});
+    const Evaluation evaluation =
+        evaluate_images(options_, session, model, part.source,
+                        {options_.looks, options_.page.empty() ? 0 : training::kMostErrors});
     const bool prints = options_.prints() && options_.page != "-";
     if (session.leads() && prints) print_evaluation(evaluation, model.classes);
     const auto result = evaluation_json(options_, session, model, part.name, evaluation);

@@ -1,6 +1,5 @@
 #include "cli/commands/test_time.h"
 
-
 namespace cputrain::commands {
 
 void add_test_time_flag(cli::Flags& f, TestTime& looks) {

@@ -146,7 +146,7 @@ std::vector<Change> changes() {
   return {{"gradients with weights added", optim::AddWeights{0.2}},
           {"gradients that are clipped", optim::ClipValues{0.5}},
           {"gradients that are scaled", optim::ScaleGradients{0.37}},
-          {"averages that move", optim::MoveAverage{0.9}},
+          {"gradients that are averaged", optim::MoveAverage{0.9}},
           {"gradients in LAMB's direction", optim::LambDirection{optim::Lamb{}, 0.05, 4}, 2}};
 }
 

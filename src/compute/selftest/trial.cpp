@@ -72,9 +72,9 @@ Outcome Trial::run(const Samples& samples, const std::vector<int>& pieces,
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto count = static_cast<std::size_t>(pieces[i]);
     const bool mixes = pass.phase == compute::Phase::train && !samples.mixed.empty();
-    const compute::MicroBatch all{images, samples.labels, samples.samples,
-                                  mixes ? std::span(samples.mixed)
-                                        : std::span<const compute::MixedLabel>()};
+    const compute::MicroBatch all{
+        images, samples.labels, samples.samples,
+        mixes ? std::span(samples.mixed) : std::span<const compute::MixedLabel>()};
     program_->forward(all.part(first, count), pass);
     const auto probabilities = program_->probabilities();
     outcome.probabilities.insert(outcome.probabilities.end(), probabilities.begin(),

@@ -37,9 +37,9 @@ compute::Tally evaluate(compute::Program&, data::BatchSource&, const data::Batch
 
 /// The same of images and their mirror images: the second source gives the images of the first one,
 /// mirrored. Predictions are the means of both probabilities, and the loss is that of these means.
-compute::Tally evaluate_mirrored(compute::Program&, data::BatchSource&,
-                                 data::BatchSource& mirrored, const data::BatchPlan&,
-                                 comm::Communicator&, const PredictionObserver& observer);
+compute::Tally evaluate_mirrored(compute::Program&, data::BatchSource&, data::BatchSource& mirrored,
+                                 const data::BatchPlan&, comm::Communicator&,
+                                 const PredictionObserver& observer);
 
 /// Collective: adds the L2 penalty to a tally over all ranks. Where weights of some rank are
 /// NaN or infinite, the loss is NaN, whatever the images gave: layers can hide such weights.

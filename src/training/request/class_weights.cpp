@@ -17,7 +17,8 @@ namespace {
 constexpr const char* kBalanced = "balanced";
 constexpr double kMostWeight = 1e6;
 constexpr std::string_view kRemedy =
-    "(every class needs its weight); write {\"NAME\": NUMBER, ...}, or use --class-weights balanced";
+    "(every class needs its weight); write {\"NAME\": NUMBER, ...}, or use --class-weights "
+    "balanced";
 
 std::map<std::string, double> read_weights(const std::string& path) {
   constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
@@ -41,8 +42,8 @@ std::map<std::string, double> read_weights(const std::string& path) {
 std::vector<double> balanced_weights(std::size_t classes, std::span<const std::int32_t> labels) {
   std::vector<double> weights(classes, 0);
   for (const std::int32_t label : labels) weights[static_cast<std::size_t>(label)] += 1;
-  const auto seen = static_cast<double>(
-      std::ranges::count_if(weights, [](double images) { return images > 0; }));
+  const auto seen =
+      static_cast<double>(std::ranges::count_if(weights, [](double images) { return images > 0; }));
   for (double& weight : weights) {
     weight = weight > 0 ? static_cast<double>(labels.size()) / (seen * weight) : 1;
   }

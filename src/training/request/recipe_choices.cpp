@@ -57,8 +57,12 @@ loop::OptimizerOptions choose_optimizer(const TrainingFlags& flags, const zoo::R
   const bool as_recipe = rule.index() == recipe.rule.index();
   const double usual = as_recipe || recipe.weight_decay > 0 ? recipe.weight_decay
                                                             : optim::default_weight_decay(rule);
-  return {rule, flags.weight_decay.value_or(usual), flags.clip_value, flags.clip_norm,
-          flags.momentum_correction, flags.ema};
+  return {rule,
+          flags.weight_decay.value_or(usual),
+          flags.clip_value,
+          flags.clip_norm,
+          flags.momentum_correction,
+          flags.ema};
 }
 
 optim::LearningRateOptions choose_learning_rate(const TrainingFlags& flags,

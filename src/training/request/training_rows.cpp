@@ -165,10 +165,11 @@ void add_batches(FlagRows& r) {
 
 void add_rule(FlagRows& r) {
   r.part("rule", kIdentity);
-  r.choice("optimizer", &Flags::optimizer, optim::rule_names(),
-           "update rule, as in Keras; adamw is adam whose --weight-decay is 0.004 where the model has "
-           "none; lars and lamb are for large batches [the model's]",
-           [](const std::string& text) { return text; })
+  r.choice(
+       "optimizer", &Flags::optimizer, optim::rule_names(),
+       "update rule, as in Keras; adamw is adam whose --weight-decay is 0.004 where the model has "
+       "none; lars and lamb are for large batches [the model's]",
+       [](const std::string& text) { return text; })
       .recorded([](const TrainingSpec& s) { return optim::rule_name(s.optimizer.rule); });
   r.real("momentum", &Flags::momentum, 0, 0.9999,
          "momentum of sgd, rmsprop and lars [0; of lars 0.9]");

@@ -62,7 +62,8 @@ TEST(Losses, MixLabelsAsPyTorch) {
 /// BCEWithLogitsLoss with targets 0.75, 0 and 0.125.
 TEST(Losses, MixLabelsOfASigmoidAsPyTorch) {
   constexpr std::array<std::int32_t, 3> kTwo{1, 0, 0};
-  const std::vector<compute::MixedLabel> mixed{{0, 0.75f, 0.25f}, {0, 0.5f, 0.5f}, {1, 0.875f, 0.125f}};
+  const std::vector<compute::MixedLabel> mixed{
+      {0, 0.75f, 0.25f}, {0, 0.5f, 0.5f}, {1, 0.875f, 0.125f}};
   const auto [loss, slopes] =
       mean_loss(model::SigmoidCrossEntropy{}, 1, {kTwo, mixed}, {0.5, -1.25, 2.0});
   EXPECT_NEAR(loss, 0.9093113588561508, 1e-12);

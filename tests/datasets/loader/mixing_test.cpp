@@ -48,9 +48,7 @@ std::vector<Step> steps_of(const MadeSet& made, const data::BatchRequest& reques
 }
 
 data::BatchRequest asked(const std::string& augment, std::vector<double> weights = {}) {
-  return {.seed = 6,
-          .augment = data::parse_augment(augment),
-          .class_weights = std::move(weights)};
+  return {.seed = 6, .augment = data::parse_augment(augment), .class_weights = std::move(weights)};
 }
 
 TEST(Mixing, IsTheSameAtAnyNumberOfRanksAndThreads) {

@@ -331,12 +331,37 @@ TEST(ParseAugment, ReadsWhatItWrites) {
 }
 
 TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
-  for (const char* text : {"", "flip,", ",flip", "flop", "flip:1", "zoom", "zoom:", "zoom:1",
-                           "zoom:-0.1", "zoom:nan", "zoom:0.1x", "crop:1.5", "crop:99999",
-                           "rotate:181", "flip,flip", "none,flip", "shift:1e400", "crop-area",
-                           "crop-area:0.5", "crop-area:0-1", "crop-area:0.9-0.5", "crop-area:0.5-1x",
-                           "crop-ratio:1-11", "crop,crop", "rand:2", "rand:2:", "rand:9:1",
-                           "rand:2:11", "cutout", "mixup:-1", "mixup:101"}) {
+  for (const char* text : {"",
+                           "flip,",
+                           ",flip",
+                           "flop",
+                           "flip:1",
+                           "zoom",
+                           "zoom:",
+                           "zoom:1",
+                           "zoom:-0.1",
+                           "zoom:nan",
+                           "zoom:0.1x",
+                           "crop:1.5",
+                           "crop:99999",
+                           "rotate:181",
+                           "flip,flip",
+                           "none,flip",
+                           "shift:1e400",
+                           "crop-area",
+                           "crop-area:0.5",
+                           "crop-area:0-1",
+                           "crop-area:0.9-0.5",
+                           "crop-area:0.5-1x",
+                           "crop-ratio:1-11",
+                           "crop,crop",
+                           "rand:2",
+                           "rand:2:",
+                           "rand:9:1",
+                           "rand:2:11",
+                           "cutout",
+                           "mixup:-1",
+                           "mixup:101"}) {
     try {
       data::parse_augment(text);
       ADD_FAILURE() << "'" << text << "' was taken";

@@ -73,8 +73,8 @@ TEST(RandSteps, AreTheOtherChangesOfTheSameName) {
   const Image image = golden_image(8, 8);
   const Shape shape{8, 8, 3};
   const auto changed = [&](const Change& change) {
-    Bytes dst(image.pixels.size());
-    change_image(image.pixels.data(), shape, data::Turn::none, change, dst);
+    Bytes dst(image.rgb.size());
+    change_image(image.rgb.data(), shape, data::Turn::none, change, dst);
     return dst;
   };
   const auto step = [&](RandKind kind, double amount) {
@@ -136,7 +136,7 @@ TEST(Cutout, IsASquareAboutAnyPixelCutOffAtTheEdges) {
       ASSERT_EQ(dst[static_cast<std::size_t>(i) * 3], inside ? 0 : 255);
     }
   }
-  EXPECT_EQ(tops.size(), 9u);   // of the ten the lowest two look alike
+  EXPECT_EQ(tops.size(), 9u);  // of the ten the lowest two look alike
   EXPECT_EQ(lefts.size(), 11u);
 }
 

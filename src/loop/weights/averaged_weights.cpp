@@ -1,4 +1,4 @@
-#include "loop/averaged_weights.h"
+#include "loop/weights/averaged_weights.h"
 
 #include "comm/agreement.h"
 
