@@ -17,9 +17,9 @@ struct RateAdvice {
   SmoothLoss steepest{};
 };
 
-/// A slope that is so many standard errors below zero falls: of the many places of a curve, the
-/// steepest is two of them below by chance often.
-inline constexpr double kErrorsOfFall = 3;
+/// A slope that is so many standard errors below zero falls. Of the many places of a curve, the
+/// steepest is two or three of them below by chance.
+inline constexpr double kErrorsOfFall = 4;
 /// Slopes that differ by more of them are not alike: about 95 %.
 inline constexpr double kErrorsAlike = 2;
 /// Fewer steps make no line.

@@ -72,12 +72,13 @@ TEST(RateAdvice, StaysBelowATenthOfWhereItDiverges) {
 }
 
 TEST(RateAdvice, WithoutDivergenceEndsAtATenthOfTheLeastLoss) {
-  RateCurve curve = curve_of({.edge = 10});
-  ASSERT_EQ(curve.end, TestEnd::range);
-  for (std::size_t i = 90; i < curve.losses.size(); ++i) curve.losses[i] += 0.01 * (i - 89.0);
+  RateCurve curve{kRange, {}};  // a parabola, least at 0.01
+  for (int i = 0; i < kRange.steps; ++i) {
+    curve.losses.push_back(1 + std::pow(std::log10(kRange.at(i)) + 2, 2));
+  }
   const auto advice = advice_of(curve);
   ASSERT_TRUE(advice);
-  EXPECT_NEAR(std::log10(advice->high), std::log10(kRange.at(90)) - 1, 0.3);
+  EXPECT_NEAR(advice->high, 1e-3, 1e-9);
 }
 
 TEST(RateAdvice, HoldsTheSteepestRateUnderNoise) {
@@ -99,7 +100,7 @@ TEST(RateAdvice, OfNoiseAloneIsRare) {
     advised +=
         advice_of(curve_of({.centre = 20, .edge = 10, .noise = 0.1, .seed = seed})).has_value();
   }
-  EXPECT_LE(advised, 10);
+  EXPECT_LE(advised, 5);
 }
 
 TEST(RateAdvice, NeedsACurve) {
