@@ -170,6 +170,7 @@ tune::RateFindings tune_rate(const training::Session& session, training::Trainin
                              const tune::RateRange& range) {
   const std::size_t batch = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
   spec.flags.limit_val = 0;
+  spec.flags.decode = training::Decoding::first;
   if (!spec.flags.limit_train) {
     spec.flags.limit_train = batch * static_cast<std::size_t>(range.steps);
   }

@@ -67,7 +67,7 @@ Section ladder_section(const std::optional<Ladder>& ladder, const std::string& t
   section.plots = {"tune-" + ladder->flag};
   section.tables.push_back(ladder_table(*ladder));
   section.remarks.push_back(
-      "The plan has the copy for checkpoints in it, and none has the decoded images.");
+      "Planned memory has the copy for checkpoints in it. Decoded images are in neither.");
   if (!ladder->no_room.empty()) section.remarks.push_back(ladder->no_room + ".");
   return section;
 }
