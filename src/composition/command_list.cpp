@@ -29,6 +29,7 @@ std::vector<cli::MakeCommand> command_list() {
           make_bench_allreduce,
           make_bench_input,
           make_bench_kernels,
+          make_tune,
           make_sweep,
           [] { return make_simulate(sim::find_simulator); },
           make_report,

@@ -11,8 +11,8 @@ import unittest
 from program import PROGRAM, SMALL, ProgramTest
 
 COMMANDS = ["train", "eval", "predict", "export", "data", "data check", "data info", "data pack", "data synth", "bench",
-            "bench step", "bench allreduce", "bench input", "bench kernels", "sweep", "simulate", "report", "info",
-            "selftest"]
+            "bench step", "bench allreduce", "bench input", "bench kernels", "tune", "sweep", "simulate", "report",
+            "info", "selftest"]
 ESCAPE = "\x1b["
 
 

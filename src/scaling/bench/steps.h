@@ -36,7 +36,8 @@ class StepTrial {
   /// CPU time of this rank's threads in each of them.
   const std::vector<double>& cpu_seconds() const { return cpu_seconds_; }
   const data::BatchPlan& plan() const { return training_.batches().train; }
-  const compute::Program& program() const { return *training_.compiled().program; }
+  const training::CompiledTraining& compiled() const { return training_.compiled(); }
+  const compute::Program& program() const { return *compiled().program; }
 
  private:
   /// How long it took.

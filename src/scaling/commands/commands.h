@@ -16,6 +16,7 @@ std::unique_ptr<cli::Command> make_bench_step();
 std::unique_ptr<cli::Command> make_bench_allreduce();
 std::unique_ptr<cli::Command> make_bench_input();
 std::unique_ptr<cli::Command> make_bench_kernels();
+std::unique_ptr<cli::Command> make_tune();
 std::unique_ptr<cli::Command> make_sweep();
 std::unique_ptr<cli::Command> make_simulate(FindSimulator);
 std::unique_ptr<cli::Command> make_report();

@@ -169,7 +169,7 @@
     'weak': efficiencyOf(weak, weakRows, 'Weak scaling', 'weak efficiency (%)'),
     'loss': cellCurves('loss', 'Loss while training', 'loss (nats)', { units, batchOf, place }),
     'accuracy': cellCurves('accuracy', 'Accuracy while training', 'accuracy', { units, batchOf, place }),
-    ...runPlots,
+    ...runPlots, ...tunePlots,
   };
 
   const charts = new Map();  // lists, by their places

@@ -1,0 +1,317 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/idle_flags.h"
+#include "core/fail.h"
+#include "core/json_text.h"
+#include "scaling/commands/bench_options.h"
+#include "scaling/commands/commands.h"
+#include "scaling/tune/findings.h"
+#include "scaling/tune/rate_test.h"
+#include "system/files.h"
+#include "system/print.h"
+#include "training/request/build_graph.h"
+#include "training/request/training_rows.h"
+#include "training/session/decode_images.h"
+
+namespace cputrain::commands {
+namespace {
+
+/// What is looked for.
+enum class Find { both, speed, rate };
+constexpr auto names(Find) {
+  return std::to_array<Name<Find>>(
+      {{Find::both, "both"}, {Find::speed, "speed"}, {Find::rate, "rate"}});
+}
+
+struct TuneOptions : BenchOptions {
+  Find find = Find::both;
+  std::optional<int> most_batch, lr_steps;
+  std::optional<double> min_lr, max_lr;
+
+  bool finds_speed() const { return find != Find::rate; }
+  bool finds_rate() const { return find == Find::rate || (find == Find::both && !data.empty()); }
+  bool has_batch() const { return batch || batch_per_rank; }
+};
+
+/// Around the rate that a training would have.
+tune::RateRange rate_range(const TuneOptions& options, const training::TrainingSpec& spec) {
+  constexpr double kAround = 1000;
+  constexpr int kSteps = 100;
+  const double usual = optim::LearningRate(spec.learning_rate, 1).target();
+  if (usual == 0 && !(options.min_lr && options.max_lr)) {
+    fail(ExitCode::usage,
+         "--lr 0: the test goes from a thousandth of the rate to a thousand times as much (which "
+         "is nothing); leave it out, or give --min-lr and --max-lr");
+  }
+  const tune::RateRange range{options.min_lr.value_or(usual / kAround),
+                              options.max_lr.value_or(usual * kAround),
+                              options.lr_steps.value_or(kSteps)};
+  if (range.low < range.high) return range;
+  fail(ExitCode::usage,
+       "the test goes from --min-lr up to --max-lr, and {:g} is not below {:g}; without them it "
+       "goes from {:g} to {:g}",
+       range.low, range.high, usual / kAround, usual * kAround);
+}
+
+tune::TuneFacts facts_of(const training::Session& session, const training::TrainingSpec& spec) {
+  return {.model = spec.model->name,
+          .backend = session.backend->facts().description,
+          .precision = std::string(word_of(spec.flags.precision)),
+          .optimizer = std::string(optim::rule_name(spec.optimizer.rule)),
+          .cpu = session.machine.cpu_model,
+          .data = spec.flags.data_or_synthetic(),
+          .image_size = spec.image.height,
+          .ranks = session.communicator->size(),
+          .threads = session.threads};
+}
+
+/// Ladders of steps, whose sizes the training then has.
+class SpeedTuning {
+ public:
+  SpeedTuning(training::Session& session, training::TrainingSpec& spec, const TuneOptions& options)
+      : session_(session), spec_(spec), options_(options) {}
+
+  void run(tune::Findings& to) {
+    const tune::StepBench bench = open();
+    const training::TrainingPlan plan =
+        training::plan_training(session_, spec_, bench.classes,
+                                training::rank_memory(training::measure_capacities(session_), 0));
+    to.usual_micro_batch = plan.chunks ? plan.chunks->images : plan.micro_batch;
+    climb_micro_batches(bench, plan, to);
+    climb_batches(bench, to);
+  }
+
+ private:
+  std::size_t ranks() const { return static_cast<std::size_t>(session_.communicator->size()); }
+  std::size_t accumulate() const { return static_cast<std::size_t>(spec_.plan.accumulate); }
+  /// Of the ladder of batches; a rank's share should fill a pass.
+  std::size_t most_batch() const {
+    constexpr std::size_t kUsual = 1024, kOfARank = 64;
+    if (options_.most_batch) return static_cast<std::size_t>(*options_.most_batch);
+    return std::max(kUsual, kOfARank * ranks());
+  }
+
+  tune::StepBench open();
+  void climb_micro_batches(const tune::StepBench&, const training::TrainingPlan&, tune::Findings&);
+  void climb_batches(const tune::StepBench&, tune::Findings&);
+
+  training::Session& session_;
+  training::TrainingSpec& spec_;
+  const TuneOptions& options_;
+};
+
+tune::StepBench SpeedTuning::open() {
+  const tune::MemoryBytes held = tune::begin_peak();
+  const std::size_t batch =
+      options_.has_batch() ? spec_.batch : std::max(spec_.batch, most_batch());
+  const auto source = std::make_shared<const data::DataSource>(
+      open_images(spec_.flags, session_.services, batch * accumulate(), spec_.seed));
+  training::TrainingSpec form = spec_;
+  training::follow_ready_form(form, *source);
+  const auto data = std::make_shared<const data::DecodedData>(
+      training::decode_images(session_, spec_.flags, *source, training::image_form(form)));
+  return {session_, training::classes_of(spec_, *source), source, data, held, options_.repeat};
+}
+
+void SpeedTuning::climb_micro_batches(const tune::StepBench& bench,
+                                      const training::TrainingPlan& plan, tune::Findings& to) {
+  constexpr int kFirst = 4;
+  if (plan.spec.flags.micro_batch) {
+    to.no_micro_batch = fmt::format("Micro-batch: {}, as it was given.", *spec_.flags.micro_batch);
+    return;
+  }
+  if (plan.whole_share()) {
+    to.no_micro_batch =
+        "Micro-batch: a rank's whole share, over which batch normalization has its statistics.";
+    return;
+  }
+  const std::size_t images = std::min(spec_.batch, bench.data->train.size());
+  const auto share = static_cast<int>((images + ranks() - 1) / ranks());
+  const auto with = [this](int value) {
+    training::TrainingSpec spec = spec_;
+    spec.flags.micro_batch = value;
+    return spec;
+  };
+  to.micro_batch = tune::measure_ladder(
+      bench, {"micro-batch", tune::doubled(std::min(kFirst, share), share), with});
+  spec_.flags.micro_batch = to.micro_batch->climb.best;
+}
+
+void SpeedTuning::climb_batches(const tune::StepBench& bench, tune::Findings& to) {
+  constexpr std::size_t kFirst = 16, kOfARank = 4;
+  if (options_.has_batch()) {
+    to.no_batch = fmt::format("Batch: {}, as it was given.", spec_.batch);
+    return;
+  }
+  const std::size_t images = std::max<std::size_t>(1, bench.data->train.size() / accumulate());
+  const std::size_t last = std::min(most_batch(), images);
+  const std::size_t first = std::min(std::max(kFirst, std::bit_ceil(kOfARank * ranks())), last);
+  const auto with = [this](int value) {
+    training::TrainingSpec spec = spec_;
+    spec.batch = static_cast<std::size_t>(value);
+    return spec;
+  };
+  to.batch = tune::measure_ladder(
+      bench, {"batch", tune::doubled(static_cast<int>(first), static_cast<int>(last)), with});
+  spec_.batch = tune::chosen_batch(*to.batch, spec_.batch);
+  spec_.flags.batch = spec_.batch;
+}
+
+/// A training of its own, on as many images as its steps take.
+tune::RateFindings tune_rate(const training::Session& session, training::TrainingSpec spec,
+                             const tune::RateRange& range) {
+  const std::size_t batch = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
+  spec.flags.limit_val = 0;
+  spec.flags.decode = training::Decoding::first;
+  if (!spec.flags.limit_train) {
+    spec.flags.limit_train = batch * static_cast<std::size_t>(range.steps);
+  }
+  const optim::LearningRateOptions rate = spec.learning_rate;
+  training::Training training = training::open_training(session, std::move(spec));
+  training.compile();
+  training.load();
+  training.start();
+  return tune::findings_of(tune::test_rates(training, range), batch, training.data()->train.size(),
+                           optim::scale_factor(rate.scale, rate.n.value_or(1)));
+}
+
+class TuneCommand final : public cli::CommandWith<TuneOptions> {
+ public:
+  TuneCommand() : CommandWith({.trains = false, .measures = true}) {}
+
+  cli::CommandEntry help() const override {
+    return {.name = "tune",
+            .summary = "the micro-batch, batch and learning rate to train with here",
+            .about =
+                "Measures how images/s and memory grow with the micro-batch and the batch, and how "
+                "the loss falls while the learning rate grows. It ends with the flags to train "
+                "with. No weights are kept.",
+            .examples = {{"cputrain tune --data photos --out tuned",
+                          "Looks for all three and writes tuned/tune.html and tuned/tune.json."},
+                         {"mpirun -np 2 cputrain tune --find speed --image-size 128",
+                          "Measures two ranks together, on synthetic images."},
+                         {"cputrain tune --data photos --find rate --batch 64",
+                          "Tests learning rates for batches of 64 images."}},
+            .common = {"data", "model", "image-size", "batch", "find", "lr-steps", "min-lr",
+                       "max-lr", "most-batch", "out", "json"},
+            .others = {"lr-find,lr_find,lr-finder,find-lr,autotune,range-test"}};
+  }
+
+  void add_flags(cli::Flags&, const cli::CommandLineChoices&) override;
+  void check(const cli::CommandLineChoices&) override;
+  std::string why_idle(const std::string& flag) const override;
+  ExitCode run(const training::Services&) override;
+
+ private:
+  void write(const training::Session&, const tune::Findings&) const;
+};
+
+void TuneCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) {
+  constexpr double kMostRate = 1e6, kLeastRate = 1e-30;
+  TuneOptions& c = options_;
+  add_training_model_flags(f, c);
+  add_part(f, c, "transfer");
+  add_data_flags(f, c, true);
+  f.group("Training");
+  for (const char* part : {"batch", "micro-batch", "shares"}) add_part(f, c, part);
+  add_recipe_flags(f, c);
+  f.group("Tuning");
+  f.choice("find", all_words<Find>(),
+           "speed: micro-batch and batch; rate: learning rate [both; without --data speed alone]",
+           [&c](const std::string& word) { c.find = *value_named<Find>(word); });
+  f.whole("most-batch", c.most_batch, 1, 1 << 24,
+          "largest batch that is tried, without --batch [1024, or 64 for each rank]");
+  f.whole("repeat", c.repeat, 1, 1000,
+          "rounds of each comparison, up to three times as many where other work disturbs them [3 "
+          "to 9 that fill 8 seconds]");
+  f.whole("lr-steps", c.lr_steps, 2, 1'000'000, "steps of the test of learning rates [100]");
+  f.real("min-lr", c.min_lr, kLeastRate, kMostRate,
+         "rate of its first step [a thousandth of the training's]");
+  f.real("max-lr", c.max_lr, kLeastRate, kMostRate,
+         "rate of its last step [a thousand times the training's]");
+  add_stall_flags(f, c);
+  add_machine_flags(f, c, choices);
+  add_row(f, c, "cache");
+  add_part(f, c, "input");
+  add_part(f, c, "exchange");
+  add_json_flag(f, c.json);
+  add_row(f, c, "out", "folder for tune.json and tune.html [none]");
+}
+
+void TuneCommand::check(const cli::CommandLineChoices&) {
+  if (options_.partial && options_.weights.empty()) {
+    fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");
+  }
+  if (options_.find == Find::rate && options_.data.empty()) {
+    fail(ExitCode::usage,
+         "--find rate needs --data (the images decide which rates train); --data synthetic takes "
+         "made-up ones");
+  }
+}
+
+std::string TuneCommand::why_idle(const std::string& flag) const {
+  const auto is_any = [&](std::initializer_list<const char*> list) {
+    return std::ranges::find(list, flag) != list.end();
+  };
+  if (is_any({"schedule", "warmup-epochs", "ema"})) {
+    return "here, where each step has a rate of its own and weights are thrown away";
+  }
+  if (is_any({"lr-steps", "min-lr", "max-lr"}) && !options_.finds_rate()) {
+    return options_.find == Find::speed ? "with --find speed, which tests no rates"
+                                        : "without --data, whose images a test of rates needs";
+  }
+  if (flag == "repeat" && !options_.finds_speed()) return "with --find rate, which times nothing";
+  if (flag == "most-batch" && (options_.has_batch() || !options_.finds_speed())) {
+    return "where no other batches are tried";
+  }
+  return why_idle_in_training(options_, flag, {options_.backend});
+}
+
+ExitCode TuneCommand::run(const training::Services& services) {
+  training::TrainingSpec spec = training::choose_training(options_);
+  spec.plan.growth.clear();  // every step is like the first
+  training::Session session = training::start_session(options_, services);
+  training::fit_to_ranks(spec, session.communicator->size());
+  std::optional<tune::RateRange> range;
+  if (options_.finds_rate()) range = rate_range(options_, spec);
+  // Before the long work: a wrong --out shows at once.
+  if (session.leads() && !options_.out.empty()) system::make_folder(options_.out);
+  tune::Findings findings{.facts = facts_of(session, spec), .usual_batch = spec.batch};
+  if (options_.finds_speed()) SpeedTuning(session, spec, options_).run(findings);
+  if (range) {
+    training::fit_to_ranks(spec, session.communicator->size());
+    findings.rate = tune_rate(session, spec, *range);
+  } else if (options_.find == Find::both) {
+    findings.no_rate = "Learning rate: not tested without --data, whose images decide it.";
+  }
+  if (session.leads()) write(session, findings);
+  return ExitCode::ok;
+}
+
+void TuneCommand::write(const training::Session& session, const tune::Findings& findings) const {
+  if (options_.prints()) {
+    system::print_lines(report::markdown(tune::findings_document(findings, false)));
+  }
+  const nlohmann::ordered_json json = tune::findings_json(findings);
+  if (!options_.out.empty()) {
+    const std::filesystem::path folder = options_.out;
+    system::write_own_file(folder / tune::kTuneName, json_text(json, 1) + "\n");
+    system::write_own_file(folder / tune::kPageName, tune::findings_page(findings));
+    if (options_.prints()) system::print("Wrote {}\n", (folder / tune::kPageName).string());
+  }
+  training::write_json(session, options_.json, json);
+}
+
+}  // namespace
+
+std::unique_ptr<cli::Command> make_tune() { return std::make_unique<TuneCommand>(); }
+
+}  // namespace cputrain::commands

@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/json_text.h"
+#include "core/shell_words.h"
+#include "core/statistics/spread.h"
+#include "core/text.h"
+#include "scaling/report/grid_tables.h"
+#include "scaling/tune/findings.h"
+
+namespace cputrain::tune {
+namespace {
+
+using report::DocumentTable;
+using report::Entry;
+using report::figure_entry;
+using report::Section;
+
+Entry bytes_entry(std::optional<std::size_t> bytes) {
+  if (!bytes) return figure_entry(std::nullopt);
+  return figure_entry(static_cast<double>(*bytes), bytes_text);
+}
+
+Entry speed_entry(const Rung& rung) {
+  if (rung.images_per_second.empty()) return figure_entry(std::nullopt);
+  const Spread spread = spread_of(rung.images_per_second);
+  Entry entry = figure_entry(spread.median);
+  entry.text += fmt::format(" ({:.4g} to {:.4g})", spread.min, spread.max);
+  return entry;
+}
+
+Entry gain_entry(const Rung& rung) {
+  if (!rung.gain) return figure_entry(std::nullopt);
+  Entry entry{.text = fmt::format("{} over {}", gain_text(*rung.gain), *rung.against)};
+  entry.value = rung.gain->median;
+  return entry;
+}
+
+Entry pays_entry(const Rung& rung) {
+  return {.text = rung.gain ? (pays(*rung.gain) ? "yes" : "no") : report::kNotKnown};
+}
+
+DocumentTable ladder_table(const Ladder& ladder) {
+  using R = const Rung&;
+  using T = DocumentTable&;
+  const auto measured = [](R r) {
+    return r.measured ? std::optional(r.measured->rank) : std::nullopt;
+  };
+  DocumentTable table = report::table_of<Rung>(
+      "Median of rounds and their range; gain: of the rounds in which both took turns, with an "
+      "interval for its median",
+      ladder.flag, ladder.rungs, [](R r) { return std::to_string(r.value); },
+      {{"images/s", [](R r, T) { return speed_entry(r); }},
+       {"gain", [](R r, T) { return gain_entry(r); }},
+       {"pays", [](R r, T) { return pays_entry(r); }},
+       {"memory of a rank, planned", [](R r, T) { return bytes_entry(r.planned.rank); }},
+       {"measured", [&](R r, T) { return bytes_entry(measured(r)); }, false},
+       {"of a node, planned", [](R r, T) { return bytes_entry(r.planned.node); }}});
+  table.sortable = false;
+  return table;
+}
+
+Section ladder_section(const std::optional<Ladder>& ladder, const std::string& title) {
+  if (!ladder) return {};
+  Section section{.id = ladder->flag, .title = title};
+  section.plots = {"tune-" + ladder->flag};
+  section.tables.push_back(ladder_table(*ladder));
+  section.remarks.push_back(
+      "Planned memory has the copy for checkpoints in it. Decoded images are in neither.");
+  if (!ladder->no_room.empty()) section.remarks.push_back(ladder->no_room + ".");
+  return section;
+}
+
+/// A step of the test.
+struct Step {
+  double rate, loss;
+  SmoothLoss smooth;
+};
+
+DocumentTable curve_table(const RateFindings& rate) {
+  using S = const Step&;
+  using T = DocumentTable&;
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < rate.smoothed.size(); ++i) {
+    steps.push_back(
+        {rate.curve.range.at(static_cast<int>(i)), rate.curve.losses[i], rate.smoothed[i]});
+  }
+  const auto figure = [](double value) {
+    return figure_entry(value, [](double v) { return fmt::format("{:.4g}", v); });
+  };
+  DocumentTable table = report::table_of<Step>(
+      "Loss by learning rate; slope: per tenfold rate", "learning rate", steps,
+      [](S s) { return fmt::format("{:.3g}", s.rate); },
+      {{"loss", [&](S s, T) { return figure(s.loss); }},
+       {"smoothed", [&](S s, T) { return figure(s.smooth.loss); }},
+       {"slope", [&](S s, T) { return figure(s.smooth.slope); }},
+       {"its standard error", [&](S s, T) { return figure(s.smooth.slope_error); }}});
+  table.sortable = false;
+  return table;
+}
+
+std::string test_text(const RateFindings& rate) {
+  const RateCurve& curve = rate.curve;
+  std::string text = fmt::format("{} from {} to {}, batch {}, {} images",
+                                 counted(curve.range.steps, "step"), rate_text(curve.range.low),
+                                 rate_text(curve.range.high), rate.batch, with_commas(rate.images));
+  if (curve.end == TestEnd::range) return text + "; the loss did not diverge.";
+  return text + fmt::format("; ended at {}, where the loss {}.", rate_text(curve.diverged_at),
+                            curve.end == TestEnd::diverged
+                                ? fmt::format("was {} times its best", kDiverged)
+                                : std::string("was NaN or infinite"));
+}
+
+Section rate_section(const std::optional<RateFindings>& rate, bool whole) {
+  if (!rate) return {};
+  Section section{.id = "rate", .title = "Learning rate", .paragraphs = {test_text(*rate)}};
+  section.plots = {"tune-rate"};
+  if (whole) section.tables.push_back(curve_table(*rate));
+  return section;
+}
+
+}  // namespace
+
+report::Document findings_document(const Findings& findings, bool whole) {
+  const TuneFacts& facts = findings.facts;
+  report::Document document{
+      fmt::format("Tuning {} at {}x{}", facts.model, facts.image_size, facts.image_size)};
+  const Suggestion suggestion = suggestion_of(findings);
+  document.headline = suggestion.lines;
+  if (!suggestion.flags.empty()) {
+    document.headline.push_back("Flags to copy: " + command_line(suggestion.flags));
+  }
+  document.summary.push_back(fmt::format(
+      "{} with {}, {}, {} x {}, {}; data {}", facts.backend, facts.precision, facts.optimizer,
+      counted(facts.ranks, "rank"), counted(facts.threads, "thread"), facts.cpu, facts.data));
+  document.add(ladder_section(findings.micro_batch, "Micro-batch"));
+  document.add(ladder_section(findings.batch, "Batch"));
+  document.add(rate_section(findings.rate, whole));
+  return document;
+}
+
+std::string findings_page(const Findings& findings) {
+  nlohmann::ordered_json drawn{{"series", nlohmann::ordered_json::array()},
+                               {"cells", nlohmann::ordered_json::array()},
+                               {"tune", findings_json(findings)}};
+  return report::html(findings_document(findings, true), json_text(drawn));
+}
+
+}  // namespace cputrain::tune

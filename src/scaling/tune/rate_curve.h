@@ -1,0 +1,65 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/names.h"
+
+/// Losses of steps whose learning rate grows from one to the next: the range test of Smith,
+/// "Cyclical Learning Rates for Training Neural Networks" (WACV 2017), section 3.3.
+namespace cputrain::tune {
+
+struct RateRange {
+  double low = 0, high = 0;
+  int steps = 0;  ///< at least two
+
+  /// Of a step, from 0: each is the same factor times the one before.
+  double at(int step) const;
+  /// Steps in which the rate becomes ten times as large.
+  double steps_per_decade() const;
+};
+
+/// What ended a test: the range, a loss that is kDiverged times its best, or one that is NaN.
+enum class TestEnd { range, diverged, not_finite };
+constexpr auto names(TestEnd) {
+  return std::to_array<Name<TestEnd>>({{TestEnd::range, "range"},
+                                       {TestEnd::diverged, "diverged"},
+                                       {TestEnd::not_finite, "not finite"}});
+}
+
+struct RateCurve {
+  RateRange range;
+  std::vector<double> losses;  ///< mean loss of each step that was finite
+  TestEnd end = TestEnd::range;
+  double diverged_at = 0;  ///< the rate of the step that ended it; 0 where none did
+};
+
+/// How many times its best a loss is where a test ends.
+inline constexpr double kDiverged = 4;
+
+/// Watches a running mean of losses, which the past has nine tenths of, without the bias of its
+/// start (Kingma and Ba, "Adam", section 3).
+class DivergenceWatch {
+ public:
+  /// Whether the test ends with this loss.
+  bool add(double loss);
+
+ private:
+  double sum_ = 0, share_ = 0;
+  std::optional<double> best_{};
+};
+
+/// A loss without the noise of its step's images.
+struct SmoothLoss {
+  double loss = 0;
+  double slope = 0;        ///< change of the loss while the rate becomes ten times as large
+  double slope_error = 0;  ///< its standard error
+};
+
+/// By step. Local lines with tricube weights over a fifth of the range (Cleveland, "Robust Locally
+/// Weighted Regression", 1979): unlike a running mean, they are not late. The noise comes from what
+/// each loss differs from the mean of its neighbours (Gasser, Sroka, Jennen-Steinmetz 1986). Losses
+/// above kDiverged times the least one count as that, so that the end does not bend the rest.
+std::vector<SmoothLoss> smooth(const RateCurve&);
+
+}  // namespace cputrain::tune

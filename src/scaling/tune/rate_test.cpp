@@ -1,0 +1,70 @@
+#include "scaling/tune/rate_test.h"
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/error.h"
+#include "data/batch_plan.h"
+#include "loop/observer.h"
+#include "loop/step.h"
+
+namespace cputrain::tune {
+namespace {
+
+/// Steps one after another, epoch after epoch.
+class Steps {
+ public:
+  explicit Steps(training::Training& training)
+      : training_(training), observer_(training.parts()), plan_(parts().plan.in_epoch(0)) {
+    parts().batches->seek(0, 0);
+  }
+
+  /// The mean loss of the next step.
+  double next(double rate) {
+    if (in_epoch_ == plan_.steps()) {
+      plan_ = parts().plan.in_epoch(++epoch_);
+      in_epoch_ = 0;
+      parts().batches->seek(epoch_, 0);
+    }
+    const std::uint64_t seed = training_.plan().spec.seed;
+    loop::StepResult step =
+        loop::run_step(parts(), observer_, {plan_, in_epoch_++, done_++, seed, rate});
+    if (!step.lost_input.empty()) fail(ExitCode::data, step.lost_input);
+    loop::agree(parts(), observer_, {}, {}, step);
+    return loop::finish_step(parts().communicator, step).mean_loss();
+  }
+
+ private:
+  loop::Parts& parts() { return training_.parts(); }
+
+  training::Training& training_;
+  loop::Observer observer_;
+  data::BatchPlan plan_;  ///< of the epoch
+  int epoch_ = 0;
+  std::size_t in_epoch_ = 0;
+  std::uint64_t done_ = 0;
+};
+
+}  // namespace
+
+RateCurve test_rates(training::Training& training, const RateRange& range) {
+  const data::OnProgress progress = training::progress_line(training.session(), "Rate test: step");
+  const auto all = static_cast<std::size_t>(range.steps);
+  RateCurve curve{range, {}};
+  Steps steps(training);
+  DivergenceWatch watch;
+  for (int i = 0; i < range.steps; ++i) {
+    const double loss = steps.next(range.at(i));
+    if (std::isfinite(loss)) curve.losses.push_back(loss);
+    if (watch.add(loss)) {
+      curve.end = std::isfinite(loss) ? TestEnd::diverged : TestEnd::not_finite;
+      curve.diverged_at = range.at(i);
+      break;
+    }
+    if (progress) progress(static_cast<std::size_t>(i) + 1, all);
+  }
+  if (progress) progress(all, all);
+  return curve;
+}
+
+}  // namespace cputrain::tune

@@ -1,0 +1,234 @@
+#include "scaling/tune/speed_ladder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "comm/communicator.h"
+#include "core/error.h"
+#include "core/statistics/calm_rounds.h"
+#include "scaling/bench/steps.h"
+#include "scaling/tune/suggestion.h"
+#include "system/lost_time/stolen_time.h"
+#include "system/usage/held_memory.h"
+
+namespace cputrain::tune {
+namespace {
+
+/// A size with its training in memory.
+struct Placed {
+  std::size_t rung = 0;  ///< in the ladder
+  std::unique_ptr<bench::StepTrial> trial{};
+  int steps = 1;                ///< of a round
+  double seconds = 0;           ///< of a round
+  std::vector<double> rates{};  ///< of the rounds of a contest
+};
+
+/// Silent while it lives: each training would say what its exchange is.
+class Silence {
+ public:
+  explicit Silence(training::Session& session)
+      : session_(session), before_(std::exchange(session.quiet, true)) {}
+  ~Silence() { session_.quiet = before_; }
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+
+ private:
+  training::Session& session_;
+  bool before_;
+};
+
+std::string first_clause(const std::string& message) {
+  return message.substr(0, message.find(" ("));
+}
+
+class LadderWork {
+ public:
+  LadderWork(const StepBench& bench, const LadderRequest& request)
+      : bench_(bench), request_(request), ladder_{request.flag, {}, {}, {}} {}
+
+  Ladder run() {
+    placed_.push_back(place(request_.rungs.front()));
+    if (request_.rungs.size() == 1) {
+      measure_rounds();
+      settle_memory();
+      say_rung(ladder_.rungs.front());
+    }
+    ladder_.climb =
+        climb(request_.rungs, [this](int best, int next) { return contest(best, next); });
+    return std::move(ladder_);
+  }
+
+ private:
+  comm::Communicator& communicator() const { return *bench_.session.communicator; }
+  Rung& rung_of(const Placed& placed) { return ladder_.rungs[placed.rung]; }
+
+  std::optional<Gain> contest(int best, int next);
+  Placed place(int value);
+  void measure_rounds();
+  void measure_round(Placed&);
+  int wanted_rounds() const;
+  void settle_memory();
+  MemoryBytes planned(const training::TrainingMemory&);
+  void say_rung(const Rung&) const;
+
+  const StepBench& bench_;
+  const LadderRequest& request_;
+  Ladder ladder_;
+  std::vector<Placed> placed_;            ///< the best one, and the next behind it
+  MemoryBytes before_{};                  ///< held, before the last of them
+  std::vector<std::size_t> processes_{};  ///< by rank: held before the first
+};
+
+std::optional<Gain> LadderWork::contest(int best, int next) {
+  std::erase_if(placed_, [&](const Placed& p) { return rung_of(p).value != best; });
+  try {
+    placed_.push_back(place(next));
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage) throw;  // which all ranks have alike
+    ladder_.no_room = fmt::format("{} {} has no room beside {}, which it is compared with: {}",
+                                  request_.flag, next, best, first_clause(error.what()));
+    training::say(bench_.session, ladder_.no_room);
+    return std::nullopt;
+  }
+  measure_rounds();
+  settle_memory();
+  if (ladder_.rungs.size() == 2) say_rung(ladder_.rungs.front());
+  Rung& rung = ladder_.rungs.back();
+  rung.against = best;
+  rung.gain = gain_of(placed_.back().rates, placed_.front().rates);
+  say_rung(rung);
+  return rung.gain;
+}
+
+Placed LadderWork::place(int value) {
+  const Silence silence(bench_.session);
+  before_ = begin_peak();
+  training::TrainingPlan plan =
+      training::plan_training(bench_.session, request_.spec(value), bench_.classes);
+  Placed placed{.rung = ladder_.rungs.size()};
+  placed.trial = std::make_unique<bench::StepTrial>(bench_.session, std::move(plan), bench_.source,
+                                                    bench_.data);
+  const training::TrainingMemory& memory = placed.trial->compiled().memory;
+  ladder_.rungs.push_back({.value = value, .planned = planned(memory)});
+  constexpr double kRoundSeconds = 0.25;
+  const double seconds = comm::mean_of_ranks(communicator(), placed.trial->warm_up());
+  placed.steps = static_cast<int>(std::clamp(std::ceil(kRoundSeconds / seconds), 1.0, 1000.0));
+  placed.seconds = placed.steps * seconds;
+  return placed;
+}
+
+int LadderWork::wanted_rounds() const {
+  if (bench_.rounds) return *bench_.rounds;
+  constexpr double kSeconds = 8, kLeast = 3, kMost = 9;
+  double seconds = 0;
+  for (const Placed& placed : placed_) seconds += placed.seconds;
+  return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
+}
+
+/// In turn, until enough rounds were calm; up to twice as many where they do not tell which is
+/// quicker.
+void LadderWork::measure_rounds() {
+  const int wanted = wanted_rounds();
+  CalmRounds rounds(wanted);
+  system::StolenTime stolen(bench_.session.place().cpus);
+  for (Placed& placed : placed_) placed.rates.clear();
+  const auto undecided = [&] {
+    if (placed_.size() < 2 || rounds.measured() >= 2 * static_cast<std::size_t>(wanted)) {
+      return false;
+    }
+    return is_unsure(
+        gain_of(rounds.counted_of(placed_.back().rates), rounds.counted_of(placed_.front().rates)));
+  };
+  while (!rounds.enough() || undecided()) {
+    for (Placed& placed : placed_) measure_round(placed);
+    rounds.add(comm::largest_of_ranks(communicator(), stolen.part_since_last()));
+  }
+  for (Placed& placed : placed_) {
+    placed.rates = rounds.counted_of(placed.rates);
+    std::vector<double>& all = rung_of(placed).images_per_second;
+    all.insert(all.end(), placed.rates.begin(), placed.rates.end());
+  }
+}
+
+void LadderWork::measure_round(Placed& placed) {
+  for (int i = 0; i < placed.steps; ++i) placed.trial->measure();
+  const std::vector<double>& rates = placed.trial->images_per_second();
+  double seconds = 0;  // of an image
+  for (int i = 0; i < placed.steps; ++i) seconds += 1 / *(rates.rbegin() + i);
+  placed.rates.push_back(comm::mean_of_ranks(communicator(), placed.steps / seconds));
+}
+
+/// What the last training took on top of what was held, and of what the process is without one.
+void LadderWork::settle_memory() {
+  struct OfRank {
+    MemoryBytes bytes;
+    bool known;
+  };
+  const auto held = system::held_memory();
+  const bool on_host = bench_.session.backend->memory().is_host();
+  OfRank mine{{}, held && on_host && bench_.held_before.rank > 0};
+  if (mine.known) {
+    const auto beyond = [](std::size_t now, std::size_t before) {
+      return now - std::min(now, before);
+    };
+    mine.bytes = {bench_.held_before.rank + beyond(held->peak, before_.rank),
+                  bench_.held_before.node + beyond(held->part, before_.node)};
+  }
+  const std::vector<OfRank> all = comm::gather_values(communicator(), mine);
+  if (!std::ranges::all_of(all, &OfRank::known)) return;
+  MemoryBytes most;
+  const auto& memory = placed_.back().trial->compiled().memory;
+  for (const training::NodeCapacity& node : memory.capacities) {
+    std::size_t sum = 0;
+    for (const int rank : node.ranks) {
+      const MemoryBytes& bytes = all[static_cast<std::size_t>(rank)].bytes;
+      sum += bytes.node;
+      most.rank = std::max(most.rank, bytes.rank);
+    }
+    most.node = std::max(most.node, sum);
+  }
+  rung_of(placed_.back()).measured = most;
+}
+
+/// The plan counts what a process holds already, and here that may be another training.
+MemoryBytes LadderWork::planned(const training::TrainingMemory& memory) {
+  if (processes_.empty()) {
+    for (const training::RankMemory& rank : memory.ranks) processes_.push_back(rank.process);
+  }
+  MemoryBytes most;
+  for (const training::NodeCapacity& node : memory.capacities) {
+    std::size_t sum = memory.shared.total();
+    for (const int rank : node.ranks) {
+      const auto r = static_cast<std::size_t>(rank);
+      const std::size_t bytes =
+          processes_[r] + memory.ranks[r].to_come() + memory.ranks[r].elsewhere;
+      sum += bytes;
+      most.rank = std::max(most.rank, bytes);
+    }
+    most.node = std::max(most.node, sum);
+  }
+  return most;
+}
+
+void LadderWork::say_rung(const Rung& rung) const {
+  training::say(bench_.session, rung_line(request_.flag, rung));
+}
+
+}  // namespace
+
+const Rung& Ladder::best() const { return *std::ranges::find(rungs, climb.best, &Rung::value); }
+
+MemoryBytes begin_peak() {
+  system::forget_peak();
+  const auto held = system::held_memory();
+  return held ? MemoryBytes{held->peak, held->part} : MemoryBytes{};
+}
+
+Ladder measure_ladder(const StepBench& bench, const LadderRequest& request) {
+  return LadderWork(bench, request).run();
+}
+
+}  // namespace cputrain::tune

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scaling/tune/rate_advice.h"
+#include "scaling/tune/speed_ladder.h"
+
+namespace cputrain::tune {
+
+/// What was tuned, and where.
+struct TuneFacts {
+  std::string model{}, backend{}, precision{}, optimizer{}, cpu{}, data{};
+  int image_size = 0, ranks = 1, threads = 1;
+};
+
+/// A test of learning rates, with what it says.
+struct RateFindings {
+  RateCurve curve;
+  std::vector<SmoothLoss> smoothed;
+  std::optional<RateAdvice> advice;
+  std::size_t batch = 0;   ///< images of a step
+  std::size_t images = 0;  ///< that it drew from
+  double scale = 1;        ///< what --lr-scale makes of --lr
+};
+
+/// The same with everything that follows from the curve.
+RateFindings findings_of(RateCurve, std::size_t batch, std::size_t images, double scale);
+
+struct Findings {
+  TuneFacts facts{};
+  std::optional<Ladder> micro_batch{}, batch{};
+  std::string no_micro_batch{}, no_batch{};  ///< why there is no ladder
+  int usual_micro_batch = 0;                 ///< without the flag
+  std::size_t usual_batch = 0;
+  std::optional<RateFindings> rate{};
+  std::string no_rate{};  ///< why there is no test
+};
+
+/// The batch for a training that would have the usual one: that one, unless a larger one pays or it
+/// has no room.
+std::size_t chosen_batch(const Ladder&, std::size_t usual);
+
+/// What to do, and the flags that do it.
+struct Suggestion {
+  std::vector<std::string> lines;
+  std::vector<std::string> flags;  ///< to be copied: "--micro-batch", "32"
+};
+Suggestion suggestion_of(const Findings&);
+
+/// "micro-batch 32: 136.2 images/s, +6.1 % (5.0 to 7.2) over 8; memory of a rank: 1.1 GB planned"
+std::string rung_line(const std::string& flag, const Rung&);
+/// "+6.1 % (5.0 to 7.2)"
+std::string gain_text(const Gain&);
+/// Two digits: no test knows more of a rate.
+std::string rate_text(double rate);
+
+}  // namespace cputrain::tune

@@ -1,0 +1,159 @@
+"""`tune`: what it measures and suggests, one curve at any number of ranks, its files, and what it refuses."""
+import json
+import math
+import os
+import re
+import unittest
+
+from page import Page
+from program import needs_mpi
+from tiny import TINY, TinyTest
+
+ALONE = ["--threads", "1"]
+MODEL = ["--model", "tiny.json", *ALONE]
+RATES = ["--min-lr", "1e-3", "--max-lr", "10", "--lr-steps", "24"]
+
+
+class Tune(TinyTest):
+    def setUp(self):
+        super().setUp()
+        self.make("d", cat=40, dog=40)
+
+    def tune(self, *words, **options):
+        return json.loads(self.expect(0, "tune", *MODEL, "--json", "-", *words, **options).stdout)
+
+    def rates(self, *words, **options):
+        return self.tune("--data", "d", "--find", "rate", *RATES, *words, **options)["rate"]
+
+    def test_files_hold_what_was_measured_and_nothing_else_changes(self):
+        os.makedirs(self.path("o"))
+        with open(self.path("o/mine"), "w") as f:
+            f.write("mine")
+        before = sorted(os.listdir(self.folder))
+        done = self.expect(0, "tune", *MODEL, "--data", "d", "--most-batch", "32", "--repeat", "2", *RATES, "--out", "o",
+                           says=["Flags to copy: --micro-batch ", "| micro-batch |", "o/tune.html"])
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        self.assertEqual(sorted(os.listdir(self.path("o"))), ["mine", "tune.html", "tune.json"])
+        for line in ("micro-batch 4: ", "micro-batch 8: ", "batch 16: "):
+            self.assertIn(line, done.stderr)
+        with open(self.path("o/tune.json")) as f:
+            found = json.load(f)
+        self.assertEqual([found[k] for k in ("model", "image_size", "ranks", "threads", "data", "optimizer")],
+                         ["tiny", 16, 1, 1, "d", "sgd"])
+        micro, batch = found["ladders"]
+        # The recipe's batch of 8 is the most that a pass can have.
+        self.assertEqual([r["value"] for r in micro["rungs"]], [4, 8])
+        self.assertEqual([r["value"] for r in batch["rungs"]], [16, 32])
+        for ladder in (micro, batch):
+            self.assertIn(ladder["best"], [r["value"] for r in ladder["rungs"]])
+            for rung in ladder["rungs"]:
+                speed = rung["images_per_second"]
+                self.assertTrue(0 < speed["min"] <= speed["median"] <= speed["max"])
+                self.assertGreater(rung["memory_planned"]["rank_bytes"], 0)
+                self.assertGreater(rung["memory_measured"]["rank_bytes"], 0)
+            first, second = ladder["rungs"]
+            self.assertIsNone(first["gain"])
+            self.assertEqual(second["gain"]["over"], first["value"])
+            low, high = second["gain"]["interval"]
+            self.assertTrue(low <= second["gain"]["median"] <= high)
+            self.assertEqual(ladder["best"], second["value"] if second["gain"]["pays"] else first["value"])
+        # The recipe's batch is smaller than any of the ladder, so one of these is chosen, and the rates are of it.
+        self.assertEqual(found["rate"]["batch"], batch["best"])
+        flags = dict(zip(*[iter(found["suggestion"]["flags"])] * 2))
+        self.assertEqual((flags["--micro-batch"], flags["--batch"]), (str(micro["best"]), str(batch["best"])))
+        self.check_page(found)
+
+    def check_page(self, found):
+        with open(self.path("o/tune.html"), encoding="utf-8") as f:
+            text = f.read()
+        page = Page(text)
+        rows = {row[0]: row[1:] for row in page.rows if row}
+        for step in found["rate"]["curve"]:
+            self.assertEqual(float(rows[f"{step['rate']:.3g}"][0]), float(f"{step['loss']:.4g}"))
+        for line in found["suggestion"]["lines"]:
+            self.assertIn(line, page.texts)
+        if "data-plot" in text:
+            figures = json.loads(page.scripts[0])
+            self.assertEqual(figures["tune"], found)
+
+    def test_rates_grow_by_one_factor_and_a_curve_is_that_of_training(self):
+        curve = self.rates("--batch", "8")["curve"]
+        factors = [b["rate"] / a["rate"] for a, b in zip(curve, curve[1:])]
+        self.assertAlmostEqual(curve[0]["rate"], 1e-3)
+        for factor in factors:
+            self.assertAlmostEqual(factor, 1e4 ** (1 / 23), places=6)
+        # With one rate it is a training of so many steps.
+        words = ["--limit-train", "64", "--batch", "8"]
+        same = self.tune("--data", "d", "--find", "rate", *words, "--min-lr", "0.05", "--max-lr", "0.0500000001",
+                         "--lr-steps", "20")["rate"]
+        self.tiny(0, "run", "d", *words, "--lr", "0.05", "--steps", "20", "--log-every", "1", "--schedule", "constant")
+        trained = [s["loss"] for s in self.metrics("run", "step")]
+        self.assertEqual(len(trained), 20)  # more than an epoch
+        for step, loss in zip(same["curve"], trained):
+            self.assertAlmostEqual(step["loss"], loss, places=6)
+
+    @needs_mpi
+    def test_ranks_see_the_same_curve(self):
+        def losses(*words, **options):
+            return [s["loss"] for s in self.rates("--batch", "10", *words, **options)["curve"]]
+        one, two = losses(), losses(ranks=2)
+        self.assertEqual(len(one), len(two))
+        for a, b in zip(one, two):
+            self.assertAlmostEqual(a, b, delta=1e-4 * abs(a))
+        self.assertEqual(losses("--reproducible"), losses("--reproducible", ranks=2))
+        found = self.tune("--find", "speed", "--most-batch", "32", "--repeat", "1", ranks=2)
+        self.assertEqual((found["ranks"], found["rate"]), (2, None))
+        self.assertEqual([r["value"] for r in found["ladders"][0]["rungs"]], [4])  # a rank's share of 8
+        memory = found["ladders"][0]["rungs"][0]["memory_planned"]
+        self.assertGreater(memory["node_bytes"], memory["rank_bytes"])
+
+    def test_a_loss_that_diverges_ends_the_test(self):
+        rate = self.tune("--data", "d", "--find", "rate", "--batch", "8", "--min-lr", "1e-3", "--max-lr", "1e6",
+                         "--lr-steps", "80")["rate"]
+        self.assertIn(rate["end"], ("diverged", "not finite"))
+        self.assertLess(len(rate["curve"]), 80)
+        self.assertTrue(all(math.isfinite(s["loss"]) for s in rate["curve"]))
+        self.assertLess(rate["diverged_at"], 1e6)
+
+    def test_what_is_given_stays(self):
+        found = self.tune("--data", "d", "--find", "speed", "--batch", "12", "--micro-batch", "3")
+        self.assertEqual((found["ladders"], found["suggestion"]["flags"]), ([], []))
+        self.assertEqual(found["suggestion"]["lines"],
+                         ["Micro-batch: 3, as it was given.", "Batch: 12, as it was given."])
+        layers = TINY["layers"]
+        with open(self.path("normal.json"), "w") as f:
+            json.dump({**TINY, "layers": [layers[0], {"type": "batch_norm"}, *layers[1:]]}, f)
+        done = self.expect(0, "tune", "--model", "normal.json", *ALONE, "--batch", "12", "--json", "-")
+        found = json.loads(done.stdout)
+        self.assertIn("batch normalization", found["suggestion"]["lines"][0])
+        self.assertIn("without --data", found["suggestion"]["lines"][2])
+
+    def test_the_rate_is_that_of_the_flag(self):
+        words = ["--batch", "8", "--lr-scale", "linear", "--base-batch", "4"]
+        rate = self.rates(*words)
+        self.assertEqual(rate["lr_scale"], 2)
+        if rate["advice"]:
+            self.assertAlmostEqual(rate["advice"]["lr"], rate["advice"]["rate"] / 2)
+
+    def test_flags_without_effect_are_named(self):
+        done = self.expect(0, "tune", *MODEL, "--data", "d", "--find", "rate", "--batch", "8", "--lr-steps", "2",
+                           "--schedule", "cosine", "--repeat", "2")
+        for flag in ("--schedule cosine", "--repeat 2"):
+            self.assertRegex(done.stderr, re.escape(flag) + " changes nothing")
+
+    def test_what_cannot_be_tuned_ends_with_one_message(self):
+        for code, words, says in [(2, ["--find", "rate"], "--find rate needs --data"),
+                                  (2, ["--data", "d", "--min-lr", "1", "--max-lr", "0.1"], "1 is not below 0.1"),
+                                  (2, ["--data", "d", "--lr", "0"], "--lr 0: "),
+                                  (2, ["--find", "all"], "--find all"), (2, ["--lr-steps", "1"], "--lr-steps 1"),
+                                  (2, ["--most-batch", "0"], "--most-batch 0"),
+                                  (2, ["--min-lr", "0"], "--min-lr 0"),
+                                  (65, ["--data", "nowhere"], "nowhere"),
+                                  (74, ["--data", "d", "--out", "tiny.json/o"], "tiny.json")]:
+            with self.subTest(words=words):
+                done = self.expect(code, "tune", *MODEL, *words, says=[says])
+                self.assertEqual(done.stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
