@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::datasets {
 namespace {

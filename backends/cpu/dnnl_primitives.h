@@ -48,7 +48,7 @@ struct ConvolutionProblem {
   int kernel, stride;
   model::PadAmount rows, columns;
   bool bias;
-  NumberType src_numbers = NumberType::f32, dst_numbers = NumberType::f32;  ///< of the maps
+  NumberType src_numbers = NumberType::f32, dst_numbers = NumberType::f32;  ///< the maps'
   int groups = 1;
 };
 /// direct: of floats. bf16: of factors that are rounded to 16-bit brain floats; products are added

@@ -170,7 +170,7 @@ double measure_tiles(const amx::Kernels& kernels, int threads, const compute::To
     draw_factors(true, 1, own.a);
     draw_factors(false, 2, own.b);
   }
-  constexpr double kFlops = 4.0 * kTileSteps * 2 * 16 * 16 * 32;  // of a round
+  constexpr double kFlops = 4.0 * kTileSteps * 2 * 16 * 16 * 32;  // a round's
   double best = 0;
   for (int repeat = 0; repeat < 4; ++repeat) {
     together.meet();

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "compute/program.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "model/layer.h"
 
 /// What each layer computes, as plain loops over dense arrays: activations N x H x W x C, kernels

@@ -6,7 +6,7 @@
 #include <simgrid/s4u.hpp>
 #include <vector>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::sim {
 namespace {

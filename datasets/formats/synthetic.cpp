@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/random.h"
+#include "core/random/random.h"
 #include "datasets/folders/content_hash.h"
 
 namespace cputrain::datasets {

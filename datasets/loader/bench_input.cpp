@@ -152,7 +152,7 @@ class Course {
   WorkArena arena_;
   std::vector<TurboDecoder> codecs_;
   std::vector<std::vector<std::uint8_t>> changed_;  // a worker's augmented image
-  const data::ImageForm form_;                      // of the cache
+  const data::ImageForm form_;                      // as the cache has it
   std::vector<std::uint8_t> cache_;                 // resized images
   data::ImageSet set_;
   int epoch_ = 1;

@@ -53,7 +53,7 @@ class CacheView {
 
   bool keeps(std::size_t position) const { return position < kept_; }
   bool keeps_all() const { return kept_ == images_; }
-  /// Of an image that it keeps.
+  /// An image must be one that it keeps.
   std::span<std::uint8_t> pixels(std::size_t position) const {
     return {pixels_ + forms_.before(position), forms_.shape(position).size()};
   }
@@ -66,7 +66,7 @@ class CacheView {
   /// The claimed image was read.
   void store(std::size_t position, const data::ReadResult&, data::Flaw) const;
 
-  /// Of an image that was read.
+  /// The image must have been read.
   data::ReadResult result(std::size_t position) const;
   data::Flaw flaw(std::size_t position) const { return shared(position).flaw; }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "datasets/pixels/pixel_view.h"
 #include "datasets/pixels/resize.h"
 
@@ -38,7 +38,7 @@ Placed place_pixels(data::Turn turn, const Change& change, Shape image) {
            std::min(image.width, image.width - columns)}};
 }
 
-constexpr std::uint32_t kCropWords = 1000;  // of the first try; before it the other kinds'
+constexpr std::uint32_t kCropWords = 1000;  // the first try's; before it the other kinds'
 
 /// As torchvision's RandomResizedCrop: an area and a ratio at a time until they fit, and else the
 /// largest rectangle with the nearest ratio, in the centre.

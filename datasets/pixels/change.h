@@ -16,7 +16,7 @@ namespace cputrain::datasets {
 
 /// What happens to one sample in one epoch, in the order in which it stands here.
 struct Change {
-  std::optional<Window> part{};  ///< of the image as it is kept, brought to the image's size
+  std::optional<Window> part{};  ///< cut from the image as it is kept, brought to the image's size
   Warp warp{};
   bool flip = false, vflip = false;
   data::Turn turn = data::Turn::none;   ///< by `six`

@@ -15,12 +15,12 @@ struct FilterTaps {
 
   struct Tap {
     int begin, count;        ///< pixels [begin, begin + count)
-    std::size_t weights_at;  ///< of the first one
+    std::size_t weights_at;  ///< the first one's
   };
   std::vector<Tap> taps;
   std::vector<std::int32_t> weights;
 
-  int first_pixel() const;  ///< of all that are needed
+  int first_pixel() const;  ///< the first that is needed
   int last_pixel() const;
 };
 

@@ -4,13 +4,13 @@
 #include <cassert>
 #include <cmath>
 
-#include "core/random.h"
-#include "core/random_beta.h"
+#include "core/random/random.h"
+#include "core/random/random_beta.h"
 
 namespace cputrain::datasets {
 namespace {
 
-constexpr std::uint32_t kBetaWords = 1;  // of the stream, from here on
+constexpr std::uint32_t kBetaWords = 1;  // in the stream, from here on
 
 /// Yun et al., "CutMix" (2019): sides in the ratio of the root of the partner's share, about any
 /// pixel, and cut off at the edges.

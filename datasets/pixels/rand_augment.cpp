@@ -10,7 +10,7 @@
 namespace cputrain::datasets {
 namespace {
 
-constexpr std::uint32_t kRandWords = 16;  // of the stream, from here on: before it other kinds'
+constexpr std::uint32_t kRandWords = 16;  // in the stream, from here on: before it other kinds'
 
 /// At full magnitude.
 constexpr double kShear = 0.3, kTranslate = 150.0 / 331, kDegrees = 30, kFactor = 0.9;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/random.h"
+#include "core/random/random.h"
 #include "core/shape.h"
 
 namespace cputrain::datasets {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/hash.h"
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::compute {
 

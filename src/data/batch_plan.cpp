@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::data {
 namespace {

@@ -119,7 +119,7 @@ struct ImageSet {
   std::vector<std::uint32_t> samples;  ///< index in the data set
 
   std::size_t size() const { return stored ? samples.size() : pixels.size(); }
-  /// Of the pixels.
+  /// How images lie in `pixels`.
   Shape kept() const { return {image.height * larger, image.width * larger, image.channels}; }
   /// The pixels of image i, not turned, where they lie in memory already; else null.
   const std::uint8_t* ready(std::size_t i) const;

@@ -57,7 +57,7 @@ struct DecodedData {
   std::shared_ptr<FillingCache> filling;        ///< the sets'; null where all is there and stays
   std::size_t not_kept = 0;  ///< images that are decoded whenever they are needed
   std::size_t bytes = 0;     ///< pixels, once per node: in memory, or in a file
-  std::string folder;        ///< of the file that they lie in, where that was asked for
+  std::string folder;        ///< where the file lies that they are in, where that was asked for
   double seconds = 0;
   double images_per_second = 0;  ///< that the node decoded at first, with no steps beside it
 };
@@ -93,7 +93,7 @@ struct BatchRequest {
   compute::ImageFeeder* feeder = nullptr;  ///< sends them to its device; null: they stay here
   /// The whole set stays on the feeder's device. The augmentation must be one that only_moves().
   bool on_device = false;
-  bool filling = false;  ///< of a set that is still being decoded: some images get a copy
+  bool filling = false;  ///< the set is still being decoded: some images get a copy
   /// Called once, by the thread that takes micro-batches, when all ranks have all images.
   std::function<void()> on_whole{};
 };

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/hash.h"
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::data {
 namespace {

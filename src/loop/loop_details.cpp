@@ -228,7 +228,7 @@ bool Loop::is_validated(int epoch) const {
   return is_last || epoch % options_.eval_every == 0;
 }
 
-/// Of the weights that lie in the arena, over all ranks; nothing where it was not finished.
+/// Evaluates the weights in the arena, over all ranks; nothing where that was not finished.
 std::optional<compute::Tally> Loop::evaluate_weights() {
   const std::size_t all = validation_->plan.samples();
   std::size_t done = 0;  // by all ranks, if they are as quick as this one

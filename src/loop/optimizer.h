@@ -105,7 +105,7 @@ class Optimizer {
     Range slots;        ///< in either half of layer_norms_
   };
 
-  /// Of a parameter that is not learnt and moves.
+  /// A parameter that is not learnt and moves.
   struct Statistics {
     Range range;
     compute::OwnedArray average;

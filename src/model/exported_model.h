@@ -15,7 +15,7 @@ using WeightValues = std::function<std::vector<float>(const std::string& paramet
 struct ExportedImages {
   std::string resize;           ///< "bilinear"
   std::string fit;              ///< "crop:0.875"
-  double part = 1;              ///< of the shorter side, which a crop shows
+  double part = 1;              ///< what a crop shows, by the shorter side
   std::string in_words;         ///< both, with figures
   std::string exif;             ///< what was done with EXIF orientation before: "apply"
   bool resized_inside = false;  ///< the exported network is to take images of any size

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::model {
 namespace {

@@ -23,7 +23,7 @@ bool matches(std::string_view name, std::string_view pattern) {
   return matches(name, pattern.substr(1)) || (!name.empty() && matches(name.substr(1), pattern));
 }
 
-/// Of those with parameters.
+/// Layers with parameters.
 Names names_of(std::span<const Graph::Node> nodes) {
   Names names;
   for (const auto& node : nodes) {

@@ -114,7 +114,7 @@ void for_places(const TorchParameter& parameter, std::span<const std::size_t> ca
   }
   const std::size_t in = canonical[canonical.size() - 2], out = canonical.back();
   Order inputs = *parameter.inputs;
-  if (inputs.size() != in) {  // of a network of another size, which has an order of its own
+  if (inputs.size() != in) {  // a network of another size has an order of its own
     inputs.resize(in);
     std::iota(inputs.begin(), inputs.end(), std::size_t{0});
   }

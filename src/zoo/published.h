@@ -14,7 +14,7 @@ std::vector<model::ModuleNames> other_names(const std::string& model);
 
 struct PublishedWeights {
   std::string source;     ///< "torchvision, trained on ImageNet"
-  std::string address;    ///< of the file
+  std::string address;    ///< where the file is
   std::string normalize;  ///< --normalize, where it is not the network's
 };
 

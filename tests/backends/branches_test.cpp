@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "backends/reference/reference_backend.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "model/rewrite.h"
 #include "tests/backends/backends_under_test.h"
 #include "tests/backends/trial.h"

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "tests/backends/backends_under_test.h"
 #include "tests/backends/trial.h"
 

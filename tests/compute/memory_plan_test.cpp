@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::compute {
 namespace {

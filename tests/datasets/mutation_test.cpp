@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "datasets/decode/decode.h"
 #include "datasets/decode/limits.h"
 #include "datasets/formats/packed.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::golden {
 namespace {

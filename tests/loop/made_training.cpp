@@ -2,7 +2,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "backends/threads/threads_communicator.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "datasets/datasets.h"
 #include "exchange/kept_parts.h"
 #include "exchange/make_exchange.h"

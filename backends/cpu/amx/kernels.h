@@ -46,7 +46,7 @@ CPUTRAIN_INLINE constexpr int products_of(int parts) {
 /// Images of three colours, as a map of the 3 x 3 pixels around each of its own: 27 channels and 5
 /// zeros. A 3 x 3 convolution of the image is then one of 1 x 1.
 struct Pixels {
-  int height, width;  ///< of an image
+  int height, width;  ///< an image's
   int above, left;    ///< rows and columns of zeros around it
   float shift;        ///< a number is a byte and this
 
@@ -62,7 +62,7 @@ struct MapRows {
   const float* values;          ///< the first row's first pixel in the first block
   const float* alive;           ///< gradients count where it is above zero; null: everywhere
   const std::uint8_t* winners;  ///< each goes to a place of its 2 x 2 window; null: to its own
-  int height, width;            ///< of what `values` points to
+  int height, width;            ///< what `values` points to
   int blocks;
   std::size_t plane;
   const std::uint8_t* const* images = nullptr;  ///< in place of values
@@ -89,7 +89,7 @@ struct PassShape {
   int height, width;     ///< outputs that are wanted
   int ins, outs;         ///< blocks of 16 channels
   bool pools;            ///< windows of 2 x 2 outputs; both extents are even
-  std::size_t to_plane;  ///< of the map that is written, as `plane`
+  std::size_t to_plane;  ///< the written map's, as `plane`
 
   CPUTRAIN_INLINE int columns() const { return (width + kTileRows - 1) / kTileRows; }
   /// Pixels of a row as factors, which its taps read.
@@ -154,7 +154,7 @@ struct GradientShape {
   CPUTRAIN_INLINE int copies() const { return kernel == 1 ? 1 : 2; }
   CPUTRAIN_INLINE std::size_t source_part() const { return size(copies()) * source_copy(); }
   CPUTRAIN_INLINE std::size_t source_row() const { return size(parts) * source_part(); }
-  /// Of a strip of one image.
+  /// How many a strip of one image takes.
   CPUTRAIN_INLINE std::size_t factors() const {
     return size(strip) * output_row() + size(strip + kernel - 1) * source_row();
   }
@@ -176,7 +176,7 @@ struct GradientShape {
 /// What one call of `add_gradients` adds to the sums: rows of outputs [first, last), at most a
 /// strip, of some images behind each other. With a pool `first` and `last` are even.
 struct GradientRun {
-  MapRows source, gradients;  ///< of the first image
+  MapRows source, gradients;  ///< the first image's
   int images;
   int first, last;
   Bf16* factors;  ///< as many for each image; begin a cache line, as do sums
@@ -206,7 +206,7 @@ struct TileProduct {
   const Bf16* a;
   const Bf16* b;
   int steps;
-  int rows, columns;  ///< of the product: of A's blocks, of B's
+  int rows, columns;  ///< the product's: A's blocks, B's
   bool transposed;    ///< what is written; then `rows`, else `columns`, is a multiple of 16
   bool adds;
   float* to;

@@ -86,7 +86,7 @@ class PiecewiseConvolution {
   compute::MemoryPlan::Block wide_value_{}, wide_diff_{}, forward_scratch_{}, backward_scratch_{},
       foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{}, piece_diff_{};
 
-  // Of the numbers of dst and of src; in front of a pool floats.
+  // Numbers as dst and src have them; in front of a pool floats.
   std::byte *dst_value_ = nullptr, *dst_diff_ = nullptr;
   std::byte *src_diff_ = nullptr, *piece_diff_data_ = nullptr;  ///< the source's; one piece of it
   float *wide_data_ = nullptr, *wide_diff_data_ = nullptr;      ///< one piece

@@ -19,7 +19,7 @@ namespace kernels {
   return std::bit_cast<float>(static_cast<std::uint32_t>(number.bits) << 16);
 }
 
-/// Of a float's bits, the 16 of the nearest number, ties to even; NaN stays NaN.
+/// The 16 bits of the number nearest to a float of these bits, ties to even; NaN stays NaN.
 [[gnu::always_inline]] inline std::uint32_t rounded_bits(std::uint32_t bits) {
   const std::uint32_t nearest = bits + 0x7fffU + (bits >> 16 & 1U);
   const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::cpu {
 

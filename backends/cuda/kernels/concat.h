@@ -9,7 +9,7 @@ namespace cputrain::cuda {
 
 /// Where a part lies: `channels` of its own are first .. first + channels - 1 of the whole's.
 struct ConcatPart {
-  int positions = 0;                       ///< of all images
+  int positions = 0;                       ///< all images'
   int channels = 1, first = 0, whole = 1;  ///< without padding
 };
 

@@ -6,7 +6,7 @@
 #include "backends/cuda/device/language.h"
 #include "backends/cuda/kernels/divisor.h"
 #include "backends/cuda/kernels/packs.h"
-#include "core/random_words.h"
+#include "core/random/random_words.h"
 
 namespace cputrain::cuda {
 namespace {

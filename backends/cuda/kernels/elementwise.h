@@ -51,7 +51,7 @@ struct MapList {
 void add_maps(Stream, Numbers, std::int64_t count, const MapList&, void* dst);
 
 /// Which numbers of which images dropout keeps: f(seed, step, layer, sample), as DropoutMask of
-/// core/random.h, for numbers in canonical order (rows, columns, channels without padding).
+/// core/random/random.h, for numbers in canonical order (rows, columns, channels without padding).
 struct DropoutCall {
   float rate = 0;
   std::uint32_t layer = 0;  ///< the node's origin in the graph

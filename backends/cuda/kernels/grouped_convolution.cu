@@ -128,7 +128,7 @@ struct WindowSums {
   Pack<N> of[kDown][kAcross];
 };
 
-/// Of a slice: windows first .. end - 1.
+/// A slice: windows first .. end - 1.
 struct Slice {
   int first, end;
 

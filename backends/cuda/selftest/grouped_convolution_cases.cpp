@@ -157,10 +157,10 @@ class GroupedConvolution {
 };
 
 struct GroupKind {
-  int groups, channels, filters;  ///< of a group
+  int groups, channels, filters;  ///< a group's
   int size, stride;
   model::Padding padding;
-  int least = 5;  ///< of a side
+  int least = 5;  ///< a side's pixels
 };
 
 }  // namespace

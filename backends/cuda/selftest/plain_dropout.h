@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backends/cuda/kernels/elementwise.h"
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::cuda {
 

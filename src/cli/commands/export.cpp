@@ -155,7 +155,7 @@ int outputs_in(const model::WeightArrays& file, const model::Graph& graph) {
   return graph.back().dst.channels;
 }
 
-/// Of a file that says nothing of its network, which --model then does. Its classes have no names.
+/// A file that says nothing about its network, which --model then does. Its classes have no names.
 loop::ModelDescription described_by_flags(const ExportOptions& options) {
   const training::TrainingSpec spec = training::choose_training(options);
   const model::Graph any = spec.model->build(spec.image, spec.model->recipe.classes);

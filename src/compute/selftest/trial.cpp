@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "core/random.h"
+#include "core/random/random.h"
 #include "model/init.h"
 
 namespace cputrain::selftest {

@@ -16,7 +16,7 @@ struct Samples {
   std::vector<std::vector<std::uint8_t>> images;
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;
-  std::vector<compute::MixedLabel> mixed{};  ///< of training; one an image, or none
+  std::vector<compute::MixedLabel> mixed{};  ///< for training; one per image, or none
 };
 Samples make_images(int count, Shape image, int classes, std::uint64_t seed = 1);
 

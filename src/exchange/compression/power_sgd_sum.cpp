@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/random.h"
+#include "core/random/random.h"
 #include "exchange/compression/compression.h"
 #include "exchange/compression/low_rank.h"
 #include "exchange/compression/sums.h"

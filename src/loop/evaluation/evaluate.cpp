@@ -91,7 +91,7 @@ compute::Tally evaluate_mirrored(compute::Program& program, data::BatchSource& b
       observer(batch.labels, mean);
     }
   }
-  (void)program.tally();  // of the single passes
+  (void)program.tally();  // the single passes' sums
   for (data::BatchSource* const source : {&batches, &mirrored}) {
     const std::string lost = lost_input(*source, communicator);
     if (!lost.empty()) fail(ExitCode::data, lost);

@@ -10,7 +10,7 @@ namespace cputrain::model {
 
 /// The arrays of a file for this network. Files of PyTorch are those that say so, as our own export
 /// does, and those that say nothing of their network and have none of its arrays under our names.
-/// Of the names that other programs have for its layers, those are taken that the file has most of;
+/// Other programs have several names for its layers. Those are taken that the file has most of;
 /// our own count, too. What stands before all names ("module.", "model.") does not.
 WeightArrays arrays_for(const safetensors::File&, const Graph&,
                         std::span<const ModuleNames> names = {});

@@ -92,7 +92,7 @@ class SpeedTuning {
  private:
   std::size_t ranks() const { return static_cast<std::size_t>(session_.communicator->size()); }
   std::size_t accumulate() const { return static_cast<std::size_t>(spec_.plan.accumulate); }
-  /// Of the ladder of batches; a rank's share should fill a pass.
+  /// For the ladder of batches; a rank's share should fill a pass.
   std::size_t most_batch() const {
     constexpr std::size_t kUsual = 1024, kOfARank = 64;
     if (options_.most_batch) return static_cast<std::size_t>(*options_.most_batch);

@@ -19,7 +19,7 @@ struct Gain {
   int rounds = 0;
 };
 
-/// Of the rates of rounds in which both took turns: round by round, so that a slow minute of the
+/// Compares rates of rounds in which both took turns: round by round, so that a slow minute of the
 /// machine meets both alike. As many of either, at least one.
 Gain gain_of(std::span<const double> rates, std::span<const double> of_other);
 

@@ -54,7 +54,7 @@ class LocalLine {
 
   double value() const { return mean_y_ - slope_ * mean_x_; }
   double slope() const { return slope_; }  ///< by step
-  /// Of the slope, where the noise of losses has these squares.
+  /// The slope's error, where the noise of losses has these squares.
   double error(std::span<const double> noise) const {
     if (noise.empty() || squares_ == 0) return 0;
     const std::size_t begin = std::min(first_, noise.size() - 1);

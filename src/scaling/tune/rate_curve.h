@@ -13,7 +13,7 @@ struct RateRange {
   double low = 0, high = 0;
   int steps = 0;  ///< at least two
 
-  /// Of a step, from 0: each is the same factor times the one before.
+  /// The rate of a step, from 0: each is the same factor times the one before.
   double at(int step) const;
   /// Steps in which the rate becomes ten times as large.
   double steps_per_decade() const;

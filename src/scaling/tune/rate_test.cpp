@@ -39,7 +39,7 @@ class Steps {
 
   training::Training& training_;
   loop::Observer observer_;
-  data::BatchPlan plan_;  ///< of the epoch
+  data::BatchPlan plan_;  ///< for the epoch
   int epoch_ = 0;
   std::size_t in_epoch_ = 0;
   std::uint64_t done_ = 0;

@@ -21,9 +21,9 @@ namespace {
 struct Placed {
   std::size_t rung = 0;  ///< in the ladder
   std::unique_ptr<bench::StepTrial> trial{};
-  int steps = 1;                ///< of a round
-  double seconds = 0;           ///< of a round
-  std::vector<double> rates{};  ///< of the rounds of a contest
+  int steps = 1;                ///< a round's
+  double seconds = 0;           ///< a round's
+  std::vector<double> rates{};  ///< a contest's rounds
 };
 
 /// Silent while it lives: each training would say what its exchange is.
@@ -156,7 +156,7 @@ void LadderWork::measure_rounds() {
 void LadderWork::measure_round(Placed& placed) {
   for (int i = 0; i < placed.steps; ++i) placed.trial->measure();
   const std::vector<double>& rates = placed.trial->images_per_second();
-  double seconds = 0;  // of an image
+  double seconds = 0;  // per image
   for (int i = 0; i < placed.steps; ++i) seconds += 1 / *(rates.rbegin() + i);
   placed.rates.push_back(comm::mean_of_ranks(communicator(), placed.steps / seconds));
 }

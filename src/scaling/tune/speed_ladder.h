@@ -15,7 +15,7 @@
 namespace cputrain::tune {
 
 struct MemoryBytes {
-  std::size_t rank = 0;  ///< of the rank with most
+  std::size_t rank = 0;  ///< on the rank with most
   std::size_t node = 0;  ///< all ranks of the node with most
 };
 
@@ -45,13 +45,13 @@ struct StepBench {
   std::shared_ptr<const data::DataSource> source;
   std::shared_ptr<const data::DecodedData> data;
   MemoryBytes held_before;    ///< by this process, and its part: before images were decoded
-  std::optional<int> rounds;  ///< of each contest; else as many as fill some seconds
+  std::optional<int> rounds;  ///< per contest; else as many as fill some seconds
 };
 
 struct LadderRequest {
   std::string flag;
   std::vector<int> rungs;                                 ///< ascend; at least one
-  std::function<training::TrainingSpec(int value)> spec;  ///< of the training with this value
+  std::function<training::TrainingSpec(int value)> spec;  ///< makes the training with this value
 };
 
 /// What this process holds at most from now on counts; now that is what it has.

@@ -12,11 +12,11 @@ namespace cputrain::training {
 enum class ImageSource { decoders, disk, packed_file };
 
 struct ImageWait {
-  double share = 0;    ///< of the last epoch's time
+  double share = 0;    ///< a part of the last epoch's time
   double got = 0;      ///< images a second that steps took in it, all ranks together
   double decoded = 0;  ///< that all hosts decode with no steps beside it; 0: not known
   ImageSource source = ImageSource::decoders;
-  std::string folder{};   ///< of the file on disk
+  std::string folder{};   ///< where the file on disk lies
   std::size_t bytes = 0;  ///< that all images take when they are decoded
 
   /// What steps would take without a wait.

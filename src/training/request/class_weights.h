@@ -12,7 +12,7 @@ namespace cputrain::training {
 struct ClassWeights {
   std::string text;  ///< as it was given; empty: classes count alike
   bool balanced = false;
-  std::map<std::string, double> by_name{};  ///< of the file
+  std::map<std::string, double> by_name{};  ///< as the file has them
 
   bool given() const { return !text.empty(); }
 };

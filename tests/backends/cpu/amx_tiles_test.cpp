@@ -10,7 +10,7 @@
 
 #include "backends/cpu/amx/kernels.h"
 #include "backends/cpu/limits.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "tests/backends/cpu/tiles_of.h"
 
 namespace cputrain::cpu::amx {

@@ -9,7 +9,7 @@
 
 #include "backends/cpu/dnnl_primitives.h"
 #include "backends/cpu/kernels/instruction_set.h"
-#include "core/random.h"
+#include "core/random/random.h"
 
 /// The library's kernels of bf16, one sum at a time: each is given factors of its own, so that an
 /// error is that kernel's alone.

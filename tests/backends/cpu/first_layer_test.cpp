@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 /// The first layer's own kernels against plain loops in double, with every instruction set that
 /// this machine has (AVX2 and plain have blocks of 8 channels).

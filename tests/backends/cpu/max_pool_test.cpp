@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::cpu {
 namespace {

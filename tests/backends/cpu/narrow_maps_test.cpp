@@ -14,7 +14,7 @@
 #include "backends/cpu/kernels/batch_norm_kernels.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/reference_backend.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "tests/backends/trial.h"
 
 namespace cputrain::cpu {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain::cpu {
 

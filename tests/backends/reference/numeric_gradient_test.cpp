@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "backends/reference/reference_backend.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "loop/weights/weights.h"
 #include "model/rewrite.h"
 #include "tests/support/own_program.h"

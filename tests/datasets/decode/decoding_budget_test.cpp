@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/random.h"
+#include "core/random/random.h"
 #include "datasets/decode/limits.h"
 #include "tests/datasets/decode/image_files.h"
 

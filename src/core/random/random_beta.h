@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace cputrain {
 

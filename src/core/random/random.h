@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/random_words.h"
+#include "core/random/random_words.h"
 
 namespace cputrain {
 

@@ -1,4 +1,4 @@
-#include "core/random_beta.h"
+#include "core/random/random_beta.h"
 
 #include <algorithm>
 #include <cmath>
