@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/random/random.h"
-#include "core/random/random_beta.h"
+#include "datasets/pixels/random_beta.h"
 
 namespace cputrain::datasets {
 namespace {

@@ -188,10 +188,12 @@ void Loop::compare_replicas() const {
 }
 
 EpochRecord Loop::end_steps() {
-  average_statistics({parts_.program.layout(), parts_.exchange.arenas().weights, parts_.memory()},
-                     std::exchange(progress_.own_images, 0.0), parts_.communicator,
-                     parts_.weights_mutex);
-  parts_.optimizer.average_statistics(begun().steps - begun().skipped);
+  const std::size_t updates = begun().steps - begun().skipped;
+  const bool moved = average_statistics(
+      {parts_.program.layout(), parts_.exchange.arenas().weights, parts_.memory()},
+      std::exchange(progress_.own_images, 0.0), parts_.communicator, parts_.weights_mutex);
+  // Not once more where a run goes on behind its last step, before validation.
+  if (moved) parts_.optimizer.average_statistics(updates);
   timed();
   makes_steps_ = false;
   EpochRecord record{begun()};

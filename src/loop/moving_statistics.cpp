@@ -16,7 +16,7 @@ void for_averaged(const WeightsArena& weights, const F& f) {
 
 }  // namespace
 
-void average_statistics(const WeightsArena& weights, double own_images,
+bool average_statistics(const WeightsArena& weights, double own_images,
                         comm::Communicator& communicator, std::mutex& weights_mutex) {
   std::vector<double> sums;
   for_averaged(weights, [&](const Array& array) {
@@ -24,11 +24,11 @@ void average_statistics(const WeightsArena& weights, double own_images,
       sums.push_back(value * own_images);
     }
   });
-  if (sums.empty()) return;
+  if (sums.empty()) return false;
   sums.push_back(own_images);
   communicator.sum(Array::of<double>(sums));
   const double images = sums.back();
-  if (images == 0) return;
+  if (images == 0) return false;
   for (double& sum : sums) sum /= images;
   const std::lock_guard lock(weights_mutex);
   std::size_t next = 0;
@@ -36,6 +36,7 @@ void average_statistics(const WeightsArena& weights, double own_images,
     compute::write_numbers(weights.memory, std::span(sums).subspan(next, array.size), array);
     next += array.size;
   });
+  return true;
 }
 
 }  // namespace cputrain::loop

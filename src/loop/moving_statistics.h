@@ -17,9 +17,9 @@ struct WeightsArena {
 
 /// Makes moving statistics (batch normalization's) the same on every rank: their mean, weighted by
 /// the images that each rank trained on since the last call. Collective. With no images at all, or
-/// none of such parameters, nothing changes.
+/// none of such parameters, nothing changes, and the answer is false.
 /// `weights_mutex` is held while the weights change.
-void average_statistics(const WeightsArena&, double own_images, comm::Communicator&,
+bool average_statistics(const WeightsArena&, double own_images, comm::Communicator&,
                         std::mutex& weights_mutex);
 
 }  // namespace cputrain::loop

@@ -32,7 +32,8 @@ void expect_weighed_by_images(compute::Memory& memory, comm::Communicator& commu
   weights[9] = 1.0 / 3;
   compute::write_numbers(memory, weights, array.array());
   std::mutex mutex;
-  average_statistics({layout(), array.array(), memory}, kImages[rank], communicator, mutex);
+  EXPECT_TRUE(
+      average_statistics({layout(), array.array(), memory}, kImages[rank], communicator, mutex));
   weights = compute::read_numbers(memory, array.array());
   EXPECT_DOUBLE_EQ(weights[8], (5 * 0.0 + 0 * 10.0 + 3 * 20.0) / 8);
   EXPECT_NEAR(weights[9], 1.0 / 3, 1e-16);
@@ -52,8 +53,8 @@ TEST(AverageStatistics, WithoutImagesNothingChanges) {
   threads::run_ranks(2, [&](comm::Communicator& communicator) {
     std::vector<double> weights(24, 1.0 + communicator.rank());
     std::mutex mutex;
-    average_statistics({layout(), Array::of<double>(weights), compute::host_memory()}, 0,
-                       communicator, mutex);
+    EXPECT_FALSE(average_statistics({layout(), Array::of<double>(weights), compute::host_memory()},
+                                    0, communicator, mutex));
     EXPECT_EQ(weights[8], 1.0 + communicator.rank());
   });
 }

@@ -1,4 +1,4 @@
-#include "core/random/random_beta.h"
+#include "datasets/pixels/random_beta.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <numbers>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 std::vector<double> draws(double alpha, int count = 20'000) {
@@ -70,4 +70,4 @@ TEST(BetaNumber, IsANumberWhereItsPowersVanish) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

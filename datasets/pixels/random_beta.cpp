@@ -1,9 +1,13 @@
-#include "core/random/random_beta.h"
+<<<<<<<< HEAD:src/core/random/random_beta.cpp
+#include "datasets/pixels/random_beta.h"
+========
+#include "datasets/pixels/random_beta.h"
+>>>>>>>> wt-augment:datasets/pixels/random_beta.cpp
 
 #include <algorithm>
 #include <cmath>
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// In (0, 1): logarithms of it are finite.
@@ -40,4 +44,4 @@ double beta_number(double alpha, const RandomStream& stream, std::uint32_t first
   return alpha > 1 ? cheng(alpha, stream, first) : johnk(alpha, stream, first);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets
