@@ -95,20 +95,25 @@ TEST_F(TorchArrays, ComeBackAsTheyWereExported) {
 
 TEST_F(TorchArrays, OurOwnLayoutIsLeftAlone) {
   const Graph graph = network();
-  const WeightArrays arrays =
-      arrays_for(written(graph,
-                         [](Tensors& tensors) {
-                           tensors = {{"conv/kernel", {2}, [] { return std::vector<float>{1, 2}; }}};
-                         }),
-                 graph);
+  const WeightArrays arrays = arrays_for(
+      written(graph,
+              [](Tensors& tensors) {
+                tensors = {{"conv/kernel", {2}, [] { return std::vector<float>{1, 2}; }}};
+              }),
+      graph);
   EXPECT_EQ(arrays.origin(), "");
   EXPECT_EQ(arrays.find("conv/kernel")->floats(), (std::vector<float>{1, 2}));
 }
 
 TEST_F(TorchArrays, NamesByRulesAndBehindABeginning) {
   const Graph graph = network();
-  const ModuleNames names{"others", {{"conv", "stem"}, {"norm", "bn"}, {"deep", "body.0"},
-                                     {"flat_norm", "body.1"}, {"first", "body.2"}, {"head", "fc"}}};
+  const ModuleNames names{"others",
+                          {{"conv", "stem"},
+                           {"norm", "bn"},
+                           {"deep", "body.0"},
+                           {"flat_norm", "body.1"},
+                           {"first", "body.2"},
+                           {"head", "fc"}}};
   const auto renamed = [&](Tensors& tensors) {
     for (auto& tensor : tensors) {
       const std::size_t dot = tensor.name.rfind('.');
@@ -137,14 +142,14 @@ TEST_F(TorchArrays, AHeadOfOtherClassesHasItsOwnShape) {
   const StoredArray* head = arrays.find("head/kernel");
   ASSERT_NE(head, nullptr);
   EXPECT_EQ(head->extents, (std::vector<std::size_t>{5, 3}));  // of a 1x1 convolution, too
-  EXPECT_EQ(head->floats(),
-            (std::vector<float>{0, 5, 10, 1, 6, 11, 2, 7, 12, 3, 8, 13, 4, 9, 14}));
+  EXPECT_EQ(head->floats(), (std::vector<float>{0, 5, 10, 1, 6, 11, 2, 7, 12, 3, 8, 13, 4, 9, 14}));
 }
 
 TEST(ModuleNames, RulesCarryNumbers) {
-  const ModuleNames names{"x", {{"conv{s}_block{b}_{i}_conv", "layer{s-1}.{b-1}.conv{i}"},
-                                {"stem", "conv1"},
-                                {"n{a}", "m{a+1}"}}};
+  const ModuleNames names{"x",
+                          {{"conv{s}_block{b}_{i}_conv", "layer{s-1}.{b-1}.conv{i}"},
+                           {"stem", "conv1"},
+                           {"n{a}", "m{a+1}"}}};
   EXPECT_EQ(names.module("conv2_block10_3_conv"), "layer1.9.conv3");
   EXPECT_EQ(names.module("stem"), "conv1");
   EXPECT_EQ(names.module("n9"), "m10");
@@ -161,7 +166,8 @@ TEST(ModuleNames, OfBuiltInNetworksNameEveryLayerOnce) {
       const int side = entry.recipe.image_size;
       std::set<std::string> modules;
       std::size_t layers = 0;
-      for (const auto& node : entry.build({side, side, 3}, 10).nodes()) {
+      const Graph graph = entry.build({side, side, 3}, 10);
+      for (const auto& node : graph.nodes()) {
         if (node.parameters.empty()) continue;
         ++layers;
         const auto module = names.module(node.name);
