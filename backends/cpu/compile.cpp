@@ -17,6 +17,7 @@
 #include "backends/cpu/ops/widen_op.h"
 #include "compute/executor/graph_walk.h"
 #include "core/error.h"
+#include "model/frozen_part.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -50,22 +51,33 @@ class OpMaker {
       : planning_(planning),
         block_(preferred_block()),
         map_element_(has_narrow_maps(graph, planning.kernels) ? sizeof(Bf16) : sizeof(float)),
-        walk_(graph) {}
+        walk_(graph),
+        cuts_(model::frozen_cuts(graph)) {}
 
-  compute::OpList make() {
+  MadeOps make() {
     input_layer_ = &std::get<model::Input>(walk_.node().layer);
     const Activation pixels = new_activation({walk_.node().dst, 1}, false);
     auto input = std::make_unique<InputOp>(planning_, walk_.node(), pixels);
     input_op_ = input.get();
     list_.ops.push_back(std::move(input));
-    for (walk_.advance(); !walk_.ended(); walk_.advance()) make_op();
-    return std::move(list_);
+    for (walk_.advance(); !walk_.ended(); walk_.advance()) {
+      make_op();
+      note_frozen_end();
+    }
+    return {std::move(list_), frozen_end_};
   }
 
  private:
   const model::Graph::Node& node() const { return walk_.node(); }
   int next_op() const { return static_cast<int>(list_.ops.size()); }
   TrackedActivation& input(std::size_t i = 0) { return walk_.input(i); }
+
+  /// Behind the operator of this node, and of those before that it did as well.
+  void note_frozen_end() {
+    const int index = walk_.index();
+    if (!std::ranges::binary_search(cuts_, index)) return;
+    frozen_end_ = {list_.ops.size(), index, walk_.output_of(index)};
+  }
 
   /// The node's output, which the operator made next will write.
   Activation new_activation(const compute::SampleLayout& layout, bool wants_diff,
@@ -360,11 +372,13 @@ class OpMaker {
   std::map<int, ConvolutionOp*> convolutions_;  ///< by operator
   std::map<int, MapListener*> norms_;
   compute::OpList list_;
+  std::vector<int> cuts_;  ///< model::frozen_cuts(), ascending
+  std::optional<compute::FrozenEnd> frozen_end_;
 };
 
 }  // namespace
 
-compute::OpList make_ops(const model::Graph& graph, const Planning& planning) {
+MadeOps make_ops(const model::Graph& graph, const Planning& planning) {
   return OpMaker(graph, planning).make();
 }
 

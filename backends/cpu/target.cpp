@@ -16,9 +16,12 @@ class CpuTarget final : public compute::Target {
       : node_(options.node), threads_(threads), kernels_(kernels), dnnl_(make_dnnl_context()) {}
 
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
-    return cpu::make_ops(
+    MadeOps made = cpu::make_ops(
         graph, Planning{planning, {.dnnl = dnnl_, .threads = threads_, .kernels = kernels_}});
+    frozen_end_ = made.frozen_end;
+    return std::move(made.list);
   }
+  std::optional<compute::FrozenEnd> frozen_end() const override { return frozen_end_; }
 
   std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
     return allocate_huge(bytes);
@@ -42,6 +45,7 @@ class CpuTarget final : public compute::Target {
   int threads_;
   KernelChoice kernels_;
   DnnlContext dnnl_;
+  std::optional<compute::FrozenEnd> frozen_end_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "training/memory/images_on_device.h"
 #include "training/memory/memory_check.h"
 #include "training/shard_dense.h"
+#include "training/training_features.h"
 
 namespace cputrain::training {
 namespace {
@@ -60,8 +61,13 @@ std::string exchange_line(const TrainingSpec& spec, const exchange::MadeExchange
 class Compilation {
  public:
   Compilation(const Session& session, const TrainingPlan& plan,
-              const std::vector<NodeCapacity>& capacities, CompiledTraining& compiled)
-      : session_(session), plan_(plan), capacities_(capacities), compiled_(compiled) {}
+              const std::vector<NodeCapacity>& capacities, std::vector<int> sizes,
+              CompiledTraining& compiled)
+      : session_(session),
+        plan_(plan),
+        capacities_(capacities),
+        sizes_(std::move(sizes)),
+        compiled_(compiled) {}
 
   /// With the plan's layers sharded, where there are any and room for what ranks share.
   void run() {
@@ -76,6 +82,7 @@ class Compilation {
   const Session& session_;
   const TrainingPlan& plan_;
   const std::vector<NodeCapacity>& capacities_;
+  std::vector<int> sizes_;  ///< of compiled_, and smaller ones for images that are new
   CompiledTraining& compiled_;
   bool shares_ = false;  ///< memory was asked for that ranks share, which all get or none
 };
@@ -94,7 +101,7 @@ compute::Arenas Compilation::make_arenas(const compute::ParameterLayout& layout)
 }
 
 void Compilation::compile(const model::Graph& graph) {
-  compute::CompileOptions options{compute::Phase::train, compiled_.sizes};
+  compute::CompileOptions options{compute::Phase::train, sizes_};
   options.usual_images = plan_.usual_images;
   if (plan_.spec.flags.sync_bn) options.synchronise = session_.communicator.get();
   if (model::has_sharded_dense(graph)) options.node = session_.communicator.get();
@@ -159,8 +166,11 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                                   std::vector<int> sizes, MemoryBefore before) {
   CompiledTraining compiled;
   compiled.sizes = std::move(sizes);
-  Compilation(session, plan, before.capacities, compiled).run();
+  Compilation(session, plan, before.capacities,
+              with_sizes_of_features(plan, compiled.sizes, before.views), compiled)
+      .run();
   if (plan.spec.flags.profile) compiled.program->time_layers(true);
+  keep_features(session, plan, before, *compiled.program);
   const exchange::ExchangeMemory taken = compiled.exchange->memory();
   const auto owned = compiled.exchange->owned();
   const compute::ParameterLayout& layout = compiled.program->layout();

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "data/classes/alike_names.h"
 #include "data/classes/class_names.h"
+#include "model/layer_patterns.h"
 #include "model/normalization.h"
 #include "model/weights/torch_arrays.h"
 #include "training/evaluation_part.h"
@@ -121,6 +122,22 @@ void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& p
                   model::normalization_text(input)));
 }
 
+/// A last kernel that nothing was taken for begins as zeros: all classes are then as likely, where
+/// numbers drawn for few outputs of many inputs would begin with answers that are sure and wrong.
+void clear_new_head(const model::Graph& graph, const loop::LoadedWeights& loaded,
+                    const compute::Program& program, const Array& weights) {
+  const std::vector<std::string> head = model::head_layers(graph);
+  if (head.empty()) return;
+  const std::string kernel = head.front() + "/kernel";
+  const auto& parameters = program.layout().parameters;
+  const auto p = static_cast<std::size_t>(
+      std::ranges::find(parameters, kernel, &compute::Parameter::name) - parameters.begin());
+  const bool taken = std::ranges::count(loaded.match.fitting, p) > 0 ||
+                     std::ranges::count(loaded.by_class, kernel) > 0;
+  if (taken) return;
+  program.parameters().from_canonical(p, std::vector<double>(parameters[p].count), weights);
+}
+
 /// Returns the table of what was taken; empty where that is the whole of a file of this program.
 std::string load_start(const Session& session, const TrainingPlan& plan,
                        const data::DataSource& source, const CompiledTraining& compiled,
@@ -138,6 +155,9 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
   const loop::LoadedWeights loaded =
       load(file, program, compiled.exchange->arenas().weights, known.rows);
   const auto& parameters = program.layout().parameters;
+  if (partial) {
+    clear_new_head(plan.graph, loaded, program, compiled.exchange->arenas().weights);
+  }
   if (!loaded.nonfinite.empty()) {
     fail(ExitCode::data,
          loop::nonfinite_text(spec.flags.weights, loaded.nonfinite, parameters.size()) +

@@ -21,6 +21,7 @@
 #include "training/request/effective_flags.h"
 #include "training/session/decode_images.h"
 #include "training/start_weights.h"
+#include "training/training_features.h"
 #include "training/validation_watchers.h"
 
 namespace cputrain::training {
@@ -107,6 +108,7 @@ void Training::compile_for(MemoryBefore before) {
   before.batches = batch_memory(false);
   const bool may_stay = session_.backend->feeder() && data::only_moves(plan_.spec.augment);
   if (may_stay) before.kept = batch_memory(true);
+  before.views = views_of(plan_, source_->train.size() + source_->validation.size());
   compiled_ = compile_training(session_, plan_, batches_->sizes(), std::move(before));
 }
 

@@ -155,6 +155,25 @@ class FineTuning(TinyTest):
         self.net(2, "no", "--backbone-lr", "0.001", "--freeze", "all-but-head", says=["--backbone-lr", "nothing"])
         self.net(2, "no", "--backbone-lr", "0.001", "--lr", "0", says=["--backbone-lr 0.001 needs --lr above 0"])
 
+    def test_features_are_kept(self):
+        """Losses are those of a training that computes all layers in each pass, flips and a last batch included."""
+        self.net(0, "run")
+        words = ["--weights", "run/weights.safetensors", "--freeze", "until=body_norm", "--epochs", "4", "--batch", "8",
+                 "--seed", "3"]
+        for augment in ("none", "flip"):
+            with self.subTest(augment):
+                self.net(0, "kept", *words, "--augment", augment, says=["Features: what the frozen layers up to",
+                                                                        "less of the forward pass"])
+                done = self.net(0, "anew", *words, "--augment", augment, "--reproducible")
+                self.assertNotIn("Features:", done.stdout + done.stderr)
+                for kind in ("step", "epoch"):
+                    for a, b in zip(self.losses("kept", kind), self.losses("anew", kind), strict=True):
+                        self.assertAlmostEqual(a, b, delta=1e-5)
+                kept, anew = (self.metrics(run, "epoch")[-1]["val_loss"] for run in ("kept", "anew"))
+                self.assertAlmostEqual(kept, anew, delta=1e-5)
+        done = self.net(0, "drawn", *words, "--augment", "crop:2")
+        self.assertNotIn("Features:", done.stdout + done.stderr)
+
     @needs_mpi
     def test_ranks_learn_alike(self):
         self.net(0, "run")

@@ -166,7 +166,8 @@ TEST(ModuleNames, OfBuiltInNetworksNameEveryLayerOnce) {
       const int side = entry.recipe.image_size;
       std::set<std::string> modules;
       std::size_t layers = 0;
-      for (const auto& node : entry.build({side, side, 3}, 10).nodes()) {
+      const Graph graph = entry.build({side, side, 3}, 10);
+      for (const auto& node : graph.nodes()) {
         if (node.parameters.empty()) continue;
         ++layers;
         const auto module = names.module(node.name);

@@ -138,12 +138,21 @@ void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   last_.pixels = {};  // the caller's
 }
 
+void Executor::call_forward(const Execution& execution) {
+  std::size_t first = 0;
+  if (prefix_) {
+    prefix_->forward(execution, [&](const Execution& part) {
+      for (std::size_t i = 0; i < prefix_->ops(); ++i) list_.ops[i]->forward(part);
+    });
+    first = prefix_->ops();
+  }
+  for (std::size_t i = first; i < list_.ops.size(); ++i) list_.ops[i]->forward(execution);
+}
+
 /// Runs the last forward pass unless it has run: a training pass's may wait for its backward.
 void Executor::run_waiting_forward() {
   if (!std::exchange(forward_waits_, false)) return;
-  target_->run(last_, {.forward = true}, [&] {
-    for (const auto& op : list_.ops) op->forward(last_);
-  });
+  target_->run(last_, {.forward = true}, [&] { call_forward(last_); });
   target_->end_call();
   if (times_layers_) wait();  // the next pass would take them anew
 }
@@ -205,9 +214,7 @@ void Executor::run_backward_of_nothing(Accumulate accumulate) {
 void Executor::run_backward(const Execution& execution, const ReadySink& ready) {
   const Directions directions{.forward = std::exchange(forward_waits_, false), .backward = true};
   target_->run(execution, directions, [&] {
-    for (std::size_t i = 0; directions.forward && i < list_.ops.size(); ++i) {
-      list_.ops[i]->forward(execution);
-    }
+    if (directions.forward) call_forward(execution);
     auto final = final_after_.begin();
     for (std::size_t i = list_.ops.size(); i-- > 1;) {  // images have no gradient
       list_.ops[i]->backward(execution);
@@ -254,8 +261,22 @@ void Executor::time_layers(bool on) {
   });
 }
 
+std::optional<FeatureFacts> Executor::features() const {
+  const auto end = target_->frozen_end();
+  if (!end || !target_->memory().is_host()) return {};
+  return FeatureFacts{end->node, FeatureStore::bytes_of_row(FrozenPrefix::row_bytes(*end))};
+}
+
+void Executor::keep_features(std::size_t most_bytes) {
+  const FrozenEnd end = *target_->frozen_end();
+  target_->enter([&] { allocate(); });
+  std::byte* value = arena_->bytes().data() + memory_.offset(end.features.value);
+  prefix_.emplace(end, value, graph_.image().size(), sizes_, most_bytes);
+}
+
 std::size_t Executor::workspace_bytes() const {
   std::size_t bytes = memory_.peak() + target_->own_bytes(layout());
+  if (prefix_) bytes += prefix_->most_bytes();
   for (const auto& op : list_.ops) bytes += op->shared_bytes();
   return bytes;
 }

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "compute/executor/target.h"
+#include "compute/kept_features.h"
 #include "model/graph.h"
 
 namespace cputrain::compute {
 
 /// Runs a graph as a list of operators that share one block of memory: a program of every backend
 /// that keeps activations in such a list.
-class Executor final : public Program {
+class Executor final : public Program, public KeepsFeatures {
  public:
   /// Error(usage) as Target::make_ops(), and where the graph does not end in a loss.
   Executor(std::unique_ptr<Target>, const model::Graph&, const CompileOptions&, const ArenaSource&);
@@ -30,6 +31,8 @@ class Executor final : public Program {
   std::size_t workspace_bytes() const override;
   double waited() const override;
   Tuner& tuner() override { return tuner_; }
+  std::optional<FeatureFacts> features() const override;
+  void keep_features(std::size_t most_bytes) override;
 
  private:
   /// Gradients [0, gradients) are final behind backward of operator `op`.
@@ -44,6 +47,7 @@ class Executor final : public Program {
   std::size_t size_index(int images) const;
   void run_forward(const MicroBatch&, const Pass&);
   void run_waiting_forward();
+  void call_forward(const Execution&);
   void run_backward(const Execution&, const ReadySink&);
   void finish_sums(PassSums*) const;
   void run_backward_of_nothing(Accumulate);
@@ -61,8 +65,9 @@ class Executor final : public Program {
   Arenas arenas_;
   std::vector<Range> own_gradients_;  ///< what this rank makes
   Tuner tuner_;
-  Execution last_{};            ///< the last forward pass's
-  bool forward_waits_ = false;  ///< its operators have not been called
+  std::optional<FrozenPrefix> prefix_;  ///< where features are kept
+  Execution last_{};                    ///< the last forward pass's
+  bool forward_waits_ = false;          ///< its operators have not been called
   bool times_layers_ = false;
   int most_trained_ = 0;  ///< images of a training pass
 };

@@ -40,6 +40,7 @@ class GraphWalk {
       : graph_(graph), nodes_(graph.nodes()), index_of_(nodes_.size(), -1), flat_(nodes_.size()) {}
 
   const model::Graph::Node& node() const { return nodes_[node_]; }
+  int index() const { return static_cast<int>(node_); }
   bool ended() const { return node_ == nodes_.size(); }
   void advance() { ++node_; }
 

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compute/event.h"
+#include "compute/executor/frozen_prefix.h"
 #include "compute/executor/op.h"
 #include "system/shared_block.h"
 
@@ -26,6 +28,9 @@ class Target {
   /// `graph` has pools before their ReLUs; the operators may refer to its nodes. Error(usage) where
   /// the backend lacks a layer, naming it.
   virtual OpList make_ops(const model::Graph& graph, const Planning&) = 0;
+  /// Where the operators that were made stop being the same for an image in every pass; nothing
+  /// where none are, or where nobody could keep what they make. Of the last such place.
+  virtual std::optional<FrozenEnd> frozen_end() const { return {}; }
   /// Where arenas of parameters lie.
   virtual Memory& memory() { return host_memory(); }
   /// The arenas that the program computes with, which may be freed before it or after it.

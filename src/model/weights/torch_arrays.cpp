@@ -92,7 +92,7 @@ StoredArray stored(const std::shared_ptr<const safetensors::File>& file,
           .extents = canonical,
           .file_name = tensor.name,
           .file_extents = tensor.extents,
-          .rearranged = canonical.size() > 1 || !parameter.inputs->empty(),
+          .rearranged = canonical.size() > 1 || !std::ranges::is_sorted(*parameter.inputs),
           .floats = [file, &tensor, parameter, canonical] {
             return from_torch(parameter, canonical, file->read_floats(tensor));
           }};

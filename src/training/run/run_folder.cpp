@@ -61,27 +61,27 @@ nlohmann::ordered_json openmp_variables() {
 nlohmann::ordered_json environment_json(const Session& session, const TrainingPlan& plan) {
   nlohmann::ordered_json given = nlohmann::ordered_json::object();
   for (const auto& [flag, value] : plan.spec.flags.given) given[flag] = value;
-  nlohmann::ordered_json json{{"cputrain", kVersion},
-                              {"build", session.services.program_build},
-                              {"given", std::move(given)},
-                              {"started", time_text("{:%Y-%m-%dT%H:%M:%S%z}")},
-                              {"machine", machine_json(session.machine)},
-                              {"load_average", load_average()},
-                              {"openmp", openmp_variables()},
-                              {"ranks", session.communicator->size()},
-                              {"threads_of_rank_0", session.threads},
-                              {"micro_batch", plan.micro_batch},
-                              {"communication", session.communicator->describe()},
-                              {"backend", session.backend->facts().description},
-                              {"placement", session.placement},
-                              {"map", placement::map_of(session.plan)},
-                              {"libraries", session.services.libraries}};
+  nlohmann::ordered_json facts{{"cputrain", kVersion},
+                               {"build", session.services.program_build},
+                               {"given", std::move(given)},
+                               {"started", time_text("{:%Y-%m-%dT%H:%M:%S%z}")},
+                               {"machine", machine_json(session.machine)},
+                               {"load_average", load_average()},
+                               {"openmp", openmp_variables()},
+                               {"ranks", session.communicator->size()},
+                               {"threads_of_rank_0", session.threads},
+                               {"micro_batch", plan.micro_batch},
+                               {"communication", session.communicator->describe()},
+                               {"backend", session.backend->facts().description},
+                               {"placement", session.placement},
+                               {"map", placement::map_of(session.plan)},
+                               {"libraries", session.services.libraries}};
   if (session.device.chosen()) {
-    json["devices"] = session.device.line;
-    json["gpus"] = {{"count", session.device.all}, {"name", session.device.name}};
+    facts["devices"] = session.device.line;
+    facts["gpus"] = {{"count", session.device.all}, {"name", session.device.name}};
   }
-  if (session.device.emulated) json["emulated"] = true;
-  return json;
+  if (session.device.emulated) facts["emulated"] = true;
+  return facts;
 }
 
 [[noreturn]] void refuse_run(const std::filesystem::path& folder) {

@@ -1,0 +1,71 @@
+#include "compute/executor/feature_store.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+namespace cputrain::compute {
+namespace {
+
+std::vector<std::uint8_t> pixels(std::size_t count, unsigned seed) {
+  std::vector<std::uint8_t> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes[i] = static_cast<std::uint8_t>((i * 2654435761u + seed * 40503u) >> 8);
+  }
+  return bytes;
+}
+
+TEST(PixelKey, ChangesWithEveryPixelAndWithTheirOrder) {
+  std::set<std::pair<std::uint64_t, std::uint64_t>> keys;
+  std::size_t made = 0;
+  const auto add = [&](const std::vector<std::uint8_t>& bytes) {
+    const PixelKey key = key_of(bytes);
+    EXPECT_EQ(key, key_of(std::vector(bytes)));
+    keys.insert({key.first, key.second});
+    ++made;
+  };
+  for (const std::size_t size : {0, 1, 15, 16, 17, 31, 32, 48, 300}) {
+    const auto bytes = pixels(size, 1);
+    add(bytes);
+    for (std::size_t i = 0; i < size; ++i) {
+      auto changed = bytes;
+      changed[i] ^= 1;
+      add(changed);
+      if (i == 0 || bytes[i] == bytes[i - 1]) continue;
+      changed = bytes;
+      std::swap(changed[i], changed[i - 1]);
+      add(changed);
+    }
+  }
+  for (std::size_t size = 1; size < 40; ++size) add(std::vector<std::uint8_t>(size));
+  EXPECT_EQ(keys.size(), made);
+}
+
+TEST(FeatureStore, KeepsWhatHasRoom) {
+  constexpr std::size_t kRow = 12, kRows = 600;
+  FeatureStore store(kRow, kRows * FeatureStore::bytes_of_row(kRow) + 1);
+  const auto row_of = [](unsigned i) {
+    const auto bytes = pixels(kRow, 1000 + i);
+    std::vector<std::byte> row(kRow);
+    std::memcpy(row.data(), bytes.data(), kRow);
+    return row;
+  };
+  for (unsigned i = 0; i < kRows + 50; ++i) {
+    const PixelKey key = key_of(pixels(30, i));
+    EXPECT_EQ(store.find(key), nullptr);
+    store.add(key, row_of(i).data());
+    store.add(key, row_of(i + 1).data());  // it is there already
+  }
+  EXPECT_EQ(store.rows(), kRows);
+  EXPECT_LE(store.most_bytes(), kRows * FeatureStore::bytes_of_row(kRow));
+  for (unsigned i = 0; i < kRows; ++i) {
+    const std::byte* row = store.find(key_of(pixels(30, i)));
+    ASSERT_NE(row, nullptr);
+    EXPECT_EQ(std::memcmp(row, row_of(i).data(), kRow), 0);
+  }
+  EXPECT_EQ(store.find(key_of(pixels(30, kRows))), nullptr);
+}
+
+}  // namespace
+}  // namespace cputrain::compute
