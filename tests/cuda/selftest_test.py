@@ -88,6 +88,11 @@ class Selftest(ProgramTest):
         self.expect_found(self.kernel_cases("wrong_padding", "pool"), ["^max pool: .* same"],
                           ["pool.* valid", "^global average pool: "])
 
+    def test_channels_of_another_group(self):
+        self.expect_found(self.kernel_cases("wrong_group", "groups"),
+                          ["^convolution: .* in 2 groups", "^gradients of weights: .* in 3 groups"],
+                          ["^convolution: .* in 32 groups", "^gradient of src: "])
+
     def test_an_add_that_is_missing(self):
         self.expect_found(self.kernel_cases("missing_add", "convolution"), ["^convolution data.*1 slice, added"],
                           ["^convolution data, [^,]* tiles, [^,]*: ", "^convolution weights"])
