@@ -60,8 +60,7 @@ std::string input_limit(const Training& training, const loop::TrainResult& resul
                  : data.folder.empty() ? ImageSource::decoders
                                        : ImageSource::disk,
        .folder = data.folder,
-       .bytes =
-           session.services.data.cache_size(training.source(), spec.image, spec.resize).bytes});
+       .bytes = session.services.data.cache_size(training.source(), image_form(spec)).bytes});
 }
 
 }  // namespace cputrain::training
