@@ -156,8 +156,8 @@ int outputs_in(const model::WeightArrays& file, const model::Graph& graph) {
 loop::ModelDescription described_by_flags(const ExportOptions& options) {
   const training::TrainingSpec spec = training::choose_training(options);
   const model::Graph any = spec.model->build(spec.image, spec.model->recipe.classes);
-  const model::WeightArrays file = model::arrays_for(model::safetensors::File(options.weights), any,
-                                                     spec.model->modules);
+  const model::WeightArrays file =
+      model::arrays_for(model::safetensors::File(options.weights), any, spec.model->modules);
   const int outputs = outputs_in(file, any);
   loop::ModelDescription description{.model = spec.model->name,
                                      .classes = {},

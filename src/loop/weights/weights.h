@@ -12,8 +12,8 @@
 #include "data/resize.h"
 #include "loop/weights/class_rows.h"
 #include "loop/weights/weight_match.h"
-#include "model/weights/module_names.h"
 #include "model/exported_model.h"
+#include "model/weights/module_names.h"
 #include "system/files.h"
 
 /// Weights between programs, files and initial values.
