@@ -63,6 +63,11 @@ def part_of(name):
     return name.replace(".", "/")
 
 
+def by_colour(value, device):
+    """A number for all colours, or a list of three as what goes with maps of NCHW."""
+    return torch.tensor(value, device=device).reshape(3, 1, 1) if isinstance(value, list) else value
+
+
 class Network(nn.Module):
     """The layers up to the logits; images come as bytes and are scaled inside, as in cputrain."""
 
@@ -91,7 +96,8 @@ class Network(nn.Module):
         self.last_reader = {source: name for name, read in self.chain for source in read}
 
     def forward(self, images):
-        maps = {"input": images.float() * self.input["scale"] + self.input["offset"]}
+        scale, offset = (by_colour(self.input[key], images.device) for key in ("scale", "offset"))
+        maps = {"input": images.float() * scale + offset}
         for name, read in self.chain:
             value = self.parts[part_of(name)](*(maps[source] for source in read))
             for source in read:  # no map is held longer than backward needs it

@@ -3,16 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 #include <set>
 
 namespace cputrain::compute {
 namespace {
 
 std::vector<std::uint8_t> pixels(std::size_t count, unsigned seed) {
+  std::mt19937 generator(seed);
   std::vector<std::uint8_t> bytes(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    bytes[i] = static_cast<std::uint8_t>((i * 2654435761u + seed * 40503u) >> 8);
-  }
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(generator());
   return bytes;
 }
 

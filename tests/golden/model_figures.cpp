@@ -53,8 +53,9 @@ ModelFigures load_model(const std::string& name) {
   const auto& size = json.at("image");
   const int classes = json.at("classes");
   const Json& evaluation = json.at("evaluation");
-  ModelFigures figures{.graph = model::with_dropout(
-                           zoo::find_model(name)->build({size[0], size[1], size[2]}, classes), 0),
+  const model::Graph built = zoo::find_model(name)->build({size[0], size[1], size[2]}, classes);
+  // Figures are of pixels from 0 to 1, whatever the network's weights were trained with.
+  ModelFigures figures{.graph = model::with_input(model::with_dropout(built, 0), model::Input{}),
                        .classes = classes,
                        .seed = json.at("seed"),
                        .parameters = json.at("parameters"),
