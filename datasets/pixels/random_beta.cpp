@@ -1,8 +1,4 @@
-<<<<<<<< HEAD:src/core/random/random_beta.cpp
 #include "datasets/pixels/random_beta.h"
-========
-#include "datasets/pixels/random_beta.h"
->>>>>>>> wt-augment:datasets/pixels/random_beta.cpp
 
 #include <algorithm>
 #include <cmath>
