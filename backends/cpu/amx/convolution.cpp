@@ -72,8 +72,11 @@ bool Convolution::possible(const ConvolutionShape& s) {
   const auto none = [](const model::PadAmount& pad) { return pad.before + pad.after == 0; };
   const bool kernel =
       s.kernel == 3 || (s.kernel == 1 && !s.image && !s.pool && none(s.rows) && none(s.columns));
-  const bool source =
-      s.image ? s.parts == 1 && s.image->scale > 0 && s.src.shape.channels == 3 : blocked(s.src);
+  // Finished sums are scaled, so that one scale and one offset hold for all colours.
+  const auto one = [](const PerColour& values) { return values == values.of[0]; };
+  const bool source = s.image ? s.parts == 1 && one(s.image->scale) && one(s.image->offset) &&
+                                    s.image->scale.of[0] > 0 && s.src.shape.channels == 3
+                              : blocked(s.src);
   return kernel && source && blocked(s.wide) && blocked(s.dst) && small(s.rows) &&
          small(s.columns) && s.dst.shape.height > 0 && s.dst.shape.width > 0;
 }
@@ -158,7 +161,7 @@ MapRows Convolution::source_rows(const Source& src) const {
   if (!shape_.image) return rows;
   rows.images = src.images;
   rows.pixels = {s.height, s.width, shape_.rows.before, shape_.columns.before,
-                 shape_.image->offset / shape_.image->scale};
+                 shape_.image->offset.of[0] / shape_.image->scale.of[0]};
   return rows;
 }
 
@@ -240,7 +243,7 @@ void Convolution::forward(int images, const Source& src, const float* weights, c
        .bias = bias,
        .relu = shape_.relu,
        .adds = false,
-       .scale = shape_.image ? shape_.image->scale : 1,
+       .scale = shape_.image ? shape_.image->scale.of[0] : 1,
        .to = dst,
        .winners = shape_.pool ? winners : nullptr},
       scratch);
@@ -299,7 +302,7 @@ void Convolution::finish_image_kernel(const GradientShape& s, const float* sums,
   kernels_.finish_kernel(s, sums, out, false, made);
   float* const to = kernel + size(out) * kCount;
   for (std::size_t i = 0; i < kCount; ++i) {
-    to[i] = (adds ? to[i] : 0.0f) + made[i] * shape_.image->scale;
+    to[i] = (adds ? to[i] : 0.0f) + made[i] * shape_.image->scale.of[0];
   }
 }
 
