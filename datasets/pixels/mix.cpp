@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "core/array.h"
 #include "core/random/random.h"
 #include "core/random/random_beta.h"
 
