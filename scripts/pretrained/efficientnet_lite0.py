@@ -43,7 +43,7 @@ def photograph(path):
 def pixels(image):
     """As TensorFlow's programs for this network make numbers of pixels: -1 to 1."""
     values = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8).reshape(SIDE, SIDE, 3)
-    return (values.permute(2, 0, 1).double() / 255 - 0.5) / 0.5
+    return (values.permute(2, 0, 1).float() / 255 - 0.5) / 0.5
 
 
 def main(folder):
@@ -51,7 +51,7 @@ def main(folder):
     write_safetensors(os.path.join(folder, "theirs.safetensors"), state)
     model = EfficientNet.from_name("efficientnet-lite0")
     model.load_state_dict(state)
-    model = model.eval().double()
+    model = model.eval()
     answers = {}
     for number, path in enumerate(sys.stdin.read().splitlines()):
         image, name = photograph(path), f"{number}.png"
