@@ -43,7 +43,7 @@ void answer_imagenet(const Options& options) {
   if (options.weights != "imagenet" || std::filesystem::exists(options.weights, none)) return;
   const std::string model = zoo::find_model(options.model)->name;
   const std::string published = zoo::published_text(model);
-  fail(ExitCode::usage,
+  fail(ExitCode::data,
        fmt::format("--weights imagenet: cputrain comes with no weights and fetches none; {}",
                    published.empty()
                        ? fmt::format("of {} we know no published ones that fit; choose a --model "

@@ -197,9 +197,9 @@ class FineTuning(TinyTest):
                                           "safetensors.torch.save_file"])
 
     def test_imagenet_says_where_weights_are(self):
-        self.expect(2, "--model", "resnet18", "--weights", "imagenet", "--data", "data", "--dry-run",
+        self.expect(65, "--model", "resnet18", "--weights", "imagenet", "--data", "data", "--dry-run",
                     says=["fetches none", "huggingface.co/timm/resnet18.tv_in1k"])
-        self.expect(2, "--model", "dogcat", "--weights", "imagenet", "--data", "data", says=["dogcat", "--model"])
+        self.expect(65, "--model", "dogcat", "--weights", "imagenet", "--data", "data", says=["dogcat", "--model"])
 
 
 if __name__ == "__main__":
