@@ -53,7 +53,6 @@ class LadderWork {
     placed_.push_back(place(request_.rungs.front()));
     if (request_.rungs.size() == 1) {
       measure_rounds();
-      settle_memory();
       say_rung(ladder_.rungs.front());
     }
     ladder_.climb =
@@ -70,7 +69,7 @@ class LadderWork {
   void measure_rounds();
   void measure_round(Placed&);
   int wanted_rounds() const;
-  void settle_memory();
+  void settle_memory(const Placed&);
   MemoryBytes planned(const training::TrainingMemory&);
   void say_rung(const Rung&) const;
 
@@ -94,7 +93,6 @@ std::optional<Gain> LadderWork::contest(int best, int next) {
     return std::nullopt;
   }
   measure_rounds();
-  settle_memory();
   if (ladder_.rungs.size() == 2) say_rung(ladder_.rungs.front());
   Rung& rung = ladder_.rungs.back();
   rung.against = best;
@@ -117,6 +115,7 @@ Placed LadderWork::place(int value) {
   const double seconds = comm::mean_of_ranks(communicator(), placed.trial->warm_up());
   placed.steps = static_cast<int>(std::clamp(std::ceil(kRoundSeconds / seconds), 1.0, 1000.0));
   placed.seconds = placed.steps * seconds;
+  settle_memory(placed);
   return placed;
 }
 
@@ -161,8 +160,8 @@ void LadderWork::measure_round(Placed& placed) {
   placed.rates.push_back(comm::mean_of_ranks(communicator(), placed.steps / seconds));
 }
 
-/// What the last training took on top of what was held, and of what the process is without one.
-void LadderWork::settle_memory() {
+/// What the training took on top of what was held before it, and what the process is without one.
+void LadderWork::settle_memory(const Placed& placed) {
   struct OfRank {
     MemoryBytes bytes;
     bool known;
@@ -180,7 +179,7 @@ void LadderWork::settle_memory() {
   const std::vector<OfRank> all = comm::gather_values(communicator(), mine);
   if (!std::ranges::all_of(all, &OfRank::known)) return;
   MemoryBytes most;
-  const auto& memory = placed_.back().trial->compiled().memory;
+  const auto& memory = placed.trial->compiled().memory;
   for (const training::NodeCapacity& node : memory.capacities) {
     std::size_t sum = 0;
     for (const int rank : node.ranks) {
@@ -190,7 +189,7 @@ void LadderWork::settle_memory() {
     }
     most.node = std::max(most.node, sum);
   }
-  rung_of(placed_.back()).measured = most;
+  rung_of(placed).measured = most;
 }
 
 /// The plan counts what a process holds already, and here that may be another training.
