@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "core/array.h"
 #include "core/random.h"
 #include "datasets/pixels/random_beta.h"
 

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/json_text.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "loop/weights/averaged_weights.h"
 #include "model/model_json.h"
