@@ -87,7 +87,9 @@ Window choose_square(int side, Shape image, const std::array<std::uint32_t, 4>& 
 
 void blacken(const Window& part, Shape image, std::span<std::uint8_t> rgb) {
   for (int y = part.top; y < part.bottom; ++y) {
-    const auto first = (static_cast<std::size_t>(y) * image.width + part.left) * 3;
+    const auto first = (static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width) +
+                        static_cast<std::size_t>(part.left)) *
+                       3;
     std::fill_n(rgb.begin() + static_cast<std::ptrdiff_t>(first), (part.right - part.left) * 3,
                 std::uint8_t{0});
   }

@@ -1,5 +1,7 @@
 #include "training/request/training_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 
