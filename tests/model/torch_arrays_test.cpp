@@ -16,7 +16,7 @@ using Tensors = std::vector<safetensors::OutTensor>;
 
 /// Every parameter counts on from the one before, so that each number of the network is another.
 ExportedModel numbered(const Graph& graph) {
-  return {"m", {"a", "b"}, "bilinear", "apply", graph, [graph](const std::string& parameter) {
+  return {"m", {"a", "b"}, ExportedImages{}, graph, [graph](const std::string& parameter) {
             float first = 0;
             for (const auto& node : graph.nodes()) {
               for (const auto& spec : node.parameters) {

@@ -12,7 +12,7 @@ namespace {
 
 /// Values 0, 1, 2, ... in the canonical layout, so that a value tells where it was.
 ExportedModel counting(const Graph& graph) {
-  return {"m", {"a", "b"}, "bilinear", "apply", graph, [graph](const std::string& parameter) {
+  return {"m", {"a", "b"}, ExportedImages{}, graph, [graph](const std::string& parameter) {
             for (const auto& node : graph.nodes()) {
               for (const auto& spec : node.parameters) {
                 if (spec.name != parameter) continue;
