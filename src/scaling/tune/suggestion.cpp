@@ -84,7 +84,7 @@ void suggest_rate(const Findings& findings, Suggestion& to) {
   }
   const RateFindings& rate = *findings.rate;
   if (!rate.advice) {
-    to.lines.push_back(no_advice_text(rate.curve));
+    to.lines.push_back(no_advice_text(rate.curve, rate.smoothed));
     return;
   }
   const RateAdvice& advice = *rate.advice;
