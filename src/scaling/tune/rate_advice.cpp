@@ -59,10 +59,10 @@ std::string no_advice_text(const RateCurve& curve, const std::vector<SmoothLoss>
   }
   const std::optional<double> from = rises_from(curve, smoothed);
   const std::string rise =
-      from ? fmt::format(
-                 " It rises by more than that from {:.2g} on, so rates should be well below.",
-                 *from)
-           : "";
+      from
+          ? fmt::format(
+                " It rises by more than that from {:.2g} on, so rates should be well below.", *from)
+          : "";
   return "The loss falls nowhere by more than its noise, so no rate is suggested." + rise +
          " More --lr-steps, a larger --batch or other limits (--min-lr, --max-lr) may show more.";
 }

@@ -45,6 +45,15 @@ void suggest_micro_batch(const Findings& findings, Suggestion& to) {
   to.flags.insert(to.flags.end(), {"--micro-batch", std::to_string(best.value)});
 }
 
+/// "128 (2400 images/s)", where it was measured.
+std::string batch_text(const Ladder& ladder, std::size_t batch) {
+  for (const Rung& rung : ladder.rungs) {
+    if (static_cast<std::size_t>(rung.value) != batch) continue;
+    return fmt::format("{} ({})", batch, speed_text(rung));
+  }
+  return std::to_string(batch);
+}
+
 void suggest_batch(const Findings& findings, Suggestion& to) {
   if (!findings.batch) {
     if (!findings.no_batch.empty()) to.lines.push_back(findings.no_batch);
@@ -54,11 +63,12 @@ void suggest_batch(const Findings& findings, Suggestion& to) {
   const std::size_t usual = findings.usual_batch, chosen = chosen_batch(*findings.batch, usual);
   const std::string found = fmt::format("Batch: {} is the largest that pays, {} ({}).", best.value,
                                         speed_text(best), end_text(*findings.batch));
-  to.lines.push_back(found + (chosen == usual
-                                  ? fmt::format(" The usual batch of {} stays.", usual)
-                                  : fmt::format(" The usual batch is {}: another one trains "
-                                                "otherwise and wants another learning rate.",
-                                                usual)));
+  to.lines.push_back(
+      found + (chosen == usual
+                   ? fmt::format(" The usual batch, {}, stays.", batch_text(*findings.batch, usual))
+                   : fmt::format(" The usual batch is {}: another one trains "
+                                 "otherwise and wants another learning rate.",
+                                 usual)));
   to.flags.insert(to.flags.end(), {"--batch", std::to_string(chosen)});
 }
 
