@@ -94,6 +94,14 @@ TEST(RateAdvice, HoldsTheSteepestRateUnderNoise) {
   EXPECT_GE(held, 90);
 }
 
+TEST(RateAdvice, SeesAFallBehindASpike) {
+  RateCurve curve = curve_of({.noise = 0.02});
+  curve.losses[46] += 1;  // a step of the fall
+  const auto advice = advice_of(curve);
+  ASSERT_TRUE(advice);
+  EXPECT_NEAR(std::log10(advice->rate), -3.5, 0.35);
+}
+
 TEST(RateAdvice, OfNoiseAloneIsRare) {
   int advised = 0;
   for (unsigned seed = 1; seed <= 100; ++seed) {
