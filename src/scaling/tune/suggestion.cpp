@@ -99,11 +99,11 @@ void suggest_rate(const Findings& findings, Suggestion& to) {
   }
   const RateAdvice& advice = *rate.advice;
   to.lines.push_back(fmt::format(
-      "Learning rate: {}{}. The loss falls steepest there, by {:.3g} (standard error {:.2g}) per "
+      "Learning rate: {}, {}. At its steepest the loss falls by {:.3g} (standard error {:.2g}) per "
       "tenfold rate; it falls as steeply from {} to {}, as far as the noise tells.",
       rate_text(advice.rate),
-      advice.capped ? ", a tenth of where the loss diverges, since it falls steepest above that"
-                    : "",
+      advice.capped ? "the end of the range, since the loss falls steepest above it"
+                    : "where the loss falls steepest",
       -advice.steepest.slope, advice.steepest.slope_error, rate_text(advice.from),
       rate_text(advice.to)));
   to.lines.push_back(range_text(rate));
