@@ -80,7 +80,7 @@ class SpeedTuning {
       : session_(session), spec_(spec), options_(options) {}
 
   void run(tune::Findings& to) {
-    const tune::StepBench bench = open();
+    tune::StepBench bench = open();
     const training::TrainingPlan plan =
         training::plan_training(session_, spec_, bench.classes,
                                 training::rank_memory(training::measure_capacities(session_), 0));
@@ -100,8 +100,8 @@ class SpeedTuning {
   }
 
   tune::StepBench open();
-  void climb_micro_batches(const tune::StepBench&, const training::TrainingPlan&, tune::Findings&);
-  void climb_batches(const tune::StepBench&, tune::Findings&);
+  void climb_micro_batches(tune::StepBench&, const training::TrainingPlan&, tune::Findings&);
+  void climb_batches(tune::StepBench&, tune::Findings&);
 
   training::Session& session_;
   training::TrainingSpec& spec_;
@@ -121,8 +121,8 @@ tune::StepBench SpeedTuning::open() {
   return {session_, training::classes_of(spec_, *source), source, data, held, options_.repeat};
 }
 
-void SpeedTuning::climb_micro_batches(const tune::StepBench& bench,
-                                      const training::TrainingPlan& plan, tune::Findings& to) {
+void SpeedTuning::climb_micro_batches(tune::StepBench& bench, const training::TrainingPlan& plan,
+                                      tune::Findings& to) {
   constexpr int kFirst = 4;
   if (plan.spec.flags.micro_batch) {
     to.no_micro_batch = fmt::format("Micro-batch: {}, as it was given.", *spec_.flags.micro_batch);
@@ -145,7 +145,7 @@ void SpeedTuning::climb_micro_batches(const tune::StepBench& bench,
   spec_.flags.micro_batch = to.micro_batch->climb.best;
 }
 
-void SpeedTuning::climb_batches(const tune::StepBench& bench, tune::Findings& to) {
+void SpeedTuning::climb_batches(tune::StepBench& bench, tune::Findings& to) {
   constexpr std::size_t kFirst = 16, kOfARank = 4;
   if (options_.has_batch()) {
     to.no_batch = fmt::format("Batch: {}, as it was given.", spec_.batch);

@@ -8,7 +8,11 @@
 namespace cputrain::tune {
 namespace {
 
-bool falls(const SmoothLoss& s) { return s.slope + kErrorsOfFall * s.slope_error < 0; }
+/// Less is rounding, for losses without noise.
+constexpr double kLeastSlope = 1e-6;
+
+bool falls(const SmoothLoss& s) { return s.slope + kErrorsOfFall * s.slope_error < -kLeastSlope; }
+bool rises(const SmoothLoss& s) { return s.slope - kErrorsOfFall * s.slope_error > kLeastSlope; }
 
 /// Whether one slope cannot be told from a steeper one.
 bool is_alike(const SmoothLoss& s, const SmoothLoss& steepest) {
@@ -41,14 +45,26 @@ std::optional<RateAdvice> advise(const RateCurve& curve, const std::vector<Smoot
   return advice;
 }
 
-std::string no_advice_text(const RateCurve& curve) {
+std::optional<double> rises_from(const RateCurve& curve, const std::vector<SmoothLoss>& smoothed) {
+  const auto rise = std::ranges::find_if(smoothed, rises);
+  if (rise == smoothed.end()) return std::nullopt;
+  return curve.range.at(static_cast<int>(rise - smoothed.begin()));
+}
+
+std::string no_advice_text(const RateCurve& curve, const std::vector<SmoothLoss>& smoothed) {
   if (curve.losses.size() < kLeastSteps) {
     return fmt::format(
         "The loss diverged after {} steps, so there is no curve; try a lower --min-lr.",
         curve.losses.size());
   }
-  return "The loss falls nowhere by more than its noise, so no rate is suggested; try more "
-         "--lr-steps, a larger --batch or other limits (--min-lr, --max-lr).";
+  const std::optional<double> from = rises_from(curve, smoothed);
+  const std::string rise =
+      from
+          ? fmt::format(
+                " It rises by more than that from {:.2g} on, so rates should be well below.", *from)
+          : "";
+  return "The loss falls nowhere by more than its noise, so no rate is suggested." + rise +
+         " More --lr-steps, a larger --batch or other limits (--min-lr, --max-lr) may show more.";
 }
 
 }  // namespace cputrain::tune

@@ -29,7 +29,10 @@ inline constexpr std::size_t kLeastSteps = 8;
 /// from the rate with the least smoothed loss in the place of that at which it diverges.
 std::optional<RateAdvice> advise(const RateCurve&, const std::vector<SmoothLoss>&);
 
+/// The lowest rate from which the smoothed loss rises by more than its noise.
+std::optional<double> rises_from(const RateCurve&, const std::vector<SmoothLoss>&);
+
 /// Why there is none, and what to try.
-std::string no_advice_text(const RateCurve&);
+std::string no_advice_text(const RateCurve&, const std::vector<SmoothLoss>&);
 
 }  // namespace cputrain::tune

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <span>
 
+#include "core/statistics/median.h"
+
 namespace cputrain::tune {
 namespace {
 
@@ -22,6 +24,23 @@ std::vector<double> noise_of(std::span<const double> losses) {
 std::size_t half_window(const RateRange& range) {
   constexpr int kLeast = 4, kPart = 10;
   return static_cast<std::size_t>(std::max(kLeast, range.steps / kPart));
+}
+
+/// With the median of five in the place of a loss that is far off its neighbours, by what is usual
+/// around it: one step of a spike would hide how the others fall.
+std::vector<double> without_spikes(const std::vector<double>& losses, std::size_t half) {
+  constexpr double kFar = 5, kMedianOfChiSquare = 0.455;  // of one degree of freedom
+  const std::vector<double> noise = noise_of(losses);
+  std::vector<double> kept = losses;
+  for (std::size_t i = 2; i + 2 < losses.size(); ++i) {
+    const std::size_t at = i - 1, first = at - std::min(at, half);
+    const std::size_t end = std::min(noise.size(), at + half + 1);
+    const auto part = std::span(noise).subspan(first, end - first);
+    const double usual = median({part.begin(), part.end()}) / kMedianOfChiSquare;
+    if (noise[at] <= kFar * kFar * usual) continue;
+    kept[i] = median({losses[i - 2], losses[i - 1], losses[i], losses[i + 1], losses[i + 2]});
+  }
+  return kept;
 }
 
 /// A line through the losses around a step.
@@ -95,6 +114,7 @@ std::vector<SmoothLoss> smooth(const RateCurve& curve) {
   if (losses.empty()) return {};
   const double most = kDiverged * std::ranges::min(losses);
   for (double& loss : losses) loss = std::min(loss, most);
+  losses = without_spikes(losses, half_window(curve.range));
   const std::vector<double> noise = noise_of(losses);
   const double decade = curve.range.steps_per_decade();
   std::vector<SmoothLoss> smoothed;

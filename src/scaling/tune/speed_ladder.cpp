@@ -44,12 +44,15 @@ std::string first_clause(const std::string& message) {
   return message.substr(0, message.find(" ("));
 }
 
+std::size_t beyond(std::size_t now, std::size_t before) { return now - std::min(now, before); }
+
 class LadderWork {
  public:
-  LadderWork(const StepBench& bench, const LadderRequest& request)
+  LadderWork(StepBench& bench, const LadderRequest& request)
       : bench_(bench), request_(request), ladder_{request.flag, {}, {}, {}} {}
 
   Ladder run() {
+    measure_left();
     placed_.push_back(place(request_.rungs.front()));
     if (request_.rungs.size() == 1) {
       measure_rounds();
@@ -66,6 +69,7 @@ class LadderWork {
 
   std::optional<Gain> contest(int best, int next);
   Placed place(int value);
+  void measure_left();
   void measure_rounds();
   void measure_round(Placed&);
   int wanted_rounds() const;
@@ -73,7 +77,7 @@ class LadderWork {
   MemoryBytes planned(const training::TrainingMemory&);
   void say_rung(const Rung&) const;
 
-  const StepBench& bench_;
+  StepBench& bench_;
   const LadderRequest& request_;
   Ladder ladder_;
   std::vector<Placed> placed_;            ///< the best one, and the next behind it
@@ -99,6 +103,16 @@ std::optional<Gain> LadderWork::contest(int best, int next) {
   rung.gain = gain_of(placed_.back().rates, placed_.front().rates);
   say_rung(rung);
   return rung.gain;
+}
+
+/// The first training of a process leaves more than its own, which later ones find there.
+void LadderWork::measure_left() {
+  const MemoryBytes before = begin_peak();
+  place(request_.rungs.front());
+  ladder_.rungs.clear();
+  const MemoryBytes after = begin_peak();
+  bench_.held_before.rank += beyond(after.rank, before.rank);
+  bench_.held_before.node += beyond(after.node, before.node);
 }
 
 Placed LadderWork::place(int value) {
@@ -168,11 +182,8 @@ void LadderWork::settle_memory(const Placed& placed) {
   };
   const auto held = system::held_memory();
   const bool on_host = bench_.session.backend->memory().is_host();
-  OfRank mine{{}, held && on_host && bench_.held_before.rank > 0};
+  OfRank mine{{}, held && on_host};
   if (mine.known) {
-    const auto beyond = [](std::size_t now, std::size_t before) {
-      return now - std::min(now, before);
-    };
     mine.bytes = {bench_.held_before.rank + beyond(held->peak, before_.rank),
                   bench_.held_before.node + beyond(held->part, before_.node)};
   }
@@ -226,7 +237,7 @@ MemoryBytes begin_peak() {
   return held ? MemoryBytes{held->peak, held->part} : MemoryBytes{};
 }
 
-Ladder measure_ladder(const StepBench& bench, const LadderRequest& request) {
+Ladder measure_ladder(StepBench& bench, const LadderRequest& request) {
   return LadderWork(bench, request).run();
 }
 

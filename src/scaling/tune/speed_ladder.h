@@ -44,7 +44,8 @@ struct StepBench {
   int classes;
   std::shared_ptr<const data::DataSource> source;
   std::shared_ptr<const data::DecodedData> data;
-  MemoryBytes held_before;    ///< by this process, and its part: before images were decoded
+  /// By this process, and its part, before images were decoded; and what a training leaves.
+  MemoryBytes held_before;
   std::optional<int> rounds;  ///< per contest; else as many as fill some seconds
 };
 
@@ -60,6 +61,6 @@ MemoryBytes begin_peak();
 /// Climbs the ladder: the best size so far and the next one are in memory at once and take turns in
 /// short rounds. A line on standard error for each. Error(usage) where the first has no room.
 /// Collective; the same on all ranks.
-Ladder measure_ladder(const StepBench&, const LadderRequest&);
+Ladder measure_ladder(StepBench&, const LadderRequest&);
 
 }  // namespace cputrain::tune

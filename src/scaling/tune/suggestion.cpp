@@ -45,6 +45,15 @@ void suggest_micro_batch(const Findings& findings, Suggestion& to) {
   to.flags.insert(to.flags.end(), {"--micro-batch", std::to_string(best.value)});
 }
 
+/// "128 (2400 images/s)", where it was measured.
+std::string batch_text(const Ladder& ladder, std::size_t batch) {
+  for (const Rung& rung : ladder.rungs) {
+    if (static_cast<std::size_t>(rung.value) != batch) continue;
+    return fmt::format("{} ({})", batch, speed_text(rung));
+  }
+  return std::to_string(batch);
+}
+
 void suggest_batch(const Findings& findings, Suggestion& to) {
   if (!findings.batch) {
     if (!findings.no_batch.empty()) to.lines.push_back(findings.no_batch);
@@ -54,11 +63,12 @@ void suggest_batch(const Findings& findings, Suggestion& to) {
   const std::size_t usual = findings.usual_batch, chosen = chosen_batch(*findings.batch, usual);
   const std::string found = fmt::format("Batch: {} is the largest that pays, {} ({}).", best.value,
                                         speed_text(best), end_text(*findings.batch));
-  to.lines.push_back(found + (chosen == usual
-                                  ? fmt::format(" The usual batch of {} stays.", usual)
-                                  : fmt::format(" The usual batch is {}: another one trains "
-                                                "otherwise and wants another learning rate.",
-                                                usual)));
+  to.lines.push_back(
+      found + (chosen == usual
+                   ? fmt::format(" The usual batch, {}, stays.", batch_text(*findings.batch, usual))
+                   : fmt::format(" The usual batch is {}: another one trains "
+                                 "otherwise and wants another learning rate.",
+                                 usual)));
   to.flags.insert(to.flags.end(), {"--batch", std::to_string(chosen)});
 }
 
@@ -84,16 +94,16 @@ void suggest_rate(const Findings& findings, Suggestion& to) {
   }
   const RateFindings& rate = *findings.rate;
   if (!rate.advice) {
-    to.lines.push_back(no_advice_text(rate.curve));
+    to.lines.push_back(no_advice_text(rate.curve, rate.smoothed));
     return;
   }
   const RateAdvice& advice = *rate.advice;
   to.lines.push_back(fmt::format(
-      "Learning rate: {}{}. The loss falls steepest there, by {:.3g} (standard error {:.2g}) per "
+      "Learning rate: {}, {}. At its steepest the loss falls by {:.3g} (standard error {:.2g}) per "
       "tenfold rate; it falls as steeply from {} to {}, as far as the noise tells.",
       rate_text(advice.rate),
-      advice.capped ? ", a tenth of where the loss diverges, since it falls steepest above that"
-                    : "",
+      advice.capped ? "the end of the range, since the loss falls steepest above it"
+                    : "where the loss falls steepest",
       -advice.steepest.slope, advice.steepest.slope_error, rate_text(advice.from),
       rate_text(advice.to)));
   to.lines.push_back(range_text(rate));

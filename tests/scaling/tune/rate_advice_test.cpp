@@ -94,6 +94,14 @@ TEST(RateAdvice, HoldsTheSteepestRateUnderNoise) {
   EXPECT_GE(held, 90);
 }
 
+TEST(RateAdvice, SeesAFallBehindASpike) {
+  RateCurve curve = curve_of({.noise = 0.02});
+  curve.losses[46] += 1;  // a step of the fall
+  const auto advice = advice_of(curve);
+  ASSERT_TRUE(advice);
+  EXPECT_NEAR(std::log10(advice->rate), -3.5, 0.35);
+}
+
 TEST(RateAdvice, OfNoiseAloneIsRare) {
   int advised = 0;
   for (unsigned seed = 1; seed <= 100; ++seed) {
@@ -103,13 +111,27 @@ TEST(RateAdvice, OfNoiseAloneIsRare) {
   EXPECT_LE(advised, 5);
 }
 
+TEST(RateAdvice, NamesWhereALossRisesThatNeverFell) {
+  RateCurve curve{kRange, {}};  // rises from 0.01 on
+  for (int i = 0; i < kRange.steps; ++i)
+    curve.losses.push_back(i < 80 ? 0.7 : 0.7 + 0.01 * (i - 80));
+  EXPECT_FALSE(advice_of(curve));
+  const auto rises = rises_from(curve, smooth(curve));
+  ASSERT_TRUE(rises);
+  EXPECT_NEAR(std::log10(*rises), -2, 0.65);  // lines look over 12 steps to either side
+  EXPECT_LE(*rises, 0.0101);
+  EXPECT_NE(no_advice_text(curve, smooth(curve)).find("It rises"), std::string::npos);
+  curve.losses.assign(121, 0.7);
+  EXPECT_FALSE(rises_from(curve, smooth(curve)));
+}
+
 TEST(RateAdvice, NeedsACurve) {
   RateCurve curve{kRange, {2.3, 2.2, 2.1}, TestEnd::not_finite, 2e-6};
   EXPECT_FALSE(advice_of(curve));
-  EXPECT_NE(no_advice_text(curve).find("--min-lr"), std::string::npos);
+  EXPECT_NE(no_advice_text(curve, smooth(curve)).find("--min-lr"), std::string::npos);
   curve.losses.assign(121, 2.3);
   EXPECT_FALSE(advice_of(curve));
-  EXPECT_NE(no_advice_text(curve).find("noise"), std::string::npos);
+  EXPECT_NE(no_advice_text(curve, smooth(curve)).find("noise"), std::string::npos);
 }
 
 }  // namespace
