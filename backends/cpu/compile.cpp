@@ -249,7 +249,9 @@ class OpMaker {
     TrackedActivation& from = input();
     const bool relu = walk_.only_next_is<model::Relu>() != nullptr;
     if (relu) walk_.advance();
-    ConvolutionOp* const writer = convolution_of(from);
+    // What frozen layers compute may be kept, and then they run for some of the images alone.
+    const bool kept = frozen_end_ && static_cast<std::size_t>(from.producer) < frozen_end_->ops;
+    ConvolutionOp* const writer = kept ? nullptr : convolution_of(from);
     const Source src = read(from);
     const Activation dst = new_activation(src.layout, src.wants_diff || !own.frozen, src.element);
     walk_.newest().zeros_are_dead = relu;

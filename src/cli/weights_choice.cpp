@@ -31,9 +31,15 @@ void check_weights(const std::string& file) {
       model::refuse_pickle(file);
     case model::WeightFormat::hdf5:
     case model::WeightFormat::keras:
-      break;  // the command knows whether it can read them
-    case model::WeightFormat::safetensors:
+      fail(
+          ExitCode::data,
+          fmt::format("--weights {}: this is a file of Keras (HDF5), which cputrain does not read; "
+                      "take the weights of torchvision or timm as safetensors, which --weights "
+                      "imagenet names",
+                      printable(file)));
+    case model::WeightFormat::safetensors: {
       const model::safetensors::File opened(file);
+    }
   }
 }
 

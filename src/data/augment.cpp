@@ -131,11 +131,13 @@ void set_rand(Augment& augment, std::string_view text, std::string_view word, co
   augment.*part.strength = number<int>(text, word, numbers.substr(colon + 1), magnitude);
 }
 
-void set_part(Augment& augment, std::string_view text, std::string_view word) {
+void set_part(Augment& augment, std::string_view text, std::string_view word,
+              std::vector<const Part*>& seen) {
   const std::size_t colon = word.find(':');
   const bool has_number = colon != std::string_view::npos;
   const Part& part = find_part(text, word.substr(0, colon), has_number);
-  if (is_set(augment, part)) refuse(text, part.name, "is there twice");
+  if (std::ranges::count(seen, &part) > 0) refuse(text, part.name, "is there twice");
+  seen.push_back(&part);
   if (part.on && has_number) refuse(text, part.name, "takes no number");
   if (!part.on && !has_number)
     refuse(text, part.name, fmt::format("needs a number, {}:{}", part.name, part.unit));
@@ -165,10 +167,11 @@ int kept_sides(const Augment& augment) { return augment.crop_part ? 2 : 1; }
 
 Augment parse_augment(std::string_view text) {
   Augment augment;
+  std::vector<const Part*> seen;
   if (text == "none") return augment;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    set_part(augment, text, text.substr(begin, end - begin));
+    set_part(augment, text, text.substr(begin, end - begin), seen);
     begin = end + 1;
   }
   return augment;

@@ -217,7 +217,10 @@ bool Loop::validate(EpochRecord& record) {
   if (!record.validation) return false;
   if (parts_.optimizer.averages()) {
     with_averages(parts_, [&] { record.averaged = evaluate_weights(); });
-    if (!record.averaged) return false;
+    if (!record.averaged) {  // stopped: the epoch is validated again by who goes on
+      record.validation.reset();
+      return false;
+    }
   }
   record.validation_seconds = watch.seconds();
   return true;

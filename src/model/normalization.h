@@ -11,7 +11,7 @@ namespace cputrain::model {
 
 Input normalized(const PerColour& mean, const PerColour& deviation);
 
-/// Of ImageNet's images, as torchvision, timm and Keras' "torch" mode have them.
+/// ImageNet's images have these, as torchvision, timm and Keras' "torch" mode have them.
 inline constexpr PerColour kImageNetMean{0.485f, 0.456f, 0.406f};
 inline constexpr PerColour kImageNetDeviation{0.229f, 0.224f, 0.225f};
 

@@ -108,13 +108,14 @@ template <class F>
 void for_places(const TorchParameter& parameter, std::span<const std::size_t> canonical,
                 const F& f) {
   if (canonical.size() == 1) {  // a vector: of outputs, or of channels in the order of inputs
-    parameter.inputs->empty() ? for_places(canonical[0], 1, {0}, f)
-                              : for_places(1, 1, *parameter.inputs, f);
+    // A network of another size has an order of its own.
+    parameter.inputs->size() == canonical[0] ? for_places(1, 1, *parameter.inputs, f)
+                                             : for_places(canonical[0], 1, {0}, f);
     return;
   }
   const std::size_t in = canonical[canonical.size() - 2], out = canonical.back();
   Order inputs = *parameter.inputs;
-  if (inputs.size() != in) {  // a network of another size has an order of its own
+  if (inputs.size() != in) {  // as above
     inputs.resize(in);
     std::iota(inputs.begin(), inputs.end(), std::size_t{0});
   }

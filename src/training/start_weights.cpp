@@ -135,6 +135,14 @@ void clear_new_head(const model::Graph& graph, const loop::LoadedWeights& loaded
   const bool taken = std::ranges::count(loaded.match.fitting, p) > 0 ||
                      std::ranges::count(loaded.by_class, kernel) > 0;
   if (taken) return;
+  // Behind zeros a ReLU would let no gradient through.
+  const auto bends = [](const model::Graph::Node& node) {
+    return std::holds_alternative<model::Relu>(node.layer) ||
+           std::holds_alternative<model::Relu6>(node.layer);
+  };
+  const auto& nodes = graph.nodes();
+  const auto at = std::ranges::find(nodes, head.front(), &model::Graph::Node::name);
+  if (std::any_of(at, nodes.end(), bends)) return;
   program.parameters().from_canonical(p, std::vector<double>(parameters[p].count), weights);
 }
 

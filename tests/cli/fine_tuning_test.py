@@ -174,6 +174,17 @@ class FineTuning(TinyTest):
         done = self.net(0, "drawn", *words, "--augment", "crop:2")
         self.assertNotIn("Features:", done.stdout + done.stderr)
 
+    def test_a_norm_that_learns_behind_kept_features_sees_all_images(self):
+        """The cut is between a convolution and its normalization, and flips make batches that are known in part."""
+        self.net(0, "run")
+        words = ["--weights", "run/weights.safetensors", "--freeze", "until=body", "--augment", "flip", "--epochs", "4",
+                 "--batch", "8", "--seed", "3"]
+        self.net(0, "kept", *words, says=["Features: what the frozen layers up to body"])
+        done = self.net(0, "plain", *words, "--backend", "reference")
+        self.assertNotIn("Features:", done.stdout + done.stderr)
+        for a, b in zip(self.losses("kept"), self.losses("plain"), strict=True):
+            self.assertAlmostEqual(a, b, delta=1e-4)
+
     @needs_mpi
     def test_ranks_learn_alike(self):
         self.net(0, "run")

@@ -146,11 +146,21 @@ void warn_of_no_numbers(const ExportOptions& options, const model::Graph& graph,
                   text));
 }
 
+constexpr std::size_t kMostOutputs = 65536;
+
 /// Outputs that the file has numbers for; those of the recipe where it has none.
 int outputs_in(const model::WeightArrays& file, const model::Graph& graph) {
   for (const std::string& name : model::class_outputs(graph).arrays) {
     const model::StoredArray* array = file.find(name);
-    if (array && !array->extents.empty()) return static_cast<int>(array->extents.back());
+    if (!array || array->extents.empty()) continue;
+    if (array->extents.back() > kMostOutputs) {
+      fail(ExitCode::data,
+           fmt::format("weight file {}: {} has {} outputs, more than the {} that are known (it is "
+                       "of no classifier, or damaged); check --weights and --model",
+                       printable(file.path().string()), printable(name), array->extents.back(),
+                       kMostOutputs));
+    }
+    return static_cast<int>(array->extents.back());
   }
   return graph.back().dst.channels;
 }

@@ -40,7 +40,7 @@ class FrozenPrefix {
   std::vector<int> sizes_;
   FeatureStore store_;
   std::vector<std::byte> scratch_;  ///< rows of a pass
-  // Of the pass at hand:
+  // The pass at hand:
   std::vector<PixelKey> keys_;
   std::vector<std::size_t> unknown_;  ///< places of images that are not kept
   std::vector<const std::uint8_t*> pixels_;

@@ -38,7 +38,9 @@ WeightArrays::WeightArrays(std::filesystem::path path, safetensors::Metadata met
       origin_(std::move(origin)),
       arrays_(std::move(arrays)),
       ignored_(std::move(ignored)) {
-  for (std::size_t i = 0; i < arrays_.size(); ++i) places_[arrays_[i].name] = i;
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    if (arrays_[i].floats) places_[arrays_[i].name] = i;  // others are told of, and not read
+  }
 }
 
 const StoredArray* WeightArrays::find(const std::string& name) const {

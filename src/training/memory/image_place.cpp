@@ -94,7 +94,8 @@ ImagePlace place_images(const Session& session, const TrainingFlags& flags, cons
   }
   const bool asked = flags.cache == ImageCache::none;
   place.keep = asked ? 0 : images_to_keep(form, cache, memory);
-  memory.shared.cache = cache.bytes - (cache.images - place.keep) * form.shape.size();
+  const std::size_t left_out = (cache.images - place.keep) * form.kept_shape().size();
+  memory.shared.cache = cache.bytes - std::min(cache.bytes, left_out);
   const std::string disk = asked ? "" : ", and no disk has it" + no_folder;
   const std::string kept =
       place.keep == 0 ? "none is kept, each is decoded whenever it is needed"

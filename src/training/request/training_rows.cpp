@@ -159,8 +159,8 @@ void add_batches(FlagRows& r) {
           "stopping and plateaus count these epochs [1]");
   r.part("augment", kIdentity);
   r.parsed("augment", &Flags::augment, "LIST",
-           "random changes of training images, none or some of " + data::augment_forms() +
-               ", such as flip,shear:0.2 [the model's]",
+           "random changes of training images, such as flip,shear:0.2; the words are none, " +
+               data::augment_forms() + " [the model's]",
            data::parse_augment)
       .recorded([](const TrainingSpec& s) { return data::to_text(s.augment); });
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -92,8 +93,17 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
   const Session& session = training_.session();
   const auto memory = measure_peaks(training_);
   const bool averages = training_.plan().spec.optimizer.ema > 0;
-  if (averages) training_.save_averages(folder_ / kAveragesName);
-  if (!session.leads()) return;
+  // All ranks save averages; where that fails, the weights themselves are saved all the same.
+  std::exception_ptr no_averages;
+  try {
+    if (averages) training_.save_averages(folder_ / kAveragesName);
+  } catch (...) {
+    no_averages = std::current_exception();
+  }
+  if (!session.leads()) {
+    if (no_averages) std::rethrow_exception(no_averages);
+    return;
+  }
   const std::lock_guard lock(saving_);
   const system::WorkMeter::Busy busy(finishing_);
   logs.finish();
@@ -122,6 +132,7 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
                                  .lost = text_of(lost_seconds(folder_))})) {
     say(session, line);
   }
+  if (no_averages) std::rethrow_exception(no_averages);
 }
 
 }  // namespace cputrain::training

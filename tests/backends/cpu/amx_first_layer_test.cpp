@@ -102,7 +102,7 @@ class ImageProblem {
     return sum;
   }
 
-  /// Of the `i`th number of all images, counted as shapes do.
+  /// For the `i`th number of all images, counted as shapes do.
   void expect_sum(std::size_t i) {
     const Shape& s = dst_.shape;
     const int image = static_cast<int>(i / dst_.size()), at = static_cast<int>(i % dst_.size());

@@ -221,7 +221,7 @@ TEST_P(AmxTiles, LeaveTheThreadsRoundingAlone) {
   }
 }
 
-/// Of emulated tiles, too: the limit that benchmarks print.
+/// Emulated tiles have one, too: the limit that benchmarks print.
 TEST_P(AmxTiles, HaveARate) {
   int meetings = 0;
   const compute::Together together{.processes = 1,

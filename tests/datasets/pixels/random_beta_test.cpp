@@ -20,7 +20,7 @@ std::vector<double> draws(double alpha, int count = 20'000) {
   return numbers;
 }
 
-/// Of sorted numbers: the largest distance between their steps and the distribution.
+/// The largest distance between the steps of sorted numbers and the distribution.
 template <class F>
 double kolmogorov(const std::vector<double>& sorted, const F& distribution) {
   double most = 0;
