@@ -228,7 +228,7 @@ void BatchNormOp<Number>::forward(const Execution& execution) {
   const auto images = static_cast<std::size_t>(execution.images);
   learnt_ = learns(execution.pass);
   if (learnt_) {
-    if (std::exchange(summed_, 0) == 0) measure({0, images}, images);
+    if (summed_ == 0) measure({0, images}, images);
     join_statistics(images);
   }
   summed_ = 0;
@@ -311,7 +311,8 @@ void BatchNormOp<Number>::backward(const Execution& execution) {
   if (!dst_.wants_diff) return;
   const auto images = static_cast<std::size_t>(execution.images);
   if (!frozen_) {
-    if (std::exchange(summed_, 0) == 0) sum_slopes({0, images}, images);
+    if (summed_ == 0) sum_slopes({0, images}, images);
+    summed_ = 0;  // the next sums are those of a value
     join_slopes();
     write_parameter_gradients(execution.accumulate == compute::Accumulate::overwrite);
     sum_over_ranks(sums_);
