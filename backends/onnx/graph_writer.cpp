@@ -136,7 +136,10 @@ OnnxGraphWriter::Value OnnxGraphWriter::input(const model::Graph::Node& n) {
     if (values == neutral) return;
     const auto& [red, green, blue] = values.of;
     const bool alike = values == red;
-    tensor("image/" + by, {alike ? 1 : 3},
+    // Pixels are [N, H, W, 3], but maps where the graph has resized them.
+    const std::vector<std::int64_t> by_colour =
+        inside ? std::vector<std::int64_t>{3, 1, 1} : std::vector<std::int64_t>{3};
+    tensor("image/" + by, alike ? std::vector<std::int64_t>{1} : by_colour,
            alike ? std::vector{red} : std::vector{red, green, blue});
     node(op_type, "image/with_" + by, {pixels, "image/" + by}, "image/with_" + by + ":0");
     pixels = "image/with_" + by + ":0";

@@ -29,9 +29,11 @@ const std::array<Word, 3>& words() {
 
 [[noreturn]] void refuse(const std::string& text) {
   fail(ExitCode::usage,
-       fmt::format("--normalize {} must be {}, or MEAN/DEVIATION of pixels from 0 to 1, each a "
-                   "number or three between commas (such as 0.5/0.25); deviations are above 0",
-                   text, join(normalization_words(), ", ")));
+       fmt::format(
+           "--normalize {} must be {}, or MEAN/DEVIATION of pixels from 0 to 1, each a "
+           "number or three between commas (such as 0.5/0.25); means are from 0 to 1, deviations "
+           "above 0",
+           text, join(normalization_words(), ", ")));
 }
 
 float number(const std::string& word, const std::string& text) {
@@ -69,6 +71,7 @@ Input parse_normalization(const std::string& text) {
   if (parts.size() != 2) refuse(text);
   const PerColour mean = per_colour(parts[0], text), deviation = per_colour(parts[1], text);
   if (std::ranges::any_of(deviation.of, [](float d) { return d < 1e-3f; })) refuse(text);
+  if (std::ranges::any_of(mean.of, [](float m) { return m < 0 || m > 1; })) refuse(text);
   return normalized(mean, deviation);
 }
 

@@ -117,7 +117,7 @@ std::vector<PublishedWeights> published_weights(const std::string& model) {
 std::string published_text(const std::string& model) {
   std::string text;
   for (const PublishedWeights& weights : published_weights(model)) {
-    text += fmt::format("\n  {}: {}\n  then --weights with the name of the file{}", weights.source,
+    text += fmt::format(" {} ({}), then --weights with the name of the file{}", weights.source,
                         weights.address,
                         weights.normalize.empty() ? "" : " and --normalize " + weights.normalize);
     if (weights.address.ends_with(".pth")) {

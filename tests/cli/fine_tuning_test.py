@@ -128,6 +128,7 @@ class FineTuning(TinyTest):
                  says=["learnt from pixels as imagenet; here they are unit"])
         done = self.net(0, "next", "--weights", "run/weights.safetensors", "--normalize", "imagenet")
         self.assertNotIn("learnt from pixels", done.stderr)
+        self.net(2, "no", "--normalize", "127.5/127.5", says=["means are from 0 to 1", "symmetric"])
         self.net(2, "no", "--normalize", "caffe", says=["--normalize caffe", "unit, symmetric, imagenet"])
 
     def test_frozen_up_to_a_layer(self):

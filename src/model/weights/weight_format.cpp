@@ -53,9 +53,9 @@ WeightFormat weight_format(const std::filesystem::path& path) {
 void refuse_pickle(const std::filesystem::path& path) {
   fail(ExitCode::data,
        fmt::format("--weights {0}: this is a pickle of PyTorch (a program that runs as it is read, "
-                   "which a file from elsewhere must not); make safetensors of it in Python:\n"
-                   "  import torch, safetensors.torch\n"
-                   "  safetensors.torch.save_file({{k: v.contiguous() for k, v in "
+                   "which a file from elsewhere must not); make safetensors of it in Python: "
+                   "import torch, safetensors.torch; "
+                   "safetensors.torch.save_file({{k: v.contiguous() for k, v in "
                    "torch.load('{0}', weights_only=True).items()}}, 'weights.safetensors')",
                    path.string()));
 }
