@@ -49,11 +49,11 @@ DeviceUpdate::DeviceUpdate(std::uint64_t number, int device, ComputeStream& stre
   width_ = table.width;
   segments_ = on_device(memory, table.segments);
   segment_of_block_ = on_device(memory, table.segment_of_block);
-  facts_ = DeviceBlock(sizeof(UpdateFacts), "facts of an update");
-  rates_ = DeviceBlock(table.segments.size() * sizeof(float), "rates of an update");
+  facts_ = DeviceBlock(std::max<std::size_t>(1, table.segments.size()) * sizeof(UpdateFacts),
+                       "facts of an update");
 }
 
-void DeviceUpdate::enqueue(const UpdateFacts* facts, const float* rates) const {
+void DeviceUpdate::enqueue(const UpdateFacts* facts, bool by_segment) const {
   update(stream_.get(), plan_.rule,
          {.segments = first_of<UpdateSegment>(*segments_),
           .segment_of_block = first_of<std::uint32_t>(*segment_of_block_),
@@ -61,20 +61,20 @@ void DeviceUpdate::enqueue(const UpdateFacts* facts, const float* rates) const {
           .width = width_,
           .limit = static_cast<float>(plan_.limit),
           .facts = facts,
-          .rates = rates,
+          .by_segment = by_segment,
           .copied = copy_ ? copy_->target() : CopiedWeights{}});
 }
 
 void DeviceUpdate::apply(const optim::UpdateStep& step) {
   use_device(device_);
   auto* const facts = static_cast<UpdateFacts*>(facts_.data());
-  write_facts(stream_.get(), facts_of(step), facts);
-  float* rates = nullptr;
-  if (!step.trust.empty()) {
-    rates = static_cast<float*>(rates_.data());
-    write_rates(stream_.get(), step, rates);
+  const bool by_segment = !step.trust.empty();
+  if (by_segment) {
+    write_segment_facts(stream_.get(), step, plan_.weight_decay, facts);
+  } else {
+    write_facts(stream_.get(), facts_of(step), facts);
   }
-  enqueue(facts, rates);
+  enqueue(facts, by_segment);
   stream_.finish_call();
 }
 

@@ -20,7 +20,7 @@ class DeviceUpdate final : public compute::Update {
 
   void apply(const optim::UpdateStep&) override;
 
-  // As a part of a pass, among whose facts are those of the step. Rates of their own for segments
+  // As a part of a pass, among whose facts are those of the step. Facts of single segments
   // are not among them.
 
   std::uint64_t number() const { return number_; }
@@ -28,7 +28,7 @@ class DeviceUpdate final : public compute::Update {
     return update_facts(step, plan_.weight_decay);
   }
   /// `facts` are on the device. New weights are written to their copy as well.
-  void enqueue(const UpdateFacts* facts, const float* rates = nullptr) const;
+  void enqueue(const UpdateFacts* facts, bool by_segment = false) const;
   /// The copy of the arena that it updates; null where it updates nothing.
   const WeightCopy* copy() const { return copy_; }
 
@@ -42,8 +42,7 @@ class DeviceUpdate final : public compute::Update {
   int width_;
   // On the device:
   std::unique_ptr<system::SharedBlock> segments_, segment_of_block_;
-  DeviceBlock facts_;  ///< where no pass has them
-  DeviceBlock rates_;  ///< by segment
+  DeviceBlock facts_;  ///< where no pass has them; by segment, if need be
 };
 
 }  // namespace cputrain::cuda

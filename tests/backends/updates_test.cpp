@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backends/cpu/cpu_backend.h"
@@ -34,8 +35,10 @@ using Parameters = std::tuple<BackendUnderTest, Rule>;
 class Updates : public ::testing::TestWithParam<Parameters> {};
 
 /// Weights after some steps, in slices that do not begin at 0, as a sharded optimizer makes them.
+/// `factors`: of the two slices' rates, if any.
 std::vector<double> updated(compute::Backend& backend, const optim::UpdateRule& rule,
-                            std::size_t size) {
+                            std::size_t size, double rate = 0.01,
+                            const std::vector<double>& factors = {}) {
   const RandomStream stream(5, Purpose::noise);
   const auto numbers = [&](std::size_t first) {
     std::vector<double> list;
@@ -63,25 +66,39 @@ std::vector<double> updated(compute::Backend& backend, const optim::UpdateRule& 
       slice.decays = true;
       plan.slices.push_back(slice);
     }
-    backend.make_update(plan)->apply({rule, 0.01, step});
+    backend.make_update(plan)->apply({rule, rate, step, factors});
   }
   return compute::read_numbers(backend.memory(), weights.array());
+}
+
+void expect_near(const Rule& rule, const std::vector<double>& actual,
+                 const std::vector<double>& expected) {
+  double worst = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_TRUE(std::isfinite(actual[i]));  // NaN would vanish in a maximum
+    worst = std::max(worst, std::abs(actual[i] - expected[i]));
+  }
+  // Centered RMSprop divides by the root of a difference that may nearly cancel.
+  EXPECT_LE(worst, rule.name.starts_with("rmsprop_") ? 1e-4 : 2e-6);
 }
 
 TEST_P(Updates, AgreeWithPlainLoopsInDouble) {
   const auto& [under_test, rule] = GetParam();
   constexpr std::size_t kSize = 40'001;  // enough for several threads
   const auto reference = reference::make_reference_backend(DType::f64);
-  const auto backend = under_test.make();
-  const auto expected = updated(*reference, rule.rule, kSize);
-  const auto actual = updated(*backend, rule.rule, kSize);
-  double worst = 0;
-  for (std::size_t i = 0; i < kSize; ++i) {
-    ASSERT_TRUE(std::isfinite(actual[i]));  // NaN would vanish in a maximum
-    worst = std::max(worst, std::abs(actual[i] - expected[i]));
-  }
-  // Centered RMSprop divides by the root of a difference that may nearly cancel.
-  EXPECT_LE(worst, std::get<1>(GetParam()).name.starts_with("rmsprop_") ? 1e-4 : 2e-6);
+  expect_near(rule, updated(*under_test.make(), rule.rule, kSize),
+              updated(*reference, rule.rule, kSize));
+}
+
+// As if each slice were updated alone with its rate, decay included.
+TEST_P(Updates, RatesOfSlicesCountForTheRuleAndForDecay) {
+  const auto& [under_test, rule] = GetParam();
+  constexpr std::size_t kSize = 401;
+  const auto reference = reference::make_reference_backend(DType::f64);
+  auto expected = updated(*reference, rule.rule, kSize, 0.01 * 1.5);
+  const auto slow = updated(*reference, rule.rule, kSize, 0.01 * 0.25);
+  std::ranges::copy_n(slow.begin(), 16, expected.begin());
+  expect_near(rule, updated(*under_test.make(), rule.rule, kSize, 0.01, {0.25, 1.5}), expected);
 }
 
 using Operation = std::pair<std::string, optim::GradientOperation>;

@@ -21,8 +21,16 @@ compute::ParameterLayout layout_of(std::vector<int> extents, DType dtype, std::s
   for (const int n : extents) count *= static_cast<std::size_t>(n);
   compute::ParameterLayout layout;
   layout.dtype = dtype;
-  layout.parameters = {
-      {"p", std::move(extents), count, {0, count}, true, true, false, 0, 0, panel}};
+  layout.parameters = {{.name = "p",
+                        .extents = std::move(extents),
+                        .count = count,
+                        .range = {0, count},
+                        .decays = true,
+                        .learnt = true,
+                        .averaged = false,
+                        .l2 = 0,
+                        .rate = 1,
+                        .panel = panel}};
   layout.gradient_size = layout.arena_size = count;
   return layout;
 }
@@ -190,7 +198,7 @@ void low_ranks_are_exact(comm::Communicator& comm) {
 /// A matrix of full rank does not arrive at once, and does in the end; vectors do at once.
 void low_rank_keeps_what_it_lacks(comm::Communicator& comm) {
   compute::ParameterLayout layout = layout_of({20, 12}, DType::f64);
-  layout.parameters.push_back({"bias", {7}, 7, {240, 247}, false, true, false, 0});
+  layout.parameters.push_back({"bias", {7}, 7, {240, 247}, false, true, false, 0, 1});
   layout.gradient_size = layout.arena_size = 248;
   const auto sum = make("powersgd:2", comm, layout);
   EXPECT_EQ(sum->volume({0, 248}), 8 * (2 * (20 + 12) + 8));
@@ -245,7 +253,7 @@ void ranges_cut_matrices(comm::Communicator& comm) {
 /// Through exchanges, with buckets and slices that cut matrices: the same weights on all ranks.
 void exchanges_give_the_same_bits(const std::string& text, comm::Communicator& comm) {
   compute::ParameterLayout layout = layout_of({300, 200}, DType::f32);
-  layout.parameters.push_back({"bias", {77}, 77, {60000, 60077}, false, true, false, 0});
+  layout.parameters.push_back({"bias", {77}, 77, {60000, 60077}, false, true, false, 0, 1});
   layout.gradient_size = layout.arena_size = 60080;
   for (const char* allreduce : {"rabenseifner", "hierarchical+ring"}) {
     ExchangeParts parts{comm, layout, 1000, Overlap::thread, {}, comm::sum_plainly};

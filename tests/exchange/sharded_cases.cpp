@@ -37,6 +37,7 @@ compute::ParameterLayout made_layout() {
                                  .learnt = true,
                                  .averaged = false,
                                  .l2 = 0,
+                                 .rate = 1,
                                  .row = row});
     layout.gradient_size = layout.arena_size = (begin + count + 15) / 16 * 16;
   };

@@ -49,10 +49,11 @@ compute::ParameterLayout layout_of(DType dtype) {
                                                          tensors[k]["kernel"].get<bool>(),
                                                          true,
                                                          false,
-                                                         tensors[k]["l2"].get<float>()});
+                                                         tensors[k]["l2"].get<float>(),
+                                                         1});
   }
   layout.gradient_size = layout.arena_size;
-  layout.parameters.push_back({"frozen/kernel", {11}, 11, place(11), true, false, false, 0.5f});
+  layout.parameters.push_back({"frozen/kernel", {11}, 11, place(11), true, false, false, 0.5f, 1});
   return layout;
 }
 

@@ -72,11 +72,12 @@ model::Graph headed(const std::vector<model::Layer>& head, int width = 6) {
   return graph;
 }
 
-/// Heads of networks with so many outputs that let them be put by name.
+/// Heads of networks with so many outputs that let them be put by name. One output cannot be turned
+/// round in front of a bend.
 std::map<std::string, model::Graph> heads(int outputs) {
   const model::Layer loss = outputs == 1 ? model::Layer(model::SigmoidCrossEntropy{})
                                          : model::Layer(model::SoftmaxCrossEntropy{});
-  return {
+  std::map<std::string, model::Graph> heads{
       {"dense", headed({model::Flatten{}, model::Dense{outputs}, loss})},
       {"no bias", headed({model::Flatten{}, model::Dense{.units = outputs, .bias = false},
                           model::Dropout{0.5f}, loss})},
@@ -84,9 +85,12 @@ std::map<std::string, model::Graph> heads(int outputs) {
                            model::GlobalAveragePool{}, loss})},
       {"normalised", headed({model::Convolution{outputs, 1}, model::BatchNorm{},
                              model::GlobalAveragePool{}, model::Flatten{}, loss})},
-      {"capped", headed({model::Convolution{outputs, 1}, model::Relu6{}, model::Silu{},
-                         model::GlobalAveragePool{}, loss})},
   };
+  if (outputs > 1) {
+    heads.emplace("capped", headed({model::Convolution{outputs, 1}, model::Relu6{}, model::Silu{},
+                                    model::GlobalAveragePool{}, loss}));
+  }
+  return heads;
 }
 
 TEST(ClassOutputs, AreFoundThroughWhatKeepsChannelsApart) {
@@ -100,9 +104,14 @@ TEST(ClassOutputs, AreFoundThroughWhatKeepsChannelsApart) {
   const model::Graph bent =
       headed({model::GlobalAveragePool{}, model::Dense{3}, model::Relu{}, softmax});
   EXPECT_EQ(arrays(bent).size(), 2u);
-  const model::Graph bent_sigmoid = headed(
-      {model::GlobalAveragePool{}, model::Dense{1}, model::Relu{}, model::SigmoidCrossEntropy{}});
-  EXPECT_TRUE(model::class_outputs(bent_sigmoid).negated.empty());
+  for (const model::Layer& bend : std::vector<model::Layer>{
+           model::Relu{}, model::Relu6{}, model::Silu{}, model::MaxPool{1, 1}}) {
+    const model::Graph bent_sigmoid =
+        headed({model::Convolution{1, 1}, bend, model::GlobalAveragePool{},
+                model::SigmoidCrossEntropy{}});
+    EXPECT_EQ(arrays(bent_sigmoid).size(), 2u);
+    EXPECT_TRUE(model::class_outputs(bent_sigmoid).negated.empty());
+  }
   EXPECT_TRUE(arrays(headed({model::Convolution{2, 2}, model::Flatten{}, softmax})).empty());
   // A run of its filters reads a run of the channels.
   const model::Convolution grouped{.filters = 3, .kernel = 1, .groups = 3};

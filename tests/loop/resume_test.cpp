@@ -142,25 +142,27 @@ TEST_P(Resume, AfterAStopAnywhereIsTheTrainingThatWasNotStopped) {
   }
 }
 
-/// When files change, and whose images: the loader has read some of what follows by then.
+/// When files change, and whose images: the loader has read some of what follows by then, and may
+/// have the first micro-batch of the next epoch.
 struct Loss {
   const char* name;
   comm::Phase phase;
   std::uint64_t step;
   bool of_validation;
   std::uint64_t least, most;  ///< steps that are whole
-  std::size_t epochs;         ///< that are told
 };
 
 // A file that changes under a training: whatever was learnt until then is kept, and nothing of it.
 TEST_P(Resume, AfterLostInputIsTheTrainingThatLostNone) {
-  const std::vector<Loss> losses{{"before all", comm::Phase::input, 0, false, 0, 0, 0},
-                                 {"between epochs", comm::Phase::validate, 5, false, 5, 5, 1},
-                                 {"in an epoch", comm::Phase::update, 6, false, 6, 9, 2},
-                                 {"validation", comm::Phase::update, 6, true, 10, 10, 2}};
+  const std::vector<Loss> losses{{"before all", comm::Phase::input, 0, false, 0, 0},
+                                 {"between epochs", comm::Phase::validate, 5, false, 5, 6},
+                                 {"in an epoch", comm::Phase::update, 6, false, 6, 9},
+                                 {"validation", comm::Phase::update, 6, true, 10, 10}};
   for (const char* recipe :
        {"squares", "each rank's statistics", "unsent gradients", "L2 and a plateau"}) {
-    const MadeOptions options = resumable().at(recipe);
+    MadeOptions options = resumable().at(recipe);
+    // Three micro-batches for each rank, of which the loader cannot have all beforehand.
+    options.validation = static_cast<std::size_t>(5 * GetParam());
     const Ranks whole = train_ranks(GetParam(), options);
     for (const Loss& loss : losses) {
       SCOPED_TRACE(std::string(recipe) + ", " + loss.name);
@@ -180,7 +182,7 @@ TEST_P(Resume, AfterLostInputIsTheTrainingThatLostNone) {
         EXPECT_GE(made.result.progress.steps, loss.least);
         EXPECT_LE(made.result.progress.steps, loss.most);
         EXPECT_EQ(made.recorder.steps.size(), made.result.progress.steps);
-        EXPECT_EQ(made.recorder.epochs.size(), loss.epochs);
+        EXPECT_EQ(made.recorder.epochs.size(), (made.recorder.steps.size() + 4) / 5);
         ASSERT_EQ(made.control.stopped.size(), 1u);
       }
       const auto state = [&](int rank) { return &stopped.at(rank).control.stopped[0]; };

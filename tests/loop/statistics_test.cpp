@@ -16,9 +16,9 @@ compute::ParameterLayout layout() {
   layout.dtype = DType::f64;
   layout.gradient_size = 8;
   layout.arena_size = 24;
-  layout.parameters = {{"kernel", {2}, 2, {0, 2}, true, true, false, 0},
-                       {"moving_mean", {2}, 2, {8, 10}, false, false, true, 0},
-                       {"frozen", {1}, 1, {16, 17}, false, false, false, 0}};
+  layout.parameters = {{"kernel", {2}, 2, {0, 2}, true, true, false, 0, 1},
+                       {"moving_mean", {2}, 2, {8, 10}, false, false, true, 0, 1},
+                       {"frozen", {1}, 1, {16, 17}, false, false, false, 0, 1}};
   return layout;
 }
 

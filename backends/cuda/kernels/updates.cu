@@ -113,25 +113,23 @@ template <class Rule, int kWidth>
 __global__ void __launch_bounds__(kThreads) update_kernel(UpdateCall call) {
   const std::uint32_t number = call.segment_of_block[blockIdx.x];
   const UpdateSegment segment = call.segments[number];
-  Rule rule = *reinterpret_cast<const Rule*>(call.facts->figures);
-  if constexpr (requires { rule.rate; }) {
-    if (call.rates) rule.rate = call.rates[number];
-  }
-  const UpdateElement<Rule> element{rule, segment.added_weights, call.limit,
-                                    segment.decays ? call.facts->keep : 1};
+  const UpdateFacts* const facts = call.facts + (call.by_segment ? number : 0);
+  const UpdateElement<Rule> element{*reinterpret_cast<const Rule*>(facts->figures),
+                                    segment.added_weights, call.limit,
+                                    segment.decays ? facts->keep : 1};
   work_from<UpdateElement<Rule>, kWidth, true>(
       element, segment.arrays, call.copied,
       first_of_thread<kWidth>(blockIdx.x - segment.first_block));
 }
 
-constexpr int kRatesOfLaunch = 256;
-struct Rates {
-  float of[kRatesOfLaunch];
+constexpr int kFactsOfLaunch = 128;
+struct SegmentFacts {
+  UpdateFacts of[kFactsOfLaunch];
 };
 
-__global__ void write_rates_kernel(Rates rates, int count, float* dst) {
+__global__ void write_segment_facts_kernel(SegmentFacts facts, int count, UpdateFacts* dst) {
   const int i = thread_number();
-  if (i < count) dst[i] = rates.of[i];
+  if (i < count) dst[i] = facts.of[i];
 }
 
 template <class From, class To>
@@ -265,16 +263,19 @@ void update(Stream stream, const optim::UpdateRule& rule, const UpdateCall& call
   });
 }
 
-void write_rates(Stream stream, const optim::UpdateStep& step, float* dst) {
-  for (std::size_t begin = 0; begin < step.trust.size(); begin += kRatesOfLaunch) {
+void write_segment_facts(Stream stream, const optim::UpdateStep& step, double weight_decay,
+                         UpdateFacts* dst) {
+  for (std::size_t begin = 0; begin < step.trust.size(); begin += kFactsOfLaunch) {
     const auto trust = step.trust.subspan(begin).first(
-        std::min<std::size_t>(kRatesOfLaunch, step.trust.size() - begin));
-    Rates rates{};
-    std::ranges::transform(trust, rates.of, [&](double factor) {
-      return static_cast<float>(step.learning_rate * factor);
+        std::min<std::size_t>(kFactsOfLaunch, step.trust.size() - begin));
+    SegmentFacts facts{};
+    std::ranges::transform(trust, facts.of, [&](double factor) {
+      optim::UpdateStep of_segment = step;
+      of_segment.learning_rate *= factor;
+      return update_facts(of_segment, weight_decay);
     });
-    launch(stream, "write_rates", write_rates_kernel, dim3(1), dim3(kRatesOfLaunch), 0, rates,
-           trust.size(), dst + begin);
+    launch(stream, "write_segment_facts", write_segment_facts_kernel, dim3(1), dim3(kFactsOfLaunch),
+           0, facts, trust.size(), dst + begin);
   }
 }
 

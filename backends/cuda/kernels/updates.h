@@ -51,7 +51,7 @@ struct UpdateCall {
   int width;
   float limit;               ///< gradients are clipped to it
   const UpdateFacts* facts;  ///< on the device
-  const float* rates;        ///< there, by segment; null: the facts' own
+  bool by_segment = false;   ///< each segment has facts of its own
   CopiedWeights copied{};
 };
 /// Gradients plus weights, clipped; decoupled weight decay; then the rule, whose figures are in the
@@ -59,8 +59,8 @@ struct UpdateCall {
 void update(Stream, const optim::UpdateRule&, const UpdateCall&);
 /// `weight_decay`: that of segments that decay.
 UpdateFacts update_facts(const optim::UpdateStep&, double weight_decay);
-/// dst = rates of segments, by their trust, if any.
-void write_rates(Stream, const optim::UpdateStep&, float* dst);
+/// dst = facts of each segment, whose rate is multiplied by its trust.
+void write_segment_facts(Stream, const optim::UpdateStep&, double weight_decay, UpdateFacts* dst);
 
 void change_gradients(Stream, const optim::GradientOperation&, const optim::UpdateSlice&);
 

@@ -158,10 +158,13 @@ void run_update(const optim::UpdatePlan& plan, const optim::UpdateStep& step) {
   const UpdateTable table = make_table(plan);
   const DeviceArray<UpdateSegment> segments(table.segments);
   const DeviceArray<std::uint32_t> segment_of_block(table.segment_of_block);
-  const auto facts = DeviceArray<UpdateFacts>::poisoned(1);
-  const auto rates = DeviceArray<float>::poisoned(plan.slices.size());
-  write_facts(stream, update_facts(step, plan.weight_decay), facts.data());
-  write_rates(stream, step, rates.data());
+  const bool by_segment = !step.trust.empty();
+  const auto facts = DeviceArray<UpdateFacts>::poisoned(by_segment ? plan.slices.size() : 1);
+  if (by_segment) {
+    write_segment_facts(stream, step, plan.weight_decay, facts.data());
+  } else {
+    write_facts(stream, update_facts(step, plan.weight_decay), facts.data());
+  }
   update(stream, plan.rule,
          {.segments = segments.data(),
           .segment_of_block = segment_of_block.data(),
@@ -169,7 +172,7 @@ void run_update(const optim::UpdatePlan& plan, const optim::UpdateStep& step) {
           .width = table.width,
           .limit = static_cast<float>(plan.limit),
           .facts = facts.data(),
-          .rates = step.trust.empty() ? nullptr : rates.data()});
+          .by_segment = by_segment});
   test_stream().synchronize();
 }
 
@@ -215,7 +218,7 @@ TEST(UpdateKernels, AreTheRulesFormulas) {
   }
 }
 
-/// Slices of 300 parts of a block, more than one launch takes rates of: each has its own weights
+/// Slices of 300 parts of a block, more than one launch takes facts of: each has its own weights
 /// added, decays or not, and has a rate of its own.
 TEST(UpdateKernels, TakeAllSlicesAtOnce) {
   constexpr std::size_t kSlices = 300;
@@ -249,7 +252,7 @@ TEST(UpdateKernels, TakeAllSlicesAtOnce) {
       if (slice == kSlices) return;  // nobody's
       const double added = slice % 3 == 0 ? 0.2 : 0, decay = slice % 4 == 0 ? 0.02 : 0;
       const double gradient = std::min(std::max(e.gradient + added * e.weight, -0.4), 0.4);
-      e.weight *= 1 - kRate * decay;
+      e.weight *= 1 - kRate * trust[slice] * decay;
       e.state[0] = 0.9 * e.state[0] - kRate * trust[slice] * gradient;
       e.weight += e.state[0];
     });
