@@ -8,7 +8,8 @@
 namespace cputrain::cuda {
 namespace {
 
-/// Resident on a multiprocessor at least. Where none is named, the compiler aims for more, and spills.
+/// Resident on a multiprocessor at least. Where none is named, the compiler aims for more of them
+/// and spills.
 inline constexpr int kBlocksEach = 4;
 
 /// A shape as kernels take it.
