@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import statistics
+import struct
 import sys
 import tempfile
 
@@ -43,6 +44,17 @@ def trained_weights(a, model, size):
     return path
 
 
+def flags_of_images(weights):
+    """What `data pack` needs, so that images have the form that the weights were trained on: `eval` refuses others.
+    Weights of earlier versions name no fit, or nothing; their bilinear was the plain one."""
+    with open(weights, "rb") as f:
+        size, = struct.unpack("<Q", f.read(8))
+        said = json.loads(f.read(size)).get("__metadata__", {})
+    if "fit" not in said and said.get("resize", "bilinear") == "bilinear":
+        said["resize"] = "bilinear-plain"
+    return [word for name in ("resize", "fit", "exif") if name in said for word in (f"--{name}", said[name])]
+
+
 class Comparison:
     def __init__(self, a, model, pythons, folder):
         self.a, self.model, self.pythons, self.folder = a, model, pythons, folder
@@ -70,7 +82,7 @@ class Comparison:
         """Packs photographs of a batch, and returns what cputrain finds there."""
         path = self.images(batch)
         run([self.a.program, "data", "pack", self.a.data, path, "--image-size", str(self.size), "--limit-train",
-             str(batch), "--limit-val", "0", "--balanced"])
+             str(batch), "--limit-val", "0", "--balanced", *flags_of_images(self.weights)])
         found = json.loads(run([self.a.program, "eval", "--weights", self.weights, "--data", path,
                                 "--validation-split", "0", "--json", "-"])[0])
         if found["images"] != batch:

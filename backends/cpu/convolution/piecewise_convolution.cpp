@@ -386,8 +386,10 @@ void PiecewiseConvolution::backward(const Execution& execution, bool weights, bo
       times.convolution.backward_weights += watch.lap();
     }
     overwrite = false;
-    if (data) add_source_gradient(calls);
-    times.convolution.backward_data += watch.lap();
+    if (data) {
+      add_source_gradient(calls);
+      times.convolution.backward_data += watch.lap();
+    }
     written(images_of(calls.piece));
     watch.lap();
   }

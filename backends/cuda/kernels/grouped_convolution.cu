@@ -8,6 +8,10 @@
 namespace cputrain::cuda {
 namespace {
 
+/// Resident on a multiprocessor at least. Where none is named, the compiler aims for more of them
+/// and spills.
+inline constexpr int kBlocksEach = 4;
+
 /// A shape as kernels take it.
 struct Grouped {
   WindowShape window;
@@ -57,7 +61,7 @@ CPUTRAIN_DEVICE void add_products(Pack<N>& sum, const Pack<N>& a, const Pack<N>&
 }
 
 template <class N, bool kDepthwise>
-__global__ void __launch_bounds__(kPackThreads)
+__global__ void __launch_bounds__(kPackThreads, kBlocksEach)
     grouped_forward_kernel(Grouped g, PositionNumbers windows,
                            const typename N::Stored* __restrict__ src,
                            const typename N::Stored* __restrict__ weights,
@@ -94,7 +98,7 @@ CPUTRAIN_DEVICE float channel_gradient(const Grouped& g, const typename N::Store
 }
 
 template <class N, bool kDepthwise>
-__global__ void __launch_bounds__(kPackThreads)
+__global__ void __launch_bounds__(kPackThreads, kBlocksEach)
     grouped_backward_data_kernel(Grouped g, PositionNumbers positions,
                                  const typename N::Stored* __restrict__ diff_dst,
                                  const typename N::Stored* __restrict__ weights,
@@ -157,7 +161,7 @@ CPUTRAIN_DEVICE Pack<N> read_tap(const Grouped& g, const typename N::Stored* src
 }
 
 template <class N, bool kDepthwise>
-__global__ void __launch_bounds__(kAcross* kDown)
+__global__ void __launch_bounds__(kAcross* kDown, kBlocksEach)
     grouped_backward_weights_kernel(Grouped g, PositionNumbers windows, int rows, int slices,
                                     const typename N::Stored* __restrict__ src,
                                     const typename N::Stored* __restrict__ diff_dst,
@@ -251,10 +255,10 @@ void grouped_backward_data(Stream stream, Numbers numbers, const GroupedShape& s
 }
 
 int grouped_slices(Numbers numbers, const GroupedShape& shape, int multiprocessors) {
-  constexpr int kBlocksEach = 8, kFewest = 8 * kDown;  // windows of a slice
+  constexpr int kBlocksInAll = 8, kFewest = 8 * kDown;  // windows of a slice
   return with_numbers(numbers, [&]<class N>(N) {
     const int blocks = (shape.rows() + 1) * column_blocks<N>(shape);
-    const int wanted = pieces(kBlocksEach * multiprocessors, blocks);
+    const int wanted = pieces(kBlocksInAll * multiprocessors, blocks);
     return std::max(1, std::min(wanted, shape.window.windows() / kFewest));
   });
 }

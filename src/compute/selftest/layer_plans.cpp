@@ -26,11 +26,14 @@ int last_kink(const model::Graph& graph) {
 }
 
 /// Kernels of few bits up to the last kink of an exact case, so that every sum before it is exact
-/// in float, and biases of odd multiples of half a step, so that no sum is 0.
+/// in float, and biases of odd multiples of half a step, so that no sum is 0, or at ReLU6's other
+/// kink. Steps are as large as the pixels': numbers near 6 are exact in 16 bits, too.
 class Weights {
  public:
   Weights(const LayerCase& c, std::uint64_t seed)
-      : seed_(seed), exact_until_(c.exact ? last_kink(c.graph) : -1) {
+      : seed_(seed),
+        exact_until_(c.exact ? last_kink(c.graph) : -1),
+        exponent_(1 - std::ilogb(std::get<model::Input>(c.graph.nodes()[0].layer).scale.of[0])) {
     for (const model::Graph::Node& node : c.graph.nodes()) {
       exponents_.push_back(exponent_);
       if (multiplies(node) && node.origin < exact_until_) exponent_ += exponent_of(node);
@@ -65,7 +68,7 @@ class Weights {
 
   std::uint64_t seed_;
   int exact_until_;
-  int exponent_ = 3 + 1;  ///< bytes are eighths, and the first bias adds half a step of them
+  int exponent_;  ///< of the pixels' steps, and one, since the first bias adds half a step of them
   std::vector<int> exponents_;
 };
 

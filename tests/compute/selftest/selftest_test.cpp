@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "backends/reference/reference_backend.h"
@@ -128,8 +129,12 @@ class Breaks final : public Mistaken {
 
 struct Found {
   std::set<std::string> passed, failed, left_out;
-  bool failed_alone(const std::string& word) const {
-    const auto has = [&](const std::string& name) { return name.find(word) != std::string::npos; };
+  /// Only cases with these words failed, and all of them. "relu" is no word of "relu6".
+  bool failed_alone(const std::string& words) const {
+    const auto has = [&](const std::string& name) {
+      const std::size_t at = name.find(words);
+      return at != std::string::npos && !std::isdigit(name[at + words.size()]);
+    };
     return !failed.empty() && std::ranges::all_of(failed, has) && std::ranges::none_of(passed, has);
   }
 };
