@@ -146,11 +146,11 @@ TEST_F(ImageFeed, ASlotIsFilledWhenNobodyReadsItAnyMore) {
 TEST_F(ImageFeed, SaysWhatItTakes) {
   compute::FeedSize size{.image = {4, 4, 3}, .images = 3, .slots = 2};
   const compute::FeedBytes sent = backend_->feeder()->feed_bytes(size);
-  EXPECT_EQ(sent.host, 2 * 3 * (48u + 4 + 4 + 32));
+  EXPECT_EQ(sent.host, 2 * 3 * (48u + 4 + 4 + sizeof(compute::MixedLabel) + 32));
   EXPECT_EQ(sent.device, sent.host);
   size.kept = 10;
   const compute::FeedBytes kept = backend_->feeder()->feed_bytes(size);
-  EXPECT_EQ(kept.host, 2 * 3 * (4u + 4 + 32));
+  EXPECT_EQ(kept.host, 2 * 3 * (4u + 4 + sizeof(compute::MixedLabel) + 32));
   EXPECT_EQ(kept.device, kept.host + 10 * 48);
 }
 
