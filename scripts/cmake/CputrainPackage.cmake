@@ -25,7 +25,9 @@ install(FILES ${PROJECT_SOURCE_DIR}/scripts/package/copyright ${PROJECT_BINARY_D
         DESTINATION ${CPUTRAIN_DOC} COMPONENT cputrain)
 # README.md and all guides lie as they do here, with what they link to, so that their links lead somewhere.
 set(guides README.md CHANGELOG.md CONTRIBUTING.md src/composition/examples/train_cifar10.cpp
-           src/scaling/simulation/platforms/skylake-96.json src/zoo/samples/small-resnet.json scripts/package/modulefile)
+           src/scaling/simulation/platforms/skylake-96.json scripts/package/modulefile)
+file(GLOB found CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/zoo/samples/*.json)
+list(APPEND guides ${found})
 foreach(folder src backends datasets scripts tests)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/${folder}/README.md)
   list(APPEND guides ${found})

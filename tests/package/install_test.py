@@ -17,7 +17,9 @@ from rules import live_links
 BUILD = os.environ["BUILD_FOLDER"]
 SIMULATES = os.environ.get("CPUTRAIN_SIMULATES") == "1"
 PLUGIN = os.path.exists(os.path.join(BUILD, "libcputrain_cuda.so"))
-COMMON = ["bin/cputrain", "share/bash-completion/completions/cputrain", "share/cputrain/models/small-resnet.json",
+COMMON = ["bin/cputrain", "share/bash-completion/completions/cputrain", "share/cputrain/models/alexnet.json",
+          "share/cputrain/models/googlenet.json", "share/cputrain/models/photographs.config.json",
+          "share/cputrain/models/small-resnet.json",
           "share/cputrain/reference/paper_table3.csv", "share/doc/cputrain/changelog", "share/doc/cputrain/copyright",
           "share/man/man1/cputrain.1", "share/zsh/site-functions/_cputrain"]
 OF_SIMULATOR = ["bin/cputrain-smpi", "share/doc/cputrain-simulator/changelog", "share/doc/cputrain-simulator/copyright"]
