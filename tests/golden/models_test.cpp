@@ -100,12 +100,22 @@ FloatError float_error(Replica& replica, const ModelFigures& model, const Traini
   return error;
 }
 
+/// Errors of a gradient where rounding moves an input of a ReLU past its kink.
+struct Kink {
+  double whole = 0, worst = 0;
+};
+
+/// The reference in double has 6.2e-5 and 2.4e-4 in the better pass of resnet18 once its weights
+/// are moved by 1e-6 of themselves. That changes logits by 7e-6, as much as Winograd kernels do.
+constexpr Kink kKinkOfResNet18{7e-5, 2.7e-4};
+
 /// A backend in float, and how many times PyTorch's error it may have.
 struct Contender {
   std::string name;
   double times;
   std::unique_ptr<compute::Backend> backend;
   std::vector<FloatError> errors;
+  Kink kink{};
 };
 
 std::vector<Contender> contenders(const std::string& model) {
@@ -115,10 +125,8 @@ std::vector<Contender> contenders(const std::string& model) {
   // The deeper residual networks have the blocks of resnet50v2, only more of them.
   if (model == "resnet101v2" || model == "resnet152v2" || model == "resnet50") return all;
   all.push_back({"zeros skipped", 2, cpu::make_cpu_backend(1, {.skip_zeros = true}), {}});
-  // The better of resnet18's passes has a gradient 2.4 times past the limit with Winograd kernels,
-  // while its loss and logits are near. A ReLU's kink may be the reason, which is not shown.
-  if (model == "resnet18") return all;
   all.push_back({"winograd allowed", 5, cpu::make_cpu_backend(1, {.winograd = true}), {}});
+  if (model == "resnet18") all.back().kink = kKinkOfResNet18;
   return all;
 }
 
@@ -172,8 +180,8 @@ void expect_near_pytorch(const ModelFigures& model, const Contender& contender) 
   compare("loss", &FloatError::loss, contender.times * model.pytorch.logits);
   compare("logits", &FloatError::logits, kFloatProbability);
   compare("moving", &FloatError::moving, 0);
-  compare("whole gradient", &FloatError::whole, 0);
-  compare("worst tensor", &FloatError::worst, 0);
+  compare("whole gradient", &FloatError::whole, contender.kink.whole);
+  compare("worst tensor", &FloatError::worst, contender.kink.worst);
   std::printf("\n");
 }
 
