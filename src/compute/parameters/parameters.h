@@ -26,10 +26,10 @@ struct Parameter {
   Range range;               ///< elements of the arena; may hold more than `count` where a backend
                              ///< pads its blocked layout (padding stays zero)
   bool decays;
-  bool learnt;    ///< has a gradient
-  bool averaged;  ///< each rank moves its own: what counts is the mean over ranks
-  float l2;       ///< the loss grows by l2 * sum of squares
-  double rate;    ///< what the learning rate is multiplied by
+  bool learnt;      ///< has a gradient
+  bool averaged;    ///< each rank moves its own: what counts is the mean over ranks
+  float l2;         ///< the loss grows by l2 * sum of squares
+  double rate = 1;  ///< what the learning rate is multiplied by
   /// Elements of a row, where each rank of a node makes the gradient of some rows, of all images of
   /// the node; 0 where every rank makes all of it, of its own images.
   std::size_t row = 0;
