@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/csv.h"
 #include "core/text.h"
 
 namespace cputrain::training {
@@ -11,18 +12,10 @@ namespace {
 
 std::string extents_text(const auto& extents) { return fmt::format("{}", fmt::join(extents, "x")); }
 
-/// A field of CSV (RFC 4180).
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 std::string row(const std::string& parameter, const std::string& shape, const std::string& array,
                 const std::string& array_shape, const std::string& done) {
-  return fmt::format("{},{},{},{},{}\r\n", field(parameter), shape, field(array), array_shape,
-                     done);
+  return fmt::format("{},{},{},{},{}\r\n", csv_field(parameter), shape, csv_field(printable(array)),
+                     array_shape, done);
 }
 
 bool is_by_class(const loop::LoadedWeights& loaded, const std::string& name) {

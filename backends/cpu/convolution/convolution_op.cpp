@@ -4,8 +4,7 @@
 #include <cassert>
 #include <utility>
 
-#include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/parallel.h"
+#include "backends/cpu/kernels/on_threads.h"
 #include "backends/cpu/ops/input_op.h"
 
 namespace cputrain::cpu {
@@ -41,14 +40,11 @@ std::vector<ConvolutionMethod> methods_by_rule(const Planning& planning,
 
 template <class Number>
 void add_numbers(const std::byte* values, std::byte* sums, std::size_t first, std::size_t count) {
-  const auto* from = reinterpret_cast<const Number*>(values) + first;
-  auto* to = reinterpret_cast<Number*>(sums) + first;
-  parallel_ranges(count, [&](std::size_t begin, std::size_t end) {
-    kernels::add(from + begin, to + begin, end - begin);
-  });
+  add_on_threads(reinterpret_cast<const Number*>(values) + first,
+                 reinterpret_cast<Number*>(sums) + first, count);
 }
 
-/// On all threads: of some images of maps like `map`.
+/// sums += values for some images of maps like `map`, on all threads.
 void add_images(const Activation& map, const Range& images, const std::byte* values,
                 std::byte* sums) {
   const std::size_t first = images.begin * map.layout.size();

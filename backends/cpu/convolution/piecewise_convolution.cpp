@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/parallel.h"
+#include "backends/cpu/kernels/on_threads.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -28,26 +27,6 @@ std::byte* bytes_of(float* data) { return reinterpret_cast<std::byte*>(data); }
 template <class Number>
 Number* numbers_at(std::byte* data) {
   return reinterpret_cast<Number*>(data);
-}
-
-/// On all threads: the gradient of a ReLU whose output this is, in place.
-template <class Number>
-void stop_at_zeros(const Number* dst, Number* diff, std::size_t count) {
-  parallel_ranges(count, [&](std::size_t b, std::size_t e) {
-    kernels::relu_backward(dst + b, diff + b, e - b);
-  });
-}
-
-template <class Number>
-void add_on_threads(const Number* values, Number* sums, std::size_t count) {
-  parallel_ranges(count,
-                  [&](std::size_t b, std::size_t e) { kernels::add(values + b, sums + b, e - b); });
-}
-
-/// The library's kernels of 16-bit factors for gradients of weights read maps in an order that
-/// processors do not foresee: from memory they take half as long again as from the caches.
-void fetch_on_threads(const std::byte* data, std::size_t bytes) {
-  parallel_ranges(bytes, [&](std::size_t b, std::size_t e) { kernels::fetch(data + b, e - b); });
 }
 
 }  // namespace
@@ -342,6 +321,8 @@ void PiecewiseConvolution::forward(const Execution& execution, ConvolutionTimes&
 
 void PiecewiseConvolution::add_weight_gradients(const PieceCalls& calls, bool overwrite) {
   if (calls.fill_src_again) calls.fill_src_again.run();
+  // The library's kernels of 16-bit factors read maps in an order that processors do not foresee:
+  // from memory they take half as long again as from the caches.
   if (calls.fetched_src) fetch_on_threads(calls.fetched_src, place_.src.bytes(calls.piece.count));
   if (calls.fetched_diff) fetch_on_threads(calls.fetched_diff, place_.dst.bytes(calls.piece.count));
   (overwrite ? calls.weights_to_arena : calls.weights_to_scratch).run();

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/parallel.h"
+#include "backends/cpu/kernels/on_threads.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -101,9 +100,7 @@ void PoolOp<Number>::backward(const Execution& execution) {
   if (!src_.wants_diff) return;
   prepared_[execution.size].unpool.run();
   if (!part_) return;
-  parallel_ranges(src_.count(execution.images), [&](std::size_t b, std::size_t e) {
-    kernels::add(part_ + b, src_diff_ + b, e - b);
-  });
+  add_on_threads(part_, src_diff_, src_.count(execution.images));
 }
 
 template class PoolOp<float>;

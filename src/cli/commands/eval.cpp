@@ -220,6 +220,7 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
                    const training::EvaluationPart& part, const Evaluation& evaluation) const {
     training::EvaluationFacts facts = evaluation_facts(options_, session, model, evaluation);
     facts.part = part.name;
+    if (options_.looks != TestTime::none) facts.looks = word_of(options_.looks);
     facts.backend = computed_on(options_, session);
     if (part.doubtful) facts.doubt = part.why;
     if (!options_.page.empty()) training::write_result(session, options_.page, page_(facts));

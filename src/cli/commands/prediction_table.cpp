@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/commands/predictions_text.h"
+#include "core/csv.h"
 #include "core/error.h"
 #include "core/text.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/csv.h"
 #include "core/text.h"
 
 namespace cputrain::commands {
@@ -25,13 +26,6 @@ std::string ratio_text(double part, double all) {
 }
 
 }  // namespace
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
 
 std::string predictions_table(const loop::PredictionCounts& counts,
                               const std::vector<std::string>& classes) {

@@ -20,9 +20,6 @@ std::string predictions_table(const loop::PredictionCounts&,
 nlohmann::ordered_json predictions_json(const loop::PredictionCounts&,
                                         const std::vector<std::string>& classes);
 
-/// A field of CSV as RFC 4180 has it: quotes around what holds a comma, a quote or a line's end.
-std::string csv_field(const std::string& text);
-
 /// The matrix as CSV: a row an actual class, a column a prediction; needs has_matrix().
 std::string confusion_csv(const loop::PredictionCounts&, const std::vector<std::string>& classes);
 

@@ -175,12 +175,16 @@ tune::RateFindings tune_rate(const training::Session& session, training::Trainin
     spec.flags.limit_train = batch * static_cast<std::size_t>(range.steps);
   }
   const optim::LearningRateOptions rate = spec.learning_rate;
+  const std::optional<double> backbone = spec.flags.backbone_lr;
   training::Training training = training::open_training(session, std::move(spec));
   training.compile();
   training.load();
   training.start();
-  return tune::findings_of(tune::test_rates(training, range), batch, training.data()->train.size(),
-                           optim::scale_factor(rate.scale, rate.n.value_or(1)));
+  tune::RateFindings found =
+      tune::findings_of(tune::test_rates(training, range), batch, training.data()->train.size(),
+                        optim::scale_factor(rate.scale, rate.n.value_or(1)));
+  if (backbone) found.backbone = *backbone / rate.base;
+  return found;
 }
 
 class TuneCommand final : public cli::CommandWith<TuneOptions> {

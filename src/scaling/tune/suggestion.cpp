@@ -111,7 +111,12 @@ void suggest_rate(const Findings& findings, Suggestion& to) {
     to.lines.push_back(fmt::format("--lr-scale multiplies --lr by {:.4g}, so --lr is {}.",
                                    rate.scale, rate_text(advice.rate / rate.scale)));
   }
-  to.flags.insert(to.flags.end(), {"--lr", rate_text(advice.rate / rate.scale)});
+  const double own = advice.rate / rate.scale;
+  to.flags.insert(to.flags.end(), {"--lr", rate_text(own)});
+  if (!rate.backbone) return;
+  to.lines.push_back(
+      fmt::format("The rate of the backbone kept its ratio to --lr, {:.3g}.", *rate.backbone));
+  to.flags.insert(to.flags.end(), {"--backbone-lr", rate_text(own * *rate.backbone)});
 }
 
 }  // namespace
@@ -119,7 +124,7 @@ void suggest_rate(const Findings& findings, Suggestion& to) {
 RateFindings findings_of(RateCurve curve, std::size_t batch, std::size_t images, double scale) {
   std::vector<SmoothLoss> smoothed = smooth(curve);
   auto advice = advise(curve, smoothed);
-  return {std::move(curve), std::move(smoothed), advice, batch, images, scale};
+  return {std::move(curve), std::move(smoothed), advice, batch, images, scale, {}};
 }
 
 std::size_t chosen_batch(const Ladder& ladder, std::size_t usual) {

@@ -21,9 +21,10 @@ struct RateFindings {
   RateCurve curve;
   std::vector<SmoothLoss> smoothed;
   std::optional<RateAdvice> advice;
-  std::size_t batch = 0;   ///< images of a step
-  std::size_t images = 0;  ///< that it drew from
-  double scale = 1;        ///< what --lr-scale makes of --lr
+  std::size_t batch = 0;             ///< images of a step
+  std::size_t images = 0;            ///< that it drew from
+  double scale = 1;                  ///< what --lr-scale makes of --lr
+  std::optional<double> backbone{};  ///< --backbone-lr by --lr, where it was given
 };
 
 /// The same with everything that follows from the curve.

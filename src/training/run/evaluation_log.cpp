@@ -42,6 +42,7 @@ void log_evaluation(const fs::path& file, const EvaluationFacts& facts) {
                                     {"images", static_cast<std::uint64_t>(facts.images)},
                                     {"loss", facts.loss},
                                     {"accuracy", known(facts.accuracy)},
+                                    {"tta", facts.looks},
                                     {"doubt", facts.doubt},
                                     {"build", facts.build},
                                     {"command", facts.command}};

@@ -29,6 +29,7 @@ struct WrongImage {
 struct EvaluationFacts {
   std::string model, weights, data, part, cpu, backend, date, build, command;
   int cores = 0;      ///< the machine's
+  std::string looks;  ///< the word of --tta; empty where an image is looked at as it is
   std::string doubt;  ///< why training may have learnt from these images; or empty
   double images = 0, correct = 0, loss = 0;
   double undecided = 0;  ///< images whose predictions were NaN

@@ -22,8 +22,9 @@ class EvaluationLog : public ::testing::Test {
  protected:
   EvaluationLog() : file(folder.path() / "evaluations.jsonl") {}
 
-  void log(const std::string& data, double accuracy) const {
+  void log(const std::string& data, double accuracy, const std::string& looks = "") const {
     EvaluationFacts facts;
+    facts.looks = looks;
     facts.weights = (folder.path() / "best.safetensors").string();
     facts.data = data;
     facts.part = "test";
@@ -56,6 +57,17 @@ TEST_F(EvaluationLog, HasTheNewestOfEachDataSetTheNewestFirst) {
   EXPECT_EQ(found[0].command, "./cputrain eval --weights run");
   EXPECT_EQ(found[1].accuracy, 0.75);
   EXPECT_TRUE(troubles.empty());
+}
+
+TEST_F(EvaluationLog, TellsEvaluationsWithMirrorImagesApart) {
+  log("photos", 0.5);
+  log("photos", 0.75, "flip");
+  const auto found = read();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].looks, "flip");
+  EXPECT_EQ(found[0].accuracy, 0.75);
+  EXPECT_EQ(found[1].looks, "");
+  EXPECT_EQ(found[1].accuracy, 0.5);
 }
 
 TEST_F(EvaluationLog, ALossThatIsNaNIsNotKnown) {

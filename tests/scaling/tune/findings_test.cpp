@@ -58,6 +58,17 @@ TEST(Suggestion, HasTheFlagsToCopy) {
                                      rate_text(findings.rate->advice->rate / 2)}));
 }
 
+/// The test changes both rates by one factor.
+TEST(Suggestion, KeepsTheRatioOfTheBackbonesRate) {
+  Findings findings = made_findings();
+  findings.rate->backbone = 0.0625;
+  const Suggestion suggestion = suggestion_of(findings);
+  const double rate = findings.rate->advice->rate / 2;
+  ASSERT_EQ(suggestion.flags.size(), 8u);
+  EXPECT_EQ(suggestion.flags[6], "--backbone-lr");
+  EXPECT_EQ(suggestion.flags[7], rate_text(rate / 16));
+}
+
 TEST(Suggestion, SaysWhyAFigureIsMissing) {
   Findings findings{.no_micro_batch = "a", .no_batch = "b", .no_rate = "c"};
   const Suggestion suggestion = suggestion_of(findings);

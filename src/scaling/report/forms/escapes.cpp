@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "core/csv.h"
 #include "core/text.h"
 
 namespace cputrain::report {
@@ -174,10 +175,7 @@ std::string csv_text(std::string_view text) {
   if (!result.empty() && std::string_view("=+-@").find(result.front()) != std::string_view::npos) {
     result.insert(0, "'");
   }
-  if (result.find_first_of(",\"") == std::string::npos) return result;
-  std::string quoted = "\"";
-  for (const char c : result) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + '"';
+  return csv_field(result);
 }
 
 }  // namespace cputrain::report

@@ -46,7 +46,8 @@ std::optional<RunEvaluation> evaluation_of(const std::string& text) {
   RunEvaluation evaluation{text_in(line, "weights"), text_in(line, "data"),
                            text_in(line, "part"),    text_in(line, "doubt"),
                            text_in(line, "date"),    text_in(line, "build"),
-                           text_in(line, "command"), *images};
+                           text_in(line, "command"), *images,
+                           text_in(line, "tta")};
   evaluation.loss = number_in(line, "loss", -kMostCounted);
   evaluation.accuracy = number_in(line, "accuracy", 0, 1);
   return evaluation;
@@ -54,7 +55,7 @@ std::optional<RunEvaluation> evaluation_of(const std::string& text) {
 
 bool replaces(const RunEvaluation& later, const RunEvaluation& earlier) {
   return later.weights == earlier.weights && later.data == earlier.data &&
-         later.part == earlier.part;
+         later.part == earlier.part && later.looks == earlier.looks;
 }
 
 /// The newest first.

@@ -52,6 +52,7 @@ struct RunEvaluation {
   std::string doubt;                ///< whether training learnt from these images; or empty
   std::string date, build, command;
   double images = 0;
+  std::string looks{};  ///< the word of --tta; empty where images were looked at as they are
   std::optional<double> loss{}, accuracy{};  ///< nothing where it was NaN or infinite
 };
 

@@ -53,6 +53,7 @@ Json evaluations_json(const RunRecord& run) {
                     {"weights", e.weights},
                     {"data", e.data},
                     {"part", e.part},
+                    {"tta", e.looks},
                     {"images", e.images},
                     {"accuracy", known(e.accuracy)},
                     {"interval", range},

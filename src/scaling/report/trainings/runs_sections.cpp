@@ -126,7 +126,9 @@ Section evaluations_section(const RunList& list) {
            {"images", images},
            {"data", text([](const RunEvaluation& e) { return without_folders(e.data); })},
            {"part", text(part)},
-           {"weights", text([](const RunEvaluation& e) { return e.weights; })},
+           {"weights", text([](const RunEvaluation& e) {
+              return e.looks.empty() ? e.weights : e.weights + ", --tta " + e.looks;
+            })},
            {"loss", [](E e, T) { return figure_entry(e.what->loss); }},
            {"date", text([](const RunEvaluation& e) { return e.date; })}})},
       .remarks = {"These are the results of eval at its date. Weights that were written later may "
