@@ -10,6 +10,7 @@
 #include "datasets/loader/bench_input.h"
 #include "datasets/loader/image_cache.h"
 #include "datasets/open.h"
+#include "datasets/pixels/change.h"
 
 namespace cputrain::datasets {
 
@@ -22,6 +23,7 @@ data::DataPipeline make_data_pipeline() {
           .batches = make_batch_loader,
           .batch_memory = memory_of_batches,
           .read_image = read_image,
+          .mirror_image = mirror_image,
           .list_images = list_images,
           .thumbnail = make_thumbnail,
           .check = check_data,

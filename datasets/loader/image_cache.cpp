@@ -184,7 +184,8 @@ void check_form(const data::ReadyForm& form, const data::ImageForm& wanted, data
   const std::string flag = turned_alike ? "" : fmt::format(" --exif {}", word_of(*form.exif));
   fail(ExitCode::usage,
        fmt::format("the images of --data are ready at {}, not at {} (a packed file holds one "
-                   "form); use --image-size {} --resize {}{}{}, or pack the data again",
+                   "form); train with --image-size {} --resize {}{}{}, or pack the data again in "
+                   "the other form",
                    text(form.image, form.resize, form.exif.value_or(exif)),
                    text(wanted.shape, wanted.resize, exif), form.image.height,
                    word_of(form.resize.way), fit, flag));

@@ -164,6 +164,10 @@ void change_image(const std::uint8_t* src, const KeptImages& images, data::Turn 
   blacken(change.cutout, images.image, dst);
 }
 
+void mirror_image(std::span<const std::uint8_t> src, Shape image, std::span<std::uint8_t> dst) {
+  change_image(src.data(), image, data::Turn::none, {.flip = true}, dst);
+}
+
 compute::ImageMove move_of(std::uint32_t source, Shape image, data::Turn turn,
                            const Change& change) {
   const Placed placed = place_pixels(turn, change, image);

@@ -51,6 +51,9 @@ void check_fits(const data::Augment&, Shape image);
 void change_image(const std::uint8_t* src, const KeptImages&, data::Turn, const Change&,
                   std::span<std::uint8_t> dst);
 
+/// Left and right swapped.
+void mirror_image(std::span<const std::uint8_t> src, Shape, std::span<std::uint8_t> dst);
+
 /// The same as a move of the bytes of `source`, for changes of an augmentation that
 /// data::only_moves().
 compute::ImageMove move_of(std::uint32_t source, Shape image, data::Turn, const Change&);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <string>
 
 #include "cli/command.h"
 
@@ -12,5 +13,8 @@ namespace cputrain::cli {
 /// cannot be read, since trainings load weights there: Error(data).
 void choose_weights(Command&, bool leads,
                     const std::function<void(const std::filesystem::path& run)>& take_run = {});
+
+/// Whether there is such a file or folder.
+bool weights_are_there(const std::string& weights);
 
 }  // namespace cputrain::cli

@@ -25,6 +25,15 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+/// ASCII's letters.
+std::string in_small_letters(std::string_view word) {
+  std::string small(word);
+  for (char& c : small) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return small;
+}
+
 /// Control characters, line and paragraph separator, and what turns the direction of text (Unicode
 /// TR9: marks, embeddings, overrides, isolates).
 bool is_unsafe(std::uint32_t code) {
@@ -174,11 +183,13 @@ std::string first_few(std::span<const std::string> parts, std::size_t most) {
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> words) {
-  const auto nearest = std::ranges::min_element(
-      words, {}, [&](const std::string& candidate) { return edit_distance(word, candidate); });
+  const auto distance = [word = in_small_letters(word)](const std::string& candidate) {
+    return edit_distance(word, in_small_letters(candidate));
+  };
+  const auto nearest = std::ranges::min_element(words, {}, distance);
   if (nearest == words.end()) return {};
   const std::size_t allowed = std::max<std::size_t>(2, word.size() / 3);
-  if (edit_distance(word, *nearest) > allowed) return {};
+  if (distance(*nearest) > allowed) return {};
   return fmt::format("; did you mean {}?", *nearest);
 }
 

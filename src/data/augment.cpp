@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <vector>
 
 #include "core/error.h"
@@ -117,22 +118,33 @@ Reach range(std::string_view text, std::string_view word, std::string_view digit
   return range;
 }
 
+std::optional<int> whole(std::string_view digits, int most) {
+  int value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  const bool read = error == std::errc{} && stop == end && value >= 0 && value <= most;
+  return read ? std::optional(value) : std::nullopt;
+}
+
 /// STEPS:MAGNITUDE; steps of no magnitude would mostly change nothing.
 void set_rand(Augment& augment, std::string_view text, std::string_view word, const Part& part) {
-  constexpr double kMostMagnitude = 10;
+  constexpr int kMostMagnitude = 10;
   const std::string_view numbers = word.substr(word.find(':') + 1);
   const std::size_t colon = std::min(numbers.find(':'), numbers.size());
-  if (colon == numbers.size()) {
-    refuse(text, word, fmt::format("must be {}:{}, such as rand:2:9", part.name, part.unit));
+  const auto steps = whole(numbers.substr(0, colon), static_cast<int>(part.most));
+  const auto magnitude = whole(numbers.substr(std::min(colon + 1, numbers.size())), kMostMagnitude);
+  if (!steps || !magnitude) {
+    refuse(text, word,
+           fmt::format("must be {}:{} with whole numbers up to {} and {}, such as rand:2:9",
+                       part.name, part.unit, part.most, kMostMagnitude));
   }
-  Part magnitude = part;
-  magnitude.most = kMostMagnitude;
-  augment.*part.pixels = number<int>(text, word, numbers.substr(0, colon), part);
-  augment.*part.strength = number<int>(text, word, numbers.substr(colon + 1), magnitude);
+  augment.*part.pixels = *steps;
+  augment.*part.strength = *magnitude;
 }
 
 void set_part(Augment& augment, std::string_view text, std::string_view word,
               std::vector<const Part*>& seen) {
+  if (word == "none") refuse(text, word, "stands alone; leave it out, or the others");
   const std::size_t colon = word.find(':');
   const bool has_number = colon != std::string_view::npos;
   const Part& part = find_part(text, word.substr(0, colon), has_number);
@@ -177,6 +189,14 @@ Augment parse_augment(std::string_view text) {
   return augment;
 }
 
+std::vector<std::string> idle_words(std::string_view text) {
+  std::vector<std::string> idle;
+  for (const std::string& word : split(text, ',')) {
+    if (word != "none" && parse_augment(word) == Augment{}) idle.push_back(word);
+  }
+  return idle;
+}
+
 std::string to_text(const Augment& augment) {
   std::vector<std::string> words;
   for (const Part& part : kParts) {
@@ -190,6 +210,14 @@ std::string to_text(const Augment& augment) {
     words.push_back(std::move(word));
   }
   return words.empty() ? "none" : join(words, ",");
+}
+
+std::vector<std::string> augment_names() {
+  std::vector<std::string> names{"none"};
+  for (const Part& part : kParts) {
+    if (std::ranges::count(names, part.name) == 0) names.emplace_back(part.name);
+  }
+  return names;
 }
 
 std::string augment_forms() {

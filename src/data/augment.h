@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cputrain::data {
 
@@ -54,10 +55,15 @@ int kept_sides(const Augment&);
 /// --augment, the part and what is allowed.
 Augment parse_augment(std::string_view text);
 
+/// Words of such a text that leave images as they are: "mixup:0".
+std::vector<std::string> idle_words(std::string_view text);
+
 /// The inverse, in one order: "shear:0.2,zoom:0.2,flip"; "none" where nothing changes.
 std::string to_text(const Augment&);
 
 /// The parts that parse_augment() knows, for help: "flip, vflip, ..., rotate:DEGREES, ...".
 std::string augment_forms();
+/// The same without their numbers, each once.
+std::vector<std::string> augment_names();
 
 }  // namespace cputrain::data

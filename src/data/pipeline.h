@@ -165,6 +165,9 @@ struct DataPipeline {
   std::function<ReadResult(const std::string& path, Shape image, const Resizing&, Exif,
                            std::span<std::uint8_t> dst)>
       read_image;
+  /// Writes an image left and right swapped, as `BatchRequest::mirror` has it.
+  std::function<void(std::span<const std::uint8_t> src, Shape image, std::span<std::uint8_t> dst)>
+      mirror_image;
   /// Paths of all images (by their names) below a folder, sorted; links are followed, hidden files
   /// and folders of systems stay out.
   std::function<std::vector<std::string>(const std::string& folder)> list_images;

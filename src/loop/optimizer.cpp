@@ -305,6 +305,14 @@ void Optimizer::swap(Range range, const Array& average) {
   }
 }
 
+std::vector<compute::ArenaPart> Optimizer::all_averages() const {
+  std::vector<compute::ArenaPart> parts = averaged_statistics();
+  for (const Owned& owned : owned_) {
+    if (owned.range.size() > 0) parts.push_back({owned.range, owned.average.array()});
+  }
+  return parts;
+}
+
 std::vector<compute::ArenaPart> Optimizer::averaged_statistics() const {
   std::vector<compute::ArenaPart> parts;
   for (const Statistics& s : statistics_) parts.push_back({s.range, s.average.array()});

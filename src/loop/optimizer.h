@@ -66,6 +66,8 @@ class Optimizer {
   /// Weights, and moving statistics, against their averages.
   void swap_averages(Range owned);
   void swap_statistics();
+  /// Averages of all that this rank owns, and of moving statistics.
+  std::vector<compute::ArenaPart> all_averages() const;
   /// Averages of moving statistics, by parameter: the same on all ranks.
   std::vector<compute::ArenaPart> averaged_statistics() const;
 

@@ -101,12 +101,13 @@ std::size_t Graph::parameter_count() const {
 
 double Graph::training_flops() const {
   double total = 0;
-  bool first = true;
+  bool leads_back = false;  // to a layer that learns
   for (std::size_t i = 1; i < nodes_.size(); ++i) {
-    const double forward = macs(nodes_[i].layer, src_shape(static_cast<int>(i)));
-    if (forward == 0) continue;
-    total += 2 * forward * (first ? 2 : 3);
-    first = false;
+    const Node& node = nodes_[i];
+    const double forward = macs(node.layer, src_shape(static_cast<int>(i)));
+    const bool learns = !node.frozen && !node.parameters.empty();
+    total += 2 * forward * (1 + (leads_back ? 1 : 0) + (learns ? 1 : 0));
+    leads_back = leads_back || learns;
   }
   return total;
 }

@@ -49,7 +49,7 @@ class Graph {
   /// Whether images of a training step depend on each other.
   bool has_batch_norm() const;
   /// FLOPs of one image in a training step, counting direct convolution: 2 * MACs * (forward,
-  /// backward-weights, and backward-data except for the first layer that has weights).
+  /// backward-weights of layers that learn, and backward-data behind the first of these).
   double training_flops() const;
 
  private:

@@ -40,6 +40,9 @@ Names names_of(std::span<const Graph::Node> nodes) {
 
 Names names_until(const Graph& graph, const std::string& pattern) {
   const std::string last = pattern.substr(kUntil.size());
+  if (last.empty()) {
+    refuse(pattern, "no layer is named; write until=LAYER, which freezes all up to it", last, {});
+  }
   const auto nodes = graph.nodes();
   const auto found = std::ranges::find(nodes, last, &Graph::Node::name);
   if (found == nodes.end()) {

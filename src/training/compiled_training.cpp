@@ -170,7 +170,6 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
               with_sizes_of_features(plan, compiled.sizes, before.views), compiled)
       .run();
   if (plan.spec.flags.profile) compiled.program->time_layers(true);
-  keep_features(session, plan, before, *compiled.program);
   const exchange::ExchangeMemory taken = compiled.exchange->memory();
   const auto owned = compiled.exchange->owned();
   const compute::ParameterLayout& layout = compiled.program->layout();
@@ -208,6 +207,14 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
   if (before.may_leave && compiled.memory.too_small()) {
     compiled.images_left_out = true;
     compiled.memory.shared.cache = 0;
+  }
+  if (before.views > 0) {
+    compiled.keeps_features =
+        keep_features(session, plan, before.views, compiled.memory, *compiled.program);
+    mine.workspace = compiled.program->workspace_bytes();
+    compiled.memory =
+        gather_memory(session, compiled.memory.capacities, mine, compiled.memory.shared);
+    compiled.memory.state_divided = owned_elements < layout.gradient_size;
   }
   check_fits(session, plan, compiled);
   return compiled;

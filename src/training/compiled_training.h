@@ -22,6 +22,7 @@ struct CompiledTraining {
   /// How gradients are summed, as --allreduce names it: what was measured is chosen here.
   std::string allreduce{};
   TrainingMemory memory;
+  bool keeps_features = false;    ///< what frozen layers make of images (training_features.h)
   bool images_on_device = false;  ///< all of the training's
   bool images_left_out = false;   ///< of memory, where they would have been too much
 };

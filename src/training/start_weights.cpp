@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "data/classes/alike_names.h"
 #include "data/classes/class_names.h"
+#include "data/data_spec.h"
 #include "model/layer_patterns.h"
 #include "model/normalization.h"
 #include "model/weights/torch_arrays.h"
@@ -146,6 +147,44 @@ void clear_new_head(const model::Graph& graph, const loop::LoadedWeights& loaded
   program.parameters().from_canonical(p, std::vector<double>(parameters[p].count), weights);
 }
 
+/// Frozen layers are to keep what was learnt elsewhere.
+void warn_of_frozen_noise(const Session& session, const TrainingPlan& plan,
+                          const loop::LoadedWeights& loaded,
+                          const compute::ParameterLayout& layout) {
+  const auto& parameters = layout.parameters;
+  const auto taken = [&](const auto& parameter) {
+    const auto p = static_cast<std::size_t>(
+        std::ranges::find(parameters, parameter.name, &compute::Parameter::name) -
+        parameters.begin());
+    return std::ranges::count(loaded.match.fitting, p) > 0 ||
+           std::ranges::count(loaded.by_class, parameter.name) > 0;
+  };
+  std::vector<std::string> left;
+  for (const auto& node : plan.graph.nodes()) {
+    if (node.frozen && !std::ranges::all_of(node.parameters, taken)) left.push_back(node.name);
+  }
+  if (left.empty()) return;
+  warn(session,
+       fmt::format("--freeze {}: --weights {} lacks arrays of {}, frozen all the same "
+                   "(they stay as they were drawn at random); freeze other layers, or "
+                   "use a file that has them",
+                   join(plan.spec.flags.freeze, ","), plan.spec.flags.weights, first_few(left)));
+}
+
+/// Images that look otherwise than those that weights learnt from cost accuracy.
+void warn_of_other_resizing(const Session& session, const TrainingSpec& spec,
+                            const data::DataSource& source, const model::WeightArrays& file) {
+  const auto theirs = loop::resizing_of_weights(file);
+  const bool synthetic = data::parse_data_spec(spec.flags.data_or_synthetic()).word == "synthetic";
+  if (!theirs || *theirs == spec.resize || synthetic) return;
+  const bool packed = source.dataset->ready_form().has_value();
+  warn(session,
+       fmt::format("--weights {} learnt from images resized by {}; here it is {} ({})",
+                   spec.flags.weights, to_text(*theirs), to_text(spec.resize),
+                   packed ? "the packed file's form; data pack --resize and --fit make another"
+                          : "--resize and --fit say how"));
+}
+
 /// Returns the table of what was taken; empty where that is the whole of a file of this program.
 std::string load_start(const Session& session, const TrainingPlan& plan,
                        const data::DataSource& source, const CompiledTraining& compiled,
@@ -173,6 +212,8 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
              "loss was a number");
   }
   say_what_is_taken_for_granted(session, plan, file);
+  warn_of_other_resizing(session, spec, source, file);
+  if (partial) warn_of_frozen_noise(session, plan, loaded, program.layout());
   const bool tells = partial || !file.origin().empty();
   if (tells) {
     say(session,

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <exception>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <utility>
 
 #include "checkpoint/state_file.h"
@@ -305,37 +304,6 @@ void Training::save_averages(const std::filesystem::path& file) {
     }
   });
   if (failure) std::rethrow_exception(failure);
-}
-
-// While the mutex is held this rank changes no weights, but others of its node may, where they
-// share one copy: a copy of it is of a completed step if its version was the same before and after.
-void Training::save_at_once(const std::filesystem::path& file) const {
-  constexpr int kTries = 500;  // some ms each; mpirun leaves a second or two
-  const exchange::GradientExchange& exchange = *compiled_.exchange;
-  compute::Memory& memory = session_.backend->memory();
-  const compute::OwnedArray copy(memory, weights().size, weights().dtype);
-  const auto copied = [&] {
-    const std::lock_guard lock(parts_->weights_mutex);
-    if (parts_->aside) {
-      memory.copy(parts_->aside->array().data, copy.array().data, copy.bytes());
-      return true;
-    }
-    const std::uint64_t before = exchange.weights_version();
-    if (before % 2 != 0) return false;
-    memory.copy(weights().data, copy.array().data, copy.bytes());
-    return exchange.weights_version() == before;
-  };
-  for (int i = 0; i < kTries; ++i) {
-    // A busy disk may take longer than mpirun waits.
-    if (copied()) {
-      return loop::save_weights(file, *description_, *compiled_.program, copy.array(),
-                                system::Durability::process);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
-  }
-  fail(ExitCode::output,
-       "terminated in the middle of a step that other ranks did not complete (the weights are of "
-       "no step and were not saved); start again");
 }
 
 void Training::check_replicas() const {

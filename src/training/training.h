@@ -65,6 +65,9 @@ class Training {
   /// The same from another thread while run() goes on, of the last completed step, without waiting
   /// for a disk. Error(output) also where other ranks of the node stopped in the middle of a step.
   void save_at_once(const std::filesystem::path&) const;
+  /// The same of the averages of the weights. False where other ranks own some of them, or where
+  /// they are being evaluated.
+  bool save_averages_at_once(const std::filesystem::path&) const;
   /// The averages of the weights, where they are kept, on rank 0. Collective. Error(output).
   void save_averages(const std::filesystem::path& file);
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
+#include "compute/kept_features.h"
 #include "training/compiled_training.h"
 
 /// What frozen layers make of an image is computed once and kept, where images come as they are or
@@ -18,7 +20,13 @@ std::size_t views_of(const TrainingPlan&, std::size_t images);
 std::vector<int> with_sizes_of_features(const TrainingPlan&, std::vector<int> sizes,
                                         std::size_t views);
 
-/// Lets the program keep them, as many as a part of memory has room for, and says so.
-void keep_features(const Session&, const TrainingPlan&, const MemoryBefore&, compute::Program&);
+/// Whether the program can keep them, and whether that saves work; what they are then.
+std::optional<compute::FeatureFacts> features_of(const TrainingPlan&, std::size_t views,
+                                                 const compute::Program&);
+
+/// Lets the program keep them, as many as there is room for beside the memory of the training
+/// without them, and says so. False where none are kept.
+bool keep_features(const Session&, const TrainingPlan&, std::size_t views, const TrainingMemory&,
+                   compute::Program&);
 
 }  // namespace cputrain::training

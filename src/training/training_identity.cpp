@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/crc32c.h"
@@ -21,7 +22,8 @@ namespace cputrain::training {
 namespace {
 
 constexpr const char *kBackend = "backend", *kPrecision = "precision", *kDamaged = "damaged images",
-                     *kFirstSteps = "steps of the first epoch", *kNone = "none";
+                     *kFirstSteps = "steps of the first epoch", *kNone = "none",
+                     *kGone = " (not there)";
 
 /// What a training may change as it goes on, and whose change after its end would change nothing.
 constexpr const char* kOfTheProgram[] = {kBackend, kPrecision};
@@ -67,6 +69,8 @@ bool are_same(const std::string& a, const std::string& b) {
 
 /// A file of weights, by all that is in it: its name may be another run's soon. Of rank 0.
 std::string weights_text(const TrainingFlags& flags) {
+  std::error_code error;  // one shows when it is read
+  if (!std::filesystem::exists(flags.weights, error) && !error) return flags.weights + kGone;
   const model::safetensors::File checked(flags.weights);
   const system::RegularFile file(flags.weights);
   std::vector<std::byte> piece(std::size_t{1} << 20);
@@ -80,6 +84,11 @@ std::string weights_text(const TrainingFlags& flags) {
   return with_hash(
       flags.partial ? flags.weights + " --partial" : flags.weights,
       Fnv1a().add_number(sum).add_number(file.size()).add_number(flags.partial).value());
+}
+
+/// Whether they are named and not there any more, in a training that began with some.
+bool weights_are_gone(const nlohmann::ordered_json& then, const nlohmann::ordered_json& here) {
+  return then.contains(kFirstWeights) && shown(here, kFirstWeights).ends_with(kGone);
 }
 
 /// A resume need not name the weights that a training began with: they may be gone.
@@ -153,6 +162,7 @@ std::vector<std::string> identity_differences(const nlohmann::ordered_json& then
   for (const auto* object : {&here, &then}) {
     for (const auto& [name, value] : object->items()) {
       if (name == kEnd || (goes_on && may_differ(name, here))) continue;
+      if (name == kFirstWeights && weights_are_gone(then, here)) continue;
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }

@@ -24,6 +24,8 @@ struct TrainingPlan {
   std::optional<compute::ReproducibleChunks> chunks;
   /// Names of the dense layers that the ranks of a node compute together.
   std::vector<std::string> sharded;
+  /// Whether what frozen layers make of images may be kept; off where each pass is to be timed.
+  bool keeps_features = true;
 
   /// Leaves that a rank computes at once: arrays of gradients that it needs.
   int lanes() const { return chunks ? chunks->lanes : 1; }

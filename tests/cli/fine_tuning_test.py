@@ -156,6 +156,55 @@ class FineTuning(TinyTest):
         self.net(2, "no", "--backbone-lr", "0.001", "--freeze", "all-but-head", says=["--backbone-lr", "nothing"])
         self.net(2, "no", "--backbone-lr", "0.001", "--lr", "0", says=["--backbone-lr 0.001 needs --lr above 0"])
 
+    def test_frozen_noise_is_warned_of(self):
+        noise = "drawn at random"
+        done = self.net(0, "run", "--freeze", "all-but-head", says=["--freeze all-but-head without --weights", noise])
+        self.net(0, "run", "--freeze", "all-but-head", "--dry-run", says=[noise])
+        for words in ([], ["--freeze", "none"], ["--freeze", "stem", "--weights", "run/weights.safetensors"]):
+            done = self.net(0, "other", *words)
+            self.assertNotIn(noise, done.stderr)
+        self.foreign(change=lambda tensors: tensors.pop("body.weight"))
+        words = ["--weights", "foreign.safetensors", "--partial"]
+        self.net(0, "part", *words, "--freeze", "stem,body", says=["lacks arrays of body, frozen all the same", noise])
+        self.assertNotIn(noise, self.net(0, "part", *words, "--freeze", "stem,norm").stderr)
+
+    def test_another_way_to_resize_is_warned_of(self):
+        self.net(0, "run", "--resize", "nearest")
+        words, says = ["--weights", "run/weights.safetensors"], "learnt from images resized by nearest; here it is "
+        self.net(0, "other", *words, says=[says + "bilinear (--resize and --fit say how)"])
+        self.net(0, "other", *words, "--resize", "nearest", "--fit", "crop", says=[says + "nearest, fit crop"])
+        self.assertNotIn("learnt from", self.net(0, "other", *words, "--resize", "nearest").stderr)
+        self.expect(0, "data", "pack", "data", "area.ctpack", "--image-size", "16", "--resize", "area")
+        self.net(0, "other", *words, data="area.ctpack", says=[says + "area (the packed file's form"])
+        self.expect(0, "bench", "step", "--model", "net.json", "--data", "area.ctpack", "--threads", "1", "--repeat",
+                    "1", *words, says=[says + "area"])
+
+    def test_a_frozen_step_is_measured(self):
+        words = ["bench", "step", "--model", "net.json", "--data", "data", "--threads", "1", "--repeat", "2", "--json",
+                 "-"]
+        whole, frozen, none = (json.loads(self.expect(0, *words, *more).stdout) for more in
+                               ([], ["--freeze", "all-but-head"],
+                                ["--freeze", "all-but-head", "--augment", "crop:2"]))
+        ratio = [b["gflops"] / b["images_per_second"]["median"] for b in (whole, frozen)]
+        self.assertLess(ratio[1], 0.6 * ratio[0])  # a third of the work, and the head's
+        layers = {layer["name"]: layer for layer in frozen["layers"]}
+        self.assertGreater(layers["body"]["forward_seconds"], 0)
+        self.assertEqual(layers["body"]["backward_weights_seconds"], 0)
+        self.assertEqual([b.get("features_kept") is not None for b in (whole, frozen, none)], [False, True, False])
+        self.expect(0, *words[:-2], "--freeze", "all-but-head", says=["where what they make of all images"])
+        self.expect(2, *words, "--partial", says=["--partial needs --weights"])
+        self.expect(2, *words, "--freeze", "nothing", says=["--freeze nothing"])
+
+    def test_sweeps_hand_fine_tuning_on(self):
+        self.net(0, "run")
+        self.expect(0, "sweep", "--plan-only", "--model", "net.json", "--data", "data", "--np", "1", "--weights",
+                    "run", "--freeze", "all-but-head", "--partial", "--out", "s")
+        with open(self.path("s/plan.txt")) as f:
+            plan = f.read()
+        for word in ("--freeze all-but-head", "--partial", "weights.safetensors"):
+            self.assertIn(word, plan)
+        self.expect(2, "sweep", "--plan-only", "--np", "1", "--partial", says=["--partial needs --weights"])
+
     def test_features_are_kept(self):
         """Losses are those of a training that computes all layers in each pass, flips and a last batch included."""
         self.net(0, "run")

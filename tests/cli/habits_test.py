@@ -300,6 +300,15 @@ class FlagsWithoutEffect(HabitsTest):
                           "--no-winograd"})
         self.assertEqual(self.warned("--momentum", "0.9", "--momentum-correction", "--timeline", "t.json",
                                      "--timeline-steps", "900:901"), {"--momentum-correction", "--timeline-steps"})
+        self.assertEqual(self.warned("--eval-every", "2", "--limit-val", "0", "--backbone-lr", "0.01", "--augment",
+                                     "flip,mixup:0"), {"--eval-every", "--backbone-lr", "--augment"})
+        self.assertEqual(self.warned("--eval-every", "2", "--epochs", "1"), {"--eval-every"})
+        self.assertEqual(self.warned("--data", "synthetic:20", "--fit", "crop", "--resize", "area"),
+                         {"--fit", "--resize"})
+
+    def test_words_of_a_list_are_named(self):
+        done = self.expect(0, *self.words, "--dry-run", "--augment", "cutout:0,flip,mixup:0,rand:0:5,crop-area:0.5-1")
+        self.assertIn("changes nothing by cutout:0 and mixup:0 and rand:0:5 (0 is none of it)", done.stderr)
 
     def test_those_that_have_one_are_silent(self):
         self.assertEqual(self.warned("--timeline", "t.json", "--timeline-steps", "1:2", "--lr-scale", "linear",
@@ -307,6 +316,20 @@ class FlagsWithoutEffect(HabitsTest):
                                      "step:1:0.5", "--momentum", "0.9", "--momentum-correction", "--batch-growth",
                                      "1:2", "--validation-split", "0.2", "--no-winograd"),
                          set())
+        self.assertEqual(self.warned("--eval-every", "2", "--backbone-lr", "0.02", "--augment",
+                                     "crop-area:0.08-1,mixup:0.2", "--fit", "crop", "--ema", "0.5"), set())
+        self.assertEqual(self.warned("--eval-every", "1", "--epochs", "1"), set())
+
+    def test_averages_that_stay_the_first_weights(self):
+        for ema, says in (("0.9999", "99 % of the averages are still the first weights"), ("0.3", None)):
+            done = self.expect(0, *self.words, "--out", "run", "--overwrite", "--ema", ema)
+            self.assertEqual("--ema" in done.stderr, bool(says), done.stderr)
+            if says:
+                self.assertIn(says, done.stderr)
+        # 2 of 12 images validate: 10 steps of an image in each of 8 epochs.
+        done = self.expect(0, *self.words, "--out", "run", "--overwrite", "--ema", "0.99", "--batch", "1", "--epochs",
+                           "8", says=["after the 80 steps of this training 44 %", "averages of some 10 steps would"])
+        self.assertIn("--ema 0.9\n", done.stderr)
 
     def test_variables_are_for_many_commands_and_files_for_this(self):
         self.assertEqual(self.warned(CPUTRAIN_BUCKET_MB="3", CPUTRAIN_KEEP="3", CPUTRAIN_CHECKPOINT_EVERY="0"), set())

@@ -60,6 +60,21 @@ class Help(ProgramTest):
             self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
         self.expect(0, "--image_size", "64", "--data", "synthetic:60", "--batch_size", "8", "--dry-run")
 
+    def test_values_of_other_programs_are_answered(self):
+        for words, says in ((["--optimizer", "AdamW"], "did you mean adamw?"),
+                            (["--resize", "antialias"], "smooth (antialias)"), (["--resize", "Lanczos"], "bicubic?"),
+                            (["--augment", "randaugment"], "rand:2:9"),
+                            (["--augment", "flip,RandomResizedCrop"], "did you mean crop?"),
+                            (["--augment", "hflip"], "did you mean flip?"),
+                            (["--augment", "flip,color_jitter:0.4"], "colour:0.4"),
+                            (["--ema", "1"], "from 0 to 0.9999999"),
+                            (["--freeze", "until="], "write until=LAYER"),
+                            (["--freeze", "all-but-head,none"], "none stands alone")):
+            with self.subTest(words):
+                done = self.expect(2, *words, says=[says])
+                self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
+                self.assertLessEqual(done.stderr.count("did you mean"), 1)
+
     def test_out_that_is_a_file_ends_with_2(self):
         with open(self.path("file"), "w"):
             pass

@@ -74,7 +74,7 @@ class Resume(ResumeTest):
                                 (["--early-stopping", "1"], ["early-stopping: none in the run, 1 here"]),
                                 (["--target-accuracy", "0.1"], ["target-accuracy: none in the run, 0.1 here"])):
                 self.go(2, run, *again, *words, says=[*says, "nothing would be trained", "name another --out"])
-            self.go(65, run, *again, "--weights", "nowhere", says=["nowhere"])
+            self.go(2, run, *again, "--weights", "nowhere", says=["weights: none in the run, nowhere (not there)"])
             self.go(0, run, *again, "--threads", "2", "--keep", "5", says=["is finished (10 steps in 2 epochs)"])
             self.assertEqual({f: os.stat(f).st_mtime_ns for f in files}, files)
         os.remove(self.path("bare/best.safetensors"))
@@ -121,6 +121,36 @@ class Resume(ResumeTest):
         self.go(2, "run", "--steps", "6", "--weights", "run/weights.safetensors", "--resume", "auto",
                 says=["weights: first/weights.safetensors (", "run/weights.safetensors ("])
         self.go(65, "run", "--steps", "6", "--weights", "tiny.json", "--resume", "auto", says=["tiny.json"])
+
+    def test_weights_that_a_training_began_with_may_be_gone(self):
+        self.go(0, "first", "--steps", "2")
+        shutil.copy(self.path("first/weights.safetensors"), self.path("w.safetensors"))
+        begun = ["--weights", "w.safetensors"]
+        self.go(0, "run", *begun, "--steps", "3")
+        self.go(0, "whole", *begun, "--steps", "6")
+        self.go(0, "plain", "--steps", "3")
+        os.remove(self.path("w.safetensors"))
+        self.go(0, "run", *begun, "--steps", "3", "--resume", "auto", says=["nothing is left to do"])
+        self.go(0, "run", *begun, "--steps", "6", "--resume", "auto", says=["which are newer"])
+        self.same("run", "whole")
+        self.go(0, "run", *begun, "--steps", "6", "--resume", "auto", says=["nothing is left to do"])
+        # There is nothing else to begin with, and a run that began without weights is another one.
+        for words in (["new", "--resume", "auto"], ["run", "--overwrite"], ["run", "--resume", "auto", "--dry-run"]):
+            self.go(65, words[0], *begun, "--steps", "6", *words[1:], says=["w.safetensors: there is no such file"])
+        for steps in ("3", "6"):
+            self.go(2, "plain", *begun, "--steps", steps, "--resume", "auto",
+                    says=["weights: none in the ", "w.safetensors (not there) here"])
+
+    @needs_mpi
+    def test_ranks_go_on_without_them_and_are_refused_alike(self):
+        self.go(0, "first", "--steps", "2")
+        os.rename(self.path("first/weights.safetensors"), self.path("w.safetensors"))
+        begun = ["--weights", "w.safetensors"]
+        self.go(0, "run", *begun, "--steps", "3", ranks=2)
+        os.remove(self.path("w.safetensors"))
+        self.go(0, "run", *begun, "--steps", "6", "--resume", "auto", ranks=2)
+        done = self.go(65, "new", *begun, "--steps", "6", "--resume", "auto", ranks=2)
+        self.assertEqual(done.stderr.count("there is no such file"), 1, done.stderr)
 
     def test_reproducible_is_no_flag_to_add(self):
         for run, then, now in (("plain", [], ["--reproducible"]), ("exact", ["--reproducible"], [])):

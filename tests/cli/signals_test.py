@@ -1,6 +1,7 @@
 """Ctrl-C and termination: no completed step is lost."""
 import array
 import fcntl
+import glob
 import json
 import os
 import random
@@ -121,9 +122,39 @@ class Signals(ProgramTest):
             ratios = [now / then for now, then in zip(self.kernel("run"), first) if abs(then) > 1e-3]
             self.assertLess(max(ratios) / min(ratios), 1.005)
 
-    def kernel(self, run):
+    def test_averages_are_saved_beside_them(self):
+        self.expect(0, *[w for w in LONG if w not in ("--out", "run")], "--steps", "1", "--lr", "0", "--out", "first")
+        first = self.kernel("first")
+        for at_once in (True, False):
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            self.start(words=["--ema", "0.9999999", "--lr", "0.1"])
+            self.process.terminate()
+            if at_once:
+                for line in self.process.stderr:
+                    if "weights of the last completed step are in run/weights.safetensors" in line:
+                        self.assertIn(", their averages in run/weights-ema.safetensors; finishing", line)
+                        break
+                self.process.kill()
+                self.process.wait(30)
+            else:
+                self.assertEqual(self.process.wait(30), 75)
+            far, near = (max(abs(a - b) for a, b in zip(self.kernel("run", name), first, strict=True))
+                         for name in ("weights.safetensors", "weights-ema.safetensors"))
+            self.assertGreater(far, 1e-5)  # some steps of SGD
+            self.assertLess(near, 1e-3 * far)  # averages that have hardly moved
+            self.assertEqual(self.expect(0, "predict", "--weights", "run/weights-ema.safetensors", "--json", "-",
+                                         self.image()).returncode, 0)
+
+    def image(self):
+        self.expect(0, "data", "synth", "made", "--images", "2", "--image-size", "16")
+        image = glob.glob(self.path("made", "*", "*"))[0]
+        os.rename(image, self.path("image"))
+        shutil.rmtree(self.path("made"))
+        return "image"
+
+    def kernel(self, run, file="weights.safetensors"):
         """The largest kernel of the saved weights."""
-        with open(self.path(run, "weights.safetensors"), "rb") as f:
+        with open(self.path(run, file), "rb") as f:
             header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
             tensors = {k: v for k, v in header.items() if k.endswith("/kernel")}
             begin, end = max((v["data_offsets"] for v in tensors.values()), key=lambda o: o[1] - o[0])

@@ -43,6 +43,20 @@ TEST(Graph, CountsTrainingFlopsWithoutTheFirstInputGradient) {
   EXPECT_EQ(graph.training_flops(), 2.0 * (72 * 2 + 40 * 3));
 }
 
+TEST(Graph, CountsNoGradientsOfFrozenLayers) {
+  Graph graph({4, 4, 1});
+  graph.add(Convolution{2, 3}, "first");  // 2*2*2 outputs x 9
+  graph.add(Dense{5}, "middle");          // 8 x 5
+  graph.add(Dense{3}, "last");            // 5 x 3
+  const auto flops = [&](std::vector<std::string> layers) {
+    return with_frozen(graph, layers).training_flops();
+  };
+  EXPECT_EQ(flops({}), 2.0 * (72 * 2 + 40 * 3 + 15 * 3));
+  EXPECT_EQ(flops({"first"}), 2.0 * (72 + 40 * 2 + 15 * 3));
+  EXPECT_EQ(flops({"first", "middle"}), 2.0 * (72 + 40 + 15 * 2));
+  EXPECT_EQ(flops({"middle"}), 2.0 * (72 * 2 + 40 * 2 + 15 * 3));
+}
+
 TEST(Graph, SaysWhichLayerDoesNotFit) {
   Graph graph({4, 4, 1});
   graph.add(Convolution{2, 3});

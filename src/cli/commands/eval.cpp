@@ -52,9 +52,10 @@ training::EvaluationPart open_part(const EvalOptions& options, const training::S
   const std::string images = with_commas(part.source.validation.size());
   training::say_data(session, part.source);
   const std::string line =
-      fmt::format("Evaluating {} image{} of {}{} on {}: {} ({})", images, images == "1" ? "" : "s",
-                  options.data_or_synthetic(),
+      fmt::format("Evaluating {} image{} of {}{}{} on {}: {} ({})", images,
+                  images == "1" ? "" : "s", options.data_or_synthetic(),
                   options.data_of_run ? ", the data of the run " + options.run : "",
+                  options.looks == TestTime::flip ? ", each with its mirror image," : "",
                   computed_on(options, session),
                   part.name == "all" ? "all of them" : part.name + " part", part.why);
   part.doubtful ? training::warn(session, line) : training::say(session, line);

@@ -96,6 +96,17 @@ std::string reason_of_growth(const training::Training& training) {
              : in_so_many_epochs(training);
 }
 
+std::string reason_of_rare_evaluation(const training::Training& training) {
+  if (spec_of(training).flags.eval_every == 1) return "";
+  if (training.source().validation.empty()) return "without images of validation";
+  return epochs_of(training) <= 1 ? in_so_many_epochs(training) : "";
+}
+
+std::string reason_of_backbone_rate(const training::Training& training) {
+  const training::TrainingSpec& spec = spec_of(training);
+  return when(spec.flags.backbone_lr == spec.learning_rate.base, "beside an --lr that is the same");
+}
+
 std::string reason_of_timeline_steps(const training::Training& training) {
   const training::TrainingSpec& spec = spec_of(training);
   const std::uint64_t steps =
@@ -128,6 +139,8 @@ struct RowInJob {
 };
 
 constexpr RowInJob kRowsInJob[] = {
+    {"eval-every", reason_of_rare_evaluation},
+    {"backbone-lr", reason_of_backbone_rate},
     {"timeline-steps", reason_of_timeline_steps},
     {"bucket-mb", reason_of_buckets},
     {"decode", reason_of_decoding},

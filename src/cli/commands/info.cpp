@@ -189,7 +189,7 @@ ExitCode InfoCommand::run(const training::Services& services) {
     for (const auto& [backend, here] : devices) print_devices(backend, here.list, here.survey);
     system::print("\nModel {}: {}\n", spec.model->name, spec.model->description);
     system::print_lines(model::summary_text(graph));
-    system::print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
+    system::print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; source: {}\n",
                   fmt::format("{0}x{0}", spec.image.height), spec.batch,
                   optim::rule_name(spec.optimizer.rule), spec.learning_rate.base, spec.epochs,
                   spec.model->recipe.source);

@@ -113,19 +113,6 @@ void add_prediction(Json& entry, std::span<const float> outputs,
   entry["probabilities"] = std::move(by_class);
 }
 
-/// Left and right swapped.
-std::vector<std::uint8_t> mirror_image(const std::vector<std::uint8_t>& pixels,
-                                       const Shape& image) {
-  constexpr std::size_t kPixel = 3;
-  const std::size_t row = static_cast<std::size_t>(image.width) * kPixel;
-  std::vector<std::uint8_t> mirrored(pixels.size());
-  for (std::size_t i = 0; i < pixels.size(); i += kPixel) {
-    const std::size_t first = i / row * row;
-    std::copy_n(&pixels[i], kPixel, &mirrored[first + row - kPixel - (i - first)]);
-  }
-  return mirrored;
-}
-
 /// Runs the program, which was compiled for `at_once` images: missing ones are stood in for by the
 /// first. The outputs, a row for each.
 std::vector<float> outputs_of(const std::vector<std::vector<std::uint8_t>>& images,
@@ -140,11 +127,15 @@ std::vector<float> outputs_of(const std::vector<std::vector<std::uint8_t>>& imag
 }
 
 void run_images(Images& images, std::size_t at_once, TestTime looks, compute::Program& program,
-                const loop::ModelDescription& model) {
+                const loop::ModelDescription& model, const data::DataPipeline& pipeline) {
   if (images.pixels.empty()) return;
   std::vector<float> outputs = outputs_of(images.pixels, at_once, program);
   if (looks == TestTime::flip) {
-    for (auto& pixels : images.pixels) pixels = mirror_image(pixels, model.graph.image());
+    std::vector<std::uint8_t> mirrored(model.graph.image().size());
+    for (auto& pixels : images.pixels) {
+      pipeline.mirror_image(pixels, model.graph.image(), mirrored);
+      pixels = mirrored;
+    }
     loop::average_outputs(outputs, outputs_of(images.pixels, at_once, program));
   }
   const auto width = static_cast<std::size_t>(model.graph.back().dst.channels);
@@ -211,7 +202,7 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
     Images images = read_images(some, services, model, options.exif.value_or(model.exif));
-    run_images(images, at_once, options.looks, *inference.program, model);
+    run_images(images, at_once, options.looks, *inference.program, model, services.data);
     session.communicator->pulse().moved();
     for (Json& entry : images.predictions) {
       if (prints || entry.contains("error")) print_prediction(entry, top);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,8 @@
 #include "cli/commands/training_run.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
+#include "cli/weights_choice.h"
+#include "core/text.h"
 #include "system/absolute_path.h"
 #include "system/file_lock.h"
 #include "training/run/finished_run.h"
@@ -75,11 +78,26 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
 
   void check(const cli::CommandLineChoices&) override;
   bool results_are_files() const override { return !options_.dry_run; }
+  void choose_files(bool leads) override;
   ExitCode run(const training::Services&) override;
 
  private:
+  /// Where the training turns out to begin with weights that are not there.
+  void need_weights(const training::Session&, const training::Start&);
   void warn_of_idle_flags(const training::Training&) const;
 };
+
+/// Layers that learn nothing are usually those of weights that are named.
+void warn_of_frozen_noise(const training::Training& training, const TrainOptions& options) {
+  const auto nodes = training.plan().graph.nodes();
+  const bool freezes = std::ranges::any_of(nodes, &model::Graph::Node::frozen);
+  if (!freezes || !options.weights.empty()) return;
+  training::warn(training.session(),
+                 fmt::format("--freeze {} without --weights: these layers stay as they were drawn "
+                             "at random (the others learn from noise); name --weights FILE, whose "
+                             "layers are worth keeping, or leave --freeze out",
+                             join(options.freeze, ",")));
+}
 
 /// What can be gone on from, and gone back to. A checkpoint's own run is gone on with where no
 /// other folder is named.
@@ -109,9 +127,7 @@ void check_safety(cli::Options& options) {
 
 void TrainCommand::check(const cli::CommandLineChoices&) {
   const TrainOptions& c = options_;
-  if (c.partial && c.weights.empty()) {
-    fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");
-  }
+  check_partial(c);
   if (c.settled_steps && !c.steps) {
     fail(ExitCode::usage, "--settled-steps needs --steps, which it may prolong");
   }
@@ -125,6 +141,18 @@ void TrainCommand::check(const cli::CommandLineChoices&) {
   }
   check_safety(options_);
   training::check_watchers(c);
+}
+
+/// A training that goes on has the weights of its checkpoint: those that it began with may be gone.
+void TrainCommand::choose_files(bool leads) {
+  const bool may_go_on = !options_.safety.resume.empty() && !options_.dry_run;
+  if (!may_go_on || cli::weights_are_there(options_.weights)) Command::choose_files(leads);
+}
+
+void TrainCommand::need_weights(const training::Session& session, const training::Start& start) {
+  if (options_.safety.resume.empty() || start.goes_on || start.finished) return;
+  if (session.leads() && !cli::weights_are_there(options_.weights)) Command::choose_files(true);
+  session.communicator->barrier();  // a refusal is rank 0's, and the job's
 }
 
 /// Ranks of a sweep have its flags: nothing is said of them.
@@ -152,6 +180,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
   if (!options_.dry_run) {
     folder = training::take_run_folder(session, options_);
     start = training::choose_start(session, spec, folder);
+    need_weights(session, start);
     spec = training::with_choices_of(start, std::move(spec));
   }
   training::Training training = training::open_training(session, spec);
@@ -164,6 +193,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
     }
     training.compile();
     warn_of_idle_flags(training);
+    warn_of_frozen_noise(training, options_);
     print_dry_run(training, options_.json);
     return ExitCode::ok;
   }
@@ -179,6 +209,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
   }
   training.compile();
   warn_of_idle_flags(training);
+  if (!start.goes_on) warn_of_frozen_noise(training, options_);
   // The folder before the long work: a full disk or a wrong --out shows at once.
   training::open_run_folder(session, training.plan(), folder);
   training::watch_folder(session, folder.path);

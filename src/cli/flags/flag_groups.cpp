@@ -43,6 +43,11 @@ void add_weights_flag(Flags& f, training::TrainingFlags& c) {
   add_row(f, c, "weights", "weights.safetensors of a training, or the folder of a run");
 }
 
+void check_partial(const training::TrainingFlags& flags) {
+  if (!flags.partial || !flags.weights.empty()) return;
+  fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");
+}
+
 void add_data_flags(Flags& f, training::TrainingFlags& c, bool resizes) {
   f.group("Data");
   for (const char* name : {"data", "validation-split", "limit-train", "limit-val", "balanced",

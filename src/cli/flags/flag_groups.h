@@ -24,6 +24,8 @@ void add_model_flags(Flags&, training::TrainingFlags&);
 void add_training_model_flags(Flags&, training::TrainingFlags&);
 /// Flags that do nothing without weights.
 void add_weights_flag(Flags&, training::TrainingFlags&);
+/// Error(usage) for --partial without --weights.
+void check_partial(const training::TrainingFlags&);
 /// `resizes`: with --resize and --fit among them.
 void add_data_flags(Flags&, training::TrainingFlags&, bool resizes);
 /// Augmentation, update rule, learning rate.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/text.h"
+#include "data/augment.h"
 #include "data/data_spec.h"
 #include "training/request/backend_words.h"
 
@@ -21,6 +23,20 @@ std::string reason_without_checkpoints(const training::TrainingFlags& flags) {
               "without checkpoints, which --checkpoint-every 0 turns off");
 }
 
+std::string reason_of_form(const training::TrainingFlags& flags) {
+  return when(data::parse_data_spec(flags.data_or_synthetic()).word == "synthetic",
+              "for synthetic images, which are made in their size");
+}
+
+/// Words with 0 in a list whose other words change images.
+std::string reason_of_augment(const training::TrainingFlags& flags) {
+  const auto given =
+      std::ranges::find(flags.given, "augment", [](const auto& f) { return f.first; });
+  if (given == flags.given.end()) return "";
+  const std::vector<std::string> idle = data::idle_words(given->second);
+  return idle.empty() ? "" : fmt::format("by {} (0 is none of it)", join(idle, " and "));
+}
+
 /// What follows from flags alone.
 struct Row {
   std::string_view flag;
@@ -34,11 +50,9 @@ constexpr Row kRows[] = {
      }},
     {"keep", reason_without_checkpoints},
     {"on-checkpoint-failure", reason_without_checkpoints},
-    {"resize",
-     [](const training::TrainingFlags& f) {
-       return when(data::parse_data_spec(f.data_or_synthetic()).word == "synthetic",
-                   "for synthetic images, which are made in their size");
-     }},
+    {"resize", reason_of_form},
+    {"fit", reason_of_form},
+    {"augment", reason_of_augment},
     {"exif", why_idle_exif},
 };
 

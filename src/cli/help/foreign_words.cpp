@@ -173,6 +173,26 @@ constexpr ForeignValues kForeignValues[] = {
      "piecewise:", "use piecewise:EPOCH:FACTOR[,...]"},
     {"schedule", "linear,polynomial,polynomiallr", "poly"},
     {"schedule", "reducelronplateau,reduce-on-plateau", "plateau"},
+    {"resize", "antialias,antialiased,antialias=true,pil,pillow,linear,torchvision", "bilinear",
+     "bilinear, bicubic and area smooth (antialias), as Pillow does"},
+    {"resize", "cubic,lanczos", "bicubic"},
+    {"resize", "box", "area"},
+    {"resize", "tf,tensorflow,keras,no-antialias,opencv,cv2", "bilinear-plain"},
+    {"augment", "randaugment,rand-augment,autoaugment,trivialaugment,augmix,rand-m9-mstd0.5",
+     "rand", "use rand:STEPS:MAGNITUDE, such as rand:2:9"},
+    {"augment", "hflip,horizontal-flip,fliplr,random-horizontal-flip,randomhorizontalflip", "flip"},
+    {"augment", "vertical-flip,flipud,random-vertical-flip,randomverticalflip", "vflip"},
+    {"augment", "random-crop,randomcrop", "crop", "use crop:PIXELS, such as crop:4"},
+    {"augment", "rrc,random-resized-crop,randomresizedcrop", "crop"},
+    {"augment", "colorjitter,color-jitter,jitter,hsv", "colour",
+     "use colour:PART, such as colour:0.4"},
+    {"augment", "rotation,random-rotation,randomrotation,degrees", "rotate",
+     "use rotate:DEGREES, such as rotate:15"},
+    {"augment", "translate,translation,width-shift-range,height-shift-range", "shift",
+     "use shift:PART, such as shift:0.1"},
+    {"augment", "scale", "zoom", "use zoom:PART, such as zoom:0.2"},
+    {"augment", "erase,erasing,random-erasing,randomerasing,random-erase,reprob", "cutout",
+     "use cutout:PIXELS, such as cutout:16"},
     {"compress", "float16,half", "fp16"},
     {"compress", "bfloat16", "bf16"},
     {"compress", "top-k,dgc", "topk"},
@@ -234,7 +254,11 @@ std::string hint_for_value(const std::string& flag, const std::string& value,
 
 std::string hint_for_form(const std::string& flag, const std::string& value,
                           std::span<const std::string> choices) {
-  return known_value(flag, value.substr(0, value.find(':')), choices);
+  for (const std::string& part : split(value, ',')) {
+    const std::string known = known_value(flag, part.substr(0, part.find(':')), choices);
+    if (!known.empty()) return known;
+  }
+  return "";
 }
 
 std::string hint_for_command(const std::string& word, std::span<const CommandEntry> commands,

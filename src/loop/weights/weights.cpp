@@ -378,6 +378,11 @@ std::optional<model::Input> input_of_weights(const model::WeightArrays& file) {
   return std::get<model::Input>(read.nodes()[0].layer);
 }
 
+std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays& file) {
+  if (!file.describes_itself() || !file.metadata().contains("resize")) return std::nullopt;
+  return resizing_of(file.path(), file.metadata());
+}
+
 model::WeightValues open_weights(const std::filesystem::path& path, const model::Graph& graph,
                                  std::span<const model::ModuleNames> names) {
   const auto file = std::make_shared<const model::WeightArrays>(

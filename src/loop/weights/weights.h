@@ -111,6 +111,9 @@ std::vector<std::string> classes_of_weights(const model::WeightArrays&);
 /// Error(data).
 std::optional<model::Input> input_of_weights(const model::WeightArrays&);
 
+/// How images came to its input's size; nothing where the file does not say. Error(data).
+std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays&);
+
 /// The kernels of the reproducible training that wrote the file; empty for any other.
 std::string kernels_of(const model::WeightArrays&);
 

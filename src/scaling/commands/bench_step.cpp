@@ -17,6 +17,7 @@
 #include "training/request/backend_words.h"
 #include "training/request/build_graph.h"
 #include "training/session/decode_images.h"
+#include "training/training_features.h"
 
 namespace cputrain::commands {
 namespace {
@@ -93,6 +94,13 @@ std::vector<training::TrainingSpec> compared_with(const training::TrainingPlan& 
   return {same, usual};
 }
 
+/// A training would keep what its frozen layers make of these images and compute it once. Here
+/// each pass is timed, and the step of images that were met before beside it.
+bool keeps_features(const bench::StepTrial& trial, const training::TrainingPlan& plan,
+                    std::size_t images) {
+  return training::features_of(plan, training::views_of(plan, images), trial.program()).has_value();
+}
+
 /// How much longer a step takes than another: 0.1 is 10 %.
 double price(const Spread& rate, const Spread& other) { return other.median / rate.median - 1; }
 
@@ -115,6 +123,14 @@ Json price_json(const std::vector<std::unique_ptr<bench::StepTrial>>& trials,
           {"price_of_leaf", price(rates[1], rates[2])},
           {"usual_micro_batch", trials[2]->plan().micro_batch()},
           {"usual", json_of(rates[2])}};
+}
+
+/// The step of images whose features are kept.
+void print_kept(const Spread& rate, const Spread& kept) {
+  system::print(
+      "\nfrozen layers are computed in each step above; where what they make of all images of a "
+      "step is kept, as from the second epoch on: {:.1f} images/s ({:+.1f} %)\n",
+      kept.median, 100 * (kept.median / rate.median - 1));
 }
 
 std::vector<double> per_image(std::vector<double> seconds, double images) {
@@ -144,6 +160,7 @@ class BenchStepCommand final : public cli::CommandWith<BenchOptions> {
   void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
     BenchOptions& c = options_;
     add_training_model_flags(f, c);
+    add_part(f, c, "transfer");
     add_data_flags(f, c, true);
     f.group("Training");
     for (const char* part : {"batch", "micro-batch", "shares"}) add_part(f, c, part);
@@ -158,6 +175,7 @@ class BenchStepCommand final : public cli::CommandWith<BenchOptions> {
             "25 that fill 8 seconds]");
   }
 
+  void check(const cli::CommandLineChoices&) override { check_partial(options_); }
   std::string why_idle(const std::string& flag) const override {
     return why_idle_in_training(options_, flag, {options_.backend});
   }
@@ -179,13 +197,21 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
       training::decode_images(session, spec.flags, *source, training::image_form(spec)));
   const int classes = training::classes_of(spec, *source);
   const auto memory = training::rank_memory(training::measure_capacities(session), 0);
-  const training::TrainingPlan plan = training::plan_training(session, spec, classes, memory);
+  training::TrainingPlan plan = training::plan_training(session, spec, classes, memory);
+  plan.keeps_features = false;
   std::vector<std::unique_ptr<bench::StepTrial>> trials;
   trials.push_back(std::make_unique<bench::StepTrial>(session, plan, source, data));
   for (const training::TrainingSpec& other : compared_with(plan)) {
     trials.push_back(std::make_unique<bench::StepTrial>(
         session, training::plan_training(session, other, classes, memory), source, data));
   }
+  const bool could_keep = keeps_features(*trials.front(), plan, data->train.size());
+  if (could_keep) {
+    plan.keeps_features = true;
+    trials.push_back(std::make_unique<bench::StepTrial>(session, plan, source, data));
+  }
+  const bool measures_kept = could_keep && trials.back()->compiled().keeps_features;
+  if (could_keep && !measures_kept) trials.pop_back();
   const bench::StepFigures figures = bench::run_trials(session, trials, options_.repeat);
   const auto& [limits, rounds, each, rates, layer_steps, layers, waited] = figures;
   const bench::StepTrial& trial = *trials[0];
@@ -205,6 +231,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
     }
     bench::print_layers(layers, own_images, layer_steps);
     if (options_.reproducible) print_price(trials, rates);
+    if (measures_kept) print_kept(rates.front(), rates.back());
   }
   Json result = measurement_json(session, spec, trial, measured, layers);
   result["every_step"] = json_of(spread_of(trial.images_per_second()));
@@ -216,6 +243,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   result["layer_steps"] = layer_steps;
   result["layers"] = bench::layers_json(layers, own_images, layer_steps);
   if (options_.reproducible) result["reproducible"] = price_json(trials, rates);
+  if (measures_kept) result["features_kept"] = json_of(rates.back());
   training::write_json(session, options_.json, result);
   return ExitCode::ok;
 }

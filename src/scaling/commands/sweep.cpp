@@ -158,6 +158,7 @@ class SweepCommand final : public cli::CommandWith<SweepOptions> {
     const std::set<std::string> grid = f.names();
     take_lists(f, c);
     add_training_model_flags(f, c);
+    add_part(f, c, "transfer");
     add_data_flags(f, c, true);
     f.group("Training");
     add_part(f, c, "micro-batch");
@@ -186,6 +187,7 @@ class SweepCommand final : public cli::CommandWith<SweepOptions> {
   void check(const cli::CommandLineChoices& choices) override {
     settle_precisions(options_, choices);
     check_sweep(options_);
+    check_partial(options_);
     training::check_watchers(options_);
   }
   bool results_are_files() const override { return true; }

@@ -41,6 +41,18 @@ struct TuneOptions : BenchOptions {
   bool has_batch() const { return batch || batch_per_rank; }
 };
 
+/// Flags of a training that say where it ends and what it leaves: taken, so that its words can be
+/// copied, and without effect.
+bool is_of_a_run(const std::string& flag) {
+  constexpr const char* kParts[] = {"length", "checkpoints", "logs", "decoding"};
+  constexpr const char* kNames[] = {"overwrite", "log-every", "profile", "measure-limits"};
+  if (flag == "cache") return false;
+  if (std::ranges::find(kNames, flag) != std::end(kNames)) return true;
+  const auto& rows = training::training_rows();
+  const auto row = std::ranges::find(rows, flag, &training::FlagRow::name);
+  return row != rows.end() && std::ranges::find(kParts, row->part) != std::end(kParts);
+}
+
 /// Around the rate that a training would have.
 tune::RateRange rate_range(const TuneOptions& options, const training::TrainingSpec& spec) {
   constexpr double kAround = 1000;
@@ -246,14 +258,17 @@ void TuneCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices& choice
   add_row(f, c, "cache");
   add_part(f, c, "input");
   add_part(f, c, "exchange");
+  f.group("Of a training's run, without effect here");
+  for (const training::FlagRow& row : training::training_rows()) {
+    if (is_of_a_run(row.name)) add_row(f, c, row.name);
+  }
   add_json_flag(f, c.json);
+  add_row(f, c, "verbose", "0: warnings, errors and the result alone [as train]");
   add_row(f, c, "out", "folder for tune.json and tune.html [none]");
 }
 
 void TuneCommand::check(const cli::CommandLineChoices&) {
-  if (options_.partial && options_.weights.empty()) {
-    fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");
-  }
+  check_partial(options_);
   if (options_.find == Find::rate && options_.data.empty()) {
     fail(ExitCode::usage,
          "--find rate needs --data (the images decide which rates train); --data synthetic takes "
@@ -268,6 +283,7 @@ std::string TuneCommand::why_idle(const std::string& flag) const {
   if (is_any({"schedule", "warmup-epochs", "ema"})) {
     return "here, where each step has a rate of its own and weights are thrown away";
   }
+  if (is_of_a_run(flag)) return "in tune, whose steps are its own and leave no run";
   if (is_any({"lr-steps", "min-lr", "max-lr"}) && !options_.finds_rate()) {
     return options_.find == Find::speed ? "with --find speed, which tests no rates"
                                         : "without --data, whose images a test of rates needs";

@@ -101,9 +101,9 @@ CostTable measure(const training::Services& services, const training::TrainingSp
   request.limit_validation = 0;
   if (spec.flags.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * kImages);
   const data::DataSource source = services.data.open(request);
-  const auto ready = source.dataset->ready_form();
-  const data::Resizing resize = ready ? ready->resize : spec.resize;
-  const data::DecodedData data = services.data.decode(source, {spec.image, 1, {}, resize},
+  training::TrainingSpec form = spec;
+  training::follow_ready_form(form, source);
+  const data::DecodedData data = services.data.decode(source, {spec.image, 1, {}, form.resize},
                                                       solo->node_memory(), solo->node_barrier());
   return calibrate(
       {.graph = graph,

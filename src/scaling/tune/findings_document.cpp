@@ -25,8 +25,8 @@ Entry bytes_entry(std::optional<std::size_t> bytes) {
 Entry speed_entry(const Rung& rung) {
   if (rung.images_per_second.empty()) return figure_entry(std::nullopt);
   const Spread spread = spread_of(rung.images_per_second);
-  Entry entry = figure_entry(spread.median);
-  entry.text += fmt::format(" ({:.4g} to {:.4g})", spread.min, spread.max);
+  Entry entry = figure_entry(spread.median, rate_of_images);
+  entry.text += fmt::format(" ({} to {})", rate_of_images(spread.min), rate_of_images(spread.max));
   return entry;
 }
 
@@ -67,7 +67,8 @@ Section ladder_section(const std::optional<Ladder>& ladder, const std::string& t
   section.plots = {"tune-" + ladder->flag};
   section.tables.push_back(ladder_table(*ladder));
   section.remarks.push_back(
-      "Planned memory has the copy for checkpoints in it. Decoded images are in neither.");
+      "Planned memory has the copy for checkpoints in it, measured memory has the program's own "
+      "libraries. Decoded images are in neither.");
   if (!ladder->no_room.empty()) section.remarks.push_back(ladder->no_room + ".");
   return section;
 }
@@ -132,7 +133,7 @@ report::Document findings_document(const Findings& findings, bool whole) {
     document.headline.push_back("Flags to copy: " + command_line(suggestion.flags));
   }
   document.summary.push_back(fmt::format(
-      "{} with {}, {}, {} x {}, {}; data {}", facts.backend, facts.precision, facts.optimizer,
+      "{}; {}, {}; {} x {} on {}; data {}", facts.backend, facts.precision, facts.optimizer,
       counted(facts.ranks, "rank"), counted(facts.threads, "thread"), facts.cpu, facts.data));
   document.add(ladder_section(findings.micro_batch, "Micro-batch"));
   document.add(ladder_section(findings.batch, "Batch"));

@@ -54,7 +54,8 @@ std::optional<double> rises_from(const RateCurve& curve, const std::vector<Smoot
 std::string no_advice_text(const RateCurve& curve, const std::vector<SmoothLoss>& smoothed) {
   if (curve.losses.size() < kLeastSteps) {
     return fmt::format(
-        "The loss diverged after {} steps, so there is no curve; try a lower --min-lr.",
+        "Learning rate: the loss diverged after {} steps, so there is no curve; try a lower "
+        "--min-lr.",
         curve.losses.size());
   }
   const std::optional<double> from = rises_from(curve, smoothed);
@@ -63,7 +64,8 @@ std::string no_advice_text(const RateCurve& curve, const std::vector<SmoothLoss>
           ? fmt::format(
                 " It rises by more than that from {:.2g} on, so rates should be well below.", *from)
           : "";
-  return "The loss falls nowhere by more than its noise, so no rate is suggested." + rise +
+  return "Learning rate: the loss falls nowhere by more than its noise, so none is suggested." +
+         rise +
          " More --lr-steps, a larger --batch or other limits (--min-lr, --max-lr) may show more.";
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "core/statistics/median.h"
@@ -13,7 +14,7 @@ namespace {
 std::string percent(double part) { return fmt::format("{:.0f} %", 100 * part); }
 
 std::string speed_text(const Rung& rung) {
-  return fmt::format("{:.4g} images/s", median(rung.images_per_second));
+  return rate_of_images(median(rung.images_per_second)) + " images/s";
 }
 
 /// Why the climb went no further.
@@ -154,6 +155,12 @@ std::string rung_line(const std::string& flag, const Rung& rung) {
                       bytes_text(static_cast<double>(rung.planned.rank)));
   if (!rung.measured) return line;
   return line + fmt::format(", {} measured", bytes_text(static_cast<double>(rung.measured->rank)));
+}
+
+std::string rate_of_images(double rate) {
+  constexpr double kWhole = 1000;
+  return rate < kWhole ? fmt::format("{:.4g}", rate)
+                       : with_commas(static_cast<std::size_t>(std::llround(rate)));
 }
 
 std::string rate_text(double rate) { return fmt::format("{:.2g}", rate); }

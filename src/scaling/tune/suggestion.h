@@ -57,5 +57,7 @@ std::string rung_line(const std::string& flag, const Rung&);
 std::string gain_text(const Gain&);
 /// Two digits: no test knows more of a rate.
 std::string rate_text(double rate);
+/// Images a second: "812.5", "38,478".
+std::string rate_of_images(double rate);
 
 }  // namespace cputrain::tune

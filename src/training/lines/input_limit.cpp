@@ -15,8 +15,11 @@ std::string remedy(const ImageWait& wait) {
     case ImageSource::decoders:
       return fmt::format(
           "they are decoded whenever they are needed, some {:.0f} a second with no steps beside "
-          "it. Try more cores, a TMPDIR with room for {}, or a packed file (data pack)",
-          wait.decoded, bytes_text(static_cast<double>(wait.bytes)));
+          "it. Try {}, more cores, or a packed file (data pack)",
+          wait.decoded,
+          fmt::format(wait.asked ? "--cache auto, which keeps {} in memory or on disk"
+                                 : "a TMPDIR with room for {}",
+                      bytes_text(static_cast<double>(wait.bytes))));
     case ImageSource::disk:
       return fmt::format(
           "the file in {} gave {:.0f}. Try a TMPDIR on a quicker disk, or more memory{}",
@@ -60,6 +63,7 @@ std::string input_limit(const Training& training, const loop::TrainResult& resul
                  : data.folder.empty() ? ImageSource::decoders
                                        : ImageSource::disk,
        .folder = data.folder,
+       .asked = spec.flags.cache == ImageCache::none,
        .bytes = session.services.data.cache_size(training.source(), image_form(spec)).bytes});
 }
 

@@ -17,6 +17,7 @@ struct ImageWait {
   double decoded = 0;  ///< that all hosts decode with no steps beside it; 0: not known
   ImageSource source = ImageSource::decoders;
   std::string folder{};   ///< where the file on disk lies
+  bool asked = false;     ///< for decoders: --cache none
   std::size_t bytes = 0;  ///< that all images take when they are decoded
 
   /// What steps would take without a wait.

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/text.h"
+#include "training/batch_plans.h"
 #include "training/request/training_rows.h"
 
 namespace cputrain::training {
@@ -80,6 +82,42 @@ void add_sharding_lines(const TrainingSpec& spec, int ranks, std::vector<std::st
                               spec.shuffle ? "shuffled" : "data's own"));
 }
 
+std::string sharding_warning(const TrainingSpec& spec, const data::BatchPlan& plan) {
+  const int ranks = plan.ranks();
+  if (spec.plan.sharding == data::Sharding::shard_then_batch) {
+    return fmt::format(
+        "--sharding shard-then-batch: rank k has images k, k + {}, ... of the data's own order "
+        "(where kinds alternate there, it sees one kind only); --sharding strided shuffles first",
+        ranks);
+  }
+  if (spec.plan.sharding == data::Sharding::generator) {
+    return fmt::format(
+        "--sharding generator: {} rank{} the same order of images from its start and "
+        "stop{} after 1/{} of it (all draw the same images, and an epoch shows at most {} of {}); "
+        "--sharding slices shows each image once",
+        ranks, ranks == 1 ? " reads" : "s read", ranks == 1 ? "s" : "", ranks,
+        std::min(plan.samples(), plan.steps() * most_images_of_a_rank(plan)), plan.samples());
+  }
+  return "";
+}
+
+/// Averages that are still much of the first weights at the end.
+std::string averages_warning(const TrainingSpec& spec, const data::BatchPlan& plan) {
+  constexpr double kWorthSaying = 0.2, kSpans = 8;
+  const double decay = spec.optimizer.ema;
+  const auto steps = static_cast<double>(all_steps(plan, spec.epochs, spec.flags.steps));
+  const double first = std::pow(decay, steps);
+  if (decay == 0 || first < kWorthSaying) return "";
+  const std::string why = fmt::format(
+      "--ema {}: after the {:.0f} steps of this training {:.0f} % of the averages are still the "
+      "first weights",
+      decay, steps, std::floor(100 * first));
+  if (steps < 2 * kSpans) return why + " (averages of so few steps say little); leave it out";
+  const auto decimals = static_cast<int>(-std::floor(std::log10(kSpans / steps)));
+  return fmt::format("{}; averages of some {:.0f} steps would suit it: --ema {:.{}f}", why,
+                     steps / kSpans, 1 - kSpans / steps, decimals);
+}
+
 }  // namespace
 
 double full_rate(const TrainingSpec& spec) {
@@ -96,22 +134,9 @@ std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::Batc
 }
 
 std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan) {
-  const int ranks = plan.ranks();
-  if (spec.plan.sharding == data::Sharding::shard_then_batch) {
-    return {fmt::format(
-        "--sharding shard-then-batch: rank k has images k, k + {}, ... of the data's own order "
-        "(where kinds alternate there, it sees one kind only); --sharding strided shuffles first",
-        ranks)};
-  }
-  if (spec.plan.sharding == data::Sharding::generator) {
-    return {fmt::format(
-        "--sharding generator: {} rank{} the same order of images from its start and "
-        "stop{} after 1/{} of it (all draw the same images, and an epoch shows at most {} of {}); "
-        "--sharding slices shows each image once",
-        ranks, ranks == 1 ? " reads" : "s read", ranks == 1 ? "s" : "", ranks,
-        std::min(plan.samples(), plan.steps() * most_images_of_a_rank(plan)), plan.samples())};
-  }
-  return {};
+  std::vector<std::string> warnings{sharding_warning(spec, plan), averages_warning(spec, plan)};
+  std::erase(warnings, "");
+  return warnings;
 }
 
 }  // namespace cputrain::training

@@ -63,13 +63,19 @@ std::vector<std::int64_t> parse_wholes(const std::string& flag, const std::strin
   return values;
 }
 
+/// The shorter text that is the number itself.
+std::string bound_text(double bound) {
+  const std::string text = fmt::format("{:g}", bound);
+  return std::stod(text) == bound ? text : fmt::format("{}", bound);
+}
+
 double parse_real(const std::string& flag, const std::string& text, double min, double max) {
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{} || stop != end || !std::isfinite(value) || value < min || value > max) {
-    fail(ExitCode::usage,
-         fmt::format("--{} {}: must be a number from {:g} to {:g}", flag, text, min, max));
+    fail(ExitCode::usage, fmt::format("--{} {}: must be a number from {} to {}", flag, text,
+                                      bound_text(min), bound_text(max)));
   }
   return value;
 }
@@ -164,6 +170,14 @@ std::vector<std::string> parse_list(const std::string& flag, const std::string& 
   if (std::ranges::find(words, "") == words.end()) return words;
   fail(ExitCode::usage,
        fmt::format("--{} {}: must be words with one comma between each two", flag, text));
+}
+
+std::vector<std::string> parse_freeze(const std::string& text) {
+  std::vector<std::string> words = parse_list("freeze", text);
+  if (words.size() == 1 || std::ranges::find(words, "none") == words.end()) return words;
+  fail(ExitCode::usage, fmt::format("--freeze {}: none stands alone (beside it, other words would "
+                                    "freeze layers); leave out none, or the others",
+                                    text));
 }
 
 std::vector<std::string> parse_log_formats(const std::string& text) {

@@ -29,6 +29,8 @@ EarlyStopping parse_early_stopping(const std::string& text);
 loop::StepRange parse_steps(const std::string& text);
 /// Words between commas.
 std::vector<std::string> parse_list(const std::string& flag, const std::string& text);
+/// The same of layers to freeze; "none" stands alone.
+std::vector<std::string> parse_freeze(const std::string& text);
 /// The same of words of logging/reporters.h.
 std::vector<std::string> parse_log_formats(const std::string& text);
 

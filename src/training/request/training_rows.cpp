@@ -57,7 +57,7 @@ void add_model(FlagRows& r) {
   r.parsed("freeze", &Flags::freeze, "LAYER,...",
            "layers that keep their weights: all-but-head (all but the last), until=LAYER, names "
            "with * for any text (conv2d*), or none [none]",
-           [](const std::string& text) { return parse_list("freeze", text); })
+           parse_freeze)
       .suggests({"all-but-head", "until=", "none"});
   r.real("backbone-lr", &Flags::backbone_lr, 1e-12, 1e6,
          "learning rate of all layers but the last, which --schedule and --lr-scale change as that "
@@ -162,6 +162,7 @@ void add_batches(FlagRows& r) {
            "random changes of training images, such as flip,shear:0.2; the words are none, " +
                data::augment_forms() + " [the model's]",
            data::parse_augment)
+      .suggests(data::augment_names())
       .recorded([](const TrainingSpec& s) { return data::to_text(s.augment); });
 }
 

@@ -64,12 +64,21 @@ void RunResults::save_now() {
   try {
     training_.save_at_once(weights_path());
     has_earlier_ = false;
-    system::tell(fmt::format(
-        "cputrain: weights of the last completed step are in {}; finishing the step, to end",
-        weights_path().string()));
+    const bool averages = save_averages_now();
+    system::tell(
+        fmt::format("cputrain: weights of the last completed step are in {}{}; finishing the step, "
+                    "to end",
+                    weights_path().string(),
+                    averages ? ", their averages in " + (folder_ / kAveragesName).string() : ""));
   } catch (const Error& error) {
     system::tell(fmt::format("cputrain: {}", with_earlier(error.what())));
   }
+}
+
+bool RunResults::save_averages_now() {
+  if (training_.plan().spec.optimizer.ema == 0) return false;
+  const std::unique_lock lock(averaging_, std::try_to_lock);
+  return lock && training_.save_averages_at_once(folder_ / kAveragesName);
 }
 
 void RunResults::begin_training(const loop::Progress& from) {
@@ -96,7 +105,10 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
   // All ranks save averages; where that fails, the weights themselves are saved all the same.
   std::exception_ptr no_averages;
   try {
-    if (averages) training_.save_averages(folder_ / kAveragesName);
+    if (averages) {
+      const std::lock_guard lock(averaging_);
+      training_.save_averages(folder_ / kAveragesName);
+    }
   } catch (...) {
     no_averages = std::current_exception();
   }

@@ -45,6 +45,8 @@ class RunResults {
 
  private:
   std::filesystem::path weights_path() const;
+  /// Whether the averages of the weights are beside them now.
+  bool save_averages_now();
   logging::ProgramSeconds program_seconds(const loop::TrainResult&) const;
 
   Training& training_;
@@ -52,6 +54,7 @@ class RunResults {
   std::string identity_;           ///< as text
   std::atomic<bool> has_earlier_;  ///< the weights in the folder are of a run before this one
   std::mutex saving_;              ///< held while weights are written
+  std::mutex averaging_;           ///< while their averages are, or change places with them
   system::WorkMeter saving_now_, finishing_;
   bool saved_ = false;                ///< those of the end
   std::optional<double> start_up_{};  ///< seconds of the process until its first step

@@ -156,6 +156,17 @@ class Tune(TinyTest):
         for flag in ("--schedule cosine", "--repeat 2"):
             self.assertRegex(done.stderr, re.escape(flag) + " changes nothing")
 
+    def test_the_words_of_a_training_are_taken(self):
+        words = {"--epochs": "20", "--steps": "7", "--eval-every": "2", "--early-stopping": "3", "--save-best": None,
+                 "--checkpoint-every": "0", "--resume": "auto", "--on-nan": "skip", "--log-every": "1",
+                 "--log-format": "mlperf", "--overwrite": None, "--profile": None, "--decode": "first"}
+        given = [w for pair in words.items() for w in pair if w]
+        found = self.expect(0, "tune", *MODEL, "--data", "d", "--find", "rate", "--batch", "8", "--lr-steps", "2",
+                            "--verbose", "0", *given)
+        said = {line.split()[1] for line in found.stderr.splitlines() if "changes nothing in tune" in line}
+        self.assertEqual(said, set(words))
+        self.assertEqual(len(found.stderr.splitlines()), len(words), found.stderr)
+
     def test_what_cannot_be_tuned_ends_with_one_message(self):
         for code, words, says in [(2, ["--find", "rate"], "--find rate needs --data"),
                                   (2, ["--data", "d", "--min-lr", "1", "--max-lr", "0.1"], "1 is not below 0.1"),

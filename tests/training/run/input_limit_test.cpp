@@ -19,7 +19,17 @@ TEST(InputLimit, OfDecodersHasWhatTheyMakeAndWhatAFileNeeds) {
       input_limit({.share = kShare, .got = kGot, .decoded = 2776, .bytes = 2'831'155'200}),
       "Limit: images. Steps waited 20 % of the last epoch for them, and would take 1000 a second; "
       "they are decoded whenever they are needed, some 2776 a second with no steps beside it. Try "
-      "more cores, a TMPDIR with room for 2.83 GB, or a packed file (data pack)");
+      "a TMPDIR with room for 2.83 GB, more cores, or a packed file (data pack)");
+}
+
+/// A TMPDIR is no remedy for who asked that nothing is kept.
+TEST(InputLimit, OfDecodersThatWereAskedForNamesTheFlag) {
+  const std::string limit = input_limit(
+      {.share = kShare, .got = kGot, .decoded = 2776, .asked = true, .bytes = 2'831'155'200});
+  EXPECT_NE(limit.find("Try --cache auto, which keeps 2.83 GB in memory or on disk, more cores"),
+            std::string::npos)
+      << limit;
+  EXPECT_EQ(limit.find("TMPDIR"), std::string::npos) << limit;
 }
 
 TEST(InputLimit, OfADiskNamesDecodingWhereThatIsQuickerThanTheSteps) {
