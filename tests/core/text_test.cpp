@@ -11,6 +11,9 @@ TEST(DidYouMean, OffersTheNearestWordIfItIsNear) {
   EXPECT_EQ(did_you_mean("epoch", words), "; did you mean epochs?");
   EXPECT_EQ(did_you_mean("zzzzzz", words), "");
   EXPECT_EQ(did_you_mean("x", {}), "");
+  EXPECT_EQ(did_you_mean("AdamW", std::vector<std::string>{"adam", "adamw"}),
+            "; did you mean adamw?");
+  EXPECT_EQ(did_you_mean("CAT", std::vector<std::string>{"Dog", "Cat"}), "; did you mean Cat?");
 }
 
 // Bytes of UTF-8 as Python's encode() gives them.

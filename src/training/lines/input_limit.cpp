@@ -11,15 +11,15 @@ constexpr double kWorthALine = 0.02, kMostShare = 0.999;
 
 /// Why there are no more of them, and what to try.
 std::string remedy(const ImageWait& wait) {
+  const std::string bytes = bytes_text(static_cast<double>(wait.bytes));
   switch (wait.source) {
     case ImageSource::decoders:
       return fmt::format(
           "they are decoded whenever they are needed, some {:.0f} a second with no steps beside "
           "it. Try {}, more cores, or a packed file (data pack)",
           wait.decoded,
-          fmt::format(wait.asked ? "--cache auto, which keeps {} in memory or on disk"
-                                 : "a TMPDIR with room for {}",
-                      bytes_text(static_cast<double>(wait.bytes))));
+          wait.asked ? "--cache auto, which keeps " + bytes + " in memory or on disk"
+                     : "a TMPDIR with room for " + bytes);
     case ImageSource::disk:
       return fmt::format(
           "the file in {} gave {:.0f}. Try a TMPDIR on a quicker disk, or more memory{}",

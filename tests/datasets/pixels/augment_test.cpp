@@ -66,6 +66,13 @@ TEST(Turn, KeepsChannelsTogether) {
             (Bytes{4, 5, 6, 1, 2, 3}));
 }
 
+TEST(MirrorImage, SwapsLeftAndRightAndNothingElse) {
+  const Bytes image{1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19};
+  Bytes mirrored(image.size());
+  mirror_image(image, {2, 3, 3}, mirrored);
+  EXPECT_EQ(mirrored, (Bytes{7, 8, 9, 4, 5, 6, 1, 2, 3, 17, 18, 19, 14, 15, 16, 11, 12, 13}));
+}
+
 TEST(Crop, ShowsBlackWhereThePaddingIs) {
   const auto crop = [](int rows, int columns, data::Turn turn = data::Turn::none) {
     std::string letters =
@@ -328,6 +335,14 @@ TEST(ParseAugment, ReadsWhatItWrites) {
   EXPECT_EQ(all.crop_area, (data::Reach{0.25, 0.5}));
   EXPECT_EQ(data::parse_augment("crop"), (data::Augment{.crop_part = true}));
   EXPECT_TRUE(data::parse_augment("crop-area:0.5-1").crop_part);
+}
+
+TEST(IdleWords, AreThoseWithZero) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(data::idle_words("flip,mixup:0,crop:0,rand:0:9,zoom:0.0,cutout:1"),
+            (Words{"mixup:0", "crop:0", "rand:0:9", "zoom:0.0"}));
+  EXPECT_EQ(data::idle_words("none"), Words{});
+  EXPECT_EQ(data::idle_words("crop,crop-area:0.08-1,rand:2:0,mixup:1e-9"), Words{});
 }
 
 TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
