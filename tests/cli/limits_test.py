@@ -235,6 +235,29 @@ class ControlGroup(ProgramTest):
             self.expect(0, *self.LARGE, "--out", "memory", "--overwrite", "--cache", "memory", ranks=ranks)
             self.assertEqual(losses, [s["loss"] for s in self.metrics("memory", "step")])
 
+    def test_features_of_frozen_layers_keep_no_training_out(self):
+        """An image's are 6.6 MB: kept as far as there is room, and not at all where a training needs all of it."""
+        with open(self.path("wide.json"), "w") as f:
+            json.dump({"format": "cputrain model 1", "name": "wide", "recipe": {"image_size": 160},
+                       "layers": [{"type": "convolution", "filters": 64, "kernel": 3, "padding": "same"},
+                                  {"type": "relu"}, {"type": "global_average_pool"},
+                                  {"type": "dense", "units": "classes"}, {"type": "dense", "units": "classes"},
+                                  {"type": "softmax"}]}, f)
+        words = ["--model", "wide.json", "--data", "synthetic:64", "--limit-val", "4", "--threads", "1", "--batch", "32",
+                 "--dry-run"]
+        said = set()
+        for images in range(4, 33, 4):
+            frozen = [*words, "--micro-batch", str(images), "--freeze", "conv2d"]
+            # Each epoch has other pixels then, whose features nobody keeps.
+            without = self.inside("", *frozen, "--augment", "crop:1")
+            self.assertNotIn("Features:", without.stderr)
+            done = self.inside("", *frozen)
+            if without.returncode == 0:
+                self.assertEqual(done.returncode, 0, f"{images}: {done.stderr}")
+                said |= {words for words in ("as far as memory has room", "memory has no room to keep")
+                         if words in done.stderr}
+        self.assertEqual(len(said), 2, said)
+
     def test_is_what_a_plan_says(self):
         done = self.inside("", *self.WORDS, "--image-size", "64", "--dry-run", "--json", "-")
         self.assertEqual(done.returncode, 0, done.stderr)
