@@ -139,7 +139,7 @@ void set_rand(Augment& augment, std::string_view text, std::string_view word, co
                        part.name, part.unit, part.most, kMostMagnitude));
   }
   augment.*part.pixels = *steps;
-  augment.*part.strength = *magnitude;
+  augment.*part.strength = *steps > 0 ? *magnitude : 0;
 }
 
 void set_part(Augment& augment, std::string_view text, std::string_view word,
@@ -192,7 +192,7 @@ Augment parse_augment(std::string_view text) {
 std::vector<std::string> idle_words(std::string_view text) {
   std::vector<std::string> idle;
   for (const std::string& word : split(text, ',')) {
-    if (word != "none" && parse_augment(word) == Augment{}) idle.push_back(word);
+    if (word != "none" && to_text(parse_augment(word)) == "none") idle.push_back(word);
   }
   return idle;
 }

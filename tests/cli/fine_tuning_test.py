@@ -201,7 +201,7 @@ class FineTuning(TinyTest):
                     "run", "--freeze", "all-but-head", "--partial", "--out", "s")
         with open(self.path("s/plan.txt")) as f:
             plan = f.read()
-        for word in ("--freeze all-but-head", "--partial", "weights.safetensors"):
+        for word in ("--freeze all-but-head", "--partial", "--weights run"):
             self.assertIn(word, plan)
         self.expect(2, "sweep", "--plan-only", "--np", "1", "--partial", says=["--partial needs --weights"])
 

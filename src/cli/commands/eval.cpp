@@ -191,8 +191,6 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
   }
   std::string why_idle(const std::string& flag) const override {
     if (flag == "limit-train") return "in eval, which learns nothing";
-    if (flag == "balanced" && !options_.limit_val)
-      return "without --limit-val, within which it chooses";
     if (flag == "exif") return why_idle_exif(options_);
     return why_idle_option(options_, flag, {options_.backend});
   }

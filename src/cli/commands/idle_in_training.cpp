@@ -139,13 +139,6 @@ struct RowInJob {
 };
 
 constexpr RowInJob kRowsInJob[] = {
-    {"balanced",
-     [](const training::Training& training) {
-       const training::TrainingFlags& flags = spec_of(training).flags;
-       return when(!flags.limit_train && !flags.limit_val,
-                   "without --limit-train or --limit-val, within which it chooses (--class-weights "
-                   "balanced weighs rare classes)");
-     }},
     {"eval-every", reason_of_rare_evaluation},
     {"backbone-lr", reason_of_backbone_rate},
     {"timeline-steps", reason_of_timeline_steps},

@@ -177,11 +177,21 @@ void SpeedTuning::climb_batches(tune::StepBench& bench, tune::Findings& to) {
   spec_.flags.batch = spec_.batch;
 }
 
+/// Without what watches a training's validation, which has none here.
+void watch_nothing(training::TrainingSpec& spec) {
+  spec.flags.safety.early_stopping.reset();
+  spec.flags.safety.save_best = false;
+  spec.flags.target_accuracy.reset();
+  spec.flags.schedule.reset();
+  spec.learning_rate.schedule = optim::ConstantRate{};
+}
+
 /// A training of its own, on as many images as its steps take.
 tune::RateFindings tune_rate(const training::Session& session, training::TrainingSpec spec,
                              const tune::RateRange& range) {
   const std::size_t batch = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
   spec.flags.limit_val = 0;
+  watch_nothing(spec);
   spec.flags.decode = training::Decoding::first;
   if (!spec.flags.limit_train) {
     spec.flags.limit_train = batch * static_cast<std::size_t>(range.steps);
