@@ -1,5 +1,11 @@
+# Assertions have the file's name from the project's root on, so that ccache finds them in another checkout, too.
+function(cputrain_name_files_from_root target)
+  target_compile_options(${target} PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+endfunction()
+
 # The libraries that are tested are optimised as ever; of tests' own code little is worth waiting for.
 function(cputrain_compile_as_test target)
+  cputrain_name_files_from_root(${target})
   # GCC 13 and 14 take a reference into a container for one to the temporary key that found it.
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow
                                            $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-reference>)
@@ -17,13 +23,17 @@ function(cputrain_label_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${folders};${ARGN}")
 endfunction()
 
+# libgomp's threads wait by turning round, each on a core that another test could have. (The program sees to that
+# itself, and its tests from outside leave it to it.)
+set(CPUTRAIN_TESTS_SHARE_CORES OMP_WAIT_POLICY=passive)
+
 # cputrain_add_library_of_tests(name SOURCES file... [LIBRARIES target...]): what several tests share
 function(cputrain_add_library_of_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   add_library(cputrain_${name} STATIC ${arg_SOURCES})
-  target_link_libraries(cputrain_${name} PUBLIC cputrain_modules cputrain_backends cputrain_options ${arg_LIBRARIES})
-  # Data lie beside the sources that read them.
-  target_compile_definitions(cputrain_${name} PRIVATE CPUTRAIN_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}")
+  target_link_libraries(cputrain_${name} PUBLIC cputrain_modules cputrain_backends cputrain_test_data
+                        cputrain_options ${arg_LIBRARIES})
+  cputrain_name_files_from_root(cputrain_${name})
 endfunction()
 
 # cputrain_add_test(name       which begins with the folder's
@@ -32,16 +42,21 @@ endfunction()
 #   [RANKS n...]               run under ${CPUTRAIN_MPIRUN} once for each n, instead of directly
 #   [PARTS n]                  as n tests, so that its cases share the cores
 #   [TIMEOUT seconds]          default 120
+#   [COST seconds]             of long ones, which begin first: a core is not left idle at the end
 #   [LABELS label...]          besides the folder's
 #   [ENVIRONMENT VAR=value...])
 function(cputrain_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;PARTS" "SOURCES;LABELS;LIBRARIES;RANKS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "COST;TIMEOUT;PARTS" "SOURCES;LABELS;LIBRARIES;RANKS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  if(NOT arg_COST)
+    set(arg_COST 0)
+  endif()
+  list(PREPEND arg_ENVIRONMENT ${CPUTRAIN_TESTS_SHARE_CORES})
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE cputrain_modules cputrain_backends cputrain_datasets
-                        cputrain_options GTest::gtest ${arg_LIBRARIES})
+                        cputrain_test_data cputrain_options GTest::gtest ${arg_LIBRARIES})
   cputrain_compile_as_test(test_${name})
   cputrain_compile_together(test_${name})
   if(NOT arg_RANKS)
@@ -50,14 +65,14 @@ function(cputrain_add_test name)
       foreach(part RANGE 1 ${arg_PARTS})
         math(EXPR index "${part} - 1")
         add_test(NAME ${name}_${part}_of_${arg_PARTS} COMMAND test_${name})
-        set_tests_properties(${name}_${part}_of_${arg_PARTS} PROPERTIES TIMEOUT ${arg_TIMEOUT}
+        set_tests_properties(${name}_${part}_of_${arg_PARTS} PROPERTIES TIMEOUT ${arg_TIMEOUT} COST ${arg_COST}
           ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${index};${arg_ENVIRONMENT}")
         cputrain_label_test(${name}_${part}_of_${arg_PARTS} ${arg_LABELS})
       endforeach()
       return()
     endif()
     add_test(NAME ${name} COMMAND test_${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENVIRONMENT}")
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} COST ${arg_COST} ENVIRONMENT "${arg_ENVIRONMENT}")
     cputrain_label_test(${name} ${arg_LABELS})
     return()
   endif()
@@ -74,20 +89,22 @@ endfunction()
 # of tests once more, under other circumstances
 function(cputrain_add_variant name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "OF;FILTER" "ENVIRONMENT;LABELS")
+  list(PREPEND arg_ENVIRONMENT ${CPUTRAIN_TESTS_SHARE_CORES})
   add_test(NAME ${name} COMMAND test_${arg_OF} --gtest_filter=${arg_FILTER})
   set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${arg_ENVIRONMENT}")
   cputrain_label_test(${name} ${arg_LABELS})
 endfunction()
 
 # cputrain_add_python_tests(
-#   [PROCESSORS n]   that each keeps busy; default 1. Those with several begin first (COST), and others run beside them
+#   [PROCESSORS n]   that each keeps busy, waiting taken off; default 1. Those with several begin first
+#   [COST seconds]   of long ones, which begin first, too
 #   [PROGRAM target] that they start; default cputrain
 #   [ENVIRONMENT VAR=value...]
 #   SUITES what...)  what_test.py, the test FOLDER_what; a suite written `what:variant` is FOLDER_what_variant. FOLDER
 #                    is the path below tests, with _ between its folders
 # They start the program itself, so they have the label `program`. Helpers lie in tests/cli.
 function(cputrain_add_python_tests)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PROCESSORS;PROGRAM" "SUITES;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "COST;PROCESSORS;PROGRAM" "SUITES;ENVIRONMENT")
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)
   endif()
@@ -105,6 +122,8 @@ function(cputrain_add_python_tests)
       ENVIRONMENT_MODIFICATION "PYTHONPATH=path_list_prepend:${PROJECT_SOURCE_DIR}/tests/cli")
     if(arg_PROCESSORS GREATER 1)
       set_tests_properties(${name} PROPERTIES COST ${arg_PROCESSORS}000)
+    elseif(arg_COST)
+      set_tests_properties(${name} PROPERTIES COST ${arg_COST})
     endif()
     cputrain_label_test(${name} program)
   endforeach()

@@ -2,7 +2,6 @@
 
 Usage: compare.py PROGRAM PHOTOS FOLDER. Leaves what PyTorch is compared with in FOLDER."""
 import json
-import math
 import os
 import subprocess
 import sys
@@ -11,9 +10,9 @@ import numpy as np
 import onnxruntime
 from packed import read_packed
 from PIL import Image, ImageOps
+from pillow_fits import WAYS, fitted
 
 PROGRAM, PHOTOS, WORK = sys.argv[1:]
-WAYS = {"area": Image.BOX, "bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "nearest": Image.NEAREST}
 SIDE, IMAGES, MOST_STEPS = 64, 100, 1
 
 
@@ -22,23 +21,6 @@ def run(*words):
     if done.returncode:
         sys.exit(f"check_pixels: cputrain {' '.join(map(str, words))} ended with {done.returncode}:\n{done.stderr}")
     return done.stdout
-
-
-def cropped(image, size, way, part):
-    """torchvision's Resize and CenterCrop; the part as timm's crop_pct."""
-    side = math.floor(size / part)
-    longer = int(side * max(image.size) / min(image.size))
-    width, height = (side, longer) if image.width <= image.height else (longer, side)
-    left, top = int(round((width - size) / 2.0)), int(round((height - size) / 2.0))
-    return image.resize((width, height), way).crop((left, top, left + size, top + size))
-
-
-def fitted(image, size, way, fit):
-    if fit == "stretch":
-        return image.resize((size, size), way)
-    if fit == "pad":
-        return ImageOps.pad(image, (size, size), way)
-    return cropped(image, size, way, float(fit.partition(":")[2] or 1))
 
 
 def photograph(path):
@@ -54,7 +36,7 @@ def compare_packed(way, fit, size):
     ours = np.frombuffer(pixels, np.uint8).reshape(len(names), height, width, 3).astype(int)
     worst = different = 0
     for name, image in zip(names, ours):
-        apart = np.abs(np.asarray(fitted(photograph(name), size, WAYS[way], fit)) - image)
+        apart = np.abs(np.asarray(fitted(photograph(name), size, size, WAYS[way], fit)) - image)
         worst, different = max(worst, int(apart.max())), different + np.count_nonzero(apart)
     print(f"{way:10} {fit:12} {size:4}  {len(names)} photographs: {worst} steps of 255 at most, "
           f"{different / ours.size:.2%} of all bytes differ", flush=True)

@@ -1,7 +1,6 @@
 // Images that show little once they are read: which, why, and when that is said.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "comm/solo.h"
@@ -9,6 +8,7 @@
 #include "datasets/decode/decoders.h"
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/test_data.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -24,7 +24,7 @@ struct FlawedFile {
 std::vector<FlawedFile> flawed_files() {
   std::vector<FlawedFile> files;
   for (const auto& entry :
-       nlohmann::json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/flawed_files.json"))) {
+       nlohmann::json::parse(testing::test_data("datasets/flawed_files.json"))) {
     const std::string hex = entry.at("file"), name = entry.at("name");
     if (name.starts_with("webp") && webp_library().empty()) continue;
     if (name.starts_with("tiff") && tiff_library().empty()) continue;

@@ -1,9 +1,9 @@
 #include "tests/golden/golden_file.h"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "model/rewrite.h"
+#include "tests/support/test_data.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::golden {
@@ -54,8 +54,7 @@ model::Graph layers_net(Shape image, int classes) {
 }  // namespace
 
 File load(const std::string& name) {
-  std::ifstream stream(CPUTRAIN_TEST_DATA "/" + name + ".json");
-  const Json json = Json::parse(stream);
+  const Json json = Json::parse(testing::test_data("golden/" + name + ".json"));
   const auto& size = json.at("image");
   const Shape image{size[0], size[1], size[2]};
   const int classes = json.at("classes");

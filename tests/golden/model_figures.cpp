@@ -1,11 +1,11 @@
 #include "tests/golden/model_figures.h"
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "model/rewrite.h"
+#include "tests/support/test_data.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::golden {
@@ -48,8 +48,7 @@ ModelTraining training_of(const Json& json) {
 }  // namespace
 
 ModelFigures load_model(const std::string& name) {
-  std::ifstream stream(CPUTRAIN_TEST_DATA "/models/" + name + ".json");
-  const Json json = Json::parse(stream);
+  const Json json = Json::parse(testing::test_data("golden/models/" + name + ".json"));
   const auto& size = json.at("image");
   const int classes = json.at("classes");
   const Json& evaluation = json.at("evaluation");

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "backends/cpu/cpu_backend.h"
@@ -14,6 +13,7 @@
 #include "exchange/make_exchange.h"
 #include "loop/optimizer.h"
 #include "tests/support/sliced_exchange.h"
+#include "tests/support/test_data.h"
 
 namespace cputrain::golden {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::json;
 
 const Json& golden() {
-  static const Json file = Json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/updates.json"));
+  static const Json file = Json::parse(testing::test_data("golden/updates.json"));
   return file;
 }
 

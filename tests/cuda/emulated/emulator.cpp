@@ -71,9 +71,10 @@ std::string call_text(const char* what, const Place& place) {
   return std::string(what) + " at " + line_text(place.file_name(), place.line());
 }
 
+/// Names of one file are one string, but for a header that several files include.
 bool same_place(const Place& a, const Place& b) {
   return a.line() == b.line() && a.column() == b.column() &&
-         std::string_view(a.file_name()) == b.file_name();
+         (a.file_name() == b.file_name() || std::string_view(a.file_name()) == b.file_name());
 }
 
 [[noreturn]] void report_divergence() {

@@ -87,10 +87,12 @@ std::size_t memory_to_spare() {
   return spare;
 }
 
+/// They do not overlap each other: one at most begins before the range and ends in it.
 void forget_freed(Range& r, std::size_t begin, std::size_t end) {
-  for (auto i = r.freed.begin(); i != r.freed.end();) {
-    const bool gone = i->second.begin < end && begin < i->second.begin + i->second.mapped;
-    i = gone ? r.freed.erase(i) : std::next(i);
+  auto i = r.freed.lower_bound(begin);
+  if (i != r.freed.begin()) --i;
+  while (i != r.freed.end() && i->second.begin < end) {
+    i = begin < i->second.begin + i->second.mapped ? r.freed.erase(i) : std::next(i);
   }
 }
 

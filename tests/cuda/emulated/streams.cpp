@@ -69,6 +69,7 @@ void Devices::run_until(const WorkPointer& target) {
 }
 
 void Devices::run_all() {
+  if (queue.is_empty()) return;  // each array that goes asks, and to unlock all memory is dear
   run_unlocked(*this, [&] { queue.run_all(); });
   changed.notify_all();
 }

@@ -37,6 +37,7 @@ class WorkQueue {
   bool run_until(const WorkPointer& target);
   /// All that can be done.
   void run_all();
+  bool is_empty() const { return left_ == 0; }
   void drop_all();
   void seed(unsigned seed) { random_.seed(seed); }
 

@@ -1,11 +1,11 @@
 #include "tests/datasets/decode/image_files.h"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "datasets/decode/decoders.h"
+#include "tests/support/test_data.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -21,7 +21,7 @@ Bytes bytes_of_hex(const std::string& text) {
 std::vector<GoldenFile> read_files() {
   std::vector<GoldenFile> files;
   for (const auto& entry :
-       nlohmann::json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/image_files.json"))) {
+       nlohmann::json::parse(testing::test_data("datasets/decode/image_files.json"))) {
     const std::string status = entry.at("status");
     GoldenFile file{.name = entry.at("name"),
                     .bytes = bytes_of_hex(entry.at("file")),

@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "datasets/pixels/resize.h"
 #include "tests/datasets/decode/image_files.h"
 #include "tests/datasets/made_files.h"
+#include "tests/support/test_data.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -24,7 +24,7 @@ struct Turned {
 std::vector<Turned> turned_files() {
   std::vector<Turned> files;
   for (const auto& entry :
-       nlohmann::json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/orientations.json"))) {
+       nlohmann::json::parse(testing::test_data("datasets/decode/orientations.json"))) {
     Bytes bytes;
     const std::string hex = entry.at("file");
     for (std::size_t i = 0; i < hex.size(); i += 2) {

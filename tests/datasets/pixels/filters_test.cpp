@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "datasets/pixels/resize.h"
 #include "tests/datasets/made_files.h"
 #include "tests/datasets/pixels/golden_images.h"
+#include "tests/support/test_data.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -41,7 +41,7 @@ std::string hex_of(const std::vector<std::uint8_t>& bytes) {
 /// filters.json, which make_filters.py writes with Pillow: 1xN, growing, shrinking a hundredfold.
 TEST(Filters, GiveTheBytesThatPillowGives) {
   const nlohmann::json golden =
-      nlohmann::json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/filters.json"));
+      nlohmann::json::parse(testing::test_data("datasets/pixels/filters.json"));
   ASSERT_GT(golden.size(), 100u);
   for (const auto& one : golden) {
     const data::Resizing resizing(value_named<Resize>(one.at("resize").get<std::string>()).value(),

@@ -1,12 +1,12 @@
 #include "tests/datasets/pixels/golden_images.h"
 
-#include <fstream>
+#include "tests/support/test_data.h"
 
 namespace cputrain::datasets {
 
 const nlohmann::json& golden_images() {
   static const nlohmann::json golden =
-      nlohmann::json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/images.json"));
+      nlohmann::json::parse(testing::test_data("datasets/pixels/images.json"));
   return golden;
 }
 

@@ -1,39 +1,24 @@
 #!/usr/bin/python3
 """Writes filters.json: what Pillow makes of small images in other sizes.
 
-Made with Pillow 12.0.0 (PyPI) and NumPy. Pillow to version 12 resizes rows first; crops are torchvision's Resize and
-CenterCrop put together from Pillow's calls, with their rounding, and the part is timm's crop_pct.
+Made with Pillow 12.0.0 (PyPI) and NumPy. Pillow to version 12 resizes rows first.
 """
 import json
-import math
 import os
+import sys
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
-WAYS = {"area": Image.BOX, "bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "nearest": Image.NEAREST}
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "scripts", "pixels"))
+from pillow_fits import WAYS, fitted
 
 
 def image(height, width):
     """That of make_images.py: slopes with hard edges, which a cubic overshoots."""
     y, x, c = np.meshgrid(np.arange(height), np.arange(width), np.arange(3), indexing="ij")
     return Image.fromarray(((y * 37 + x * 23 + c * 71 + x * y * 5) % 256).astype(np.uint8))
-
-
-def cropped(image, size, way, part):
-    side = math.floor(size / part)
-    longer = int(side * max(image.size) / min(image.size))
-    width, height = (side, longer) if image.width <= image.height else (longer, side)
-    left, top = int(round((width - size) / 2.0)), int(round((height - size) / 2.0))
-    return image.resize((width, height), way).crop((left, top, left + size, top + size))
-
-
-def fitted(image, height, width, way, fit):
-    if fit == "stretch":
-        return image.resize((width, height), way)
-    if fit == "pad":
-        return ImageOps.pad(image, (width, height), way)
-    return cropped(image, width, way, float(fit.partition(":")[2] or 1))
 
 
 def cases():
@@ -50,5 +35,5 @@ for (height, width), (new_height, new_width), way, fit in cases():
     pixels = np.asarray(fitted(image(height, width), new_height, new_width, WAYS[way], fit))
     golden.append({"height": height, "width": width, "new_height": new_height, "new_width": new_width, "resize": way,
                    "fit": fit, "pixels": pixels.tobytes().hex()})
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "filters.json"), "w") as file:
+with open(os.path.join(HERE, "filters.json"), "w") as file:
     file.write("[" + ",\n".join(json.dumps(case, separators=(",", ":")) for case in golden) + "]\n")
