@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "model/model_json.h"
 #include "model/safetensors.h"
+#include "model/weights/weight_format.h"
 #include "system/bounded_file.h"
 #include "training/asked_end.h"
 #include "training/request/effective_flags.h"
@@ -67,7 +68,9 @@ bool are_same(const std::string& a, const std::string& b) {
 
 /// A file of weights, by all that is in it: its name may be another run's soon. Of rank 0.
 std::string weights_text(const TrainingFlags& flags) {
-  const model::safetensors::File checked(flags.weights);
+  if (!model::is_of_keras(flags.weights)) {
+    const model::safetensors::File checked(flags.weights);
+  }
   const system::RegularFile file(flags.weights);
   std::vector<std::byte> piece(std::size_t{1} << 20);
   std::uint32_t sum = 0;

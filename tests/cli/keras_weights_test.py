@@ -141,7 +141,7 @@ class KerasWeights(TinyTest):
             self.expect(65, *command, "--weights", "own.keras", says=["cputrain export --model NAME"])
         self.expect(0, "export", "--model", "net.json", "--weights", "own.keras", "--safetensors", "own.safetensors",
                     says=["16 tensors in the layout of Keras"])
-        self.expect(0, "eval", "--weights", "own.safetensors", "--data", "data", "--threads", "1")
+        self.expect(0, "predict", "--weights", "own.safetensors", "data/ant/0.bmp", says=["class"])
 
     def test_other_networks_are_refused(self):
         self.expect(65, "--model", "mobilenetv2", "--image-size", "32", "--data", "data", "--weights", "own.keras",

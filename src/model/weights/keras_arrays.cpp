@@ -33,11 +33,16 @@ Extents our_extents(const Extents& theirs, const ParameterSpec& spec) {
   return depthwise ? Extents{theirs[0], theirs[1], 1, theirs[2] * theirs[3]} : theirs;
 }
 
+/// Whether Keras' layer has no such array since it would be ones or zeros (scale=False).
+bool leaves_out(const KerasLayer& layer, const std::string& word) {
+  return layer.kind == KerasKind::norm && layer.is_told() && (word == "gamma" || word == "beta");
+}
+
 /// Whether each parameter has an array of its shape; the head's may have other outputs.
 bool fits_layer(const KerasLayer& layer, const Graph::Node& node, bool head) {
   return std::ranges::all_of(node.parameters, [&](const ParameterSpec& spec) {
     const auto* array = layer.find(word_of_parameter(spec));
-    if (!array) return false;
+    if (!array) return leaves_out(layer, word_of_parameter(spec));
     Extents theirs = our_extents(array->extents, spec);
     Extents ours(spec.extents.begin(), spec.extents.end());
     if (head && theirs.size() == ours.size()) theirs.back() = ours.back();
@@ -151,13 +156,13 @@ Chosen choose_places(const KerasFile& opened, const KerasLayers& file, const Gra
                      std::span<const ModuleNames> names) {
   const Nodes nodes = nodes_with_weights(graph);
   Chosen chosen = most_by_name(file.layers, nodes, names);
+  take_last_layer(file, nodes, chosen);
   if (missing_in(chosen.places) == 0) return chosen;
   if (is_chain(graph)) {
     if (auto places = places_by_order(file, nodes)) {
       return {"layers by their order", std::move(*places)};
     }
   }
-  take_last_layer(file, nodes, chosen);
   const bool nameless =
       std::ranges::any_of(file.layers, [](const KerasLayer& layer) { return layer.name.empty(); });
   if (missing_in(chosen.places) > 0 && nameless) {
@@ -192,7 +197,7 @@ class Taken {
       if (const auto* array = layer.find(word)) {
         arrays_.push_back(stored_array(*array, spec));
         used_.insert(array->name);
-      } else if (norm && layer.kind == KerasKind::norm && (word == "gamma" || word == "beta")) {
+      } else if (norm && leaves_out(layer, word)) {
         arrays_.push_back(constant(spec, word == "gamma" ? 1.0f : 0.0f));
       }
     }

@@ -148,6 +148,7 @@ TEST_F(KerasReader, ArraysThatAreLargerThanTheyLook) {
   H5Pset_chunk(packed, 1, &chunk);
   {
     MadeFile file(path());
+    file.array("y", {1000}, std::vector<float>(1000));  // else x is larger than the file
     file.raw("x", {1000}, H5T_IEEE_F32LE, nullptr, packed);
   }
   expect_refused("has no numbers for its array x");

@@ -32,7 +32,9 @@ void MadeFile::raw(const std::string& path, const std::vector<hsize_t>& extents,
                                            : H5Screate_simple(static_cast<int>(extents.size()),
                                                               extents.data(), nullptr));
   const hid_t set = good(H5Dcreate2(id_, path.c_str(), type, space, links, plan, H5P_DEFAULT));
-  if (values) EXPECT_GE(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), 0);
+  if (values) {
+    EXPECT_GE(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), 0);
+  }
   H5Dclose(set);
   H5Sclose(space);
   H5Pclose(links);
