@@ -15,7 +15,7 @@ namespace cputrain::hdf5 {
 /// than the file. Throws std::runtime_error.
 void write_contents(std::span<std::byte> file, model::KerasTexts texts, system::OutputFile&);
 
-/// "1.10.8", of the library that is loaded.
-std::string library_version();
+/// "1.10.8": the version that this program was built with, whose form of calls the loaded one has.
+std::string built_with();
 
 }  // namespace cputrain::hdf5

@@ -45,12 +45,13 @@ model::KerasFile read_keras(const std::filesystem::path& path) {
   const bool archive = model::weight_format(path) == model::WeightFormat::keras;
   try {
     MemoryFile memory;
-    write_apart(memory, kMostSeconds, [&](system::OutputFile& output) {
-      write_keras(path, archive, output);
-    });
+    write_apart(memory, kMostSeconds,
+                [&](system::OutputFile& output) { write_keras(path, archive, output); });
     model::safetensors::File arrays(memory.path());
     model::KerasTexts texts = model::keras_texts(arrays.metadata());
     return {path, std::move(arrays), std::move(texts)};
+  } catch (const Error&) {
+    throw;
   } catch (const std::runtime_error& error) {
     fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); save it again in "
                                      "Keras",
@@ -58,6 +59,6 @@ model::KerasFile read_keras(const std::filesystem::path& path) {
   }
 }
 
-std::string hdf5_library() { return "HDF5 " + library_version(); }
+std::string hdf5_library() { return "HDF5 " + built_with(); }
 
 }  // namespace cputrain::hdf5

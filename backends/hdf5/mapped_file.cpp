@@ -22,8 +22,8 @@ std::span<std::byte> map_and_close(int descriptor) {
   int error = 0;
   if (regular && size > 0) {
     // Writable for libraries that ask for such memory: what they change is their own copy.
-    memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor,
-                    0);
+    memory =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
     error = errno;
   }
   ::close(descriptor);

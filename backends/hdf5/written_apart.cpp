@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/error.h"
 #include "system/bounded_file.h"
 
 namespace cputrain::hdf5 {
@@ -62,13 +63,19 @@ void become_a_quiet_child(pid_t parent, int most_seconds) {
   ::setrlimit(RLIMIT_CPU, &seconds);
 }
 
-/// The exit code; what is wrong is the file's text where that is 1.
+constexpr int kThrew = 1;  ///< other codes are those of an Error; the file is its text
+
+/// The exit code.
 int write_or_say_why(int descriptor, const std::function<void(system::OutputFile&)>& write) {
   DescriptorOutput output(descriptor);
   std::string why = "cannot be read";
+  int code = kThrew;
   try {
     write(output);
     return 0;
+  } catch (const Error& error) {
+    why = error.what();
+    code = static_cast<int>(error.code());
   } catch (const std::exception& error) {
     why = error.what();
   } catch (...) {
@@ -78,9 +85,9 @@ int write_or_say_why(int descriptor, const std::function<void(system::OutputFile
       output.write(std::string_view(why));
     }
   } catch (...) {
-    return 2;
+    return kThrew;  // without a word: there is no room for one
   }
-  return 1;
+  return code;
 }
 
 std::string how_it_ended(int status) {
@@ -119,13 +126,14 @@ void write_apart(MemoryFile& file, int most_seconds,
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) failed_call("waitpid");
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {
-    constexpr std::uintmax_t kMostText = 1 << 16;
-    const std::string why = system::read_bounded(file.path(), kMostText);
-    if (!why.empty()) throw std::runtime_error(why);
-  }
-  throw std::runtime_error(how_it_ended(status));
+  if (!WIFEXITED(status)) throw std::runtime_error(how_it_ended(status));
+  const int code = WEXITSTATUS(status);
+  if (code == 0) return;
+  constexpr std::uintmax_t kMostText = 1 << 16;
+  const std::string why = system::read_bounded(file.path(), kMostText);
+  if (why.empty()) throw std::runtime_error(how_it_ended(status));
+  if (code != kThrew) fail(static_cast<ExitCode>(code), why);
+  throw std::runtime_error(why);
 }
 
 }  // namespace cputrain::hdf5

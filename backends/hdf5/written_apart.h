@@ -24,8 +24,9 @@ class MemoryFile {
 };
 
 /// Calls `write` in a process of its own, whose faults (a crash, an endless loop: at most so many
-/// seconds of CPU time) end it alone. What it wrote is in `file` then. std::runtime_error has what
-/// `write` threw, or how the process ended. `write` starts no threads and prints nothing.
+/// seconds of CPU time) end it alone. What it wrote is in `file` then. An Error of
+/// `write` is thrown here, too, and std::runtime_error has what else it threw, or how the process
+/// ended. `write` starts no threads and prints nothing.
 void write_apart(MemoryFile& file, int most_seconds,
                  const std::function<void(system::OutputFile&)>& write);
 

@@ -60,8 +60,8 @@ Bytes member_of_entry(Bytes archive, std::size_t entry) {
   }
   if (size != packed) damaged_archive("two sizes of one file");
   if (number_at(archive, local, 4) != kLocal) damaged_archive("a file has no beginning");
-  const std::size_t begin = local + kLocalBytes + number_at(archive, local + 26, 2) +
-                            number_at(archive, local + 28, 2);
+  const std::size_t begin =
+      local + kLocalBytes + number_at(archive, local + 26, 2) + number_at(archive, local + 28, 2);
   if (begin > archive.size() || archive.size() - begin < size) damaged_archive("a file is cut");
   return archive.subspan(begin, size);
 }

@@ -63,14 +63,16 @@ std::string taken_table(const model::WeightArrays& file, const loop::LoadedWeigh
                        : !fits                               ? "left: another shape"
                        : array->rearranged                   ? "rearranged"
                                                              : "taken";
-    table += row(parameter.name, loop::extents_text(parameter.extents), array ? array->file_name : "",
-                 array ? loop::extents_text(array->file_extents) : "", done);
+    table +=
+        row(parameter.name, loop::extents_text(parameter.extents), array ? array->file_name : "",
+            array ? loop::extents_text(array->file_extents) : "", done);
   }
   for (const model::StoredArray& array : file.arrays()) {
     const bool known = std::ranges::any_of(
         layout.parameters, [&](const auto& parameter) { return parameter.name == array.name; });
     if (known) continue;
-    table += row("", "", array.file_name, loop::extents_text(array.file_extents), "not in the model");
+    table +=
+        row("", "", array.file_name, loop::extents_text(array.file_extents), "not in the model");
   }
   for (const std::string& name : file.ignored()) table += row("", "", name, "", "not needed");
   return table;

@@ -25,7 +25,8 @@ class KerasArrays : public ::testing::Test {
     tensors_.push_back({path, std::move(extents), [values] { return values; }});
   }
   /// A layer of Keras 3.
-  void layer(const std::string& group, const std::string& name, const std::vector<Extents>& arrays) {
+  void layer(const std::string& group, const std::string& name,
+             const std::vector<Extents>& arrays) {
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       array(group + "/vars/" + std::to_string(i), arrays[i]);
     }
@@ -178,7 +179,8 @@ TEST_F(KerasArrays, NetworksWithinOthersAndALastLayerOfAnotherName) {
 
 TEST_F(KerasArrays, OfTheOlderForm) {
   const std::string root = "model_weights";
-  texts_.attributes[root] = {{"layer_names0", {"stem", "norm"}}, {"layer_names1", {"inner", "head"}}};
+  texts_.attributes[root] = {{"layer_names0", {"stem", "norm"}},
+                             {"layer_names1", {"inner", "head"}}};
   listed(root + "/stem", {"stem/kernel:0", "stem/bias:0"}, {{3, 3, 3, 4}, {4}});
   listed(root + "/norm", {"norm/beta:0", "norm/moving_mean:0", "norm/moving_variance:0"},
          {{4}, {4}, {4}});

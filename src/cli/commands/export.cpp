@@ -214,10 +214,9 @@ void export_weights(const ExportOptions& options, const training::Services& serv
        .exif = std::string(word_of(description.exif)),
        .resized_inside = options.resizes_inside},
       description.graph,
-      watched(loop::open_weights(
-                  model::open_arrays(options.weights, description.graph, names_of_others(options),
-                                     services.read_keras),
-                  description.graph),
+      watched(loop::open_weights(model::open_arrays(options.weights, description.graph,
+                                                    names_of_others(options), services.read_keras),
+                                 description.graph),
               no_numbers)};
   if (!options.onnx.empty()) write_onnx(options, services, model);
   if (!options.safetensors.empty()) write_safetensors(options, description, model);

@@ -93,9 +93,9 @@ Chosen most_by_name(const std::vector<KerasLayer>& layers, const Nodes& nodes,
                 return std::optional(layer);
               })};
   for (const ModuleNames& one : names) {
-    Chosen other{one.source + "'s names",
-                 places_by_name(layers, nodes,
-                                [&](const std::string& layer) { return one.module(layer); })};
+    Chosen other{
+        one.source + "'s names",
+        places_by_name(layers, nodes, [&](const std::string& layer) { return one.module(layer); })};
     if (missing_in(other.places) < missing_in(best.places)) best = std::move(other);
   }
   return best;
@@ -208,9 +208,10 @@ class Taken {
     used_.insert(ignored.begin(), ignored.end());
     for (const std::string& name : file_.texts.unread) {
       const bool counter = is_of_no_layer(name) || is_beside(name, layers.of_pixels);
-      counter ? ignored.push_back(name)
-              : arrays_.push_back(
-                    {.name = name, .extents = {}, .file_name = name, .file_extents = {}, .floats = {}});
+      counter
+          ? ignored.push_back(name)
+          : arrays_.push_back(
+                {.name = name, .extents = {}, .file_name = name, .file_extents = {}, .floats = {}});
     }
     for (const safetensors::TensorInfo& array : numbers_->tensors()) {
       if (!used_.contains(array.name)) arrays_.push_back(as_it_is(array));
@@ -221,7 +222,7 @@ class Taken {
           "its network makes numbers of pixels by itself ({}), which --normalize must say here",
           first_few(layers.of_pixels, 2));
     }
-    return {file_.path,         {},      "Keras' layout, " + how, std::move(arrays_),
+    return {file_.path,         {},    "Keras' layout, " + how, std::move(arrays_),
             std::move(ignored), caveat};
   }
 
@@ -231,12 +232,10 @@ class Taken {
             .extents = our_extents(array.extents, spec),
             .file_name = array.name,
             .file_extents = array.extents,
-            .floats = [file = numbers_, own = numbers_->find(array.name)] {
-              return file->read_floats(*own);
-            },
-            .doubles = [file = numbers_, own = numbers_->find(array.name)] {
-              return file->read(*own);
-            }};
+            .floats = [file = numbers_,
+                       own = numbers_->find(array.name)] { return file->read_floats(*own); },
+            .doubles = [file = numbers_,
+                        own = numbers_->find(array.name)] { return file->read(*own); }};
   }
 
   /// Whether it is of the same layer as one of these.

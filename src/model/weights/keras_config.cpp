@@ -13,9 +13,12 @@ using nlohmann::json;
 /// class.
 const std::map<std::string, std::string>& groups_of_classes() {
   static const std::map<std::string, std::string> groups{
-      {"Conv2D", "conv2d"},         {"DepthwiseConv2D", "depthwise_conv2d"},
-      {"Dense", "dense"},           {"BatchNormalization", "batch_normalization"},
-      {"Functional", "functional"}, {"Sequential", "sequential"},
+      {"Conv2D", "conv2d"},
+      {"DepthwiseConv2D", "depthwise_conv2d"},
+      {"Dense", "dense"},
+      {"BatchNormalization", "batch_normalization"},
+      {"Functional", "functional"},
+      {"Sequential", "sequential"},
       {"Model", "model"}};
   return groups;
 }
@@ -32,7 +35,8 @@ std::string text_of(const json& value) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-/// Appends the layers of a network, whose groups lie in `place`. parse_strict_json bounds the depth.
+/// Appends the layers of a network, whose groups lie in `place`. parse_strict_json bounds the
+/// depth.
 void add_layers(const json& network, const std::string& place,
                 std::vector<KerasConfigLayer>& layers) {
   std::map<std::string, int> counts;

@@ -19,8 +19,9 @@ namespace {
 using Words = std::vector<std::string>;
 
 [[noreturn]] void wrong_keras(const KerasFile& file, const std::string& what) {
-  fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); save it again in Keras",
-                                   printable(file.path.string()), what));
+  fail(ExitCode::data,
+       fmt::format("weight file {} {} (it cannot be loaded); save it again in Keras",
+                   printable(file.path.string()), what));
 }
 
 /// Behind the last separator; all of it where there is none.
@@ -256,11 +257,10 @@ class NumberedLayers {
   }
 
   void add_numbered(const std::string& group, KerasLayers& result) const {
-    static const std::map<std::string, KerasKind> kinds{
-        {"conv2d", KerasKind::convolution},
-        {"depthwise_conv2d", KerasKind::depthwise},
-        {"dense", KerasKind::dense},
-        {"batch_normalization", KerasKind::norm}};
+    static const std::map<std::string, KerasKind> kinds{{"conv2d", KerasKind::convolution},
+                                                        {"depthwise_conv2d", KerasKind::depthwise},
+                                                        {"dense", KerasKind::dense},
+                                                        {"batch_normalization", KerasKind::norm}};
     const std::string word = counted_name(last_part(group)).word;
     const Arrays& arrays = groups_.at(group);
     if (word == "normalization") {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "backends/hdf5/calls.h"
 #include "backends/hdf5/written_apart.h"
 #include "core/error.h"
 #include "tests/backends/hdf5/made_hdf5.h"
@@ -16,7 +17,9 @@ namespace {
 
 class KerasReader : public ::testing::Test {
  protected:
-  std::filesystem::path path(const std::string& name = "w.h5") const { return folder_.path() / name; }
+  std::filesystem::path path(const std::string& name = "w.h5") const {
+    return folder_.path() / name;
+  }
 
   std::vector<float> numbers(const model::KerasFile& file, const std::string& name) const {
     const auto* array = file.arrays.find(name);
@@ -72,8 +75,8 @@ TEST_F(KerasReader, ReadsNumbersOfAllWidths) {
   EXPECT_EQ(file.arrays.find("layers/a/vars/1")->extents, (std::vector<std::size_t>{1, 3}));
   EXPECT_EQ(file.arrays.find("layers/a/vars/2")->dtype, "F64");
   EXPECT_EQ(numbers(file, "layers/c/vars/0"), std::vector<float>{4});
-  EXPECT_EQ(file.texts.unread, (std::vector<std::string>{"layers/b/vars/0", "layers/b/vars/1",
-                                                         "optimizer/vars/1"}));
+  EXPECT_EQ(file.texts.unread,
+            (std::vector<std::string>{"layers/b/vars/0", "layers/b/vars/1", "optimizer/vars/1"}));
   EXPECT_EQ(file.path, path());
 }
 
@@ -196,6 +199,20 @@ TEST_F(KerasReader, DamageIsSurvived) {
   EXPECT_GT(refused, 0);
 }
 
+TEST(Hdf5Calls, ALibraryThatIsNotThere) {
+  const char* const files[]{"libno-such-hdf5.so.9", "/no/such/libhdf5.so"};
+  try {
+    load_calls(files);
+    FAIL() << "it was loaded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("LD_LIBRARY_PATH"), std::string::npos);
+  }
+  // Some other library: its functions are not those.
+  const char* const other[]{"libc.so.6"};
+  EXPECT_THROW(load_calls(other), Error);
+}
+
 std::string fault_of(const std::function<void(system::OutputFile&)>& write) {
   MemoryFile file;
   try {
@@ -216,6 +233,8 @@ TEST(WrittenApart, EndsAloneWhateverHappensInIt) {
               }
             }).find("comes to no end"),
             std::string::npos);
+  MemoryFile file;
+  EXPECT_THROW(write_apart(file, 1, [](auto&) { fail(ExitCode::usage, "no library"); }), Error);
   EXPECT_EQ(fault_of([](auto& output) {
               output.write(std::string_view("half"));
               throw std::runtime_error("why");
