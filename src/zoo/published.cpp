@@ -117,6 +117,10 @@ model::ModuleNames densenet_of_keras() {
 std::string of_torchvision(const std::string& file) {
   return "https://download.pytorch.org/models/" + file;
 }
+std::string of_keras(const std::string& name) {
+  return "https://storage.googleapis.com/tensorflow/keras-applications/resnet/" + name +
+         "_weights_tf_dim_ordering_tf_kernels.h5";
+}
 std::string of_timm(const std::string& name) {
   return "https://huggingface.co/timm/" + name + "/resolve/main/model.safetensors";
 }
@@ -138,6 +142,9 @@ std::vector<PublishedWeights> published_weights(const std::string& model) {
   if (model == "mobilenetv2") return {{"timm", of_timm("mobilenetv2_100.ra_in1k"), ""}};
   if (model == "efficientnet-lite0") {
     return {{"timm (TensorFlow's)", of_timm("tf_efficientnet_lite0.in1k"), ""}};
+  }
+  if (model.ends_with("v2") && model.starts_with("resnet")) {
+    return {{"keras.applications", of_keras(model), "symmetric"}};
   }
   if (model == "vgg16") {
     return {{"torchvision", of_torchvision("vgg16-397923af.pth"), "imagenet"}};

@@ -211,6 +211,8 @@ class FineTuning(TinyTest):
     def test_imagenet_says_where_weights_are(self):
         self.expect(65, "--model", "resnet18", "--weights", "imagenet", "--data", "data", "--dry-run",
                     says=["fetches none", "huggingface.co/timm/resnet18.tv_in1k"])
+        self.expect(65, "--model", "resnet50v2", "--weights", "imagenet", "--data", "data", "--dry-run",
+                    says=["keras-applications/resnet/resnet50v2_weights", "--normalize symmetric"])
         self.expect(65, "--model", "dogcat", "--weights", "imagenet", "--data", "data", says=["dogcat", "--model"])
 
 
