@@ -132,12 +132,12 @@ int with_output_checked(ExitCode code, bool results = true) {
 int run_command(cli::Command& command, const placement::Launcher& launcher,
                 system::SignalWatch& signals, const system::Stopwatch& since_start) {
   const bool leads = launcher.rank == 0;
-  command.choose_files(leads);
+  training::Services services = composition::make_services(launcher, signals);
+  command.choose_files(leads, services);
   const auto why_idle = [&](const std::string& flag) { return command.why_idle(flag); };
   for (const std::string& line : cli::idle_flags(command.options(), why_idle)) {
     if (leads) system::tell("warning: " + line);
   }
-  training::Services services = composition::make_services(launcher, signals);
   services.program_build = build_of_program();
   services.since_start = since_start;
   const ExitCode code = command.run(services);

@@ -10,7 +10,9 @@ bool Options::was_given(const std::string& flag) const {
   return std::ranges::any_of(given, [&](const auto& each) { return each.first == flag; });
 }
 
-void Command::choose_files(bool leads) { choose_weights(*this, leads); }
+void Command::choose_files(bool leads, const training::Services& services) {
+  choose_weights(*this, leads, services.read_keras);
+}
 
 namespace {
 

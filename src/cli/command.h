@@ -52,7 +52,7 @@ class Command {
   /// are read or not.
   virtual bool results_are_files() const { return false; }
   /// What --weights names becomes a file. Rank 0 `leads`, and alone refuses and reports.
-  virtual void choose_files(bool leads);
+  virtual void choose_files(bool leads, const training::Services&);
   /// Why a flag that was given has no effect; empty where it has one.
   virtual std::string why_idle(const std::string&) const { return ""; }
   /// Bad news comes as Error.

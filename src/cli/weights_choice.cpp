@@ -24,7 +24,7 @@ bool weights_are_there(const std::string& weights) {
 namespace {
 
 /// Before anything long begins, and in a dry run, too.
-void check_weights(const std::string& file) {
+void check_weights(const std::string& file, const model::ReadKeras& read_keras) {
   if (!weights_are_there(file)) {
     fail(ExitCode::data, fmt::format("--weights {}: there is no such file or folder (nothing can "
                                      "be loaded); name a weights.safetensors, or the folder of a "
@@ -36,12 +36,8 @@ void check_weights(const std::string& file) {
       model::refuse_pickle(file);
     case model::WeightFormat::hdf5:
     case model::WeightFormat::keras:
-      fail(
-          ExitCode::data,
-          fmt::format("--weights {}: this is a file of Keras (HDF5), which cputrain does not read; "
-                      "take the weights of torchvision or timm as safetensors, which --weights "
-                      "imagenet names",
-                      printable(file)));
+      read_keras(file);
+      break;
     case model::WeightFormat::safetensors: {
       const model::safetensors::File opened(file);
     }
@@ -79,7 +75,7 @@ void check_results_beside(Command& command) {
 
 }  // namespace
 
-void choose_weights(Command& command, bool leads,
+void choose_weights(Command& command, bool leads, const model::ReadKeras& read_keras,
                     const std::function<void(const std::filesystem::path& run)>& take_run) {
   Options& options = command.options();
   if (options.weights.empty()) return;
@@ -87,7 +83,7 @@ void choose_weights(Command& command, bool leads,
     answer_imagenet(options);
     const training::NamedWeights found = training::find_weights(options.weights);
     options.weights = found.file.string();
-    if (leads) check_weights(options.weights);
+    if (leads) check_weights(options.weights, read_keras);
     check_results_beside(command);
     if (leads && !found.chosen.empty() && options.verbose != 0) system::tell(found.chosen);
     if (take_run) take_run(found.run);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cpu/cpu_backend.h"
+#include "backends/hdf5/keras_reader.h"
 #include "backends/mpi/mpi_communicator.h"
 #include "backends/nccl/library.h"
 #include "backends/nvml/nvml.h"
@@ -70,6 +71,7 @@ std::vector<std::string> library_versions() {
   if (cpu::cpu_backend_available()) libraries.push_back(cpu::cpu_library_versions());
   libraries.push_back(mpi::mpi_library_version());
   libraries.push_back(onnx::onnx_library_version());
+  libraries.push_back(hdf5::hdf5_library());
   const std::vector<std::string> data = datasets::data_libraries();
   libraries.insert(libraries.end(), data.begin(), data.end());
   return libraries;
@@ -99,6 +101,7 @@ training::Services make_services(const placement::Launcher& launcher,
           [&](double start_timeout) { return make_communicator(launcher, signals, start_timeout); },
       .data = datasets::make_data_pipeline(),
       .write_onnx = onnx::write_onnx,
+      .read_keras = hdf5::read_keras,
       .machine = topology::read_machine,
       .bind_this_thread = topology::bind_this_thread,
       .mpi = mpi::mpi_available(),

@@ -10,8 +10,6 @@
 namespace cputrain::training {
 namespace {
 
-std::string extents_text(const auto& extents) { return fmt::format("{}", fmt::join(extents, "x")); }
-
 std::string row(const std::string& parameter, const std::string& shape, const std::string& array,
                 const std::string& array_shape, const std::string& done) {
   return fmt::format("{},{},{},{},{}\r\n", csv_field(parameter), shape, csv_field(printable(array)),
@@ -47,7 +45,7 @@ std::string taken_text(const model::WeightArrays& file, const loop::LoadedWeight
   }
   if (!match.whole()) text += "; left: " + loop::misfit_text(match);
   if (!file.ignored().empty()) {
-    text += fmt::format("; {} counters of batches are not needed", file.ignored().size());
+    text += fmt::format("; {} arrays that hold no weights are not needed", file.ignored().size());
   }
   return text;
 }
@@ -65,14 +63,16 @@ std::string taken_table(const model::WeightArrays& file, const loop::LoadedWeigh
                        : !fits                               ? "left: another shape"
                        : array->rearranged                   ? "rearranged"
                                                              : "taken";
-    table += row(parameter.name, extents_text(parameter.extents), array ? array->file_name : "",
-                 array ? extents_text(array->file_extents) : "", done);
+    table +=
+        row(parameter.name, loop::extents_text(parameter.extents), array ? array->file_name : "",
+            array ? loop::extents_text(array->file_extents) : "", done);
   }
   for (const model::StoredArray& array : file.arrays()) {
     const bool known = std::ranges::any_of(
         layout.parameters, [&](const auto& parameter) { return parameter.name == array.name; });
     if (known) continue;
-    table += row("", "", array.file_name, extents_text(array.file_extents), "not in the model");
+    table +=
+        row("", "", array.file_name, loop::extents_text(array.file_extents), "not in the model");
   }
   for (const std::string& name : file.ignored()) table += row("", "", name, "", "not needed");
   return table;

@@ -12,7 +12,7 @@
 #include "data/data_spec.h"
 #include "model/layer_patterns.h"
 #include "model/normalization.h"
-#include "model/weights/torch_arrays.h"
+#include "model/weights/open_arrays.h"
 #include "training/evaluation_part.h"
 #include "training/first_weights.h"
 
@@ -192,6 +192,7 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
   const TrainingSpec& spec = plan.spec;
   const compute::Program& program = *compiled.program;
   const model::ClassOutputs outputs = model::class_outputs(plan.graph);
+  loop::check_outputs_agree(file, outputs);
   const std::vector<std::string> classes = class_names(source, plan.classes);
   const KnownClasses known =
       known_classes(spec, file, outputs, classes, source.dataset->classes().size());
@@ -212,6 +213,9 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
              "loss was a number");
   }
   say_what_is_taken_for_granted(session, plan, file);
+  if (!file.caveat().empty()) {
+    warn(session, fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));
+  }
   warn_of_other_resizing(session, spec, source, file);
   if (partial) warn_of_frozen_noise(session, plan, loaded, program.layout());
   const bool tells = partial || !file.origin().empty();
@@ -293,8 +297,8 @@ FirstWeights start_weights(const Session& session, const TrainingPlan& plan,
   // Opened once: it stays the same file where its name gets another one meanwhile.
   std::optional<model::WeightArrays> file;
   if (session.leads() && !spec.flags.weights.empty()) {
-    file = model::arrays_for(model::safetensors::File(spec.flags.weights), plan.graph,
-                             spec.model->modules);
+    file = model::open_arrays(spec.flags.weights, plan.graph, spec.model->modules,
+                              session.services.read_keras);
   }
   if (session.leads() && (!file || spec.flags.partial || !file->describes_itself())) {
     loop::initialise_weights(plan.graph, program, spec.seed, weights);

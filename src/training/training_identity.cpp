@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "model/model_json.h"
 #include "model/safetensors.h"
+#include "model/weights/weight_format.h"
 #include "system/bounded_file.h"
 #include "training/asked_end.h"
 #include "training/request/effective_flags.h"
@@ -71,7 +72,9 @@ bool are_same(const std::string& a, const std::string& b) {
 std::string weights_text(const TrainingFlags& flags) {
   std::error_code error;  // one shows when it is read
   if (!std::filesystem::exists(flags.weights, error) && !error) return flags.weights + kGone;
-  const model::safetensors::File checked(flags.weights);
+  if (!model::is_of_keras(flags.weights)) {
+    const model::safetensors::File checked(flags.weights);
+  }
   const system::RegularFile file(flags.weights);
   std::vector<std::byte> piece(std::size_t{1} << 20);
   std::uint32_t sum = 0;

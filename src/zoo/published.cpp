@@ -84,8 +84,42 @@ model::ModuleNames vgg16_of_torchvision() {
   return {"torchvision", std::move(rules)};
 }
 
+/// In torchvision's own file names of normalizations and convolutions have a point before their
+/// number, as its program no longer has.
+model::ModuleNames older_densenet_of_torchvision() {
+  Rules rules;
+  for (const char* part : {"norm", "conv"}) {
+    rules.push_back({fmt::format("features.denseblock{{b}}.denselayer{{l}}.{}{{n}}", part),
+                     fmt::format("features.denseblock{{b}}.denselayer{{l}}.{}.{{n}}", part)});
+  }
+  for (const char* same : {"features.conv{n}", "features.norm{n}", "features.transition{t}.norm",
+                           "features.transition{t}.conv", "classifier"}) {
+    rules.push_back({same, same});
+  }
+  return {"older torchvision", std::move(rules)};
+}
+
+/// Blocks count from 2, as stages of the network do.
+model::ModuleNames densenet_of_keras() {
+  return {"keras.applications",
+          {{"features.conv0", "conv1_conv"},
+           {"features.norm0", "conv1_bn"},
+           {"features.denseblock{b}.denselayer{l}.norm1", "conv{b+1}_block{l}_0_bn"},
+           {"features.denseblock{b}.denselayer{l}.conv1", "conv{b+1}_block{l}_1_conv"},
+           {"features.denseblock{b}.denselayer{l}.norm2", "conv{b+1}_block{l}_1_bn"},
+           {"features.denseblock{b}.denselayer{l}.conv2", "conv{b+1}_block{l}_2_conv"},
+           {"features.transition{t}.norm", "pool{t+1}_bn"},
+           {"features.transition{t}.conv", "pool{t+1}_conv"},
+           {"features.norm5", "bn"},
+           {"classifier", "predictions"}}};
+}
+
 std::string of_torchvision(const std::string& file) {
   return "https://download.pytorch.org/models/" + file;
+}
+std::string of_keras(const std::string& name) {
+  return "https://storage.googleapis.com/tensorflow/keras-applications/resnet/" + name +
+         "_weights_tf_dim_ordering_tf_kernels.h5";
 }
 std::string of_timm(const std::string& name) {
   return "https://huggingface.co/timm/" + name + "/resolve/main/model.safetensors";
@@ -97,6 +131,7 @@ std::vector<model::ModuleNames> other_names(const std::string& model) {
   if (model == "mobilenetv2") return {mobilenet_v2_of_timm()};
   if (model == "efficientnet-lite0") return {efficientnet_of_lukemelas()};
   if (model == "vgg16") return {vgg16_of_torchvision()};
+  if (model == "densenet121") return {older_densenet_of_torchvision(), densenet_of_keras()};
   return {};
 }
 
@@ -107,6 +142,9 @@ std::vector<PublishedWeights> published_weights(const std::string& model) {
   if (model == "mobilenetv2") return {{"timm", of_timm("mobilenetv2_100.ra_in1k"), ""}};
   if (model == "efficientnet-lite0") {
     return {{"timm (TensorFlow's)", of_timm("tf_efficientnet_lite0.in1k"), ""}};
+  }
+  if (model.ends_with("v2") && model.starts_with("resnet")) {
+    return {{"keras.applications", of_keras(model), "symmetric"}};
   }
   if (model == "vgg16") {
     return {{"torchvision", of_torchvision("vgg16-397923af.pth"), "imagenet"}};

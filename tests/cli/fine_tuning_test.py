@@ -84,7 +84,7 @@ class FineTuning(TinyTest):
         words = ["--lr", "0", "--freeze", "*norm", "--weights"]
         self.net(0, "again", *words, self.foreign(),
                  says=["says nothing about itself", "pixels as unit", "15 of 15 parameter arrays",
-                       "rearranged", "1 counters of batches are not needed"])
+                       "rearranged", "1 arrays that hold no weights are not needed"])
         self.assertEqual(self.tensors_of("again"), self.tensors_of("run"))
         with open(self.path("again", "first-weights.csv"), newline="") as f:
             rows = {row["parameter"] or row["array"]: row for row in csv.DictReader(f)}
@@ -260,6 +260,8 @@ class FineTuning(TinyTest):
     def test_imagenet_says_where_weights_are(self):
         self.expect(65, "--model", "resnet18", "--weights", "imagenet", "--data", "data", "--dry-run",
                     says=["fetches none", "huggingface.co/timm/resnet18.tv_in1k"])
+        self.expect(65, "--model", "resnet50v2", "--weights", "imagenet", "--data", "data", "--dry-run",
+                    says=["keras-applications/resnet/resnet50v2_weights", "--normalize symmetric"])
         self.expect(65, "--model", "dogcat", "--weights", "imagenet", "--data", "data", says=["dogcat", "--model"])
 
 

@@ -120,6 +120,57 @@ TEST(Weights, ThatFitInPartFillThatPart) {
                Error);
 }
 
+/// The refusal of weights whose arrays were changed; empty where they are taken.
+template <class Change>
+std::string refusal_of_changed(const model::Graph& graph, const Change& change) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "w.safetensors";
+  std::vector<model::safetensors::OutTensor> tensors;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& spec : node.parameters) {
+      tensors.push_back({spec.name,
+                         {spec.extents.begin(), spec.extents.end()},
+                         [count = spec.size()] { return std::vector<float>(count, 1); }});
+      change(tensors.back());
+    }
+  }
+  model::safetensors::write(path, {}, tensors);
+  const auto backend = reference::make_reference_backend(DType::f32);
+  const testing::OwnProgram own(*backend, graph, {1});
+  try {
+    const model::WeightArrays arrays = model::safetensors::File(path);
+    check_outputs_agree(arrays, model::class_outputs(graph));
+    open_weights(arrays, graph)("norm/moving_variance");
+    load_weights(arrays, own.program(), own.arenas().weights);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Weights, ThatNoTrainingCanMakeAreRefused) {
+  model::Graph graph({4, 4, 3});
+  graph.add(model::BatchNorm{}, "norm");
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{3}, "head");
+  graph.add(model::SoftmaxCrossEntropy{});
+  EXPECT_EQ(refusal_of_changed(graph, [](auto&) {}), "");
+  const std::string variance = refusal_of_changed(graph, [](auto& tensor) {
+    if (tensor.name == "norm/moving_variance") {
+      tensor.values = [] { return std::vector<float>{1, -0.5f, 1}; };
+    }
+  });
+  EXPECT_NE(variance.find("norm/moving_variance holds -0.5"), std::string::npos) << variance;
+  const std::string head = refusal_of_changed(graph, [](auto& tensor) {
+    if (tensor.name == "head/bias") {
+      tensor.extents = {4};
+      tensor.values = [] { return std::vector<float>(4, 1); };
+    }
+  });
+  EXPECT_NE(head.find("head/kernel has 3 outputs and head/bias has 4"), std::string::npos) << head;
+}
+
 TEST(Weights, MessagesNameTheFirstFewOfEachKind) {
   const WeightMatch match{.fitting = {},
                           .missing = {"a", "b", "c", "d"},

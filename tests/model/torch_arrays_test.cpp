@@ -158,6 +158,21 @@ TEST(ModuleNames, RulesCarryNumbers) {
   }
 }
 
+TEST(ModuleNames, OlderFilesOfDenseNetHaveAPointMore) {
+  for (const zoo::ModelEntry& entry : zoo::model_zoo()) {
+    if (entry.name != "densenet121") continue;
+    const auto older = entry.modules.front();
+    EXPECT_EQ(older.module("features.denseblock1.denselayer1.norm1"),
+              "features.denseblock1.denselayer1.norm.1");
+    EXPECT_EQ(older.module("features.denseblock4.denselayer16.conv2"),
+              "features.denseblock4.denselayer16.conv.2");
+    EXPECT_EQ(older.module("features.norm5"), "features.norm5");
+    EXPECT_EQ(older.module("features.transition1.norm"), "features.transition1.norm");
+    return;
+  }
+  FAIL() << "there is no densenet121";
+}
+
 /// A layer that a rule forgot would begin with random numbers.
 TEST(ModuleNames, OfBuiltInNetworksNameEveryLayerOnce) {
   int checked = 0;

@@ -182,8 +182,8 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
     return {
         {"--confusion", options_.confusion}, {"--page", options_.page}, {"--json", options_.json}};
   }
-  void choose_files(bool leads) override {
-    choose_weights(*this, leads, [this](const std::filesystem::path& run) {
+  void choose_files(bool leads, const training::Services& services) override {
+    choose_weights(*this, leads, services.read_keras, [this](const std::filesystem::path& run) {
       options_.run = run.string();
       if (!run.empty() && options_.data.empty())
         options_.data_of_run = take_data_of_run(options_, run);

@@ -12,7 +12,8 @@
 #include "loop/weights/weights.h"
 #include "model/normalization.h"
 #include "model/torch_layout.h"
-#include "model/weights/torch_arrays.h"
+#include "model/weights/open_arrays.h"
+#include "model/weights/weight_format.h"
 #include "system/files.h"
 #include "system/print.h"
 #include "system/tell.h"
@@ -166,11 +167,12 @@ int outputs_in(const model::WeightArrays& file, const model::Graph& graph) {
 }
 
 /// A file that says nothing about its network, which --model then does. Its classes have no names.
-loop::ModelDescription described_by_flags(const ExportOptions& options) {
+loop::ModelDescription described_by_flags(const ExportOptions& options,
+                                          const model::ReadKeras& read_keras) {
   const training::TrainingSpec spec = training::choose_training(options);
   const model::Graph any = spec.model->build(spec.image, spec.model->recipe.classes);
   const model::WeightArrays file =
-      model::arrays_for(model::safetensors::File(options.weights), any, spec.model->modules);
+      model::open_arrays(options.weights, any, spec.model->modules, read_keras);
   const int outputs = outputs_in(file, any);
   loop::ModelDescription description{.model = spec.model->name,
                                      .classes = {},
@@ -184,16 +186,23 @@ loop::ModelDescription described_by_flags(const ExportOptions& options) {
   return description;
 }
 
-loop::ModelDescription description_of(const ExportOptions& options) {
-  const bool described = model::safetensors::File(options.weights).metadata().contains("graph");
-  if (!described && options.was_given("model")) return described_by_flags(options);
+bool describes_itself(const std::string& weights) {
+  return !model::is_of_keras(weights) &&
+         model::safetensors::File(weights).metadata().contains("graph");
+}
+
+loop::ModelDescription description_of(const ExportOptions& options,
+                                      const model::ReadKeras& read_keras) {
+  if (!describes_itself(options.weights) && options.was_given("model")) {
+    return described_by_flags(options, read_keras);
+  }
   loop::ModelDescription description = loop::read_description(options.weights);
   check_agrees(options, description);
   return description;
 }
 
 void export_weights(const ExportOptions& options, const training::Services& services) {
-  const loop::ModelDescription description = description_of(options);
+  const loop::ModelDescription description = description_of(options, services.read_keras);
   std::set<std::string> no_numbers;
   const model::ExportedModel model{
       description.model,
@@ -205,7 +214,9 @@ void export_weights(const ExportOptions& options, const training::Services& serv
        .exif = std::string(word_of(description.exif)),
        .resized_inside = options.resizes_inside},
       description.graph,
-      watched(loop::open_weights(options.weights, description.graph, names_of_others(options)),
+      watched(loop::open_weights(model::open_arrays(options.weights, description.graph,
+                                                    names_of_others(options), services.read_keras),
+                                 description.graph),
               no_numbers)};
   if (!options.onnx.empty()) write_onnx(options, services, model);
   if (!options.safetensors.empty()) write_safetensors(options, description, model);

@@ -10,7 +10,7 @@
 namespace cputrain::loop {
 namespace {
 
-std::string extents_text(const auto& extents) {
+std::string joined_extents(const auto& extents) {
   return extents.empty() ? "a single number" : fmt::format("{}", fmt::join(extents, "x"));
 }
 
@@ -25,6 +25,9 @@ bool differs_in_columns(std::span<const std::size_t> stored, std::span<const int
 }
 
 }  // namespace
+
+std::string extents_text(std::span<const std::size_t> extents) { return joined_extents(extents); }
+std::string extents_text(std::span<const int> extents) { return joined_extents(extents); }
 
 WeightMatch match_weights(const model::WeightArrays& file,
                           std::span<const WantedParameter> wanted) {

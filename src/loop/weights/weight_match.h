@@ -8,6 +8,10 @@
 
 namespace cputrain::loop {
 
+/// "3x3x64x128"; "a single number" for a scalar.
+std::string extents_text(std::span<const std::size_t>);
+std::string extents_text(std::span<const int>);
+
 /// A parameter that a model wants: its name and canonical extents.
 struct WantedParameter {
   std::string name;

@@ -21,7 +21,7 @@
 #include "model/model_json.h"
 #include "model/normalization.h"
 #include "model/safetensors.h"
-#include "model/weights/torch_arrays.h"
+#include "model/weights/weight_format.h"
 
 namespace cputrain::loop {
 namespace {
@@ -214,16 +214,23 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
   model::safetensors::write(path, weights_metadata(description), std::move(tensors), durability);
 }
 
+namespace {
+
+[[noreturn]] void not_described(const std::filesystem::path& path) {
+  fail(ExitCode::data,
+       fmt::format("weight file {0} does not say its format (nor which network it is of); of a "
+                   "file of another program, `cputrain export --model NAME --weights {0} "
+                   "--safetensors NEW` makes one that does",
+                   path.string()));
+}
+
+}  // namespace
+
 ModelDescription read_description(const std::filesystem::path& path) {
+  if (model::is_of_keras(path)) not_described(path);
   const model::safetensors::File file(path);
   const auto& metadata = file.metadata();
-  if (!metadata.contains("format") && !metadata.contains("graph")) {
-    fail(ExitCode::data,
-         fmt::format("weight file {0} does not say its format (nor which network it is of); of a "
-                     "file of another program, `cputrain export --model NAME --weights {0} "
-                     "--safetensors NEW` makes one that does",
-                     path.string()));
-  }
+  if (!metadata.contains("format") && !metadata.contains("graph")) not_described(path);
   for (const char* key :
        {"format", "format_version", "model", "classes", "graph", "seed", "validation_split"}) {
     if (!metadata.contains(key)) wrong(path, fmt::format("does not say its {}", key));
@@ -271,9 +278,21 @@ void need_whole(const std::filesystem::path& path, const WeightMatch& match) {
                                    path.string(), misfit_text(match)));
 }
 
+/// Normalization divides by the root of it, so that every answer would be NaN.
+void need_no_negative_variance(const std::filesystem::path& path, const std::string& name,
+                               const auto& values) {
+  if (!name.ends_with("/moving_variance")) return;
+  const auto negative = std::ranges::find_if(values, [](double value) { return value < 0; });
+  if (negative == values.end()) return;
+  fail(ExitCode::data, fmt::format("weight file {}: {} holds {:g}, which no variance can be (every "
+                                   "answer would be NaN); use a file that is not damaged",
+                                   path.string(), name, *negative));
+}
+
 /// Values on their way into the arena.
-void put(LoadedWeights& loaded, const compute::Program& program, std::size_t parameter,
-         const std::vector<double>& values, const Array& weights) {
+void put(const model::WeightArrays& file, LoadedWeights& loaded, const compute::Program& program,
+         std::size_t parameter, const std::vector<double>& values, const Array& weights) {
+  need_no_negative_variance(file.path(), program.layout().parameters[parameter].name, values);
   if (!all_numbers(values)) loaded.nonfinite.push_back(program.layout().parameters[parameter].name);
   program.parameters().from_canonical(parameter, values, weights);
 }
@@ -286,7 +305,7 @@ LoadedWeights load_fitting(const model::WeightArrays& file, WeightMatch match,
     const std::string& name = program.layout().parameters[p].name;
     std::vector<double> values = file.find(name)->read();
     if (rows.concerns(name)) rows.rearrange(name, values);
-    put(loaded, program, p, values, weights);
+    put(file, loaded, program, p, values, weights);
   }
   return loaded;
 }
@@ -300,7 +319,7 @@ void load_common_classes(const model::WeightArrays& file, const compute::Program
     if (!rows.has_columns(name, stored->extents.back())) return false;
     std::vector<double> values = program.parameters().to_canonical(array.position, weights);
     rows.take_columns(stored->read(), values);
-    put(loaded, program, array.position, values, weights);
+    put(file, loaded, program, array.position, values, weights);
     loaded.by_class.push_back(name);
     return true;
   });
@@ -383,16 +402,34 @@ std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays& fil
   return resizing_of(file.path(), file.metadata());
 }
 
-model::WeightValues open_weights(const std::filesystem::path& path, const model::Graph& graph,
-                                 std::span<const model::ModuleNames> names) {
-  const auto file = std::make_shared<const model::WeightArrays>(
-      model::arrays_for(model::safetensors::File(path), graph, names));
+void check_outputs_agree(const model::WeightArrays& file, const model::ClassOutputs& outputs) {
+  const model::StoredArray* first = nullptr;
+  for (const std::string& name : outputs.arrays) {
+    const model::StoredArray* array = file.find(name);
+    if (!array || array->extents.empty()) continue;
+    if (!first) first = array;
+    if (array->extents.back() == first->extents.back()) continue;
+    fail(ExitCode::data,
+         fmt::format("weight file {}: {} has {} outputs and {} has {} (they make the same outputs, "
+                     "so the file is damaged or put together of two); check --weights",
+                     file.path().string(), first->name, first->extents.back(), array->name,
+                     array->extents.back()));
+  }
+}
+
+model::WeightValues open_weights(model::WeightArrays arrays, const model::Graph& graph) {
+  const auto file = std::make_shared<const model::WeightArrays>(std::move(arrays));
   std::vector<WantedParameter> wanted;
   for (const auto& node : graph.nodes()) {
     for (const auto& spec : node.parameters) wanted.push_back({spec.name, spec.extents});
   }
-  need_whole(path, match_weights(*file, wanted));
-  return [file](const std::string& parameter) { return file->find(parameter)->floats(); };
+  check_outputs_agree(*file, model::class_outputs(graph));
+  need_whole(file->path(), match_weights(*file, wanted));
+  return [file](const std::string& parameter) {
+    std::vector<float> values = file->find(parameter)->floats();
+    need_no_negative_variance(file->path(), parameter, values);
+    return values;
+  };
 }
 
 }  // namespace cputrain::loop

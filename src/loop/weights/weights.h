@@ -13,7 +13,6 @@
 #include "loop/weights/class_rows.h"
 #include "loop/weights/weight_match.h"
 #include "model/exported_model.h"
-#include "model/weights/module_names.h"
 #include "system/files.h"
 
 /// Weights between programs, files and initial values.
@@ -72,9 +71,12 @@ struct LoadedWeights {
   std::vector<std::string> nonfinite{};  ///< arrays that hold NaN or infinity
 };
 
+/// Error(data) where the arrays that make the outputs are of different numbers of them.
+void check_outputs_agree(const model::WeightArrays&, const model::ClassOutputs&);
+
 /// Fills the arena by name, what makes the outputs as `rows` says. Error(data) says what is
 /// missing, has another shape or belongs to no parameter, the first few of each; or that the file
-/// names more or fewer classes than its outputs speak of.
+/// names more or fewer classes than its outputs speak of, or holds a negative variance.
 LoadedWeights load_weights(const model::WeightArrays&, const compute::Program&,
                            const Array& weights, const ClassRows& rows = {});
 
@@ -117,9 +119,7 @@ std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays&);
 /// The kernels of the reproducible training that wrote the file; empty for any other.
 std::string kernels_of(const model::WeightArrays&);
 
-/// Opens a file that holds exactly the graph's parameters, for export; `names`: what other programs
-/// call its layers. Error(data) as above.
-model::WeightValues open_weights(const std::filesystem::path&, const model::Graph&,
-                                 std::span<const model::ModuleNames> names = {});
+/// Numbers of a file that holds exactly the graph's parameters, for export. Error(data) as above.
+model::WeightValues open_weights(model::WeightArrays, const model::Graph&);
 
 }  // namespace cputrain::loop

@@ -32,10 +32,11 @@ WeightArrays::WeightArrays(const safetensors::File& file)
 
 WeightArrays::WeightArrays(std::filesystem::path path, safetensors::Metadata metadata,
                            std::string origin, std::vector<StoredArray> arrays,
-                           std::vector<std::string> ignored)
+                           std::vector<std::string> ignored, std::string caveat)
     : path_(std::move(path)),
       metadata_(std::move(metadata)),
       origin_(std::move(origin)),
+      caveat_(std::move(caveat)),
       arrays_(std::move(arrays)),
       ignored_(std::move(ignored)) {
   for (std::size_t i = 0; i < arrays_.size(); ++i) {

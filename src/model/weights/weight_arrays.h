@@ -30,15 +30,18 @@ class WeightArrays {
  public:
   /// Those of a file with this program's names and layout.
   WeightArrays(const safetensors::File&);
-  /// `origin`: whose names and layout the file has, for people.
+  /// `origin`: whose names and layout the file has, for people. `caveat`: what they should know.
   WeightArrays(std::filesystem::path, safetensors::Metadata, std::string origin,
-               std::vector<StoredArray>, std::vector<std::string> ignored = {});
+               std::vector<StoredArray>, std::vector<std::string> ignored = {},
+               std::string caveat = {});
 
   const std::filesystem::path& path() const { return path_; }
   const safetensors::Metadata& metadata() const { return metadata_; }
   /// Empty for this program's own.
   const std::string& origin() const { return origin_; }
   const std::vector<StoredArray>& arrays() const { return arrays_; }
+  /// Why its numbers may mean something else here; mostly empty.
+  const std::string& caveat() const { return caveat_; }
   /// Arrays of the file that no network has weights for, such as counters of batches.
   const std::vector<std::string>& ignored() const { return ignored_; }
   /// Null where there is none of that name.
@@ -49,7 +52,7 @@ class WeightArrays {
  private:
   std::filesystem::path path_;
   safetensors::Metadata metadata_;
-  std::string origin_;
+  std::string origin_, caveat_;
   std::vector<StoredArray> arrays_;
   std::vector<std::string> ignored_;
   std::unordered_map<std::string, std::size_t> places_;  ///< in arrays_, by name

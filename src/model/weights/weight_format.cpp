@@ -50,6 +50,11 @@ WeightFormat weight_format(const std::filesystem::path& path) {
   return pickle && text.substr(8, 1) != "{" ? WeightFormat::pickle : WeightFormat::safetensors;
 }
 
+bool is_of_keras(const std::filesystem::path& path) {
+  const WeightFormat format = weight_format(path);
+  return format == WeightFormat::hdf5 || format == WeightFormat::keras;
+}
+
 void refuse_pickle(const std::filesystem::path& path) {
   fail(ExitCode::data,
        fmt::format("--weights {0}: this is a pickle of PyTorch (a program that runs as it is read, "

@@ -15,6 +15,9 @@ enum class WeightFormat {
 /// Error(data) where it cannot be read.
 WeightFormat weight_format(const std::filesystem::path&);
 
+/// Either of Keras' own.
+bool is_of_keras(const std::filesystem::path&);
+
 /// Error(data): pickles are programs that run as they are read. Says how to make safetensors of
 /// one.
 [[noreturn]] void refuse_pickle(const std::filesystem::path&);

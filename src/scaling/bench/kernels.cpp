@@ -7,6 +7,7 @@
 
 #include "core/json_text.h"
 #include "loop/weights/weights.h"
+#include "model/weights/open_arrays.h"
 #include "system/print.h"
 
 namespace cputrain::bench {
@@ -120,7 +121,8 @@ KernelTrial::KernelTrial(const training::Session& session, const model::Graph& g
   if (weights.empty()) {
     loop::initialise_weights(graph, *program_, seed, weights_.array());
   } else {
-    loop::load_weights(model::safetensors::File(weights), *program_, weights_.array());
+    loop::load_weights(model::open_arrays(weights, graph, {}, session.services.read_keras),
+                       *program_, weights_.array());
   }
 }
 

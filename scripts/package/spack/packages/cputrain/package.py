@@ -26,6 +26,7 @@ class Cputrain(CMakePackage):
     variant("mpi", default=True, description="Ranks as MPI processes")
     variant("onednn", default=True, description="Kernels of oneDNN; without it plain loops alone")
     variant("onnx", default=True, description="Export to ONNX")
+    variant("hdf5", default=True, description="Reads weights of Keras")
     variant("webp", default=True, description="Reads WebP images")
     variant("tiff", default=True, description="Reads TIFF images")
     variant("simulator", default=True, description="The command simulate, by SimGrid's SMPI")
@@ -53,6 +54,7 @@ class Cputrain(CMakePackage):
     depends_on("protobuf@3.12:")
     depends_on("onednn@2.6: cpu_runtime=omp", when="+onednn")
     depends_on("openmpi@4.1:", when="+mpi")
+    depends_on("hdf5@1.10: ~mpi", when="+hdf5")  # loaded for such weights alone
     depends_on("libwebp", when="+webp")
     depends_on("libtiff@4.5:", when="+tiff")
     depends_on("onnx@1.12:", when="+onnx")
@@ -64,7 +66,7 @@ class Cputrain(CMakePackage):
     conflicts("platform=darwin", msg="the program is written for Linux")
 
     def cmake_args(self):
-        options = ["mpi", "onednn", "onnx", "webp", "tiff"]
+        options = ["mpi", "onednn", "onnx", "hdf5", "webp", "tiff"]
         return [
             *(self.define_from_variant(f"CPUTRAIN_{name.upper()}", name) for name in options),
             self.define_from_variant("CPUTRAIN_SMPI", "simulator"),

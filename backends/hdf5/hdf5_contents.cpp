@@ -1,0 +1,319 @@
+#include "backends/hdf5/hdf5_contents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "backends/hdf5/calls.h"
+
+namespace cputrain::hdf5 {
+namespace {
+
+constexpr std::size_t kMostObjects = 200'000, kMostTexts = 1'000'000;
+constexpr unsigned kReadOnly = 0;  ///< H5F_ACC_RDONLY, whose macro calls a library that is linked
+
+[[noreturn]] void damaged_file(const std::string& what) {
+  throw std::runtime_error(fmt::format("is damaged (libhdf5 cannot read {})", what));
+}
+
+/// An identifier of the library, closed at its end.
+class Handle {
+ public:
+  Handle(hid_t id, herr_t (*close)(hid_t), const std::string& what) : id_(id), close_(close) {
+    if (id < 0) damaged_file(what);
+  }
+  ~Handle() { close_(id_); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  operator hid_t() const { return id_; }
+
+ private:
+  hid_t id_;
+  herr_t (*close_)(hid_t);
+};
+
+template <class Number>
+Number at_least_zero(Number value, const std::string& what) {
+  if (value < 0) damaged_file(what);
+  return value;
+}
+
+/// The library takes the file's memory as it is, and copies nothing.
+struct Image {
+  void* begin;
+
+  static void* allocate(size_t, H5FD_file_image_op_t, void* image) {
+    return static_cast<Image*>(image)->begin;
+  }
+  static void* copy(void* to, const void*, size_t, H5FD_file_image_op_t, void*) { return to; }
+  static void* resize(void*, size_t, H5FD_file_image_op_t, void*) { return nullptr; }
+  static herr_t release(void*, H5FD_file_image_op_t, void*) { return 0; }
+  static void* share(void* image) { return image; }
+  static herr_t leave(void*) { return 0; }
+};
+
+hid_t open_image(std::span<std::byte> file, Image& image) {
+  const Handle access(calls().H5Pcreate(calls().file_access), calls().H5Pclose, "memory");
+  H5FD_file_image_callbacks_t uses{Image::allocate, Image::copy,  Image::resize, Image::release,
+                                   Image::share,    Image::leave, &image};
+  const bool set = calls().H5Pset_fapl_core(access, 1 << 16, false) >= 0 &&
+                   calls().H5Pset_file_image_callbacks(access, &uses) >= 0 &&
+                   calls().H5Pset_file_image(access, file.data(), file.size()) >= 0;
+  return set ? calls().H5Fopen("weights", kReadOnly, access) : H5I_INVALID_HID;
+}
+
+/// Names that a callback of the library is given; nothing may be thrown through the library.
+struct Names {
+  std::vector<std::string> names;
+  std::size_t most;
+
+  template <class Info>
+  static herr_t note(hid_t, const char* name, const Info*, void* data) {
+    auto& self = *static_cast<Names*>(data);
+    if (self.names.size() >= self.most) return -1;
+    try {
+      self.names.emplace_back(name);
+    } catch (...) {
+      return -1;
+    }
+    return 0;
+  }
+  /// Links of the file itself; others lead to names or files.
+  static herr_t note_link(hid_t id, const char* name, const H5L_info_t* info, void* data) {
+    return info->type == H5L_TYPE_HARD ? note(id, name, info, data) : 0;
+  }
+};
+
+bool is_keras_attribute(const std::string& name) {
+  return name == "name" || name == "dtype" || name.starts_with("layer_names") ||
+         name.starts_with("weight_names");
+}
+
+/// Texts of one attribute; empty where it holds none. Fixed lengths and variable ones.
+std::vector<std::string> texts_of_attribute(hid_t attribute, std::size_t most_bytes) {
+  const Handle type(calls().H5Aget_type(attribute), calls().H5Tclose, "a text"),
+      space(calls().H5Aget_space(attribute), calls().H5Sclose, "a text");
+  if (calls().H5Tget_class(type) != H5T_STRING) return {};
+  const auto count = static_cast<std::size_t>(
+      at_least_zero(calls().H5Sget_simple_extent_npoints(space), "a text"));
+  const std::size_t length = calls().H5Tget_size(type);
+  if (count > kMostTexts || length > most_bytes || count * length > most_bytes) {
+    damaged_file("a text of that length");
+  }
+  std::vector<std::string> texts;
+  if (count == 0) return texts;
+  if (calls().H5Tis_variable_str(type) > 0) {
+    std::vector<char*> pieces(count);
+    if (calls().H5Aread(attribute, type, pieces.data()) < 0) damaged_file("a text");
+    for (char* piece : pieces) {
+      texts.emplace_back(piece ? piece : "");
+      calls().H5free_memory(piece);
+    }
+    return texts;
+  }
+  std::string all(count * length, '\0');
+  if (calls().H5Aread(attribute, type, all.data()) < 0) damaged_file("a text");
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string piece = all.substr(i * length, length);
+    texts.push_back(piece.substr(0, piece.find('\0')));
+  }
+  return texts;
+}
+
+model::KerasTexts::Attributes texts_of_object(hid_t object, std::size_t most_bytes) {
+  Names found{{}, kMostTexts};
+  if (calls().H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, Names::note<H5A_info_t>,
+                          &found) < 0) {
+    damaged_file("the attributes of a group");
+  }
+  model::KerasTexts::Attributes attributes;
+  for (const std::string& name : found.names) {
+    if (!is_keras_attribute(name)) continue;
+    const Handle attribute(calls().H5Aopen(object, name.c_str(), H5P_DEFAULT), calls().H5Aclose,
+                           name);
+    std::vector<std::string> texts = texts_of_attribute(attribute, most_bytes);
+    // Keras writes an empty list as no text at all.
+    attributes[name] = std::move(texts);
+  }
+  return attributes;
+}
+
+enum class Numbers { floats, doubles, bfloat16 };
+
+/// An array whose numbers are read when its turn comes.
+struct Array {
+  std::string name;
+  std::vector<std::size_t> extents;
+  Numbers numbers;
+  std::size_t bytes;  ///< in the file
+};
+
+std::vector<std::size_t> extents_of(hid_t dataset, const std::string& name) {
+  const Handle space(calls().H5Dget_space(dataset), calls().H5Sclose, name);
+  const int axes = at_least_zero(calls().H5Sget_simple_extent_ndims(space), name);
+  std::vector<hsize_t> extents(static_cast<std::size_t>(axes));
+  if (axes > 0)
+    at_least_zero(calls().H5Sget_simple_extent_dims(space, extents.data(), nullptr), name);
+  return {extents.begin(), extents.end()};
+}
+
+/// Nothing where the numbers are none of floating point.
+std::optional<Numbers> numbers_of(hid_t dataset, hid_t type, std::size_t most_bytes) {
+  const std::size_t size = calls().H5Tget_size(type);
+  if (calls().H5Tget_class(type) == H5T_FLOAT && (size == 2 || size == 4)) return Numbers::floats;
+  if (calls().H5Tget_class(type) == H5T_FLOAT && size == 8) return Numbers::doubles;
+  if (calls().H5Tget_class(type) != H5T_OPAQUE || size != 2) return {};
+  const auto texts = texts_of_object(dataset, most_bytes);
+  const auto dtype = texts.find("dtype");
+  const bool bfloat16 =
+      dtype != texts.end() && dtype->second == std::vector<std::string>{"bfloat16"};
+  return bfloat16 ? std::optional(Numbers::bfloat16) : std::nullopt;
+}
+
+/// Only what lies in the file as it is: no filters, whose plugins are programs, and no other files.
+void check_storage(hid_t dataset, const std::string& name) {
+  const Handle plan(calls().H5Dget_create_plist(dataset), calls().H5Pclose, name);
+  const H5D_layout_t layout = calls().H5Pget_layout(plan);
+  const char* why = nullptr;
+  if (layout != H5D_CONTIGUOUS && layout != H5D_COMPACT && layout != H5D_CHUNKED) {
+    why = "is made of other arrays";
+  } else if (layout == H5D_CONTIGUOUS && calls().H5Pget_external_count(plan) != 0) {
+    why = "lies in another file";
+  } else if (calls().H5Pget_nfilters(plan) != 0) {
+    why = "is compressed, where Keras compresses nothing";
+  }
+  if (why) throw std::runtime_error(fmt::format("has an array {} that {}", name, why));
+}
+
+std::optional<Array> look_at_array(hid_t dataset, const std::string& name, std::size_t most_bytes) {
+  const Handle type(calls().H5Dget_type(dataset), calls().H5Tclose, name);
+  const auto numbers = numbers_of(dataset, type, most_bytes);
+  if (!numbers) return {};
+  check_storage(dataset, name);
+  Array array{name, extents_of(dataset, name), *numbers, calls().H5Tget_size(type)};
+  for (const std::size_t extent : array.extents) {
+    if (extent != 0 && array.bytes > most_bytes / extent) {
+      throw std::runtime_error(fmt::format("has an array {} larger than the file", name));
+    }
+    array.bytes *= extent;
+  }
+  if (calls().H5Dget_storage_size(dataset) < array.bytes) {
+    throw std::runtime_error(fmt::format("has no numbers for its array {}", name));
+  }
+  return array;
+}
+
+template <class T>
+std::vector<T> read_array(hid_t file, const Array& array, hid_t type) {
+  const Handle dataset(calls().H5Dopen2(file, array.name.c_str(), H5P_DEFAULT), calls().H5Dclose,
+                       array.name);
+  std::size_t count = 1;
+  for (const std::size_t extent : array.extents) count *= extent;
+  std::vector<T> values(count);
+  const Handle own(type < 0 ? calls().H5Dget_type(dataset) : calls().H5Tcopy(type),
+                   calls().H5Tclose, array.name);
+  if (count > 0 &&
+      calls().H5Dread(dataset, own, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
+    damaged_file(fmt::format("the array {}", array.name));
+  }
+  return values;
+}
+
+std::vector<float> read_bfloat16(hid_t file, const Array& array) {
+  const auto bits = read_array<std::uint16_t>(file, array, H5I_INVALID_HID);
+  std::vector<float> values(bits.size());
+  std::ranges::transform(bits, values.begin(), [](std::uint16_t half) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
+  });
+  return values;
+}
+
+model::safetensors::OutTensor out_tensor(hid_t file, Array array) {
+  model::safetensors::OutTensor tensor{array.name, array.extents, {}};
+  switch (array.numbers) {
+    case Numbers::floats:
+      tensor.values = [=] { return read_array<float>(file, array, calls().native_float); };
+      break;
+    case Numbers::doubles:
+      tensor.doubles = [=] { return read_array<double>(file, array, calls().native_double); };
+      break;
+    case Numbers::bfloat16:
+      tensor.values = [=] { return read_bfloat16(file, array); };
+  }
+  return tensor;
+}
+
+class Contents {
+ public:
+  Contents(hid_t file, std::size_t bytes, model::KerasTexts texts)
+      : file_(file), bytes_(bytes), texts_(std::move(texts)) {}
+
+  void gather() {
+    take_texts(file_, "");
+    Names found{{}, kMostObjects};
+    if (calls().H5Lvisit(file_, H5_INDEX_NAME, H5_ITER_NATIVE, Names::note_link, &found) < 0) {
+      damaged_file("the list of its arrays");
+    }
+    for (const std::string& name : found.names) {
+      const Handle object(calls().H5Oopen(file_, name.c_str(), H5P_DEFAULT), calls().H5Oclose,
+                          name);
+      const H5I_type_t kind = calls().H5Iget_type(object);
+      if (kind == H5I_GROUP) take_texts(object, name);
+      if (kind == H5I_DATASET) take_array(object, name);
+    }
+  }
+
+  void write(system::OutputFile& output) {
+    model::safetensors::write(output, model::to_metadata(texts_), std::move(tensors_));
+  }
+
+ private:
+  void take_texts(hid_t group, const std::string& name) {
+    auto texts = texts_of_object(group, bytes_);
+    if (!texts.empty()) texts_.attributes[name] = std::move(texts);
+  }
+
+  void take_array(hid_t dataset, const std::string& name) {
+    std::optional<Array> array;
+    if (!model::is_of_no_layer(name)) array = look_at_array(dataset, name, bytes_);
+    if (!array) {
+      texts_.unread.push_back(name);
+      return;
+    }
+    total_ += array->bytes;
+    if (total_ > bytes_) throw std::runtime_error("has arrays that are larger than the file");
+    tensors_.push_back(out_tensor(file_, std::move(*array)));
+  }
+
+  hid_t file_;
+  std::size_t bytes_;
+  model::KerasTexts texts_;
+  std::vector<model::safetensors::OutTensor> tensors_;
+  std::size_t total_ = 0;
+};
+
+}  // namespace
+
+void write_contents(std::span<std::byte> bytes, model::KerasTexts texts,
+                    system::OutputFile& output) {
+  calls().H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // else it prints what it thinks
+  calls().H5PLset_loading_state(0);
+  Image image{bytes.data()};
+  const Handle file(open_image(bytes, image), calls().H5Fclose, "its beginning");
+  Contents contents(file, bytes.size(), std::move(texts));
+  contents.gather();
+  contents.write(output);
+}
+
+std::string built_with() {
+  return fmt::format("{}.{}.{}", H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
+}
+
+}  // namespace cputrain::hdf5

@@ -1,0 +1,64 @@
+#include "backends/hdf5/keras_reader.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "backends/hdf5/hdf5_contents.h"
+#include "backends/hdf5/mapped_file.h"
+#include "backends/hdf5/written_apart.h"
+#include "backends/hdf5/zip_archive.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "model/weights/weight_format.h"
+
+namespace cputrain::hdf5 {
+namespace {
+
+/// A gigabyte takes a few; a damaged file may have loops.
+constexpr int kMostSeconds = 30;
+constexpr std::size_t kMostConfig = std::size_t{16} << 20;
+
+std::string config_text(std::span<std::byte> archive) {
+  const auto member = stored_member(archive, "config.json");
+  if (!member) return "";
+  if (member->size() > kMostConfig) throw std::runtime_error("has a config.json of over 16 MB");
+  return {reinterpret_cast<const char*>(member->data()), member->size()};
+}
+
+void write_keras(const std::filesystem::path& path, bool archive, system::OutputFile& output) {
+  const MappedFile file(path);
+  if (!archive) return write_contents(file.bytes(), {}, output);
+  const auto weights = stored_member(file.bytes(), "model.weights.h5");
+  if (!weights) {
+    throw std::runtime_error("is a zip archive without Keras' model.weights.h5");
+  }
+  model::KerasTexts texts;
+  texts.config = config_text(file.bytes());
+  write_contents(*weights, std::move(texts), output);
+}
+
+}  // namespace
+
+model::KerasFile read_keras(const std::filesystem::path& path) {
+  const bool archive = model::weight_format(path) == model::WeightFormat::keras;
+  try {
+    MemoryFile memory;
+    write_apart(memory, kMostSeconds,
+                [&](system::OutputFile& output) { write_keras(path, archive, output); });
+    model::safetensors::File arrays(memory.path());
+    model::KerasTexts texts = model::keras_texts(arrays.metadata());
+    return {path, std::move(arrays), std::move(texts)};
+  } catch (const Error&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); save it again in "
+                                     "Keras",
+                                     printable(path.string()), printable(error.what())));
+  }
+}
+
+std::string hdf5_library() { return "HDF5 " + built_with(); }
+
+}  // namespace cputrain::hdf5

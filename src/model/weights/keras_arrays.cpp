@@ -1,0 +1,278 @@
+#include "model/weights/keras_arrays.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "model/weights/keras_layers.h"
+
+namespace cputrain::model {
+namespace {
+
+using Extents = std::vector<std::size_t>;
+/// Layers of our network that have weights.
+using Nodes = std::vector<const Graph::Node*>;
+/// The file's layer for each of them; null: none.
+using Places = std::vector<const KerasLayer*>;
+
+std::string word_of_parameter(const ParameterSpec& spec) {
+  return spec.name.substr(spec.name.rfind('/') + 1);
+}
+
+/// Keras has a depthwise kernel as (height, width, channels, filters of each); ours is that of a
+/// convolution in as many groups, (height, width, 1, all filters): the same numbers in a row.
+Extents our_extents(const Extents& theirs, const ParameterSpec& spec) {
+  const bool depthwise = theirs.size() == 4 && spec.extents.size() == 4 && spec.extents[2] == 1 &&
+                         theirs[2] * theirs[3] == static_cast<std::size_t>(spec.extents[3]);
+  return depthwise ? Extents{theirs[0], theirs[1], 1, theirs[2] * theirs[3]} : theirs;
+}
+
+/// Whether Keras' layer has no such array since it would be ones or zeros (scale=False).
+bool leaves_out(const KerasLayer& layer, const std::string& word) {
+  return layer.kind == KerasKind::norm && layer.is_told() && (word == "gamma" || word == "beta");
+}
+
+/// Whether each parameter has an array of its shape; the head's may have other outputs.
+bool fits_layer(const KerasLayer& layer, const Graph::Node& node, bool head) {
+  return std::ranges::all_of(node.parameters, [&](const ParameterSpec& spec) {
+    const auto* array = layer.find(word_of_parameter(spec));
+    if (!array) return leaves_out(layer, word_of_parameter(spec));
+    Extents theirs = our_extents(array->extents, spec);
+    Extents ours(spec.extents.begin(), spec.extents.end());
+    if (head && theirs.size() == ours.size()) theirs.back() = ours.back();
+    return theirs == ours;
+  });
+}
+
+Nodes nodes_with_weights(const Graph& graph) {
+  Nodes nodes;
+  for (const Graph::Node& node : graph.nodes()) {
+    if (!node.parameters.empty()) nodes.push_back(&node);
+  }
+  return nodes;
+}
+
+/// Whether every layer reads the one before, so that the order of layers is the network.
+bool is_chain(const Graph& graph) {
+  const auto nodes = graph.nodes();
+  for (std::size_t i = 1; i < nodes.size(); ++i) {
+    if (nodes[i].src.size() != 1 || nodes[i].src.front() != static_cast<int>(i) - 1) return false;
+  }
+  return true;
+}
+
+template <class NameOf>
+Places places_by_name(const std::vector<KerasLayer>& layers, const Nodes& nodes,
+                      const NameOf& name_of) {
+  Places places;
+  for (const Graph::Node* node : nodes) {
+    const std::optional<std::string> name = name_of(node->name);
+    const auto found = std::ranges::find_if(
+        layers, [&](const KerasLayer& layer) { return name && layer.name == *name; });
+    places.push_back(found == layers.end() || found->name.empty() ? nullptr : &*found);
+  }
+  return places;
+}
+
+std::ptrdiff_t missing_in(const Places& places) { return std::ranges::count(places, nullptr); }
+
+struct Chosen {
+  std::string how;
+  Places places;
+};
+
+Chosen most_by_name(const std::vector<KerasLayer>& layers, const Nodes& nodes,
+                    std::span<const ModuleNames> names) {
+  Chosen best{"own names", places_by_name(layers, nodes, [](const std::string& layer) {
+                return std::optional(layer);
+              })};
+  for (const ModuleNames& one : names) {
+    Chosen other{
+        one.source + "'s names",
+        places_by_name(layers, nodes, [&](const std::string& layer) { return one.module(layer); })};
+    if (missing_in(other.places) < missing_in(best.places)) best = std::move(other);
+  }
+  return best;
+}
+
+KerasKind kind_of_node(const Graph::Node& node, bool depthwise_apart) {
+  if (const auto* convolution = std::get_if<Convolution>(&node.layer)) {
+    return convolution->groups > 1 && depthwise_apart ? KerasKind::depthwise
+                                                      : KerasKind::convolution;
+  }
+  if (std::holds_alternative<Dense>(node.layer)) return KerasKind::dense;
+  return std::holds_alternative<BatchNorm>(node.layer) ? KerasKind::norm : KerasKind::other;
+}
+
+/// The n-th layer of a kind is the n-th of ours, if all shapes say so.
+std::optional<Places> places_by_order(const KerasLayers& file, const Nodes& nodes) {
+  if (!file.counted && !file.in_order) return {};
+  if (file.layers.size() != nodes.size()) return {};
+  const bool depthwise_apart = std::ranges::any_of(
+      file.layers, [](const auto& layer) { return layer.kind == KerasKind::depthwise; });
+  Places places;
+  std::map<KerasKind, std::size_t> next;
+  for (const Graph::Node* node : nodes) {
+    const KerasKind kind = kind_of_node(*node, depthwise_apart);
+    const auto is_next = [&](const KerasLayer& layer) { return layer.kind == kind; };
+    auto found = std::ranges::find_if(file.layers, is_next);
+    for (std::size_t skip = next[kind]++; skip > 0 && found != file.layers.end(); --skip) {
+      found = std::find_if(found + 1, file.layers.end(), is_next);
+    }
+    if (found == file.layers.end() || !fits_layer(*found, *node, node == nodes.back())) return {};
+    places.push_back(&*found);
+  }
+  return places;
+}
+
+/// People put a last layer of their own behind a network of Keras: it is the one that is left.
+void take_last_layer(const KerasLayers& file, const Nodes& nodes, Chosen& chosen) {
+  if (missing_in(chosen.places) != 1 || chosen.places.back()) return;
+  const KerasLayer* left = nullptr;
+  for (const KerasLayer& layer : file.layers) {
+    if (std::ranges::count(chosen.places, &layer) > 0) continue;
+    if (left || !fits_layer(layer, *nodes.back(), true)) return;
+    left = &layer;
+  }
+  if (!left) return;
+  chosen.places.back() = left;
+  chosen.how += fmt::format(", last layer {}", left->name.empty() ? "the one left" : left->name);
+}
+
+[[noreturn]] void which_is_which(const KerasFile& file, const std::string& why) {
+  fail(ExitCode::data,
+       fmt::format("weight file {}: {} (arrays could be taken for others); save the network as a "
+                   ".keras file, which says it, with model.save('model.keras')",
+                   printable(file.path.string()), why));
+}
+
+Chosen choose_places(const KerasFile& opened, const KerasLayers& file, const Graph& graph,
+                     std::span<const ModuleNames> names) {
+  const Nodes nodes = nodes_with_weights(graph);
+  Chosen chosen = most_by_name(file.layers, nodes, names);
+  take_last_layer(file, nodes, chosen);
+  if (missing_in(chosen.places) == 0) return chosen;
+  if (is_chain(graph)) {
+    if (auto places = places_by_order(file, nodes)) {
+      return {"layers by their order", std::move(*places)};
+    }
+  }
+  const bool nameless =
+      std::ranges::any_of(file.layers, [](const KerasLayer& layer) { return layer.name.empty(); });
+  if (missing_in(chosen.places) > 0 && nameless) {
+    which_is_which(opened, "it does not name its layers, as older versions of Keras 3 did not");
+  }
+  return chosen;
+}
+
+/// What Keras leaves out: a gamma of ones, a beta of zeros.
+StoredArray constant(const ParameterSpec& spec, float value) {
+  const Extents extents(spec.extents.begin(), spec.extents.end());
+  return {.name = spec.name,
+          .extents = extents,
+          .file_name = value ? "(scale=False)" : "(center=False)",
+          .file_extents = extents,
+          .floats = [count = spec.size(), value] { return std::vector<float>(count, value); }};
+}
+
+class Taken {
+ public:
+  explicit Taken(const KerasFile& file)
+      : file_(file), numbers_(std::make_shared<safetensors::File>(file.arrays)) {}
+
+  void take(const Graph::Node& node, const KerasLayer& layer) {
+    const bool norm = std::holds_alternative<BatchNorm>(node.layer);
+    if (norm && layer.kind == KerasKind::norm && !layer.is_told()) {
+      which_is_which(file_, fmt::format("{} has {} arrays, and it does not say which", layer.name,
+                                        layer.arrays.size()));
+    }
+    for (const ParameterSpec& spec : node.parameters) {
+      const std::string word = word_of_parameter(spec);
+      if (const auto* array = layer.find(word)) {
+        arrays_.push_back(stored_array(*array, spec));
+        used_.insert(array->name);
+      } else if (norm && leaves_out(layer, word)) {
+        arrays_.push_back(constant(spec, word == "gamma" ? 1.0f : 0.0f));
+      }
+    }
+  }
+
+  WeightArrays finish(const KerasLayers& layers, const std::string& how) && {
+    std::vector<std::string> ignored = layers.of_pixels;
+    used_.insert(ignored.begin(), ignored.end());
+    for (const std::string& name : file_.texts.unread) {
+      const bool counter = is_of_no_layer(name) || is_beside(name, layers.of_pixels);
+      counter
+          ? ignored.push_back(name)
+          : arrays_.push_back(
+                {.name = name, .extents = {}, .file_name = name, .file_extents = {}, .floats = {}});
+    }
+    for (const safetensors::TensorInfo& array : numbers_->tensors()) {
+      if (!used_.contains(array.name)) arrays_.push_back(as_it_is(array));
+    }
+    std::string caveat;
+    if (!layers.of_pixels.empty()) {
+      caveat = fmt::format(
+          "its network makes numbers of pixels by itself ({}), which --normalize must say here",
+          first_few(layers.of_pixels, 2));
+    }
+    return {file_.path,         {},    "Keras' layout, " + how, std::move(arrays_),
+            std::move(ignored), caveat};
+  }
+
+ private:
+  StoredArray stored_array(const safetensors::TensorInfo& array, const ParameterSpec& spec) const {
+    return {.name = spec.name,
+            .extents = our_extents(array.extents, spec),
+            .file_name = array.name,
+            .file_extents = array.extents,
+            .floats = [file = numbers_,
+                       own = numbers_->find(array.name)] { return file->read_floats(*own); },
+            .doubles = [file = numbers_,
+                        own = numbers_->find(array.name)] { return file->read(*own); }};
+  }
+
+  /// Whether it is of the same layer as one of these.
+  static bool is_beside(const std::string& array, const std::vector<std::string>& others) {
+    const std::string_view layer = std::string_view(array).substr(0, array.rfind('/') + 1);
+    return std::ranges::any_of(others,
+                               [&](const std::string& other) { return other.starts_with(layer); });
+  }
+
+  static StoredArray as_it_is(const safetensors::TensorInfo& array) {
+    return {.name = array.name,
+            .extents = array.extents,
+            .file_name = array.name,
+            .file_extents = array.extents,
+            .floats = {}};
+  }
+
+  const KerasFile& file_;
+  /// A copy of the opened file, which outlives that; it has its own list of arrays.
+  std::shared_ptr<const safetensors::File> numbers_;
+  std::vector<StoredArray> arrays_;
+  std::set<std::string> used_;
+};
+
+}  // namespace
+
+WeightArrays keras_arrays(const KerasFile& opened, const Graph& graph,
+                          std::span<const ModuleNames> names) {
+  const KerasLayers layers = keras_layers(opened);
+  const Chosen chosen = choose_places(opened, layers, graph, names);
+  const Nodes nodes = nodes_with_weights(graph);
+  Taken taken(opened);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (chosen.places[i]) taken.take(*nodes[i], *chosen.places[i]);
+  }
+  const bool none = missing_in(chosen.places) == std::ssize(nodes);
+  return std::move(taken).finish(layers, none ? "unknown names" : chosen.how);
+}
+
+}  // namespace cputrain::model

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+
+#include "model/graph.h"
+#include "model/weights/keras_file.h"
+#include "model/weights/module_names.h"
+#include "model/weights/weight_arrays.h"
+
+namespace cputrain::model {
+
+/// The arrays of a Keras file for this network. Layers are found by their names, ours or those of
+/// `names`. A plain chain of layers is also found by its order, as Keras does it, where names are
+/// those that it makes up. A last layer of another name is the one that is left. Error(data) where
+/// the file does not tell which layer is which.
+WeightArrays keras_arrays(const KerasFile&, const Graph&, std::span<const ModuleNames> names = {});
+
+}  // namespace cputrain::model

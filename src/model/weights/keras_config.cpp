@@ -1,0 +1,69 @@
+#include "model/weights/keras_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/strict_json.h"
+
+namespace cputrain::model {
+namespace {
+
+using nlohmann::json;
+
+/// Keras names the group of a layer after its class, in other letters, and counts those of one
+/// class.
+const std::map<std::string, std::string>& groups_of_classes() {
+  static const std::map<std::string, std::string> groups{
+      {"Conv2D", "conv2d"},
+      {"DepthwiseConv2D", "depthwise_conv2d"},
+      {"Dense", "dense"},
+      {"BatchNormalization", "batch_normalization"},
+      {"Functional", "functional"},
+      {"Sequential", "sequential"},
+      {"Model", "model"}};
+  return groups;
+}
+
+/// Null where there is none.
+const json& member(const json& object, const char* key) {
+  static const json null;
+  if (!object.is_object()) return null;
+  const auto found = object.find(key);
+  return found == object.end() ? null : *found;
+}
+
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+/// Appends the layers of a network, whose groups lie in `place`. parse_strict_json bounds the
+/// depth.
+void add_layers(const json& network, const std::string& place,
+                std::vector<KerasConfigLayer>& layers) {
+  std::map<std::string, int> counts;
+  for (const json& entry : member(member(network, "config"), "layers")) {
+    const auto group = groups_of_classes().find(text_of(member(entry, "class_name")));
+    if (group == groups_of_classes().end()) continue;
+    const int number = counts[group->second]++;
+    const std::string path =
+        place + "layers/" + group->second + (number ? "_" + std::to_string(number) : "");
+    const json& config = member(entry, "config");
+    if (member(config, "layers").is_array()) {
+      add_layers(entry, path + "/", layers);
+      continue;
+    }
+    layers.push_back({.group = path,
+                      .name = text_of(member(config, "name")),
+                      .scale = member(config, "scale") != json(false),
+                      .center = member(config, "center") != json(false)});
+  }
+}
+
+}  // namespace
+
+std::vector<KerasConfigLayer> keras_config_layers(const std::string& text) {
+  std::vector<KerasConfigLayer> layers;
+  add_layers(parse_strict_json(text), "", layers);
+  return layers;
+}
+
+}  // namespace cputrain::model

@@ -1,0 +1,43 @@
+#include "model/weights/keras_file.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "core/json_text.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+
+namespace cputrain::model {
+namespace {
+
+constexpr const char *kAttributes = "attributes", *kUnread = "unread", *kConfig = "config";
+
+}  // namespace
+
+bool is_of_no_layer(std::string_view path) {
+  if (path.starts_with("optimizer")) return true;
+  const std::vector<std::string> parts = split(path, '/');
+  return std::ranges::any_of(
+      parts, [](const std::string& part) { return part.starts_with("seed_generator"); });
+}
+
+safetensors::Metadata to_metadata(const KerasTexts& texts) {
+  return {{kAttributes, json_text(nlohmann::json(texts.attributes))},
+          {kUnread, json_text(nlohmann::json(texts.unread))},
+          {kConfig, texts.config}};
+}
+
+KerasTexts keras_texts(const safetensors::Metadata& metadata) {
+  try {
+    KerasTexts texts;
+    parse_strict_json(metadata.at(kAttributes)).get_to(texts.attributes);
+    parse_strict_json(metadata.at(kUnread)).get_to(texts.unread);
+    texts.config = metadata.at(kConfig);
+    return texts;
+  } catch (const std::exception& error) {
+    throw std::runtime_error(std::string("has texts that make no sense: ") + error.what());
+  }
+}
+
+}  // namespace cputrain::model

@@ -1,0 +1,317 @@
+#include "model/weights/keras_layers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "model/weights/keras_config.h"
+
+namespace cputrain::model {
+namespace {
+
+using Words = std::vector<std::string>;
+
+[[noreturn]] void wrong_keras(const KerasFile& file, const std::string& what) {
+  fail(ExitCode::data,
+       fmt::format("weight file {} {} (it cannot be loaded); save it again in Keras",
+                   printable(file.path.string()), what));
+}
+
+/// Behind the last separator; all of it where there is none.
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string parent_of_path(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+/// "conv2d_3" is the fourth conv2d, and "conv2d" the first.
+struct Counted {
+  std::string word;
+  int number = 0;
+};
+
+Counted counted_name(const std::string& name) {
+  const std::size_t line = name.rfind('_');
+  if (line == std::string::npos) return {name};
+  int number = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + line + 1, end, number);
+  if (error != std::errc{} || stop != end || number < 1) return {name};
+  return {name.substr(0, line), number};
+}
+
+/// By the number of axes, which tell layers of our kinds apart.
+KerasKind kind_of_shapes(const std::vector<KerasLayer::Array>& arrays) {
+  const std::size_t axes = arrays.front().info->extents.size();
+  if (axes == 4) return KerasKind::convolution;
+  if (axes == 2) return KerasKind::dense;
+  const bool norm = arrays.size() == 4 && std::ranges::all_of(arrays, [&](const auto& array) {
+                      return array.info->extents == arrays.front().info->extents && axes == 1;
+                    });
+  return norm ? KerasKind::norm : KerasKind::other;
+}
+
+/// The order in which Keras writes the arrays of a layer; empty where their number does not tell.
+Words words_in_order(KerasKind kind, std::size_t count) {
+  switch (kind) {
+    case KerasKind::convolution:
+    case KerasKind::depthwise:
+    case KerasKind::dense:
+      return count <= 2 ? Words{"kernel", "bias"} : Words();
+    case KerasKind::norm:
+      return count == 4   ? Words{"gamma", "beta", "moving_mean", "moving_variance"}
+             : count == 2 ? Words{"moving_mean", "moving_variance"}
+                          : Words();
+    case KerasKind::other:
+      return {};
+  }
+  return {};
+}
+
+void take_words(KerasLayer& layer, const Words& words) {
+  for (std::size_t i = 0; i < layer.arrays.size() && i < words.size(); ++i) {
+    layer.arrays[i].word = words[i];
+  }
+}
+
+/// The older form: every group of a layer lists its arrays, and the file its layers.
+class NamedLayers {
+ public:
+  NamedLayers(const KerasFile& file, std::string root) : file_(file), root_(std::move(root)) {}
+
+  KerasLayers read() const {
+    KerasLayers result{.layers = {}, .in_order = true, .counted = true, .of_pixels = {}};
+    const Words names = list(root_, "layer_names").value();
+    for (const std::string& name : names) {
+      const std::string group = root_.empty() ? name : root_ + "/" + name;
+      add_group(group, name, result);
+    }
+    return result;
+  }
+
+  /// A list of names, which Keras cuts into pieces where it is long (`weight_names0`, ...); nothing
+  /// where there is none.
+  std::optional<Words> list(const std::string& path, const std::string& key) const {
+    const auto found = file_.texts.attributes.find(path);
+    if (found == file_.texts.attributes.end()) return {};
+    const auto whole = found->second.find(key);
+    if (whole != found->second.end()) return whole->second;
+    Words words;
+    for (int piece = 0;; ++piece) {
+      const auto part = found->second.find(key + std::to_string(piece));
+      if (part == found->second.end()) return piece ? std::optional(words) : std::nullopt;
+      words.insert(words.end(), part->second.begin(), part->second.end());
+    }
+  }
+
+ private:
+  /// "conv/kernel:0" -> "conv/kernel".
+  static std::string without_output(const std::string& name) {
+    return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
+  }
+
+  static std::string our_word(const std::string& word) {
+    static const std::set<std::string> same{"kernel", "bias",        "gamma",
+                                            "beta",   "moving_mean", "moving_variance"};
+    if (word == "depthwise_kernel") return "kernel";
+    return same.contains(word) ? word : "";
+  }
+
+  /// A group has the arrays of one layer, or those of a network within the network, whose layers
+  /// stand before the last word: "conv1_conv/kernel:0".
+  void add_group(const std::string& group, const std::string& name, KerasLayers& result) const {
+    const Words names = list(group, "weight_names").value_or(Words());
+    std::vector<std::string> owners;
+    for (const std::string& one : names) {
+      const std::string owner = last_part(parent_of_path(without_output(one)));
+      if (std::ranges::count(owners, owner) == 0) owners.push_back(owner);
+    }
+    for (const std::string& owner : owners) {
+      KerasLayer layer{.name = owners.size() == 1 ? name : owner, .arrays = {}};
+      for (const std::string& one : names) {
+        const std::string plain = without_output(one), path = group + "/" + one;
+        if (last_part(parent_of_path(plain)) != owner || is_unread(path)) continue;
+        layer.arrays.push_back({array(path), our_word(last_part(plain))});
+      }
+      if (!layer.arrays.empty()) add(std::move(layer), result);
+    }
+  }
+
+  bool is_unread(const std::string& path) const {
+    return std::ranges::count(file_.texts.unread, path) > 0;
+  }
+
+  static void add(KerasLayer layer, KerasLayers& result) {
+    const std::string first = last_part(without_output(layer.arrays.front().info->name));
+    if (first == "mean" && layer.arrays.size() == 2) {
+      for (const auto& one : layer.arrays) result.of_pixels.push_back(one.info->name);
+      return;
+    }
+    const bool norm = std::ranges::any_of(
+        layer.arrays, [](const auto& one) { return one.word == "moving_variance"; });
+    layer.kind = norm ? KerasKind::norm : kind_of_shapes(layer.arrays);
+    // Keras 1 had other words, in the same order.
+    if (!layer.is_told()) take_words(layer, words_in_order(layer.kind, layer.arrays.size()));
+    result.layers.push_back(std::move(layer));
+  }
+
+  const safetensors::TensorInfo* array(const std::string& path) const {
+    const safetensors::TensorInfo* found = file_.arrays.find(path);
+    if (found) return found;
+    wrong_keras(file_, fmt::format("lists the array {}, of which it has no numbers of floating "
+                                   "point",
+                                   printable(path)));
+  }
+
+  const KerasFile& file_;
+  std::string root_;
+};
+
+/// Keras 3: groups are named after the class of a layer, and arrays are numbered.
+class NumberedLayers {
+ public:
+  explicit NumberedLayers(const KerasFile& file) : file_(file) { gather(); }
+
+  KerasLayers read() {
+    KerasLayers result;
+    read_config();
+    result.in_order = !config_.empty();
+    std::set<std::string> places;
+    for (const std::string& group : groups_in_order()) {
+      add_numbered(group, result);
+      places.insert(parent_of_path(group));
+    }
+    // Numbers of one place alone say which layer comes first.
+    result.counted = places.size() == 1;
+    return result;
+  }
+
+ private:
+  using Arrays = std::map<int, const safetensors::TensorInfo*>;
+
+  /// Older files have another word for the list of layers.
+  static std::string usual(std::string group) {
+    static const std::string old = "_layer_checkpoint_dependencies";
+    for (std::size_t at = group.find(old); at != std::string::npos; at = group.find(old)) {
+      group.replace(at, old.size(), "layers");
+    }
+    return group;
+  }
+
+  void gather() {
+    for (const safetensors::TensorInfo& array : file_.arrays.tensors()) {
+      const std::string vars = parent_of_path(array.name);
+      const std::string number = last_part(array.name);
+      int value = 0;
+      const char* end = number.data() + number.size();
+      const auto [stop, error] = std::from_chars(number.data(), end, value);
+      if (last_part(vars) != "vars" || error != std::errc{} || stop != end) continue;
+      const std::string group = parent_of_path(vars);
+      if (!group.empty()) groups_[group][value] = &array;  // else the network's own
+    }
+  }
+
+  void read_config() {
+    if (file_.texts.config.empty()) return;
+    try {
+      for (KerasConfigLayer& layer : keras_config_layers(file_.texts.config)) {
+        config_order_.push_back(layer.group);
+        config_.emplace(layer.group, std::move(layer));
+      }
+    } catch (const std::runtime_error& error) {
+      wrong_keras(file_, std::string("has a config.json that cannot be read: ") + error.what());
+    }
+  }
+
+  /// As config.json has them, the others behind; or by class and number.
+  std::vector<std::string> groups_in_order() const {
+    std::vector<std::string> order;
+    for (const auto& [group, arrays] : groups_) order.push_back(group);
+    const auto rank = [&](const std::string& group) {
+      const auto at = std::ranges::find(config_order_, usual(group));
+      const Counted name = counted_name(last_part(group));
+      return std::tuple(at - config_order_.begin(), parent_of_path(group), name.word, name.number);
+    };
+    std::ranges::sort(order, {}, rank);
+    return order;
+  }
+
+  std::string name_of(const std::string& group) const {
+    const auto found = file_.texts.attributes.find(group + "/vars");
+    if (found != file_.texts.attributes.end()) {
+      const auto name = found->second.find("name");
+      if (name != found->second.end() && name->second.size() == 1) return name->second.front();
+    }
+    const auto configured = config_.find(usual(group));
+    if (configured != config_.end()) return configured->second.name;
+    // A network that is a class of its own has its layers as members, whose names it gives.
+    return last_part(parent_of_path(usual(group))) == "layers" ? "" : last_part(group);
+  }
+
+  void add_numbered(const std::string& group, KerasLayers& result) const {
+    static const std::map<std::string, KerasKind> kinds{{"conv2d", KerasKind::convolution},
+                                                        {"depthwise_conv2d", KerasKind::depthwise},
+                                                        {"dense", KerasKind::dense},
+                                                        {"batch_normalization", KerasKind::norm}};
+    const std::string word = counted_name(last_part(group)).word;
+    const Arrays& arrays = groups_.at(group);
+    if (word == "normalization") {
+      for (const auto& [number, array] : arrays) result.of_pixels.push_back(array->name);
+      return;
+    }
+    KerasLayer layer{.name = name_of(group), .arrays = {}};
+    for (const auto& [number, array] : arrays) layer.arrays.push_back({array, ""});
+    const auto kind = kinds.find(word);
+    const bool member = last_part(parent_of_path(usual(group))) != "layers";
+    layer.kind = kind != kinds.end() ? kind->second
+                 : member            ? kind_of_shapes(layer.arrays)
+                                     : KerasKind::other;
+    take_words(layer, words_of(group, layer));
+    result.layers.push_back(std::move(layer));
+  }
+
+  Words words_of(const std::string& group, const KerasLayer& layer) const {
+    const auto configured = config_.find(usual(group));
+    if (layer.kind != KerasKind::norm || layer.arrays.size() != 3 || configured == config_.end()) {
+      return words_in_order(layer.kind, layer.arrays.size());
+    }
+    if (configured->second.scale == configured->second.center) return {};
+    return {configured->second.scale ? "gamma" : "beta", "moving_mean", "moving_variance"};
+  }
+
+  const KerasFile& file_;
+  std::map<std::string, Arrays> groups_;
+  std::map<std::string, KerasConfigLayer> config_;
+  std::vector<std::string> config_order_;
+};
+
+}  // namespace
+
+const safetensors::TensorInfo* KerasLayer::find(const std::string& word) const {
+  for (const Array& array : arrays) {
+    if (array.word == word) return array.info;
+  }
+  return nullptr;
+}
+
+bool KerasLayer::is_told() const {
+  return std::ranges::none_of(arrays, [](const Array& array) { return array.word.empty(); });
+}
+
+KerasLayers keras_layers(const KerasFile& file) {
+  for (const char* root : {"", "model_weights"}) {
+    const NamedLayers named(file, root);
+    if (named.list(root, "layer_names")) return named.read();
+  }
+  return NumberedLayers(file).read();
+}
+
+}  // namespace cputrain::model

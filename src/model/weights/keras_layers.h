@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/weights/keras_file.h"
+
+namespace cputrain::model {
+
+/// What the arrays of a layer are for. Files whose layers have no classes tell it by the shapes.
+enum class KerasKind { convolution, depthwise, dense, norm, other };
+
+/// A layer of a Keras file that has arrays.
+struct KerasLayer {
+  struct Array {
+    const safetensors::TensorInfo* info;
+    std::string word;  ///< as we say it: "kernel"; empty where the file does not tell
+  };
+
+  std::string name;  ///< empty where the file does not say
+  KerasKind kind = KerasKind::other;
+  std::vector<Array> arrays;
+
+  /// Null where there is none.
+  const safetensors::TensorInfo* find(const std::string& word) const;
+  bool is_told() const;  ///< what each of its arrays is
+};
+
+struct KerasLayers {
+  std::vector<KerasLayer> layers;
+  /// The layers stand in the order of the network; else those of one kind do, where `counted`.
+  bool in_order = false;
+  bool counted = false;
+  /// Arrays of layers that change pixels by numbers of their own (Normalization).
+  std::vector<std::string> of_pixels;
+};
+
+/// Layers of a file of Keras 3 (groups `layers/conv2d/vars`, arrays by number) or of the older form
+/// (groups by layer, which list their arrays by name). Error(data).
+KerasLayers keras_layers(const KerasFile&);
+
+}  // namespace cputrain::model

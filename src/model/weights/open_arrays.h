@@ -1,0 +1,18 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+
+#include "model/graph.h"
+#include "model/weights/keras_file.h"
+#include "model/weights/module_names.h"
+#include "model/weights/weight_arrays.h"
+
+namespace cputrain::model {
+
+/// The arrays of a weight file for this network, whatever program wrote it, by its first bytes.
+/// `names`: what others call the layers. Error(data), and that of `read_keras`.
+WeightArrays open_arrays(const std::filesystem::path&, const Graph&,
+                         std::span<const ModuleNames> names, const ReadKeras& read_keras);
+
+}  // namespace cputrain::model

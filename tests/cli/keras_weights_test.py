@@ -1,0 +1,177 @@
+"""Trainings that begin with weights of Keras: keras/make_keras_files.py wrote them."""
+import base64
+import csv
+import json
+import os
+import struct
+import unittest
+import zlib
+
+from keras_archives import archive, members
+from tiny import TinyTest
+
+NET = {"format": "cputrain model 1", "name": "net",
+       "recipe": {"image_size": 8, "batch": 8, "epochs": 2, "optimizer": "sgd", "learning_rate": 0.05},
+       "layers": [{"type": "convolution", "filters": 4, "kernel": 3, "name": "stem"},
+                  {"type": "batch_norm", "name": "norm"}, {"type": "relu"},
+                  {"type": "convolution", "filters": 8, "kernel": 3, "groups": 4, "name": "deep"},
+                  {"type": "batch_norm", "name": "deep_norm"}, {"type": "relu"}, {"type": "flatten"},
+                  {"type": "dense", "units": 5, "name": "wide"}, {"type": "relu"},
+                  {"type": "dense", "units": "classes", "name": "head"}, {"type": "softmax"}]}
+SHAPES = {"stem/kernel": [3, 3, 3, 4], "stem/bias": [4], "norm/gamma": [4], "norm/beta": [4], "norm/moving_mean": [4],
+          "norm/moving_variance": [4], "deep/kernel": [3, 3, 1, 8], "deep/bias": [8], "deep_norm/gamma": [8],
+          "deep_norm/beta": [8], "deep_norm/moving_mean": [8], "deep_norm/moving_variance": [8],
+          "wide/kernel": [128, 5], "wide/bias": [5], "head/kernel": [5, 2], "head/bias": [2]}
+
+
+def numbers(name):
+    """As make_keras_files.py does; its deep_norm has no gamma."""
+    count, word = 1, name.split("/")[1]
+    for extent in SHAPES[name]:
+        count *= extent
+    if name == "deep_norm/gamma":
+        return [1.0] * count
+    return made(word, count)
+
+
+def made(word, count):
+    values = [((i + sum(map(ord, word))) * 37 % 101 - 40) / 256 for i in range(count)]
+    return [abs(v) + 0.5 for v in values] if word == "moving_variance" else values
+
+
+def packed(name, values=None):
+    values = values or numbers(name)
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def has_hdf5(test):
+    return "no HDF5" not in test.expect(0, "info").stdout
+
+
+class KerasWeights(TinyTest):
+    def setUp(self):
+        super().setUp()
+        if not has_hdf5(self):
+            self.skipTest("the program was built without HDF5")
+        with open(self.path("net.json"), "w") as f:
+            json.dump(NET, f)
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "keras", "keras_files.json")) as f:
+            files = json.load(f)
+        for name, text in files.items():
+            self.put(name, zlib.decompress(base64.b64decode(text)))
+        self.make("data", ant=12, bee=12)
+
+    def put(self, name, data):
+        with open(self.path(name), "wb") as f:
+            f.write(data)
+        return name
+
+    def get(self, name):
+        with open(self.path(name), "rb") as f:
+            return f.read()
+
+    def net(self, code, out, weights, *words, data="data", **options):
+        return self.expect(code, "--model", "net.json", "--data", data, "--threads", "1", "--out", out, "--overwrite",
+                           "--log-every", "1", "--weights", weights, *words, **options)
+
+    def write_safetensors(self, name):
+        header, body = {}, b""
+        for n, shape in SHAPES.items():
+            data = packed(n)
+            header[n] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+            body += data
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        return self.put(name, len(text).to_bytes(8, "little") + text + body)
+
+    def tensors(self, run):
+        data = self.get(os.path.join(run, "weights.safetensors"))
+        start = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:start])
+        header.pop("__metadata__")
+        return {n: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]] for n, t in header.items()}
+
+    def test_all_forms_begin_alike(self):
+        """The losses are those of a training that begins with the same numbers in safetensors."""
+        self.net(0, "wanted", self.write_safetensors("same.safetensors"))
+        losses = [line["loss"] for line in self.metrics("wanted", "step")]
+        for name, how in (("own.keras", "own names"), ("own.h5", "own names"),
+                          ("made_up.keras", "layers by their order"), ("made_up.h5", "layers by their order")):
+            with self.subTest(name):
+                self.net(0, "run", name, says=["16 of 16 parameter arrays", f"Keras' layout, {how}", "0 rearranged",
+                                               "arrays that hold no weights are not needed", "pixels as unit"])
+                self.assertEqual([line["loss"] for line in self.metrics("run", "step")], losses)
+                self.net(0, "still", name, "--lr", "0", "--freeze", "*norm")
+                self.assertEqual(self.tensors("still"), {n: packed(n) for n in SHAPES})
+
+    def test_weights_alone(self):
+        """Such a file says neither its network nor which of three arrays of a normalization is not there."""
+        self.net(0, "run", "scaled.weights.h5", "--lr", "0", "--freeze", "*norm", says=["16 of 16 parameter arrays"])
+        wanted = {n: packed(n) for n in SHAPES}
+        wanted["deep_norm/gamma"] = packed("deep_norm/gamma", made("gamma", 8))
+        self.assertEqual(self.tensors("run"), wanted)
+        self.net(65, "no", "own.weights.h5", says=["deep_norm has 3 arrays", "model.save('model.keras')"])
+
+    def test_the_table_says_where_arrays_come_from(self):
+        self.net(0, "run", "own.keras")
+        with open(self.path("run", "first-weights.csv"), newline="") as f:
+            rows = {row["parameter"] or row["array"]: row for row in csv.DictReader(f)}
+        self.assertEqual(rows["deep/kernel"], {"parameter": "deep/kernel", "shape": "3x3x1x8", "done": "taken",
+                                               "array": "layers/depthwise_conv2d/vars/0", "array_shape": "3x3x4x2"})
+        self.assertEqual(rows["deep_norm/gamma"]["array"], "(scale=False)")
+        self.assertEqual(rows["optimizer/vars/2"]["done"], "not needed")
+
+    def test_a_network_within_a_network(self):
+        for name in ("nested.keras", "nested.h5"):
+            with self.subTest(name):
+                self.net(0, "run", name, "--lr", "0", "--freeze", "*norm",
+                         says=["16 of 16 parameter arrays", "last layer mine", "warning", "makes numbers of pixels",
+                               "--normalize"])
+                self.assertEqual(self.tensors("run"), {n: packed(n) for n in SHAPES})
+
+    def test_other_classes_get_a_new_head(self):
+        self.make("three", ant=8, bee=8, cow=8)
+        self.net(0, "run", "own.keras", "--freeze", "all-but-head", data="three",
+                 says=["14 of 16 parameter arrays", "head/kernel is 5x2, not 5x3"])
+        tensors = self.tensors("run")
+        self.assertEqual(tensors["wide/kernel"], packed("wide/kernel"))
+
+    def test_export_names_the_network(self):
+        for command in (["eval", "--data", "data"], ["predict", "data/ant/0.bmp"]):
+            self.expect(65, *command, "--weights", "own.keras", says=["cputrain export --model NAME"])
+        self.expect(0, "export", "--model", "net.json", "--weights", "own.keras", "--safetensors", "own.safetensors",
+                    says=["16 tensors in the layout of Keras"])
+        self.expect(0, "predict", "--weights", "own.safetensors", "data/ant/0.bmp", says=["class"])
+
+    def test_other_networks_are_refused(self):
+        self.expect(65, "--model", "mobilenetv2", "--image-size", "32", "--data", "data", "--weights", "own.keras",
+                    says=["does not fit the model"])
+
+    def test_archives_that_are_none(self):
+        whole = members(self.get("own.keras"))
+        weights = whole["model.weights.h5"]
+        for name, data, says in (
+                ("packed.keras", archive(whole, compressed=True), "compressed zip archive"),
+                ("empty.keras", archive({"metadata.json": b"{}"}), "without Keras' model.weights.h5"),
+                ("cut.keras", self.get("own.keras")[:2000], "damaged zip archive"),
+                ("no.keras", archive({"model.weights.h5": b"no" * 600}), "its beginning"),
+                ("config.keras", archive({"config.json": b"{", "model.weights.h5": weights}), "config.json"),
+                ("cut.h5", self.get("own.h5")[:3000], "damaged")):
+            with self.subTest(name):
+                self.expect(65, "--model", "net.json", "--data", "data", "--dry-run" if name != "config.keras" else
+                            "--overwrite", "--weights", self.put(name, data), says=[says, "it cannot be loaded"])
+
+    def test_damage_ends_with_a_word(self):
+        """Whatever libhdf5 makes of it, the program says it or takes the file."""
+        data = self.get("own.h5")
+        for place in range(8, len(data), max(1, len(data) // 40)):
+            changed = bytearray(data)
+            for i in range(place, min(place + 6, len(data))):
+                changed[i] ^= 0xff
+            done = self.run_program("export", "--model", "net.json", "--weights", self.put("changed.h5", changed),
+                                    "--safetensors", "changed.safetensors")
+            self.assertIn(done.returncode, (0, 65), f"at {place}: {done.stderr}")
+
+
+if __name__ == "__main__":
+    unittest.main()
