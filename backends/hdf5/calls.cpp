@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "backends/hdf5/without_library.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -10,10 +11,10 @@ namespace cputrain::hdf5 {
 namespace {
 
 [[noreturn]] void no_library(const std::string& why) {
-  fail(ExitCode::usage, fmt::format("files of Keras need {}, which cannot be loaded ({}); install "
-                                    "it (Debian's libhdf5-dev brings it), or name its folder in "
-                                    "LD_LIBRARY_PATH",
-                                    CPUTRAIN_HDF5_SONAME, printable(why)));
+  fail(ExitCode::usage,
+       fmt::format("files of Keras need {}, which cannot be loaded ({}); install it (Debian's "
+                   "libhdf5-dev brings it), name its folder in LD_LIBRARY_PATH, or {}",
+                   CPUTRAIN_HDF5_SONAME, printable(why), how_to_make_safetensors()));
 }
 
 void* open_library(std::span<const char* const> files) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
 #include "backends/hdf5/calls.h"
@@ -16,7 +17,9 @@
 namespace cputrain::hdf5 {
 namespace {
 
-constexpr std::size_t kMostObjects = 200'000, kMostTexts = 1'000'000;
+constexpr std::size_t kMostArrays = 100'000;
+constexpr std::size_t kMostTexts = std::size_t{16} << 20;  ///< bytes of all names and texts
+constexpr std::size_t kLongestName = 4096;
 constexpr unsigned kReadOnly = 0;  ///< H5F_ACC_RDONLY, whose macro calls a library that is linked
 
 [[noreturn]] void damaged_file(const std::string& what) {
@@ -69,51 +72,83 @@ hid_t open_image(std::span<std::byte> file, Image& image) {
   return set ? calls().H5Fopen("weights", kReadOnly, access) : H5I_INVALID_HID;
 }
 
+/// What texts may still take, those of all objects together: many links may lead to one object,
+/// and many entries to one text.
+class Room {
+ public:
+  bool takes(std::size_t bytes) {
+    if (bytes > left_) return false;
+    left_ -= bytes;
+    return true;
+  }
+  void take(std::size_t count, std::size_t length) {
+    const std::size_t each = sizeof(std::string) + length;
+    if (count <= kMostTexts / each && takes(count * each)) return;
+    throw std::runtime_error(
+        fmt::format("has names and texts of over {} MB, or one of over {} bytes", kMostTexts >> 20,
+                    kLongestName));
+  }
+
+ private:
+  std::size_t left_ = kMostTexts;
+};
+
 /// Names that a callback of the library is given; nothing may be thrown through the library.
 struct Names {
-  std::vector<std::string> names;
-  std::size_t most;
+  std::vector<std::string> names{};
+  Room room{};
+  bool full = false;
 
+  void note(std::string_view name) {
+    full = full || name.size() > kLongestName || !room.takes(sizeof(std::string) + name.size());
+    if (!full) names.emplace_back(name);
+  }
   template <class Info>
   static herr_t note(hid_t, const char* name, const Info*, void* data) {
     auto& self = *static_cast<Names*>(data);
-    if (self.names.size() >= self.most) return -1;
     try {
-      self.names.emplace_back(name);
+      self.note(name);
     } catch (...) {
       return -1;
     }
-    return 0;
+    return self.full ? -1 : 0;
   }
   /// Links of the file itself; others lead to names or files.
   static herr_t note_link(hid_t id, const char* name, const H5L_info_t* info, void* data) {
     return info->type == H5L_TYPE_HARD ? note(id, name, info, data) : 0;
   }
+  /// What `visit` finds, called with the callback's data.
+  template <class Visit>
+  void gather(const std::string& what, const Visit& visit) {
+    if (visit(this) >= 0) return;
+    if (full) Room().take(kMostTexts, 0);
+    damaged_file(what);
+  }
 };
 
 bool is_keras_attribute(const std::string& name) {
-  return name == "name" || name == "dtype" || name.starts_with("layer_names") ||
-         name.starts_with("weight_names");
+  return name == "name" || name == "dtype" || name == "backend" ||
+         name.starts_with("layer_names") || name.starts_with("weight_names");
 }
 
 /// Texts of one attribute; empty where it holds none. Fixed lengths and variable ones.
-std::vector<std::string> texts_of_attribute(hid_t attribute, std::size_t most_bytes) {
+std::vector<std::string> texts_of_attribute(hid_t attribute, Room& room) {
   const Handle type(calls().H5Aget_type(attribute), calls().H5Tclose, "a text"),
       space(calls().H5Aget_space(attribute), calls().H5Sclose, "a text");
   if (calls().H5Tget_class(type) != H5T_STRING) return {};
   const auto count = static_cast<std::size_t>(
       at_least_zero(calls().H5Sget_simple_extent_npoints(space), "a text"));
   const std::size_t length = calls().H5Tget_size(type);
-  if (count > kMostTexts || length > most_bytes || count * length > most_bytes) {
-    damaged_file("a text of that length");
-  }
   std::vector<std::string> texts;
   if (count == 0) return texts;
+  room.take(count, length);
   if (calls().H5Tis_variable_str(type) > 0) {
     std::vector<char*> pieces(count);
     if (calls().H5Aread(attribute, type, pieces.data()) < 0) damaged_file("a text");
     for (char* piece : pieces) {
-      texts.emplace_back(piece ? piece : "");
+      const std::string_view text = piece ? piece : "";
+      room.take(1, text.size());
+      texts.emplace_back(text);
       calls().H5free_memory(piece);
     }
     return texts;
@@ -127,20 +162,20 @@ std::vector<std::string> texts_of_attribute(hid_t attribute, std::size_t most_by
   return texts;
 }
 
-model::KerasTexts::Attributes texts_of_object(hid_t object, std::size_t most_bytes) {
-  Names found{{}, kMostTexts};
-  if (calls().H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, Names::note<H5A_info_t>,
-                          &found) < 0) {
-    damaged_file("the attributes of a group");
-  }
+model::KerasTexts::Attributes texts_of_object(hid_t object, Room& room) {
+  Names found;
+  found.gather("the attributes of a group", [&](Names* names) {
+    return calls().H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr,
+                               Names::note<H5A_info_t>, names);
+  });
   model::KerasTexts::Attributes attributes;
   for (const std::string& name : found.names) {
     if (!is_keras_attribute(name)) continue;
     const Handle attribute(calls().H5Aopen(object, name.c_str(), H5P_DEFAULT), calls().H5Aclose,
                            name);
-    std::vector<std::string> texts = texts_of_attribute(attribute, most_bytes);
+    room.take(1, name.size());
     // Keras writes an empty list as no text at all.
-    attributes[name] = std::move(texts);
+    attributes[name] = texts_of_attribute(attribute, room);
   }
   return attributes;
 }
@@ -165,12 +200,12 @@ std::vector<std::size_t> extents_of(hid_t dataset, const std::string& name) {
 }
 
 /// Nothing where the numbers are none of floating point.
-std::optional<Numbers> numbers_of(hid_t dataset, hid_t type, std::size_t most_bytes) {
+std::optional<Numbers> numbers_of(hid_t dataset, hid_t type, Room& room) {
   const std::size_t size = calls().H5Tget_size(type);
   if (calls().H5Tget_class(type) == H5T_FLOAT && (size == 2 || size == 4)) return Numbers::floats;
   if (calls().H5Tget_class(type) == H5T_FLOAT && size == 8) return Numbers::doubles;
   if (calls().H5Tget_class(type) != H5T_OPAQUE || size != 2) return {};
-  const auto texts = texts_of_object(dataset, most_bytes);
+  const auto texts = texts_of_object(dataset, room);
   const auto dtype = texts.find("dtype");
   const bool bfloat16 =
       dtype != texts.end() && dtype->second == std::vector<std::string>{"bfloat16"};
@@ -192,9 +227,10 @@ void check_storage(hid_t dataset, const std::string& name) {
   if (why) throw std::runtime_error(fmt::format("has an array {} that {}", name, why));
 }
 
-std::optional<Array> look_at_array(hid_t dataset, const std::string& name, std::size_t most_bytes) {
+std::optional<Array> look_at_array(hid_t dataset, const std::string& name, std::size_t most_bytes,
+                                   Room& room) {
   const Handle type(calls().H5Dget_type(dataset), calls().H5Tclose, name);
-  const auto numbers = numbers_of(dataset, type, most_bytes);
+  const auto numbers = numbers_of(dataset, type, room);
   if (!numbers) return {};
   check_storage(dataset, name);
   Array array{name, extents_of(dataset, name), *numbers, calls().H5Tget_size(type)};
@@ -257,10 +293,10 @@ class Contents {
 
   void gather() {
     take_texts(file_, "");
-    Names found{{}, kMostObjects};
-    if (calls().H5Lvisit(file_, H5_INDEX_NAME, H5_ITER_NATIVE, Names::note_link, &found) < 0) {
-      damaged_file("the list of its arrays");
-    }
+    Names found;
+    found.gather("the list of its arrays", [&](Names* names) {
+      return calls().H5Lvisit(file_, H5_INDEX_NAME, H5_ITER_NATIVE, Names::note_link, names);
+    });
     for (const std::string& name : found.names) {
       const Handle object(calls().H5Oopen(file_, name.c_str(), H5P_DEFAULT), calls().H5Oclose,
                           name);
@@ -276,16 +312,21 @@ class Contents {
 
  private:
   void take_texts(hid_t group, const std::string& name) {
-    auto texts = texts_of_object(group, bytes_);
-    if (!texts.empty()) texts_.attributes[name] = std::move(texts);
+    auto texts = texts_of_object(group, room_);
+    if (texts.empty()) return;
+    room_.take(1, name.size());
+    texts_.attributes[name] = std::move(texts);
   }
 
   void take_array(hid_t dataset, const std::string& name) {
     std::optional<Array> array;
-    if (!model::is_of_no_layer(name)) array = look_at_array(dataset, name, bytes_);
+    if (!model::is_of_no_layer(name)) array = look_at_array(dataset, name, bytes_, room_);
     if (!array) {
       texts_.unread.push_back(name);
       return;
+    }
+    if (tensors_.size() == kMostArrays) {
+      throw std::runtime_error(fmt::format("has more than {} arrays", kMostArrays));
     }
     total_ += array->bytes;
     if (total_ > bytes_) throw std::runtime_error("has arrays that are larger than the file");
@@ -297,6 +338,7 @@ class Contents {
   model::KerasTexts texts_;
   std::vector<model::safetensors::OutTensor> tensors_;
   std::size_t total_ = 0;
+  Room room_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "backends/hdf5/hdf5_contents.h"
@@ -16,9 +17,16 @@
 namespace cputrain::hdf5 {
 namespace {
 
-/// A gigabyte takes a few; a damaged file may have loops.
-constexpr int kMostSeconds = 30;
 constexpr std::size_t kMostConfig = std::size_t{16} << 20;
+
+/// A gigabyte takes a few seconds, and its largest array as numbers of two bytes thrice its size,
+/// beside the file; a damaged file may have loops.
+Limits limits_of(const std::filesystem::path& path) {
+  constexpr std::size_t kMemory = std::size_t{1} << 30;
+  std::error_code none;  // the reader says what is wrong
+  const std::uintmax_t size = std::filesystem::file_size(path, none);
+  return {.cpu_seconds = 30, .seconds = 300, .memory = kMemory + (none ? 0 : 4 * size)};
+}
 
 std::string config_text(std::span<std::byte> archive) {
   const auto member = stored_member(archive, "config.json");
@@ -39,19 +47,35 @@ void write_keras(const std::filesystem::path& path, bool archive, system::Output
   write_contents(*weights, std::move(texts), output);
 }
 
+/// What the reader wrote, whose name would tell people nothing.
+model::safetensors::File opened(const MemoryFile& memory) {
+  if (!std::filesystem::exists(memory.path())) {
+    throw SystemFault("cannot be read (/proc, by which its arrays are opened, is not there)");
+  }
+  try {
+    return model::safetensors::File(memory.path());
+  } catch (const Error&) {
+    throw std::runtime_error("has names or texts that are too long in all");
+  }
+}
+
 }  // namespace
 
 model::KerasFile read_keras(const std::filesystem::path& path) {
   const bool archive = model::weight_format(path) == model::WeightFormat::keras;
   try {
     MemoryFile memory;
-    write_apart(memory, kMostSeconds,
+    write_apart(memory, limits_of(path),
                 [&](system::OutputFile& output) { write_keras(path, archive, output); });
-    model::safetensors::File arrays(memory.path());
+    model::safetensors::File arrays = opened(memory);
     model::KerasTexts texts = model::keras_texts(arrays.metadata());
     return {path, std::move(arrays), std::move(texts)};
   } catch (const Error&) {
     throw;
+  } catch (const SystemFault& error) {
+    fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); try again where more "
+                                     "memory is free and no limit (ulimit -a) is in the way",
+                                     printable(path.string()), printable(error.what())));
   } catch (const std::runtime_error& error) {
     fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); save it again in "
                                      "Keras",
@@ -59,6 +83,6 @@ model::KerasFile read_keras(const std::filesystem::path& path) {
   }
 }
 
-std::string hdf5_library() { return "HDF5 " + built_with(); }
+std::string hdf5_library() { return "HDF5 " + built_with() + " (loaded when it is needed)"; }
 
 }  // namespace cputrain::hdf5

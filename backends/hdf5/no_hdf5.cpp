@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "backends/hdf5/keras_reader.h"
+#include "backends/hdf5/without_library.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -9,12 +10,8 @@ namespace cputrain::hdf5 {
 model::KerasFile read_keras(const std::filesystem::path& path) {
   fail(ExitCode::usage,
        fmt::format("--weights {}: this is a file of Keras (HDF5), and this program was built "
-                   "without HDF5; build it with -DCPUTRAIN_HDF5=ON (Debian's libhdf5-dev), or make "
-                   "safetensors of it in Python: import keras, safetensors.numpy; m = "
-                   "keras.saving.load_model('model.keras'); safetensors.numpy.save_file({{l.name + "
-                   "'/' + w.name: w.numpy() for l in m.layers for w in l.weights}}, "
-                   "'weights.safetensors')",
-                   printable(path.string())));
+                   "without HDF5; build it with -DCPUTRAIN_HDF5=ON (Debian's libhdf5-dev), or {}",
+                   printable(path.string()), how_to_make_safetensors()));
 }
 
 std::string hdf5_library() { return "no HDF5"; }

@@ -11,6 +11,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -21,7 +23,7 @@ namespace cputrain::hdf5 {
 namespace {
 
 [[noreturn]] void failed_call(const char* what) {
-  throw std::runtime_error(fmt::format("cannot be read ({}: {})", what, std::strerror(errno)));
+  throw SystemFault(fmt::format("cannot be read ({}: {})", what, std::strerror(errno)));
 }
 
 class DescriptorOutput final : public system::OutputFile {
@@ -43,27 +45,59 @@ class DescriptorOutput final : public system::OutputFile {
   int descriptor_;
 };
 
-/// Dies with its parent, says nothing, leaves no image of its memory, and has an end. Handlers of
-/// the parent's libraries would print of its faults.
-void become_a_quiet_child(pid_t parent, int most_seconds) {
+/// A starter that ignores SIGCHLD leaves that to us: nobody could wait for the child.
+class WaitsForChildren {
+ public:
+  WaitsForChildren() {
+    struct sigaction usual {};
+    usual.sa_handler = SIG_DFL;
+    ::sigaction(SIGCHLD, &usual, &before_);
+  }
+  ~WaitsForChildren() { ::sigaction(SIGCHLD, &before_, nullptr); }
+  WaitsForChildren(const WaitsForChildren&) = delete;
+  WaitsForChildren& operator=(const WaitsForChildren&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+/// Pages that count against RLIMIT_DATA, as bytes: the sixth number of statm.
+std::size_t data_of_this_process() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t pages = 0;
+  for (int field = 0; field < 6; ++field) statm >> pages;
+  return statm ? pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) : 0;
+}
+
+void limit(decltype(RLIMIT_CORE) what, rlim_t most, rlim_t least_more = 0) {
+  const rlimit limits{most, most + least_more};
+  ::setrlimit(what, &limits);
+}
+
+/// Dies with its parent, says nothing, leaves no image of its memory, and has an end. Where memory
+/// runs out, the system ends it first. Handlers of the parent's libraries would print of its faults.
+void become_a_quiet_child(pid_t parent, const Limits& limits) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   const int nowhere = ::open("/dev/null", O_RDWR);
   for (const int stream : {0, 1, 2}) ::dup2(nowhere, stream);
   sigset_t faults;
   ::sigemptyset(&faults);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS, SIGXCPU}) {
+  for (const int fault :
+       {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS, SIGXCPU, SIGALRM, SIGTERM}) {
     ::signal(fault, SIG_DFL);
     ::sigaddset(&faults, fault);
   }
   ::sigprocmask(SIG_UNBLOCK, &faults, nullptr);
-  const rlimit none{0, 0};
-  ::setrlimit(RLIMIT_CORE, &none);
-  const rlimit seconds{static_cast<rlim_t>(most_seconds), static_cast<rlim_t>(most_seconds + 1)};
-  ::setrlimit(RLIMIT_CPU, &seconds);
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_CPU, static_cast<rlim_t>(limits.cpu_seconds), 1);
+  if (const std::size_t data = data_of_this_process()) limit(RLIMIT_DATA, data + limits.memory);
+  ::alarm(static_cast<unsigned>(limits.seconds));
 }
 
-constexpr int kThrew = 1;  ///< other codes are those of an Error; the file is its text
+/// Exit codes beside those of an Error; the file is what it says.
+constexpr int kThrew = 1, kSystemFault = 3;
 
 /// The exit code.
 int write_or_say_why(int descriptor, const std::function<void(system::OutputFile&)>& write) {
@@ -76,6 +110,12 @@ int write_or_say_why(int descriptor, const std::function<void(system::OutputFile
   } catch (const Error& error) {
     why = error.what();
     code = static_cast<int>(error.code());
+  } catch (const SystemFault& error) {
+    why = error.what();
+    code = kSystemFault;
+  } catch (const std::bad_alloc&) {
+    why = "cannot be read (it asks for more memory than there is, or than such a file needs)";
+    code = kSystemFault;
   } catch (const std::exception& error) {
     why = error.what();
   } catch (...) {
@@ -90,15 +130,21 @@ int write_or_say_why(int descriptor, const std::function<void(system::OutputFile
   return code;
 }
 
-std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) {
-    const int signal = WTERMSIG(status);
-    if (signal == SIGXCPU) return "is damaged (libhdf5 comes to no end)";
-    if (signal == SIGKILL) return "cannot be read (the system ended its reader: out of memory?)";
-    return fmt::format("is damaged (libhdf5 failed with signal {}, {})", signal,
-                       ::strsignal(signal));
+[[noreturn]] void say_how_it_ended(int status) {
+  if (!WIFSIGNALED(status)) {
+    throw std::runtime_error(
+        fmt::format("cannot be read (its reader ended with {})", WEXITSTATUS(status)));
   }
-  return fmt::format("cannot be read (its reader ended with {})", WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  if (signal == SIGKILL || signal == SIGTERM) {
+    throw SystemFault("cannot be read (the system ended its reader: out of memory?)");
+  }
+  if (signal == SIGALRM) {
+    throw SystemFault("cannot be read (its reader waits and waits: does its disk answer?)");
+  }
+  if (signal == SIGXCPU) throw std::runtime_error("is damaged (libhdf5 comes to no end)");
+  throw std::runtime_error(fmt::format("is damaged (libhdf5 failed with signal {}, {})", signal,
+                                       ::strsignal(signal)));
 }
 
 }  // namespace
@@ -113,25 +159,27 @@ std::filesystem::path MemoryFile::path() const {
   return fmt::format("/proc/self/fd/{}", descriptor_);
 }
 
-void write_apart(MemoryFile& file, int most_seconds,
+void write_apart(MemoryFile& file, const Limits& limits,
                  const std::function<void(system::OutputFile&)>& write) {
+  const WaitsForChildren waits;
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) failed_call("fork");
   if (child == 0) {
-    become_a_quiet_child(parent, most_seconds);
+    become_a_quiet_child(parent, limits);
     ::_exit(write_or_say_why(file.descriptor(), write));
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) failed_call("waitpid");
   }
-  if (!WIFEXITED(status)) throw std::runtime_error(how_it_ended(status));
+  if (!WIFEXITED(status)) say_how_it_ended(status);
   const int code = WEXITSTATUS(status);
   if (code == 0) return;
   constexpr std::uintmax_t kMostText = 1 << 16;
   const std::string why = system::read_bounded(file.path(), kMostText);
-  if (why.empty()) throw std::runtime_error(how_it_ended(status));
+  if (why.empty()) say_how_it_ended(status);
+  if (code == kSystemFault) throw SystemFault(why);
   if (code != kThrew) fail(static_cast<ExitCode>(code), why);
   throw std::runtime_error(why);
 }

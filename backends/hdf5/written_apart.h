@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <stdexcept>
 
 #include "system/files.h"
 
@@ -23,11 +25,23 @@ class MemoryFile {
   int descriptor_;
 };
 
-/// Calls `write` in a process of its own, whose faults (a crash, an endless loop: at most so many
-/// seconds of CPU time) end it alone. What it wrote is in `file` then. An Error of
+/// What a process may take, beside what its parent has when it starts.
+struct Limits {
+  int cpu_seconds;
+  int seconds;  ///< by the clock, where it waits for something
+  std::size_t memory;
+};
+
+/// The system refuses or ends something; the file may be good.
+class SystemFault : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Calls `write` in a process of its own, whose faults (a crash, an endless loop) end it alone. It
+/// has the rights and the open files of this one. What it wrote is in `file` then. An Error of
 /// `write` is thrown here, too, and std::runtime_error has what else it threw, or how the process
 /// ended. `write` starts no threads and prints nothing.
-void write_apart(MemoryFile& file, int most_seconds,
+void write_apart(MemoryFile& file, const Limits&,
                  const std::function<void(system::OutputFile&)>& write);
 
 }  // namespace cputrain::hdf5

@@ -125,7 +125,7 @@ std::vector<std::string> fuzzer_seeds() {
 
 bool fuzzer_takes(const std::string& text) {
   if (text.starts_with("PK")) return read_archive(text);
-  if (text.starts_with("{")) return is_read([&] { model::keras_config_layers(text); });
+  if (text.starts_with("{")) return is_read([&] { model::keras_config(text); });
   return read_layers(text);
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
@@ -27,8 +28,13 @@ std::string word_of_parameter(const ParameterSpec& spec) {
 
 /// Keras has a depthwise kernel as (height, width, channels, filters of each); ours is that of a
 /// convolution in as many groups, (height, width, 1, all filters): the same numbers in a row.
-Extents our_extents(const Extents& theirs, const ParameterSpec& spec) {
-  const bool depthwise = theirs.size() == 4 && spec.extents.size() == 4 && spec.extents[2] == 1 &&
+Extents our_extents(const Extents& theirs, const KerasLayer& layer, const Graph::Node& node,
+                    const ParameterSpec& spec) {
+  const auto* convolution = std::get_if<Convolution>(&node.layer);
+  const bool plain = layer.has_class && layer.kind != KerasKind::depthwise;
+  if (!convolution || convolution->groups < 2 || plain) return theirs;
+  if (theirs.size() != 4 || spec.extents.size() != 4 || spec.extents[2] != 1) return theirs;
+  const bool depthwise = theirs[2] == static_cast<std::size_t>(convolution->groups) &&
                          theirs[2] * theirs[3] == static_cast<std::size_t>(spec.extents[3]);
   return depthwise ? Extents{theirs[0], theirs[1], 1, theirs[2] * theirs[3]} : theirs;
 }
@@ -43,7 +49,7 @@ bool fits_layer(const KerasLayer& layer, const Graph::Node& node, bool head) {
   return std::ranges::all_of(node.parameters, [&](const ParameterSpec& spec) {
     const auto* array = layer.find(word_of_parameter(spec));
     if (!array) return leaves_out(layer, word_of_parameter(spec));
-    Extents theirs = our_extents(array->extents, spec);
+    Extents theirs = our_extents(array->extents, layer, node, spec);
     Extents ours(spec.extents.begin(), spec.extents.end());
     if (head && theirs.size() == ours.size()) theirs.back() = ours.back();
     return theirs == ours;
@@ -67,15 +73,43 @@ bool is_chain(const Graph& graph) {
   return true;
 }
 
+/// Layers by their names; two of one name are none.
+class NamesOfFile {
+ public:
+  /// `others`: by what else they may be called, too.
+  NamesOfFile(const std::vector<KerasLayer>& layers, bool others) {
+    for (const KerasLayer& layer : layers) {
+      note(layer.name, layer);
+      if (others && layer.other_name != layer.name) note(layer.other_name, layer);
+    }
+  }
+  const KerasLayer* find(const std::string& name) const {
+    const auto found = layers_.find(name);
+    return found == layers_.end() ? nullptr : found->second;
+  }
+  bool is_twice(const std::string& name) const { return layers_.contains(name) && !find(name); }
+
+ private:
+  void note(const std::string& name, const KerasLayer& layer) {
+    if (name.empty()) return;
+    const auto [place, added] = layers_.emplace(name, &layer);
+    if (!added) place->second = nullptr;
+  }
+
+  std::unordered_map<std::string, const KerasLayer*> layers_;
+};
+
 template <class NameOf>
-Places places_by_name(const std::vector<KerasLayer>& layers, const Nodes& nodes,
-                      const NameOf& name_of) {
+Places places_by_name(const NamesOfFile& file, const Nodes& nodes, const NameOf& name_of) {
   Places places;
   for (const Graph::Node* node : nodes) {
     const std::optional<std::string> name = name_of(node->name);
-    const auto found = std::ranges::find_if(
-        layers, [&](const KerasLayer& layer) { return name && layer.name == *name; });
-    places.push_back(found == layers.end() || found->name.empty() ? nullptr : &*found);
+    const KerasLayer* found = name ? file.find(*name) : nullptr;
+    // One that two of ours may mean is the first one's by no right.
+    for (const KerasLayer*& earlier : places) {
+      if (found && earlier == found) earlier = found = nullptr;
+    }
+    places.push_back(found);
   }
   return places;
 }
@@ -87,16 +121,20 @@ struct Chosen {
   Places places;
 };
 
+/// By the names of layers alone, if that finds as many as what else they may be called.
 Chosen most_by_name(const std::vector<KerasLayer>& layers, const Nodes& nodes,
                     std::span<const ModuleNames> names) {
-  Chosen best{"own names", places_by_name(layers, nodes, [](const std::string& layer) {
-                return std::optional(layer);
-              })};
-  for (const ModuleNames& one : names) {
-    Chosen other{
-        one.source + "'s names",
-        places_by_name(layers, nodes, [&](const std::string& layer) { return one.module(layer); })};
-    if (missing_in(other.places) < missing_in(best.places)) best = std::move(other);
+  Chosen best{"own names", Places(nodes.size(), nullptr)};
+  for (const bool others : {false, true}) {
+    const NamesOfFile file(layers, others);
+    const auto choose = [&](const std::string& how, const auto& name_of) {
+      Chosen chosen{how, places_by_name(file, nodes, name_of)};
+      if (missing_in(chosen.places) < missing_in(best.places)) best = std::move(chosen);
+    };
+    choose("own names", [](const std::string& layer) { return std::optional(layer); });
+    for (const ModuleNames& one : names) {
+      choose(one.source + "'s names", [&](const std::string& layer) { return one.module(layer); });
+    }
   }
   return best;
 }
@@ -112,8 +150,7 @@ KerasKind kind_of_node(const Graph::Node& node, bool depthwise_apart) {
 
 /// The n-th layer of a kind is the n-th of ours, if all shapes say so.
 std::optional<Places> places_by_order(const KerasLayers& file, const Nodes& nodes) {
-  if (!file.counted && !file.in_order) return {};
-  if (file.layers.size() != nodes.size()) return {};
+  if (!file.in_order || file.layers.size() != nodes.size()) return {};
   const bool depthwise_apart = std::ranges::any_of(
       file.layers, [](const auto& layer) { return layer.kind == KerasKind::depthwise; });
   Places places;
@@ -168,6 +205,11 @@ Chosen choose_places(const KerasFile& opened, const KerasLayers& file, const Gra
   if (missing_in(chosen.places) > 0 && nameless) {
     which_is_which(opened, "it does not name its layers, as older versions of Keras 3 did not");
   }
+  const NamesOfFile twice(file.layers, false);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (chosen.places[i] || !twice.is_twice(nodes[i]->name)) continue;
+    which_is_which(opened, fmt::format("it has two layers {}", printable(nodes[i]->name)));
+  }
   return chosen;
 }
 
@@ -179,6 +221,23 @@ StoredArray constant(const ParameterSpec& spec, float value) {
           .file_name = value ? "(scale=False)" : "(center=False)",
           .file_extents = extents,
           .floats = [count = spec.size(), value] { return std::vector<float>(count, value); }};
+}
+
+/// What people should know of the pixels that the network learnt from.
+std::string caveat_of(const KerasLayers& file) {
+  const auto is_of_vgg = [](const KerasLayer& layer) { return layer.name == "block1_conv1"; };
+  std::vector<std::string> caveats;
+  if (!file.of_pixels.empty() || file.rescales) {
+    caveats.push_back(fmt::format(
+        "its network makes numbers of pixels by itself ({}), which --normalize must say here",
+        file.of_pixels.empty() ? "Rescaling" : first_few(file.of_pixels, 2)));
+  }
+  if (std::ranges::any_of(file.layers, is_of_vgg)) {
+    caveats.push_back(
+        "its layers are called as those of Keras' VGG16, whose published weights learnt from "
+        "pixels in the order BGR, which no flag says here");
+  }
+  return join(caveats, "; ");
 }
 
 class Taken {
@@ -195,7 +254,7 @@ class Taken {
     for (const ParameterSpec& spec : node.parameters) {
       const std::string word = word_of_parameter(spec);
       if (const auto* array = layer.find(word)) {
-        arrays_.push_back(stored_array(*array, spec));
+        arrays_.push_back(stored_array(*array, layer, node, spec));
         used_.insert(array->name);
       } else if (norm && leaves_out(layer, word)) {
         arrays_.push_back(constant(spec, word == "gamma" ? 1.0f : 0.0f));
@@ -206,30 +265,28 @@ class Taken {
   WeightArrays finish(const KerasLayers& layers, const std::string& how) && {
     std::vector<std::string> ignored = layers.of_pixels;
     used_.insert(ignored.begin(), ignored.end());
+    const std::set<std::string> needed = groups_of_layers(layers);
     for (const std::string& name : file_.texts.unread) {
-      const bool counter = is_of_no_layer(name) || is_beside(name, layers.of_pixels);
-      counter
-          ? ignored.push_back(name)
-          : arrays_.push_back(
-                {.name = name, .extents = {}, .file_name = name, .file_extents = {}, .floats = {}});
+      if (is_of_no_layer(name) || !needed.contains(group_of(name))) {
+        ignored.push_back(name);
+      } else {
+        arrays_.push_back(
+            {.name = name, .extents = {}, .file_name = name, .file_extents = {}, .floats = {}});
+      }
     }
     for (const safetensors::TensorInfo& array : numbers_->tensors()) {
       if (!used_.contains(array.name)) arrays_.push_back(as_it_is(array));
     }
-    std::string caveat;
-    if (!layers.of_pixels.empty()) {
-      caveat = fmt::format(
-          "its network makes numbers of pixels by itself ({}), which --normalize must say here",
-          first_few(layers.of_pixels, 2));
-    }
+    const std::string caveat = caveat_of(layers);
     return {file_.path,         {},    "Keras' layout, " + how, std::move(arrays_),
             std::move(ignored), caveat};
   }
 
  private:
-  StoredArray stored_array(const safetensors::TensorInfo& array, const ParameterSpec& spec) const {
+  StoredArray stored_array(const safetensors::TensorInfo& array, const KerasLayer& layer,
+                           const Graph::Node& node, const ParameterSpec& spec) const {
     return {.name = spec.name,
-            .extents = our_extents(array.extents, spec),
+            .extents = our_extents(array.extents, layer, node, spec),
             .file_name = array.name,
             .file_extents = array.extents,
             .floats = [file = numbers_,
@@ -238,11 +295,19 @@ class Taken {
                         own = numbers_->find(array.name)] { return file->read(*own); }};
   }
 
-  /// Whether it is of the same layer as one of these.
-  static bool is_beside(const std::string& array, const std::vector<std::string>& others) {
-    const std::string_view layer = std::string_view(array).substr(0, array.rfind('/') + 1);
-    return std::ranges::any_of(others,
-                               [&](const std::string& other) { return other.starts_with(layer); });
+  static std::string group_of(const std::string& array) {
+    return array.substr(0, array.rfind('/') + 1);
+  }
+
+  /// Groups with numbers of floating point, those of pixels left out. Whole numbers elsewhere are
+  /// counters and the states of generators.
+  std::set<std::string> groups_of_layers(const KerasLayers& layers) const {
+    std::set<std::string> groups;
+    for (const safetensors::TensorInfo& array : numbers_->tensors()) {
+      groups.insert(group_of(array.name));
+    }
+    for (const std::string& array : layers.of_pixels) groups.erase(group_of(array));
+    return groups;
   }
 
   static StoredArray as_it_is(const safetensors::TensorInfo& array) {

@@ -1,5 +1,6 @@
 #include "model/weights/keras_config.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/strict_json.h"
@@ -37,21 +38,22 @@ std::string text_of(const json& value) {
 
 /// Appends the layers of a network, whose groups lie in `place`. parse_strict_json bounds the
 /// depth.
-void add_layers(const json& network, const std::string& place,
-                std::vector<KerasConfigLayer>& layers) {
+void add_layers(const json& network, const std::string& place, KerasConfig& result) {
   std::map<std::string, int> counts;
   for (const json& entry : member(member(network, "config"), "layers")) {
-    const auto group = groups_of_classes().find(text_of(member(entry, "class_name")));
+    const std::string kind = text_of(member(entry, "class_name"));
+    result.rescales = result.rescales || kind == "Rescaling";
+    const auto group = groups_of_classes().find(kind);
     if (group == groups_of_classes().end()) continue;
     const int number = counts[group->second]++;
     const std::string path =
         place + "layers/" + group->second + (number ? "_" + std::to_string(number) : "");
     const json& config = member(entry, "config");
     if (member(config, "layers").is_array()) {
-      add_layers(entry, path + "/", layers);
+      add_layers(entry, path + "/", result);
       continue;
     }
-    layers.push_back({.group = path,
+    result.layers.push_back({.group = path,
                       .name = text_of(member(config, "name")),
                       .scale = member(config, "scale") != json(false),
                       .center = member(config, "center") != json(false)});
@@ -60,10 +62,10 @@ void add_layers(const json& network, const std::string& place,
 
 }  // namespace
 
-std::vector<KerasConfigLayer> keras_config_layers(const std::string& text) {
-  std::vector<KerasConfigLayer> layers;
-  add_layers(parse_strict_json(text), "", layers);
-  return layers;
+KerasConfig keras_config(const std::string& text) {
+  KerasConfig result;
+  add_layers(parse_strict_json(text), "", result);
+  return result;
 }
 
 }  // namespace cputrain::model

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -13,8 +12,14 @@ struct KerasConfigLayer {
   bool scale = true, center = true;  ///< batch normalization has a gamma, a beta
 };
 
-/// Layers of a network in their order, those of networks within it included. Layers whose arrays we
-/// have no use for are left out. Throws std::runtime_error.
-std::vector<KerasConfigLayer> keras_config_layers(const std::string& json);
+struct KerasConfig {
+  /// In the network's order, those of networks within it included. Layers whose arrays we have no
+  /// use for are left out.
+  std::vector<KerasConfigLayer> layers{};
+  bool rescales = false;  ///< has a layer Rescaling
+};
+
+/// Throws std::runtime_error.
+KerasConfig keras_config(const std::string& json);
 
 }  // namespace cputrain::model

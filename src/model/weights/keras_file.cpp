@@ -1,8 +1,11 @@
 #include "model/weights/keras_file.h"
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "core/json_text.h"
 #include "core/strict_json.h"
@@ -16,10 +19,19 @@ constexpr const char *kAttributes = "attributes", *kUnread = "unread", *kConfig 
 }  // namespace
 
 bool is_of_no_layer(std::string_view path) {
-  if (path.starts_with("optimizer")) return true;
   const std::vector<std::string> parts = split(path, '/');
-  return std::ranges::any_of(
-      parts, [](const std::string& part) { return part.starts_with("seed_generator"); });
+  return std::ranges::any_of(parts, [](const std::string& part) {
+    return part == "optimizer" || part == "optimizer_weights" || part == "metrics" ||
+           part.starts_with("seed_generator");
+  });
+}
+
+ReadKeras read_once(ReadKeras read) {
+  return [read = std::move(read), last = std::make_shared<std::optional<KerasFile>>()](
+             const std::filesystem::path& path) {
+    if (!*last || (*last)->path != path) last->emplace(read(path));
+    return **last;
+  };
 }
 
 safetensors::Metadata to_metadata(const KerasTexts& texts) {

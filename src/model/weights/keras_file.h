@@ -32,7 +32,12 @@ struct KerasFile {
 /// build without HDF5.
 using ReadKeras = std::function<KerasFile(const std::filesystem::path&)>;
 
-/// Whether an array is of an optimizer or of a generator of random numbers.
+/// The same, which keeps the file that it read last: what was checked is what is used, whatever its
+/// name leads to by then, and no process is started twice (MPI may run by then).
+ReadKeras read_once(ReadKeras);
+
+/// Whether an array is of an optimizer, a metric or a generator of random numbers, of the network
+/// or of one within it.
 bool is_of_no_layer(std::string_view path);
 
 /// Texts as the metadata of a safetensors file, and back. Throws std::runtime_error.

@@ -8,6 +8,8 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -85,14 +87,20 @@ void take_words(KerasLayer& layer, const Words& words) {
 /// The older form: every group of a layer lists its arrays, and the file its layers.
 class NamedLayers {
  public:
-  NamedLayers(const KerasFile& file, std::string root) : file_(file), root_(std::move(root)) {}
+  NamedLayers(const KerasFile& file, std::string root)
+      : file_(file),
+        root_(std::move(root)),
+        unread_(file.texts.unread.begin(), file.texts.unread.end()) {}
 
   KerasLayers read() const {
-    KerasLayers result{.layers = {}, .in_order = true, .counted = true, .of_pixels = {}};
-    const Words names = list(root_, "layer_names").value();
-    for (const std::string& name : names) {
-      const std::string group = root_.empty() ? name : root_ + "/" + name;
-      add_group(group, name, result);
+    check_backend();
+    KerasLayers result{.in_order = true};
+    std::set<std::string> seen;
+    for (const std::string& name : list(root_, "layer_names").value()) {
+      if (!seen.insert(name).second) {
+        wrong_keras(file_, fmt::format("lists the layer {} twice", printable(name)));
+      }
+      add_group(root_.empty() ? name : root_ + "/" + name, name, result);
     }
     return result;
   }
@@ -125,28 +133,31 @@ class NamedLayers {
     return same.contains(word) ? word : "";
   }
 
-  /// A group has the arrays of one layer, or those of a network within the network, whose layers
-  /// stand before the last word: "conv1_conv/kernel:0".
-  void add_group(const std::string& group, const std::string& name, KerasLayers& result) const {
-    const Words names = list(group, "weight_names").value_or(Words());
-    std::vector<std::string> owners;
-    for (const std::string& one : names) {
-      const std::string owner = last_part(parent_of_path(without_output(one)));
-      if (std::ranges::count(owners, owner) == 0) owners.push_back(owner);
-    }
-    for (const std::string& owner : owners) {
-      KerasLayer layer{.name = owners.size() == 1 ? name : owner, .arrays = {}};
-      for (const std::string& one : names) {
-        const std::string plain = without_output(one), path = group + "/" + one;
-        if (last_part(parent_of_path(plain)) != owner || is_unread(path)) continue;
-        layer.arrays.push_back({array(path), our_word(last_part(plain))});
-      }
-      if (!layer.arrays.empty()) add(std::move(layer), result);
-    }
+  /// Theano turned its kernels round, which no other library does.
+  void check_backend() const {
+    const Words backend = list(root_, "backend").value_or(Words());
+    if (backend != Words{"theano"}) return;
+    fail(ExitCode::data,
+         fmt::format("weight file {} was written with Theano (its kernels are turned round); load "
+                     "and save it in a Keras 2 on TensorFlow first",
+                     printable(file_.path.string())));
   }
 
-  bool is_unread(const std::string& path) const {
-    return std::ranges::count(file_.texts.unread, path) > 0;
+  /// A group has the arrays of one layer, or those of a network within the network, whose layers
+  /// stand before the last word: "conv1_conv/kernel:0". Frozen ones come behind the others there.
+  void add_group(const std::string& group, const std::string& name, KerasLayers& result) const {
+    std::map<std::string, std::size_t> places;
+    std::vector<KerasLayer> layers;
+    for (const std::string& one : list(group, "weight_names").value_or(Words())) {
+      const std::string plain = without_output(one), path = group + "/" + one;
+      if (unread_.contains(path)) continue;
+      const auto [place, added] = places.emplace(parent_of_path(plain), layers.size());
+      if (added) layers.push_back({.name = last_part(place->first)});
+      layers[place->second].arrays.push_back({array(path), our_word(last_part(plain))});
+    }
+    if (layers.size() > 1) result.in_order = false;
+    if (layers.size() == 1) layers.front().other_name = std::exchange(layers.front().name, name);
+    for (KerasLayer& layer : layers) add(std::move(layer), result);
   }
 
   static void add(KerasLayer layer, KerasLayers& result) {
@@ -158,8 +169,10 @@ class NamedLayers {
     const bool norm = std::ranges::any_of(
         layer.arrays, [](const auto& one) { return one.word == "moving_variance"; });
     layer.kind = norm ? KerasKind::norm : kind_of_shapes(layer.arrays);
-    // Keras 1 had other words, in the same order.
-    if (!layer.is_told()) take_words(layer, words_in_order(layer.kind, layer.arrays.size()));
+    // Keras 1 had other words, in the same order. Words beside known ones are of other layers.
+    const bool known =
+        std::ranges::any_of(layer.arrays, [](const auto& one) { return !one.word.empty(); });
+    if (!known) take_words(layer, words_in_order(layer.kind, layer.arrays.size()));
     result.layers.push_back(std::move(layer));
   }
 
@@ -173,6 +186,7 @@ class NamedLayers {
 
   const KerasFile& file_;
   std::string root_;
+  std::set<std::string> unread_;
 };
 
 /// Keras 3: groups are named after the class of a layer, and arrays are numbered.
@@ -181,21 +195,27 @@ class NumberedLayers {
   explicit NumberedLayers(const KerasFile& file) : file_(file) { gather(); }
 
   KerasLayers read() {
-    KerasLayers result;
     read_config();
-    result.in_order = !config_.empty();
+    KerasLayers result{.rescales = rescales_};
+    bool counted = true, configured = !config_.empty();
     std::set<std::string> places;
     for (const std::string& group : groups_in_order()) {
-      add_numbered(group, result);
+      if (!add_numbered(group, result)) continue;
+      counted = counted && is_counted(group);
+      configured = configured && config_.contains(usual(group));
       places.insert(parent_of_path(group));
     }
-    // Numbers of one place alone say which layer comes first.
-    result.counted = places.size() == 1;
+    // Numbers of one place alone say which layer comes first; members have names in any order.
+    result.in_order = configured || (counted && places.size() == 1);
     return result;
   }
 
  private:
   using Arrays = std::map<int, const safetensors::TensorInfo*>;
+  struct Configured {
+    std::size_t place;  ///< among the layers of config.json
+    KerasConfigLayer layer;
+  };
 
   /// Older files have another word for the list of layers.
   static std::string usual(std::string group) {
@@ -222,9 +242,11 @@ class NumberedLayers {
   void read_config() {
     if (file_.texts.config.empty()) return;
     try {
-      for (KerasConfigLayer& layer : keras_config_layers(file_.texts.config)) {
-        config_order_.push_back(layer.group);
-        config_.emplace(layer.group, std::move(layer));
+      KerasConfig config = keras_config(file_.texts.config);
+      rescales_ = config.rescales;
+      for (KerasConfigLayer& layer : config.layers) {
+        const std::string group = layer.group;
+        config_.emplace(group, Configured{config_.size(), std::move(layer)});
       }
     } catch (const std::runtime_error& error) {
       wrong_keras(file_, std::string("has a config.json that cannot be read: ") + error.what());
@@ -233,15 +255,37 @@ class NumberedLayers {
 
   /// As config.json has them, the others behind; or by class and number.
   std::vector<std::string> groups_in_order() const {
-    std::vector<std::string> order;
-    for (const auto& [group, arrays] : groups_) order.push_back(group);
-    const auto rank = [&](const std::string& group) {
-      const auto at = std::ranges::find(config_order_, usual(group));
+    using Rank = std::tuple<std::size_t, std::string, std::string, int, std::string>;
+    std::set<Rank> order;
+    for (const auto& [group, arrays] : groups_) {
+      const auto found = config_.find(usual(group));
+      const std::size_t place = found == config_.end() ? config_.size() : found->second.place;
       const Counted name = counted_name(last_part(group));
-      return std::tuple(at - config_order_.begin(), parent_of_path(group), name.word, name.number);
-    };
-    std::ranges::sort(order, {}, rank);
-    return order;
+      order.emplace(place, parent_of_path(group), name.word, name.number, group);
+    }
+    std::vector<std::string> groups;
+    for (const Rank& rank : order) groups.push_back(std::get<4>(rank));
+    return groups;
+  }
+
+  /// Whether the group is in a list of layers, which Keras names after their class. Members of a
+  /// network that is a class of its own have the names that it gives them.
+  static bool is_listed(const std::string& group) {
+    return last_part(parent_of_path(usual(group))) == "layers";
+  }
+
+  /// Nothing where the class is none of ours.
+  static std::optional<KerasKind> kind_of_class(const std::string& group) {
+    static const std::map<std::string, KerasKind> kinds{{"conv2d", KerasKind::convolution},
+                                                        {"depthwise_conv2d", KerasKind::depthwise},
+                                                        {"dense", KerasKind::dense},
+                                                        {"batch_normalization", KerasKind::norm}};
+    const auto kind = kinds.find(counted_name(last_part(group)).word);
+    return kind == kinds.end() ? std::nullopt : std::optional(kind->second);
+  }
+
+  static bool is_counted(const std::string& group) {
+    return is_listed(group) && kind_of_class(group).has_value();
   }
 
   std::string name_of(const std::string& group) const {
@@ -251,31 +295,26 @@ class NumberedLayers {
       if (name != found->second.end() && name->second.size() == 1) return name->second.front();
     }
     const auto configured = config_.find(usual(group));
-    if (configured != config_.end()) return configured->second.name;
-    // A network that is a class of its own has its layers as members, whose names it gives.
-    return last_part(parent_of_path(usual(group))) == "layers" ? "" : last_part(group);
+    return configured == config_.end() ? "" : configured->second.layer.name;
   }
 
-  void add_numbered(const std::string& group, KerasLayers& result) const {
-    static const std::map<std::string, KerasKind> kinds{{"conv2d", KerasKind::convolution},
-                                                        {"depthwise_conv2d", KerasKind::depthwise},
-                                                        {"dense", KerasKind::dense},
-                                                        {"batch_normalization", KerasKind::norm}};
-    const std::string word = counted_name(last_part(group)).word;
+  /// False where it is no layer with weights.
+  bool add_numbered(const std::string& group, KerasLayers& result) const {
     const Arrays& arrays = groups_.at(group);
-    if (word == "normalization") {
+    if (counted_name(last_part(group)).word == "normalization" && arrays.size() == 2) {
       for (const auto& [number, array] : arrays) result.of_pixels.push_back(array->name);
-      return;
+      return false;
     }
-    KerasLayer layer{.name = name_of(group), .arrays = {}};
+    KerasLayer layer{.name = name_of(group)};
     for (const auto& [number, array] : arrays) layer.arrays.push_back({array, ""});
-    const auto kind = kinds.find(word);
-    const bool member = last_part(parent_of_path(usual(group))) != "layers";
-    layer.kind = kind != kinds.end() ? kind->second
-                 : member            ? kind_of_shapes(layer.arrays)
-                                     : KerasKind::other;
+    const std::optional<KerasKind> kind = kind_of_class(group);
+    layer.has_class = kind && is_listed(group);
+    if (!is_listed(group)) layer.other_name = last_part(group);
+    if (layer.has_class) layer.kind = *kind;
+    if (!is_listed(group)) layer.kind = kind_of_shapes(layer.arrays);
     take_words(layer, words_of(group, layer));
     result.layers.push_back(std::move(layer));
+    return true;
   }
 
   Words words_of(const std::string& group, const KerasLayer& layer) const {
@@ -283,14 +322,15 @@ class NumberedLayers {
     if (layer.kind != KerasKind::norm || layer.arrays.size() != 3 || configured == config_.end()) {
       return words_in_order(layer.kind, layer.arrays.size());
     }
-    if (configured->second.scale == configured->second.center) return {};
-    return {configured->second.scale ? "gamma" : "beta", "moving_mean", "moving_variance"};
+    const KerasConfigLayer& config = configured->second.layer;
+    if (config.scale == config.center) return {};
+    return {config.scale ? "gamma" : "beta", "moving_mean", "moving_variance"};
   }
 
   const KerasFile& file_;
   std::map<std::string, Arrays> groups_;
-  std::map<std::string, KerasConfigLayer> config_;
-  std::vector<std::string> config_order_;
+  std::map<std::string, Configured> config_;  ///< by group
+  bool rescales_ = false;
 };
 
 }  // namespace

@@ -17,9 +17,12 @@ struct KerasLayer {
     std::string word;  ///< as we say it: "kernel"; empty where the file does not tell
   };
 
-  std::string name;  ///< empty where the file does not say
+  std::string name{};  ///< empty where the file does not say
+  /// What else it may be called: as a member of its network, or within it. Empty: nothing.
+  std::string other_name{};
   KerasKind kind = KerasKind::other;
-  std::vector<Array> arrays;
+  bool has_class = false;  ///< which says the kind; else it is what the shapes say
+  std::vector<Array> arrays{};
 
   /// Null where there is none.
   const safetensors::TensorInfo* find(const std::string& word) const;
@@ -27,12 +30,12 @@ struct KerasLayer {
 };
 
 struct KerasLayers {
-  std::vector<KerasLayer> layers;
-  /// The layers stand in the order of the network; else those of one kind do, where `counted`.
+  std::vector<KerasLayer> layers{};
+  /// The layers of one kind are certain to stand in the order of the network.
   bool in_order = false;
-  bool counted = false;
   /// Arrays of layers that change pixels by numbers of their own (Normalization).
-  std::vector<std::string> of_pixels;
+  std::vector<std::string> of_pixels{};
+  bool rescales = false;  ///< a layer changes pixels by numbers that its config.json has
 };
 
 /// Layers of a file of Keras 3 (groups `layers/conv2d/vars`, arrays by number) or of the older form

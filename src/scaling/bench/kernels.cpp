@@ -107,9 +107,8 @@ std::string half_beside(const KernelFigures& other, const LayerFigures& layer,
 }  // namespace
 
 KernelTrial::KernelTrial(const training::Session& session, const model::Graph& graph,
-                         const std::string& weights, std::uint64_t seed, int micro_batch,
-                         int passes)
-    : seed_(seed), rounds_{micro_batch, passes} {
+                         const training::TrainingSpec& spec, int micro_batch, int passes)
+    : seed_(spec.seed), rounds_{micro_batch, passes} {
   compute::Memory& memory = session.backend->memory();
   compute::CompileOptions options{compute::Phase::train, {micro_batch}};
   program_ = session.backend->compile(graph, options, [&](const compute::ParameterLayout& layout) {
@@ -118,10 +117,11 @@ KernelTrial::KernelTrial(const training::Session& session, const model::Graph& g
     return compute::Arenas{weights_.array(), gradients_.array()};
   });
   program_->time_layers(true);
-  if (weights.empty()) {
-    loop::initialise_weights(graph, *program_, seed, weights_.array());
+  if (spec.flags.weights.empty()) {
+    loop::initialise_weights(graph, *program_, spec.seed, weights_.array());
   } else {
-    loop::load_weights(model::open_arrays(weights, graph, {}, session.services.read_keras),
+    loop::load_weights(model::open_arrays(spec.flags.weights, graph, spec.model->modules,
+                                          session.services.read_keras),
                        *program_, weights_.array());
   }
 }

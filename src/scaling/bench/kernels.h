@@ -12,6 +12,7 @@
 #include "core/statistics/spread.h"
 #include "data/batch_source.h"
 #include "model/least_bytes.h"
+#include "training/request/training_spec.h"
 #include "training/session/session.h"
 
 namespace cputrain::bench {
@@ -28,10 +29,10 @@ struct KernelRounds {
 /// updated: weights stay as they were given, so every round computes the same.
 class KernelTrial {
  public:
-  /// `weights`: a file, or empty for initial ones by seed. A round is the first `passes`
+  /// With the spec's weights, or initial ones by its seed. A round is the first `passes`
   /// micro-batches of the source.
-  KernelTrial(const training::Session&, const model::Graph&, const std::string& weights,
-              std::uint64_t seed, int micro_batch, int passes);
+  KernelTrial(const training::Session&, const model::Graph&, const training::TrainingSpec&,
+              int micro_batch, int passes);
 
   /// Rounds that do not count: until the program has found its algorithms, and one more.
   void warm_up(data::BatchSource&);

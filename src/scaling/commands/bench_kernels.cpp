@@ -134,8 +134,7 @@ class KernelBench {
         images_, plan,
         {.seed = spec_.seed, .shuffle = spec_.shuffle, .feeder = session_.backend->feeder()});
     const auto trial = [&](const model::Graph& graph) {
-      return bench::KernelTrial(session_, graph, options_.weights, spec_.seed, micro_batch,
-                                rounds_.passes(micro_batch));
+      return bench::KernelTrial(session_, graph, spec_, micro_batch, rounds_.passes(micro_batch));
     };
     bench::KernelTrial given = trial(graphs_.given), no_zeros = trial(graphs_.no_zeros);
     for (bench::KernelTrial* each : {&given, &no_zeros}) {

@@ -1,0 +1,170 @@
+#include "tests/model/made_keras.h"
+
+/// Files whose layers could be taken for others.
+namespace cputrain::model {
+namespace {
+
+using KerasForms = MadeKeras;
+
+/// So many convolutions of one shape, with these names.
+Graph equal_layers(const std::vector<std::string>& names) {
+  Graph graph({2, 2, 3});
+  for (const std::string& name : names) {
+    graph.add(Convolution{.filters = 3, .kernel = 1, .bias = false}, name);
+  }
+  return graph;
+}
+
+std::vector<std::string> counted_names(const std::string& word, int most) {
+  std::vector<std::string> names;
+  for (int i = 1; i <= most; ++i) names.push_back(word + std::to_string(i));
+  return names;
+}
+
+/// conv10 comes before conv2 in the alphabet, so their order says nothing.
+TEST_F(KerasForms, MembersHaveNamesAndNoOrder) {
+  for (const std::string& name : counted_names("conv", 10)) {
+    layer(name, "conv2d_" + name, {{1, 1, 3, 3}});
+  }
+  const WeightArrays arrays = read(equal_layers(counted_names("conv", 10)));
+  expect_taken(arrays, "conv2/kernel", "conv2/vars/0");
+  expect_taken(arrays, "conv10/kernel", "conv10/vars/0");
+  const WeightArrays others = read(equal_layers(counted_names("c", 10)));
+  EXPECT_EQ(others.origin(), "Keras' layout, unknown names");
+  EXPECT_EQ(others.find("c1/kernel"), nullptr);
+}
+
+/// One layer is called as the member that another is: neither is meant for certain.
+TEST_F(KerasForms, NamesThatMeanTwoLayersMeanNone) {
+  layer("first", "second", {{1, 1, 3, 3}});
+  layer("second", "third", {{1, 1, 3, 3}});
+  const WeightArrays arrays = read(equal_layers({"first", "second"}));
+  EXPECT_EQ(arrays.find("first/kernel"), nullptr);
+  expect_taken(arrays, "second/kernel", "first/vars/0");  // the layer's own name
+}
+
+TEST_F(KerasForms, ClassesThatAreNoneOfKerasHaveNoOrder) {
+  layer("layers/conv2d", "made_up", {{1, 1, 3, 3}});
+  layer("layers/my_block/conv", "inner", {{1, 1, 3, 3}});
+  texts_.config = R"({"class_name": "Sequential", "config": {"layers": [
+      {"class_name": "MyBlock", "config": {"name": "block"}},
+      {"class_name": "Conv2D", "config": {"name": "made_up"}}]}})";
+  EXPECT_EQ(read(equal_layers({"a", "b"})).origin(), "Keras' layout, unknown names");
+  texts_.config = "";
+  EXPECT_EQ(read(equal_layers({"a", "b"})).origin(), "Keras' layout, unknown names");
+  // A wrapper in the list of layers is one of another class, too.
+  layer("layers/wrapped", "w", {{1, 1, 3, 3}});
+  EXPECT_EQ(read(equal_layers({"a", "b", "c"})).origin(), "Keras' layout, unknown names");
+}
+
+TEST_F(KerasForms, ConfigBringsLayersIntoOrder) {
+  layer("layers/sequential/layers/conv2d", "x", {{1, 1, 3, 3}});
+  layer("layers/conv2d", "y", {{1, 1, 3, 3}});
+  EXPECT_EQ(read(equal_layers({"a", "b"})).origin(), "Keras' layout, unknown names");
+  texts_.config = R"({"config": {"layers": [
+      {"class_name": "Sequential", "config": {"layers": [{"class_name": "Conv2D", "config": {}}]}},
+      {"class_name": "Conv2D", "config": {}}]}})";
+  const WeightArrays arrays = read(equal_layers({"a", "b"}));
+  expect_taken(arrays, "a/kernel", "layers/sequential/layers/conv2d/vars/0");
+  expect_taken(arrays, "b/kernel", "layers/conv2d/vars/0");
+}
+
+/// Keras lists the arrays of frozen layers behind those that learn.
+TEST_F(KerasForms, FrozenLayersWithinAreOutOfOrder) {
+  texts_.attributes[""]["layer_names"] = {"inner"};
+  listed("inner", {"second/kernel:0", "first/kernel:0"}, {{1, 1, 3, 3}, {1, 1, 3, 3}});
+  EXPECT_EQ(read(equal_layers({"a", "b"})).origin(), "Keras' layout, unknown names");
+  const WeightArrays arrays = read(equal_layers({"first", "second"}));
+  expect_taken(arrays, "first/kernel", "inner/first/kernel:0");
+  expect_taken(arrays, "second/kernel", "inner/second/kernel:0");
+}
+
+TEST_F(KerasForms, LayersOfOneNameAreNotMerged) {
+  texts_.attributes[""]["layer_names"] = {"inner"};
+  listed("inner", {"a/conv1/kernel:0", "b/conv1/kernel:0"}, {{1, 1, 3, 3}, {1, 1, 3, 3}});
+  EXPECT_NE(refusal(equal_layers({"conv1", "conv2"})).find("two layers conv1"), std::string::npos);
+}
+
+TEST_F(KerasForms, ANetworkWithinOfOneLayer) {
+  texts_.attributes[""]["layer_names"] = {"body", "last"};
+  listed("body", {"first/kernel:0"}, {{1, 1, 3, 3}});
+  listed("last", {"last/kernel:0"}, {{1, 1, 3, 3}});
+  for (const char* name : {"first", "body"}) {
+    const WeightArrays arrays = read(equal_layers({name, "last"}));
+    expect_taken(arrays, std::string(name) + "/kernel", "body/first/kernel:0");
+    expect_taken(arrays, "last/kernel", "last/last/kernel:0");
+  }
+}
+
+TEST_F(KerasForms, ListsThatMakeNoSense) {
+  texts_.attributes[""]["layer_names"] = {"a", "a"};
+  EXPECT_NE(refusal(equal_layers({"a"})).find("lists the layer a twice"), std::string::npos);
+  texts_.attributes[""]["layer_names"] = {"a"};
+  texts_.attributes[""]["backend"] = {"theano"};
+  EXPECT_NE(refusal(equal_layers({"a"})).find("turned round"), std::string::npos);
+}
+
+/// Words of its own beside a known one: what they are for is not guessed.
+TEST_F(KerasForms, UnknownWordsStayUnknown) {
+  Graph graph({2, 2, 3});
+  graph.add(Convolution{.filters = 3, .kernel = 1}, "a");
+  texts_.attributes[""]["layer_names"] = {"a"};
+  listed("a", {"a/kernel:0", "a/gain:0"}, {{1, 1, 3, 3}, {3}});
+  const WeightArrays arrays = read(graph);
+  expect_taken(arrays, "a/kernel", "a/a/kernel:0");
+  EXPECT_EQ(arrays.find("a/bias"), nullptr);
+}
+
+/// The same numbers as those of a depthwise kernel, in another network.
+TEST_F(KerasForms, PlainKernelsAreNotDepthwise) {
+  Graph graph({6, 6, 2});
+  graph.add(Convolution{.filters = 8, .kernel = 3, .bias = false, .groups = 2}, "a");
+  layer("layers/conv2d", "a", {{3, 3, 2, 4}});
+  EXPECT_EQ(read(graph).find("a/kernel")->extents, (Extents{3, 3, 2, 4}));
+  Graph grey({6, 6, 1});
+  grey.add(Convolution{.filters = 8, .kernel = 3, .bias = false}, "a");
+  EXPECT_EQ(read(grey).find("a/kernel")->extents, (Extents{3, 3, 2, 4}));
+  Graph other({6, 6, 4});
+  other.add(Convolution{.filters = 8, .kernel = 3, .bias = false, .groups = 4}, "a");
+  EXPECT_EQ(read(other).find("a/kernel")->extents, (Extents{3, 3, 2, 4}));
+}
+
+/// What Keras 2 keeps of a training, and what a compiled network within another does.
+TEST_F(KerasForms, WhatATrainingLeavesIsNotNeeded) {
+  for (const char* name :
+       {"optimizer/vars/0", "metrics/mean/vars/0", "layers/functional/optimizer/vars/1",
+        "optimizer_weights/adam/a/m:0", "layers/dropout/seed_generator/vars/0"}) {
+    EXPECT_TRUE(is_of_no_layer(name)) << name;
+  }
+  for (const char* name : {"layers/conv2d/vars/0", "optimizers/vars/0", "my_metrics/vars/0"}) {
+    EXPECT_FALSE(is_of_no_layer(name)) << name;
+  }
+}
+
+TEST_F(KerasForms, PixelsOfVggAndOfRescalingAreCaveats) {
+  layer("layers/conv2d", "block1_conv1", {{1, 1, 3, 3}});
+  EXPECT_NE(read(equal_layers({"a"})).caveat().find("BGR"), std::string::npos);
+  texts_.config = R"({"config": {"layers": [{"class_name": "Rescaling", "config": {}},
+      {"class_name": "Conv2D", "config": {}}]}})";
+  EXPECT_NE(read(equal_layers({"a"})).caveat().find("(Rescaling)"), std::string::npos);
+}
+
+TEST(ReadOnce, KeepsWhatItReadLast) {
+  testing::TemporaryFolder folder;
+  const auto path = folder.path() / "w.safetensors";
+  safetensors::write(path, to_metadata({}), {});
+  int reads = 0;
+  const ReadKeras read = read_once([&](const std::filesystem::path& name) {
+    ++reads;
+    return KerasFile{name, safetensors::File(path), {}};
+  });
+  const ReadKeras copy = read;  // as services are copied
+  EXPECT_EQ(read("a").path, "a");
+  EXPECT_EQ(copy("a").path, "a");
+  EXPECT_EQ(reads, 1);
+  EXPECT_EQ(read("b").path, "b");
+  EXPECT_EQ(reads, 2);
+}
+
+}  // namespace
+}  // namespace cputrain::model
