@@ -166,7 +166,8 @@ Chosen choose_places(const KerasFile& opened, const KerasLayers& file, const Gra
   const bool nameless =
       std::ranges::any_of(file.layers, [](const KerasLayer& layer) { return layer.name.empty(); });
   if (missing_in(chosen.places) > 0 && nameless) {
-    which_is_which(opened, "it does not name its layers, as .weights.h5 of older versions of Keras do not");
+    which_is_which(opened,
+                   "it does not name its layers, as .weights.h5 of older versions of Keras do not");
   }
   return chosen;
 }
