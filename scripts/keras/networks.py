@@ -1,11 +1,13 @@
 """Networks of keras.applications with random weights: their files, and their answers.
 
-    python networks.py FOLDER NAME SIDE CLASSES PIXELS FORM...
+    python networks.py PACKAGE FOLDER NAME SIDE CLASSES PIXELS FORM...
 
-Writes NAME.FORM for each form (keras, weights.h5, h5; nested.keras: the network without its last layer within another
-one), images as BMP files of SIDE x SIDE pixels, and NAME.json: logarithms of the probabilities of all classes by the
-image's name, for pixels as PIXELS says (unit, symmetric, imagenet). scripts/check_keras runs it.
+PACKAGE is keras (3) or tf_keras (2). Writes NAME.FORM for each form (keras, weights.h5, h5; nested.keras: the network
+without its last layer within another one), images as BMP files of SIDE x SIDE pixels, and NAME.json: logarithms of the
+probabilities of all classes by the image's name, for pixels as PIXELS says (unit, symmetric, imagenet).
+scripts/check_keras runs it.
 """
+import importlib
 import json
 import os
 import struct
@@ -13,8 +15,9 @@ import sys
 
 os.environ.update(CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
 
-import keras
 import numpy as np
+
+keras = importlib.import_module(sys.argv[1])
 
 IMAGES = 8
 
@@ -42,20 +45,21 @@ def randomise(model, random):
     """Kernels stay as Keras drew them; all that it begins with zeros and ones becomes random."""
     for layer in model.layers:
         for variable in layer.weights:
-            shape = variable.shape
-            if variable.name in ("bias", "beta", "moving_mean"):
+            shape, word = variable.shape, variable.name.split("/")[-1].split(":")[0]
+            if word in ("bias", "beta", "moving_mean"):
                 variable.assign(random.normal(0, 0.1, shape))
-            elif variable.name == "gamma":
+            elif word == "gamma":
                 variable.assign(random.uniform(0.8, 1.2, shape))
-            elif variable.name == "moving_variance":
+            elif word == "moving_variance":
                 variable.assign(random.uniform(0.5, 1.5, shape))
 
 
 def nested(model, classes):
     """The same function: the last layer's numbers are the network's."""
     body = keras.Model(model.input, model.layers[-2].output, name="body")
-    whole = keras.Sequential([keras.Input(model.input_shape[1:]), body, keras.layers.Dense(classes, activation="softmax")])
-    whole.layers[-1].set_weights(model.layers[-1].get_weights())
+    head = keras.layers.Dense(classes, activation="softmax")
+    whole = keras.Sequential([keras.Input(model.input_shape[1:]), body, head])
+    head.set_weights(model.layers[-1].get_weights())
     return whole
 
 
@@ -78,8 +82,9 @@ def main(folder, name, side, classes, way, *forms):
     images = np.repeat(np.repeat(patches, -(-side // 8), 1), -(-side // 8), 2)[:, :side, :side]
     model.layers[-1].activation = keras.activations.linear
     logits = keras.Model(model.input, model.layers[-1](model.layers[-2].output))
-    z = logits(numbers_of(images, way), training=False)
-    logs = np.asarray(keras.ops.log_softmax(z)).astype("float64")
+    z = np.asarray(logits(numbers_of(images, way), training=False)).astype("float64")
+    z -= z.max(1, keepdims=True)
+    logs = z - np.log(np.exp(z).sum(1, keepdims=True))
     answers = {}
     for number, (image, row) in enumerate(zip(images, logs)):
         file = f"{name}-{number}.bmp"
@@ -89,4 +94,4 @@ def main(folder, name, side, classes, way, *forms):
         json.dump(answers, f)
 
 
-main(*sys.argv[1:])
+main(*sys.argv[2:])

@@ -203,7 +203,8 @@ Chosen choose_places(const KerasFile& opened, const KerasLayers& file, const Gra
   const bool nameless =
       std::ranges::any_of(file.layers, [](const KerasLayer& layer) { return layer.name.empty(); });
   if (missing_in(chosen.places) > 0 && nameless) {
-    which_is_which(opened, "it does not name its layers, as older versions of Keras 3 did not");
+    which_is_which(opened,
+                   "it does not name its layers, as .weights.h5 of older versions of Keras do not");
   }
   const NamesOfFile twice(file.layers, false);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
