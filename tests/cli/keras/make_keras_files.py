@@ -18,22 +18,24 @@ def number(place):
     return (place * 37 % 101 - 40) / 256
 
 
-def fill(model):
+def fill(model, program=keras):
     """Each array of the network by its place among those that `number` has made; variances are positive."""
     for layer in model.layers:
-        if isinstance(layer, keras.Model):
-            fill(layer)
+        if isinstance(layer, program.Model):
+            fill(layer, program)
             continue
         for variable in layer.weights:
-            if variable.name in ("mean", "variance", "count"):
+            word = variable.name.split("/")[-1].split(":")[0].replace("depthwise_kernel", "kernel")
+            if word in ("mean", "variance", "count") or "generator" in variable.name:
                 continue
-            values = [number(i + sum(map(ord, variable.name))) for i in range(int(np.prod(variable.shape)))]
-            if variable.name == "moving_variance":
+            values = [number(i + sum(map(ord, word))) for i in range(int(np.prod(variable.shape)))]
+            if word == "moving_variance":
                 values = [abs(v) + 0.5 for v in values]
             variable.assign(np.reshape(np.array(values, "float32"), variable.shape))
 
 
-def body(x, names, scale=False):
+def body(x, names, scale=False, program=keras):
+    layers = program.layers
     x = layers.Conv2D(4, 3, name=names[0])(x)
     x = layers.BatchNormalization(name=names[1])(x)
     x = layers.ReLU()(x)
@@ -68,14 +70,23 @@ def nested():
     return model
 
 
+def kept(model, path):
+    model.save_weights(path) if path.endswith(".weights.h5") else model.save(path)
+    with open(path, "rb") as f:
+        return base64.b64encode(zlib.compress(f.read(), 9)).decode()
+
+
+def write(files, name):
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), "w") as f:
+        json.dump(files, f, indent=1)
+        f.write("\n")
+
+
 def main():
     files = {}
     with tempfile.TemporaryDirectory() as folder:
         def keep(model, name):
-            path = os.path.join(folder, name)
-            model.save_weights(path) if name.endswith(".weights.h5") else model.save(path)
-            with open(path, "rb") as f:
-                files[name] = base64.b64encode(zlib.compress(f.read(), 9)).decode()
+            files[name] = kept(model, os.path.join(folder, name))
 
         own = network(OWN, "head")
         for name in ("own.keras", "own.weights.h5", "own.h5"):
@@ -86,9 +97,8 @@ def main():
             keep(made_up, name)
         for name in ("nested.keras", "nested.h5"):
             keep(nested(), name)
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "keras_files.json"), "w") as f:
-        json.dump(files, f, indent=1)
-        f.write("\n")
+    write(files, "keras_files.json")
 
 
-main()
+if __name__ == "__main__":
+    main()
