@@ -78,7 +78,7 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
 
   void check(const cli::CommandLineChoices&) override;
   bool results_are_files() const override { return !options_.dry_run; }
-  void choose_files(bool leads) override;
+  void choose_files(bool leads, const training::Services&) override;
   ExitCode run(const training::Services&) override;
 
  private:
@@ -144,14 +144,18 @@ void TrainCommand::check(const cli::CommandLineChoices&) {
 }
 
 /// A training that goes on has the weights of its checkpoint: those that it began with may be gone.
-void TrainCommand::choose_files(bool leads) {
+void TrainCommand::choose_files(bool leads, const training::Services& services) {
   const bool may_go_on = !options_.safety.resume.empty() && !options_.dry_run;
-  if (!may_go_on || cli::weights_are_there(options_.weights)) Command::choose_files(leads);
+  if (!may_go_on || cli::weights_are_there(options_.weights)) {
+    Command::choose_files(leads, services);
+  }
 }
 
 void TrainCommand::need_weights(const training::Session& session, const training::Start& start) {
   if (options_.safety.resume.empty() || start.goes_on || start.finished) return;
-  if (session.leads() && !cli::weights_are_there(options_.weights)) Command::choose_files(true);
+  if (session.leads() && !cli::weights_are_there(options_.weights)) {
+    Command::choose_files(true, session.services);
+  }
   session.communicator->barrier();  // a refusal is rank 0's, and the job's
 }
 

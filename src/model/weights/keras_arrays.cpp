@@ -235,7 +235,7 @@ std::string caveat_of(const KerasLayers& file) {
   }
   if (std::ranges::any_of(file.layers, is_of_vgg)) {
     caveats.push_back(
-        "its layers are called as those of Keras' VGG16, whose published weights learnt from "
+        "its layers are called as those of Keras' VGG networks, whose published weights learnt from "
         "pixels in the order BGR, which no flag says here");
   }
   return join(caveats, "; ");
@@ -249,7 +249,8 @@ class Taken {
   void take(const Graph::Node& node, const KerasLayer& layer) {
     const bool norm = std::holds_alternative<BatchNorm>(node.layer);
     if (norm && layer.kind == KerasKind::norm && !layer.is_told()) {
-      which_is_which(file_, fmt::format("{} has {} arrays, and it does not say which", layer.name,
+      which_is_which(file_, fmt::format("{} has {} arrays, and it does not say which",
+                                        layer.name.empty() ? node.name : layer.name,
                                         layer.arrays.size()));
     }
     for (const ParameterSpec& spec : node.parameters) {

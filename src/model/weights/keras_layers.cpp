@@ -96,7 +96,8 @@ class NamedLayers {
     check_backend();
     KerasLayers result{.in_order = true};
     std::set<std::string> seen;
-    for (const std::string& name : list(root_, "layer_names").value()) {
+    const Words names = list(root_, "layer_names").value();
+    for (const std::string& name : names) {
       if (!seen.insert(name).second) {
         wrong_keras(file_, fmt::format("lists the layer {} twice", printable(name)));
       }
@@ -197,7 +198,7 @@ class NumberedLayers {
   KerasLayers read() {
     read_config();
     KerasLayers result{.rescales = rescales_};
-    bool counted = true, configured = !config_.empty();
+    bool counted = true, configured = true;
     std::set<std::string> places;
     for (const std::string& group : groups_in_order()) {
       if (!add_numbered(group, result)) continue;
@@ -205,8 +206,9 @@ class NumberedLayers {
       configured = configured && config_.contains(usual(group));
       places.insert(parent_of_path(group));
     }
-    // Numbers of one place alone say which layer comes first; members have names in any order.
-    result.in_order = configured || (counted && places.size() == 1);
+    // Else numbers of one place say which layer comes first; names of members come in any order.
+    const bool has_config = !file_.texts.config.empty();
+    result.in_order = has_config ? configured : counted && places.size() == 1;
     return result;
   }
 

@@ -68,8 +68,36 @@ TEST(ZipArchive, RefusesWhatIsNotAsItIs) {
   EXPECT_NE(refusal_of(changed(kEntryOfB + 10, little(8, 2))).find("compressed"),
             std::string::npos);
   EXPECT_NE(refusal_of(changed(kEntryOfB + 8, little(1, 2))).find("encrypted"), std::string::npos);
-  EXPECT_NE(refusal_of(changed(kEntryOfB + 20, std::string(8, '\xff'))).find("4 GB"),
+  EXPECT_NE(refusal_of(changed(kEntryOfB + 20, std::string(8, '\xff'))).find("size is missing"),
             std::string::npos);
+  EXPECT_NE(refusal_of(changed(kArchive.size() - 6, std::string(4, '\xff'))).find("4 GB"),
+            std::string::npos);
+}
+
+/// Python writes sizes from 2 GB on into such a field.
+TEST(ZipArchive, ReadsFieldsOfZip64) {
+  const std::size_t entry = kArchive.find("PK\x01\x02");
+  const std::size_t local = kArchive.find("PK\x03\x04", 1);
+  const std::string other = little(7, 2) + little(3, 2) + "any";
+  const auto widened = [&](const std::string& field) {
+    std::string archive = kArchive;
+    archive.replace(kEntryOfB + 20, 8, std::string(8, '\xff'));
+    archive.replace(kEntryOfB + 30, 2, little(field.size(), 2));
+    archive.replace(kEntryOfB + 42, 4, std::string(4, '\xff'));
+    return archive.insert(kEntryOfB + 46 + 1, field);
+  };
+  const std::string numbers = little(10, 8) + little(10, 8) + little(local, 8);
+  ASSERT_LT(entry, kEntryOfB);
+  EXPECT_EQ(found(widened(little(1, 2) + little(24, 2) + numbers), "b"), "the second");
+  EXPECT_EQ(found(widened(other + little(1, 2) + little(24, 2) + numbers), "b"), "the second");
+  EXPECT_NE(refusal_of(widened(other)), "");
+  EXPECT_NE(refusal_of(widened(little(1, 2) + little(16, 2) + numbers.substr(0, 16))), "");
+  const std::string far = little(10, 8) + little(10, 8) + std::string(8, '\xff');
+  EXPECT_NE(refusal_of(widened(little(1, 2) + little(24, 2) + far)), "");
+}
+
+TEST(ZipArchive, TheLastOfOneNameCounts) {
+  EXPECT_EQ(found(zip_of({{"a", "first"}, {"a", "last"}}), "a"), "last");
 }
 
 TEST(ZipArchive, NothingLeadsOutOfIt) {
