@@ -23,7 +23,7 @@ function(cputrain_label_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${folders};${ARGN}")
 endfunction()
 
-# libgomp's threads wait by turning round, each on a core that another test could have. (The program sees to that
+# libgomp's threads wait by spinning, each on a core that another test could have. (The program sees to that
 # itself, and its tests from outside leave it to it.)
 set(CPUTRAIN_TESTS_SHARE_CORES OMP_WAIT_POLICY=passive)
 
@@ -111,13 +111,17 @@ function(cputrain_add_python_tests)
   if(NOT arg_PROGRAM)
     set(arg_PROGRAM cputrain)
   endif()
+  set(timeout 300)
+  if(arg_COST AND arg_COST GREATER_EQUAL 60)
+    set(timeout 900)  # more tests than cores run together
+  endif()
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   string(REPLACE "/" "_" folder ${folder})
   foreach(suite IN LISTS arg_SUITES)
     string(REGEX REPLACE ":.*" "" file ${suite})
     string(REPLACE ":" "_" name ${folder}_${suite})
     add_test(NAME ${name} COMMAND ${CPUTRAIN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file}_test.py)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 300 PROCESSORS ${arg_PROCESSORS}
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} PROCESSORS ${arg_PROCESSORS}
       ENVIRONMENT "CPUTRAIN=$<TARGET_FILE:${arg_PROGRAM}>;CPUTRAIN_MPIRUN=${CPUTRAIN_MPIRUN_WORDS};CPUTRAIN_SIMULATES=$<BOOL:${CPUTRAIN_SMPI}>;${arg_ENVIRONMENT}"
       ENVIRONMENT_MODIFICATION "PYTHONPATH=path_list_prepend:${PROJECT_SOURCE_DIR}/tests/cli")
     if(arg_PROCESSORS GREATER 1)

@@ -16,16 +16,11 @@
 
 namespace cputrain::cli {
 
-bool weights_are_there(const std::string& weights) {
-  std::error_code error;  // one shows when they are read
-  return std::filesystem::exists(weights, error) || error;
-}
-
 namespace {
 
 /// Before anything long begins, and in a dry run, too.
 void check_weights(const std::string& file, const model::ReadKeras& read_keras) {
-  if (!weights_are_there(file)) {
+  if (!training::weights_are_there(file)) {
     fail(ExitCode::data, fmt::format("--weights {}: there is no such file or folder (nothing can "
                                      "be loaded); name a weights.safetensors, or the folder of a "
                                      "run{}",

@@ -15,7 +15,4 @@ namespace cputrain::cli {
 void choose_weights(Command&, bool leads, const model::ReadKeras& read_keras,
                     const std::function<void(const std::filesystem::path& run)>& take_run = {});
 
-/// Whether there is such a file or folder.
-bool weights_are_there(const std::string& weights);
-
 }  // namespace cputrain::cli

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cassert>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "core/error.h"
@@ -193,7 +194,10 @@ EpochRecord Loop::end_steps() {
       {parts_.program.layout(), parts_.exchange.arenas().weights, parts_.memory()},
       std::exchange(progress_.own_images, 0.0), parts_.communicator, parts_.weights_mutex);
   // Not once more where a run goes on behind its last step, before validation.
-  if (moved) parts_.optimizer.average_statistics(updates);
+  if (moved) {
+    const std::lock_guard lock(parts_.weights_mutex);  // SIGTERM may save averages now
+    parts_.optimizer.average_statistics(updates);
+  }
   timed();
   makes_steps_ = false;
   EpochRecord record{begun()};

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "checkpoint/snapshot.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "exchange/make_exchange.h"
 #include "model/rewrite.h"
@@ -92,9 +93,9 @@ compute::Arenas Compilation::make_arenas(const compute::ParameterLayout& layout)
   shares_ = true;
   exchange::MadeExchange made =
       exchange::make_exchange(exchange_parts(session_, plan_, layout), plan_.spec.flags.allreduce);
-  for (const std::string& warning : made.warnings) warn(session_, warning);
-  for (const std::string& line : made.lines) say(session_, line);
-  say(session_, exchange_line(plan_.spec, made));
+  for (const std::string& warning : made.warnings) warn_once(session_, warning);
+  for (const std::string& line : made.lines) say_once(session_, line);
+  say_once(session_, exchange_line(plan_.spec, made));
   compiled_.allreduce = comm::to_text(made.choice);
   compiled_.exchange = std::move(made.exchange);
   return compiled_.exchange->arenas();
@@ -132,13 +133,13 @@ bool Compilation::compile_sharded() {
   }
   failure = first_text(session_, failure);
   if (failure.empty()) {
-    say(session_, sharding_line(plan_.graph, plan_.sharded, session_.nodes.local_size()));
+    say_once(session_, sharding_line(plan_.graph, plan_.sharded, session_.nodes.local_size()));
     return true;
   }
   compiled_.program.reset();
   compiled_.exchange.reset();
   if (plan_.spec.flags.shard_dense) fail(ExitCode::internal, failure);
-  warn(session_, fmt::format("no dense layer is sharded ({})", failure));
+  warn_once(session_, fmt::format("no dense layer is sharded ({})", failure));
   return false;
 }
 
@@ -209,12 +210,12 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
     compiled.memory.shared.cache = 0;
   }
   if (before.views > 0) {
-    compiled.keeps_features =
+    compiled.kept_features =
         keep_features(session, plan, before.views, compiled.memory, *compiled.program);
+  }
+  if (compiled.kept_features > 0) {
     mine.workspace = compiled.program->workspace_bytes();
-    compiled.memory =
-        gather_memory(session, compiled.memory.capacities, mine, compiled.memory.shared);
-    compiled.memory.state_divided = owned_elements < layout.gradient_size;
+    compiled.memory.ranks = comm::gather_values(*session.communicator, mine);
   }
   check_fits(session, plan, compiled);
   return compiled;

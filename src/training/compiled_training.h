@@ -22,7 +22,8 @@ struct CompiledTraining {
   /// How gradients are summed, as --allreduce names it: what was measured is chosen here.
   std::string allreduce{};
   TrainingMemory memory;
-  bool keeps_features = false;    ///< what frozen layers make of images (training_features.h)
+  /// The part of what frozen layers make of images that has room (training_features.h); 0: none.
+  double kept_features = 0;
   bool images_on_device = false;  ///< all of the training's
   bool images_left_out = false;   ///< of memory, where they would have been too much
 };

@@ -48,24 +48,23 @@ void Training::save_at_once(const std::filesystem::path& file) const {
                      system::Durability::process);
 }
 
-// Averages lie with the ranks that own them, and change with the mutex held.
+// Averages lie with the ranks that own them, and change with the mutex held. There is no second
+// try: while they are evaluated they have changed places with the weights, for long.
 bool Training::save_averages_at_once(const std::filesystem::path& file) const {
   std::size_t own = 0;
   for (const Range& range : compiled_.exchange->owned()) own += range.size();
   if (own < compiled_.program->layout().gradient_size) return false;
   compute::Memory& memory = session_.backend->memory();
   const compute::OwnedArray copy(memory, weights().size, weights().dtype);
-  const auto copied = [&] {
+  {
     const std::lock_guard lock(parts_->weights_mutex);
-    if (parts_->aside) return false;  // they change places with the weights
+    if (parts_->aside) return false;
     memory.copy(weights().data, copy.array().data, copy.bytes());
     for (const compute::ArenaPart& part : parts_->optimizer.all_averages()) {
       const Array to = copy.array().slice(part.range.begin, part.range.end);
       memory.copy(part.values.data, to.data, to.bytes().size());
     }
-    return true;
-  };
-  if (!in_time(copied)) return false;
+  }
   loop::save_weights(file, *description_, *compiled_.program, copy.array(),
                      system::Durability::process);
   return true;

@@ -66,27 +66,28 @@ std::string others_text(const KnownClasses& known, const std::vector<std::string
 void say_classes(const Session& session, const TrainingSpec& spec, const KnownClasses& known,
                  const std::vector<std::string>& classes) {
   if (!known.match.names.alike.empty() && !known.by_place) {
-    warn(session,
-         fmt::format("--weights {} know classes by names that look alike: {}", spec.flags.weights,
-                     data::alike_text(known.match.names, classes, known.file)));
+    warn_once(session, fmt::format("--weights {} know classes by names that look alike: {}",
+                                   spec.flags.weights,
+                                   data::alike_text(known.match.names, classes, known.file)));
   }
   if (known.file.size() != classes.size()) return;
   if (!known.match.others.empty()) {
-    warn(session,
-         fmt::format("--weights {} know the classes {}; the data has {}: {}, {}",
-                     spec.flags.weights, first_few(known.file), first_few(classes),
-                     known.by_place ? "all outputs are taken by place"
-                                    : fmt::format("the outputs of {} classes are taken by name",
-                                                  known.match.by_name),
-                     "and " + others_text(known, classes) + " to begin with"));
+    warn_once(session, fmt::format("--weights {} know the classes {}; the data has {}: {}, {}",
+                                   spec.flags.weights, first_few(known.file), first_few(classes),
+                                   known.by_place
+                                       ? "all outputs are taken by place"
+                                       : fmt::format("the outputs of {} classes are taken by name",
+                                                     known.match.by_name),
+                                   "and " + others_text(known, classes) + " to begin with"));
   } else if (known.match.moves() && known.by_place) {
-    warn(session, fmt::format("--weights {} know the classes in another order ({}), and their "
-                              "outputs could not be put by name",
-                              spec.flags.weights, first_few(known.file)));
+    warn_once(session, fmt::format("--weights {} know the classes in another order ({}), and their "
+                                   "outputs could not be put by name",
+                                   spec.flags.weights, first_few(known.file)));
   } else if (known.match.moves()) {
-    say(session, fmt::format("Weights: {} knows the classes in another order ({}): their outputs "
-                             "are put by name",
-                             spec.flags.weights, first_few(known.file)));
+    say_once(session,
+             fmt::format("Weights: {} knows the classes in another order ({}): their outputs "
+                         "are put by name",
+                         spec.flags.weights, first_few(known.file)));
   }
 }
 
@@ -96,9 +97,9 @@ void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
                            const model::WeightArrays& file) {
   const std::string then = loop::kernels_of(file), now = session.backend->facts().kernels;
   if (!spec.flags.reproducible || then.empty() || then == now) return;
-  warn(session, fmt::format("--weights {} come from a reproducible training with other "
-                            "kernels ({}; here: {}): the bits are not those of one training",
-                            spec.flags.weights, printable(then), now));
+  warn_once(session, fmt::format("--weights {} come from a reproducible training with other "
+                                 "kernels ({}; here: {}): the bits are not those of one training",
+                                 spec.flags.weights, printable(then), now));
 }
 
 /// Files of other programs hold arrays alone.
@@ -108,19 +109,19 @@ void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& p
   const auto& input = std::get<model::Input>(plan.graph.nodes().front().layer);
   if (const auto theirs = loop::input_of_weights(file)) {
     if (*theirs == input) return;
-    warn(session, fmt::format("--weights {} learnt from pixels as {}; here they are {} "
-                              "(--normalize says how)",
-                              spec.flags.weights, model::normalization_text(*theirs),
-                              model::normalization_text(input)));
+    warn_once(session, fmt::format("--weights {} learnt from pixels as {}; here they are {} "
+                                   "(--normalize says how)",
+                                   spec.flags.weights, model::normalization_text(*theirs),
+                                   model::normalization_text(input)));
     return;
   }
   const std::string origin = file.origin().empty() ? "Keras' layout" : file.origin();
-  say(session,
-      fmt::format("Weights: {} says nothing about itself: its arrays are taken by name, in "
-                  "{}, for {} and images of {}, pixels as {} (--normalize); outputs for the "
-                  "classes in the order of the data",
-                  spec.flags.weights, origin, spec.model->name, shape_text(plan.graph.image()),
-                  model::normalization_text(input)));
+  say_once(session,
+           fmt::format("Weights: {} says nothing about itself: its arrays are taken by name, in "
+                       "{}, for {} and images of {}, pixels as {} (--normalize); outputs for the "
+                       "classes in the order of the data",
+                       spec.flags.weights, origin, spec.model->name, shape_text(plan.graph.image()),
+                       model::normalization_text(input)));
 }
 
 /// A last kernel that nothing was taken for begins as zeros: all classes are then as likely, where
@@ -148,9 +149,9 @@ void clear_new_head(const model::Graph& graph, const loop::LoadedWeights& loaded
 }
 
 /// Frozen layers are to keep what was learnt elsewhere.
-void warn_of_frozen_noise(const Session& session, const TrainingPlan& plan,
-                          const loop::LoadedWeights& loaded,
-                          const compute::ParameterLayout& layout) {
+void warn_of_frozen_gaps(const Session& session, const TrainingPlan& plan,
+                         const loop::LoadedWeights& loaded,
+                         const compute::ParameterLayout& layout) {
   const auto& parameters = layout.parameters;
   const auto taken = [&](const auto& parameter) {
     const auto p = static_cast<std::size_t>(
@@ -164,11 +165,12 @@ void warn_of_frozen_noise(const Session& session, const TrainingPlan& plan,
     if (node.frozen && !std::ranges::all_of(node.parameters, taken)) left.push_back(node.name);
   }
   if (left.empty()) return;
-  warn(session,
-       fmt::format("--freeze {}: --weights {} lacks arrays of {}, frozen all the same "
-                   "(they stay as they were drawn at random); freeze other layers, or "
-                   "use a file that has them",
-                   join(plan.spec.flags.freeze, ","), plan.spec.flags.weights, first_few(left)));
+  warn_once(
+      session,
+      fmt::format("--freeze {}: --weights {} lacks arrays of {}, frozen all the same "
+                  "(they stay as they were drawn at random); freeze other layers, or "
+                  "use a file that has them",
+                  join(plan.spec.flags.freeze, ","), plan.spec.flags.weights, first_few(left)));
 }
 
 /// Images that look otherwise than those that weights learnt from cost accuracy.
@@ -176,13 +178,15 @@ void warn_of_other_resizing(const Session& session, const TrainingSpec& spec,
                             const data::DataSource& source, const model::WeightArrays& file) {
   const auto theirs = loop::resizing_of_weights(file);
   const bool synthetic = data::parse_data_spec(spec.flags.data_or_synthetic()).word == "synthetic";
-  if (!theirs || *theirs == spec.resize || synthetic) return;
+  const auto past = loop::past_training(file);
+  const bool from_synthetic = past && past->data.place == 0;  // made at their size
+  if (!theirs || *theirs == spec.resize || synthetic || from_synthetic) return;
   const bool packed = source.dataset->ready_form().has_value();
-  warn(session,
-       fmt::format("--weights {} learnt from images resized by {}; here it is {} ({})",
-                   spec.flags.weights, to_text(*theirs), to_text(spec.resize),
-                   packed ? "the packed file's form; data pack --resize and --fit make another"
-                          : "--resize and --fit say how"));
+  warn_once(session,
+            fmt::format("--weights {} learnt from images resized by {}; here it is {} ({})",
+                        spec.flags.weights, to_text(*theirs), to_text(spec.resize),
+                        packed ? "the packed file's form; data pack --resize and --fit make another"
+                               : "--resize and --fit say how"));
 }
 
 /// Returns the table of what was taken; empty where that is the whole of a file of this program.
@@ -214,14 +218,14 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
   }
   say_what_is_taken_for_granted(session, plan, file);
   if (!file.caveat().empty()) {
-    warn(session, fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));
+    warn_once(session, fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));
   }
   warn_of_other_resizing(session, spec, source, file);
-  if (partial) warn_of_frozen_noise(session, plan, loaded, program.layout());
+  if (partial) warn_of_frozen_gaps(session, plan, loaded, program.layout());
   const bool tells = partial || !file.origin().empty();
   if (tells) {
-    say(session,
-        "Weights: " + taken_text(file, loaded, known.match, program.layout(), spec.flags.weights));
+    say_once(session, "Weights: " + taken_text(file, loaded, known.match, program.layout(),
+                                               spec.flags.weights));
   }
   const bool outputs_loaded = std::ranges::any_of(loaded.match.fitting, [&](std::size_t p) {
     return outputs.arrays.empty() || std::ranges::count(outputs.arrays, parameters[p].name) > 0;
@@ -252,11 +256,11 @@ loop::TrainingData training_data(const Session& session, const TrainingSpec& spe
   const bool learnt = past->data.fingerprint == data.fingerprint ||
                       std::ranges::count(past->data.earlier, data.fingerprint) > 0;
   if (learnt && !same_part && !source.own_validation && !source.validation.empty()) {
-    warn(session,
-         fmt::format("--weights {} learnt from this data with another validation "
-                     "part (--seed or --validation-split): images for validation are among "
-                     "those, so its accuracy will be too good",
-                     spec.flags.weights));
+    warn_once(session,
+              fmt::format("--weights {} learnt from this data with another validation "
+                          "part (--seed or --validation-split): images for validation are among "
+                          "those, so its accuracy will be too good",
+                          spec.flags.weights));
   }
   return data;
 }

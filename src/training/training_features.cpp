@@ -68,10 +68,10 @@ std::optional<compute::FeatureFacts> features_of(const TrainingPlan& plan, std::
   return saves ? features : std::nullopt;
 }
 
-bool keep_features(const Session& session, const TrainingPlan& plan, std::size_t views,
-                   const TrainingMemory& memory, compute::Program& program) {
+double keep_features(const Session& session, const TrainingPlan& plan, std::size_t views,
+                     const TrainingMemory& memory, compute::Program& program) {
   const auto features = plan.keeps_features ? features_of(plan, views, program) : std::nullopt;
-  if (!features) return false;
+  if (!features) return 0;
   const model::Graph graph = model::pool_before_relu(plan.graph);
   const std::size_t needed = views * features->bytes;
   const std::size_t room = room_for_features(memory, needed + rows_of_a_pass(plan, *features));
@@ -81,7 +81,7 @@ bool keep_features(const Session& session, const TrainingPlan& plan, std::size_t
     say(session, fmt::format("Features: memory has no room to keep what the frozen layers up to {} "
                              "make of an image ({} each): they are computed in each pass",
                              layers, bytes_text(static_cast<double>(features->bytes))));
-    return false;
+    return 0;
   }
   dynamic_cast<compute::KeepsFeatures&>(program).keep_features(kept);
   say(session,
@@ -92,7 +92,7 @@ bool keep_features(const Session& session, const TrainingPlan& plan, std::size_t
                   bytes_text(static_cast<double>(kept)),
                   kept < needed ? ", as far as memory has room" : "",
                   100 * model::share_of_work(graph, features->node)));
-  return true;
+  return static_cast<double>(kept) / static_cast<double>(needed);
 }
 
 }  // namespace cputrain::training

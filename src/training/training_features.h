@@ -25,8 +25,8 @@ std::optional<compute::FeatureFacts> features_of(const TrainingPlan&, std::size_
                                                  const compute::Program&);
 
 /// Lets the program keep them, as many as there is room for beside the memory of the training
-/// without them, and says so. False where none are kept.
-bool keep_features(const Session&, const TrainingPlan&, std::size_t views, const TrainingMemory&,
-                   compute::Program&);
+/// without them, and says so. Returns which part of all that is: 0 where none are kept.
+double keep_features(const Session&, const TrainingPlan&, std::size_t views, const TrainingMemory&,
+                     compute::Program&);
 
 }  // namespace cputrain::training

@@ -18,6 +18,7 @@
 #include "training/asked_end.h"
 #include "training/request/effective_flags.h"
 #include "training/request/training_rows.h"
+#include "training/run/run_weights.h"
 
 namespace cputrain::training {
 namespace {
@@ -70,8 +71,7 @@ bool are_same(const std::string& a, const std::string& b) {
 
 /// A file of weights, by all that is in it: its name may be another run's soon. Of rank 0.
 std::string weights_text(const TrainingFlags& flags) {
-  std::error_code error;  // one shows when it is read
-  if (!std::filesystem::exists(flags.weights, error) && !error) return flags.weights + kGone;
+  if (!weights_are_there(flags.weights)) return flags.weights + kGone;
   if (!model::is_of_keras(flags.weights)) {
     const model::safetensors::File checked(flags.weights);
   }

@@ -1,5 +1,6 @@
 """Trainings that begin with weights of other programs, and learn some of their layers."""
 import csv
+import fcntl
 import json
 import os
 import struct
@@ -163,6 +164,9 @@ class FineTuning(TinyTest):
         for words in ([], ["--freeze", "none"], ["--freeze", "stem", "--weights", "run/weights.safetensors"]):
             done = self.net(0, "other", *words)
             self.assertNotIn(noise, done.stderr)
+        with open(self.path("lock"), "w") as lock:  # as ranks of a sweep begin
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            self.assertNotIn(noise, self.net(0, "swept", "--freeze", "all-but-head", "--end-with", "lock").stderr)
         self.foreign(change=lambda tensors: tensors.pop("body.weight"))
         words = ["--weights", "foreign.safetensors", "--partial"]
         self.net(0, "part", *words, "--freeze", "stem,body", says=["lacks arrays of body, frozen all the same", noise])
@@ -176,8 +180,16 @@ class FineTuning(TinyTest):
         self.assertNotIn("learnt from", self.net(0, "other", *words, "--resize", "nearest").stderr)
         self.expect(0, "data", "pack", "data", "area.ctpack", "--image-size", "16", "--resize", "area")
         self.net(0, "other", *words, data="area.ctpack", says=[says + "area (the packed file's form"])
-        self.expect(0, "bench", "step", "--model", "net.json", "--data", "area.ctpack", "--threads", "1", "--repeat",
-                    "1", *words, says=[says + "area"])
+        self.net(0, "made", "--resize", "nearest", data="synthetic:16")
+        self.assertNotIn("learnt from images", self.net(0, "other", "--weights", "made").stderr)
+        # These start several trainings.
+        for command in (["bench", "step", "--repeat", "1", "--freeze", "all-but-head", "--reproducible"],
+                        ["bench", "step", "--repeat", "1", "--freeze", "all-but-head"],
+                        ["tune", "--find", "micro-batch", "--repeat", "1", "--most-batch", "16"]):
+            done = self.expect(0, *command, "--model", "net.json", "--data", "area.ctpack", "--threads", "1", *words,
+                               says=[says + "area"])
+            self.assertEqual(done.stderr.count("learnt from"), 1, done.stderr)
+            self.assertLessEqual(done.stderr.count("Exchange: sums"), 1, done.stderr)
 
     def test_a_frozen_step_is_measured(self):
         words = ["bench", "step", "--model", "net.json", "--data", "data", "--threads", "1", "--repeat", "2", "--json",
@@ -192,6 +204,9 @@ class FineTuning(TinyTest):
         self.assertEqual(layers["body"]["backward_weights_seconds"], 0)
         self.assertEqual([b.get("features_kept") is not None for b in (whole, frozen, none)], [False, True, False])
         self.expect(0, *words[:-2], "--freeze", "all-but-head", says=["where what they make of all images"])
+        # A reproducible step keeps none, so those that it is compared with do not either.
+        compared = self.expect(0, *words[:-2], "--freeze", "all-but-head", "--reproducible", says=["reproducible: "])
+        self.assertNotIn("Features: ", compared.stderr)
         self.expect(2, *words, "--partial", says=["--partial needs --weights"])
         self.expect(2, *words, "--freeze", "nothing", says=["--freeze nothing"])
 

@@ -201,6 +201,17 @@ class ControlGroup(ProgramTest):
         self.assertIn("260 MB are available in its control group", done.stderr)
         self.assertIn("decoded once", done.stderr)
 
+    def test_a_step_is_measured_where_none_has_room_beside_it(self):
+        with open(self.path("wide.json"), "w") as f:
+            json.dump({"format": "cputrain model 1", "name": "wide", "recipe": {"image_size": 64, "batch": 4},
+                       "layers": [{"type": "flatten"}, {"type": "dense", "units": 2600}, {"type": "relu"},
+                                  {"type": "dense", "units": "classes"}, {"type": "softmax"}]}, f)
+        done = self.inside("", "bench", "step", "--model", "wide.json", "--threads", "1", "--repeat", "1", "--freeze",
+                           "all-but-head", "--optimizer", "sgd", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Features: a step that keeps them has no room beside the first: ", done.stderr)
+        self.assertNotIn("features_kept", json.loads(done.stdout))
+
     # 4,000 images of 160 x 160 are 307 MB; the network is small.
     LARGE = ["--model", "small.json", "--data", "synthetic:4000", "--steps", "2", "--batch", "8", "--threads", "1",
              "--limit-val", "40", "--log-every", "1"]

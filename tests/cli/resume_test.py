@@ -134,6 +134,14 @@ class Resume(ResumeTest):
         self.go(0, "run", *begun, "--steps", "6", "--resume", "auto", says=["which are newer"])
         self.same("run", "whole")
         self.go(0, "run", *begun, "--steps", "6", "--resume", "auto", says=["nothing is left to do"])
+        # A folder may stay behind that holds none.
+        self.go(0, "of_folder", "--weights", "first", "--steps", "3")
+        os.remove(self.path("first/weights.safetensors"))
+        for checkpoint in glob.glob(self.path("first/ckpt-*")):
+            shutil.rmtree(checkpoint)
+        self.go(0, "of_folder", "--weights", "first", "--steps", "6", "--resume", "auto", says=["which are newer"])
+        self.same("of_folder", "whole")
+        self.go(65, "new", "--weights", "first", "--resume", "auto", says=["the folder holds no weights"])
         # There is nothing else to begin with, and a run that began without weights is another one.
         for words in (["new", "--resume", "auto"], ["run", "--overwrite"], ["run", "--resume", "auto", "--dry-run"]):
             self.go(65, words[0], *begun, "--steps", "6", *words[1:], says=["w.safetensors: there is no such file"])

@@ -130,10 +130,8 @@ class Signals(ProgramTest):
             self.start(words=["--ema", "0.9999999", "--lr", "0.1"])
             self.process.terminate()
             if at_once:
-                for line in self.process.stderr:
-                    if "weights of the last completed step are in run/weights.safetensors" in line:
-                        self.assertIn(", their averages in run/weights-ema.safetensors; finishing", line)
-                        break
+                self.read_until("averages of these weights are in run/weights-ema.safetensors",
+                                "weights of the last completed step are in run/weights.safetensors; finishing")
                 self.process.kill()
                 self.process.wait(30)
             else:
@@ -144,6 +142,37 @@ class Signals(ProgramTest):
             self.assertLess(near, 1e-3 * far)  # averages that have hardly moved
             self.assertEqual(self.expect(0, "predict", "--weights", "run/weights-ema.safetensors", "--json", "-",
                                          self.image()).returncode, 0)
+
+    def test_weights_are_told_of_before_averages_that_cannot_be_saved(self):
+        self.start(words=["--ema", "0.99"])
+        os.makedirs(self.path("run/weights-ema.safetensors"))  # no file can have this name
+        self.process.terminate()
+        self.read_until("averages of these weights are not saved yet (",
+                        "weights of the last completed step are in run/weights.safetensors; finishing")
+        self.assertEqual(self.process.wait(30), 74)
+        self.loss_of("run")
+
+    @needs_mpi
+    def test_averages_of_weights_before_these_are_named(self):
+        """Two ranks have a half of the averages each."""
+        self.start(launch=mpirun(2), words=["--ema", "0.99"])
+        with open(self.path("run/weights-ema.safetensors"), "w") as f:
+            f.write("those of a run before this one")
+        for rank in self.ranks():
+            os.kill(rank, signal.SIGTERM)
+        self.read_until("; run/weights-ema.safetensors is still of weights before these",
+                        "weights of the last completed step are in run/weights.safetensors; finishing")
+
+    def read_until(self, last, *before):
+        """Reads what the training says up to a line with `last`, behind lines with those."""
+        lines = []
+        for line in self.process.stderr:
+            lines.append(line)
+            if last in line:
+                break
+        found = [next((i for i, line in enumerate(lines) if text in line), None) for text in (*before, last)]
+        self.assertNotIn(None, found, lines)
+        self.assertEqual(found, sorted(found), lines)
 
     def image(self):
         self.expect(0, "data", "synth", "made", "--images", "2", "--image-size", "16")

@@ -12,11 +12,11 @@
 #include "cli/commands/training_run.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
-#include "cli/weights_choice.h"
 #include "core/text.h"
 #include "system/absolute_path.h"
 #include "system/file_lock.h"
 #include "training/run/finished_run.h"
+#include "training/run/run_weights.h"
 #include "training/training_identity.h"
 #include "training/validation_watchers.h"
 
@@ -84,11 +84,11 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
  private:
   /// Where the training turns out to begin with weights that are not there.
   void need_weights(const training::Session&, const training::Start&);
-  void warn_of_idle_flags(const training::Training&) const;
+  void warn_of_flags(const training::Training&, bool goes_on) const;
 };
 
 /// Layers that learn nothing are usually those of weights that are named.
-void warn_of_frozen_noise(const training::Training& training, const TrainOptions& options) {
+void warn_of_freezing_alone(const training::Training& training, const TrainOptions& options) {
   const auto nodes = training.plan().graph.nodes();
   const bool freezes = std::ranges::any_of(nodes, &model::Graph::Node::frozen);
   if (!freezes || !options.weights.empty()) return;
@@ -146,21 +146,21 @@ void TrainCommand::check(const cli::CommandLineChoices&) {
 /// A training that goes on has the weights of its checkpoint: those that it began with may be gone.
 void TrainCommand::choose_files(bool leads, const training::Services& services) {
   const bool may_go_on = !options_.safety.resume.empty() && !options_.dry_run;
-  if (!may_go_on || cli::weights_are_there(options_.weights)) {
+  if (!may_go_on || training::weights_are_there(options_.weights)) {
     Command::choose_files(leads, services);
   }
 }
 
 void TrainCommand::need_weights(const training::Session& session, const training::Start& start) {
   if (options_.safety.resume.empty() || start.goes_on || start.finished) return;
-  if (session.leads() && !cli::weights_are_there(options_.weights)) {
+  if (session.leads() && !training::weights_are_there(options_.weights)) {
     Command::choose_files(true, session.services);
   }
   session.communicator->barrier();  // a refusal is rank 0's, and the job's
 }
 
-/// Ranks of a sweep have its flags: nothing is said of them.
-void TrainCommand::warn_of_idle_flags(const training::Training& training) const {
+/// Ranks of a sweep have its flags: these warnings are not for them.
+void TrainCommand::warn_of_flags(const training::Training& training, bool goes_on) const {
   if (!options_.end_with.empty()) return;
   const auto reason = [&](const std::string& flag) {
     const std::string why = why_idle_in_training(options_, flag, {options_.backend});
@@ -168,6 +168,7 @@ void TrainCommand::warn_of_idle_flags(const training::Training& training) const 
   };
   for (const std::string& line : idle_flags(options_, reason))
     training::warn(training.session(), line);
+  if (!goes_on) warn_of_freezing_alone(training, options_);
 }
 
 ExitCode TrainCommand::run(const training::Services& services) {
@@ -196,8 +197,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
                                 options_.safety.resume));
     }
     training.compile();
-    warn_of_idle_flags(training);
-    warn_of_frozen_noise(training, options_);
+    warn_of_flags(training, false);
     print_dry_run(training, options_.json);
     return ExitCode::ok;
   }
@@ -212,8 +212,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
     training::keep_first_weights(session, start.checkpoint, identity);
   }
   training.compile();
-  warn_of_idle_flags(training);
-  if (!start.goes_on) warn_of_frozen_noise(training, options_);
+  warn_of_flags(training, start.goes_on);
   // The folder before the long work: a full disk or a wrong --out shows at once.
   training::open_run_folder(session, training.plan(), folder);
   training::watch_folder(session, folder.path);

@@ -51,6 +51,10 @@ compute::Limits calm_limits(const training::Session& session) {
 
 }  // namespace
 
+std::string first_clause(const std::string& message) {
+  return message.substr(0, message.find(" ("));
+}
+
 StepTrial::StepTrial(const training::Session& session, training::TrainingPlan plan,
                      std::shared_ptr<const data::DataSource> source,
                      std::shared_ptr<const data::DecodedData> data)

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "compute/layer_time.h"
@@ -59,6 +60,9 @@ struct StepFigures {
   std::vector<compute::LayerTime> layers;  ///< what they took there
   std::optional<double> cpu_wait;  ///< system/lost_time/cpu_wait.h: the rank's that waited most
 };
+
+/// What a refusal says first, without its reason and advice.
+std::string first_clause(const std::string& message);
 
 /// All trials in turn, so that a disturbance of the machine meets them alike, between two
 /// measurements of its limits. `wanted` steps of each, else as many as fill some seconds, in rounds

@@ -1,10 +1,13 @@
+#include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
+#include "core/error.h"
 #include "core/json_text.h"
 #include "core/statistics/spread.h"
 #include "core/text.h"
@@ -23,6 +26,12 @@ namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// What all trials learn from.
+struct Images {
+  std::shared_ptr<const data::DataSource> source;
+  std::shared_ptr<const data::DecodedData> data;
+};
 
 /// What was measured, with what it was measured against.
 struct Measurement {
@@ -94,11 +103,26 @@ std::vector<training::TrainingSpec> compared_with(const training::TrainingPlan& 
   return {same, usual};
 }
 
-/// A training would keep what its frozen layers make of these images and compute it once. Here
-/// each pass is timed, and the step of images that were met before beside it.
-bool keeps_features(const bench::StepTrial& trial, const training::TrainingPlan& plan,
-                    std::size_t images) {
-  return training::features_of(plan, training::views_of(plan, images), trial.program()).has_value();
+/// A training would keep what its frozen layers make of these images and compute it once. `first`
+/// times each pass; this is the step of images that were met before. Null where there is none, or
+/// where memory has no room for it beside the others.
+std::unique_ptr<bench::StepTrial> kept_trial(const training::Session& session,
+                                             training::TrainingPlan plan, const Images& images,
+                                             const bench::StepTrial& first) {
+  const std::size_t views = training::views_of(plan, images.data->train.size());
+  if (!training::features_of(plan, views, first.program())) return nullptr;
+  plan.keeps_features = true;
+  try {
+    auto trial =
+        std::make_unique<bench::StepTrial>(session, std::move(plan), images.source, images.data);
+    return trial->compiled().kept_features > 0 ? std::move(trial) : nullptr;
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage) throw;  // which all ranks have alike
+    training::say(session,
+                  fmt::format("Features: a step that keeps them has no room beside the first: {}",
+                              bench::first_clause(error.what())));
+    return nullptr;
+  }
 }
 
 /// How much longer a step takes than another: 0.1 is 10 %.
@@ -125,12 +149,18 @@ Json price_json(const std::vector<std::unique_ptr<bench::StepTrial>>& trials,
           {"usual", json_of(rates[2])}};
 }
 
-/// The step of images whose features are kept.
-void print_kept(const Spread& rate, const Spread& kept) {
+/// The step of images whose features are kept, or that `part` of them.
+void print_kept(const Spread& rate, const Spread& kept, double part) {
+  const std::string what =
+      part < 1 ? fmt::format(
+                     "what they make of images has room in memory ({:.0f} % of all views) "
+                     "and",
+                     100 * part)
+               : "what they make of all images of a step";
   system::print(
-      "\nfrozen layers are computed in each step above; where what they make of all images of a "
-      "step is kept, as from the second epoch on: {:.1f} images/s ({:+.1f} %)\n",
-      kept.median, 100 * (kept.median / rate.median - 1));
+      "\nfrozen layers are computed in each step above; where {} is kept, as from the second "
+      "epoch on: {:.1f} images/s ({:+.1f} %)\n",
+      what, kept.median, 100 * (kept.median / rate.median - 1));
 }
 
 std::vector<double> per_image(std::vector<double> seconds, double images) {
@@ -197,21 +227,21 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
       training::decode_images(session, spec.flags, *source, training::image_form(spec)));
   const int classes = training::classes_of(spec, *source);
   const auto memory = training::rank_memory(training::measure_capacities(session), 0);
-  training::TrainingPlan plan = training::plan_training(session, spec, classes, memory);
-  plan.keeps_features = false;
+  const training::TrainingPlan plan = training::plan_training(session, spec, classes, memory);
   std::vector<std::unique_ptr<bench::StepTrial>> trials;
-  trials.push_back(std::make_unique<bench::StepTrial>(session, plan, source, data));
+  const auto add = [&](training::TrainingPlan timed) {
+    timed.keeps_features = false;
+    trials.push_back(std::make_unique<bench::StepTrial>(session, std::move(timed), source, data));
+  };
+  add(plan);
   for (const training::TrainingSpec& other : compared_with(plan)) {
-    trials.push_back(std::make_unique<bench::StepTrial>(
-        session, training::plan_training(session, other, classes, memory), source, data));
+    add(training::plan_training(session, other, classes, memory));
   }
-  const bool could_keep = keeps_features(*trials.front(), plan, data->train.size());
-  if (could_keep) {
-    plan.keeps_features = true;
-    trials.push_back(std::make_unique<bench::StepTrial>(session, plan, source, data));
+  double kept_part = 0;
+  if (auto kept = kept_trial(session, plan, {source, data}, *trials.front())) {
+    kept_part = kept->compiled().kept_features;
+    trials.push_back(std::move(kept));
   }
-  const bool measures_kept = could_keep && trials.back()->compiled().keeps_features;
-  if (could_keep && !measures_kept) trials.pop_back();
   const bench::StepFigures figures = bench::run_trials(session, trials, options_.repeat);
   const auto& [limits, rounds, each, rates, layer_steps, layers, waited] = figures;
   const bench::StepTrial& trial = *trials[0];
@@ -231,7 +261,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
     }
     bench::print_layers(layers, own_images, layer_steps);
     if (options_.reproducible) print_price(trials, rates);
-    if (measures_kept) print_kept(rates.front(), rates.back());
+    if (kept_part > 0) print_kept(rates.front(), rates.back(), kept_part);
   }
   Json result = measurement_json(session, spec, trial, measured, layers);
   result["every_step"] = json_of(spread_of(trial.images_per_second()));
@@ -243,7 +273,10 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   result["layer_steps"] = layer_steps;
   result["layers"] = bench::layers_json(layers, own_images, layer_steps);
   if (options_.reproducible) result["reproducible"] = price_json(trials, rates);
-  if (measures_kept) result["features_kept"] = json_of(rates.back());
+  if (kept_part > 0) {
+    result["features_kept"] = json_of(rates.back());
+    result["features_kept"]["part"] = kept_part;
+  }
   training::write_json(session, options_.json, result);
   return ExitCode::ok;
 }

@@ -268,7 +268,7 @@ void TuneCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices& choice
   add_row(f, c, "cache");
   add_part(f, c, "input");
   add_part(f, c, "exchange");
-  f.group("Of a training's run, without effect here");
+  f.group("A training's run, without effect here");
   for (const training::FlagRow& row : training::training_rows()) {
     if (is_of_a_run(row.name)) add_row(f, c, row.name);
   }

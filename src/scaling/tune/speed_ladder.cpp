@@ -40,10 +40,6 @@ class Silence {
   bool before_;
 };
 
-std::string first_clause(const std::string& message) {
-  return message.substr(0, message.find(" ("));
-}
-
 std::size_t beyond(std::size_t now, std::size_t before) { return now - std::min(now, before); }
 
 class LadderWork {
@@ -92,7 +88,7 @@ std::optional<Gain> LadderWork::contest(int best, int next) {
   } catch (const Error& error) {
     if (error.code() != ExitCode::usage) throw;  // which all ranks have alike
     ladder_.no_room = fmt::format("{} {} has no room beside {}, which it is compared with: {}",
-                                  request_.flag, next, best, first_clause(error.what()));
+                                  request_.flag, next, best, bench::first_clause(error.what()));
     training::say(bench_.session, ladder_.no_room);
     return std::nullopt;
   }

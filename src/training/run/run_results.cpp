@@ -64,21 +64,35 @@ void RunResults::save_now() {
   try {
     training_.save_at_once(weights_path());
     has_earlier_ = false;
-    const bool averages = save_averages_now();
     system::tell(
-        fmt::format("cputrain: weights of the last completed step are in {}{}; finishing the step, "
+        fmt::format("cputrain: weights of the last completed step are in {}; finishing the step, "
                     "to end",
-                    weights_path().string(),
-                    averages ? ", their averages in " + (folder_ / kAveragesName).string() : ""));
+                    weights_path().string()));
   } catch (const Error& error) {
     system::tell(fmt::format("cputrain: {}", with_earlier(error.what())));
+    return;
   }
+  if (training_.plan().spec.optimizer.ema > 0) save_averages_now();
 }
 
-bool RunResults::save_averages_now() {
-  if (training_.plan().spec.optimizer.ema == 0) return false;
-  const std::unique_lock lock(averaging_, std::try_to_lock);
-  return lock && training_.save_averages_at_once(folder_ / kAveragesName);
+// Who sent the signal may wait no longer: the weights themselves are saved, and told, before this.
+void RunResults::save_averages_now() {
+  const std::filesystem::path file = folder_ / kAveragesName;
+  std::string reason = "they are not at hand until the step has ended";
+  try {
+    const std::unique_lock lock(averaging_, std::try_to_lock);
+    if (lock && training_.save_averages_at_once(file)) {
+      system::tell(fmt::format("cputrain: averages of these weights are in {}", file.string()));
+      return;
+    }
+  } catch (const Error& error) {
+    reason = error.what();
+  }
+  std::error_code ignored;
+  const bool earlier = std::filesystem::exists(file, ignored);
+  system::tell(fmt::format(
+      "cputrain: averages of these weights are not saved yet ({}){}", reason,
+      earlier ? fmt::format("; {} is still of weights before these", file.string()) : ""));
 }
 
 void RunResults::begin_training(const loop::Progress& from) {

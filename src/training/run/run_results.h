@@ -45,8 +45,8 @@ class RunResults {
 
  private:
   std::filesystem::path weights_path() const;
-  /// Whether the averages of the weights are beside them now.
-  bool save_averages_now();
+  /// The averages of weights that were saved so, with a line about them.
+  void save_averages_now();
   logging::ProgramSeconds program_seconds(const loop::TrainResult&) const;
 
   Training& training_;

@@ -128,6 +128,18 @@ NamedWeights find_weights(const fs::path& named) {
   return found;
 }
 
+bool weights_are_there(const fs::path& named) {
+  std::error_code error, ignored;
+  if (!fs::exists(named, error)) return static_cast<bool>(error);
+  if (!fs::is_directory(named, ignored)) return true;
+  try {
+    find_weights(named);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 std::optional<RunData> data_of_run(const fs::path& run) {
   constexpr std::uintmax_t kMostBytes = 1 << 20;
   try {

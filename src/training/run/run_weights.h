@@ -21,6 +21,10 @@ struct NamedWeights {
 /// the same. A checkpoint's folder stands for its weights. Error(data) for a folder without any.
 NamedWeights find_weights(const std::filesystem::path& named);
 
+/// Whether there is such a file, or a folder that holds weights. What cannot be looked at counts as
+/// there: its error shows when it is read.
+bool weights_are_there(const std::filesystem::path& named);
+
 /// What a run's config.json has about its data, beside what its weight files have.
 struct RunData {
   std::string spec;  ///< as --data takes it

@@ -150,6 +150,14 @@ void warn(const Session& session, const std::string& what) {
   if (session.leads()) system::tell("warning: " + what);
 }
 
+void say_once(const Session& session, const std::string& line) {
+  if (!session.quiet && session.told.insert(line).second) say(session, line);
+}
+
+void warn_once(const Session& session, const std::string& what) {
+  if (session.told.insert("warning: " + what).second) warn(session, what);
+}
+
 std::string first_text(const Session& session, const std::string& mine) {
   for (const std::string& text : session.communicator->gather(mine)) {
     if (!text.empty()) return text;

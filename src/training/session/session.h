@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct Session {
   DeviceChoice device{};                 ///< this rank's
   std::unique_ptr<compute::Backend> backend{};
   system::Stopwatch since_start{};
-  bool quiet = false;  ///< --verbose 0: warnings and errors alone
+  bool quiet = false;                    ///< --verbose 0: warnings and errors alone
+  mutable std::set<std::string> told{};  ///< by say_once() and warn_once()
 
   bool leads() const { return communicator->rank() == 0; }
   const placement::RankPlan& place() const {
@@ -60,6 +62,11 @@ void say(const Session&, const std::string& line);
 
 /// "warning: ..." on standard error from rank 0, quiet or not.
 void warn(const Session&, const std::string& what);
+
+// The same, unless these very words were told: commands that measure start several trainings.
+
+void say_once(const Session&, const std::string& line);
+void warn_once(const Session&, const std::string& what);
 
 /// The first of the ranks' texts that is not empty: what one of them has met, all know. Collective.
 std::string first_text(const Session&, const std::string& mine);
