@@ -83,10 +83,12 @@ class Room {
   }
   void take(std::size_t count, std::size_t length) {
     const std::size_t each = sizeof(std::string) + length;
-    if (count <= kMostTexts / each && takes(count * each)) return;
+    if (count > kMostTexts / each || !takes(count * each)) refuse();
+  }
+  [[noreturn]] static void refuse() {
     throw std::runtime_error(
-        fmt::format("has names and texts of over {} MB, or one of over {} bytes", kMostTexts >> 20,
-                    kLongestName));
+        fmt::format("has names and texts of over {} MB, or a name of over {} bytes",
+                    kMostTexts >> 20, kLongestName));
   }
 
  private:
@@ -121,7 +123,7 @@ struct Names {
   template <class Visit>
   void gather(const std::string& what, const Visit& visit) {
     if (visit(this) >= 0) return;
-    if (full) Room().take(kMostTexts, 0);
+    if (full) Room::refuse();
     damaged_file(what);
   }
 };

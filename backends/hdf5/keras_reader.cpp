@@ -73,9 +73,10 @@ model::KerasFile read_keras(const std::filesystem::path& path) {
   } catch (const Error&) {
     throw;
   } catch (const SystemFault& error) {
-    fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); try again where more "
-                                     "memory is free and no limit (ulimit -a) is in the way",
-                                     printable(path.string()), printable(error.what())));
+    fail(ExitCode::data,
+         fmt::format("weight file {} {} (it cannot be loaded); try again where more memory is free "
+                     "and no limit (ulimit -a) is in the way",
+                     printable(path.string()), printable(error.what())));
   } catch (const std::runtime_error& error) {
     fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); save it again in "
                                      "Keras",

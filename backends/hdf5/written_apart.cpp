@@ -74,8 +74,8 @@ void limit(decltype(RLIMIT_CORE) what, rlim_t most, rlim_t least_more = 0) {
   ::setrlimit(what, &limits);
 }
 
-/// Dies with its parent, says nothing, leaves no image of its memory, and has an end. Where memory
-/// runs out, the system ends it first. Handlers of the parent's libraries would print of its faults.
+/// Dies with its parent, says nothing, leaves no image of its memory, and has an end: the system
+/// ends it first where memory runs out. Handlers of the parent's libraries would print its faults.
 void become_a_quiet_child(pid_t parent, const Limits& limits) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
@@ -143,8 +143,8 @@ int write_or_say_why(int descriptor, const std::function<void(system::OutputFile
     throw SystemFault("cannot be read (its reader waits and waits: does its disk answer?)");
   }
   if (signal == SIGXCPU) throw std::runtime_error("is damaged (libhdf5 comes to no end)");
-  throw std::runtime_error(fmt::format("is damaged (libhdf5 failed with signal {}, {})", signal,
-                                       ::strsignal(signal)));
+  throw std::runtime_error(
+      fmt::format("is damaged (libhdf5 failed with signal {}, {})", signal, ::strsignal(signal)));
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace cputrain::training {
 /// Where training_identity() keeps what ends the training (training/asked_end.h).
 inline constexpr const char* kEnd = "end";
 inline constexpr const char* kSaveBest = "save-best";  ///< within kEnd
-/// And the weights that it begins with, which a resume need not name again: they may be gone.
+/// And the weights that it begins with, which a resume need not name again, nor have: where they
+/// are named and not there, it says so, and a run that began with some is no other one for that.
 inline constexpr const char* kFirstWeights = "weights";
 
 /// What a training is, by names that a person knows. All but the end, the backend and the precision

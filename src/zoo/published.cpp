@@ -99,11 +99,12 @@ model::ModuleNames older_densenet_of_torchvision() {
   return {"older torchvision", std::move(rules)};
 }
 
-/// Blocks count from 2, as stages of the network do.
-model::ModuleNames densenet_of_keras() {
-  return {"keras.applications",
-          {{"features.conv0", "conv1_conv"},
-           {"features.norm0", "conv1_bn"},
+/// Blocks count from 2, as stages of the network do. Keras 2 has "conv1/" before the first layers,
+/// Keras 3 "conv1_".
+model::ModuleNames densenet_of_keras(const std::string& source, const std::string& first) {
+  return {source,
+          {{"features.conv0", first + "conv"},
+           {"features.norm0", first + "bn"},
            {"features.denseblock{b}.denselayer{l}.norm1", "conv{b+1}_block{l}_0_bn"},
            {"features.denseblock{b}.denselayer{l}.conv1", "conv{b+1}_block{l}_1_conv"},
            {"features.denseblock{b}.denselayer{l}.norm2", "conv{b+1}_block{l}_1_bn"},
@@ -131,7 +132,10 @@ std::vector<model::ModuleNames> other_names(const std::string& model) {
   if (model == "mobilenetv2") return {mobilenet_v2_of_timm()};
   if (model == "efficientnet-lite0") return {efficientnet_of_lukemelas()};
   if (model == "vgg16") return {vgg16_of_torchvision()};
-  if (model == "densenet121") return {older_densenet_of_torchvision(), densenet_of_keras()};
+  if (model == "densenet121") {
+    return {older_densenet_of_torchvision(), densenet_of_keras("keras.applications", "conv1_"),
+            densenet_of_keras("Keras 2", "conv1/")};
+  }
   return {};
 }
 

@@ -267,7 +267,7 @@ TEST(Hints, FlagsOfOtherFrameworksAreCalledSoHere) {
 
 TEST(Hints, OnlyFlagsThatTheCommandHasAreNamed) {
   EXPECT_EQ(message_of({"export", "--learning-rate", "1"}).find("--lr"), std::string::npos);
-  EXPECT_NE(message_of({"predict", "--epochs", "1"}).find("it is a flag of train, sweep"),
+  EXPECT_NE(message_of({"predict", "--epochs", "1"}).find("it is a flag of train, tune, sweep"),
             std::string::npos)
       << message_of({"predict", "--epochs", "1"});
   const std::set<std::string> none;

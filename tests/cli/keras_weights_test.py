@@ -123,7 +123,7 @@ class KerasWeights(TinyTest):
 
     def test_layers_that_are_not_told_apart_are_refused(self):
         """Their order is none that the network has, and their names are none of ours."""
-        for name, says in (("keras2.weights.h5", "deep_norm has 3 arrays"),
+        for name, says in (("keras2.weights.h5", "does not name its layers"),
                            ("made_up_frozen2.h5", "does not fit the model"),
                            ("members.weights.h5", "does not fit the model")):
             with self.subTest(name):

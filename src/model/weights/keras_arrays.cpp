@@ -235,8 +235,8 @@ std::string caveat_of(const KerasLayers& file) {
   }
   if (std::ranges::any_of(file.layers, is_of_vgg)) {
     caveats.push_back(
-        "its layers are called as those of Keras' VGG networks, whose published weights learnt from "
-        "pixels in the order BGR, which no flag says here");
+        "its layers are called as those of Keras' VGG networks, whose published weights learnt "
+        "from pixels in the order BGR, which no flag says here");
   }
   return join(caveats, "; ");
 }
@@ -249,9 +249,9 @@ class Taken {
   void take(const Graph::Node& node, const KerasLayer& layer) {
     const bool norm = std::holds_alternative<BatchNorm>(node.layer);
     if (norm && layer.kind == KerasKind::norm && !layer.is_told()) {
-      which_is_which(file_, fmt::format("{} has {} arrays, and it does not say which",
-                                        layer.name.empty() ? node.name : layer.name,
-                                        layer.arrays.size()));
+      which_is_which(file_,
+                     fmt::format("{} has {} arrays, and it does not say which",
+                                 layer.name.empty() ? node.name : layer.name, layer.arrays.size()));
     }
     for (const ParameterSpec& spec : node.parameters) {
       const std::string word = word_of_parameter(spec);

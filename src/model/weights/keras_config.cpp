@@ -54,9 +54,9 @@ void add_layers(const json& network, const std::string& place, KerasConfig& resu
       continue;
     }
     result.layers.push_back({.group = path,
-                      .name = text_of(member(config, "name")),
-                      .scale = member(config, "scale") != json(false),
-                      .center = member(config, "center") != json(false)});
+                             .name = text_of(member(config, "name")),
+                             .scale = member(config, "scale") != json(false),
+                             .center = member(config, "center") != json(false)});
   }
 }
 

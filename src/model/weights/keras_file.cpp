@@ -27,8 +27,8 @@ bool is_of_no_layer(std::string_view path) {
 }
 
 ReadKeras read_once(ReadKeras read) {
-  return [read = std::move(read), last = std::make_shared<std::optional<KerasFile>>()](
-             const std::filesystem::path& path) {
+  return [read = std::move(read),
+          last = std::make_shared<std::optional<KerasFile>>()](const std::filesystem::path& path) {
     if (!*last || (*last)->path != path) last->emplace(read(path));
     return **last;
   };

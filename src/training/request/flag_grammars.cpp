@@ -63,11 +63,15 @@ std::vector<std::int64_t> parse_wholes(const std::string& flag, const std::strin
   return values;
 }
 
+namespace {
+
 /// The shorter text that is the number itself.
 std::string bound_text(double bound) {
   const std::string text = fmt::format("{:g}", bound);
   return std::stod(text) == bound ? text : fmt::format("{}", bound);
 }
+
+}  // namespace
 
 double parse_real(const std::string& flag, const std::string& text, double min, double max) {
   double value = 0;

@@ -139,10 +139,10 @@ TEST_F(KerasReader, TextsHaveAnEnd) {
     MadeFile file(path());
     file.group(std::string(5000, 'a'));
   }
-  expect_refused("or one of over 4096 bytes");
+  expect_refused("or a name of over 4096 bytes");
 }
 
-/// The other kind of texts: entries of a list may share one text.
+/// The other kind of texts, whose lengths are known once they are read.
 TEST_F(KerasReader, TextsOfVariableLengthHaveAnEnd) {
   {
     MadeFile file(path());
@@ -232,7 +232,7 @@ TEST_F(KerasReader, DamageIsSurvived) {
     EXPECT_EQ(text.find("/proc/"), std::string::npos) << text;
   }
   EXPECT_GT(tried, 100);
-  EXPECT_GT(refused, tried / 10);
+  EXPECT_GT(refused, tried / 20);  // most bytes are none of the structure's
   // Each of these is something that the file cannot do without.
   for (const std::string& word : {"HEAP", "TREE", "SNOD", "OHDR"}) {
     const std::size_t place = whole.find(word);
@@ -282,7 +282,8 @@ TEST(WrittenApart, EndsAloneWhateverHappensInIt) {
             }).find("comes to no end"),
             std::string::npos);
   MemoryFile file;
-  EXPECT_THROW(write_apart(file, kLittle, [](auto&) { fail(ExitCode::usage, "no library"); }), Error);
+  EXPECT_THROW(write_apart(file, kLittle, [](auto&) { fail(ExitCode::usage, "no library"); }),
+               Error);
   EXPECT_EQ(fault_of([](auto& output) {
               output.write(std::string_view("half"));
               throw std::runtime_error("why");
