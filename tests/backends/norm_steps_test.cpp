@@ -82,6 +82,8 @@ model::Graph of_all_kinds() {
 struct NormCase {
   std::string name;
   std::function<model::Graph()> graph;
+  /// What backends of narrow numbers may be off, in tolerances of theirs.
+  double rounding = 2;
 };
 
 const std::vector<NormCase>& norm_cases() {
@@ -91,7 +93,8 @@ const std::vector<NormCase>& norm_cases() {
       {"max_pool",
        [] {
          return maps_behind({convolution(16), model::MaxPool{}});
-       }},
+       },
+       10},  // many windows get another winner, whose gradient goes elsewhere
       {"average_pool",
        [] {
          return maps_behind({convolution(16), model::AveragePool{}});
@@ -107,7 +110,8 @@ const std::vector<NormCase>& norm_cases() {
       {"global_average_pool",
        [] {
          return vectors_behind({convolution(16), model::GlobalAveragePool{}});
-       }},
+       },
+       4},  // averages of images are alike: their deviations are small beside their rounding
       {"dense",
        [] {
          return vectors_behind({convolution(16), model::Flatten{}, model::Dense{19}});
@@ -171,6 +175,8 @@ double distance(const Outcome& actual, const Outcome& expected, const std::vecto
   return worst;
 }
 
+bool is_narrow(const BackendUnderTest& under_test) { return under_test.tolerance > 1e-3; }
+
 using Parameters = std::tuple<BackendUnderTest, NormCase>;
 class NormSteps : public ::testing::TestWithParam<Parameters> {};
 
@@ -180,7 +186,7 @@ TEST_P(NormSteps, EachHasSumsOfItsOwn) {
   if (!under_test.runs(c.graph())) return expect_refusal(under_test, c.graph());
   const auto backend = under_test.make();
   double best = HUGE_VAL;
-  const double bound = 10 * under_test.tolerance;
+  const double bound = (is_narrow(under_test) ? c.rounding : 10) * under_test.tolerance;
   for (std::uint64_t seed = 1; seed <= 4 && !(best <= bound); ++seed) {
     const Steps actual = steps_on(*backend, c.graph(), seed);
     const Steps& expected = steps_in_double(c, seed);
@@ -188,8 +194,6 @@ TEST_P(NormSteps, EachHasSumsOfItsOwn) {
     for (std::size_t i = 0; i < expected.outcomes.size(); ++i) {
       worst = worse(worst, distance(actual.outcomes[i], expected.outcomes[i], expected.learnt));
     }
-    std::fprintf(stderr, "MEASURED %s %s %llu %g\n", under_test.name.c_str(), c.name.c_str(),
-                 (unsigned long long)seed, worst);
     best = std::min(best, worst);
   }
   EXPECT_LE(best, bound);

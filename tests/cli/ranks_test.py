@@ -53,7 +53,7 @@ class Ranks(ProgramTest):
 
     @unittest.skipUnless(OPEN_MPI, "MPICH's shared memory for so many ranks does not fit everywhere")
     def test_many_ranks(self):
-        """Of one image or two each."""
+        """They have one image or two each."""
         words = ["--image-size", "48", "--data", "synthetic:200", "--batch", str(MANY * 4 // 3), "--steps", "1",
                  "--limit-val", "20", "--optimizer", "sgd"]
         alone = self.losses("1", *words)
