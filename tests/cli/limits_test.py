@@ -4,6 +4,8 @@ import os
 import pwd
 import signal
 import subprocess
+import threading
+import time
 import unittest
 
 from program import MPIRUN, PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi, wait_until
@@ -168,7 +170,7 @@ class ControlGroup(ProgramTest):
                 "memory": ("4:memory:", "memory.limit_in_bytes", "memory.usage_in_bytes", "9223372036854771712")}
     WORDS = ["--model", "dogcat", "--data", "synthetic:200", "--steps", "1"]
 
-    def inside(self, mount, *words, ranks=0, prefix=()):
+    def inside(self, mount, *words, ranks=0, prefix=(), used_by=""):
         name, limit, used, none = self.VERSIONS[mount]
         job = os.path.join("/sys/fs/cgroup", mount, self.PATH)
         with open(self.path("group"), "w") as f:
@@ -176,6 +178,7 @@ class ControlGroup(ProgramTest):
         script = f"""mount -t tmpfs none /sys/fs/cgroup && mkdir -p {job}/step_0/task_0 || exit 99
             echo 300000000 >{job}/{limit}; echo 40000000 >{job}/{used}; echo {none} >{job}/step_0/{limit}
             echo 1000000 >{job}/step_0/{used}
+            [ -z "{used_by}" ] || mount --bind "{used_by}" {job}/{used} || exit 99
             mount --bind group /proc/$$/cgroup && exec "$@" || exit 99"""
         launch = [*mpirun(ranks), "sh", "-c", 'mount --bind group /proc/$$/cgroup; exec "$@"', "sh"] if ranks else []
         done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *launch, *prefix, PROGRAM, *words],
@@ -202,14 +205,40 @@ class ControlGroup(ProgramTest):
         self.assertIn("decoded once", done.stderr)
 
     def test_a_step_is_measured_where_none_has_room_beside_it(self):
+        """What the group has taken is told by a pipe: much, as soon as the first step's memory was planned."""
         with open(self.path("wide.json"), "w") as f:
             json.dump({"format": "cputrain model 1", "name": "wide", "recipe": {"image_size": 64, "batch": 4},
-                       "layers": [{"type": "flatten"}, {"type": "dense", "units": 2600}, {"type": "relu"},
+                       "layers": [{"type": "flatten"}, {"type": "dense", "units": 1000}, {"type": "relu"},
                                   {"type": "dense", "units": "classes"}, {"type": "softmax"}]}, f)
-        done = self.inside("", "bench", "step", "--model", "wide.json", "--threads", "1", "--repeat", "1", "--freeze",
-                           "all-but-head", "--optimizer", "sgd", "--json", "-")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("Features: a step that keeps them has no room beside the first: ", done.stderr)
+        os.mkfifo(self.path("used"))
+        over = threading.Event()
+
+        def answer():
+            while True:
+                with open(self.path("used"), "w") as pipe:
+                    if over.is_set():
+                        return
+                    with open(self.path("said")) as said:
+                        first = "Exchange: " in said.read()
+                    pipe.write("290000000\n" if first else "40000000\n")
+                time.sleep(0.05)  # the reader takes the end of the pipe for that of the file
+
+        with open(self.path("said"), "w"):
+            pass
+        thread = threading.Thread(target=answer)
+        thread.start()
+        try:
+            done = self.inside("", "bench", "step", "--model", "wide.json", "--threads", "1", "--repeat", "1",
+                               "--freeze", "all-but-head", "--json", "-", used_by="used",
+                               prefix=["sh", "-c", 'exec "$@" 2>said', "sh"])
+        finally:
+            over.set()
+            with open(self.path("used")):
+                thread.join()
+        with open(self.path("said")) as f:
+            said = f.read()
+        self.assertEqual(done.returncode, 0, said)
+        self.assertIn("Features: a step that keeps them has no room beside the first: ", said)
         self.assertNotIn("features_kept", json.loads(done.stdout))
 
     # 4,000 images of 160 x 160 are 307 MB; the network is small.

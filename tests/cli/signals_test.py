@@ -162,6 +162,8 @@ class Signals(ProgramTest):
             os.kill(rank, signal.SIGTERM)
         self.read_until("; run/weights-ema.safetensors is still of weights before these",
                         "weights of the last completed step are in run/weights.safetensors; finishing")
+        self.process.stderr.read()
+        self.process.wait(30)
 
     def read_until(self, last, *before):
         """Reads what the training says up to a line with `last`, behind lines with those."""
