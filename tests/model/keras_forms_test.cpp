@@ -83,6 +83,10 @@ TEST_F(KerasForms, LayersOfOneNameAreNotMerged) {
   texts_.attributes[""]["layer_names"] = {"inner"};
   listed("inner", {"a/conv1/kernel:0", "b/conv1/kernel:0"}, {{1, 1, 3, 3}, {1, 1, 3, 3}});
   EXPECT_NE(refusal(equal_layers({"conv1", "conv2"})).find("two layers conv1"), std::string::npos);
+  const ModuleNames whole{"others", {{"x", "b/conv1"}, {"y", "a/conv1"}}};
+  const WeightArrays arrays = read(equal_layers({"x", "y"}), {whole});
+  expect_taken(arrays, "x/kernel", "inner/b/conv1/kernel:0");
+  expect_taken(arrays, "y/kernel", "inner/a/conv1/kernel:0");
 }
 
 TEST_F(KerasForms, ANetworkWithinOfOneLayer) {

@@ -153,7 +153,8 @@ class NamedLayers {
       const std::string plain = without_output(one), path = group + "/" + one;
       if (unread_.contains(path)) continue;
       const auto [place, added] = places.emplace(parent_of_path(plain), layers.size());
-      if (added) layers.push_back({.name = last_part(place->first)});
+      const std::string& owner = place->first;  // "conv1/conv", which may be the layer's name
+      if (added) layers.push_back({.name = last_part(owner), .other_name = owner});
       layers[place->second].arrays.push_back({array(path), our_word(last_part(plain))});
     }
     if (layers.size() > 1) result.in_order = false;
