@@ -185,7 +185,7 @@ class FineTuning(TinyTest):
         # These start several trainings.
         for command in (["bench", "step", "--repeat", "1", "--freeze", "all-but-head", "--reproducible"],
                         ["bench", "step", "--repeat", "1", "--freeze", "all-but-head"],
-                        ["tune", "--find", "speed", "--repeat", "1", "--most-batch", "16"]):
+                        ["tune", "--find", "speed", "--repeat", "1", "--most-batch", "32"]):
             done = self.expect(0, *command, "--model", "net.json", "--data", "area.ctpack", "--threads", "1", *words,
                                says=[says + "area"])
             self.assertEqual(done.stderr.count("learnt from"), 1, done.stderr)

@@ -114,8 +114,10 @@ void LadderWork::measure_left() {
 Placed LadderWork::place(int value) {
   const Silence silence(bench_.session);
   before_ = begin_peak();
+  training::TrainingSpec spec = request_.spec(value);
+  training::follow_ready_form(spec, *bench_.source);
   training::TrainingPlan plan =
-      training::plan_training(bench_.session, request_.spec(value), bench_.classes);
+      training::plan_training(bench_.session, std::move(spec), bench_.classes);
   Placed placed{.rung = ladder_.rungs.size()};
   placed.trial = std::make_unique<bench::StepTrial>(bench_.session, std::move(plan), bench_.source,
                                                     bench_.data);
