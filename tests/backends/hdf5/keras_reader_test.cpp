@@ -234,7 +234,7 @@ TEST_F(KerasReader, DamageIsSurvived) {
   EXPECT_GT(tried, 100);
   EXPECT_GT(refused, tried / 20);  // most bytes are none of the structure's
   // Each of these is something that the file cannot do without.
-  for (const std::string& word : {"HEAP", "TREE", "SNOD", "OHDR"}) {
+  for (const char* word : {"HEAP", "TREE", "SNOD", "OHDR"}) {
     const std::size_t place = whole.find(word);
     if (place == std::string::npos) continue;  // another version of the format
     std::string damaged = whole;
