@@ -10,7 +10,7 @@
 namespace cputrain::cpu {
 
 /// A convolution's kernel in any layout of the library, whose own reorder converts. `in`: channels
-/// of what it reads.
+/// that it reads.
 std::unique_ptr<compute::ParameterFormat> make_kernel_format(const dnnl::memory::desc& stored,
                                                              const model::Convolution&, int in);
 /// (in, out) weights whose rows are permuted from the order height, width, channel to that in which

@@ -92,7 +92,7 @@ class DirectLoader final : public Loader {
 /// Two slots: the caller has one, the producer fills the other. A slot that is ready belongs to the
 /// caller, one that is not to the producer; the flags change hands under the mutex. A seek to what
 /// comes next anyway is no journey: the first micro-batch of an epoch is made during the last step
-/// of the one before.
+/// before it.
 class PrefetchingLoader final : public Loader {
  public:
   PrefetchingLoader(const data::ImageSet& set, const data::BatchPlan& plan,

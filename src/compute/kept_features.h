@@ -7,8 +7,8 @@ namespace cputrain::compute {
 
 /// What a program would keep of an image.
 struct FeatureFacts {
-  int node;           ///< of the graph as it was compiled (pools before their ReLUs): its output
-  std::size_t bytes;  ///< of one image, with what finds it again
+  int node;           ///< whose output is kept, in the compiled graph (pools before their ReLUs)
+  std::size_t bytes;  ///< per image, with what finds it again
 };
 
 /// A program that can keep what its frozen beginning makes of an image, so that later passes over

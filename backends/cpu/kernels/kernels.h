@@ -15,7 +15,7 @@ namespace cputrain::cpu::kernels {
 void split_pixels(const std::uint8_t* rgb, std::size_t width, std::size_t plane,
                   const PerColour& scale, const PerColour& offset, float* dst);
 
-// Of numbers of 16 bits, floats are computed, and the result is rounded to the nearest.
+// Numbers of 16 bits are computed as floats, and the result is rounded to the nearest.
 
 /// values = max(values, 0); NaN stays, so that divergence is seen
 void relu(float* values, std::size_t n);

@@ -68,7 +68,7 @@ class Weights {
 
   std::uint64_t seed_;
   int exact_until_;
-  int exponent_;  ///< of the pixels' steps, and one, since the first bias adds half a step of them
+  int exponent_;  ///< the pixels' steps and one, since the first bias adds half of such a step
   std::vector<int> exponents_;
 };
 

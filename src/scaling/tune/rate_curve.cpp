@@ -29,7 +29,7 @@ std::size_t half_window(const RateRange& range) {
 /// With the median of five in the place of a loss that is far off its neighbours, by what is usual
 /// around it: one step of a spike would hide how the others fall.
 std::vector<double> without_spikes(const std::vector<double>& losses, std::size_t half) {
-  constexpr double kFar = 5, kMedianOfChiSquare = 0.455;  // of one degree of freedom
+  constexpr double kFar = 5, kMedianOfChiSquare = 0.455;  // one degree of freedom
   const std::vector<double> noise = noise_of(losses);
   std::vector<double> kept = losses;
   for (std::size_t i = 2; i + 2 < losses.size(); ++i) {
