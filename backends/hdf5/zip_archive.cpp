@@ -1,6 +1,7 @@
 #include "backends/hdf5/zip_archive.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -92,6 +93,14 @@ Bytes member_of_entry(Bytes archive, std::size_t entry) {
   return archive.subspan(begin, size);
 }
 
+/// HDF5 has no checksums of its own in files of Keras: a changed number would be a weight.
+void check_content(Bytes archive, std::size_t entry, Bytes content, std::string_view name) {
+  const auto* bytes = reinterpret_cast<const Bytef*>(content.data());
+  if (crc32_z(0, bytes, content.size()) == number_at(archive, entry + 16, 4)) return;
+  throw std::runtime_error(
+      fmt::format("is damaged ({} has not the checksum that the archive has for it)", name));
+}
+
 }  // namespace
 
 std::optional<Bytes> stored_member(Bytes archive, std::string_view name) {
@@ -107,7 +116,10 @@ std::optional<Bytes> stored_member(Bytes archive, std::string_view name) {
     entry += kEntryBytes + length + number_at(archive, entry + 30, 2) +
              number_at(archive, entry + 32, 2);
   }
-  return found ? std::optional(member_of_entry(archive, *found)) : std::nullopt;
+  if (!found) return {};
+  const Bytes content = member_of_entry(archive, *found);
+  check_content(archive, *found, content, name);
+  return content;
 }
 
 }  // namespace cputrain::hdf5

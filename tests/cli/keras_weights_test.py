@@ -178,6 +178,14 @@ class KerasWeights(TinyTest):
                 self.expect(65, "--model", "net.json", "--data", "data", "--dry-run" if name != "config.keras" else
                             "--overwrite", "--weights", self.put(name, data), says=[says, "it cannot be loaded"])
 
+    def test_a_changed_byte_in_an_archive_is_seen(self):
+        whole = members(self.get("own.keras"))
+        for name, content in (("model.weights.h5", whole["model.weights.h5"]), ("config.json", whole["config.json"])):
+            with self.subTest(name):
+                changed = bytearray(self.get("own.keras"))
+                changed[changed.index(content) + len(content) // 2] ^= 1
+                self.net(65, "no", self.put("changed.keras", changed), says=[f"is damaged ({name}", "checksum"])
+
     def test_damage_ends_with_a_word(self):
         """Whatever libhdf5 makes of it, the program says it or takes the file."""
         data = self.get("own.h5")

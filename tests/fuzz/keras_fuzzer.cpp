@@ -108,10 +108,11 @@ std::string listed_layers() {
 /// An archive of one file of four bytes.
 std::string archive() {
   using namespace std::string_literals;
-  const std::string name = "config.json", sizes = "\4\0\0\0\4\0\0\0\x0b\0\0\0"s;
-  const std::string local = "PK\3\4\x14\0"s + std::string(12, '\0') + sizes + name + "null";
-  const std::string entry =
-      "PK\1\2\x14\0\x14\0"s + std::string(12, '\0') + sizes + std::string(14, '\0') + name;
+  const std::string name = "config.json";
+  const std::string checksum = "\x4f\xfc\xcb\x25", sizes = "\4\0\0\0\4\0\0\0\x0b\0\0\0"s;
+  const std::string common = std::string(8, '\0') + checksum + sizes;
+  const std::string local = "PK\3\4\x14\0"s + common + name + "null";
+  const std::string entry = "PK\1\2\x14\0\x14\0"s + common + std::string(14, '\0') + name;
   return local + entry + "PK\5\6"s + std::string(4, '\0') + "\1\0\1\0"s +
          static_cast<char>(entry.size()) + std::string(3, '\0') + static_cast<char>(local.size()) +
          std::string(5, '\0');

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -17,12 +18,23 @@ std::string little(std::size_t value, int bytes) {
   return text;
 }
 
-/// One by the format's description, nothing compressed; checksums are not looked at.
+/// The format's checksum, bit by bit.
+std::uint32_t checksum(const std::string& content) {
+  std::uint32_t rest = 0xffffffff;
+  for (const char byte : content) {
+    rest ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) rest = rest & 1 ? rest >> 1 ^ 0xedb88320 : rest >> 1;
+  }
+  return ~rest;
+}
+
+/// One by the format's description, nothing compressed.
 std::string zip_of(const std::vector<std::pair<std::string, std::string>>& files) {
   std::string archive, directory;
   for (const auto& [name, content] : files) {
-    const std::string common = little(0, 8) + little(0, 4) + little(content.size(), 4) +
-                               little(content.size(), 4) + little(name.size(), 2) + little(0, 2);
+    const std::string common = little(0, 8) + little(checksum(content), 4) +
+                               little(content.size(), 4) + little(content.size(), 4) +
+                               little(name.size(), 2) + little(0, 2);
     directory += "PK\x01\x02" + little(20, 2) + little(20, 2) + common + little(0, 10) +
                  little(archive.size(), 4) + name;
     archive += "PK\x03\x04" + little(20, 2) + common + name + content;
@@ -62,6 +74,16 @@ TEST(ZipArchive, GivesWhatIsStored) {
   EXPECT_EQ(found(kArchive, "c/d"), "");
   EXPECT_EQ(found(kArchive, "d"), std::nullopt);
   EXPECT_EQ(found(kArchive + std::string(300, '.'), "b"), "the second");  // a comment
+}
+
+TEST(ZipArchive, EveryChangedByteOfAFileIsSeen) {
+  const std::size_t content = kArchive.find("the second");
+  for (std::size_t i = 0; i < 10; ++i) {
+    std::string archive = kArchive;
+    archive[content + i] ^= 1;
+    EXPECT_NE(refusal_of(archive).find("is damaged (b has not the checksum"), std::string::npos);
+    EXPECT_EQ(found(archive, "a"), "first");
+  }
 }
 
 TEST(ZipArchive, RefusesWhatIsNotAsItIs) {
