@@ -128,8 +128,11 @@ struct Names {
   }
 };
 
+/// What an older file that is a whole network says of it, at its root.
+constexpr const char* kModelConfig = "model_config";
+
 bool is_keras_attribute(const std::string& name) {
-  return name == "name" || name == "dtype" || name == "backend" ||
+  return name == kModelConfig || name == "name" || name == "dtype" || name == "backend" ||
          name.starts_with("layer_names") || name.starts_with("weight_names");
 }
 
@@ -295,6 +298,7 @@ class Contents {
 
   void gather() {
     take_texts(file_, "");
+    take_config();
     Names found;
     found.gather("the list of its arrays", [&](Names* names) {
       return calls().H5Lvisit(file_, H5_INDEX_NAME, H5_ITER_NATIVE, Names::note_link, names);
@@ -318,6 +322,15 @@ class Contents {
     if (texts.empty()) return;
     room_.take(1, name.size());
     texts_.attributes[name] = std::move(texts);
+  }
+
+  void take_config() {
+    auto& attributes = texts_.attributes[""];
+    const auto config = attributes.extract(kModelConfig);
+    if (config && texts_.config.empty() && config.mapped().size() == 1) {
+      texts_.config = config.mapped().front();
+    }
+    if (attributes.empty()) texts_.attributes.erase("");
   }
 
   void take_array(hid_t dataset, const std::string& name) {

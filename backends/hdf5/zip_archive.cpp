@@ -55,8 +55,8 @@ struct Extent {
   std::uint64_t size, packed, local;
 };
 
-/// What an entry of the directory says. Numbers that are too large for it stand in a field of ZIP64,
-/// one after the other; Python writes sizes from 2 GB on there.
+/// What an entry of the directory says. Numbers that are too large for it stand in a field of
+/// ZIP64, one after the other; Python writes sizes from 2 GB on there.
 Extent extent_of_entry(Bytes archive, std::size_t entry) {
   Extent extent{number_at(archive, entry + 24, 4), number_at(archive, entry + 20, 4),
                 number_at(archive, entry + 42, 4)};

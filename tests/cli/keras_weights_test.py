@@ -114,11 +114,15 @@ class KerasWeights(TinyTest):
 
     def test_fitted_networks_of_keras_2_and_3(self):
         """Their files have an optimizer, metrics and generators; frozen layers within come behind the others."""
-        for name, says in (("keras2.keras", ["Rescaling"]), ("fitted.keras", ["Rescaling"]), ("keras2.h5", []),
-                           ("frozen2.h5", [])):
+        caveat = "Rescaling: x * 1 + 0), which --normalize must say here: --normalize 0/0.00392157"
+        for name in ("keras2.keras", "fitted.keras", "keras2.h5", "frozen2.h5"):
             with self.subTest(name):
                 self.net(0, "run", name, "--lr", "0", "--freeze", "*norm",
-                         says=["16 of 16 parameter arrays", "own names", *says])
+                         says=["16 of 16 parameter arrays", "own names", caveat])
+                exported = ["export", "--model", "net.json", "--weights", name, "--safetensors", "own.safetensors"]
+                self.expect(0, *exported, says=[f"warning: --weights {name}: its network makes numbers", caveat])
+                done = self.expect(0, *exported, "--normalize", "0/0.00392157")
+                self.assertNotIn("warning", done.stderr)
                 self.assertEqual(self.tensors("run"), {n: packed(n) for n in SHAPES})
 
     def test_layers_that_are_not_told_apart_are_refused(self):

@@ -1,3 +1,4 @@
+#include "model/normalization.h"
 #include "tests/model/made_keras.h"
 
 /// Files whose layers could be taken for others.
@@ -7,8 +8,8 @@ namespace {
 using KerasForms = MadeKeras;
 
 /// So many convolutions of one shape, with these names.
-Graph equal_layers(const std::vector<std::string>& names) {
-  Graph graph({2, 2, 3});
+Graph equal_layers(const std::vector<std::string>& names, const Input& input = {}) {
+  Graph graph({2, 2, 3}, input);
   for (const std::string& name : names) {
     graph.add(Convolution{.filters = 3, .kernel = 1, .bias = false}, name);
   }
@@ -151,6 +152,49 @@ TEST_F(KerasForms, PixelsOfVggAndOfRescalingAreCaveats) {
   texts_.config = R"({"config": {"layers": [{"class_name": "Rescaling", "config": {}},
       {"class_name": "Conv2D", "config": {}}]}})";
   EXPECT_NE(read(equal_layers({"a"})).caveat().find("(Rescaling)"), std::string::npos);
+}
+
+TEST_F(KerasForms, ARescalingIsComparedWithThePixelsHere) {
+  layer("layers/conv2d", "a", {{1, 1, 3, 3}});
+  const auto caveat = [&](const std::string& numbers) {
+    texts_.config = R"({"config": {"layers": [{"class_name": "Rescaling", "config": {)" + numbers +
+                    R"(}}, {"class_name": "Conv2D", "config": {}}]}})";
+    return read(equal_layers({"a"})).caveat();
+  };
+  const auto ends = [&](const std::string& numbers, const std::string& end) {
+    EXPECT_TRUE(caveat(numbers).ends_with(end)) << caveat(numbers);
+  };
+  EXPECT_EQ(caveat(R"("scale": 0.00392156862745098, "offset": 0.0)"), "");
+  ends(R"("scale": 0.00784313725490196, "offset": -1)",
+       "(Rescaling: x * 0.00784314 + -1), which --normalize must say here: --normalize symmetric");
+  ends(R"("scale": 0.0156862745, "offset": -2)", "say here: --normalize 0.5/0.25");
+  ends(R"("scale": -1, "offset": 0)", "(Rescaling: x * -1 + 0), which --normalize must say here");
+  ends(R"("scale": [1, 2, 3], "offset": 0)", "(Rescaling), which --normalize must say here");
+}
+
+/// The older form has the same words at its root; what it says may be no JSON.
+TEST_F(KerasForms, ARescalingOfTheOlderForm) {
+  listed("a", {"a/kernel:0"}, {{1, 1, 3, 3}});
+  texts_.attributes[""]["layer_names"] = {"a"};
+  const std::string network = R"({"class_name": "Model", "config": {"layers": [
+      {"class_name": "Rescaling", "config": {"scale": 0.00784313725490196, "offset": -1}}]}})";
+  for (const std::string& config : {network, R"({"config": [)" + network + "]}"}) {
+    texts_.config = config;
+    EXPECT_NE(read(equal_layers({"a"})).caveat().find("symmetric"), std::string::npos);
+  }
+  texts_.config = R"({"config": NaN})";
+  EXPECT_EQ(read(equal_layers({"a"})).caveat(), "");
+}
+
+TEST_F(KerasForms, PixelsOfResNetV2AreACaveat) {
+  layer("layers/conv2d", "conv1_conv", {{1, 1, 3, 3}});
+  EXPECT_EQ(read(equal_layers({"a"})).caveat(), "") << "ResNet has such a layer, too";
+  layer("layers/batch_normalization", "post_bn", {{3}, {3}, {3}, {3}});
+  EXPECT_NE(read(equal_layers({"a"})).caveat().find("ResNetV2"), std::string::npos);
+  EXPECT_EQ(read(equal_layers({"a"}, normalized(0.5f, 0.5f))).caveat(), "");
+  texts_.config = R"({"config": {"layers": [{"class_name": "Rescaling", "config":
+      {"scale": 0.00392156862745098}}]}})";
+  EXPECT_EQ(read(equal_layers({"a"})).caveat(), "") << "it says what it does";
 }
 
 TEST(ReadOnce, KeepsWhatItReadLast) {

@@ -203,6 +203,11 @@ loop::ModelDescription description_of(const ExportOptions& options,
 
 void export_weights(const ExportOptions& options, const training::Services& services) {
   const loop::ModelDescription description = description_of(options, services.read_keras);
+  const model::WeightArrays file = model::open_arrays(
+      options.weights, description.graph, names_of_others(options), services.read_keras);
+  if (!file.caveat().empty()) {
+    system::tell(fmt::format("warning: --weights {}: {}", options.weights, file.caveat()));
+  }
   std::set<std::string> no_numbers;
   const model::ExportedModel model{
       description.model,
@@ -214,10 +219,7 @@ void export_weights(const ExportOptions& options, const training::Services& serv
        .exif = std::string(word_of(description.exif)),
        .resized_inside = options.resizes_inside},
       description.graph,
-      watched(loop::open_weights(model::open_arrays(options.weights, description.graph,
-                                                    names_of_others(options), services.read_keras),
-                                 description.graph),
-              no_numbers)};
+      watched(loop::open_weights(file, description.graph), no_numbers)};
   if (!options.onnx.empty()) write_onnx(options, services, model);
   if (!options.safetensors.empty()) write_safetensors(options, description, model);
   warn_of_no_numbers(options, description.graph, no_numbers);

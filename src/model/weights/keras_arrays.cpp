@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "model/weights/keras_caveat.h"
 #include "model/weights/keras_layers.h"
 
 namespace cputrain::model {
@@ -224,23 +225,6 @@ StoredArray constant(const ParameterSpec& spec, float value) {
           .floats = [count = spec.size(), value] { return std::vector<float>(count, value); }};
 }
 
-/// What people should know of the pixels that the network learnt from.
-std::string caveat_of(const KerasLayers& file) {
-  const auto is_of_vgg = [](const KerasLayer& layer) { return layer.name == "block1_conv1"; };
-  std::vector<std::string> caveats;
-  if (!file.of_pixels.empty() || file.rescales) {
-    caveats.push_back(fmt::format(
-        "its network makes numbers of pixels by itself ({}), which --normalize must say here",
-        file.of_pixels.empty() ? "Rescaling" : first_few(file.of_pixels, 2)));
-  }
-  if (std::ranges::any_of(file.layers, is_of_vgg)) {
-    caveats.push_back(
-        "its layers are called as those of Keras' VGG networks, whose published weights learnt "
-        "from pixels in the order BGR, which no flag says here");
-  }
-  return join(caveats, "; ");
-}
-
 class Taken {
  public:
   explicit Taken(const KerasFile& file)
@@ -264,7 +248,8 @@ class Taken {
     }
   }
 
-  WeightArrays finish(const KerasLayers& layers, const std::string& how) && {
+  WeightArrays finish(const KerasLayers& layers, const std::string& how,
+                      const std::string& caveat) && {
     std::vector<std::string> ignored = layers.of_pixels;
     used_.insert(ignored.begin(), ignored.end());
     const std::set<std::string> needed = groups_of_layers(layers);
@@ -279,7 +264,6 @@ class Taken {
     for (const safetensors::TensorInfo& array : numbers_->tensors()) {
       if (!used_.contains(array.name)) arrays_.push_back(as_it_is(array));
     }
-    const std::string caveat = caveat_of(layers);
     return {file_.path,         {},    "Keras' layout, " + how, std::move(arrays_),
             std::move(ignored), caveat};
   }
@@ -339,7 +323,9 @@ WeightArrays keras_arrays(const KerasFile& opened, const Graph& graph,
     if (chosen.places[i]) taken.take(*nodes[i], *chosen.places[i]);
   }
   const bool none = missing_in(chosen.places) == std::ssize(nodes);
-  return std::move(taken).finish(layers, none ? "unknown names" : chosen.how);
+  const auto& input = std::get<Input>(graph.nodes().front().layer);
+  return std::move(taken).finish(layers, none ? "unknown names" : chosen.how,
+                                 keras_caveat(layers, input));
 }
 
 }  // namespace cputrain::model

@@ -36,20 +36,32 @@ std::string text_of(const json& value) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
+KerasRescaling rescaling_of(const json& config) {
+  const json &scale = member(config, "scale"), &offset = member(config, "offset");
+  if (!scale.is_number() || !(offset.is_number() || offset.is_null())) return {};
+  return {.scale = scale.get<double>(), .offset = offset.is_null() ? 0 : offset.get<double>()};
+}
+
+/// Keras 2 had at first no more than the list for a Sequential.
+const json& layers_of(const json& network) {
+  const json& config = member(network, "config");
+  return config.is_array() ? config : member(config, "layers");
+}
+
 /// Appends the layers of a network, whose groups lie in `place`. parse_strict_json bounds the
 /// depth.
 void add_layers(const json& network, const std::string& place, KerasConfig& result) {
   std::map<std::string, int> counts;
-  for (const json& entry : member(member(network, "config"), "layers")) {
+  for (const json& entry : layers_of(network)) {
     const std::string kind = text_of(member(entry, "class_name"));
-    result.rescales = result.rescales || kind == "Rescaling";
+    if (kind == "Rescaling") result.rescalings.push_back(rescaling_of(member(entry, "config")));
     const auto group = groups_of_classes().find(kind);
     if (group == groups_of_classes().end()) continue;
     const int number = counts[group->second]++;
     const std::string path =
         place + "layers/" + group->second + (number ? "_" + std::to_string(number) : "");
     const json& config = member(entry, "config");
-    if (member(config, "layers").is_array()) {
+    if (layers_of(entry).is_array()) {
       add_layers(entry, path + "/", result);
       continue;
     }

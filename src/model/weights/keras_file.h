@@ -18,7 +18,7 @@ struct KerasTexts {
   std::map<std::string, Attributes> attributes{};
   /// Arrays whose numbers were not read: those of no layer, and whole numbers.
   std::vector<std::string> unread{};
-  std::string config{};  ///< config.json, of a .keras file
+  std::string config{};  ///< config.json of a .keras file, model_config of an older one
 };
 
 /// An HDF5 file of Keras, whatever it means: arrays by their path in it ("layers/conv2d/vars/0").

@@ -94,7 +94,7 @@ class NamedLayers {
 
   KerasLayers read() const {
     check_backend();
-    KerasLayers result{.in_order = true};
+    KerasLayers result{.in_order = true, .rescalings = rescalings()};
     std::set<std::string> seen;
     const Words names = list(root_, "layer_names").value();
     for (const std::string& name : names) {
@@ -122,6 +122,17 @@ class NamedLayers {
   }
 
  private:
+  /// One that cannot be read is none: names and arrays are told without it, and Python writes
+  /// numbers (Infinity) that no JSON has.
+  std::vector<KerasRescaling> rescalings() const {
+    try {
+      return file_.texts.config.empty() ? std::vector<KerasRescaling>()
+                                        : keras_config(file_.texts.config).rescalings;
+    } catch (const std::runtime_error&) {
+      return {};
+    }
+  }
+
   /// "conv/kernel:0" -> "conv/kernel".
   static std::string without_output(const std::string& name) {
     return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
@@ -198,7 +209,7 @@ class NumberedLayers {
 
   KerasLayers read() {
     read_config();
-    KerasLayers result{.rescales = rescales_};
+    KerasLayers result{.rescalings = rescalings_};
     bool counted = true, configured = true;
     std::set<std::string> places;
     for (const std::string& group : groups_in_order()) {
@@ -246,7 +257,7 @@ class NumberedLayers {
     if (file_.texts.config.empty()) return;
     try {
       KerasConfig config = keras_config(file_.texts.config);
-      rescales_ = config.rescales;
+      rescalings_ = std::move(config.rescalings);
       for (KerasConfigLayer& layer : config.layers) {
         const std::string group = layer.group;
         config_.emplace(group, Configured{config_.size(), std::move(layer)});
@@ -333,7 +344,7 @@ class NumberedLayers {
   const KerasFile& file_;
   std::map<std::string, Arrays> groups_;
   std::map<std::string, Configured> config_;  ///< by group
-  bool rescales_ = false;
+  std::vector<KerasRescaling> rescalings_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "model/weights/keras_config.h"
 #include "model/weights/keras_file.h"
 
 namespace cputrain::model {
@@ -35,7 +36,8 @@ struct KerasLayers {
   bool in_order = false;
   /// Arrays of layers that change pixels by numbers of their own (Normalization).
   std::vector<std::string> of_pixels{};
-  bool rescales = false;  ///< a layer changes pixels by numbers that its config.json has
+  /// Layers that change pixels by numbers that the file's configuration has.
+  std::vector<KerasRescaling> rescalings{};
 };
 
 /// Layers of a file of Keras 3 (groups `layers/conv2d/vars`, arrays by number) or of the older form

@@ -90,14 +90,18 @@ TEST_F(KerasReader, ReadsTexts) {
     file.text("model_weights/conv", "name", "stem");
     file.text("/", "name", "root");
     file.text("/", "other", "not asked for");
+    file.text("/", "model_config", R"({"config": {}})");
   }
-  const auto& attributes = read_keras(path()).texts.attributes;
+  const auto texts = read_keras(path()).texts;
+  EXPECT_EQ(texts.config, R"({"config": {}})");
+  const auto& attributes = texts.attributes;
   using Texts = std::vector<std::string>;
   EXPECT_EQ(attributes.at("model_weights").at("layer_names0"), (Texts{"conv", "norm_1"}));
   EXPECT_EQ(attributes.at("model_weights/conv").at("weight_names"), Texts{"conv/kernel:0"});
   EXPECT_EQ(attributes.at("model_weights/conv").at("name"), Texts{"stem"});
   EXPECT_EQ(attributes.at("").at("name"), Texts{"root"});
   EXPECT_FALSE(attributes.at("").contains("other"));
+  EXPECT_FALSE(attributes.at("").contains("model_config"));
 }
 
 /// A group that holds itself, and arrays that many names lead to.
