@@ -7,6 +7,8 @@ namespace {
 
 using KerasForms = MadeKeras;
 
+const std::vector<std::vector<std::size_t>> kFour{{3}, {3}, {3}, {3}};
+
 /// So many convolutions of one shape, with these names.
 Graph equal_layers(const std::vector<std::string>& names, const Input& input = {}) {
   Graph graph({2, 2, 3}, input);
@@ -189,12 +191,33 @@ TEST_F(KerasForms, ARescalingOfTheOlderForm) {
 TEST_F(KerasForms, PixelsOfResNetV2AreACaveat) {
   layer("layers/conv2d", "conv1_conv", {{1, 1, 3, 3}});
   EXPECT_EQ(read(equal_layers({"a"})).caveat(), "") << "ResNet has such a layer, too";
-  layer("layers/batch_normalization", "post_bn", {{3}, {3}, {3}, {3}});
+  layer("layers/batch_normalization", "post_bn", kFour);
   EXPECT_NE(read(equal_layers({"a"})).caveat().find("ResNetV2"), std::string::npos);
   EXPECT_EQ(read(equal_layers({"a"}, normalized(0.5f, 0.5f))).caveat(), "");
   texts_.config = R"({"config": {"layers": [{"class_name": "Rescaling", "config":
       {"scale": 0.00392156862745098}}]}})";
   EXPECT_EQ(read(equal_layers({"a"})).caveat(), "") << "it says what it does";
+}
+
+TEST_F(KerasForms, NetworksThatAreOthersHereAreRefused) {
+  layer("layers/conv2d", "conv1_conv", {{1, 1, 3, 3}});
+  layer("layers/batch_normalization", "conv1_bn", kFour);
+  EXPECT_EQ(refusal(equal_layers({"a", "b"})), "") << "DenseNet has these, too";
+  layer("layers/conv2d_1", "conv2_block1_3_conv", {{1, 1, 3, 3}});
+  const std::string text = refusal(equal_layers({"a", "b"}));
+  EXPECT_NE(text.find("Keras' ResNet50, which has strides and padding elsewhere"),
+            std::string::npos);
+  EXPECT_EQ(text.find("--partial"), std::string::npos) << text;
+  EXPECT_EQ(refusal(equal_layers({"conv1_conv", "conv2_block1_3_conv"})), "") << "a model file";
+  layer("layers/batch_normalization_1", "post_bn", kFour);
+  EXPECT_EQ(refusal(equal_layers({"a", "b"})), "") << "ResNetV2";
+}
+
+TEST_F(KerasForms, MobileNetIsAnotherHere) {
+  layer("layers/conv2d", "Conv1", {{1, 1, 3, 3}});
+  layer("layers/batch_normalization", "bn_Conv1", kFour);
+  layer("layers/depthwise_conv2d", "expanded_conv_depthwise", {{3, 3, 3, 1}});
+  EXPECT_NE(refusal(equal_layers({"a", "b"})).find("Keras' MobileNetV2"), std::string::npos);
 }
 
 TEST(ReadOnce, KeepsWhatItReadLast) {

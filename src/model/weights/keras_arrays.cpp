@@ -215,6 +215,24 @@ Chosen choose_places(const KerasFile& opened, const KerasLayers& file, const Gra
   return chosen;
 }
 
+/// Networks of keras.applications that have a name in common with one here, and compute something
+/// else: the shapes of all arrays would fit.
+void refuse_other_networks(const KerasFile& opened, const KerasLayers& file) {
+  const auto has = [&](const char* name) {
+    return std::ranges::count(file.layers, name, &KerasLayer::name) > 0;
+  };
+  const bool mobile = has("Conv1") && has("bn_Conv1") && has("expanded_conv_depthwise");
+  const bool residual = has("conv1_bn") && has("conv2_block1_3_conv") && !has("post_bn");
+  if (!mobile && !residual) return;
+  fail(ExitCode::data,
+       fmt::format("weight file {}: its layers are called as those of Keras' {}, which has strides "
+                   "and padding elsewhere than {} here (it would give other answers); use "
+                   "torchvision's or timm's weights as safetensors{}",
+                   printable(opened.path.string()), mobile ? "MobileNetV2" : "ResNet50",
+                   mobile ? "mobilenetv2" : "resnet50",
+                   mobile ? "" : ", or Keras' ResNet50V2 with --model resnet50v2"));
+}
+
 /// What Keras leaves out: a gamma of ones, a beta of zeros.
 StoredArray constant(const ParameterSpec& spec, float value) {
   const Extents extents(spec.extents.begin(), spec.extents.end());
@@ -318,6 +336,7 @@ WeightArrays keras_arrays(const KerasFile& opened, const Graph& graph,
   const KerasLayers layers = keras_layers(opened);
   const Chosen chosen = choose_places(opened, layers, graph, names);
   const Nodes nodes = nodes_with_weights(graph);
+  if (2 * missing_in(chosen.places) > std::ssize(nodes)) refuse_other_networks(opened, layers);
   Taken taken(opened);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (chosen.places[i]) taken.take(*nodes[i], *chosen.places[i]);
