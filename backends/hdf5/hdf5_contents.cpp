@@ -22,6 +22,8 @@ constexpr std::size_t kMostTexts = std::size_t{16} << 20;  ///< bytes of all nam
 constexpr std::size_t kLongestName = 4096;
 constexpr unsigned kReadOnly = 0;  ///< H5F_ACC_RDONLY, whose macro calls a library that is linked
 
+constexpr std::string_view kBeginning = "\x89HDF\r\n\x1a\n";
+
 [[noreturn]] void damaged_file(const std::string& what) {
   throw std::runtime_error(fmt::format("is damaged (libhdf5 cannot read {})", what));
 }
@@ -363,7 +365,12 @@ void write_contents(std::span<std::byte> bytes, model::KerasTexts texts,
   calls().H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // else it prints what it thinks
   calls().H5PLset_loading_state(0);
   Image image{bytes.data()};
-  const Handle file(open_image(bytes, image), calls().H5Fclose, "its beginning");
+  const hid_t opened = open_image(bytes, image);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (opened < 0 && text.starts_with(kBeginning)) {
+    throw std::runtime_error("is cut or damaged (libhdf5 cannot open it)");
+  }
+  const Handle file(opened, calls().H5Fclose, "its beginning");
   Contents contents(file, bytes.size(), std::move(texts));
   contents.gather();
   contents.write(output);

@@ -177,7 +177,11 @@ class KerasWeights(TinyTest):
                 ("cut.keras", self.get("own.keras")[:2000], "damaged zip archive"),
                 ("no.keras", archive({"model.weights.h5": b"no" * 600}), "its beginning"),
                 ("config.keras", archive({"config.json": b"{", "model.weights.h5": weights}), "config.json"),
-                ("cut.h5", self.get("own.h5")[:3000], "damaged")):
+                ("nothing.keras", archive({}), "without Keras' model.weights.h5"),
+                ("none.keras", b"<html></html>", "is no .keras archive"),
+                ("none.h5", b"<html></html>", "is no HDF5 file"),
+                ("empty.h5", b"", "is empty"),
+                ("cut.h5", self.get("own.h5")[:3000], "is cut or damaged")):
             with self.subTest(name):
                 self.expect(65, "--model", "net.json", "--data", "data", "--dry-run" if name != "config.keras" else
                             "--overwrite", "--weights", self.put(name, data), says=[says, "it cannot be loaded"])

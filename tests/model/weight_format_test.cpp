@@ -26,11 +26,34 @@ TEST(WeightFormat, IsKnownByTheFirstBytes) {
   EXPECT_EQ(format_of(header + "\x10\0\0\0archive/data.pkl"s), WeightFormat::pickle);
   EXPECT_EQ(format_of(header + "\x0d\0\0\0metadata.json"s), WeightFormat::keras);
   EXPECT_EQ(format_of(header.substr(0, 10)), WeightFormat::keras);
+  EXPECT_EQ(format_of("PK\x05\x06"s + std::string(18, '\0')), WeightFormat::keras) << "empty";
   EXPECT_EQ(format_of("\x80\x02\x8a\nl\xfc\x9c\x46\xf9"s), WeightFormat::pickle);
   EXPECT_EQ(format_of("\x80\x02\0\0\0\0\0\0{\"a\": 1}"s), WeightFormat::safetensors);
   EXPECT_EQ(format_of(""), WeightFormat::safetensors);
   safetensors::write(folder.path() / "file", {}, {});
   EXPECT_EQ(weight_format(folder.path() / "file"), WeightFormat::safetensors);
+}
+
+TEST(WeightFormat, NamesOfKerasAreTaken) {
+  const testing::TemporaryFolder folder;
+  const auto refusal = [&](const std::string& name, const std::string& bytes) -> std::string {
+    std::ofstream(folder.path() / name, std::ios::binary) << bytes;
+    try {
+      weight_format(folder.path() / name);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data);
+      return error.what();
+    }
+    return "";
+  };
+  for (const char* name : {"w.h5", "w.hdf5", "w.keras"}) {
+    EXPECT_NE(refusal(name, "").find("is empty"), std::string::npos) << name;
+    const std::string what = name == "w.keras"s ? "is no .keras archive" : "is no HDF5 file";
+    EXPECT_NE(refusal(name, "<html>not found</html>").find(what), std::string::npos) << name;
+    EXPECT_EQ(refusal(name, "\x02\0\0\0\0\0\0\0{}"s), "") << "safetensors";
+    EXPECT_EQ(refusal(name, "PK\x05\x06"), "");
+  }
+  EXPECT_EQ(refusal("w.safetensors", "<html>"), "") << "its reader says what is wrong";
 }
 
 TEST(WeightFormat, APickleIsRefusedWithWhatToDo) {

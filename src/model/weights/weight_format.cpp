@@ -12,7 +12,8 @@
 namespace cputrain::model {
 namespace {
 
-constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n", kZip = "PK\x03\x04";
+constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n", kZip = "PK\x03\x04",
+                           kEmptyZip = "PK\x05\x06";
 
 /// Enough for the name of an archive's first file.
 std::string first_bytes(const std::filesystem::path& path) {
@@ -25,6 +26,19 @@ std::string first_bytes(const std::filesystem::path& path) {
     fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); check --weights",
                                      path.string(), error.what()));
   }
+}
+
+/// A file that is called as Keras' are, and begins with none of what these begin with.
+void refuse_wrong_name(const std::filesystem::path& path, std::string_view text) {
+  const std::string ending = path.extension().string();
+  const bool archive = ending == ".keras", hdf5 = ending == ".h5" || ending == ".hdf5";
+  const bool safetensors = text.size() > 8 && text[8] == '{';  // behind the header's length
+  if (!(archive || hdf5) || safetensors) return;
+  const char* what = text.empty() ? "is empty"
+                     : archive    ? "is no .keras archive, though it is called one"
+                                  : "is no HDF5 file, though it is called one";
+  fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); check --weights",
+                                   path.string(), what));
 }
 
 /// The name of an archive's first file: 26 bytes behind its beginning is its length.
@@ -41,13 +55,16 @@ WeightFormat weight_format(const std::filesystem::path& path) {
   const std::string bytes = first_bytes(path);
   const std::string_view text = bytes;
   if (text.starts_with(kHdf5)) return WeightFormat::hdf5;
+  if (text.starts_with(kEmptyZip)) return WeightFormat::keras;
   if (text.starts_with(kZip)) {
     return first_name(text).ends_with("/data.pkl") ? WeightFormat::pickle : WeightFormat::keras;
   }
   // Protocol 2 and later, which PyTorch has always written; behind it a header of safetensors would
   // be one of at least 32 KB that begins otherwise.
   const bool pickle = text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
-  return pickle && text.substr(8, 1) != "{" ? WeightFormat::pickle : WeightFormat::safetensors;
+  if (pickle && text.substr(8, 1) != "{") return WeightFormat::pickle;
+  refuse_wrong_name(path, text);
+  return WeightFormat::safetensors;
 }
 
 bool is_of_keras(const std::filesystem::path& path) {
