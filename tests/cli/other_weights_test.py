@@ -73,7 +73,8 @@ class OtherWeights(ProgramTest):
     def test_another_last_layer_starts_from_what_fits(self):
         self.train("two", "--steps", "1")
         words = [*SMALL, "--classes", "3", "--steps", "1", "--weights", "two/weights.safetensors"]
-        self.expect(65, *words, "--out", "no", says=["dense_2/kernel is 256x1, not 256x3", "--partial"])
+        self.expect(65, *words, "--out", "no", says=["dense_2/kernel is 256x1, not 256x3", "--partial",
+                                                        "its weights are those of dogcat at 64x64"])
         self.expect(0, *words, "--out", "three", "--partial", "--lr", "0",
                     says=["12 of 14 parameter arrays", "dense_2/kernel is 256x1, not 256x3"])
         tensors = [self.tensors(run) for run in ("two", "three")]

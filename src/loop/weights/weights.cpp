@@ -270,12 +270,27 @@ std::vector<WantedParameter> wanted_by(const compute::Program& program) {
   return wanted;
 }
 
-void need_whole(const std::filesystem::path& path, const WeightMatch& match) {
+/// Whose weights a file has, and what to do about it.
+std::string other_model_text(const model::WeightArrays& file) {
+  const char* rest = "or start training from what fits with --partial";
+  const auto name = file.metadata().find("model");
+  if (!file.describes_itself() || name == file.metadata().end()) {
+    return fmt::format("(its weights belong to another model); check --weights and --model, {}",
+                       rest);
+  }
+  const nlohmann::json graph = parsed(file.path(), file.metadata().at("graph"));
+  const Shape image = model::graph_from_json(graph, file.path().string()).image();
+  return fmt::format(
+      "(its weights are those of {} at {}x{}); give --model and --image-size as "
+      "they were in its training, {}",
+      printable(name->second), image.height, image.width, rest);
+}
+
+void need_whole(const model::WeightArrays& file, const WeightMatch& match) {
   if (match.whole()) return;
-  fail(ExitCode::data, fmt::format("weight file {} does not fit the model: {} (its weights belong "
-                                   "to another model); check --weights and --model, or start "
-                                   "training from what fits with --partial",
-                                   path.string(), misfit_text(match)));
+  fail(ExitCode::data,
+       fmt::format("weight file {} does not fit the model: {} {}", file.path().string(),
+                   misfit_text(match), other_model_text(file)));
 }
 
 /// Normalization divides by the root of it, so that every answer would be NaN.
@@ -330,7 +345,7 @@ void load_common_classes(const model::WeightArrays& file, const compute::Program
 LoadedWeights load_weights(const model::WeightArrays& file, const compute::Program& program,
                            const Array& weights, const ClassRows& rows) {
   WeightMatch match = match_weights(file, wanted_by(program));
-  need_whole(file.path(), match);
+  need_whole(file, match);
   if (!rows.are_equally_many()) {
     wrong(file.path(), classes_of_outputs(rows.file_classes, rows.outputs.count));
   }
@@ -424,7 +439,7 @@ model::WeightValues open_weights(model::WeightArrays arrays, const model::Graph&
     for (const auto& spec : node.parameters) wanted.push_back({spec.name, spec.extents});
   }
   check_outputs_agree(*file, model::class_outputs(graph));
-  need_whole(file->path(), match_weights(*file, wanted));
+  need_whole(*file, match_weights(*file, wanted));
   return [file](const std::string& parameter) {
     std::vector<float> values = file->find(parameter)->floats();
     need_no_negative_variance(file->path(), parameter, values);
