@@ -33,10 +33,11 @@ def step_command(model, size, batch, precision):
 
 def training(a, precision, seed, folder):
     runs.run([*training_command(a, precision, seed), "--checkpoint-every", "0", "--verbose", "0", "--out", folder])
-    epochs = [line for line in runs.metrics(folder) if line["type"] == "epoch"]
+    lines = runs.metrics(folder)
+    epochs = [line for line in lines if line["type"] == "epoch"]
     print(f"{precision}, seed {seed}: {epochs[-1]['val_accuracy']:.4f} after {len(epochs)} epochs", file=sys.stderr,
           flush=True)
-    return {"precision": precision, "seed": seed, "validation_images": epochs[-1]["val_images"],
+    return {"precision": precision, "seed": seed, "validation_images": lines[-1]["training"]["validation images"],
             **{key: [epoch[key] for epoch in epochs] for key in ("loss", "accuracy", "val_loss", "val_accuracy")}}
 
 

@@ -198,17 +198,32 @@ class Gpus(unittest.TestCase):
         self.assertIn("| They: net | 1.6 | 2.5 |  |  |\n| ours: here |  | 3.20 predicted |  |  |", table)
 
 
+def make_checkout(folder, **parts):
+    """The program, and data with so many images of each of two classes in each part."""
+    for part, count in parts.items():
+        for i in range(count):
+            for value, name in enumerate(["cat", "dog"]):
+                images = os.path.join(folder, "data", part, name)
+                os.makedirs(images, exist_ok=True)
+                write_png(os.path.join(images, f"{i}.png"), [[(200 * value, i, 0)] * 8] * 8)
+    os.symlink(os.environ["CPUTRAIN"], os.path.join(folder, "cputrain"))
+
+
+class Precisions(unittest.TestCase):
+    def test_a_training_has_its_curves(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(runs, "ROOT", folder):
+            make_checkout(folder, train=16, val=3)
+            a = argparse.Namespace(data=os.path.join(folder, "data"), epochs=2)
+            found = precisions.training(a, "float", 7, os.path.join(folder, "run"))
+        self.assertEqual((found["precision"], found["seed"], found["validation_images"]), ("float", 7, 6))
+        self.assertTrue(all(len(found[key]) == 2 for key in ("loss", "accuracy", "val_loss", "val_accuracy")), found)
+
+
 @needs_mpi
 class Accuracy(unittest.TestCase):
     def test_trainings_are_run_once_and_stand_for_no_others(self):
         with tempfile.TemporaryDirectory() as folder:
-            for part, count in [("train", 8), ("test", 2)]:
-                for i in range(count):
-                    for value, name in enumerate(["cat", "dog"]):
-                        images = os.path.join(folder, "data", part, name)
-                        os.makedirs(images, exist_ok=True)
-                        write_png(os.path.join(images, f"{i}.png"), [[(200 * value, i, 0)] * 8] * 8)
-            os.symlink(os.environ["CPUTRAIN"], os.path.join(folder, "cputrain"))
+            make_checkout(folder, train=8, test=2)
             a = argparse.Namespace(out=os.path.join(folder, "out"), data=os.path.join(folder, "data"), image_size=64,
                                    epochs=1)
             with unittest.mock.patch.object(runs, "ROOT", folder):
