@@ -79,8 +79,8 @@ def accuracy_sentence(trainings):
     told = "; ".join(f"{p} {statistics.mean(last[p]):.4f} ({min(last[p]):.4f} to {max(last[p]):.4f})"
                      for p in PRECISIONS)
     holds = "holds 0: no difference is shown" if low <= 0 <= high else "does not hold 0: a difference is shown"
-    return (f"Validation accuracy after the last epoch, mean (lowest to highest): {told}. bf16 less float at the same "
-            f"seed: {mean:+.4f}, with an interval of 95 % over seeds from {low:+.4f} to {high:+.4f}, which {holds}.")
+    return (f"Validation accuracy after the last epoch, mean (lowest to highest): {told}. At the same seed, bf16 less "
+            f"float is {mean:+.4f}. Its interval of 95 % over seeds, {low:+.4f} to {high:+.4f}, {holds}.")
 
 
 def step_rows(steps):
