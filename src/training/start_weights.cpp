@@ -10,6 +10,7 @@
 #include "data/classes/alike_names.h"
 #include "data/classes/class_names.h"
 #include "data/data_spec.h"
+#include "loop/weights/weights.h"
 #include "model/layer_patterns.h"
 #include "model/normalization.h"
 #include "model/weights/open_arrays.h"

@@ -6,6 +6,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "core/error.h"
+#include "loop/weights/description.h"
 #include "model/init.h"
 #include "model/model_json.h"
 #include "model/safetensors.h"

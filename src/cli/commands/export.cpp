@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "data/classes/class_names.h"
 #include "loop/safety/numbers.h"
+#include "loop/weights/description.h"
 #include "loop/weights/weights.h"
 #include "model/normalization.h"
 #include "model/torch_layout.h"
