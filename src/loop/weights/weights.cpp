@@ -58,10 +58,16 @@ std::vector<WantedParameter> wanted_by(const compute::Program& program) {
 }
 
 /// Whose weights a file has, and what to do about it.
-std::string other_model_text(const model::WeightArrays& file) {
+std::string other_model_text(const model::WeightArrays& file, const WeightMatch& match) {
   const char* rest = "or start training from what fits with --partial";
   const auto name = file.metadata().find("model");
   if (!file.describes_itself() || name == file.metadata().end()) {
+    if (match.differs_in_inputs()) {
+      return fmt::format(
+          "(the weights of {} fit images of one size alone, which was another); "
+          "give the --image-size of their training, {}",
+          first_few(match.other_rows, 3), rest);
+    }
     return fmt::format("(its weights belong to another model); check --weights and --model, {}",
                        rest);
   }
@@ -76,7 +82,7 @@ void need_whole(const model::WeightArrays& file, const WeightMatch& match) {
   if (match.whole()) return;
   fail(ExitCode::data,
        fmt::format("weight file {} does not fit the model: {} {}", file.path().string(),
-                   misfit_text(match), other_model_text(file)));
+                   misfit_text(match), other_model_text(file, match)));
 }
 
 /// Normalization divides by the root of it, so that every answer would be NaN.
