@@ -52,6 +52,7 @@ TEST_F(ForeignFiles, AreNamedWithWhatToDo) {
       {"renamed", "\x20\0\0\0TFL3"s, "TensorFlow Lite"},
       {"saved_model.pb", "\x08\x01\x12\x02"s, "graph of TensorFlow"},
       {"m.ckpt.index", "\0\0\x0d"s, "checkpoint of TensorFlow"},
+      {"m.ckpt.meta", "\x0a\x10"s, "checkpoint of TensorFlow"},
       {"m.ckpt.data-00000-of-00001", "\x01\x02"s, "checkpoint of TensorFlow"},
       {"checkpoint", "model_checkpoint_path: \"m.ckpt\""s, "checkpoint of TensorFlow"},
       {"m.npz", kZip + "\x05\0\0\0a.npy"s, "NumPy"},

@@ -46,7 +46,7 @@ constexpr Form kForms[] = {
      "rounded to bytes); use the file that it was made from: in Keras, model.save('x.keras') or "
      "model.save_weights('x.weights.h5')"},
     {"\x93NUMPY"sv, 0, {".npy", ".npz"}, kNumpy},
-    {"model_checkpoint_path:"sv, 0, {".index"}, kCheckpoint},
+    {"model_checkpoint_path:"sv, 0, {".index", ".meta"}, kCheckpoint},
     {"",
      0,
      {".onnx"},
