@@ -51,7 +51,7 @@ def onnx_properties(path):
 
 
 def metadata(path):
-    """Of a safetensors file."""
+    """What a safetensors file says of itself."""
     with open(path, "rb") as f:
         return json.loads(f.read(int.from_bytes(f.read(8), "little")))["__metadata__"]
 

@@ -41,7 +41,7 @@ class BenchKernels(ProgramTest):
                 with self.subTest(micro_batch=m["micro_batch"], direction=way["direction"]):
                     seconds, rate = way["seconds_per_image"], way["gflops"]
                     self.assertTrue(0 < seconds["min"] <= seconds["median"] <= seconds["max"])
-                    # Of two rounds the quicker has the larger rate.
+                    # The quicker of two rounds has the larger rate.
                     self.assertAlmostEqual(rate["max"], 2e-9 * second["macs_per_image"] / seconds["min"], places=6)
                     self.assertAlmostEqual(way["gbs"]["max"], 1e-9 * second["bytes_per_image"] / seconds["min"],
                                            places=6)
