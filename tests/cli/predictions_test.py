@@ -172,6 +172,19 @@ class Predictions(ProgramTest):
         self.assertNotIn("Wrote", done.stdout)
         done = self.expect(0, *weights, "--csv", "p.csv", "--top", "2", "data/blue", says=["--top 2 changes nothing"])
 
+    def test_of_many_classes_those_that_were_predicted_are_told(self):
+        self.make_classes(COLOURS, 4)
+        self.train("run", "--data", "data", "--classes", "60", "--batch", "8", "--steps", "2")
+        done = self.expect(0, "predict", "--weights", "run", "--csv", "p.csv", "data")
+        with open(self.path("p.csv"), newline="") as f:
+            answers = [row["class"] for row in csv.DictReader(f)]
+        head, *rows, wrote = done.stdout.splitlines()
+        self.assertEqual((head, wrote), (f"{len(answers)} images:", "Wrote p.csv"))
+        told = [row.strip().rsplit(None, 1) for row in rows]
+        self.assertEqual({name: int(count) for name, count in told}, {name: answers.count(name) for name in answers})
+        counts = [int(count) for _, count in told]
+        self.assertEqual(counts, sorted(counts, reverse=True))
+
 
 if __name__ == "__main__":
     unittest.main()
