@@ -91,7 +91,7 @@ class JsonLines final : public RunReporter {
   }
 
   void step(const loop::StepRecord& r) override {
-    if (log_every_ == 0 || r.step % log_every_ != 0) return;
+    if (!is_logged(r, log_every_)) return;
     Json line{{"type", "step"},
               {"step", r.step},
               {"epoch", r.epoch},

@@ -46,14 +46,20 @@ std::unique_ptr<RunReporter> console_reporter(std::FILE* lines, std::FILE* notic
 std::unique_ptr<RunReporter> progress_reporter(
     std::FILE*, std::function<double()> now = system::steady_seconds);
 
-/// metrics.jsonl: one object a line; a step line every `log_every` steps (0: none). The summary has
+/// Whether logs of steps have this one: every `log_every`th (0: none) and the last of each epoch,
+/// so that short epochs have some, too.
+inline bool is_logged(const loop::StepRecord& r, std::size_t log_every) {
+  return log_every > 0 && (r.step % log_every == 0 || r.ends_epoch);
+}
+
+/// metrics.jsonl: one object a line; lines of the steps that are logged. The summary has
 /// the figures of the last epoch in the file.
 std::unique_ptr<RunReporter> json_lines_reporter(const std::filesystem::path&,
                                                  std::size_t log_every, const LogPlace& = {},
                                                  system::WriteQueue* = nullptr);
 
 /// TensorBoard's event files under `folder`: train/ and validation/ with Keras' tags by epoch (from
-/// 0), and batches' scalars every `log_every` steps (0: none). New files each time, since readers
+/// 0), and batches' scalars of the steps that are logged. New files each time, since readers
 /// merge those of a folder.
 std::unique_ptr<RunReporter> tensorboard_reporter(const std::filesystem::path& folder,
                                                   const std::string& host, std::size_t log_every,

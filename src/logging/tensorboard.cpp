@@ -29,7 +29,7 @@ class TensorBoard final : public RunReporter {
 
   void step(const loop::StepRecord& r) override {
     steps_ = r.step;
-    if (log_every_ == 0 || r.step % log_every_ != 0 || r.skipped) return;
+    if (!is_logged(r, log_every_) || r.skipped) return;
     std::vector<Scalar> scalars{{"batch_loss", r.tally.mean_loss()}};
     add(scalars, "batch_accuracy", r.tally.accuracy());
     scalars.push_back({"batch_steps_per_second", r.seconds > 0 ? 1 / r.seconds : 0});

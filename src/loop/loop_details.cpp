@@ -141,7 +141,8 @@ void Loop::measure(const StepResult& step, bool settled) {
             .learning_rate = begun().learning_rate,
             .seconds = step.seconds,
             .trying = step.trying,
-            .skipped = step.skipped},
+            .skipped = step.skipped,
+            .ends_epoch = begun().steps == plan_->steps()},
            step.tally};
 }
 

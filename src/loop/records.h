@@ -30,6 +30,7 @@ struct StepRecord {
   /// It changed nothing and is in no sum, since its gradients were NaN or infinite (--on-nan). Its
   /// loss is NaN, too.
   bool skipped = false;
+  bool ends_epoch = false;  ///< the last of its epoch
 };
 
 /// The part of an epoch that shows the speed of a long training: its steps from the second on, in

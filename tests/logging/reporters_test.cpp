@@ -232,6 +232,20 @@ TEST(JsonLines, HasTheDocumentedKeys) {
   EXPECT_EQ(list[2]["weights_hash"], "00ff");
 }
 
+TEST(JsonLines, HaveTheLastStepOfShortEpochs) {
+  const auto list = [](std::size_t log_every) {
+    return lines(log_every, [](RunReporter& r) {
+      for (std::uint64_t step = 1; step <= 6; ++step) {
+        r.step({.step = step, .tally = {1, 1, 4}, .ends_epoch = step % 3 == 0});
+      }
+    });
+  };
+  ASSERT_EQ(list(10).size(), 2u);
+  EXPECT_EQ(list(10)[0]["step"], 3);
+  EXPECT_EQ(list(10)[1]["step"], 6);
+  EXPECT_TRUE(list(0).empty());
+}
+
 // Epochs of 7 images in steps of 4 and 3; every third step has a line.
 TEST(JsonLines, CountsTheImagesOfStepsWithoutALine) {
   const auto list = lines(3, [](RunReporter& r) {

@@ -28,6 +28,8 @@ TEST(Loop, RunsTheEpochsAndCountsEverything) {
   EXPECT_EQ(made.recorder.starts[0].steps, 5u);
   EXPECT_EQ(made.recorder.steps[6].step, 7u);
   EXPECT_EQ(made.recorder.steps[6].step_in_epoch, 2u);
+  EXPECT_FALSE(made.recorder.steps[6].ends_epoch);
+  EXPECT_TRUE(made.recorder.steps[4].ends_epoch);
   EXPECT_EQ(made.recorder.steps[4].tally.images, 2);  // 22 = 4 x 5 + 2
 }
 

@@ -131,7 +131,7 @@ void add_output(FlagRows& r) {
           "0: warnings and errors alone; 1: a progress bar; 2: a line per epoch; 3: also where "
           "every rank runs [1 on a terminal, else 2]");
   r.whole("log-every", &Flags::log_every, 0, 1'000'000'000,
-          "write every Nth step to metrics.jsonl; 0: none [10]");
+          "write every Nth step and the last of each epoch to metrics.jsonl; 0: none [10]");
   r.yes("profile", &Flags::profile,
         "measure every layer in each direction, show the times at the end and write them to "
         "profile.json; steps on a GPU then take longer");
