@@ -156,6 +156,25 @@ TEST(Console, SaysFromATenthOnHowLongThreadsWaitedForACpu) {
                 "CPUs take turns)\n");
 }
 
+TEST(Console, SaysOnceWhatStaysAsItWas) {
+  const std::string text = printed(Verbosity::lines, [](RunReporter& r) {
+    r.begin_epoch({1, 9, 196});
+    for (const double waited : {0.05, 0.3, 0.45, 0.02, 0.3, 0.6, 0.5, 0.35}) {
+      loop::EpochRecord record = epoch_record();
+      record.cpu_wait = waited;
+      record.stolen = waited / 2;
+      r.epoch(record);
+    }
+  });
+  std::vector<std::string> told;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t percent = line.find(" % of");
+    if (percent != std::string::npos) told.push_back(line[0] + line.substr(percent - 2, 2));
+  }
+  EXPECT_EQ(told, (std::vector<std::string>{"S15", "B30", "B60", "B35"}));
+}
+
 TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {
   const std::string text = printed(Verbosity::lines, [](RunReporter& r) {
     loop::EpochRecord record{{.steps = 5, .seconds = 2}, 1};
