@@ -7,7 +7,9 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "logging/reporters.h"
 #include "tests/support/temporary_folder.h"
