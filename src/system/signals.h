@@ -30,9 +30,9 @@ bool is_ignored(int signal);
 /// word that time is up) asks for a stop after the running step; a SIGINT after it ends the process
 /// with 130. SIGTERM and SIGHUP (a lost terminal) ask for one, too, and call the function given at
 /// the same time: under mpirun SIGTERM comes a second before SIGKILL, which a long step does not
-/// survive, and a checkpoint after a short one may. Batch systems send it to mpirun and ranks alike,
-/// so it may come twice. The function has its own thread: while it waits for storage, other signals
-/// are answered.
+/// survive, and a checkpoint after a short one may. Batch systems send it to mpirun and ranks
+/// alike, so it may come twice. The function has its own thread: while it waits for storage, other
+/// signals are answered.
 class SignalWatch {
  public:
   SignalWatch();

@@ -151,8 +151,7 @@ void TrainCommand::choose_files(bool leads, const training::Services& services) 
     Command::choose_files(leads, services);
   } catch (const Error& error) {
     if (!may_go_on || error.code() != ExitCode::data) throw;
-    fail(error.code(),
-         fmt::format("{}; a training that goes on needs no --weights", error.what()));
+    fail(error.code(), fmt::format("{}; a training that goes on needs no --weights", error.what()));
   }
 }
 

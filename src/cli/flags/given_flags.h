@@ -38,7 +38,8 @@ std::set<std::string> add_environment(Given& given, const Flags& flags,
 
 /// {"batch": 32, "model": "dogcat"}, where neither the command line nor the environment says it.
 /// Returns the flags that were added.
-std::set<std::string> add_config_file(Given& given, const Flags& flags, const std::string& path, const Hint& hint);
+std::set<std::string> add_config_file(Given& given, const Flags& flags, const std::string& path,
+                                      const Hint& hint);
 
 /// Error(usage) where two exclude each other.
 void check_rivals(const Given& given, const Flags& flags);

@@ -18,9 +18,8 @@ namespace {
 void say_weights(const Session& session, const std::string& flag,
                  const nlohmann::ordered_json& training) {
   const auto began = training.find(kFirstWeights);
-  const std::string first = began != training.end() && began->is_string()
-                                ? printable(began->get<std::string>())
-                                : "";
+  const std::string first =
+      began != training.end() && began->is_string() ? printable(began->get<std::string>()) : "";
   if (flag.empty()) {
     if (!first.empty()) {
       say(session, fmt::format("The training began with the weights of {}", first));

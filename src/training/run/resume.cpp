@@ -319,13 +319,13 @@ void check_same_training(const Session& session, const std::filesystem::path& ch
   for (const std::string& row : rows) warn(session, row);
   if (!rows.empty()) {
     fail(ExitCode::usage,
-         fmt::format("--resume: {} is of another training, see above (what follows would be "
-                     "neither of the two); repeat its flags (--config {} has them){}, or name "
-                     "another --out{}",
-                     checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
-                     has_other_weights(rows) ? ", leave --weights out (the checkpoint's are newer)"
-                                             : "",
-                     train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
+         fmt::format(
+             "--resume: {} is of another training, see above (what follows would be "
+             "neither of the two); repeat its flags (--config {} has them){}, or name "
+             "another --out{}",
+             checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
+             has_other_weights(rows) ? ", leave --weights out (the checkpoint's are newer)" : "",
+             train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
   }
   say_other_program(session, facts.at("training"), identity);
   const loop::TrainingEnd end = end_of(spec);
