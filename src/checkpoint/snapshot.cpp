@@ -11,6 +11,7 @@
 #include "comm/agreement.h"
 #include "core/error.h"
 #include "loop/safety/numbers.h"
+#include "loop/weights/weights.h"
 
 namespace cputrain::checkpoint {
 namespace {

@@ -8,7 +8,7 @@
 #include "checkpoint/schedule.h"
 #include "loop/parts.h"
 #include "loop/progress.h"
-#include "loop/weights/weights.h"
+#include "loop/weights/description.h"
 #include "optim/update_rule.h"
 
 namespace cputrain::checkpoint {

@@ -10,6 +10,7 @@
 #include "model/safetensors.h"
 #include "model/weights/weight_format.h"
 #include "system/tell.h"
+#include "training/request/followed_weights.h"
 #include "training/run/run_weights.h"
 #include "zoo/published.h"
 #include "zoo/zoo.h"
@@ -82,6 +83,9 @@ void choose_weights(Command& command, bool leads, const model::ReadKeras& read_k
     check_results_beside(command);
     if (leads && !found.chosen.empty() && options.verbose != 0) system::tell(found.chosen);
     if (take_run) take_run(found.run);
+    const std::string followed =
+        command.begins_with_weights() ? "" : training::follow_weights(options);
+    if (leads && !followed.empty() && options.verbose != 0) system::tell(followed);
   } catch (const Error&) {
     if (leads) throw;
   }

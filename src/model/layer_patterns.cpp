@@ -11,7 +11,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr std::string_view kUntil = "until=", kAllButHead = "all-but-head", kNone = "none";
+constexpr std::string_view kUntil = "until=", kNone = "none";
 
 /// `*` stands for any text.
 bool matches(std::string_view name, std::string_view pattern) {

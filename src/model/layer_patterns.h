@@ -2,11 +2,15 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/graph.h"
 
 namespace cputrain::model {
+
+/// The pattern of all layers but those of head_layers().
+inline constexpr std::string_view kAllButHead = "all-but-head";
 
 /// Names of the layers with parameters that a pattern of --freeze means: a name, in which `*`
 /// stands for any text; `until=LAYER`, all up to this one; `all-but-head`, all but those of

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "loop/weights/weights.h"
+#include "loop/weights/description.h"
 #include "training/session/session.h"
 
 /// Which images `eval` looks at: those that tell most about weights, and none that they were learnt

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "loop/weights/weights.h"
 #include "training/training.h"
 
 // From the thread that answers signals, while others make steps.

@@ -10,6 +10,7 @@
 #include "data/classes/alike_names.h"
 #include "data/classes/class_names.h"
 #include "data/data_spec.h"
+#include "loop/weights/weights.h"
 #include "model/layer_patterns.h"
 #include "model/normalization.h"
 #include "model/weights/open_arrays.h"
@@ -118,8 +119,8 @@ void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& p
   const std::string origin = file.origin().empty() ? "Keras' layout" : file.origin();
   say_once(session,
            fmt::format("Weights: {} says nothing about itself: its arrays are taken by name, in "
-                       "{}, for {} and images of {}, pixels as {} (--normalize); outputs for the "
-                       "classes in the order of the data",
+                       "{}, for {} and images of {}, pixels as {} (--normalize must say what they "
+                       "were when it learnt); outputs for the classes in the order of the data",
                        spec.flags.weights, origin, spec.model->name, shape_text(plan.graph.image()),
                        model::normalization_text(input)));
 }

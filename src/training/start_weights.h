@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "loop/weights/weights.h"
+#include "loop/weights/description.h"
 #include "training/compiled_training.h"
 
 namespace cputrain::training {

@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "loop/weights/averaged_weights.h"
+#include "loop/weights/weights.h"
 #include "model/model_json.h"
 #include "training/asked_end.h"
 #include "training/request/build_graph.h"

@@ -7,7 +7,7 @@
 
 #include "checkpoint/snapshot.h"
 #include "loop/loop.h"
-#include "loop/weights/weights.h"
+#include "loop/weights/description.h"
 #include "training/batch_plans.h"
 #include "training/compiled_training.h"
 #include "training/memory/image_place.h"

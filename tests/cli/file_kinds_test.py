@@ -1,4 +1,4 @@
-"""Links, pipes and devices where files are written; a folder that two users may write."""
+"""Links, pipes and devices where files are read or written; a folder that two users may write."""
 import json
 import os
 import re
@@ -7,7 +7,7 @@ import subprocess
 import threading
 import unittest
 
-from program import PROGRAM
+from program import PROGRAM, SMALL, ProgramTest
 from tiny import TinyTest
 
 ALL_LOGS = ["--log-format", "mlperf", "--profile", "--save-best", "--checkpoint-every", "1"]
@@ -185,6 +185,34 @@ class FileKinds(TinyTest):
         self.assertEqual(len(folders), 6)
         for folder in folders:
             self.assertTrue(os.path.exists(self.path(folder, "weights.safetensors")))
+
+
+class NoRegularFiles(ProgramTest):
+    """Whatever names a file: pipes, devices and folders are refused at once, and said to be none."""
+
+    def test_every_flag(self):
+        os.mkfifo(self.path("pipe"))
+        os.mkfifo(self.path("pipe.json"))
+        os.mkfifo(self.path("pipe.csv"))
+        os.mkfifo(self.path("pipe.ctpack"))
+        os.mkdir(self.path("empty"))
+        self.train("run", "--steps", "1")
+        weights = "run/weights.safetensors"
+        for words in (["--config", "pipe", "--dry-run"], ["--config", "/dev/zero", "--dry-run"],
+                      ["--config", "empty", "--dry-run"],
+                      [*SMALL, "--model", "pipe.json", "--dry-run"], [*SMALL, "--weights", "pipe", "--steps", "1"],
+                      [*SMALL, "--weights", "/dev/zero", "--steps", "1"], ["info", "--model", "pipe.json"],
+                      ["eval", "--weights", "pipe", *SMALL[:4]], ["eval", "--weights", "empty", *SMALL[:4]],
+                      ["predict", "--weights", "pipe", "x.jpg"], ["predict", "--weights", weights, "pipe"],
+                      ["export", "--weights", "pipe", "--onnx", "x.onnx"],
+                      ["--data", "pipe", "--dry-run"], ["--data", "pipe.csv", "--dry-run"],
+                      ["--data", "pipe.ctpack", "--dry-run"], ["data", "info", "pipe"],
+                      ["report", "run", "--reference", "pipe", "--out", "r"],
+                      ["simulate", "--platform", "pipe", "--costs", "pipe", "--out", "s"]):
+            with self.subTest(words=words):
+                done = self.run_program(*words, timeout=30)
+                self.assertIn(done.returncode, (2, 65), done.stderr)
+                self.assertNotIn("please report", done.stderr)
 
 
 if __name__ == "__main__":

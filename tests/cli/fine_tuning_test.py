@@ -269,8 +269,26 @@ class FineTuning(TinyTest):
             f.write(PICKLE)
         for words in (["--model", "net.json", "--data", "data", "--weights", "old.pth", "--dry-run"],
                       ["eval", "--data", "data", "--weights", "old.pth"]):
-            self.expect(65, *words, says=["pickle of PyTorch", "torch.load('", "weights_only=True",
+            self.expect(65, *words, says=["pickle of PyTorch", "torch.load('old.pth', ", "weights_only=True",
                                           "safetensors.torch.save_file"])
+
+    def test_forms_of_others_are_named(self):
+        """Folders, and names of several files, too."""
+        os.makedirs(self.path("saved", "variables"))
+        os.makedirs(self.path("checkpoints"))
+        for name in ("saved/saved_model.pb", "checkpoints/m.ckpt.index", "checkpoints/m.ckpt.data-00000-of-00001",
+                     "m.onnx"):
+            with open(self.path(*name.split("/")), "wb") as f:
+                f.write(b"\x08\x01\x12\x00")
+        for name, says in (("saved", "this is TensorFlow's SavedModel"), ("saved/", "this is TensorFlow's SavedModel"),
+                           ("checkpoints", "this is a checkpoint of TensorFlow"),
+                           ("checkpoints/m.ckpt", "this is a checkpoint of TensorFlow"),
+                           ("checkpoints/m.ckpt.index", "this is a checkpoint of TensorFlow"),
+                           ("m.onnx", "this is an ONNX graph")):
+            with self.subTest(name):
+                for words in (["--model", "net.json", "--data", "data", "--dry-run"], ["eval", "--data", "data"]):
+                    done = self.expect(65, *words, "--weights", name, says=["save"])
+                    self.assertEqual(done.stderr.count(f"--weights {name.rstrip('/')}: {says}"), 1, done.stderr)
 
     def test_imagenet_says_where_weights_are(self):
         self.expect(65, "--model", "resnet18", "--weights", "imagenet", "--data", "data", "--dry-run",

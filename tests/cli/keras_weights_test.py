@@ -106,7 +106,8 @@ class KerasWeights(TinyTest):
 
     def test_weights_alone(self):
         """Such a file says neither its network nor which of three arrays of a normalization is not there."""
-        self.net(0, "run", "scaled.weights.h5", "--lr", "0", "--freeze", "*norm", says=["16 of 16 parameter arrays"])
+        self.net(0, "run", "scaled.weights.h5", "--lr", "0", "--freeze", "*norm",
+                 says=["16 of 16 parameter arrays", "pixels as unit (--normalize must say"])
         wanted = {n: packed(n) for n in SHAPES}
         wanted["deep_norm/gamma"] = packed("deep_norm/gamma", made("gamma", 8))
         self.assertEqual(self.tensors("run"), wanted)
@@ -163,6 +164,38 @@ class KerasWeights(TinyTest):
         self.expect(0, "export", "--model", "net.json", "--weights", "own.keras", "--safetensors", "own.safetensors",
                     says=["16 tensors in the layout of Keras"])
         self.expect(0, "predict", "--weights", "own.safetensors", "data/ant/0.bmp", says=["class"])
+
+    def test_export_takes_images_of_the_size_that_the_file_says(self):
+        """A network that flattens its images has weights for one size alone."""
+        with open(self.path("net.json")) as f:
+            network = json.load(f)
+        network["recipe"]["image_size"] = 12
+        self.put("net12.json", json.dumps(network).encode())
+        exported = ["export", "--model", "net12.json", "--safetensors", "own.safetensors", "--weights"]
+        for name in ("own.keras", "own.h5", "keras2.keras", "keras2.h5", "nested.keras"):
+            with self.subTest(name):
+                self.expect(0, *exported, name, says=[f"{name}: its network takes images of 8x8, and so does"])
+                self.expect(2, "export", "--weights", "own.safetensors", "--image-size", "12", "--onnx", "x.onnx",
+                            says=["8x8 pixels"])
+        with self.subTest("a flag goes before the file"):
+            done = self.expect(0, *exported, "own.keras", "--image-size", "8")
+            self.assertNotIn("takes images", done.stderr)
+            self.expect(65, *exported, "own.keras", "--image-size", "12",
+                        says=["takes images of 8x8, the one that is written those of 12x12", "wide/kernel is 128x5",
+                              "of wide/kernel fit images of one size alone", "--image-size"])
+        with self.subTest("a file that does not say its size"):
+            self.expect(65, *exported, "scaled.weights.h5", says=["of wide/kernel fit images of one size alone"])
+            done = self.expect(0, *exported, "scaled.weights.h5", "--image-size", "8")
+            self.assertNotIn("takes images", done.stderr)
+        with self.subTest("a training"):
+            self.expect(65, "--model", "net12.json", "--data", "data", "--out", "no", "--weights",
+                        self.write_safetensors("same.safetensors"), says=["give the --image-size of their training"])
+        with self.subTest("images that are not square"):
+            whole = members(self.get("own.keras"))
+            whole["config.json"] = whole["config.json"].replace(b"[null, 8, 8, 3]", b"[null, 8, 6, 3]")
+            self.expect(0, "export", "--model", "net.json", "--safetensors", "own.safetensors", "--weights",
+                        self.put("oblong.keras", archive(whole)),
+                        says=["takes images of 8x6, the one that is written those of 8x8"])
 
     def test_other_networks_are_refused(self):
         self.expect(65, "--model", "mobilenetv2", "--image-size", "32", "--data", "data", "--weights", "own.keras",

@@ -1,5 +1,6 @@
 """Weights of another network or of other classes as a start."""
 import json
+import os
 import unittest
 
 from program import SMALL, ProgramTest
@@ -81,6 +82,29 @@ class OtherWeights(ProgramTest):
         self.assertEqual(tensors[0]["conv2d/kernel"], tensors[1]["conv2d/kernel"])
         self.assertNotEqual(tensors[0]["dense_2/kernel"], tensors[1]["dense_2/kernel"])
         self.expect(2, *SMALL, "--partial", says=["--partial needs --weights"])
+
+    def test_a_model_that_is_not_named_is_that_of_the_weights(self):
+        data = ["--data", "synthetic:24", "--threads", "1"]
+        self.expect(0, *data, "--model", "nature7", "--image-size", "96", "--batch", "8", "--steps", "1", "--normalize",
+                    "symmetric", "--augment", "none", "--out", "two")
+        theirs = ["--weights", "two", "--lr", "0", "--augment", "none"]
+        done = self.expect(0, *data, *theirs, "--epochs", "1", "--out", "next",
+                           says=["the model is theirs, nature7 at 96 pixels", "Fine-tuning: adam 0.0001"])
+        self.assertNotIn("learnt from", done.stderr)
+        self.assertEqual(self.tensors("two")["dense/kernel"], self.tensors("next")["dense/kernel"])
+        with open(self.path("next/config.json")) as f:
+            flags = json.load(f)
+        self.assertEqual([flags[name] for name in ("model", "image-size", "normalize", "batch", "optimizer")],
+                         ["nature7", 96, "symmetric", 64, "adam"])
+        with self.subTest("resumed without them"):
+            os.rename(self.path("two"), self.path("gone"))
+            words = ["--model", "nature7", "--image-size", "96", "--normalize", "symmetric", "--lr", "0", "--augment",
+                     "none", "--epochs", "2", "--out", "next", "--resume", "auto"]
+            self.expect(0, *data, *words, says=["The training began with the weights of two/"])
+        with self.subTest("what is named goes before"):
+            self.expect(65, *data, "--weights", "gone", "--model", "dogcat", "--image-size", "96", "--out", "no",
+                        says=["its weights are those of nature7 at 96x96"])
+            self.expect(65, *data, "--weights", "gone", "--image-size", "128", "--out", "no", says=["does not fit"])
 
     def test_nothing_that_fits_ends_with_65(self):
         self.train("two", "--steps", "1")

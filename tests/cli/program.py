@@ -63,5 +63,9 @@ def wait_until(true, seconds=60):
         time.sleep(0.05)
 
 
+def as_root(test):
+    return unittest.skipUnless(os.geteuid() == 0, "needs root")(test)
+
+
 def needs_mpi(test):
     return unittest.skipUnless(MPIRUN, "this build has no MPI")(test)

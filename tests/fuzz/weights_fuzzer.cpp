@@ -1,7 +1,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "loop/weights/weights.h"
+#include "loop/weights/description.h"
 #include "model/model_json.h"
 #include "model/safetensors.h"
 #include "tests/fuzz/fuzzer.h"

@@ -10,6 +10,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "core/error.h"
+#include "loop/weights/description.h"
 #include "loop/weights/weights.h"
 #include "tests/support/own_program.h"
 #include "tests/support/temporary_folder.h"

@@ -6,6 +6,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "core/error.h"
+#include "loop/weights/description.h"
 #include "model/init.h"
 #include "model/model_json.h"
 #include "model/safetensors.h"
@@ -169,6 +170,23 @@ TEST(Weights, ThatNoTrainingCanMakeAreRefused) {
     }
   });
   EXPECT_NE(head.find("head/kernel has 3 outputs and head/bias has 4"), std::string::npos) << head;
+}
+
+/// A dense layer behind a Flatten has rows for images of one size.
+TEST(Weights, OfImagesOfAnotherSizeAreRefusedAsSuch) {
+  const std::string text = refusal_of_changed(graph_with(3), [](auto& tensor) {
+    if (tensor.name != "dense/kernel") return;
+    tensor.extents.front() = 4;
+    tensor.values = [] { return std::vector<float>(12, 1); };
+  });
+  EXPECT_NE(text.find("the weights of dense/kernel fit images of one size alone"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("--image-size"), std::string::npos);
+  const std::string other = refusal_of_changed(graph_with(3), [](auto& tensor) {
+    if (tensor.name == "dense/kernel") tensor.name = "fc/kernel";
+  });
+  EXPECT_EQ(other.find("--image-size"), std::string::npos) << other;
 }
 
 TEST(Weights, MessagesNameTheFirstFewOfEachKind) {

@@ -56,15 +56,25 @@ TEST(WeightFormat, NamesOfKerasAreTaken) {
   EXPECT_EQ(refusal("w.safetensors", "<html>"), "") << "its reader says what is wrong";
 }
 
+/// The lines work as they stand, whatever is in the name, which is said once.
 TEST(WeightFormat, APickleIsRefusedWithWhatToDo) {
-  try {
-    refuse_pickle("model.pth");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::data);
-    const std::string text = error.what();
-    EXPECT_NE(text.find("torch.load('model.pth', weights_only=True)"), std::string::npos) << text;
-    EXPECT_NE(text.find("safetensors.torch.save_file"), std::string::npos);
+  const auto refusal = [](const char* path) -> std::string {
+    try {
+      refuse_pickle(path);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data);
+      return error.what();
+    }
+  };
+  const std::string text = refusal("my model.pth");
+  EXPECT_NE(text.find("torch.load('my model.pth', map_location='cpu', weights_only=True)"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("my model.pth"), text.rfind("my model.pth"));
+  for (const char* word : {"state_dict_ema", "'state_dict'", "safetensors.torch.save_file"}) {
+    EXPECT_NE(text.find(word), std::string::npos) << word;
   }
+  EXPECT_NE(refusal("Ann's.pth").find(R"(torch.load('Ann\'s.pth')"), std::string::npos);
 }
 
 }  // namespace

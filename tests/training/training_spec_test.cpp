@@ -29,6 +29,40 @@ TEST(ChooseTraining, AnotherOptimizerBringsKerasDefaultRate) {
   EXPECT_EQ(choose_training(flags).learning_rate.base, 0.5);
 }
 
+TEST(ChooseTraining, WeightsBringTheRecipeOfFineTuning) {
+  TrainingFlags flags;
+  flags.model = "efficientnet-lite0";
+  const TrainingSpec anew = choose_training(flags);
+  flags.weights = "theirs.safetensors";
+  const TrainingSpec all = choose_training(flags);
+  EXPECT_TRUE(std::holds_alternative<optim::Adam>(all.optimizer.rule));
+  EXPECT_EQ(all.learning_rate.base, 0.0001);
+  EXPECT_EQ(all.learning_rate.schedule, optim::Schedule(optim::ConstantRate{}));
+  EXPECT_EQ(all.batch, 64u);
+  EXPECT_EQ(all.augment, anew.augment);
+  flags.freeze = {"all-but-head"};
+  const TrainingSpec head = choose_training(flags);
+  EXPECT_EQ(head.learning_rate.base, 0.001);
+  EXPECT_EQ(head.augment, data::Augment{});
+  // A resume need not name them.
+  flags.weights.clear();
+  EXPECT_EQ(choose_training(flags).batch, anew.batch);
+  flags.began_with_weights = true;
+  EXPECT_EQ(choose_training(flags).learning_rate.base, 0.001);
+}
+
+TEST(ChooseTraining, FlagsGoBeforeTheRecipeOfFineTuning) {
+  TrainingFlags flags;
+  flags.weights = "theirs.safetensors";
+  flags.optimizer = "sgd";
+  flags.batch = 7;
+  flags.epochs = 3;
+  const TrainingSpec spec = choose_training(flags);
+  EXPECT_EQ(spec.learning_rate.base, 0.01);  // Keras' default of that rule
+  EXPECT_EQ(spec.batch, 7u);
+  EXPECT_EQ(spec.epochs, 3);
+}
+
 TEST(ChooseTraining, AugmentationIsTheRecipesUnlessAskedFor) {
   TrainingFlags flags;
   EXPECT_EQ(choose_training(flags).augment, data::Augment{});

@@ -10,6 +10,8 @@
 #include "composition/services.h"
 #include "core/error.h"
 #include "logging/reporters.h"
+#include "loop/weights/description.h"
+#include "loop/weights/weights.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::training {

@@ -16,6 +16,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "data/data_spec.h"
+#include "loop/weights/description.h"
 #include "system/print.h"
 #include "training/evaluation_part.h"
 #include "training/request/backend_words.h"

@@ -6,7 +6,7 @@
 #include "cli/commands/test_time.h"
 #include "compute/tally.h"
 #include "loop/evaluation/predictions.h"
-#include "loop/weights/weights.h"
+#include "loop/weights/description.h"
 #include "training/run/evaluation_log.h"
 #include "training/session/session.h"
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -9,9 +10,11 @@
 #include "core/text.h"
 #include "data/classes/class_names.h"
 #include "loop/safety/numbers.h"
+#include "loop/weights/description.h"
 #include "loop/weights/weights.h"
 #include "model/normalization.h"
 #include "model/torch_layout.h"
+#include "model/weights/keras_config.h"
 #include "model/weights/open_arrays.h"
 #include "model/weights/weight_format.h"
 #include "system/files.h"
@@ -166,10 +169,31 @@ int outputs_in(const model::WeightArrays& file, const model::Graph& graph) {
   return graph.back().dst.channels;
 }
 
+/// "224x192".
+std::string size_text(Shape image) { return fmt::format("{}x{}", image.height, image.width); }
+
+/// Images as Keras' file says them, where no flag does. Networks here take square ones.
+training::TrainingSpec spec_for(const ExportOptions& options, const model::ReadKeras& read_keras) {
+  training::TrainingFlags flags = options;
+  std::optional<Shape> theirs;
+  if (model::is_of_keras(options.weights)) {
+    theirs = model::keras_image(read_keras(options.weights).texts.config);
+  }
+  const bool takes = theirs && theirs->height == theirs->width && !flags.image_size;
+  if (takes) flags.image_size = theirs->height;
+  const training::TrainingSpec spec = training::choose_training(flags);
+  if (!theirs || (*theirs == spec.image && !takes)) return spec;
+  system::tell(fmt::format("--weights {}: its network takes images of {}, {} (--image-size)",
+                           options.weights, size_text(*theirs),
+                           takes ? "and so does the one that is written"
+                                 : "the one that is written those of " + size_text(spec.image)));
+  return spec;
+}
+
 /// A file that says nothing about its network, which --model then does. Its classes have no names.
 loop::ModelDescription described_by_flags(const ExportOptions& options,
                                           const model::ReadKeras& read_keras) {
-  const training::TrainingSpec spec = training::choose_training(options);
+  const training::TrainingSpec spec = spec_for(options, read_keras);
   const model::Graph any = spec.model->build(spec.image, spec.model->recipe.classes);
   const model::WeightArrays file =
       model::open_arrays(options.weights, any, spec.model->modules, read_keras);

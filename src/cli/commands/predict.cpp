@@ -17,7 +17,7 @@
 #include "compute/prediction.h"
 #include "core/error.h"
 #include "loop/evaluation/predictions.h"
-#include "loop/weights/weights.h"
+#include "loop/weights/description.h"
 #include "system/print.h"
 #include "system/tell.h"
 #include "training/micro_batch.h"

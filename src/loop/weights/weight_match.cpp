@@ -24,6 +24,10 @@ bool differs_in_columns(std::span<const std::size_t> stored, std::span<const int
          same(stored.first(stored.size() - 1), wanted.first(wanted.size() - 1));
 }
 
+bool differs_in_rows(std::span<const std::size_t> stored, std::span<const int> wanted) {
+  return stored.size() == 2 && wanted.size() == 2 && same(stored.last(1), wanted.last(1));
+}
+
 }  // namespace
 
 std::string extents_text(std::span<const std::size_t> extents) { return joined_extents(extents); }
@@ -46,6 +50,7 @@ WeightMatch match_weights(const model::WeightArrays& file,
         match.other_columns.push_back({p, text});
       } else {
         match.other_shape.push_back(text);
+        if (differs_in_rows(array->extents, extents)) match.other_rows.push_back(name);
       }
     } else {
       match.fitting.push_back(p);

@@ -32,7 +32,16 @@ struct WeightMatch {
     std::string text;      ///< as in other_shape
   };
   std::vector<OtherColumns> other_columns{};
+  /// Those of `other_shape` whose shapes differ in the first of two extents alone: dense layers
+  /// that read another number of inputs, as behind a Flatten of images of another size.
+  std::vector<std::string> other_rows{};
 
+  /// Whether dense layers that read another number of inputs are all that does not fit, but for
+  /// outputs of other classes.
+  bool differs_in_inputs() const {
+    return !other_rows.empty() && other_rows.size() == other_shape.size() && missing.empty() &&
+           extra.empty();
+  }
   bool whole() const {
     return missing.empty() && other_shape.empty() && other_columns.empty() && extra.empty();
   }

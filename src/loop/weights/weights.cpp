@@ -3,138 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
-#include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/hash.h"
-#include "core/json_text.h"
-#include "core/strict_json.h"
 #include "core/text.h"
-#include "core/version.h"
-#include "data/classes/class_names.h"
 #include "loop/safety/numbers.h"
+#include "loop/weights/description.h"
 #include "model/init.h"
-#include "model/model_json.h"
-#include "model/normalization.h"
 #include "model/safetensors.h"
-#include "model/weights/weight_format.h"
 
 namespace cputrain::loop {
-namespace {
-
-constexpr const char* kFormat = "cputrain";
-constexpr const char* kFormatVersion = "1";
-constexpr const char *kTorchFormat = "pt", *kTorchLayout = "torch";
-constexpr const char *kKernels = "kernels", *kFit = "fit";
-constexpr const char *kData = "data", *kDataPlace = "data_place", *kExpand = "expand",
-                     *kEarlier = "data_earlier", *kSeed = "seed", *kSplit = "validation_split";
-
-[[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
-  fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
-                                   "weights.safetensors that cputrain wrote",
-                                   path.string(), what));
-}
-
-nlohmann::json parsed(const std::filesystem::path& path, const std::string& text) {
-  try {
-    return parse_strict_json(text);
-  } catch (const std::runtime_error& error) {
-    wrong(path, std::string("has a damaged description: ") + error.what());
-  }
-}
-
-/// A number that is the whole text and lies within its limits.
-template <class T>
-T number(const std::filesystem::path& path, const std::string& what, const std::string& text, T min,
-         T max) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || !(value >= min && value <= max)) {
-    wrong(path, fmt::format("has a {} that is not a number from {} to {}", what, min, max));
-  }
-  return value;
-}
-
-/// 16 hexadecimal digits.
-std::uint64_t hash_of(const std::filesystem::path& path, const std::string& key,
-                      const std::string& text) {
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, 16);
-  if (error != std::errc{} || stop != end || text.size() != 16) {
-    wrong(path, fmt::format("has a '{}' that is not 16 hexadecimal digits", key));
-  }
-  return value;
-}
-
-std::optional<TrainingData> data_of(const std::filesystem::path& path,
-                                    const model::safetensors::Metadata& metadata) {
-  if (!metadata.contains(kData)) return std::nullopt;
-  TrainingData data{.fingerprint = hash_of(path, kData, metadata.at(kData))};
-  if (metadata.contains(kDataPlace)) {
-    data.place = hash_of(path, kDataPlace, metadata.at(kDataPlace));
-  }
-  if (metadata.contains(kExpand)) {
-    const auto expand = value_named<data::Expand>(metadata.at(kExpand));
-    if (!expand) wrong(path, "names no way to turn images that is known");
-    data.expand = *expand;
-  }
-  if (metadata.contains(kEarlier)) {
-    for (const std::string& one : split(metadata.at(kEarlier), ',')) {
-      data.earlier.push_back(hash_of(path, kEarlier, one));
-    }
-  }
-  return data;
-}
-
-/// Files of earlier versions do not say, or know no fit.
-data::Resizing resizing_of(const std::filesystem::path& path,
-                           const model::safetensors::Metadata& metadata) {
-  if (!metadata.contains("resize")) return data::Resize::bilinear_plain;
-  const auto way = value_named<data::Resize>(metadata.at("resize"));
-  if (!way) wrong(path, "names no way to resize images that is known");
-  if (!metadata.contains(kFit)) return data::earlier_resize(*way);
-  try {
-    return {*way, data::parse_fit(metadata.at(kFit))};
-  } catch (const Error&) {
-    wrong(path, "names no way to fit images into a square that is known");
-  }
-}
-
-std::uint64_t seed_of(const std::filesystem::path& path,
-                      const model::safetensors::Metadata& metadata) {
-  return number<std::uint64_t>(path, "seed", metadata.at(kSeed), 0, UINT64_MAX);
-}
-
-double split_of(const std::filesystem::path& path, const model::safetensors::Metadata& metadata) {
-  return number<double>(path, "validation split", metadata.at(kSplit), 0, 0.99);
-}
-
-std::string classes_of_outputs(std::size_t classes, int outputs) {
-  return fmt::format("names {} classes for {} output{}", classes, outputs, outputs == 1 ? "" : "s");
-}
-
-/// A model's name makes paths.
-void check_names(const std::filesystem::path& path, const ModelDescription& description) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
-  if (description.model.empty() || !std::ranges::all_of(description.model, plain)) {
-    wrong(path, "names a model with other signs than letters, digits, hyphens and underscores");
-  }
-  const auto& classes = description.classes;
-  const std::string mistake = data::class_names_mistake(classes);
-  if (!mistake.empty()) wrong(path, "is damaged: " + mistake);
-  const int outputs = description.graph.back().dst.channels;
-  if (classes.size() != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {
-    wrong(path, classes_of_outputs(classes.size(), outputs));
-  }
-}
-
-}  // namespace
 
 void initialise_weights(const model::Graph& graph, const compute::Program& program,
                         std::uint64_t seed, const Array& weights) {
@@ -156,50 +35,6 @@ std::string weights_hash(const compute::Program& program, const Array& weights) 
   return fmt::format("{:016x}", hash.value());
 }
 
-model::safetensors::Metadata weights_metadata(const ModelDescription& description) {
-  const model::Input& input = std::get<model::Input>(description.graph.nodes()[0].layer);
-  model::safetensors::Metadata metadata{
-      {"format", kFormat},
-      {"format_version", kFormatVersion},
-      {"cputrain", std::string(kVersion)},
-      {"layout", "keras"},
-      {"model", description.model},
-      {"classes", json_text(nlohmann::json(description.classes))},
-      {"graph", json_text(model::to_json(description.graph))},
-      {"preprocessing",
-       fmt::format("RGB, {}{}, x * {} + {}",
-                   description.exif == data::Exif::apply ? "turned by EXIF orientation, " : "",
-                   in_words(description.resize, description.graph.image()),
-                   model::per_colour_text(input.scale), model::per_colour_text(input.offset))},
-      {"resize", std::string(word_of(description.resize.way))},
-      {kFit, to_text(description.resize.fit)},
-      {"exif", std::string(word_of(description.exif))},
-      {"seed", std::to_string(description.seed)},
-      {"validation_split", fmt::format("{}", description.validation_split)}};
-  if (!description.kernels.empty()) metadata[kKernels] = description.kernels;
-  if (description.data) {
-    metadata[kData] = fmt::format("{:016x}", description.data->fingerprint);
-    metadata[kExpand] = std::string(word_of(description.data->expand));
-    if (description.data->place) {
-      metadata[kDataPlace] = fmt::format("{:016x}", description.data->place);
-    }
-    if (!description.data->earlier.empty()) {
-      metadata[kEarlier] = fmt::format("{:016x}", fmt::join(description.data->earlier, ","));
-    }
-  }
-  return metadata;
-}
-
-void mark_as_torch(model::safetensors::Metadata& metadata) {
-  metadata["format"] = kTorchFormat;
-  metadata["layout"] = kTorchLayout;
-}
-
-std::string kernels_of(const model::WeightArrays& file) {
-  const auto found = file.metadata().find(kKernels);
-  return found == file.metadata().end() ? "" : found->second;
-}
-
 void save_weights(const std::filesystem::path& path, const ModelDescription& description,
                   const compute::Program& program, const Array& weights,
                   system::Durability durability) {
@@ -216,54 +51,6 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
 
 namespace {
 
-[[noreturn]] void not_described(const std::filesystem::path& path) {
-  fail(ExitCode::data,
-       fmt::format("weight file {0} does not say its format (nor which network it is of); of a "
-                   "file of another program, `cputrain export --model NAME --weights {0} "
-                   "--safetensors NEW` makes one that does",
-                   path.string()));
-}
-
-}  // namespace
-
-ModelDescription read_description(const std::filesystem::path& path) {
-  if (model::is_of_keras(path)) not_described(path);
-  const model::safetensors::File file(path);
-  const auto& metadata = file.metadata();
-  if (!metadata.contains("format") && !metadata.contains("graph")) not_described(path);
-  for (const char* key :
-       {"format", "format_version", "model", "classes", "graph", "seed", "validation_split"}) {
-    if (!metadata.contains(key)) wrong(path, fmt::format("does not say its {}", key));
-  }
-  // What `export` writes for PyTorch has the format that PyTorch's loaders look for.
-  const bool ours = metadata.at("format") == kFormat ||
-                    (metadata.at("format") == kTorchFormat && metadata.contains("layout") &&
-                     metadata.at("layout") == kTorchLayout);
-  if (!ours || metadata.at("format_version") != kFormatVersion) {
-    wrong(path, "has another format version");
-  }
-  try {
-    auto graph = model::graph_from_json(parsed(path, metadata.at("graph")), path.string());
-    ModelDescription description{metadata.at("model"), parsed(path, metadata.at("classes")),
-                                 std::move(graph), seed_of(path, metadata),
-                                 split_of(path, metadata)};
-    description.resize = resizing_of(path, metadata);
-    if (metadata.contains("exif")) {
-      const auto exif = value_named<data::Exif>(metadata.at("exif"));
-      if (!exif) wrong(path, "names no use of EXIF orientation that is known");
-      description.exif = *exif;
-    }
-    if (metadata.contains(kKernels)) description.kernels = metadata.at(kKernels);
-    description.data = data_of(path, metadata);
-    check_names(path, description);
-    return description;
-  } catch (const nlohmann::json::exception& error) {
-    wrong(path, std::string("has a damaged description: ") + error.what());
-  }
-}
-
-namespace {
-
 std::vector<WantedParameter> wanted_by(const compute::Program& program) {
   std::vector<WantedParameter> wanted;
   for (const auto& p : program.layout().parameters) wanted.push_back({p.name, p.extents});
@@ -271,15 +58,20 @@ std::vector<WantedParameter> wanted_by(const compute::Program& program) {
 }
 
 /// Whose weights a file has, and what to do about it.
-std::string other_model_text(const model::WeightArrays& file) {
+std::string other_model_text(const model::WeightArrays& file, const WeightMatch& match) {
   const char* rest = "or start training from what fits with --partial";
   const auto name = file.metadata().find("model");
   if (!file.describes_itself() || name == file.metadata().end()) {
+    if (match.differs_in_inputs()) {
+      return fmt::format(
+          "(the weights of {} fit images of one size alone, which was another); "
+          "give the --image-size of their training, {}",
+          first_few(match.other_rows, 3), rest);
+    }
     return fmt::format("(its weights belong to another model); check --weights and --model, {}",
                        rest);
   }
-  const nlohmann::json graph = parsed(file.path(), file.metadata().at("graph"));
-  const Shape image = model::graph_from_json(graph, file.path().string()).image();
+  const Shape image = graph_of_weights(file)->image();
   return fmt::format(
       "(its weights are those of {} at {}x{}); give --model and --image-size as "
       "they were in its training, {}",
@@ -290,7 +82,7 @@ void need_whole(const model::WeightArrays& file, const WeightMatch& match) {
   if (match.whole()) return;
   fail(ExitCode::data,
        fmt::format("weight file {} does not fit the model: {} {}", file.path().string(),
-                   misfit_text(match), other_model_text(file)));
+                   misfit_text(match), other_model_text(file, match)));
 }
 
 /// Normalization divides by the root of it, so that every answer would be NaN.
@@ -347,7 +139,7 @@ LoadedWeights load_weights(const model::WeightArrays& file, const compute::Progr
   WeightMatch match = match_weights(file, wanted_by(program));
   need_whole(file, match);
   if (!rows.are_equally_many()) {
-    wrong(file.path(), classes_of_outputs(rows.file_classes, rows.outputs.count));
+    refuse_other_classes(file.path(), rows.file_classes, rows.outputs.count);
   }
   return load_fitting(file, std::move(match), program, weights, rows);
 }
@@ -385,36 +177,6 @@ std::string nonfinite_text(const std::filesystem::path& path,
   if (arrays.empty()) return "";
   return fmt::format("weight file {}: {} of {} parameter arrays hold NaN or infinity: {}",
                      path.string(), arrays.size(), of, first_few(arrays, 3));
-}
-
-std::optional<PastTraining> past_training(const model::WeightArrays& file) {
-  const auto& metadata = file.metadata();
-  const auto& path = file.path();
-  const auto data = data_of(path, metadata);
-  if (!data || !metadata.contains(kSeed) || !metadata.contains(kSplit)) return std::nullopt;
-  return PastTraining{*data, seed_of(path, metadata), split_of(path, metadata)};
-}
-
-std::vector<std::string> classes_of_weights(const model::WeightArrays& file) {
-  const auto found = file.metadata().find("classes");
-  if (found == file.metadata().end()) return {};
-  try {
-    return parsed(file.path(), found->second);
-  } catch (const nlohmann::json::exception& error) {
-    wrong(file.path(), std::string("has damaged names of classes: ") + error.what());
-  }
-}
-
-std::optional<model::Input> input_of_weights(const model::WeightArrays& file) {
-  if (!file.describes_itself()) return std::nullopt;
-  const nlohmann::json graph = parsed(file.path(), file.metadata().at("graph"));
-  const auto read = model::graph_from_json(graph, file.path().string());
-  return std::get<model::Input>(read.nodes()[0].layer);
-}
-
-std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays& file) {
-  if (!file.describes_itself() || !file.metadata().contains("resize")) return std::nullopt;
-  return resizing_of(file.path(), file.metadata());
 }
 
 void check_outputs_agree(const model::WeightArrays& file, const model::ClassOutputs& outputs) {

@@ -1,7 +1,10 @@
 #include "model/weights/keras_config.h"
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
 
 #include "core/strict_json.h"
 
@@ -48,12 +51,43 @@ const json& layers_of(const json& network) {
   return config.is_array() ? config : member(config, "layers");
 }
 
+int side_of(const json& value) {
+  constexpr std::int64_t kMost = 16384;
+  if (!value.is_number_integer()) return 0;
+  const auto side = value.get<std::int64_t>();
+  return side >= 1 && side <= kMost ? static_cast<int>(side) : 0;
+}
+
+std::optional<Shape> image_of_sides(const json& height, const json& width) {
+  const Shape image{side_of(height), side_of(width), 3};
+  return image.height && image.width ? std::optional(image) : std::nullopt;
+}
+
+/// [null, 224, 224, 3]: images of any number, height, width, colours.
+std::optional<Shape> image_of_shape(const json& shape) {
+  if (!shape.is_array() || shape.size() != 4 || shape[3] != json(3)) return {};
+  return image_of_sides(shape[1], shape[2]);
+}
+
+/// What a layer says of the images that it takes, or makes for those behind it.
+void note_image(const std::string& kind, const json& config, std::optional<Shape>& image) {
+  static const std::set<std::string> resizing{"Resizing", "CenterCrop", "RandomCrop"};
+  if (resizing.contains(kind)) {
+    image = image_of_sides(member(config, "height"), member(config, "width"));
+    return;
+  }
+  for (const char* key : {"batch_shape", "batch_input_shape"}) {  // of Keras 3, and of 2
+    if (!image) image = image_of_shape(member(config, key));
+  }
+}
+
 /// Appends the layers of a network, whose groups lie in `place`. parse_strict_json bounds the
 /// depth.
 void add_layers(const json& network, const std::string& place, KerasConfig& result) {
   std::map<std::string, int> counts;
   for (const json& entry : layers_of(network)) {
     const std::string kind = text_of(member(entry, "class_name"));
+    note_image(kind, member(entry, "config"), result.image);
     if (kind == "Rescaling") result.rescalings.push_back(rescaling_of(member(entry, "config")));
     const auto group = groups_of_classes().find(kind);
     if (group == groups_of_classes().end()) continue;
@@ -76,8 +110,21 @@ void add_layers(const json& network, const std::string& place, KerasConfig& resu
 
 KerasConfig keras_config(const std::string& text) {
   KerasConfig result;
-  add_layers(parse_strict_json(text), "", result);
+  const json network = parse_strict_json(text);
+  add_layers(network, "", result);
+  // A network that is a class of its own says it beside its layers, if at all.
+  if (!result.image) {
+    result.image = image_of_shape(member(member(network, "build_config"), "input_shape"));
+  }
   return result;
+}
+
+std::optional<Shape> keras_image(const std::string& text) {
+  try {
+    return text.empty() ? std::nullopt : keras_config(text).image;
+  } catch (const std::runtime_error&) {
+    return {};
+  }
 }
 
 }  // namespace cputrain::model

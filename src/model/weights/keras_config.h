@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/shape.h"
+
 namespace cputrain::model {
 
 /// What config.json of a .keras file, or model_config of an older one, says of a layer.
@@ -24,9 +26,15 @@ struct KerasConfig {
   /// use for are left out.
   std::vector<KerasConfigLayer> layers{};
   std::vector<KerasRescaling> rescalings{};
+  /// The images that its layers with weights get: what the network takes, or what a layer within it
+  /// (Resizing, CenterCrop) makes of them. Nothing where they may be of any size, or are no RGB.
+  std::optional<Shape> image{};
 };
 
 /// Throws std::runtime_error.
 KerasConfig keras_config(const std::string& json);
+
+/// The same member of a file's configuration; nothing where it has none that can be read.
+std::optional<Shape> keras_image(const std::string& json);
 
 }  // namespace cputrain::model

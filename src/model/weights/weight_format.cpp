@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "core/error.h"
+#include "core/text.h"
+#include "model/weights/foreign_files.h"
 #include "system/bounded_file.h"
 
 namespace cputrain::model {
@@ -32,8 +35,7 @@ std::string first_bytes(const std::filesystem::path& path) {
 void refuse_wrong_name(const std::filesystem::path& path, std::string_view text) {
   const std::string ending = path.extension().string();
   const bool archive = ending == ".keras", hdf5 = ending == ".h5" || ending == ".hdf5";
-  const bool safetensors = text.size() > 8 && text[8] == '{';  // behind the header's length
-  if (!(archive || hdf5) || safetensors) return;
+  if (!(archive || hdf5)) return;
   const char* what = text.empty() ? "is empty"
                      : archive    ? "is no .keras archive, though it is called one"
                                   : "is no HDF5 file, though it is called one";
@@ -49,20 +51,43 @@ std::string_view first_name(std::string_view zip) {
   return zip.substr(30, static_cast<std::size_t>(length));
 }
 
+/// The form of a zip archive. NumPy's, and those that are called as others are, are refused, where
+/// they do not begin as Keras' do.
+WeightFormat form_of_archive(const std::filesystem::path& path, std::string_view zip) {
+  const std::string_view first = first_name(zip);
+  if (first.ends_with("/data.pkl")) return WeightFormat::pickle;
+  constexpr std::string_view kKeras[] = {"metadata.json", "config.json", "model.weights.h5"};
+  if (std::ranges::find(kKeras, first) != std::end(kKeras)) return WeightFormat::keras;
+  const std::string what = foreign_file(first.ends_with(".npy") ? "arrays.npz" : path, zip);
+  if (!what.empty()) refuse_foreign(path, what);
+  return WeightFormat::keras;
+}
+
+/// A text of Python.
+std::string python_text(std::string_view text) {
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\\' || c == '\'') result += '\\';
+    result += c;
+  }
+  return result + "'";
+}
+
 }  // namespace
 
 WeightFormat weight_format(const std::filesystem::path& path) {
   const std::string bytes = first_bytes(path);
   const std::string_view text = bytes;
   if (text.starts_with(kHdf5)) return WeightFormat::hdf5;
-  if (text.starts_with(kEmptyZip)) return WeightFormat::keras;
-  if (text.starts_with(kZip)) {
-    return first_name(text).ends_with("/data.pkl") ? WeightFormat::pickle : WeightFormat::keras;
-  }
+  if (text.starts_with(kZip) || text.starts_with(kEmptyZip)) return form_of_archive(path, text);
   // Protocol 2 and later, which PyTorch has always written; behind it a header of safetensors would
   // be one of at least 32 KB that begins otherwise.
+  const bool safetensors = text.size() > 8 && text[8] == '{';  // behind its header's length
   const bool pickle = text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
-  if (pickle && text.substr(8, 1) != "{") return WeightFormat::pickle;
+  if (pickle && !safetensors) return WeightFormat::pickle;
+  if (safetensors) return WeightFormat::safetensors;
+  const std::string what = foreign_file(path, text);
+  if (!what.empty()) refuse_foreign(path, what);
   refuse_wrong_name(path, text);
   return WeightFormat::safetensors;
 }
@@ -73,13 +98,20 @@ bool is_of_keras(const std::filesystem::path& path) {
 }
 
 void refuse_pickle(const std::filesystem::path& path) {
-  fail(ExitCode::data,
-       fmt::format("--weights {0}: this is a pickle of PyTorch (a program that runs as it is read, "
-                   "which a file from elsewhere must not); make safetensors of it in Python: "
-                   "import torch, safetensors.torch; "
-                   "safetensors.torch.save_file({{k: v.contiguous() for k, v in "
-                   "torch.load('{0}', weights_only=True).items()}}, 'weights.safetensors')",
-                   path.string()));
+  fail(
+      ExitCode::data,
+      fmt::format(
+          "--weights: this is a pickle of PyTorch (a program that runs as it is read, which a file "
+          "from elsewhere must not); make safetensors of it in Python (pip install torch "
+          "safetensors), of its averages (EMA) where it has some: import argparse, torch, "
+          "safetensors.torch; "
+          "torch.serialization.add_safe_globals([argparse.Namespace]); "
+          "file = torch.load({}, map_location='cpu', weights_only=True); "
+          "names = ['state_dict_ema', 'model_ema', 'state_dict', 'model']; "
+          "state = next((file[n] for n in names if isinstance(file.get(n), dict)), file); "
+          "safetensors.torch.save_file({{k: v.clone().contiguous() for k, v in state.items() if "
+          "torch.is_tensor(v) and v.dim()}}, 'weights.safetensors')",
+          python_text(path.string())));
 }
 
 }  // namespace cputrain::model

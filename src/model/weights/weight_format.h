@@ -12,7 +12,8 @@ enum class WeightFormat {
   pickle,       ///< PyTorch's .pth, .pt and .bin
 };
 
-/// Error(data) where it cannot be read, or is called as Keras' files are and begins as none does.
+/// Error(data) where it cannot be read, is of a form that is known and not read (ONNX, a checkpoint
+/// of TensorFlow), or is called as Keras' files are and begins as none does.
 WeightFormat weight_format(const std::filesystem::path&);
 
 /// Either of Keras' own.

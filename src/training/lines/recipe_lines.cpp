@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "training/batch_plans.h"
+#include "training/request/recipe_choices.h"
 #include "training/request/training_rows.h"
 
 namespace cputrain::training {
@@ -30,6 +31,17 @@ std::string warmup_text(const optim::LearningRateOptions& rate, double target) {
   if (rate.warmup_epochs == 0) return "";
   return fmt::format(", warm-up over {:g} epochs from {:g}", rate.warmup_epochs,
                      rate.n ? target / *rate.n : 0);
+}
+
+/// Which recipe is not the model's own.
+void add_fine_tuning_line(const TrainingSpec& spec, std::vector<std::string>& lines) {
+  if (!fine_tunes(spec.flags, *spec.model)) return;
+  const zoo::Recipe recipe = choose_recipe(spec.flags, *spec.model);
+  lines.push_back(
+      fmt::format("Fine-tuning: {} {:g}, batch {} and {} epochs unless flags say otherwise (the "
+                  "recipe of {} is for training from nothing)",
+                  optim::rule_name(recipe.rule), recipe.learning_rate, recipe.batch, recipe.epochs,
+                  spec.model->name));
 }
 
 /// How the rate comes about, unless it is the plain one.
@@ -127,6 +139,7 @@ double full_rate(const TrainingSpec& spec) {
 
 std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::BatchPlan& plan) {
   std::vector<std::string> lines;
+  add_fine_tuning_line(spec, lines);
   add_rate_lines(spec, lines);
   add_batch_lines(spec, plan, lines);
   add_sharding_lines(spec, plan.ranks(), lines);

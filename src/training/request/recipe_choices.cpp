@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/names.h"
+#include "model/layer_patterns.h"
 #include "training/request/training_rows.h"
 
 namespace cputrain::training {
@@ -45,7 +46,31 @@ optim::UpdateRule choose_rule(const TrainingFlags& flags, const optim::UpdateRul
   return rule;
 }
 
+/// Rates by which models learn from nothing would undo what the weights learnt. What was tried is in
+/// src/model/weights/README.md.
+zoo::Recipe for_fine_tuning(zoo::Recipe recipe, bool head_alone) {
+  recipe.rule = optim::Adam{};
+  recipe.learning_rate = head_alone ? 0.001 : 0.0001;
+  recipe.weight_decay = 0;
+  recipe.schedule = optim::ConstantRate{};
+  recipe.batch = 64;
+  recipe.epochs = 10;
+  if (head_alone) recipe.augment = {};  // so that what the frozen layers make of images is kept
+  return recipe;
+}
+
 }  // namespace
+
+bool fine_tunes(const TrainingFlags& flags, const zoo::ModelEntry& model) {
+  const bool built_in = model.spec == model.name;
+  return built_in && (!flags.weights.empty() || flags.began_with_weights);
+}
+
+zoo::Recipe choose_recipe(const TrainingFlags& flags, const zoo::ModelEntry& model) {
+  if (!fine_tunes(flags, model)) return model.recipe;
+  const bool head_alone = flags.freeze == std::vector{std::string(model::kAllButHead)};
+  return for_fine_tuning(model.recipe, head_alone);
+}
 
 loop::OptimizerOptions choose_optimizer(const TrainingFlags& flags, const zoo::Recipe& recipe) {
   const optim::UpdateRule rule = choose_rule(flags, recipe.rule);

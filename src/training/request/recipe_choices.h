@@ -8,6 +8,13 @@
 /// make no sense, on every rank alike.
 namespace cputrain::training {
 
+/// Whether the recipe is that of fine-tuning: a built-in model that begins with --weights. The
+/// recipe of a model file is its writer's.
+bool fine_tunes(const TrainingFlags&, const zoo::ModelEntry&);
+
+/// The model's recipe, or that of fine-tuning.
+zoo::Recipe choose_recipe(const TrainingFlags&, const zoo::ModelEntry&);
+
 /// The rule with its figures, decay, clipping. Refuses figures that the rule does not have.
 loop::OptimizerOptions choose_optimizer(const TrainingFlags&, const zoo::Recipe&);
 

@@ -58,6 +58,7 @@ struct TrainingFlags {
   std::optional<double> dropout;
   std::optional<model::Input> normalize;
   std::string weights;
+  bool began_with_weights = false;  ///< a training that goes on, and need not name them again
   bool partial = false;
   std::vector<std::string> freeze;  ///< patterns of layer names (model/layer_patterns.h)
   std::optional<double> backbone_lr;

@@ -10,7 +10,7 @@ namespace cputrain::training {
 
 TrainingSpec choose_training(const TrainingFlags& flags) {
   const auto model = zoo::find_model(flags.model);
-  const zoo::Recipe& recipe = model->recipe;
+  const zoo::Recipe recipe = choose_recipe(flags, *model);
   const int size = flags.image_size.value_or(recipe.image_size);
   const loop::OptimizerOptions optimizer = choose_optimizer(flags, recipe);
   TrainingSpec spec{

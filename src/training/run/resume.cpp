@@ -219,6 +219,11 @@ std::string choice_of(const Session& session, const Start& start, const char* fl
   return before;
 }
 
+bool began_with_weights(const Start& start) {
+  return !start.checkpoint.empty() &&
+         checkpoint::read_facts(start.checkpoint).at("training").contains(kFirstWeights);
+}
+
 /// The fit of that text; nothing for any other.
 std::optional<data::Fit> fit_named(const std::string& text) {
   if (text.empty()) return std::nullopt;
@@ -262,7 +267,8 @@ std::filesystem::path newest_whole(const Session& session, const std::filesystem
 Start choose_start(const Session& session, const TrainingSpec& spec, const RunFolder& folder) {
   Start start = choose(session, spec, folder);
   const auto found = comm::gather_values(
-      *session.communicator, std::array<bool, 3>{start.finished, start.goes_on, start.elsewhere});
+      *session.communicator, std::array<bool, 4>{start.finished, start.goes_on, start.elsewhere,
+                                                 began_with_weights(start)});
   start.allreduce =
       session.communicator->gather(allreduce_of(session, spec, start.checkpoint)).front();
   start.exif =
@@ -276,10 +282,15 @@ Start choose_start(const Session& session, const TrainingSpec& spec, const RunFo
   start.finished = found.front()[0];
   start.goes_on = found.front()[1];
   start.elsewhere = found.front()[2];
+  start.began_with_weights = found.front()[3];
   return start;
 }
 
 TrainingSpec with_choices_of(const Start& start, TrainingSpec spec) {
+  if (start.began_with_weights) {
+    spec.flags.began_with_weights = true;
+    spec = choose_training(spec.flags);
+  }
   comm::AllreduceChoice& asked = spec.flags.allreduce;
   if (start.goes_on && !start.allreduce.empty() && asked == comm::AllreduceChoice{}) {
     asked = comm::parse_allreduce(start.allreduce);

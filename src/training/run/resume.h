@@ -25,6 +25,7 @@ struct Start {
   /// The same for how it resizes images.
   std::optional<data::Resize> resize{};
   std::optional<data::Fit> fit{};
+  bool began_with_weights = false;  ///< which decide the recipe, named again or not
 };
 
 /// The spec with what the checkpoint's training chose for itself, where it is not named now.

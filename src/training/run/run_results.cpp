@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "logging/epoch_lines.h"
+#include "loop/weights/weights.h"
 #include "system/tell.h"
 #include "training/lines/end_lines.h"
 #include "training/lines/input_limit.h"

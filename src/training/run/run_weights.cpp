@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/strict_json.h"
+#include "model/weights/foreign_files.h"
 #include "system/bounded_file.h"
 #include "training/run/finished_run.h"
 #include "training/run/run_folder.h"
@@ -71,7 +72,14 @@ std::string newest_run_within(const fs::path& folder) {
   return newest.empty() ? "" : fmt::format("; its newest run is {}", newest.string());
 }
 
+/// Weights of other programs that are folders, or several files.
+void refuse_foreign_folder(const fs::path& path) {
+  const std::string what = model::foreign_folder(path);
+  if (!what.empty()) model::refuse_foreign(path, what);
+}
+
 [[noreturn]] void refuse_folder(const fs::path& folder) {
+  refuse_foreign_folder(folder);
   const bool run = is_run(folder) || holds_run(folder);
   fail(ExitCode::data,
        fmt::format("--weights {}: the folder holds no weights ({}){}; name a weights.safetensors, "
@@ -114,7 +122,10 @@ std::string text_of(const nlohmann::json& flags, const char* name) {
 
 NamedWeights find_weights(const fs::path& named) {
   std::error_code ignored;
-  if (!fs::is_directory(named, ignored)) return {named, "", run_of(named)};
+  if (!fs::is_directory(named, ignored)) {
+    if (!is_there(named)) refuse_foreign_folder(named);
+    return {named, "", run_of(named)};
+  }
   const fs::path folder = without_slash(named);
   NamedWeights found;
   if (is_checkpoint(folder)) {

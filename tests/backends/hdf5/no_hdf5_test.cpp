@@ -15,7 +15,7 @@ TEST(NoHdf5, SaysWhatToDo) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     const std::string text = error.what();
     EXPECT_NE(text.find("CPUTRAIN_HDF5=ON"), std::string::npos) << text;
-    EXPECT_NE(text.find("safetensors.numpy.save_file({l.name + '/' + w.name"), std::string::npos);
+    EXPECT_NE(text.find("safetensors.numpy.save_file({'/'.join(w.path"), std::string::npos) << text;
   }
 }
 

@@ -1,0 +1,261 @@
+#include "loop/weights/description.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/names.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "data/classes/class_names.h"
+#include "model/model_json.h"
+#include "model/normalization.h"
+#include "model/weights/weight_format.h"
+
+namespace cputrain::loop {
+namespace {
+
+constexpr const char* kFormat = "cputrain";
+constexpr const char* kFormatVersion = "1";
+constexpr const char *kTorchFormat = "pt", *kTorchLayout = "torch";
+constexpr const char *kKernels = "kernels", *kFit = "fit";
+constexpr const char *kData = "data", *kDataPlace = "data_place", *kExpand = "expand",
+                     *kEarlier = "data_earlier", *kSeed = "seed", *kSplit = "validation_split";
+
+[[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
+  fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
+                                   "weights.safetensors that cputrain wrote",
+                                   path.string(), what));
+}
+
+nlohmann::json parsed(const std::filesystem::path& path, const std::string& text) {
+  try {
+    return parse_strict_json(text);
+  } catch (const std::runtime_error& error) {
+    wrong(path, std::string("has a damaged description: ") + error.what());
+  }
+}
+
+/// A number that is the whole text and lies within its limits.
+template <class T>
+T number(const std::filesystem::path& path, const std::string& what, const std::string& text, T min,
+         T max) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end || !(value >= min && value <= max)) {
+    wrong(path, fmt::format("has a {} that is not a number from {} to {}", what, min, max));
+  }
+  return value;
+}
+
+/// 16 hexadecimal digits.
+std::uint64_t hash_of(const std::filesystem::path& path, const std::string& key,
+                      const std::string& text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, 16);
+  if (error != std::errc{} || stop != end || text.size() != 16) {
+    wrong(path, fmt::format("has a '{}' that is not 16 hexadecimal digits", key));
+  }
+  return value;
+}
+
+std::optional<TrainingData> data_of(const std::filesystem::path& path,
+                                    const model::safetensors::Metadata& metadata) {
+  if (!metadata.contains(kData)) return std::nullopt;
+  TrainingData data{.fingerprint = hash_of(path, kData, metadata.at(kData))};
+  if (metadata.contains(kDataPlace)) {
+    data.place = hash_of(path, kDataPlace, metadata.at(kDataPlace));
+  }
+  if (metadata.contains(kExpand)) {
+    const auto expand = value_named<data::Expand>(metadata.at(kExpand));
+    if (!expand) wrong(path, "names no way to turn images that is known");
+    data.expand = *expand;
+  }
+  if (metadata.contains(kEarlier)) {
+    for (const std::string& one : split(metadata.at(kEarlier), ',')) {
+      data.earlier.push_back(hash_of(path, kEarlier, one));
+    }
+  }
+  return data;
+}
+
+/// Files of earlier versions do not say, or know no fit.
+data::Resizing resizing_of(const std::filesystem::path& path,
+                           const model::safetensors::Metadata& metadata) {
+  if (!metadata.contains("resize")) return data::Resize::bilinear_plain;
+  const auto way = value_named<data::Resize>(metadata.at("resize"));
+  if (!way) wrong(path, "names no way to resize images that is known");
+  if (!metadata.contains(kFit)) return data::earlier_resize(*way);
+  try {
+    return {*way, data::parse_fit(metadata.at(kFit))};
+  } catch (const Error&) {
+    wrong(path, "names no way to fit images into a square that is known");
+  }
+}
+
+std::uint64_t seed_of(const std::filesystem::path& path,
+                      const model::safetensors::Metadata& metadata) {
+  return number<std::uint64_t>(path, "seed", metadata.at(kSeed), 0, UINT64_MAX);
+}
+
+double split_of(const std::filesystem::path& path, const model::safetensors::Metadata& metadata) {
+  return number<double>(path, "validation split", metadata.at(kSplit), 0, 0.99);
+}
+
+std::string classes_of_outputs(std::size_t classes, int outputs) {
+  return fmt::format("names {} classes for {} output{}", classes, outputs, outputs == 1 ? "" : "s");
+}
+
+/// A model's name makes paths.
+void check_names(const std::filesystem::path& path, const ModelDescription& description) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
+  if (description.model.empty() || !std::ranges::all_of(description.model, plain)) {
+    wrong(path, "names a model with other signs than letters, digits, hyphens and underscores");
+  }
+  const auto& classes = description.classes;
+  const std::string mistake = data::class_names_mistake(classes);
+  if (!mistake.empty()) wrong(path, "is damaged: " + mistake);
+  const int outputs = description.graph.back().dst.channels;
+  if (classes.size() != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {
+    wrong(path, classes_of_outputs(classes.size(), outputs));
+  }
+}
+
+[[noreturn]] void not_described(const std::filesystem::path& path) {
+  fail(ExitCode::data,
+       fmt::format("weight file {0} does not say its format (nor which network it is of); of a "
+                   "file of another program, `cputrain export --model NAME --weights {0} "
+                   "--safetensors NEW` makes one that does",
+                   path.string()));
+}
+
+}  // namespace
+
+model::safetensors::Metadata weights_metadata(const ModelDescription& description) {
+  const model::Input& input = std::get<model::Input>(description.graph.nodes()[0].layer);
+  model::safetensors::Metadata metadata{
+      {"format", kFormat},
+      {"format_version", kFormatVersion},
+      {"cputrain", std::string(kVersion)},
+      {"layout", "keras"},
+      {"model", description.model},
+      {"classes", json_text(nlohmann::json(description.classes))},
+      {"graph", json_text(model::to_json(description.graph))},
+      {"preprocessing",
+       fmt::format("RGB, {}{}, x * {} + {}",
+                   description.exif == data::Exif::apply ? "turned by EXIF orientation, " : "",
+                   in_words(description.resize, description.graph.image()),
+                   model::per_colour_text(input.scale), model::per_colour_text(input.offset))},
+      {"resize", std::string(word_of(description.resize.way))},
+      {kFit, to_text(description.resize.fit)},
+      {"exif", std::string(word_of(description.exif))},
+      {"seed", std::to_string(description.seed)},
+      {"validation_split", fmt::format("{}", description.validation_split)}};
+  if (!description.kernels.empty()) metadata[kKernels] = description.kernels;
+  if (description.data) {
+    metadata[kData] = fmt::format("{:016x}", description.data->fingerprint);
+    metadata[kExpand] = std::string(word_of(description.data->expand));
+    if (description.data->place) {
+      metadata[kDataPlace] = fmt::format("{:016x}", description.data->place);
+    }
+    if (!description.data->earlier.empty()) {
+      metadata[kEarlier] = fmt::format("{:016x}", fmt::join(description.data->earlier, ","));
+    }
+  }
+  return metadata;
+}
+
+void mark_as_torch(model::safetensors::Metadata& metadata) {
+  metadata["format"] = kTorchFormat;
+  metadata["layout"] = kTorchLayout;
+}
+
+std::string kernels_of(const model::WeightArrays& file) {
+  const auto found = file.metadata().find(kKernels);
+  return found == file.metadata().end() ? "" : found->second;
+}
+
+ModelDescription read_description(const std::filesystem::path& path) {
+  if (model::is_of_keras(path)) not_described(path);
+  const model::safetensors::File file(path);
+  const auto& metadata = file.metadata();
+  if (!metadata.contains("format") && !metadata.contains("graph")) not_described(path);
+  for (const char* key :
+       {"format", "format_version", "model", "classes", "graph", "seed", "validation_split"}) {
+    if (!metadata.contains(key)) wrong(path, fmt::format("does not say its {}", key));
+  }
+  // What `export` writes for PyTorch has the format that PyTorch's loaders look for.
+  const bool ours = metadata.at("format") == kFormat ||
+                    (metadata.at("format") == kTorchFormat && metadata.contains("layout") &&
+                     metadata.at("layout") == kTorchLayout);
+  if (!ours || metadata.at("format_version") != kFormatVersion) {
+    wrong(path, "has another format version");
+  }
+  try {
+    auto graph = model::graph_from_json(parsed(path, metadata.at("graph")), path.string());
+    ModelDescription description{metadata.at("model"), parsed(path, metadata.at("classes")),
+                                 std::move(graph), seed_of(path, metadata),
+                                 split_of(path, metadata)};
+    description.resize = resizing_of(path, metadata);
+    if (metadata.contains("exif")) {
+      const auto exif = value_named<data::Exif>(metadata.at("exif"));
+      if (!exif) wrong(path, "names no use of EXIF orientation that is known");
+      description.exif = *exif;
+    }
+    if (metadata.contains(kKernels)) description.kernels = metadata.at(kKernels);
+    description.data = data_of(path, metadata);
+    check_names(path, description);
+    return description;
+  } catch (const nlohmann::json::exception& error) {
+    wrong(path, std::string("has a damaged description: ") + error.what());
+  }
+}
+
+std::optional<PastTraining> past_training(const model::WeightArrays& file) {
+  const auto& metadata = file.metadata();
+  const auto& path = file.path();
+  const auto data = data_of(path, metadata);
+  if (!data || !metadata.contains(kSeed) || !metadata.contains(kSplit)) return std::nullopt;
+  return PastTraining{*data, seed_of(path, metadata), split_of(path, metadata)};
+}
+
+std::vector<std::string> classes_of_weights(const model::WeightArrays& file) {
+  const auto found = file.metadata().find("classes");
+  if (found == file.metadata().end()) return {};
+  try {
+    return parsed(file.path(), found->second);
+  } catch (const nlohmann::json::exception& error) {
+    wrong(file.path(), std::string("has damaged names of classes: ") + error.what());
+  }
+}
+
+std::optional<model::Graph> graph_of_weights(const model::WeightArrays& file) {
+  if (!file.describes_itself()) return std::nullopt;
+  const nlohmann::json graph = parsed(file.path(), file.metadata().at("graph"));
+  return model::graph_from_json(graph, file.path().string());
+}
+
+std::optional<model::Input> input_of_weights(const model::WeightArrays& file) {
+  const std::optional<model::Graph> graph = graph_of_weights(file);
+  if (!graph) return std::nullopt;
+  return std::get<model::Input>(graph->nodes()[0].layer);
+}
+
+std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays& file) {
+  if (!file.describes_itself() || !file.metadata().contains("resize")) return std::nullopt;
+  return resizing_of(file.path(), file.metadata());
+}
+
+void refuse_other_classes(const std::filesystem::path& path, std::size_t classes, int outputs) {
+  wrong(path, classes_of_outputs(classes, outputs));
+}
+
+}  // namespace cputrain::loop
