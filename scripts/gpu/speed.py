@@ -153,7 +153,7 @@ class Gpu:
 
 
 def names_of(figures, name):
-    """Of all figures of a GPU, as the file has them."""
+    """Names of all figures of a GPU, as the file has them."""
     return {*figures["of_all"], *figures["gpus"][name]}
 
 

@@ -148,7 +148,7 @@ def text_of(a, result):
     trainings = result["trainings"]
     images = trainings[0]["last_epoch"]["images"]
     made = {origin.sentence(t["origin"]) for t in trainings}
-    text = (f"{' '.join(sorted(made))} {a.about[:1].upper()}{a.about[1:]}, "
+    text = (f"{' '.join(sorted(made))} {runs.sentence_start(a.about)}, "
             f"{a.image_size}x{a.image_size} pixels, {a.epochs} epochs, one "
             f"rank of one thread for each CPU. {trainings[0]['training_images']:,} images train, a part of `train` "
             f"that is kept validates after each epoch, and {images:,} other images test: no epoch was chosen by them. "

@@ -95,7 +95,7 @@ def step_rows(steps):
 
 def text_of(a, result):
     trainings = result["trainings"]
-    text = (f"{origin.sentence(result['origin'])} {a.about[:1].upper()}{a.about[1:]}: `dogcat` at 64x64, seeds "
+    text = (f"{origin.sentence(result['origin'])} {runs.sentence_start(a.about)}: `dogcat` at 64x64, seeds "
             f"{', '.join(map(str, sorted({t['seed'] for t in trainings})))}, "
             f"{trainings[0]['validation_images']:,} images validate. Each figure is the mean over seeds. The command "
             "is that of one training.\n\n" + runs.block(result["commands"]["training"], not_run="it takes minutes"))

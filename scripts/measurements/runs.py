@@ -24,6 +24,11 @@ def arguments(description):
     return p
 
 
+def sentence_start(text):
+    """The text as a sentence begins; capitals in it stay, such as those of names."""
+    return text[:1].upper() + text[1:]
+
+
 def on_ranks(ranks, *words):
     """`./cputrain WORDS` on so many ranks of this machine, as a list of words."""
     launcher = ["mpirun", "-np", str(ranks)]

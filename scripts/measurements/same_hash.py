@@ -37,7 +37,7 @@ def text_of(a, result):
     reproducible = [t for t in result["trainings"] if t["reproducible"]]
     plain = [t for t in result["trainings"] if not t["reproducible"]]
     same = len({t["weights_hash"] for t in reproducible}) == 1
-    text = (f"{origin.sentence(result['origin'])} {a.about}, {a.image_size}x{a.image_size} pixels, "
+    text = (f"{origin.sentence(result['origin'])} {runs.sentence_start(a.about)}, {a.image_size}x{a.image_size} pixels, "
             f"batch {a.batch}, {a.steps} steps, seed 0. With "
             f"`--reproducible` the weights are {'the same, bit for bit' if same else 'not the same'}. The command is "
             f"that of {SHOWN} ranks.\n\n"

@@ -31,12 +31,19 @@ def precision_of(cell):
     return cell.get("axes", {}).get("precision", "float")
 
 
+def repeats_text(repeats):
+    """What a figure and its range are of, where cells had so many trainings."""
+    if repeats == [1]:
+        return "Each figure is of one training, so its range is that figure alone."
+    return f"Each figure is the median (lowest to highest) of {' or '.join(map(str, repeats))} trainings."
+
+
 def text_of(swept):
     cells = {(precision_of(cell), cell["batch"], cell["cpus"]): cell for cell in swept["cells"]}
     batches, cpus = (sorted({key[i] for key in cells}) for i in (1, 2))
     precisions = list(dict.fromkeys(key[0] for key in cells))
     several = len(precisions) > 1
-    repeats = sorted({len(cell["repeats"]) for cell in swept["cells"]})
+    repeats = sorted({len(cell["repeats"]) for cell in swept["cells"] if cell["repeats"]})
     head = [*(["precision"] if several else []), "batch", *(f"{n} CPU{'s' if n > 1 else ''}" for n in cpus),
             f"speed-up, {cpus[-1]} by {cpus[0]}"]
     rows = [[*([p] if several else []), batch, *(cell_text(cells[p, batch, n]) for n in cpus),
@@ -44,8 +51,8 @@ def text_of(swept):
     images, data = swept["images_per_epoch"], swept["data"]
     size = f"{swept['image_size']}x{swept['image_size']}"
     return (f"{origin.sentence(origin.of_cells(swept))} Seconds per epoch of `{swept['model']}` at {size}, {images:,} "
-            f"images ({data}), one rank of one thread for each CPU. Each figure is the median (lowest to highest) of "
-            f"{' or '.join(map(str, repeats))} trainings. `scaled` means some steps, times the steps of an epoch.\n\n"
+            f"images ({data}), one rank of one thread for each CPU. {repeats_text(repeats)} `scaled` means "
+            "some steps, times the steps of an epoch.\n\n"
             + runs.block(swept["command"], not_run="it takes half an hour") + runs.table(head, rows))
 
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "system/temporary.h"
@@ -308,6 +309,24 @@ void make_folder(const std::filesystem::path& path) {
   fail(ExitCode::output, "cannot write " + path.string() + ": it is a link to " + target.string() +
                              ", which is not there (results would be lost); make that folder or "
                              "name another place");
+}
+
+void try_folder(const std::filesystem::path& path) {
+  std::error_code ignored;
+  std::vector<fs::path> absent;  // the deepest first
+  for (fs::path p = fs::absolute(path);
+       !fs::exists(fs::symlink_status(p, ignored)) && p.has_relative_path(); p = p.parent_path()) {
+    absent.push_back(p);
+  }
+  struct Removed {
+    const std::vector<fs::path>& folders;
+    ~Removed() {
+      std::error_code not_empty;
+      for (const fs::path& folder : folders) fs::remove(folder, not_empty);
+    }
+  } const removed{absent};
+  make_folder(path);
+  const AtomicFile probe(path / "try");
 }
 
 void make_own_folder(const std::filesystem::path& path) {

@@ -121,6 +121,10 @@ void sync_folder(const std::filesystem::path&);
 /// Makes the folder and its parents. Error(output).
 void make_folder(const std::filesystem::path&);
 
+/// Proves that a file can be made in this folder, which need not be there, and leaves all as it
+/// was. Error(output).
+void try_folder(const std::filesystem::path&);
+
 /// A folder of ours in a folder of ours: not one that a link leads to. Error(output).
 void make_own_folder(const std::filesystem::path&);
 

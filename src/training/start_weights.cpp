@@ -103,6 +103,17 @@ void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
                                  spec.flags.weights, printable(then), now));
 }
 
+/// Networks that end in an average take images of any size, and know those of their training best.
+void warn_of_other_size(const Session& session, const TrainingPlan& plan,
+                        const model::WeightArrays& file) {
+  const auto theirs = loop::graph_of_weights(file);
+  if (!theirs || theirs->image() == plan.graph.image()) return;
+  warn_once(session, fmt::format("--weights {} learnt from images of {}; here they are {} "
+                                 "(--image-size says how large)",
+                                 plan.spec.flags.weights, shape_text(theirs->image()),
+                                 shape_text(plan.graph.image())));
+}
+
 /// Files of other programs hold arrays alone.
 void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& plan,
                                    const model::WeightArrays& file) {
@@ -218,6 +229,7 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
              "loss was a number");
   }
   say_what_is_taken_for_granted(session, plan, file);
+  warn_of_other_size(session, plan, file);
   if (!file.caveat().empty()) {
     warn_once(session, fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));
   }

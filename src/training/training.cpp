@@ -330,7 +330,7 @@ Training open_training(const Session& session, TrainingSpec spec) {
   check_class_weights(spec.flags.class_weights, source->dataset->classes());
   check_watchers(spec, *source);
   const std::string idle = recipe_watcher_warning(spec, *source);
-  if (!idle.empty()) warn(session, idle);
+  if (!idle.empty() && spec.flags.task.advised) warn(session, idle);
   return {session, std::move(plan), std::move(source)};
 }
 

@@ -62,7 +62,7 @@ class Chunk {
 
   compute::Program& program() { return *program_; }
   const Array& weights() const { return weights_.array(); }
-  /// Of the last call of gradients().
+  /// What the last call of gradients() made.
   const Array& sum() const { return sum_.array(); }
 
   std::vector<double> gradients(const compute::MicroBatch& batch,

@@ -64,8 +64,8 @@ TEST_P(Programs, PiecesOfABatchAddUpToTheBatch) {
   expect_same(pieces.train(images_, {0, 3, 0, 3, 1, 0}, 2), expected);
 }
 
-/// Of few images a GPU cuts sums into more slices, which take more room: of this one 9 times that
-/// of four images.
+/// For few images a GPU cuts sums into more slices, which take more room: for one, 9 times that of
+/// four images.
 TEST_P(Programs, FewImagesMayNeedMoreRoomThanMany) {
   model::Graph graph({8, 8, 3});
   graph.add(model::Convolution{.filters = 8, .kernel = 3});

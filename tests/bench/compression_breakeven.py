@@ -34,7 +34,7 @@ def on_two_hosts(rate, *words):
 
 
 def exchange_seconds(rate, way, a):
-    """Of a step: what the epoch's budget calls exposed communication. The first step warms up unseen."""
+    """Seconds of a step: what the epoch's budget calls exposed communication. The first step warms up unseen."""
     with tempfile.TemporaryDirectory() as folder:
         on_two_hosts(rate, "train", "--image-size", "256", "--data", "synthetic:60", "--batch", "2", "--steps",
                      str(a.steps), "--limit-val", "0", "--optimizer", "sgd", "--lr", "0.001", "--allreduce", "ring",

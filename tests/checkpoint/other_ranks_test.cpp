@@ -82,7 +82,7 @@ TEST_F(OtherRanks, StatisticsAreTheMean) {
   train(made, 4, at);
   const std::filesystem::path ranks = at / checkpoint::kRanksName;
   const std::vector<double> images = numbers_in(ranks, "own_images");
-  // Of 4 steps of 6 images: one or two of a rank.
+  // 4 steps of 6 images: one or two of a rank.
   ASSERT_EQ(images.size(), 4u);
   EXPECT_EQ(std::ranges::count(images, 8.0), 2);
   EXPECT_EQ(std::ranges::count(images, 4.0), 2);

@@ -126,6 +126,16 @@ class KerasWeights(TinyTest):
                 self.assertNotIn("warning", done.stderr)
                 self.assertEqual(self.tensors("run"), {n: packed(n) for n in SHAPES})
 
+    def test_commands_that_measure_name_what_happens_to_pixels_once(self):
+        says = "warning: --weights keras2.keras: its network makes"
+        for command in (["bench", "step"], ["bench", "kernels", "--micro-batch", "4"],
+                        ["tune", "--find", "speed", "--most-batch", "32"]):
+            with self.subTest(command):
+                words = [*command, "--model", "net.json", "--threads", "1", "--repeat", "1", "--weights",
+                         "keras2.keras"]
+                self.assertEqual(self.expect(0, *words).stderr.count(says), 1)
+                self.assertNotIn(says, self.expect(0, *words, "--normalize", "0/0.00392157").stderr)
+
     def test_layers_that_are_not_told_apart_are_refused(self):
         """Their order is none that the network has, and their names are none of ours."""
         for name, says in (("keras2.weights.h5", "does not name its layers"),

@@ -151,7 +151,7 @@ class LockedMemory(TinyTest):
         of_host = rank["batches_in_flight"] + rank["checkpoint_parts_of_ranks"] + rank["array_being_written"]
         self.assertEqual(rank["checkpoint_parts_of_ranks"], 2 * 4 * 8)  # batch normalization's statistics
         self.assertEqual(rank["total"] - rank["process"], sum(parts) + of_host)
-        # Of the node, what lies there is no part.
+        # What lies there is no part of the node's memory.
         node = plans[0]["nodes"][0]
         self.assertEqual(node["total"], node["image_cache"] + of_host + rank["process"])
 

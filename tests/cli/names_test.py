@@ -51,7 +51,7 @@ def onnx_properties(path):
 
 
 def metadata(path):
-    """Of a safetensors file."""
+    """What a safetensors file says of itself."""
     with open(path, "rb") as f:
         return json.loads(f.read(int.from_bytes(f.read(8), "little")))["__metadata__"]
 
@@ -98,9 +98,10 @@ class Classes(NamesTest):
             header, *rows = csv.reader(f)
         self.assertEqual((header[1:], [row[0] for row in rows]), (names, names))
 
-        done = self.expect(0, "predict", *weights, "d", "--json", "p.json", "--top", "17")
-        self.safe(done)
+        done = self.safe(self.expect(0, "predict", *weights, "d", "--top", "17"))
         self.assertEqual(len(done.stdout.splitlines()), 2 * len(ODD))
+        done = self.safe(self.expect(0, "predict", *weights, "d", "--json", "p.json", "--top", "17"))
+        self.assertEqual(len(done.stdout.splitlines()), 1 + len(ODD) + 1)  # a line a class, and the file's
         with open(self.path("p.json")) as f:
             predictions = json.load(f)["predictions"]
         self.assertEqual(sorted(p["file"] for p in predictions), sorted(f"d/{n}/{i}.bmp" for n in ODD for i in (0, 1)))

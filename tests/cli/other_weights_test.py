@@ -54,6 +54,16 @@ class OtherClasses(TinyTest):
             self.assertEqual(after, {"bee": turned["bee"], "cow": turned["cow"]})
 
 
+class OtherSizes(TinyTest):
+    def test_are_told(self):
+        self.make("data", ant=4, bee=4)
+        self.tiny(0, "run", "data")
+        words = ["--weights", "run/weights.safetensors"]
+        self.tiny(0, "next", "data", *words, "--image-size", "24",
+                  says=["learnt from images of 16x16x3; here they are 24x24x3 (--image-size"])
+        self.assertNotIn("learnt from", self.tiny(0, "next", "data", *words).stderr)
+
+
 class NamesOfOtherOutputs(TinyTest):
     def test_are_refused(self):
         self.make("data", ant=4, bee=4, cow=4)

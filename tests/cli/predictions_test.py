@@ -149,6 +149,42 @@ class Predictions(ProgramTest):
         os.mkdir(self.path("empty"))
         self.expect(65, "predict", "--weights", "run/weights.safetensors", "empty", says=["empty"])
 
+    def test_a_file_of_predictions_is_told_of_in_few_lines(self):
+        self.train_classes()
+        with open(self.path("data/red/broken.jpg"), "w") as f:
+            f.write("no image")
+        weights = ["predict", "--weights", "run/weights.safetensors"]
+        printed = self.expect(65, *weights, "data").stdout.splitlines()
+        answers = [line.split(": ")[1].split(" (")[0] for line in printed]
+        for words, files in ((["--csv", "p.csv"], ["p.csv"]), (["--json", "p.json"], ["p.json"]),
+                             (["--csv", "p.csv", "--json", "p.json"], ["p.csv", "p.json"])):
+            with self.subTest(words):
+                done = self.expect(65, *weights, *words, "data", says=["broken.jpg"])
+                head, *lines = done.stdout.splitlines()
+                self.assertEqual(head, f"{len(printed) + 1} images, 1 without a prediction (named on standard error):")
+                wrote = lines[-len(files):]
+                self.assertEqual(wrote, [f"Wrote {file}" for file in files])
+                rows = [line.strip().rsplit(None, 1) for line in lines[:-len(files)]]
+                counts = {name: int(count) for name, count in rows}
+                self.assertEqual(counts, {name: answers.count(name) for name in counts})
+                self.assertEqual(sum(counts.values()), len(printed))
+        done = self.expect(65, *weights, "--csv", "-", "--json", "p.json", "data")
+        self.assertNotIn("Wrote", done.stdout)
+        done = self.expect(0, *weights, "--csv", "p.csv", "--top", "2", "data/blue", says=["--top 2 changes nothing"])
+
+    def test_of_many_classes_those_that_were_predicted_are_told(self):
+        self.make_classes(COLOURS, 4)
+        self.train("run", "--data", "data", "--classes", "60", "--batch", "8", "--steps", "2")
+        done = self.expect(0, "predict", "--weights", "run", "--csv", "p.csv", "data")
+        with open(self.path("p.csv"), newline="") as f:
+            answers = [row["class"] for row in csv.DictReader(f)]
+        head, *rows, wrote = done.stdout.splitlines()
+        self.assertEqual((head, wrote), (f"{len(answers)} images:", "Wrote p.csv"))
+        told = [row.strip().rsplit(None, 1) for row in rows]
+        self.assertEqual({name: int(count) for name, count in told}, {name: answers.count(name) for name in answers})
+        counts = [int(count) for _, count in told]
+        self.assertEqual(counts, sorted(counts, reverse=True))
+
 
 if __name__ == "__main__":
     unittest.main()

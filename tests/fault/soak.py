@@ -85,7 +85,7 @@ class Job:
         return self.processes(True)
 
     def end(self):
-        """Of a soak that failed."""
+        """Ends what a soak that failed has left."""
         for pid in (self.supervise.pid, *self.processes(False), *self.ranks().values()):
             send(signal.SIGKILL, pid)
 

@@ -215,7 +215,7 @@ def check_rules():
 
 
 def digest(names, tensors):
-    """Of each tensor its norm, its dot product with fixed noise (which every element enters), and
+    """The norm of each tensor, its dot product with fixed noise (which every element enters), and
     16 elements."""
     rows = []
     for i, (name, tensor) in enumerate(zip(names, tensors)):

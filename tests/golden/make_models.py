@@ -67,7 +67,7 @@ def relative_error(values, exact):
 
 
 def gradient_errors(single, double):
-    """Of the whole gradient and of the worst tensor. Biases whose shift the next batch norm removes
+    """Errors of the whole gradient and of the worst tensor. Biases whose shift the next batch norm removes
     have a gradient of 0: rounding is all that is left of it, and no measure of anything."""
     whole = sum(float(d.norm()**2) for d in double.values())**0.5
     error = sum(float((single[n].double() - d).norm()**2) for n, d in double.items())**0.5
@@ -76,7 +76,7 @@ def gradient_errors(single, double):
 
 
 def moving_error(single, double):
-    """Of all moving statistics together; 0 where there are none."""
+    """The error of all moving statistics together; 0 where there are none."""
     names = [name for name in double if "/moving_" in name]
     error = sum(float((single[n].double() - double[n]).norm()**2) for n in names)
     return (error / sum(float(double[n].norm()**2) for n in names))**0.5 if names else 0.0

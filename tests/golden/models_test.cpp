@@ -56,7 +56,7 @@ void expect_tensors(const ModelFigures& model, const TrainingPass& pass, const R
   }
 }
 
-/// Of tensors taken together.
+/// The error of tensors taken together.
 double relative(const std::vector<Difference>& tensors) {
   Difference square{0, 0};
   for (const Difference& tensor : tensors) {

@@ -36,9 +36,9 @@ class Replica {
   compute::Tally step(const Samples&, const Update*, int step);
 
   std::vector<double> weights(std::size_t parameter) const;
-  /// Of the mean loss of the last batch; of learnt parameters.
+  /// Those of the mean loss of the last batch, for a learnt parameter.
   std::vector<double> gradients(std::size_t parameter) const;
-  /// Of the last piece.
+  /// Those of the last piece.
   std::span<const float> probabilities() { return program_->probabilities(); }
   const std::vector<compute::Parameter>& parameters() const {
     return program_->layout().parameters;

@@ -29,7 +29,7 @@ class HostsTest(ProgramTest):
         subprocess.run(["nsenter", "--target", self.network_of(job), "--net", "--mount", "ip", *words], check=True)
 
     def link(self, job, state):
-        """Of the second host, at the bridge: neither host sees that its own end is cut."""
+        """The link of the second host, at the bridge: neither host sees that its own end is cut."""
         self.ip(job, "link", "set", "v1", state)
 
     def steps(self):

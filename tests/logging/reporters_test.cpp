@@ -62,7 +62,7 @@ TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
   now += 30;
   reporter->step({.step_in_epoch = 1});
   std::fclose(stream);
-  // Of 4,000 images 2,000 had taken 19 s since the first was told of.
+  // 2,000 of 4,000 images had taken 19 s since the first was told of.
   EXPECT_EQ(text_in(path),
             "Epoch 2/5 - step 30/100 - ETA: 1:10 - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
             "Epoch 2/5 - step 60/100 - ETA: 40s - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"

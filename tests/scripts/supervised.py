@@ -94,7 +94,7 @@ class SupervisedTest(ProgramTest):
             return [int(line) for line in f if line != "2\n"]
 
     def ranks(self):
-        """Of each start."""
+        """The number of ranks of each start."""
         return [call[0][call[0].index("-np") + 1] for call in self.calls()]
 
     def calls(self):

@@ -66,6 +66,12 @@ class Tables(unittest.TestCase):
                                      cell(2, 256, 300)))
         self.assertIn("| 128 | 610 scaled (600 to 700) | 305 (305 to 305) | 2.00 |", text)
         self.assertIn("| 256 | n/a: no memory | 300 scaled (300 to 300) |  |", text)
+        self.assertIn("the median (lowest to highest) of 1 or 3 trainings.", text)
+
+    def test_one_training_is_no_median(self):
+        text = seconds.text_of(sweep(cell(1, 128, 600), cell(2, 128)))
+        self.assertIn("Each figure is of one training, so its range is that figure alone.", text)
+        self.assertNotIn("trainings", text)
 
     def test_a_sweep_of_precisions_has_their_rows(self):
         narrow = [dict(cell(cpus, 128, repeat), axes={"precision": "bf16"}) for cpus, repeat in ((1, 300), (2, 150))]
@@ -154,9 +160,10 @@ class Tables(unittest.TestCase):
                          for n, h in zip((1, 3, 7), hashes)]
             trainings += [{"ranks": 1, "reproducible": False, "weights_hash": "x", "losses": [0.5, 0.25]},
                           {"ranks": 2, "reproducible": False, "weights_hash": "y", "losses": [0.5, 0.2525]}]
-            a = argparse.Namespace(about="Photographs", image_size=64, batch=8, steps=2)
+            a = argparse.Namespace(about="the images of DIR", image_size=64, batch=8, steps=2)
             return same_hash.text_of(a, {"commands": {"reproducible": "r", "plain": "p"}, "origin": MADE,
                                          "trainings": trainings})
+        self.assertIn("by commit abc1234. The images of DIR, 64x64 pixels", texts("a", "a", "a"))
         self.assertIn("bit for bit", texts("a", "a", "a"))
         self.assertIn("not the same", texts("a", "a", "b"))
         self.assertIn("| 2 | 0.2525 | 1.0e-02 |", texts("a", "a", "a"))

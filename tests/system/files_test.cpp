@@ -8,8 +8,10 @@
 
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -255,6 +257,23 @@ TEST(Files, ALinkToAFolderIsTheFolderAndOneToNothingSaysSo) {
   std::filesystem::create_directory(folder.path() / "there");
   make_folder(link);
   EXPECT_TRUE(std::filesystem::is_symlink(link));
+}
+
+TEST(Files, AFolderIsTriedAndNothingStays) {
+  const testing::TemporaryFolder folder;
+  const auto names = [&] {
+    return std::distance(std::filesystem::recursive_directory_iterator(folder.path()), {});
+  };
+  try_folder(folder.path() / "a" / "b" / "");
+  EXPECT_EQ(names(), 0);
+  make_folder(folder.path() / "a");
+  write_own_file(folder.path() / "a" / "mine", "mine");
+  try_folder(folder.path() / "a" / "b");
+  try_folder(folder.path() / "a");
+  EXPECT_EQ(names(), 2);
+  EXPECT_THROW(try_folder(folder.path() / "a" / "mine" / "b"), Error);
+  EXPECT_THROW(try_folder(folder.path() / "a" / "mine"), Error);
+  EXPECT_EQ(names(), 2);
 }
 
 TEST(LineFile, AFullDiskIsAnOutputErrorAndLeavesWholeLines) {

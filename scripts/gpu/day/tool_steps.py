@@ -69,7 +69,7 @@ def check_control(day, tool):
 
 
 def errors_of(summary):
-    """Of `ERROR SUMMARY: 3 errors` or `RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)`."""
+    """Whether it counts any: `ERROR SUMMARY: 3 errors`, `RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)`."""
     return any(int(n) for n in re.findall(r"(\d+) (?:errors?|hazards?|warnings?)\b", summary))
 
 

@@ -9,8 +9,8 @@ import time
 from context import expect
 from results import Cut, Failed, Skipped
 
-# Of a loss, by the CPU's. What rounded numbers move grows from step to step, so fewer of those are compared. On the
-# emulated device they were off by 9e-6 and 6e-5.
+# How far a loss may be from the CPU's. What rounded numbers move grows from step to step, so fewer of those are
+# compared. On the emulated device they were off by 9e-6 and 6e-5.
 TOLERANCES = {"exact": 1e-4, "float": 1e-4, "bf16": 1e-3}
 ROUNDED_STEPS = 8
 LEARNED = 0.1     # the loss that the last step of `learns` is below: the CPU's is below 0.001

@@ -11,6 +11,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/inputs.h"
 #include "cli/commands/prediction_table.h"
+#include "cli/commands/predictions_text.h"
 #include "cli/commands/test_time.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
@@ -32,6 +33,10 @@ struct PredictOptions : cli::Options {
   std::string csv;
   std::optional<int> top;
   TestTime looks = TestTime::none;
+
+  bool names_result() const { return !csv.empty() || !json.empty(); }
+  /// Results are files, and standard output has room for lines that tell of them.
+  bool tells_of_files() const { return names_result() && csv != "-" && json != "-"; }
 };
 
 /// Files as they were named; a folder stands for the images below it.
@@ -168,6 +173,13 @@ void print_prediction(const Json& entry, std::optional<int> top) {
   system::print("{}: {}\n", file, line);
 }
 
+void count(const Json& entry, const std::vector<std::string>& classes,
+           std::vector<std::size_t>& by_class) {
+  if (entry.contains("error")) return;
+  const std::string name = entry["class"];
+  ++by_class[static_cast<std::size_t>(std::ranges::find(classes, name) - classes.begin())];
+}
+
 /// As many of the best classes as there are, with a line where more were asked for.
 std::optional<int> top_of(const PredictOptions& options, const training::Session& session,
                           const loop::ModelDescription& model) {
@@ -192,13 +204,14 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
   training::load_to_use(options.weights, inference);
 
   // Where the predictions themselves are on the terminal they show how far it is.
-  const bool prints = options.prints() && options.csv != "-";
+  const bool prints = !options.names_result();
   const bool predictions_seen = prints && isatty(STDOUT_FILENO);
   PredictionTable table(options.csv, model.classes);
   const data::OnProgress progress =
       predictions_seen ? data::OnProgress{} : training::progress_line(session, "Predicting");
   Json predictions = Json::array();
   std::size_t errors = 0;
+  std::vector<std::size_t> by_class(model.classes.size());
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
     Images images = read_images(some, services, model, options.exif.value_or(model.exif));
@@ -207,6 +220,7 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
     for (Json& entry : images.predictions) {
       if (prints || entry.contains("error")) print_prediction(entry, top);
       errors += entry.contains("error");
+      count(entry, model.classes, by_class);
       table.add(entry);
       if (!options.json.empty()) predictions.push_back(with_best(std::move(entry), top));
     }
@@ -214,6 +228,12 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
   }
   table.finish();
   training::write_json(session, options.json, Json{{"predictions", predictions}});
+  if (options.tells_of_files()) {
+    system::print_lines(predicted_text(by_class, errors, model.classes));
+    for (const std::string& file : {options.csv, options.json}) {
+      if (!file.empty()) system::print("Wrote {}\n", file);
+    }
+  }
   return errors;
 }
 
@@ -224,7 +244,10 @@ class PredictCommand final : public cli::CommandWith<PredictOptions> {
   cli::CommandEntry help() const override {
     return {.name = "predict",
             .summary = "classes of image files and of folders of them",
-            .about = "Prints the class of each image. Folders stand for all images below them.",
+            .about =
+                "Prints the class of each image. Folders stand for all images below them. With "
+                "--csv or --json the classes are in that file, and how many images have which "
+                "is printed.",
             .words = "IMAGE...",
             .examples = {{"cputrain predict --weights runs/first new.jpg",
                           "Prints the most probable class."},
@@ -261,8 +284,9 @@ class PredictCommand final : public cli::CommandWith<PredictOptions> {
   std::vector<std::pair<const char*, std::string>> results() override {
     return {{"--csv", options_.csv}, {"--json", options_.json}};
   }
+  bool results_are_files() const override { return options_.tells_of_files(); }
   std::string why_idle(const std::string& flag) const override {
-    if (flag == "top" && options_.csv == "-" && options_.json.empty())
+    if (flag == "top" && !options_.csv.empty() && options_.json.empty())
       return "in --csv, which has all classes";
     return why_idle_option(options_, flag, {options_.backend});
   }

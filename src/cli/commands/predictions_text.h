@@ -14,6 +14,11 @@ namespace cputrain::commands {
 std::string predictions_table(const loop::PredictionCounts&,
                               const std::vector<std::string>& classes);
 
+/// How many images have no prediction, and how many have which class: a line a class, of many
+/// classes the most frequent ones. `by_class`: by label.
+std::string predicted_text(const std::vector<std::size_t>& by_class, std::size_t without,
+                           const std::vector<std::string>& classes);
+
 /// {"top_5_accuracy":..., "classes":[{"name":..., "images":..., "accuracy":..., "precision":...,
 /// "answers":...}], "confusion":[[...]]}; null where nothing was counted, and no top_5_accuracy of
 /// five classes or fewer.

@@ -127,6 +127,7 @@ void check_safety(cli::Options& options) {
 
 void TrainCommand::check(const cli::CommandLineChoices&) {
   const TrainOptions& c = options_;
+  options_.task.advised = c.end_with.empty();  // a sweep's ranks have its flags, and its steps
   check_partial(c);
   if (c.settled_steps && !c.steps) {
     fail(ExitCode::usage, "--settled-steps needs --steps, which it may prolong");
@@ -163,9 +164,8 @@ void TrainCommand::need_weights(const training::Session& session, const training
   session.communicator->barrier();  // a refusal is rank 0's, and the job's
 }
 
-/// Ranks of a sweep have its flags: these warnings are not for them.
 void TrainCommand::warn_of_flags(const training::Training& training, bool goes_on) const {
-  if (!options_.end_with.empty()) return;
+  if (!options_.task.advised) return;
   const auto reason = [&](const std::string& flag) {
     const std::string why = why_idle_in_training(options_, flag, {options_.backend});
     return why.empty() ? why_idle_in(training, flag) : why;

@@ -8,6 +8,7 @@
 #include "core/json_text.h"
 #include "loop/weights/weights.h"
 #include "model/weights/open_arrays.h"
+#include "scaling/bench/name_column.h"
 #include "system/print.h"
 
 namespace cputrain::bench {
@@ -95,6 +96,12 @@ std::string half_of(const LayerFigures& layer, const DirectionFigures& d) {
               compute::density_text(layer.gradient_density), d.algorithm);
 }
 
+/// Without the blanks that fill its last column.
+void print_row(std::string row) {
+  row.erase(row.find_last_not_of(' ') + 1);
+  system::print("{}\n", row);
+}
+
 /// The same layer and direction without zeros; empty where it is not there, as ReLU is not.
 std::string half_beside(const KernelFigures& other, const LayerFigures& layer,
                         const DirectionFigures& direction) {
@@ -120,9 +127,13 @@ KernelTrial::KernelTrial(const training::Session& session, const model::Graph& g
   if (spec.flags.weights.empty()) {
     loop::initialise_weights(graph, *program_, spec.seed, weights_.array());
   } else {
-    loop::load_weights(model::open_arrays(spec.flags.weights, graph, spec.model->modules,
-                                          session.services.read_keras),
-                       *program_, weights_.array());
+    const model::WeightArrays file = model::open_arrays(
+        spec.flags.weights, graph, spec.model->modules, session.services.read_keras);
+    loop::load_weights(file, *program_, weights_.array());
+    if (!file.caveat().empty()) {
+      training::warn_once(session,
+                          fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));
+    }
   }
 }
 
@@ -182,14 +193,19 @@ nlohmann::ordered_json json_of(const KernelFigures& figures) {
 }
 
 void print_kernels(const KernelPair& pair) {
+  constexpr std::size_t kNarrowest = 25, kWay = 9;
+  const NameColumn column(pair.given.layers, kNarrowest);
   const std::string titles =
       half("us/image", "GFLOP/s", "of peak", "of mem.", "map", "grad.", "algorithm");
-  system::print("\nmicro-batch {:<21} the given weights{:>74}no zeros\n{:<24} {:<9}{} {}\n",
-                pair.given.micro_batch, "", "layer", "", titles, titles);
+  const std::string head = fmt::format("micro-batch {}", pair.given.micro_batch);
+  system::print("\n{:<{}}{:<{}}no zeros\n", head, column.width() + kWay, "the given weights",
+                titles.size() + 1);
+  print_row(fmt::format("{}{:<{}}{} {}", column("layer"), "", kWay, titles, titles));
   for (const LayerFigures& layer : pair.given.layers) {
     for (const DirectionFigures& direction : layer.directions) {
-      system::print("{:<24} {:<9}{} {}\n", layer.name, direction.way->title,
-                    half_of(layer, direction), half_beside(pair.no_zeros, layer, direction));
+      print_row(fmt::format("{}{:<{}}{} {}", column(layer.name), direction.way->title, kWay,
+                            half_of(layer, direction),
+                            half_beside(pair.no_zeros, layer, direction)));
     }
   }
 }

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
+#include "scaling/bench/name_column.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
 #include "system/print.h"
@@ -137,11 +138,14 @@ StepFigures run_trials(const training::Session& session,
 using Json = nlohmann::ordered_json;
 
 void print_layers(const std::vector<compute::LayerTime>& layers, double images, int steps) {
+  constexpr std::size_t kNarrowest = 22;
+  const NameColumn column(layers, kNarrowest);
   system::print(
       "\nms per step (of {} more) on rank 0, GFLOP/s of direct convolution, and what is not zero "
       "of the map that is read and of the gradient that comes back\n"
-      "{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
-      steps, "layer", "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.", "algorithm");
+      "{}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
+      steps, column("layer"), "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.",
+      "algorithm");
   for (const compute::LayerTime& layer : layers) {
     const auto cell = [&](double seconds) {
       const double rate = compute::gflops(layer.macs, images, seconds / steps);
@@ -149,7 +153,7 @@ void print_layers(const std::vector<compute::LayerTime>& layers, double images, 
                           : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
                                         rate > 0 ? fmt::format("{:.0f}", rate) : "");
     };
-    system::print("{:<22}{}{}{}{:>7}{:>7}  {}\n", layer.name, cell(layer.forward),
+    system::print("{}{}{}{}{:>7}{:>7}  {}\n", column(layer.name), cell(layer.forward),
                   cell(layer.backward_data), cell(layer.backward_weights),
                   compute::density_text(layer.density),
                   compute::density_text(layer.gradient_density), compute::algorithms_text(layer));

@@ -34,6 +34,7 @@ class StepTrial {
   std::vector<compute::LayerTime> measure_layers(int steps);
   /// By step, those that were timed.
   const std::vector<double>& images_per_second() const { return rates_; }
+  int steps() const { return done_; }  ///< timed or not
   /// CPU time of this rank's threads in each of them.
   const std::vector<double>& cpu_seconds() const { return cpu_seconds_; }
   const data::BatchPlan& plan() const { return training_.batches().train; }

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,8 +10,10 @@
 #include "cli/flags/idle_flags.h"
 #include "core/fail.h"
 #include "core/json_text.h"
-#include "scaling/commands/bench_options.h"
+#include "core/text.h"
+#include "model/layer_patterns.h"
 #include "scaling/commands/commands.h"
+#include "scaling/commands/tune_speed.h"
 #include "scaling/tune/findings.h"
 #include "scaling/tune/rate_test.h"
 #include "system/files.h"
@@ -23,23 +24,6 @@
 
 namespace cputrain::commands {
 namespace {
-
-/// What is looked for.
-enum class Find { both, speed, rate };
-constexpr auto names(Find) {
-  return std::to_array<Name<Find>>(
-      {{Find::both, "both"}, {Find::speed, "speed"}, {Find::rate, "rate"}});
-}
-
-struct TuneOptions : BenchOptions {
-  Find find = Find::both;
-  std::optional<int> most_batch, lr_steps;
-  std::optional<double> min_lr, max_lr;
-
-  bool finds_speed() const { return find != Find::rate; }
-  bool finds_rate() const { return find == Find::rate || (find == Find::both && !data.empty()); }
-  bool has_batch() const { return batch || batch_per_rank; }
-};
 
 /// Flags of a training that say where it ends and what it leaves: taken, so that its words can be
 /// copied, and without effect.
@@ -85,98 +69,6 @@ tune::TuneFacts facts_of(const training::Session& session, const training::Train
           .threads = session.threads};
 }
 
-/// Ladders of steps, whose sizes the training then has.
-class SpeedTuning {
- public:
-  SpeedTuning(training::Session& session, training::TrainingSpec& spec, const TuneOptions& options)
-      : session_(session), spec_(spec), options_(options) {}
-
-  void run(tune::Findings& to) {
-    tune::StepBench bench = open();
-    const training::TrainingPlan plan =
-        training::plan_training(session_, spec_, bench.classes,
-                                training::rank_memory(training::measure_capacities(session_), 0));
-    to.usual_micro_batch = plan.chunks ? plan.chunks->images : plan.micro_batch;
-    climb_micro_batches(bench, plan, to);
-    climb_batches(bench, to);
-  }
-
- private:
-  std::size_t ranks() const { return static_cast<std::size_t>(session_.communicator->size()); }
-  std::size_t accumulate() const { return static_cast<std::size_t>(spec_.plan.accumulate); }
-  /// For the ladder of batches; a rank's share should fill a pass.
-  std::size_t most_batch() const {
-    constexpr std::size_t kUsual = 1024, kOfARank = 64;
-    if (options_.most_batch) return static_cast<std::size_t>(*options_.most_batch);
-    return std::max(kUsual, kOfARank * ranks());
-  }
-
-  tune::StepBench open();
-  void climb_micro_batches(tune::StepBench&, const training::TrainingPlan&, tune::Findings&);
-  void climb_batches(tune::StepBench&, tune::Findings&);
-
-  training::Session& session_;
-  training::TrainingSpec& spec_;
-  const TuneOptions& options_;
-};
-
-tune::StepBench SpeedTuning::open() {
-  const tune::MemoryBytes held = tune::begin_peak();
-  const std::size_t batch =
-      options_.has_batch() ? spec_.batch : std::max(spec_.batch, most_batch());
-  const auto source = std::make_shared<const data::DataSource>(
-      open_images(spec_.flags, session_.services, batch * accumulate(), spec_.seed));
-  training::TrainingSpec form = spec_;
-  training::follow_ready_form(form, *source);
-  const auto data = std::make_shared<const data::DecodedData>(
-      training::decode_images(session_, spec_.flags, *source, training::image_form(form)));
-  return {session_, training::classes_of(spec_, *source), source, data, held, options_.repeat};
-}
-
-void SpeedTuning::climb_micro_batches(tune::StepBench& bench, const training::TrainingPlan& plan,
-                                      tune::Findings& to) {
-  constexpr int kFirst = 4;
-  if (plan.spec.flags.micro_batch) {
-    to.no_micro_batch = fmt::format("Micro-batch: {}, as it was given.", *spec_.flags.micro_batch);
-    return;
-  }
-  if (plan.whole_share()) {
-    to.no_micro_batch =
-        "Micro-batch: a rank's whole share, over which batch normalization has its statistics.";
-    return;
-  }
-  const std::size_t images = std::min(spec_.batch, bench.data->train.size());
-  const auto share = static_cast<int>((images + ranks() - 1) / ranks());
-  const auto with = [this](int value) {
-    training::TrainingSpec spec = spec_;
-    spec.flags.micro_batch = value;
-    return spec;
-  };
-  to.micro_batch = tune::measure_ladder(
-      bench, {"micro-batch", tune::doubled(std::min(kFirst, share), share), with});
-  spec_.flags.micro_batch = to.micro_batch->climb.best;
-}
-
-void SpeedTuning::climb_batches(tune::StepBench& bench, tune::Findings& to) {
-  constexpr std::size_t kFirst = 16, kOfARank = 4;
-  if (options_.has_batch()) {
-    to.no_batch = fmt::format("Batch: {}, as it was given.", spec_.batch);
-    return;
-  }
-  const std::size_t images = std::max<std::size_t>(1, bench.data->train.size() / accumulate());
-  const std::size_t last = std::min(most_batch(), images);
-  const std::size_t first = std::min(std::max(kFirst, std::bit_ceil(kOfARank * ranks())), last);
-  const auto with = [this](int value) {
-    training::TrainingSpec spec = spec_;
-    spec.batch = static_cast<std::size_t>(value);
-    return spec;
-  };
-  to.batch = tune::measure_ladder(
-      bench, {"batch", tune::doubled(static_cast<int>(first), static_cast<int>(last)), with});
-  spec_.batch = tune::chosen_batch(*to.batch, spec_.batch);
-  spec_.flags.batch = spec_.batch;
-}
-
 /// Without what watches a training's validation, which has none here.
 void watch_nothing(training::TrainingSpec& spec) {
   spec.flags.safety.early_stopping.reset();
@@ -184,6 +76,15 @@ void watch_nothing(training::TrainingSpec& spec) {
   spec.flags.target_accuracy.reset();
   spec.flags.schedule.reset();
   spec.learning_rate.schedule = optim::ConstantRate{};
+}
+
+/// The other layers' rate grows with the head's, as in a training what changes one changes both.
+void say_backbone(const training::Training& training, double ratio) {
+  training::say(
+      training.session(),
+      fmt::format("Learning rates of {} are tested; those of the layers before are {:.3g} times as "
+                  "much in every step, as --backbone-lr is of --lr",
+                  join(model::head_layers(training.plan().graph), ", "), ratio));
 }
 
 /// A training of its own, on as many images as its steps take.
@@ -202,6 +103,7 @@ tune::RateFindings tune_rate(const training::Session& session, training::Trainin
   training.compile();
   training.load();
   training.start();
+  if (backbone) say_backbone(training, *backbone / rate.base);
   tune::RateFindings found =
       tune::findings_of(tune::test_rates(training, range), batch, training.data()->train.size(),
                         optim::scale_factor(rate.scale, rate.n.value_or(1)));
@@ -313,9 +215,9 @@ ExitCode TuneCommand::run(const training::Services& services) {
   std::optional<tune::RateRange> range;
   if (options_.finds_rate()) range = rate_range(options_, spec);
   // Before the long work: a wrong --out shows at once.
-  if (session.leads() && !options_.out.empty()) system::make_folder(options_.out);
+  if (session.leads() && !options_.out.empty()) system::try_folder(options_.out);
   tune::Findings findings{.facts = facts_of(session, spec), .usual_batch = spec.batch};
-  if (options_.finds_speed()) SpeedTuning(session, spec, options_).run(findings);
+  if (options_.finds_speed()) tune_speed(session, spec, options_, range, findings);
   if (range) {
     training::fit_to_ranks(spec, session.communicator->size());
     findings.rate = tune_rate(session, spec, *range);
@@ -333,6 +235,7 @@ void TuneCommand::write(const training::Session& session, const tune::Findings& 
   const nlohmann::ordered_json json = tune::findings_json(findings);
   if (!options_.out.empty()) {
     const std::filesystem::path folder = options_.out;
+    system::make_folder(folder);
     system::write_own_file(folder / tune::kTuneName, json_text(json, 1) + "\n");
     system::write_own_file(folder / tune::kPageName, tune::findings_page(findings));
     if (options_.prints()) system::print("Wrote {}\n", (folder / tune::kPageName).string());

@@ -147,9 +147,10 @@ void keep_failure(const SweepPlan& plan, const cells::Cell& cell, int repeat,
 /// Weights after a few steps are of no use, and large.
 void drop_weights(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
   if (plan.full_epochs) return;
-  std::error_code ignored;
-  std::filesystem::remove(plan.folder / plan.run_of(cell, repeat) / training::kWeightsName,
-                          ignored);
+  for (const char* name : {training::kWeightsName, training::kAveragesName}) {
+    std::error_code ignored;
+    std::filesystem::remove(plan.folder / plan.run_of(cell, repeat) / name, ignored);
+  }
 }
 
 /// A file that no other sweep locks, not even one that continues this one at once: ranks of a

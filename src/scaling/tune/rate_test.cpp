@@ -1,5 +1,7 @@
 #include "scaling/tune/rate_test.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
 
@@ -7,6 +9,8 @@
 #include "data/batch_plan.h"
 #include "loop/observer.h"
 #include "loop/step.h"
+#include "scaling/tune/work_left.h"
+#include "system/clock.h"
 
 namespace cputrain::tune {
 namespace {
@@ -45,6 +49,13 @@ class Steps {
   std::uint64_t done_ = 0;
 };
 
+/// Algorithms are tried in the first step, which is longer.
+void say_duration(const training::Session& session, int steps, double second) {
+  training::say(session, fmt::format("Rate test: up to {} steps, at most about {} by the second "
+                                     "one; it ends where the loss diverges",
+                                     steps, most_text(steps * second)));
+}
+
 }  // namespace
 
 RateCurve test_rates(training::Training& training, const RateRange& range) {
@@ -54,7 +65,9 @@ RateCurve test_rates(training::Training& training, const RateRange& range) {
   Steps steps(training);
   DivergenceWatch watch;
   for (int i = 0; i < range.steps; ++i) {
+    const system::Stopwatch step;
     const double loss = steps.next(range.at(i));
+    if (i == 1) say_duration(training.session(), range.steps, step.seconds());
     if (std::isfinite(loss)) curve.losses.push_back(loss);
     if (watch.add(loss)) {
       curve.end = std::isfinite(loss) ? TestEnd::diverged : TestEnd::not_finite;

@@ -11,6 +11,7 @@
 #include "core/statistics/calm_rounds.h"
 #include "scaling/bench/steps.h"
 #include "scaling/tune/suggestion.h"
+#include "system/clock.h"
 #include "system/lost_time/stolen_time.h"
 #include "system/usage/held_memory.h"
 
@@ -50,17 +51,23 @@ class LadderWork {
   Ladder run() {
     measure_left();
     placed_.push_back(place(request_.rungs.front()));
+    if (!std::exchange(bench_.told, true)) {
+      training::say(bench_.session, bench_.left.plan_text());
+    }
     if (request_.rungs.size() == 1) {
       measure_rounds();
+      bench_.left.tried();
       say_rung(ladder_.rungs.front());
     }
     ladder_.climb =
         climb(request_.rungs, [this](int best, int next) { return contest(best, next); });
+    bench_.left.climbed();
     return std::move(ladder_);
   }
 
  private:
   comm::Communicator& communicator() const { return *bench_.session.communicator; }
+  static std::size_t images_of_step(const Placed& placed) { return placed.trial->plan().images(0); }
   Rung& rung_of(const Placed& placed) { return ladder_.rungs[placed.rung]; }
 
   std::optional<Gain> contest(int best, int next);
@@ -94,6 +101,7 @@ std::optional<Gain> LadderWork::contest(int best, int next) {
   }
   measure_rounds();
   if (ladder_.rungs.size() == 2) say_rung(ladder_.rungs.front());
+  bench_.left.tried();
   Rung& rung = ladder_.rungs.back();
   rung.against = best;
   rung.gain = gain_of(placed_.back().rates, placed_.front().rates);
@@ -113,6 +121,7 @@ void LadderWork::measure_left() {
 
 Placed LadderWork::place(int value) {
   const Silence silence(bench_.session);
+  const system::Stopwatch placing;
   before_ = begin_peak();
   training::TrainingSpec spec = request_.spec(value);
   training::follow_ready_form(spec, *bench_.source);
@@ -123,31 +132,32 @@ Placed LadderWork::place(int value) {
                                                     bench_.data);
   const training::TrainingMemory& memory = placed.trial->compiled().memory;
   ladder_.rungs.push_back({.value = value, .planned = planned(memory)});
-  constexpr double kRoundSeconds = 0.25;
+  const double placed_after = placing.seconds();
   const double seconds = comm::mean_of_ranks(communicator(), placed.trial->warm_up());
-  placed.steps = static_cast<int>(std::clamp(std::ceil(kRoundSeconds / seconds), 1.0, 1000.0));
+  bench_.left.measured({.image_seconds = seconds / static_cast<double>(images_of_step(placed)),
+                        .placing_seconds = placed_after,
+                        .warm_steps = placed.trial->steps()});
+  placed.steps = steps_of_round(seconds);
   placed.seconds = placed.steps * seconds;
   settle_memory(placed);
   return placed;
 }
 
 int LadderWork::wanted_rounds() const {
-  if (bench_.rounds) return *bench_.rounds;
-  constexpr double kSeconds = 8, kLeast = 3, kMost = 9;
   double seconds = 0;
   for (const Placed& placed : placed_) seconds += placed.seconds;
-  return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
+  return usual_rounds(seconds, bench_.rounds);
 }
 
-/// In turn, until enough rounds were calm; up to twice as many where they do not tell which is
-/// quicker.
+/// In turn, until enough rounds were calm; up to kMostRounds times as many where they do not tell
+/// which is quicker.
 void LadderWork::measure_rounds() {
   const int wanted = wanted_rounds();
   CalmRounds rounds(wanted);
   system::StolenTime stolen(bench_.session.place().cpus);
   for (Placed& placed : placed_) placed.rates.clear();
   const auto undecided = [&] {
-    if (placed_.size() < 2 || rounds.measured() >= 2 * static_cast<std::size_t>(wanted)) {
+    if (placed_.size() < 2 || rounds.measured() >= static_cast<std::size_t>(kMostRounds * wanted)) {
       return false;
     }
     return is_unsure(
@@ -222,7 +232,9 @@ MemoryBytes LadderWork::planned(const training::TrainingMemory& memory) {
 }
 
 void LadderWork::say_rung(const Rung& rung) const {
-  training::say(bench_.session, rung_line(request_.flag, rung));
+  const bool newest = &rung == &ladder_.rungs.back();
+  training::say(bench_.session, bench_.left.place_text() + rung_line(request_.flag, rung) +
+                                    (newest ? bench_.left.left_text() : ""));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scaling/tune/climb.h"
+#include "scaling/tune/work_left.h"
 #include "training/session/session.h"
 #include "training/training_plan.h"
 
@@ -47,6 +48,8 @@ struct StepBench {
   /// By this process, and its part, before images were decoded; and what a training leaves.
   MemoryBytes held_before;
   std::optional<int> rounds;  ///< per contest; else as many as fill some seconds
+  WorkLeft left{{}, {}};      ///< its first ladder is the next that is measured
+  bool told = false;          ///< how long it takes
 };
 
 struct LadderRequest {
@@ -59,7 +62,8 @@ struct LadderRequest {
 MemoryBytes begin_peak();
 
 /// Climbs the ladder: the best size so far and the next one are in memory at once and take turns in
-/// short rounds. A line on standard error for each. Error(usage) where the first has no room.
+/// short rounds. A line on standard error for each, and before the first one how long all takes at
+/// the most. Error(usage) where the first has no room.
 /// Collective; the same on all ranks.
 Ladder measure_ladder(StepBench&, const LadderRequest&);
 

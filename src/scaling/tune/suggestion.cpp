@@ -88,6 +88,13 @@ std::string range_text(const RateFindings& rate) {
       low, high, rate_text(rate.curve.range.high));
 }
 
+/// Where a test was of two rates at once.
+void say_ratio(const RateFindings& rate, Suggestion& to) {
+  if (!rate.backbone) return;
+  to.lines.push_back(
+      fmt::format("The rate of the backbone kept its ratio to --lr, {:.3g}.", *rate.backbone));
+}
+
 void suggest_rate(const Findings& findings, Suggestion& to) {
   if (!findings.rate) {
     if (!findings.no_rate.empty()) to.lines.push_back(findings.no_rate);
@@ -96,6 +103,7 @@ void suggest_rate(const Findings& findings, Suggestion& to) {
   const RateFindings& rate = *findings.rate;
   if (!rate.advice) {
     to.lines.push_back(no_advice_text(rate.curve, rate.smoothed));
+    say_ratio(rate, to);
     return;
   }
   const RateAdvice& advice = *rate.advice;
@@ -114,9 +122,8 @@ void suggest_rate(const Findings& findings, Suggestion& to) {
   }
   const double own = advice.rate / rate.scale;
   to.flags.insert(to.flags.end(), {"--lr", rate_text(own)});
+  say_ratio(rate, to);
   if (!rate.backbone) return;
-  to.lines.push_back(
-      fmt::format("The rate of the backbone kept its ratio to --lr, {:.3g}.", *rate.backbone));
   to.flags.insert(to.flags.end(), {"--backbone-lr", rate_text(own * *rate.backbone)});
 }
 

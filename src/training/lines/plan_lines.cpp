@@ -77,13 +77,10 @@ void say_plan(const Training& training) {
                            graph.training_flops() / 1e9, spec.model->spec));
   say(session, batch_line(spec, plan, ranks));
   for (const std::string& line : recipe_lines(spec, plan)) say(session, line);
-  for (const std::string& warning : recipe_warnings(spec, plan)) warn(session, warning);
-  if (graph.has_batch_norm()) say(session, batch_norm_line(spec.flags, plan, ranks));
-  if (spec.batch > plan.samples()) {
-    warn(session, fmt::format("--batch {} is larger than the {} training images (every epoch "
-                              "is one step); a smaller batch learns more in the same time",
-                              spec.batch, plan.samples()));
+  if (spec.flags.task.advised) {
+    for (const std::string& warning : recipe_warnings(spec, plan)) warn(session, warning);
   }
+  if (graph.has_batch_norm()) say(session, batch_norm_line(spec.flags, plan, ranks));
   if (!spec.flags.freeze.empty()) say(session, frozen_line(graph));
   if (spec.flags.backbone_lr) {
     say(session, fmt::format("Learning rate of {}: {:g}, of the layers before: {:g}; what changes "

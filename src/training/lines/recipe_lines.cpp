@@ -113,6 +113,14 @@ std::string sharding_warning(const TrainingSpec& spec, const data::BatchPlan& pl
   return "";
 }
 
+std::string batch_warning(const TrainingSpec& spec, const data::BatchPlan& plan) {
+  if (spec.batch <= plan.samples()) return "";
+  return fmt::format(
+      "--batch {} is larger than the {} training images (every epoch is one step); a smaller batch "
+      "learns more in the same time",
+      spec.batch, plan.samples());
+}
+
 /// Averages that are still much of the first weights at the end.
 std::string averages_warning(const TrainingSpec& spec, const data::BatchPlan& plan) {
   constexpr double kWorthSaying = 0.2, kSpans = 8;
@@ -147,7 +155,8 @@ std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::Batc
 }
 
 std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan) {
-  std::vector<std::string> warnings{sharding_warning(spec, plan), averages_warning(spec, plan)};
+  std::vector<std::string> warnings{sharding_warning(spec, plan), averages_warning(spec, plan),
+                                    batch_warning(spec, plan)};
   std::erase(warnings, "");
   return warnings;
 }

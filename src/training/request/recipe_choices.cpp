@@ -55,6 +55,7 @@ zoo::Recipe for_fine_tuning(zoo::Recipe recipe, bool head_alone) {
   recipe.schedule = optim::ConstantRate{};
   recipe.batch = 64;
   recipe.epochs = 10;
+  recipe.drop_last = false;
   if (head_alone) recipe.augment = {};  // so that what the frozen layers make of images is kept
   return recipe;
 }

@@ -97,7 +97,7 @@ class ExactConvolution {
     EXPECT_EQ(bias, expected_bias);
   }
 
-  /// Of numbers whose sums are rounded, so that another order of additions would show. The last
+  /// The sums of numbers that are rounded, so that another order of additions would show. The last
   /// check: it changes the numbers.
   void check_same_bits() {
     for (float& x : src_) x *= 0.1f;

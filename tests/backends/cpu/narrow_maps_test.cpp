@@ -136,7 +136,7 @@ class NarrowBatchNorm : public ::testing::TestWithParam<std::size_t> {
   static constexpr int kBlock = 16;
   static constexpr double kSums = 1e-5;
   double src(std::size_t pixel, int lane) const { return value_of(src_[pixel * kBlock + lane]); }
-  /// Of the gradient that passes the ReLU.
+  /// The gradient that passes the ReLU.
   double diff(std::size_t pixel, int lane) const {
     const bool alive = static_cast<float>(src(pixel, lane)) * scale_[lane] + shift_[lane] > 0;
     return alive ? value_of(diff_[pixel * kBlock + lane]) : 0;

@@ -80,7 +80,7 @@ class Convolution {
         });
     return diff_src;
   }
-  /// Of the kernel, then of the bias.
+  /// Gradients of the kernel, then of the bias.
   std::vector<float> backward_weights(int threads) const {
     std::vector<float> all(weights_.size() + bias_.size(), std::nanf(""));
     run(KernelGradient(p_, threads, set_), threads,

@@ -37,7 +37,7 @@ class DeviceArray {
   explicit DeviceArray(const std::vector<T>& values, std::size_t shift = 0)
       : DeviceArray(std::span<const T>(values), shift) {}
 
-  /// Of numbers that no kernel computes.
+  /// An array of numbers that no kernel computes.
   static DeviceArray poisoned(std::size_t size) {
     std::vector<T> values(size);
     std::memset(static_cast<void*>(values.data()), 0xa5, size * sizeof(T));

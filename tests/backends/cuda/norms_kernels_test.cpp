@@ -21,7 +21,7 @@ std::vector<double> norms_of(const std::vector<float>& values, std::size_t begin
   });
 }
 
-/// Of each block of 4096 elements of the arena that the array touches.
+/// Squares of each block of 4096 elements of the arena that the array touches, added up.
 std::vector<double> plain_norms(const std::vector<float>& values, std::size_t position) {
   std::vector<double> sums;
   for (std::size_t i = 0; i < values.size(); ++i) {

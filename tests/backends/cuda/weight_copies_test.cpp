@@ -91,7 +91,7 @@ TEST_P(Copied, FollowTheirWeights) {
   expect_follows("summed", [&] { backend_->sum(summands, weights); });
 }
 
-/// Of slices that begin on 16 bytes, and of one that does not.
+/// Copies of slices that begin on 16 bytes, and of one that does not.
 TEST_P(Copied, AreWrittenByUpdates) {
   const Array weights = weights_.array(), gradients = other_.array();
   for (const std::size_t first : {16u, 17u}) {
@@ -164,7 +164,7 @@ class ProgramsOfAnArena : public ::testing::TestWithParam<Numbers> {
     const Values values = random_floats(weights_.array().size, seed, -0.1f, 0.1f);
     memory().write(std::as_bytes(std::span(values)), weights_.array().data);
   }
-  /// Of the whole arena of gradients.
+  /// The update by the whole arena of gradients.
   std::unique_ptr<compute::Update> make_update() {
     const Array gradients = gradients_.array();
     return backend_->make_update(

@@ -54,7 +54,7 @@ struct Now {
 };
 /// Hidden, so that kernels in shared libraries reach it directly.
 [[gnu::visibility("hidden")]] extern Now now;
-/// Of the threads of kernels. Code that asks what it runs on may do so before there are any.
+/// Stacks of the threads of kernels. Code that asks what it runs on may do so before there are any.
 [[gnu::visibility("hidden")]] extern constinit Stacks stacks;
 
 /// A kernel with its arguments, as a launch put them together.

@@ -85,7 +85,7 @@ inline int __all_sync(unsigned mask, int predicate,
   return ::cputrain::emulated::vote(mask, "__all_sync", at, predicate != 0) == mask;
 }
 
-// Of integers alone: the order of additions of floats would change their sums.
+// For integers alone: the order of additions of floats would change their sums.
 inline int atomicAdd(int* p, int value) { return ::cputrain::emulated::atomic_add(p, value); }
 inline unsigned atomicAdd(unsigned* p, unsigned value) {
   return ::cputrain::emulated::atomic_add(p, value);

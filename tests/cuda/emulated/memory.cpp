@@ -76,7 +76,7 @@ Range& range() {
 
 std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-/// Of the host's memory, with the other ranks of the node that the launcher has told of.
+/// A share of the host's memory, as the launcher has told of the other ranks of the node.
 std::size_t memory_to_spare() {
   static const std::size_t spare = [] {
     const char* told = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");

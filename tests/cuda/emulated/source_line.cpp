@@ -14,8 +14,8 @@
 namespace cputrain::emulated {
 namespace {
 
-/// Of the lines of functions that lie in each other, from the inside: the first that is not of the
-/// headers that stand for CUDA's own.
+/// The first line, from the inside of functions that lie in each other, that is not of the headers
+/// that stand for CUDA's own.
 std::string line_of(const std::string& command) {
   char buffer[1024];
   std::string found;

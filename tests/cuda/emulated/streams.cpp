@@ -206,7 +206,7 @@ std::chrono::steady_clock::time_point time_of(const EventHandle& event) {
 
 }  // namespace
 
-/// Of this machine's clock: says something of the emulator, and nothing of a GPU.
+/// By this machine's clock: says something of the emulator, and nothing of a GPU.
 double Event::seconds_since(const Event& earlier) const {
   auto& d = devices();
   const std::lock_guard lock(d.mutex);

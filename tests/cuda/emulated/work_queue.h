@@ -25,7 +25,7 @@ using WorkPointer = std::shared_ptr<Work>;
 /// Work that waits until somebody waits for it, and is then done in some order that is legal.
 class WorkQueue {
  public:
-  /// Of `after`, null and what is done hold nobody up.
+  /// What is null or done in `after` holds nobody up.
   WorkPointer put(std::function<void()> run, const std::vector<WorkPointer>& after);
   /// Work that so many have to come to before it begins.
   WorkPointer put_meeting(std::function<void()> run, int parties);

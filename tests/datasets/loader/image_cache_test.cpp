@@ -303,8 +303,8 @@ TEST_F(Cache, ASampleOfPixelsIsDrawnBySeed) {
   EXPECT_NE(data::pixel_sample(data, 1).find("of 64 images"), std::string::npos);
 }
 
-/// Of a tall image 64 rows count, the first and the last among them and none far from the next; of
-/// a low one all do.
+/// 64 rows of a tall image count, the first and the last among them and none far from the next. All
+/// rows of a low one do.
 TEST(PixelSample, LooksAtRowsAllOverAnImage) {
   for (const int height : {1, 2, 64, 65, 300}) {
     Bytes pixels(static_cast<std::size_t>(height) * 2 * 3, 7);

@@ -3,6 +3,7 @@ import json
 import unittest
 
 from program import ProgramTest, needs_mpi
+from tiny import TINY
 
 # Four blocks of 3x3 convolution, pool and ReLU from 64x64 on, then dense layers.
 QUICK = ["bench", "kernels", "--image-size", "64", "--threads", "1", "--repeat", "2"]
@@ -41,7 +42,7 @@ class BenchKernels(ProgramTest):
                 with self.subTest(micro_batch=m["micro_batch"], direction=way["direction"]):
                     seconds, rate = way["seconds_per_image"], way["gflops"]
                     self.assertTrue(0 < seconds["min"] <= seconds["median"] <= seconds["max"])
-                    # Of two rounds the quicker has the larger rate.
+                    # The quicker of two rounds has the larger rate.
                     self.assertAlmostEqual(rate["max"], 2e-9 * second["macs_per_image"] / seconds["min"], places=6)
                     self.assertAlmostEqual(way["gbs"]["max"], 1e-9 * second["bytes_per_image"] / seconds["min"],
                                            places=6)
@@ -89,6 +90,23 @@ class BenchKernels(ProgramTest):
         self.assertNotIn("skips zeros", done.stdout.replace("skips zeros where it pays", ""))
         with open(self.path("r.json")) as f:
             self.assertEqual(len(json.load(f)["micro_batches"]), 2)
+
+    def test_long_names_of_layers_keep_the_columns(self):
+        name = "features.denseblock1.denselayer1.conv1"
+        with open(self.path("long.json"), "w") as f:
+            json.dump({**TINY, "layers": [{**layer, "name": name} if layer["type"] == "convolution" else layer
+                                          for layer in TINY["layers"]]}, f)
+        for command in (["step"], ["kernels", "--micro-batch", "2"]):
+            with self.subTest(command):
+                done = self.expect(0, "bench", *command, "--model", "long.json", "--threads", "1", "--repeat", "1",
+                                   "--batch", "2")
+                lines = done.stdout.splitlines()
+                at = next(i for i, line in enumerate(lines) if line.startswith("layer "))
+                column = lines[at].index("algorithm")
+                rows = [line for line in lines[at + 1:] if line.split(" ")[0] in (name, "head")]
+                self.assertGreaterEqual(len(rows), 2)
+                for row in rows:
+                    self.assertEqual((row[column - 2:column], row[column] == " "), ("  ", False), row)
 
     def test_what_cannot_be_measured_ends_with_2(self):
         self.expect(0, "data", "synth", "s", "--images", "10", "--image-size", "64")

@@ -58,10 +58,14 @@ class Tables(SweepTest):
         self.assertTrue(os.path.exists(self.path("s", "report.html")))
         self.expect(0, *CELL, "--np", "1", "--batch", "8", "--out", "s", "--overwrite", "--plan-only")
         self.assertEqual([n for n in os.listdir(self.path("s")) if n.startswith("report")], [])
-        self.expect(0, *CELL, "--np", "1", "--batch", "8", "--lr", "0.5", "--no-winograd", "--out", "s",
-                    "--overwrite")
+        self.expect(0, *CELL, "--np", "1", "--batch", "8", "--lr", "0.5", "--ema", "0.9999", "--no-winograd",
+                    "--out", "s", "--overwrite")
         self.assertEqual(list(self.cells()), [(1, 8)])
-        self.assertEqual(self.table()["options"], {"lr": "0.5", "no-winograd": "true"})
+        self.assertEqual(self.table()["options"], {"ema": "0.9999", "lr": "0.5", "no-winograd": "true"})
+        self.assertFalse([n for n in self.files() if n.endswith("safetensors")])
+        (log,) = glob.glob(self.path("s", "cells", "*", "repeat-1.log"))
+        with open(log) as f:  # steps that are timed need no advice about their recipe
+            self.assertNotIn("first weights", f.read())
 
     def test_lines_of_the_plan_and_tasks_make_the_same_table(self):
         self.expect(0, *GRID, "--out", "s", "--plan-only", says=["--task 4"])

@@ -4,11 +4,13 @@ import math
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import unittest
 
 from page import Page
-from program import needs_mpi
+from program import PROGRAM, needs_mpi
 from tiny import TINY, TinyTest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
@@ -142,6 +144,39 @@ class Tune(TinyTest):
         found = json.loads(done.stdout)
         self.assertIn("batch normalization", found["suggestion"]["lines"][0])
         self.assertIn("without --data", found["suggestion"]["lines"][2])
+
+    def test_how_long_it_takes_is_said_before_the_first_size(self):
+        done = self.expect(0, "tune", *MODEL, "--data", "d", "--most-batch", "32", "--repeat", "1", *RATES)
+        told = done.stderr.index("Tuning: up to 2 sizes of --micro-batch, then up to 2 sizes of --batch, then up to 24 "
+                                 "steps with growing learning rates: at most about ")
+        self.assertLess(told, done.stderr.index("[1/4] micro-batch 4: "))
+        self.assertRegex(done.stderr, r"\[3/4\] batch 16: .*\n\[4/4\] batch 32: .* - at most \d+ s left\n")
+        self.assertRegex(done.stderr, r"Rate test: up to 24 steps, at most about \d+ s by the second one")
+
+    def test_one_that_is_ended_leaves_nothing(self):
+        words = [PROGRAM, "tune", *MODEL, "--find", "speed", "--repeat", "1000", "--out", "a/new", "--json", "new.json"]
+        before = sorted(os.listdir(self.folder))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(number):
+                with subprocess.Popen(words, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                      text=True) as tune:
+                    while "Tuning" not in tune.stderr.readline():
+                        self.assertIsNone(tune.poll())
+                    tune.send_signal(number)
+                    tune.communicate()
+                self.assertNotEqual(tune.returncode, 0)
+                self.assertEqual(sorted(os.listdir(self.folder)), before)
+        with open(self.path("file"), "w"):
+            pass
+        self.expect(74, "tune", *MODEL, "--find", "speed", "--out", "file/o", says=["file/o"])
+
+    def test_two_rates_are_said_to_keep_their_ratio(self):
+        words = ["tune", *MODEL, "--data", "d", "--find", "rate", "--batch", "8", "--min-lr", "1e-9", "--max-lr",
+                 "2e-9", "--lr-steps", "8"]
+        said = "those of the layers before are 0.1 times as much in every step"
+        done = self.expect(0, *words, "--lr", "0.05", "--backbone-lr", "0.005", says=[said])
+        self.assertIn("The rate of the backbone kept its ratio to --lr, 0.1.", done.stdout)  # and no rate is suggested
+        self.assertNotIn("layers before", self.expect(0, *words).stderr)
 
     def test_the_rate_is_that_of_the_flag(self):
         words = ["--batch", "8", "--lr-scale", "linear", "--base-batch", "4"]

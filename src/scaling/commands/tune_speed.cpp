@@ -1,0 +1,173 @@
+#include "scaling/commands/tune_speed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <utility>
+
+#include "scaling/tune/speed_ladder.h"
+#include "system/clock.h"
+#include "training/request/build_graph.h"
+#include "training/session/decode_images.h"
+
+namespace cputrain::commands {
+namespace {
+
+/// Ladders of steps, whose sizes the training then has.
+class SpeedTuning {
+ public:
+  SpeedTuning(training::Session& session, training::TrainingSpec& spec, const TuneOptions& options,
+              const std::optional<tune::RateRange>& rates)
+      : session_(session), spec_(spec), options_(options), rates_(rates) {}
+
+  void run(tune::Findings& to) {
+    tune::StepBench bench = open();
+    const training::TrainingPlan plan =
+        training::plan_training(session_, spec_, bench.classes,
+                                training::rank_memory(training::measure_capacities(session_), 0));
+    to.usual_micro_batch = plan.chunks ? plan.chunks->images : plan.micro_batch;
+    const std::size_t images = bench.data->train.size();
+    const std::vector<int> micro_batches = micro_batches_to_try(plan, images, to),
+                           batches = batches_to_try(images, to);
+    bench.left = work_of(micro_batches, batches, images);
+    climb_micro_batches(bench, micro_batches, to);
+    climb_batches(bench, batches, to);
+  }
+
+ private:
+  std::size_t ranks() const { return static_cast<std::size_t>(session_.communicator->size()); }
+  std::size_t accumulate() const { return static_cast<std::size_t>(spec_.plan.accumulate); }
+  /// For the ladder of batches; a rank's share should fill a pass.
+  std::size_t most_batch() const {
+    constexpr std::size_t kUsual = 1024, kOfARank = 64;
+    if (options_.most_batch) return static_cast<std::size_t>(*options_.most_batch);
+    return std::max(kUsual, kOfARank * ranks());
+  }
+
+  tune::StepBench open();
+  std::vector<int> micro_batches_to_try(const training::TrainingPlan&, std::size_t images,
+                                        tune::Findings&) const;
+  std::vector<int> batches_to_try(std::size_t images, tune::Findings&) const;
+  tune::WorkLeft work_of(const std::vector<int>& micro_batches, const std::vector<int>& batches,
+                         std::size_t images) const;
+  void climb_micro_batches(tune::StepBench&, const std::vector<int>&, tune::Findings&);
+  void climb_batches(tune::StepBench&, const std::vector<int>&, tune::Findings&);
+
+  training::Session& session_;
+  training::TrainingSpec& spec_;
+  const TuneOptions& options_;
+  const std::optional<tune::RateRange>& rates_;
+  std::size_t there_ = 0;        ///< images of the whole data
+  double decoding_seconds_ = 0;  ///< of one of them
+};
+
+tune::StepBench SpeedTuning::open() {
+  const tune::MemoryBytes held = tune::begin_peak();
+  const std::size_t batch =
+      options_.has_batch() ? spec_.batch : std::max(spec_.batch, most_batch());
+  const auto source = std::make_shared<const data::DataSource>(
+      open_images(spec_.flags, session_.services, batch * accumulate(), spec_.seed));
+  there_ = source->dataset->size();
+  training::TrainingSpec form = spec_;
+  training::follow_ready_form(form, *source);
+  const system::Stopwatch decoding;
+  const auto data = std::make_shared<const data::DecodedData>(
+      training::decode_images(session_, spec_.flags, *source, training::image_form(form)));
+  decoding_seconds_ =
+      decoding.seconds() / static_cast<double>(std::max<std::size_t>(1, data->train.size()));
+  return {.session = session_,
+          .classes = training::classes_of(spec_, *source),
+          .source = source,
+          .data = data,
+          .held_before = held,
+          .rounds = options_.repeat,
+          .left = {{}, options_.repeat}};
+}
+
+/// None where they are not tried, and then why.
+std::vector<int> SpeedTuning::micro_batches_to_try(const training::TrainingPlan& plan,
+                                                   std::size_t all, tune::Findings& to) const {
+  constexpr int kFirst = 4;
+  if (plan.spec.flags.micro_batch) {
+    to.no_micro_batch = fmt::format("Micro-batch: {}, as it was given.", *spec_.flags.micro_batch);
+    return {};
+  }
+  if (plan.whole_share()) {
+    to.no_micro_batch =
+        "Micro-batch: a rank's whole share, over which batch normalization has its statistics.";
+    return {};
+  }
+  const std::size_t images = std::min(spec_.batch, all);
+  const auto share = static_cast<int>((images + ranks() - 1) / ranks());
+  return tune::doubled(std::min(kFirst, share), share);
+}
+
+std::vector<int> SpeedTuning::batches_to_try(std::size_t all, tune::Findings& to) const {
+  constexpr std::size_t kFirst = 16, kOfARank = 4;
+  if (options_.has_batch()) {
+    to.no_batch = fmt::format("Batch: {}, as it was given.", spec_.batch);
+    return {};
+  }
+  const std::size_t images = std::max<std::size_t>(1, all / accumulate());
+  const std::size_t last = std::min(most_batch(), images);
+  const std::size_t first = std::min(std::max(kFirst, std::bit_ceil(kOfARank * ranks())), last);
+  return tune::doubled(static_cast<int>(first), static_cast<int>(last));
+}
+
+tune::WorkLeft SpeedTuning::work_of(const std::vector<int>& micro_batches,
+                                    const std::vector<int>& batches, std::size_t all) const {
+  std::vector<tune::LadderLeft> ladders;
+  if (!micro_batches.empty()) {
+    const std::size_t images = std::min(spec_.batch * accumulate(), all);
+    ladders.push_back({"micro-batch", std::vector<std::size_t>(micro_batches.size(), images)});
+  }
+  if (!batches.empty()) {
+    tune::LadderLeft& ladder = ladders.emplace_back("batch");
+    for (const int batch : batches) {
+      ladder.images.push_back(static_cast<std::size_t>(batch) * accumulate());
+    }
+  }
+  tune::WorkLeft left(std::move(ladders), options_.repeat);
+  if (!rates_) return left;
+  const std::size_t largest = batches.empty() ? 0 : static_cast<std::size_t>(batches.back());
+  const std::size_t images = std::max(spec_.batch, largest) * accumulate();
+  const std::size_t drawn = std::min(images * static_cast<std::size_t>(rates_->steps), there_);
+  return left.then_rates(rates_->steps, images, static_cast<double>(drawn) * decoding_seconds_);
+}
+
+void SpeedTuning::climb_micro_batches(tune::StepBench& bench, const std::vector<int>& sizes,
+                                      tune::Findings& to) {
+  if (sizes.empty()) return;
+  const auto with = [this](int value) {
+    training::TrainingSpec spec = spec_;
+    spec.flags.micro_batch = value;
+    return spec;
+  };
+  to.micro_batch = tune::measure_ladder(bench, {"micro-batch", sizes, with});
+  spec_.flags.micro_batch = to.micro_batch->climb.best;
+}
+
+void SpeedTuning::climb_batches(tune::StepBench& bench, const std::vector<int>& sizes,
+                                tune::Findings& to) {
+  if (sizes.empty()) return;
+  const auto with = [this](int value) {
+    training::TrainingSpec spec = spec_;
+    spec.batch = static_cast<std::size_t>(value);
+    return spec;
+  };
+  to.batch = tune::measure_ladder(bench, {"batch", sizes, with});
+  spec_.batch = tune::chosen_batch(*to.batch, spec_.batch);
+  spec_.flags.batch = spec_.batch;
+}
+
+}  // namespace
+
+void tune_speed(training::Session& session, training::TrainingSpec& spec,
+                const TuneOptions& options, const std::optional<tune::RateRange>& rates,
+                tune::Findings& to) {
+  SpeedTuning(session, spec, options, rates).run(to);
+}
+
+}  // namespace cputrain::commands
