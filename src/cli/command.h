@@ -20,6 +20,7 @@ namespace cputrain::cli {
 struct Options : training::TrainingFlags {
   std::vector<std::string> files;          ///< words that are no flags
   std::set<std::string> from_environment;  ///< flags that were not typed for this command
+  std::set<std::string> from_config;       ///< flags of a --config file
   std::string json;
 
   /// Standard output is for a person, and not for a result alone.

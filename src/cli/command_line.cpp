@@ -227,7 +227,7 @@ std::variant<std::unique_ptr<Command>, HelpText> parse_command_line(
   if (!environment.empty()) check_variables(environment, all_flags(choices));
   options.files = line.files;
   options.from_environment = add_environment(line.given, flags, environment);
-  add_config_file(line.given, flags, line.config, hint);
+  options.from_config = add_config_file(line.given, flags, line.config, hint);
   add_config_file(line.given, flags, command->earlier_flags(line.given), hint);
   check_rivals(line.given, flags);
   options.given = flags.set(line.given);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/text.h"
 #include "logging/bar_line.h"
@@ -43,6 +44,25 @@ std::string step_time(double seconds) {
   if (seconds >= 1e-3) return fmt::format(" {:.0f}ms/step", seconds * 1e3);
   return fmt::format(" {:.0f}us/step", seconds * 1e6);
 }
+
+/// A share of an epoch's time that the machine took. What stays as it was is not told again.
+class TakenShare {
+ public:
+  explicit TakenShare(double worth_saying) : worth_saying_(worth_saying) {}
+
+  /// Whether it begins to matter, or is far from what was told last.
+  bool is_news(double share) {
+    constexpr double kMuch = 0.2;
+    if (share < worth_saying_) return false;
+    if (told_ && std::abs(share - *told_) < kMuch) return false;
+    told_ = share;
+    return true;
+  }
+
+ private:
+  double worth_saying_;
+  std::optional<double> told_;
+};
 
 class Console final : public RunReporter {
  public:
@@ -115,13 +135,13 @@ class Console final : public RunReporter {
   }
 
   void print_stolen(double part) {
-    if (part < system::kStolenWorthSaying) return;
+    if (!stolen_.is_news(part)) return;
     notice(fmt::format("Steal: {:.0f} % of a rank's CPU time went to others on its host\n",
                        100 * part));
   }
 
   void print_cpu_wait(double part) {
-    if (part < system::kWaitWorthSaying) return;
+    if (!cpu_wait_.is_news(part)) return;
     notice(fmt::format("Busy: threads of a rank waited {:.0f} % of their time for a CPU ({})\n",
                        100 * part, system::cpu_wait_reason(crowded_)));
   }
@@ -154,6 +174,7 @@ class Console final : public RunReporter {
   loop::EpochStart start_;
   system::Stopwatch watch_, since_draw_;
   double first_step_seconds_ = 0;
+  TakenShare stolen_{system::kStolenWorthSaying}, cpu_wait_{system::kWaitWorthSaying};
 };
 
 }  // namespace

@@ -125,23 +125,22 @@ void SignalWatch::terminated(int signal) {
   if (!has_work) return ask_for_stop(signal);  // unarmed there is nothing to save: the process ends
   terminates_ = true;
   since_terminate_ = {};
+  stop_signal_ = signal;
   try {
-    std::thread([this, signal, call = on_terminate_] {
+    std::thread([this, call = on_terminate_] {
       ::pthread_setname_np(::pthread_self(), "saving");  // for ps and strace
-      terminate(signal, call);
+      terminate(call);
     }).detach();                        // disarm() waits for it
   } catch (const std::system_error&) {  // no more threads
     on_terminate_();
     terminates_ = false;
-    ask_for_stop(signal);
   }
 }
 
-void SignalWatch::terminate(int signal, const std::function<void()>& on_terminate) {
+void SignalWatch::terminate(const std::function<void()>& on_terminate) {
   on_terminate();
   const std::lock_guard lock(mutex_);
   terminates_ = false;
-  ask_for_stop(signal);
   if (interrupted_) ask_for_stop(SIGINT);
   // Under the lock: the waiting thread may end this object.
   terminated_.notify_all();

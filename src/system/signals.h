@@ -28,10 +28,11 @@ bool is_ignored(int signal);
 ///
 /// Armed, while there is something to save: the first SIGINT (Ctrl-C) or SIGUSR1 (a batch system's
 /// word that time is up) asks for a stop after the running step; a SIGINT after it ends the process
-/// with 130. SIGTERM and SIGHUP (a lost terminal) call the function given and then ask for a stop,
-/// too: under mpirun SIGTERM comes a second before SIGKILL, which a long step does not survive.
-/// Batch systems send it to mpirun and ranks alike, so it may come twice. The function has its own
-/// thread: while it waits for storage, other signals are answered.
+/// with 130. SIGTERM and SIGHUP (a lost terminal) ask for one, too, and call the function given at
+/// the same time: under mpirun SIGTERM comes a second before SIGKILL, which a long step does not
+/// survive, and a checkpoint after a short one may. Batch systems send it to mpirun and ranks
+/// alike, so it may come twice. The function has its own thread: while it waits for storage, other
+/// signals are answered.
 class SignalWatch {
  public:
   SignalWatch();
@@ -98,7 +99,7 @@ class SignalWatch {
   void answer(int signal);
   void ask_for_stop(int signal);
   void terminated(int signal);
-  void terminate(int signal, const std::function<void()>& on_terminate);
+  void terminate(const std::function<void()>& on_terminate);
   void look_around();
 
   std::mutex mutex_;

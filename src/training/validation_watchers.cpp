@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "core/error.h"
+#include "zoo/zoo.h"
 
 namespace cputrain::training {
 namespace {
@@ -16,13 +17,20 @@ struct Watcher {
   const char* idle;     ///< what becomes of it without validation
 };
 
+/// A plateau that the model's recipe has anyway is no more asked for than without the flag, which
+/// the config.json of a run has: that gets a warning.
+bool asks_for_plateau(const TrainingFlags& flags) {
+  return flags.schedule && std::holds_alternative<optim::Plateau>(*flags.schedule) &&
+         *flags.schedule != zoo::find_model(flags.model)->recipe.schedule;
+}
+
 /// The first that a flag asks for.
 std::optional<Watcher> watcher_of(const TrainingFlags& flags) {
   if (flags.safety.early_stopping) {
     return Watcher{"--early-stopping", "loss", "nothing would end the training early"};
   }
   if (flags.safety.save_best) return Watcher{"--save-best", "loss", "no weights would be the best"};
-  if (flags.schedule && std::holds_alternative<optim::Plateau>(*flags.schedule)) {
+  if (asks_for_plateau(flags)) {
     return Watcher{"--schedule " + optim::schedule_text(*flags.schedule), "loss",
                    "the rate would never fall"};
   }

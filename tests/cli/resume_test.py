@@ -119,8 +119,11 @@ class Resume(ResumeTest):
         self.go(0, "run", "--steps", "5", *begun, "--resume", "auto", says=["is finished"])
         self.go(2, "run", "--steps", "5", "--resume", "auto", says=["weights: first/"])
         self.go(2, "run", "--steps", "6", "--weights", "run/weights.safetensors", "--resume", "auto",
-                says=["weights: first/weights.safetensors (", "run/weights.safetensors ("])
-        self.go(65, "run", "--steps", "6", "--weights", "tiny.json", "--resume", "auto", says=["tiny.json"])
+                says=["weights: first/weights.safetensors (", "run/weights.safetensors (", "leave --weights out"])
+        self.go(65, "run", "--steps", "6", "--weights", "tiny.json", "--resume", "auto",
+                says=["tiny.json", "a training that goes on needs no --weights"])
+        self.go(0, "run", "--steps", "6", "--weights", "never.safetensors", "--resume", "auto",
+                says=["--weights never.safetensors is not there; the training began with the weights of first/weights"])
 
     def test_weights_that_a_training_began_with_may_be_gone(self):
         self.go(0, "first", "--steps", "2")

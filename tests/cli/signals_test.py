@@ -19,6 +19,10 @@ LONG = ["--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--thre
         "--no-winograd", "--no-skip-zeros"]
 
 
+# Steps of a second: what SIGTERM saves at once is saved while one is made.
+SLOW = ["--backend", "reference", "--batch", "20"]
+
+
 class Signals(ProgramTest):
     def start(self, launch=(), words=()):
         """Starts a training without end; returns once it has done a few steps."""
@@ -127,7 +131,7 @@ class Signals(ProgramTest):
         first = self.kernel("first")
         for at_once in (True, False):
             shutil.rmtree(self.path("run"), ignore_errors=True)
-            self.start(words=["--ema", "0.9999999", "--lr", "0.1"])
+            self.start(words=["--ema", "0.9999999", "--lr", "0.1", *(SLOW if at_once else [])])
             self.process.terminate()
             if at_once:
                 self.read_until("averages of these weights are in run/weights-ema.safetensors",
@@ -144,7 +148,7 @@ class Signals(ProgramTest):
                                          self.image()).returncode, 0)
 
     def test_weights_are_told_of_before_averages_that_cannot_be_saved(self):
-        self.start(words=["--ema", "0.99"])
+        self.start(words=["--ema", "0.99", *SLOW])
         os.makedirs(self.path("run/weights-ema.safetensors"))  # no file can have this name
         self.process.terminate()
         self.read_until("averages of these weights are not saved yet (",
@@ -155,7 +159,7 @@ class Signals(ProgramTest):
     @needs_mpi
     def test_averages_of_weights_before_these_are_named(self):
         """Two ranks have a half of the averages each."""
-        self.start(launch=mpirun(2), words=["--ema", "0.99"])
+        self.start(launch=mpirun(2), words=["--ema", "0.99", *SLOW])
         with open(self.path("run/weights-ema.safetensors"), "w") as f:
             f.write("those of a run before this one")
         for rank in self.ranks():

@@ -29,12 +29,11 @@ std::string text_in(const std::filesystem::path& path) {
 }
 
 /// What a console reporter prints for these records.
-std::string printed(Verbosity verbosity, const std::function<void(RunReporter&)>& records,
-                    bool crowded = false) {
+std::string printed(Verbosity verbosity, const std::function<void(RunReporter&)>& records) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "console";
   std::FILE* stream = std::fopen(path.c_str(), "w");
-  records(*console_reporter(stream, stream, verbosity, crowded));
+  records(*console_reporter(stream, stream, verbosity, false));
   std::fclose(stream);
   return text_in(path);
 }
@@ -115,45 +114,6 @@ TEST(Console, PrintsKerasLineOfAnEpoch) {
     r.epoch(epoch_record());
   });
   EXPECT_EQ(text, "Epoch 1/5\n196/196 - 42s - loss: 2.0179 - accuracy: 0.2585 - img/s: 1184.8\n");
-}
-
-TEST(Console, SaysWhatTheHostTookOfAnEpoch) {
-  const auto text_with = [](double stolen) {
-    return printed(Verbosity::lines, [stolen](RunReporter& r) {
-      loop::EpochRecord record = epoch_record();
-      record.stolen = stolen;
-      r.begin_epoch({1, 5, 196});
-      r.epoch(record);
-    });
-  };
-  EXPECT_EQ(text_with(0.04), text_with(0));
-  EXPECT_EQ(text_with(0.12),
-            text_with(0) + "Steal: 12 % of a rank's CPU time went to others on its host\n");
-}
-
-TEST(Console, SaysFromATenthOnHowLongThreadsWaitedForACpu) {
-  const auto text_with = [](double waited, bool crowded = false) {
-    return printed(
-        Verbosity::lines,
-        [waited](RunReporter& r) {
-          loop::EpochRecord record = epoch_record();
-          record.cpu_wait = waited;
-          r.begin_epoch({1, 5, 196});
-          r.epoch(record);
-        },
-        crowded);
-  };
-  EXPECT_EQ(text_with(0.099), text_with(0));
-  EXPECT_NE(text_with(0.1), text_with(0));
-  EXPECT_EQ(text_with(0.43),
-            text_with(0) +
-                "Busy: threads of a rank waited 43 % of their time for a CPU (other work on this "
-                "machine, more threads than CPUs, or a quota of CPU time)\n");
-  // Ranks that are more than the CPUs wait for each other.
-  EXPECT_EQ(text_with(0.9, true),
-            text_with(0) +
-                "Busy: threads of a rank waited 90 % of their time for a CPU (more threads than "
-                "CPUs take turns)\n");
 }
 
 TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {

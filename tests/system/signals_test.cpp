@@ -130,12 +130,19 @@ TEST(SignalWatch, SeveralThingsAreLookedAfterEachWithItsCode) {
   }
 }
 
-TEST(SignalWatch, ArmedItAsksForAStopAndCallsTheFunctionOnSigtermBefore) {
+// A step ends, and its checkpoint is taken, while the function still writes.
+TEST(SignalWatch, ArmedItAsksForAStopAndMeanwhileCallsTheFunctionOnSigterm) {
   const auto work = [](SignalWatch& watch, Watched::Shared& shared) {
-    std::atomic<bool> called = false;
-    const auto armed = watch.arm([&] { called = !watch.stop_requested(); });
-    shared.ready = true;
-    while (!watch.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+    std::atomic<bool> called = false, stopped = false;
+    {
+      const auto armed = watch.arm([&] {
+        while (!stopped) std::this_thread::sleep_for(milliseconds(1));
+        called = true;
+      });
+      shared.ready = true;
+      while (!watch.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+      stopped = true;
+    }
     ::_exit(watch.stop_code() + (called ? 100 : 0));
   };
   for (const auto& [signal, code] :

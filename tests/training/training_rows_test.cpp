@@ -119,5 +119,24 @@ TEST(TrainingRows, RecordWhatHolds) {
   EXPECT_FALSE(recorded.contains("micro-batch") || recorded.contains("no-drop-last"));
 }
 
+// Everything that is given is text: on the command line, in the environment, in a file.
+TEST(TrainingRows, RecordWhatWasGivenInItsOwnType) {
+  TrainingFlags flags;
+  const std::pair<const char*, const char*> given[] = {
+      {"eval-every", "2"}, {"clip-norm", "0.5"}, {"save-best", "true"}, {"early-stopping", "3"}};
+  for (const auto& [name, text] : given) {
+    training_row(name).set(flags, text);
+    flags.given.emplace_back(name, text);
+  }
+  flags.given.emplace_back("no-winograd", "true");
+  flags.switches = {"save-best", "no-winograd"};
+  const Json recorded = effective_flags(choose_training(flags));
+  EXPECT_EQ(recorded["eval-every"], Json(2));
+  EXPECT_EQ(recorded["clip-norm"], Json(0.5));
+  EXPECT_EQ(recorded["save-best"], Json(true));
+  EXPECT_EQ(recorded["no-winograd"], Json(true));
+  EXPECT_EQ(recorded["early-stopping"], Json("3"));  // it may be 3:0.01
+}
+
 }  // namespace
 }  // namespace cputrain::training

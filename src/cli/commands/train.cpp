@@ -147,8 +147,12 @@ void TrainCommand::check(const cli::CommandLineChoices&) {
 /// A training that goes on has the weights of its checkpoint: those that it began with may be gone.
 void TrainCommand::choose_files(bool leads, const training::Services& services) {
   const bool may_go_on = !options_.safety.resume.empty() && !options_.dry_run;
-  if (!may_go_on || training::weights_are_there(options_.weights)) {
+  if (may_go_on && !training::weights_are_there(options_.weights)) return;
+  try {
     Command::choose_files(leads, services);
+  } catch (const Error& error) {
+    if (!may_go_on || error.code() != ExitCode::data) throw;
+    fail(error.code(), fmt::format("{}; a training that goes on needs no --weights", error.what()));
   }
 }
 

@@ -173,11 +173,12 @@ std::set<std::string> add_environment(Given& given, const Flags& flags,
   return added;
 }
 
-void add_config_file(Given& given, const Flags& flags, const std::string& path, const Hint& hint) {
-  if (path.empty()) return;
+std::set<std::string> add_config_file(Given& given, const Flags& flags, const std::string& path,
+                                      const Hint& hint) {
+  if (path.empty()) return {};
   const Given before = given;
   const nlohmann::json settings = read_settings(path);
-  std::set<std::string> named;  // image-size and image_size are one
+  std::set<std::string> named, added;  // image-size and image_size are one
   for (const auto& [key, value] : settings.items()) {
     const std::string name = flags.resolved(hyphens(key));
     if (!flags.names().contains(name)) {
@@ -188,9 +189,11 @@ void add_config_file(Given& given, const Flags& flags, const std::string& path, 
       fail(ExitCode::usage,
            fmt::format("--config {}: {} says {} a second time; leave one out", path, key, name));
     }
-    if (!is_decided(before, flags, name))
-      add(given, flags, name, flag_text(value, path, key), "--config " + path + ": ");
+    if (is_decided(before, flags, name)) continue;
+    add(given, flags, name, flag_text(value, path, key), "--config " + path + ": ");
+    added.insert(name);
   }
+  return added;
 }
 
 void check_rivals(const Given& given, const Flags& flags) {

@@ -37,7 +37,9 @@ std::set<std::string> add_environment(Given& given, const Flags& flags,
                                       const Environment& environment);
 
 /// {"batch": 32, "model": "dogcat"}, where neither the command line nor the environment says it.
-void add_config_file(Given& given, const Flags& flags, const std::string& path, const Hint& hint);
+/// Returns the flags that were added.
+std::set<std::string> add_config_file(Given& given, const Flags& flags, const std::string& path,
+                                      const Hint& hint);
 
 /// Error(usage) where two exclude each other.
 void check_rivals(const Given& given, const Flags& flags);

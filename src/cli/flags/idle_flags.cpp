@@ -9,6 +9,8 @@
 #include "data/augment.h"
 #include "data/data_spec.h"
 #include "training/request/backend_words.h"
+#include "training/request/training_rows.h"
+#include "training/request/training_spec.h"
 
 namespace cputrain::cli {
 namespace {
@@ -56,6 +58,24 @@ constexpr Row kRows[] = {
     {"exif", why_idle_exif},
 };
 
+/// Whether the training would be the same without the flag, since its value is what holds then.
+bool holds_anyway(const training::TrainingFlags& flags, const std::string& name) {
+  const auto& rows = training::training_rows();
+  const auto row = std::ranges::find(rows, name, &training::FlagRow::name);
+  if (row == rows.end()) return false;
+  training::TrainingFlags without = flags;
+  row->copy(without, {});
+  if (!row->holds) {
+    const nlohmann::ordered_json value = row->get(flags);
+    return !value.is_null() && value == row->get(without);
+  }
+  try {
+    return row->holds(choose_training(flags)) == row->holds(choose_training(without));
+  } catch (const Error&) {  // others need it
+    return false;
+  }
+}
+
 }  // namespace
 
 std::string why_idle_exif(const training::TrainingFlags& flags) {
@@ -91,6 +111,7 @@ std::vector<std::string> idle_flags(const Options& options,
     if (options.from_environment.contains(name)) continue;
     const std::string why = reason(name);
     if (why.empty()) continue;
+    if (options.from_config.contains(name) && holds_anyway(options, name)) continue;
     const std::string words = options.switches.contains(name) ? name : name + " " + value;
     lines.push_back(fmt::format("--{} changes nothing {}", words, why));
   }

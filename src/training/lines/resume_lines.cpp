@@ -9,6 +9,7 @@
 #include "checkpoint/state_file.h"
 #include "core/text.h"
 #include "training/asked_end.h"
+#include "training/run/run_weights.h"
 #include "training/training_identity.h"
 
 namespace cputrain::training {
@@ -17,13 +18,20 @@ namespace {
 void say_weights(const Session& session, const std::string& flag,
                  const nlohmann::ordered_json& training) {
   const auto began = training.find(kFirstWeights);
-  if (!flag.empty()) {
+  const std::string first =
+      began != training.end() && began->is_string() ? printable(began->get<std::string>()) : "";
+  if (flag.empty()) {
+    if (!first.empty()) {
+      say(session, fmt::format("The training began with the weights of {}", first));
+    }
+  } else if (weights_are_there(flag)) {
     say(session, fmt::format("--weights {}: the training began with them; it goes on with "
                              "those of the checkpoint, which are newer",
                              flag));
-  } else if (began != training.end() && began->is_string()) {
-    say(session, fmt::format("The training began with the weights of {}",
-                             printable(began->get<std::string>())));
+  } else {  // it may be another name than that of the first weights
+    say(session, fmt::format("--weights {} is not there; the training began with the weights of "
+                             "{}, and goes on with those of the checkpoint, which are newer",
+                             flag, first));
   }
 }
 

@@ -23,12 +23,22 @@ bool is_said_otherwise(const std::string& name) {
   });
 }
 
+/// A flag that was given, in the type of its row: a number, true, or the text of any other value.
+nlohmann::ordered_json typed(const TrainingFlags& flags, const std::string& name,
+                             const std::string& text) {
+  if (flags.switches.contains(name)) return true;
+  const auto row = std::ranges::find(training_rows(), name, &FlagRow::name);
+  if (row == training_rows().end()) return text;
+  const nlohmann::ordered_json value = row->get(flags);
+  return value.is_number() || value.is_boolean() ? value : nlohmann::ordered_json(text);
+}
+
 }  // namespace
 
 nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
   nlohmann::ordered_json flags;
   for (const auto& [name, value] : spec.flags.given) {
-    if (!is_said_otherwise(name)) flags[name] = value;
+    if (!is_said_otherwise(name)) flags[name] = typed(spec.flags, name, value);
   }
   for (const FlagRow& row : training_rows()) {
     const nlohmann::ordered_json value = row.holds ? row.holds(spec) : nullptr;

@@ -6,7 +6,8 @@
 
 namespace cputrain::training {
 
-/// Every figure that the run works with, as flags: `--config config.json` repeats it.
+/// Every figure that the run works with, as flags: `--config config.json` repeats it. Each has the
+/// type of its row, whatever way it was given.
 nlohmann::ordered_json effective_flags(const TrainingSpec&);
 
 /// The same flags with paths from the root, so that they mean the same in any working folder.

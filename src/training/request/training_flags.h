@@ -23,7 +23,6 @@ namespace cputrain::training {
 
 inline constexpr double kValidationSplit = 0.1;
 
-/// Whether the training images stay on the backend's device as a whole.
 /// When images are decoded: while the first epoch trains, or before it.
 enum class Decoding { meanwhile, first };
 constexpr auto names(Decoding) {
@@ -40,6 +39,7 @@ constexpr auto names(ImageCache) {
                                           {ImageCache::none, "none"}});
 }
 
+/// Whether the training images stay on the backend's device as a whole.
 enum class DataOnDevice { automatic, on, off };
 constexpr auto names(DataOnDevice) {
   return std::to_array<Name<DataOnDevice>>(

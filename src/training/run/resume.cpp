@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -304,6 +305,12 @@ TrainingSpec with_choices_of(const Start& start, TrainingSpec spec) {
 
 namespace {
 
+bool has_other_weights(const std::vector<std::string>& rows) {
+  return std::ranges::any_of(rows, [](const std::string& row) {
+    return row.starts_with(fmt::format("{}: ", kFirstWeights));
+  });
+}
+
 /// Another backend or precision may go on with a training; losses may show where.
 void say_other_program(const Session& session, const nlohmann::ordered_json& then,
                        const nlohmann::ordered_json& here) {
@@ -323,11 +330,13 @@ void check_same_training(const Session& session, const std::filesystem::path& ch
   for (const std::string& row : rows) warn(session, row);
   if (!rows.empty()) {
     fail(ExitCode::usage,
-         fmt::format("--resume: {} is of another training, see above (what follows would be "
-                     "neither of the two); repeat its flags (--config {} has them), or name "
-                     "another --out{}",
-                     checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
-                     train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
+         fmt::format(
+             "--resume: {} is of another training, see above (what follows would be "
+             "neither of the two); repeat its flags (--config {} has them){}, or name "
+             "another --out{}",
+             checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
+             has_other_weights(rows) ? ", leave --weights out (the checkpoint's are newer)" : "",
+             train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
   }
   say_other_program(session, facts.at("training"), identity);
   const loop::TrainingEnd end = end_of(spec);

@@ -77,12 +77,14 @@ void RunResults::save_now() {
 }
 
 // Who sent the signal may wait no longer: the weights themselves are saved, and told, before this.
+// A training that has come to its end meanwhile saves the averages itself.
 void RunResults::save_averages_now() {
   const std::filesystem::path file = folder_ / kAveragesName;
   std::string reason = "they are not at hand until the step has ended";
   try {
     const std::unique_lock lock(averaging_, std::try_to_lock);
-    if (lock && training_.save_averages_at_once(file)) {
+    if (!lock) return;
+    if (training_.save_averages_at_once(file)) {
       system::tell(fmt::format("cputrain: averages of these weights are in {}", file.string()));
       return;
     }
