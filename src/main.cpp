@@ -24,7 +24,7 @@
 #include "cli/help/help_text.h"
 #include "composition/command_list.h"
 #include "composition/services.h"
-#include "core/error.h"
+#include "core/error_with_lines.h"
 #include "core/version.h"
 #include "system/clock.h"
 #include "system/limits/process_limits.h"
@@ -57,13 +57,15 @@ cli::CommandLineChoices command_line_choices(std::string_view called) {
 /// Most mistakes meet all ranks alike: rank 0 says them once. The others wait, and the launcher
 /// ends them once rank 0 is gone (seconds later on a busy machine); a rank that fails alone gets
 /// its word after that.
-void say_failure(const placement::Launcher& launcher, const std::string& message) {
+void say_failure(const placement::Launcher& launcher, const std::string& message,
+                 const std::vector<std::string>& lines = {}) {
   if (launcher.rank == 0) {
     system::tell(fmt::format("cputrain: {}", message));
-    return;
+  } else {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    system::tell(fmt::format("cputrain: rank {}: {}", launcher.rank, message));
   }
-  std::this_thread::sleep_for(std::chrono::seconds(5));
-  system::tell(fmt::format("cputrain: rank {}: {}", launcher.rank, message));
+  for (const std::string& line : lines) system::tell(line);
 }
 
 /// Exceptions of libraries. What the system refuses is no mistake of the program.
@@ -168,6 +170,9 @@ int run_program(int argc, char** argv) {
     }
     return run_command(*std::get<std::unique_ptr<cli::Command>>(parsed), launcher, *signals,
                        since_start);
+  } catch (const ErrorWithLines& error) {
+    say_failure(launcher, error.what(), error.lines());
+    return static_cast<int>(error.code());
   } catch (const Error& error) {
     say_failure(launcher, error.what());
     return static_cast<int>(error.code());

@@ -108,15 +108,23 @@ class ResizeWriter {
     const Name width = e_.op("Gather", {sides, e_.whole(2)});
     const Name rows = weights(axis(height, width, image.height, image.width));
     const Name columns = weights(axis(width, height, image.width, image.height));
-    const Name map = e_.cast(e_.transpose(input, {0, 3, 1, 2}), ::onnx::TensorProto::FLOAT);
+    const Name map = e_.cast(e_.transpose(input, {0, 3, 1, 2}), of_sums());
     Name narrow = e_.op("MatMul", {map, e_.transpose(columns, {1, 0})});
     if (is_filter()) narrow = rounded(narrow);
-    return rounded(e_.op("MatMul", {rows, narrow}));
+    return e_.cast(rounded(e_.op("MatMul", {rows, narrow})), ::onnx::TensorProto::FLOAT);
   }
 
  private:
   bool is_filter() const {
     return images_.resize != "nearest" && images_.resize != "bilinear-plain";
+  }
+  /// Weights of 22 bits times bytes have 30, so sums of floats would round, and meet the training's
+  /// ties otherwise in some values of a thousand. Those of doubles are exact in any order.
+  ::onnx::TensorProto::DataType of_sums() const {
+    return is_filter() ? ::onnx::TensorProto::DOUBLE : ::onnx::TensorProto::FLOAT;
+  }
+  Name constant(double value) {
+    return is_filter() ? e_.real(value) : e_.single(static_cast<float>(value));
   }
   Name real(const Name& value) { return e_.cast(value, ::onnx::TensorProto::DOUBLE); }
   Name add(const Name& a, const Name& b) { return e_.op("Add", {a, b}); }
@@ -133,8 +141,8 @@ class ResizeWriter {
   }
 
   Name rounded(const Name& sums) {
-    const Name whole = e_.op("Floor", {add(sums, e_.single(0.5f))});
-    return clamped(whole, e_.single(255), e_.single(0));
+    const Name whole = e_.op("Floor", {add(sums, constant(0.5))});
+    return clamped(whole, constant(255), constant(0));
   }
 
   /// datasets/pixels/fit.cpp. `side` and `other` are whole numbers.
@@ -167,7 +175,7 @@ class ResizeWriter {
                                        e_.op("Less", {place, axis.resized})});
       weights = where(shown, weights, e_.real(0));
     }
-    return e_.cast(weights, ::onnx::TensorProto::FLOAT);
+    return e_.cast(weights, of_sums());
   }
 
   Name pixels(const Axis& axis) { return e_.op("Range", {e_.real(0), axis.length, e_.real(1)}); }
@@ -187,7 +195,7 @@ class ResizeWriter {
     const Name weight = weight_at(mul(add(sub(pixel, centre), half), div(one, stretch)));
     const Name taken = where(inside, weight, zero);
     const Name sum = e_.op("ReduceSum", {taken, e_.wholes({1})}, "keepdims", 1);
-    const Name unit = e_.real(1 << 22);  // weights of 22 bits, which a float holds
+    const Name unit = e_.real(1 << 22);  // weights of 22 bits
     return div(e_.op("Floor", {add(mul(div(taken, sum), unit), half)}), unit);
   }
 

@@ -77,6 +77,43 @@ void print_flaws(const data::CheckReport& report) {
   }
 }
 
+/// What was looked for, and how often it is there.
+std::vector<std::pair<std::string, std::size_t>> looked_for(const data::CheckReport& report) {
+  std::size_t flawed = 0;
+  for (const auto& row : report.flaws) flawed += row.images;
+  std::vector<std::pair<std::string, std::size_t>> list{
+      {"damaged or empty images", report.bad.size()},
+      {"images named as another format", report.wrong_extension.size()},
+      {"images that decode with complaints", report.warned.size()},
+      {"images of one colour, nearly black or lying on their side", flawed},
+      {"doubled images", report.duplicates.size()},
+      {"images in training and in validation or test",
+       report.leaks.size() + report.test_leaks.size()},
+      {"images under several labels", report.conflicts.size()},
+      {"classes without images", report.empty_classes.size()},
+      {"class names that look alike", names_alike(report.classes).size()}};
+  if (!report.known.empty()) {
+    const auto changed =
+        std::ranges::count(report.known, false, &data::CheckReport::KnownFile::as_published);
+    list.emplace_back("files unlike the published ones", static_cast<std::size_t>(changed));
+  }
+  return list;
+}
+
+void print_verdict(const data::CheckReport& report) {
+  std::vector<std::string> found, none;
+  for (const auto& [what, times] : looked_for(report)) {
+    times > 0 ? found.push_back(fmt::format("{} ({})", what, with_commas(times)))
+              : none.push_back(what);
+  }
+  if (found.empty()) {
+    system::print("Nothing is wrong: there are no {}\n", join(none, ", no "));
+    return;
+  }
+  system::print("Found: {}\n", join(found, ", "));
+  if (!none.empty()) system::print("Looked for and not found: {}\n", join(none, ", "));
+}
+
 }  // namespace
 
 Json classes_json(const std::vector<ClassCount>& classes) {
@@ -159,6 +196,7 @@ void print_check(const data::CheckReport& report, data::Exif exif) {
   print_some("Classes without an image that can be read", report.empty_classes);
   for (const auto& file : report.known) system::print("{}: {}\n", file.path, file.verdict);
   print_classes(report.classes);
+  print_verdict(report);
 }
 
 }  // namespace cputrain::commands

@@ -197,11 +197,12 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
   }
 
   ExitCode run(const training::Services& services) override {
-    const loop::ModelDescription model = loop::read_description(options_.weights);
+    loop::ModelDescription model = loop::read_description(options_.weights);
     check_confusion(options_, model);
     const training::Session session = training::start_session(options_, services);
     ask_for_data(session, options_);
     const training::EvaluationPart part = open_part(options_, session, model);
+    model.classes = part.source.dataset->classes();  // nameless ones have the data's names
     const Evaluation evaluation =
         evaluate_images(options_, session, model, part.source,
                         {options_.looks, options_.page.empty() ? 0 : training::kMostErrors});

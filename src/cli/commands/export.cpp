@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/export_checks.h"
 #include "cli/flags/flag_groups.h"
 #include "core/text.h"
 #include "data/classes/class_names.h"
@@ -29,6 +30,7 @@ namespace {
 
 struct ExportOptions : cli::Options {
   std::string onnx, safetensors, model_file, layout = "keras";
+  std::vector<std::string> class_names;  ///< by output; empty: as the weights have them
   bool resizes_inside = false;
 };
 
@@ -190,7 +192,8 @@ training::TrainingSpec spec_for(const ExportOptions& options, const model::ReadK
   return spec;
 }
 
-/// A file that says nothing about its network, which --model then does. Its classes have no names.
+/// A file that says nothing about its network, which --model then does. Its classes have no names,
+/// unless --class-names gives them some.
 loop::ModelDescription described_by_flags(const ExportOptions& options,
                                           const model::ReadKeras& read_keras) {
   const training::TrainingSpec spec = spec_for(options, read_keras);
@@ -225,8 +228,18 @@ loop::ModelDescription description_of(const ExportOptions& options,
   return description;
 }
 
+/// With the names that were asked for.
+loop::ModelDescription named_description(const ExportOptions& options,
+                                         const model::ReadKeras& read_keras) {
+  loop::ModelDescription description = description_of(options, read_keras);
+  if (options.class_names.empty()) return description;
+  check_count_of_names(options.class_names, options.weights, description.classes.size());
+  description.classes = options.class_names;
+  return description;
+}
+
 void export_weights(const ExportOptions& options, const training::Services& services) {
-  const loop::ModelDescription description = description_of(options, services.read_keras);
+  const loop::ModelDescription description = named_description(options, services.read_keras);
   const model::WeightArrays file = model::open_arrays(
       options.weights, description.graph, names_of_others(options), services.read_keras);
   if (!file.caveat().empty()) {
@@ -274,8 +287,8 @@ class ExportCommand final : public cli::CommandWith<ExportOptions> {
                       "inside."},
                      {"cputrain export --model vgg16 --model-file mine.json",
                       "Writes a built-in model as a file to change, for --model mine.json."}},
-        .common = {"weights", "onnx", "onnx-resize", "safetensors", "export-layout", "model",
-                   "model-file"},
+        .common = {"weights", "onnx", "onnx-resize", "safetensors", "export-layout", "class-names",
+                   "model", "model-file"},
         .others = {"convert,onnx,save"}};
   }
 
@@ -294,6 +307,10 @@ class ExportCommand final : public cli::CommandWith<ExportOptions> {
     f.choice("export-layout", {"keras", "torch"},
              "names and layout of --safetensors: those of Keras or of a PyTorch state_dict [keras]",
              [&c](const std::string& name) { c.layout = name; });
+    f.parsed("class-names", "A,B,...|FILE",
+             "names of the classes in the order of the outputs, or a file with a name a line "
+             "[those of the weights, else class 0, class 1, ...]",
+             [&c](const std::string& text) { c.class_names = parse_names_of_classes(text); });
     f.text("model-file", c.model_file, "FILE",
            "write the model of --weights or --model as JSON, to be changed and used as --model "
            "FILE");
@@ -310,6 +327,13 @@ class ExportCommand final : public cli::CommandWith<ExportOptions> {
       fail(ExitCode::usage,
            fmt::format("--{} needs --weights FILE, a weights.safetensors that training wrote",
                        c.onnx.empty() ? "safetensors" : "onnx"));
+    }
+    check_ending("onnx", c.onnx, ".onnx");
+    check_ending("safetensors", c.safetensors, ".safetensors");
+    check_ending("model-file", c.model_file, ".json");
+    if (!c.class_names.empty() && c.onnx.empty() && c.safetensors.empty()) {
+      fail(ExitCode::usage,
+           "--class-names needs --onnx FILE or --safetensors FILE (a model file has no names)");
     }
     if (c.resizes_inside && c.onnx.empty()) {
       fail(ExitCode::usage, "--onnx-resize in-graph needs --onnx FILE");

@@ -40,8 +40,8 @@ std::string predictions_table(const loop::PredictionCounts& counts,
     column = std::clamp(width, column, std::size_t{12});
   }
   const bool with_predictions = counts.classes() <= kMostColumns;
-  std::string text = fmt::format("{:<{}}{:>10}{:>10}{:>11}", "class", name_width, "images",
-                                 "accuracy", "precision");
+  std::string text =
+      fmt::format("{:<{}}{:>10}{:>10}{:>11}", "class", name_width, "images", "recall", "precision");
   if (with_predictions) text += "  predicted:";
   for (std::size_t c = 0; with_predictions && c < counts.classes(); ++c) {
     const std::size_t width = std::min(columns_of(names[c]), column);

@@ -19,7 +19,7 @@ struct ForeignFlags {
 };
 
 constexpr ForeignFlags kForeignFlags[] = {
-    {"learning-rate,init-learning-rate,initial-lr,base-lr,base-learning-rate,lr0,lr-base", "lr"},
+    {"init-learning-rate,initial-lr,base-lr,base-learning-rate,lr0,lr-base", "lr"},
     {"num-epochs,n-epochs,max-epochs,num-train-epochs,train-epochs,nb-epochs,epoch,e", "epochs"},
     {"num-batches,max-steps,num-steps,train-steps,max-iter,iterations", "steps"},
     {"steps-per-epoch,fraction,subset,max-samples,max-train-samples,limit-train-batches",

@@ -56,4 +56,11 @@ bool is_name_of_nameless(std::string_view name, std::size_t label) {
   return name == fmt::format("class {}", label);
 }
 
+bool are_names_of_nameless(std::span<const std::string> names) {
+  for (std::size_t label = 0; label < names.size(); ++label) {
+    if (!is_name_of_nameless(names[label], label)) return false;
+  }
+  return true;
+}
+
 }  // namespace cputrain::data

@@ -20,5 +20,7 @@ std::string name_of_nameless(std::span<const std::string> names, std::size_t lab
 
 /// Whether that gives such a name, whatever the others are: "class 2", "class 2 (no name)", ...
 bool is_name_of_nameless(std::string_view name, std::size_t label);
+/// Whether all of them are such names, each that of its own place.
+bool are_names_of_nameless(std::span<const std::string> names);
 
 }  // namespace cputrain::data

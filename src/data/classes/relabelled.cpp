@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "data/classes/alike_names.h"
+#include "data/classes/class_names.h"
 
 namespace cputrain::data {
 namespace {
@@ -38,6 +40,15 @@ class Relabelled final : public Dataset {
   std::vector<int> labels_;  ///< by the data's own label
 };
 
+/// The data's classes are those of nameless ones, by order.
+void take_by_order(DataSource& source, std::span<const std::string> classes) {
+  source.warnings.push_back(fmt::format(
+      "the weights have no names of classes ({}), so theirs are taken for those of the data in "
+      "this order: {} (in another order no figure would be right); give names to them: export "
+      "--class-names",
+      first_few(classes), first_few(source.dataset->classes())));
+}
+
 }  // namespace
 
 void give_classes(DataSource& source, std::vector<std::string> classes) {
@@ -48,6 +59,12 @@ void give_classes(DataSource& source, std::vector<std::string> classes) {
   for (std::size_t i = 0; i < data.size(); ++i)
     used[static_cast<std::size_t>(data.label(i))] = true;
   const NameMatch match = match_names(own, classes);
+  const bool none_known =
+      std::ranges::none_of(match.place, [](auto place) { return place.has_value(); });
+  if (none_known && own.size() == classes.size() && are_names_of_nameless(classes)) {
+    take_by_order(source, classes);
+    return;
+  }
   std::vector<std::string> unknown;
   std::vector<int> labels(own.size(), 0);
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -62,8 +79,11 @@ void give_classes(DataSource& source, std::vector<std::string> classes) {
         ExitCode::data,
         fmt::format("the data has the class{} {}, which the weights do not know (they know {}; a "
                     "prediction for its images could not be right); use data whose class names are "
-                    "among these",
-                    unknown.size() == 1 ? "" : "es", first_few(unknown), first_few(classes)));
+                    "among these{}",
+                    unknown.size() == 1 ? "" : "es", first_few(unknown), first_few(classes),
+                    are_names_of_nameless(classes)
+                        ? ", or name the outputs of the weights: export --class-names"
+                        : ""));
   }
   if (!match.alike.empty()) {
     source.warnings.push_back(

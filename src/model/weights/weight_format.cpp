@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/error_with_lines.h"
 #include "core/text.h"
 #include "model/weights/foreign_files.h"
 #include "system/bounded_file.h"
@@ -98,20 +98,22 @@ bool is_of_keras(const std::filesystem::path& path) {
 }
 
 void refuse_pickle(const std::filesystem::path& path) {
-  fail(
+  throw ErrorWithLines(
       ExitCode::data,
       fmt::format(
-          "--weights: this is a pickle of PyTorch (a program that runs as it is read, which a file "
-          "from elsewhere must not); make safetensors of it in Python (pip install torch "
-          "safetensors), of its averages (EMA) where it has some: import argparse, torch, "
-          "safetensors.torch; "
-          "torch.serialization.add_safe_globals([argparse.Namespace]); "
-          "file = torch.load({}, map_location='cpu', weights_only=True); "
-          "names = ['state_dict_ema', 'model_ema', 'state_dict', 'model']; "
-          "state = next((file[n] for n in names if isinstance(file.get(n), dict)), file); "
-          "safetensors.torch.save_file({{k: v.clone().contiguous() for k, v in state.items() if "
-          "torch.is_tensor(v) and v.dim()}}, 'weights.safetensors')",
-          python_text(path.string())));
+          "--weights {}: this is a pickle of PyTorch (a program that runs as it is read, "
+          "which a file from elsewhere must not); these lines of Python make safetensors "
+          "of it (pip install torch safetensors; src/model/weights/README.md explains them):",
+          printable(path.string())),
+      {"import argparse, torch, safetensors.torch",
+       "torch.serialization.add_safe_globals([argparse.Namespace])",
+       fmt::format("file = torch.load({}, map_location='cpu', weights_only=True)",
+                   python_text(path.string())),
+       "names = ['state_dict_ema', 'model_ema', 'state_dict', 'model']  # averages (EMA) first",
+       "state = next((file[n] for n in names if isinstance(file.get(n), dict)), file)",
+       "state = {k: v.clone().contiguous() for k, v in state.items() if torch.is_tensor(v) and "
+       "v.dim()}",
+       "safetensors.torch.save_file(state, 'weights.safetensors')"});
 }
 
 }  // namespace cputrain::model

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -39,6 +41,32 @@ std::map<std::string, double> read_weights(const std::string& path) {
   return weights;
 }
 
+/// "0", "1", ...
+std::optional<std::size_t> label_of(std::string_view name) {
+  std::size_t label = 0;
+  const char* const end = name.data() + name.size();
+  const auto read = std::from_chars(name.data(), end, label);
+  const bool is_label =
+      read.ec == std::errc() && read.ptr == end && (name == "0" || name[0] != '0');
+  return is_label ? std::optional(label) : std::nullopt;
+}
+
+/// The file's weights by names of classes. Where all its names are numbers and none is a class,
+/// they are labels, as in Keras' class_weight.
+std::map<std::string, double> named(const std::map<std::string, double>& weights,
+                                    std::span<const std::string> classes) {
+  const bool labels = std::ranges::all_of(weights, [&](const auto& entry) {
+    return label_of(entry.first) && std::ranges::find(classes, entry.first) == classes.end();
+  });
+  if (!labels) return weights;
+  std::map<std::string, double> by_name;
+  for (const auto& [name, weight] : weights) {
+    const std::size_t label = *label_of(name);
+    by_name[label < classes.size() ? classes[label] : name] = weight;
+  }
+  return by_name;
+}
+
 std::vector<double> balanced_weights(std::size_t classes, std::span<const std::int32_t> labels) {
   std::vector<double> weights(classes, 0);
   for (const std::int32_t label : labels) weights[static_cast<std::size_t>(label)] += 1;
@@ -65,12 +93,13 @@ ClassWeights parse_class_weights(const std::string& text) {
 
 void check_class_weights(const ClassWeights& asked, std::span<const std::string> classes) {
   if (!asked.given() || asked.balanced) return;
+  const std::map<std::string, double> by_name = named(asked.by_name, classes);
   for (const std::string& name : classes) {
-    if (asked.by_name.contains(name)) continue;
+    if (by_name.contains(name)) continue;
     fail(ExitCode::usage, fmt::format("--class-weights {}: has no weight for the class {} {}",
                                       printable(asked.text), printable(name), kRemedy));
   }
-  for (const auto& [name, weight] : asked.by_name) {
+  for (const auto& [name, weight] : by_name) {
     if (std::ranges::find(classes, name) != classes.end()) continue;
     fail(ExitCode::usage,
          fmt::format("--class-weights {}: {} is no class of the data (its weight would be without "
@@ -83,10 +112,11 @@ std::vector<double> class_weights(const ClassWeights& asked, std::span<const std
                                   std::span<const std::int32_t> labels) {
   if (!asked.given()) return {};
   if (asked.balanced) return balanced_weights(classes.size(), labels);
+  const std::map<std::string, double> by_name = named(asked.by_name, classes);
   std::vector<double> weights;
   for (const std::string& name : classes) {
-    const auto found = asked.by_name.find(name);
-    weights.push_back(found == asked.by_name.end() ? 1 : found->second);  // of no image
+    const auto found = by_name.find(name);
+    weights.push_back(found == by_name.end() ? 1 : found->second);  // of no image
   }
   return weights;
 }

@@ -12,7 +12,7 @@ namespace cputrain::training {
 struct ClassWeights {
   std::string text;  ///< as it was given; empty: classes count alike
   bool balanced = false;
-  std::map<std::string, double> by_name{};  ///< as the file has them
+  std::map<std::string, double> by_name{};  ///< as the file has them, or by "0", "1", ...
 
   bool given() const { return !text.empty(); }
 };

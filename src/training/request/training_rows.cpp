@@ -203,10 +203,12 @@ void add_rule(FlagRows& r) {
          "evaluated, too, and saved in weights-ema.safetensors [0: none]")
       .recorded()
       .starts_line("weights averaged by {:g}");
-  r.parsed("class-weights", &Flags::class_weights, "balanced|FILE",
-           "weigh losses of training by class: balanced counts rare classes for more, a JSON file "
-           "has {\"NAME\": NUMBER, ...} [all alike]",
-           parse_class_weights)
+  r.parsed(
+       "class-weights", &Flags::class_weights, "balanced|FILE",
+       "weigh losses of training by class: balanced counts rare classes for more, a JSON file "
+       "has {\"NAME\": NUMBER, ...}, or {\"0\": NUMBER, ...} in the order of classes, as Keras' "
+       "class_weight [all alike]",
+       parse_class_weights)
       .suggests({"balanced"})
       .recorded([](const TrainingSpec& s) {
         const std::string& text = s.flags.class_weights.text;
@@ -217,6 +219,7 @@ void add_rule(FlagRows& r) {
 void add_rate(FlagRows& r) {
   r.part("rate", kIdentity);
   r.real("lr", &Flags::lr, 0, 1e6, "learning rate [the model's, or Keras' default for --optimizer]")
+      .also("learning-rate")
       .recorded([](const TrainingSpec& s) { return s.learning_rate.base; });
   r.choice("lr-scale", &Flags::lr_scale,
            "multiply the rate by n, by its root or by its power 2/3; n is batch / --base-batch or, "

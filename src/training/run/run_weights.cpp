@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
 #include "core/error.h"
 #include "core/strict_json.h"
+#include "core/text.h"
 #include "model/weights/foreign_files.h"
 #include "system/bounded_file.h"
 #include "training/run/finished_run.h"
@@ -78,9 +81,45 @@ void refuse_foreign_folder(const fs::path& path) {
   if (!what.empty()) model::refuse_foreign(path, what);
 }
 
+/// Names of files that end as weights do, in the order of the alphabet.
+std::vector<std::string> files_called(const fs::path& folder,
+                                      std::span<const char* const> endings) {
+  std::vector<std::string> names;
+  std::error_code ignored;  // what cannot be looked at is not there for us
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string ending = entry.path().extension().string();
+    const bool is_one =
+        std::ranges::any_of(endings, [&](const char* one) { return ending == one; });
+    if (is_one && entry.is_regular_file(ignored)) names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+/// A folder of no run, with weights of other programs in it.
+void refuse_folder_of_files(const fs::path& folder) {
+  constexpr const char* kRead[] = {".safetensors", ".keras", ".h5", ".hdf5"};
+  constexpr const char* kPickles[] = {".pth", ".pt", ".bin", ".tar", ".ckpt"};
+  const std::vector<std::string> read = files_called(folder, kRead);
+  const std::vector<std::string> pickles = files_called(folder, kPickles);
+  if (read.empty() && pickles.empty()) return;
+  const std::vector<std::string>& files = read.empty() ? pickles : read;
+  fail(ExitCode::data,
+       fmt::format("--weights {0}: the folder is not that of a run (which file is meant is not "
+                   "certain); it holds {1}{2}: name {3}, --weights {4}{5}",
+                   printable(folder.string()), first_few(files),
+                   read.empty() ? ", as PyTorch writes its pickles" : "",
+                   files.size() == 1 ? "the file" : "one of them",
+                   printable((folder / files.front()).string()),
+                   read.empty() ? " (the refusal of a pickle has the lines of Python that make "
+                                  "safetensors of it)"
+                                : ""));
+}
+
 [[noreturn]] void refuse_folder(const fs::path& folder) {
   refuse_foreign_folder(folder);
   const bool run = is_run(folder) || holds_run(folder);
+  if (!run) refuse_folder_of_files(folder);
   fail(ExitCode::data,
        fmt::format("--weights {}: the folder holds no weights ({}){}; name a weights.safetensors, "
                    "or the folder of a run that wrote some",
