@@ -87,6 +87,8 @@ class Data(ProgramTest):
 
     def test_an_empty_class_ends_with_65_or_stays_a_class(self):
         self.synth("d", 20)
+        self.expect(0, "data", "check", "d", says=["\nNothing is wrong: there are no damaged or empty images, no ",
+                                                   ", no doubled images, ", ", no classes without images, "])
         os.mkdir(self.path("d/third"))
         for n in range(3):
             with open(self.path(f"d/third/{n}.heic"), "w") as f:
@@ -95,7 +97,8 @@ class Data(ProgramTest):
         for command in ([*words, "--out", "no"], ["data", "info", "d"]):
             self.expect(65, *command, says=["'third'", "3 .heic", "--allow-empty-classes"])
         self.expect(65, "data", "check", "d", says=["Not read, no image by its name: 3", "third/0.heic",
-                                                    "Classes without an image that can be read: 1"])
+                                                    "Classes without an image that can be read: 1",
+                                                    "\nFound: classes without images (1)"])
         self.expect(0, "data", "check", "d", "--allow-empty-classes")
         for n in range(3):  # read by their names, and garbage
             os.rename(self.path(f"d/third/{n}.heic"), self.path(f"d/third/{n}.jfif"))
@@ -127,6 +130,8 @@ class Data(ProgramTest):
         done = self.expect(0, *FLAGS, "--data", "d", "--steps", "1", "--out", "run")
         self.assertIn("warning: 1 file has two labels", done.stderr)
         self.assertIn("'large_spots'", done.stderr)
+        self.expect(0, "data", "check", "d", says=["\nFound: doubled images (1)", "images under several labels (1)",
+                                                   "\nLooked for and not found: damaged or empty images, "])
         report = json.loads(self.expect(0, "data", "check", "d", "--json", "-").stdout)
         self.assertEqual(report["under_several_labels"],
                          [[f"d/large_spots/{name} (large_spots)", "d/small_spots/other.png (small_spots)"]])

@@ -271,8 +271,24 @@ class FineTuning(TinyTest):
             f.write(PICKLE)
         for words in (["--model", "net.json", "--data", "data", "--weights", "old.pth", "--dry-run"],
                       ["eval", "--data", "data", "--weights", "old.pth"]):
-            self.expect(65, *words, says=["pickle of PyTorch", "torch.load('old.pth', ", "weights_only=True",
-                                          "safetensors.torch.save_file"])
+            done = self.expect(65, *words, says=["--weights old.pth: this is a pickle of PyTorch (",
+                                                 "src/model/weights/README.md"])
+            lines = done.stderr.splitlines()
+            first = next(i for i, line in enumerate(lines) if "pickle of PyTorch" in line)
+            self.assertEqual(lines[first + 1], "import argparse, torch, safetensors.torch")
+            self.assertEqual(lines[first + 3], "file = torch.load('old.pth', map_location='cpu', weights_only=True)")
+            self.assertEqual(lines[-1], "safetensors.torch.save_file(state, 'weights.safetensors')")
+            compile("\n".join(lines[first + 1:]), "what a person copies", "exec")
+        with self.subTest("a folder of files"):
+            os.makedirs(self.path("files"))
+            os.rename(self.path("old.pth"), self.path("files/old.pth"))
+            self.expect(65, "eval", "--data", "data", "--weights", "files",
+                        says=["holds old.pth, as PyTorch writes its pickles: name the file, --weights files/old.pth"])
+            for name in ("b.safetensors", "a.keras"):
+                with open(self.path("files", name), "wb"):
+                    pass
+            self.expect(65, "eval", "--data", "data", "--weights", "files",
+                        says=["holds a.keras, b.safetensors: name one of them, --weights files/a.keras"])
 
     def test_forms_of_others_are_named(self):
         """Folders, and names of several files, too."""

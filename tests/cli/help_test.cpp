@@ -109,6 +109,7 @@ TEST(Reference, DefaultsAreTakenFromTheBracketsAtTheEnd) {
   EXPECT_EQ(flag("clip-norm").standard, "");
   EXPECT_EQ(flag("backend").choices, (std::vector<std::string>{"cpu", "reference", "cuda"}));
   EXPECT_EQ(flag("batch").aliases, std::vector<std::string>{"batch-size"});
+  EXPECT_EQ(flag("lr").aliases, std::vector<std::string>{"learning-rate"});
   EXPECT_EQ(flag("shuffle").spelling(), "--[no-]shuffle");
   EXPECT_EQ(std::ranges::count(train.flags, std::string("no-shuffle"), &FlagEntry::name), 0);
 }
@@ -225,8 +226,8 @@ TEST(Help, WrapsTextsAndCommands) {
 
 TEST(Hints, FlagsOfOtherFrameworksAreCalledSoHere) {
   for (const auto& [word, says] : std::vector<std::pair<std::string, std::string>>{
-           {"--learning-rate", "use --lr"},
-           {"--learning_rate=0.1", "use --lr"},
+           {"--base-lr", "use --lr"},
+           {"--base_lr=0.1", "use --lr"},
            {"--init_learning_rate", "use --lr"},
            {"--num-epochs", "use --epochs"},
            {"--num_epochs", "use --epochs"},
@@ -266,12 +267,12 @@ TEST(Hints, FlagsOfOtherFrameworksAreCalledSoHere) {
 }
 
 TEST(Hints, OnlyFlagsThatTheCommandHasAreNamed) {
-  EXPECT_EQ(message_of({"export", "--learning-rate", "1"}).find("--lr"), std::string::npos);
+  EXPECT_EQ(message_of({"export", "--base-lr", "1"}).find("--lr"), std::string::npos);
   EXPECT_NE(message_of({"predict", "--epochs", "1"}).find("it is a flag of train, tune, sweep"),
             std::string::npos)
       << message_of({"predict", "--epochs", "1"});
   const std::set<std::string> none;
-  EXPECT_EQ(hint_for_flag("learning-rate", none, "cputrain"), "");
+  EXPECT_EQ(hint_for_flag("base-lr", none, "cputrain"), "");
 }
 
 TEST(Hints, ValuesOfOtherFrameworks) {

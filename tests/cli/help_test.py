@@ -53,12 +53,13 @@ class Help(ProgramTest):
         self.assertEqual(text, self.help("help", "predict", COLUMNS="80"))
 
     def test_a_hint_is_one_line_on_standard_error(self):
-        for words, says in ((["--learning-rate", "1"], "--lr"),
+        for words, says in ((["--init-learning-rate", "1"], "--lr"),
                             (["--gpus", "2"], "mpirun -np N cputrain --backend cuda"),
                             (["-v"], "--verbose 3"), (["--num-epochs", "3"], "--epochs")):
             done = self.expect(2, *words, says=[says])
             self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
-        self.expect(0, "--image_size", "64", "--data", "synthetic:60", "--batch_size", "8", "--dry-run")
+        self.expect(0, "--image_size", "64", "--data", "synthetic:60", "--batch_size", "8", "--dry-run",
+                    "--learning_rate", "0.01")
 
     def test_values_of_other_programs_are_answered(self):
         for words, says in ((["--optimizer", "AdamW"], "did you mean adamw?"),

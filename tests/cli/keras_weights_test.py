@@ -174,6 +174,18 @@ class KerasWeights(TinyTest):
         self.expect(0, "export", "--model", "net.json", "--weights", "own.keras", "--safetensors", "own.safetensors",
                     says=["16 tensors in the layout of Keras"])
         self.expect(0, "predict", "--weights", "own.safetensors", "data/ant/0.bmp", says=["class"])
+        looked = ["eval", "--data", "data", "--weights", "own.safetensors"]
+        nameless = self.expect(0, *looked, says=["warning: the weights have no names of classes (class 0, class 1)",
+                                                 "in this order: ant, bee", "export --class-names", "\nbee"])
+        self.expect(0, "export", "--model", "net.json", "--weights", "own.keras", "--safetensors", "own.safetensors",
+                    "--class-names", "ant,bee")
+        named = self.expect(0, *looked)
+        self.assertNotIn("warning: the weights have no names", named.stderr)
+        self.assertEqual(named.stdout, nameless.stdout)
+        self.make("three", ant=4, bee=4, cow=4)
+        self.expect(0, "export", "--model", "net.json", "--weights", "own.keras", "--safetensors", "own.safetensors")
+        self.expect(65, "eval", "--weights", "own.safetensors", "--data", "three",
+                    says=["the classes ant, bee, cow", "export --class-names"])
 
     def test_export_takes_images_of_the_size_that_the_file_says(self):
         """A network that flattens its images has weights for one size alone."""

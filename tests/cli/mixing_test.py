@@ -56,6 +56,9 @@ class Mixing(TinyTest):
             json.dump({"ant": 2, "bee": 5, "cow": 8}, f)  # only their ratios count
         self.assert_near(self.losses("twice", "--class-weights", "weights.json"), weighed, 1e-6)
         with open(self.path("weights.json"), "w") as f:
+            json.dump({"0": 1, "1": 2.5, "2": 4}, f)  # labels, as in Keras' class_weight
+        self.assertEqual(self.losses("labels", "--class-weights", "weights.json"), weighed)
+        with open(self.path("weights.json"), "w") as f:
             json.dump({"ant": 3, "bee": 3, "cow": 3}, f)
         self.assertEqual(self.losses("alike", "--class-weights", "weights.json"), self.losses("plain"))
 
@@ -63,6 +66,9 @@ class Mixing(TinyTest):
         for text, code, says in [('{"ant": 1, "bee": 2}', 2, ["no weight for the class cow"]),
                                  ('{"ant": 1, "bee": 2, "cow": 1, "dog": 1}', 2, ["dog is no class"]),
                                  ('{"ant": 1, "bee": -2, "cow": 1}', 65, ["weight of bee", "above 0"]),
+                                 ('{"0": 1, "1": 2}', 2, ["no weight for the class cow"]),
+                                 ('{"0": 1, "1": 2, "2": 1, "3": 1}', 2, ["3 is no class"]),
+                                 ('{"0": 1, "1": 2, "cow": 1}', 2, ["no weight for the class ant"]),
                                  ('[1, 2, 3]', 65, ["no object"]), ('{', 65, ["weights.json"])]:
             with self.subTest(text=text):
                 with open(self.path("weights.json"), "w") as f:

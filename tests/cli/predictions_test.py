@@ -45,7 +45,7 @@ class Predictions(ProgramTest):
         self.train_classes()
         done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data",
                            "--validation-split", "0", "--confusion", "c.csv", "--threads", "1",
-                           "--no-winograd", "--json", "r.json", says=["precision", "Accuracy @ 5 = "])
+                           "--no-winograd", "--json", "r.json", says=["    recall  precision", "Accuracy @ 5 = "])
         with open(self.path("r.json")) as f:
             result = json.load(f)
         predictions, names = self.made_by_predict(), sorted(COLOURS)

@@ -30,6 +30,9 @@ TEST(ClassNames, AnyTextOfUtf8WillDo) {
 
 TEST(ClassNames, NamelessOnesAreUnlikeTheOthers) {
   EXPECT_EQ(name_of_nameless(std::vector<std::string>{"a"}, 1), "class 1");
+  EXPECT_TRUE(are_names_of_nameless(std::vector<std::string>{"class 0", "class 1"}));
+  EXPECT_FALSE(are_names_of_nameless(std::vector<std::string>{"class 1", "class 0"}));
+  EXPECT_FALSE(are_names_of_nameless(std::vector<std::string>{"class 0", "dog"}));
   for (const char* name : {"class 1", "class 1 (no name)", "class 1 (no name) (no name)"}) {
     EXPECT_TRUE(is_name_of_nameless(name, 1)) << name;
   }

@@ -81,6 +81,21 @@ TEST_F(Open, LabelsAreTranslatedByName) {
   }
 }
 
+TEST_F(Open, NamelessClassesAreTakenByOrder) {
+  for (const char* name : {"a", "b"}) add_class(name, 2);
+  data::DataSource source = open_here();
+  const std::size_t warnings = source.warnings.size();
+  data::give_classes(source, {"class 0", "class 1"});
+  EXPECT_EQ(source.dataset->classes(), (Names{"a", "b"}));
+  ASSERT_EQ(source.warnings.size(), warnings + 1);
+  EXPECT_NE(source.warnings.back().find("in this order: a, b"), std::string::npos);
+  for (const Names& others :
+       {Names{"class 0", "class 1", "class 2"}, Names{"class 1", "class 0"}}) {
+    data::DataSource other = open_here();
+    EXPECT_THROW(data::give_classes(other, others), Error);
+  }
+}
+
 TEST_F(Open, KaggleNames) {
   for (const char* name :
        {"dog.10.jpg", "cat.2.jpg", "cat.0.jpg", "big.dog.3.JPG", "7.jpg", "x.txt"}) {

@@ -4,7 +4,8 @@
 
 #include <fstream>
 
-#include "core/error.h"
+#include "core/error_with_lines.h"
+#include "core/text.h"
 #include "model/safetensors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -61,9 +62,10 @@ TEST(WeightFormat, APickleIsRefusedWithWhatToDo) {
   const auto refusal = [](const char* path) -> std::string {
     try {
       refuse_pickle(path);
-    } catch (const Error& error) {
+    } catch (const ErrorWithLines& error) {
       EXPECT_EQ(error.code(), ExitCode::data);
-      return error.what();
+      EXPECT_LT(std::string(error.what()).size(), 300u);
+      return join(error.lines(), "\n");
     }
   };
   const std::string text = refusal("my model.pth");
