@@ -111,7 +111,8 @@ class ResizeWriter {
     const Name map = e_.cast(e_.transpose(input, {0, 3, 1, 2}), of_sums());
     Name narrow = e_.op("MatMul", {map, e_.transpose(columns, {1, 0})});
     if (is_filter()) narrow = rounded(narrow);
-    return e_.cast(rounded(e_.op("MatMul", {rows, narrow})), ::onnx::TensorProto::FLOAT);
+    const Name bytes = rounded(e_.op("MatMul", {rows, narrow}));
+    return is_filter() ? e_.cast(bytes, ::onnx::TensorProto::FLOAT) : bytes;
   }
 
  private:

@@ -76,7 +76,7 @@ bool is_as_in_training(const loop::ModelDescription& model, const data::DataRequ
 Doubt doubt_of(const data::DataSource& source, const loop::ModelDescription& model,
                const data::DataRequest& request) {
   if (!model.data) {
-    return {"what training saw is not known, the weights are of an earlier version"};
+    return {"the weights do not say what training saw"};
   }
   if (is_same(source, model)) {
     const bool as_in_training = is_as_in_training(model, request);

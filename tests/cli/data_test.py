@@ -87,8 +87,8 @@ class Data(ProgramTest):
 
     def test_an_empty_class_ends_with_65_or_stays_a_class(self):
         self.synth("d", 20)
-        self.expect(0, "data", "check", "d", says=["\nNothing is wrong: there are no damaged or empty images, no ",
-                                                   ", no doubled images, ", ", no classes without images, "])
+        self.expect(0, "data", "check", "d", says=["\nNothing is wrong\nLooked for and not found: damaged or empty images, ",
+                                                   ", doubled images, ", ", classes without images, "])
         os.mkdir(self.path("d/third"))
         for n in range(3):
             with open(self.path(f"d/third/{n}.heic"), "w") as f:

@@ -114,9 +114,9 @@ class EvaluatedParts(TinyTest):
             metadata["validation_split"] = "0.2"
 
         self.change_weights("run", forget)
-        self.assertEqual(self.evaluate("data", says=["what training saw is not known"])["images"], 4)
+        self.assertEqual(self.evaluate("data", says=["the weights do not say what training saw"])["images"], 4)
         for words in (("--seed", "5"), ("--validation-split", "0.5")):
-            self.evaluate("data", *words, says=["warning", "as asked for, but what training saw is not known"])
+            self.evaluate("data", *words, says=["warning", "as asked for, but the weights do not say what training saw"])
 
 
 class NotNumbers(TinyTest):

@@ -91,7 +91,8 @@ std::vector<std::pair<std::string, std::size_t>> looked_for(const data::CheckRep
        report.leaks.size() + report.test_leaks.size()},
       {"images under several labels", report.conflicts.size()},
       {"classes without images", report.empty_classes.size()},
-      {"class names that look alike", names_alike(report.classes).size()}};
+      {"class names that look alike", names_alike(report.classes).size()},
+      {"files that are not read", report.unread.size()}};
   if (!report.known.empty()) {
     const auto changed =
         std::ranges::count(report.known, false, &data::CheckReport::KnownFile::as_published);
@@ -106,11 +107,7 @@ void print_verdict(const data::CheckReport& report) {
     times > 0 ? found.push_back(fmt::format("{} ({})", what, with_commas(times)))
               : none.push_back(what);
   }
-  if (found.empty()) {
-    system::print("Nothing is wrong: there are no {}\n", join(none, ", no "));
-    return;
-  }
-  system::print("Found: {}\n", join(found, ", "));
+  system::print("{}\n", found.empty() ? "Nothing is wrong" : "Found: " + join(found, ", "));
   if (!none.empty()) system::print("Looked for and not found: {}\n", join(none, ", "));
 }
 
