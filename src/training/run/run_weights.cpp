@@ -85,12 +85,14 @@ void refuse_foreign_folder(const fs::path& path) {
 std::vector<std::string> files_called(const fs::path& folder,
                                       std::span<const char* const> endings) {
   std::vector<std::string> names;
-  std::error_code ignored;  // what cannot be looked at is not there for us
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string ending = entry.path().extension().string();
+  std::error_code error, ignored;  // what cannot be looked at is not there for us
+  for (auto entry = fs::directory_iterator(folder, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string ending = entry->path().extension().string();
     const bool is_one =
         std::ranges::any_of(endings, [&](const char* one) { return ending == one; });
-    if (is_one && entry.is_regular_file(ignored)) names.push_back(entry.path().filename().string());
+    if (is_one && entry->is_regular_file(ignored))
+      names.push_back(entry->path().filename().string());
   }
   std::ranges::sort(names);
   return names;
