@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "model/weights/keras_caveat.h"
+#include "model/weights/keras_differences.h"
 #include "model/weights/keras_layers.h"
 
 namespace cputrain::model {
@@ -233,6 +234,44 @@ void refuse_other_networks(const KerasFile& opened, const KerasLayers& file) {
                    mobile ? "" : ", or Keras' ResNet50V2 with --model resnet50v2"));
 }
 
+/// The layers whose arrays are taken. A last one of other outputs is a new one here.
+KerasPairs taken_pairs(const Graph& graph, const Places& places) {
+  KerasPairs pairs;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Graph::Node& node = graph.nodes()[i];
+    if (node.parameters.empty()) continue;
+    const KerasLayer* layer = places[next++];
+    if (layer && fits_layer(*layer, node, false)) pairs.emplace_back(i, layer);
+  }
+  return pairs;
+}
+
+/// "a; b; 3 more".
+std::string text_of_all(std::vector<std::string> differences) {
+  constexpr std::size_t kMost = 6;
+  const std::size_t all = differences.size();
+  differences.resize(std::min(all, kMost));
+  return join(differences, "; ") + (all > kMost ? fmt::format("; {} more", all - kMost) : "");
+}
+
+/// What people should know where the file's network computes something else; empty where it does
+/// not, as far as it says. Where layers are missing, that is told elsewhere, and is reason enough.
+std::string text_of_differences(const KerasFile& opened, const Graph& graph, const Places& places,
+                                Otherwise otherwise) {
+  const KerasPairs pairs = taken_pairs(graph, places);
+  const std::vector<std::string> found = keras_differences(opened.texts.config, graph, pairs);
+  if (found.empty()) return "";
+  const std::string text =
+      "its network computes something else than this one: " + text_of_all(found);
+  if (otherwise == Otherwise::warn || pairs.size() + 1 < places.size()) return text;
+  fail(ExitCode::data,
+       fmt::format("weight file {}: {} (the arrays fit, and the answers would be others); use a "
+                   "model file that does the same (--model; export --model-file writes one to "
+                   "change), or --partial, with which a training only warns",
+                   printable(opened.path.string()), text));
+}
+
 /// What Keras leaves out: a gamma of ones, a beta of zeros.
 StoredArray constant(const ParameterSpec& spec, float value) {
   const Extents extents(spec.extents.begin(), spec.extents.end());
@@ -332,7 +371,7 @@ class Taken {
 }  // namespace
 
 WeightArrays keras_arrays(const KerasFile& opened, const Graph& graph,
-                          std::span<const ModuleNames> names) {
+                          std::span<const ModuleNames> names, Otherwise otherwise) {
   const KerasLayers layers = keras_layers(opened);
   const Chosen chosen = choose_places(opened, layers, graph, names);
   const Nodes nodes = nodes_with_weights(graph);
@@ -343,8 +382,10 @@ WeightArrays keras_arrays(const KerasFile& opened, const Graph& graph,
   }
   const bool none = missing_in(chosen.places) == std::ssize(nodes);
   const auto& input = std::get<Input>(graph.nodes().front().layer);
-  return std::move(taken).finish(layers, none ? "unknown names" : chosen.how,
-                                 keras_caveat(layers, input));
+  std::vector<std::string> caveats{text_of_differences(opened, graph, chosen.places, otherwise),
+                                   keras_caveat(layers, input)};
+  std::erase(caveats, "");
+  return std::move(taken).finish(layers, none ? "unknown names" : chosen.how, join(caveats, "; "));
 }
 
 }  // namespace cputrain::model
