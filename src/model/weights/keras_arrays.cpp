@@ -12,8 +12,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "model/weights/keras_caveat.h"
-#include "model/weights/keras_differences.h"
 #include "model/weights/keras_layers.h"
+#include "model/weights/keras_network_check.h"
 
 namespace cputrain::model {
 namespace {
@@ -247,31 +247,6 @@ KerasPairs taken_pairs(const Graph& graph, const Places& places) {
   return pairs;
 }
 
-/// "a; b; 3 more".
-std::string text_of_all(std::vector<std::string> differences) {
-  constexpr std::size_t kMost = 6;
-  const std::size_t all = differences.size();
-  differences.resize(std::min(all, kMost));
-  return join(differences, "; ") + (all > kMost ? fmt::format("; {} more", all - kMost) : "");
-}
-
-/// What people should know where the file's network computes something else; empty where it does
-/// not, as far as it says. Where layers are missing, that is told elsewhere, and is reason enough.
-std::string text_of_differences(const KerasFile& opened, const Graph& graph, const Places& places,
-                                Otherwise otherwise) {
-  const KerasPairs pairs = taken_pairs(graph, places);
-  const std::vector<std::string> found = keras_differences(opened.texts.config, graph, pairs);
-  if (found.empty()) return "";
-  const std::string text =
-      "its network computes something else than this one: " + text_of_all(found);
-  if (otherwise == Otherwise::warn || pairs.size() + 1 < places.size()) return text;
-  fail(ExitCode::data,
-       fmt::format("weight file {}: {} (the arrays fit, and the answers would be others); use a "
-                   "model file that does the same (--model; export --model-file writes one to "
-                   "change), or --partial, with which a training only warns",
-                   printable(opened.path.string()), text));
-}
-
 /// What Keras leaves out: a gamma of ones, a beta of zeros.
 StoredArray constant(const ParameterSpec& spec, float value) {
   const Extents extents(spec.extents.begin(), spec.extents.end());
@@ -382,8 +357,9 @@ WeightArrays keras_arrays(const KerasFile& opened, const Graph& graph,
   }
   const bool none = missing_in(chosen.places) == std::ssize(nodes);
   const auto& input = std::get<Input>(graph.nodes().front().layer);
-  std::vector<std::string> caveats{text_of_differences(opened, graph, chosen.places, otherwise),
-                                   keras_caveat(layers, input)};
+  std::vector<std::string> caveats =
+      check_network(opened, graph, taken_pairs(graph, chosen.places), otherwise);
+  caveats.push_back(keras_caveat(layers, input));
   std::erase(caveats, "");
   return std::move(taken).finish(layers, none ? "unknown names" : chosen.how, join(caveats, "; "));
 }

@@ -4,13 +4,11 @@
 
 #include "model/graph.h"
 #include "model/weights/keras_file.h"
+#include "model/weights/keras_network_check.h"
 #include "model/weights/module_names.h"
 #include "model/weights/weight_arrays.h"
 
 namespace cputrain::model {
-
-/// What is done with a file whose network computes something else than ours, where its arrays fit.
-enum class Otherwise { refuse, warn };
 
 /// The arrays of a Keras file for this network. Layers are found by their names, ours or those of
 /// `names`. A plain chain of layers is also found by its order, as Keras does it, where names are

@@ -63,17 +63,18 @@ class Comparison {
     of_ours_[ours] = theirs;
   }
 
-  std::vector<std::string> differences() && {
+  /// `output`: the step that makes the answers of the file's network.
+  KerasDifferences differences(int output) && {
     for (int ours = 0; ours < static_cast<int>(ours_.size()); ++ours) {
-      if (of_ours_[ours] == kNone) continue;
-      compare_layers(ours, of_ours_[ours]);
+      if (of_ours_[ours] != kNone) compare_layers(ours, of_ours_[ours]);
     }
+    if (output != kNone) compare_outputs(ours_.back(), path_to(theirs_, output));
     return std::move(found_);
   }
 
  private:
   void add(const std::string& of, const std::string& theirs, const std::string& ours) {
-    found_.push_back(fmt::format("{}: {} in the file, {} here", of, theirs, ours));
+    found_.layers.push_back(fmt::format("{}: {} in the file, {} here", of, theirs, ours));
   }
 
   /// "conv (conv2d_7 in the file)".
@@ -132,10 +133,13 @@ class Comparison {
   /// The shape in which both paths end, before their zeros; nothing where they differ.
   std::optional<Shape> shape_behind_equal(const StepPath& here, const StepPath& there) const {
     Shape shape = ours_[here.end].dst;
+    bool positive = ours_[here.end].kind != StepKind::weights;
     if (here.steps.size() != there.steps.size()) return {};
     for (std::size_t i = 0; i < here.steps.size(); ++i) {
-      if (!alike(there.steps[i], here.steps[i], shape)) return {};
-      if (here.steps[i].step->kind != StepKind::activation) shape = here.steps[i].step->dst;
+      if (!alike(there.steps[i], here.steps[i], shape, positive)) return {};
+      const NetworkStep& step = *here.steps[i].step;
+      positive = positive || step.word.starts_with("relu");
+      if (step.kind != StepKind::activation) shape = step.dst;
     }
     return shape;
   }
@@ -145,6 +149,23 @@ class Comparison {
     static const NetworkStep pad{.kind = StepKind::zero_pad};
     if (path.zeros != std::array<int, 4>{}) path.steps.push_back({&pad, path.zeros});
     return path;
+  }
+
+  /// Behind the last layer with weights, where that is not a new one. A network here ends in
+  /// softmax or sigmoid; one of Keras may leave that to its loss.
+  void compare_outputs(const NetworkStep& loss, StepPath there) {
+    if (loss.kind != StepKind::activation || loss.src.empty()) return;
+    const StepPath here = path_to(ours_, loss.src.front());
+    const bool paired = here.end != kNone && of_ours_[here.end] != kNone;
+    if (!paired || there.end != of_ours_[here.end]) return;
+    const std::string last = there.steps.empty() ? "" : there.steps.back().step->word;
+    if (last == "softmax" || last == "sigmoid") {
+      there.steps.pop_back();
+      if (last != loss.word) found_.outputs = last;
+    }
+    if (shape_behind_equal(here, there) && here.zeros == there.zeros) return;
+    add("behind " + name(here.end, there.end), text_of(with_zeros(there)),
+        text_of(with_zeros(here)));
   }
 
   std::string their_name(int theirs) const {
@@ -197,28 +218,28 @@ class Comparison {
   const NetworkSteps &ours_, &theirs_;
   std::vector<int> of_theirs_, of_ours_;  ///< the step that stands for it in the other
   std::set<std::pair<int, int>> seen_;
-  std::vector<std::string> found_;
+  KerasDifferences found_;
 };
 
 }  // namespace
 
-std::vector<std::string> keras_differences(const std::string& config, const Graph& graph,
-                                           const KerasPairs& pairs) {
+KerasDifferences keras_differences(const std::string& config, const Graph& graph,
+                                   const KerasPairs& pairs) {
   if (config.empty()) return {};
-  NetworkSteps theirs;
+  KerasSteps file;
   try {
-    theirs = keras_steps(config);
+    file = keras_steps(config);
   } catch (const std::runtime_error&) {
     return {};  // a .keras archive was refused by then; Python writes numbers that no JSON has
   }
   const NetworkSteps ours = network_steps(graph);
-  const StepNames names(theirs);
-  Comparison comparison(ours, theirs);
+  const StepNames names(file.steps);
+  Comparison comparison(ours, file.steps);
   for (const auto& [node, layer] : pairs) {
     const int step = names.find(*layer);
     if (step != kNone) comparison.pair(static_cast<int>(node), step);
   }
-  return std::move(comparison).differences();
+  return std::move(comparison).differences(file.output);
 }
 
 }  // namespace cputrain::model

@@ -14,11 +14,16 @@ namespace cputrain::model {
 /// them.
 using KerasPairs = std::vector<std::pair<std::size_t, const KerasLayer*>>;
 
-/// What a network here computes otherwise than that of a Keras file, one text for each difference
-/// that is certain: strides, padding, groups and epsilon of the paired layers, and what stands
-/// between them (activations, pools, zeros around). What the last layer here makes of its numbers
-/// is not compared. Empty for a file without a configuration, or with one that cannot be read.
-std::vector<std::string> keras_differences(const std::string& config, const Graph&,
-                                           const KerasPairs&);
+/// What a network here computes otherwise than that of a Keras file, as far as it is certain.
+struct KerasDifferences {
+  /// A text for each: strides, padding, groups and epsilon of paired layers, and what stands
+  /// between them (activations, pools, zeros around).
+  std::vector<std::string> layers{};
+  /// "sigmoid" where the file's network ends in that, and ours in softmax; or the other way round.
+  std::string outputs{};
+};
+
+/// None for a file without a configuration, or with one that cannot be read.
+KerasDifferences keras_differences(const std::string& config, const Graph&, const KerasPairs&);
 
 }  // namespace cputrain::model

@@ -150,11 +150,11 @@ class StepReader {
 
 }  // namespace
 
-NetworkSteps keras_steps(const std::string& text) {
+KerasSteps keras_steps(const std::string& text) {
   StepReader reader;
   reader.add_input();
-  reader.add_network(parse_strict_json(text), "", only(0));
-  return std::move(reader).finish();
+  const int output = reader.add_network(parse_strict_json(text), "", only(0));
+  return {std::move(reader).finish(), output};
 }
 
 }  // namespace cputrain::model

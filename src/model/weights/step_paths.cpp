@@ -25,12 +25,19 @@ bool may_change_places(const NetworkStep& other, const NetworkStep& activation) 
   return is_pad(other) && (grows || activation.word == "silu");
 }
 
-void move_activations(std::vector<const NetworkStep*>& steps) {
+bool is_again(const NetworkStep* before, const NetworkStep* step) {
+  return step->kind == StepKind::activation && step->word.starts_with("relu") &&
+         before->word == step->word;
+}
+
+/// A second ReLU behind another changes nothing.
+void order_activations(std::vector<const NetworkStep*>& steps) {
   for (std::size_t i = 1; i < steps.size(); ++i) {
     for (std::size_t at = i; at > 0 && may_change_places(*steps[at - 1], *steps[at]); --at) {
       std::swap(steps[at - 1], steps[at]);
     }
   }
+  steps.erase(std::unique(steps.begin(), steps.end(), is_again), steps.end());
 }
 
 bool goes_on(StepKind kind) {
@@ -77,6 +84,18 @@ Windows windows_of(const NetworkStep& step, int axis, int pixels, int zeros_befo
   return {zeros_before + pad.before, count, size, count > 1 ? stride : 0};
 }
 
+/// Whether any window reads more than the image.
+bool reads_padding(const PathStep& path, const Shape& image) {
+  const std::array<int, 2> pixels{image.height, image.width};
+  const Zeros& zeros = path.zeros;
+  return std::ranges::any_of(std::array{0, 1}, [&](int axis) {
+    const Windows windows =
+        windows_of(*path.step, axis, pixels[axis], zeros[2 * axis], zeros[2 * axis + 1]);
+    const int end = (windows.count - 1) * windows.stride + windows.size - windows.before;
+    return windows.before > 0 || end > pixels[axis];
+  });
+}
+
 bool has_windows(const NetworkStep& step) {
   return step.global || (step.size && step.stride && step.padding);
 }
@@ -93,7 +112,7 @@ StepPath path_to(const NetworkSteps& steps, int from) {
   }
   if (steps[at].kind == StepKind::unknown) return {};
   std::ranges::reverse(between);
-  move_activations(between);
+  order_activations(between);
   return folded(at, between);
 }
 
@@ -110,11 +129,12 @@ bool same_windows(const NetworkStep& theirs, const Zeros& their_zeros, const Net
   return true;
 }
 
-bool alike(const PathStep& theirs, const PathStep& ours, const Shape& before) {
+bool alike(const PathStep& theirs, const PathStep& ours, const Shape& before, bool positive) {
   if (theirs.step->kind != ours.step->kind || !theirs.step->unlike.empty()) return false;
   if (theirs.step->kind == StepKind::activation) return theirs.step->word == ours.step->word;
   if (is_pad(*theirs.step)) return theirs.zeros == ours.zeros;
-  return same_windows(*theirs.step, theirs.zeros, *ours.step, ours.zeros, before);
+  if (!same_windows(*theirs.step, theirs.zeros, *ours.step, ours.zeros, before)) return false;
+  return positive || theirs.zeros == ours.zeros || !reads_padding(ours, before);
 }
 
 std::string sides_text(const Sides& sides) {

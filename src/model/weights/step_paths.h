@@ -28,7 +28,9 @@ struct StepPath {
 StepPath path_to(const NetworkSteps&, int from);
 
 /// Whether two steps behind images of one shape (`before`, of a network here) make the same.
-bool alike(const PathStep& theirs, const PathStep& ours, const Shape& before);
+/// `positive`: no number in these is known to be below 0, where a max pool takes zeros around the
+/// image for what its own padding is.
+bool alike(const PathStep& theirs, const PathStep& ours, const Shape& before, bool positive);
 
 /// The same for the windows of two convolutions: which pixels they read. Strides must be known.
 bool same_windows(const NetworkStep& theirs, const std::array<int, 4>& their_zeros,
