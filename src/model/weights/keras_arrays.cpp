@@ -13,7 +13,7 @@
 #include "core/text.h"
 #include "model/weights/keras_caveat.h"
 #include "model/weights/keras_layers.h"
-#include "model/weights/keras_network_check.h"
+#include "model/weights/network/keras_network_check.h"
 
 namespace cputrain::model {
 namespace {

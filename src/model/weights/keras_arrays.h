@@ -4,8 +4,8 @@
 
 #include "model/graph.h"
 #include "model/weights/keras_file.h"
-#include "model/weights/keras_network_check.h"
 #include "model/weights/module_names.h"
+#include "model/weights/network/keras_network_check.h"
 #include "model/weights/weight_arrays.h"
 
 namespace cputrain::model {

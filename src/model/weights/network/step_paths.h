@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/weights/network_steps.h"
+#include "model/weights/network/network_steps.h"
 
 namespace cputrain::model {
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "model/weights/network_steps.h"
+#include "model/weights/network/network_steps.h"
 
 namespace cputrain::model {
 

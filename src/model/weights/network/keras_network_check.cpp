@@ -1,4 +1,4 @@
-#include "model/weights/keras_network_check.h"
+#include "model/weights/network/keras_network_check.h"
 
 #include <fmt/format.h>
 

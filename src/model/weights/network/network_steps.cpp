@@ -1,4 +1,4 @@
-#include "model/weights/network_steps.h"
+#include "model/weights/network/network_steps.h"
 
 #include <variant>
 

@@ -1,4 +1,4 @@
-#include "model/weights/step_paths.h"
+#include "model/weights/network/step_paths.h"
 
 #include <fmt/format.h>
 

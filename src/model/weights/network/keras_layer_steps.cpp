@@ -1,4 +1,4 @@
-#include "model/weights/keras_layer_steps.h"
+#include "model/weights/network/keras_layer_steps.h"
 
 #include <fmt/format.h>
 

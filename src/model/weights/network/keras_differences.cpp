@@ -1,4 +1,4 @@
-#include "model/weights/keras_differences.h"
+#include "model/weights/network/keras_differences.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <stdexcept>
 
 #include "core/text.h"
-#include "model/weights/keras_steps.h"
-#include "model/weights/step_paths.h"
+#include "model/weights/network/keras_steps.h"
+#include "model/weights/network/step_paths.h"
 
 namespace cputrain::model {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "model/weights/keras_differences.h"
 #include "model/weights/keras_file.h"
+#include "model/weights/network/keras_differences.h"
 
 namespace cputrain::model {
 

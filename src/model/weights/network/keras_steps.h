@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "model/weights/network_steps.h"
+#include "model/weights/network/network_steps.h"
 
 namespace cputrain::model {
 

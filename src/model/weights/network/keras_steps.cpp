@@ -1,4 +1,4 @@
-#include "model/weights/keras_steps.h"
+#include "model/weights/network/keras_steps.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 
 #include "core/strict_json.h"
 #include "model/weights/keras_json.h"
-#include "model/weights/keras_layer_steps.h"
+#include "model/weights/network/keras_layer_steps.h"
 
 namespace cputrain::model {
 namespace {
