@@ -129,6 +129,11 @@ TEST(KerasDifferences, AreNoneWhereTheSameIsSaidInOtherWords) {
             Found{});
   EXPECT_EQ(found(sequential({.between = kKerasRelu + "," + kKerasPool + "," + kKerasRelu}), ours),
             Found{});
+  const std::string every_second =
+      keras_layer("MaxPooling2D", "p", keras_windows("pool_size", 1, 2));
+  EXPECT_EQ(
+      found(sequential({.between = every_second}), our_chain({.between = {AveragePool{1, 2}}})),
+      Found{});
   const auto pad = [](int before, int after) {
     return keras_layer("ZeroPadding2D", "z",
                        fmt::format(R"("padding": [[{0}, {1}], [{0}, {1}]])", before, after));

@@ -96,6 +96,11 @@ bool reads_padding(const PathStep& path, const Shape& image) {
   });
 }
 
+/// A pool of windows of one pixel: the largest is the mean.
+bool picks_pixels(const PathStep& path) {
+  return path.step->size == Sides{1, 1} && path.zeros == Zeros{};
+}
+
 bool has_windows(const NetworkStep& step) {
   return step.global || (step.size && step.stride && step.padding);
 }
@@ -130,7 +135,9 @@ bool same_windows(const NetworkStep& theirs, const Zeros& their_zeros, const Net
 }
 
 bool alike(const PathStep& theirs, const PathStep& ours, const Shape& before, bool positive) {
-  if (theirs.step->kind != ours.step->kind || !theirs.step->unlike.empty()) return false;
+  if (!theirs.step->unlike.empty()) return false;
+  const bool pick = picks_pixels(theirs) && picks_pixels(ours);
+  if (theirs.step->kind != ours.step->kind && !pick) return false;
   if (theirs.step->kind == StepKind::activation) return theirs.step->word == ours.step->word;
   if (is_pad(*theirs.step)) return theirs.zeros == ours.zeros;
   if (!same_windows(*theirs.step, theirs.zeros, *ours.step, ours.zeros, before)) return false;
