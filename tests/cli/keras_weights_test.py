@@ -230,6 +230,10 @@ class KerasWeights(TinyTest):
         self.expect(0, "--model", other, "--data", "data", "--epochs", "1", "--out", "run", "--weights", "own.keras",
                     "--partial", says=["warning: --weights own.keras: its network computes something else",
                                        "norm: epsilon 0.001 in the file, 0.1 here"])
+        whole = members(self.get("own.keras"))
+        whole["config.json"] = whole["config.json"].replace(b'"softmax"', b'"sigmoid"')
+        self.expect(0, "export", "--model", "net.json", "--safetensors", "own.safetensors", "--weights",
+                    self.put("sigmoid.keras", archive(whole)), says=["warning", "its network ends in sigmoid"])
         # Such a file has arrays alone.
         done = self.expect(0, *exported[:-1], "scaled.weights.h5")
         self.assertNotIn("computes", done.stderr)
