@@ -260,8 +260,8 @@ class KerasWeights(TinyTest):
                 ("no.keras", archive({"model.weights.h5": b"no" * 600}), "its beginning"),
                 ("config.keras", archive({"config.json": b"{", "model.weights.h5": weights}), "config.json"),
                 ("nothing.keras", archive({}), "without Keras' model.weights.h5"),
-                ("none.keras", b"<html></html>", "is no .keras archive"),
-                ("none.h5", b"<html></html>", "is no HDF5 file"),
+                ("none.keras", b"not found", "is no .keras archive"),
+                ("none.h5", b"not found", "is no HDF5 file"),
                 ("empty.h5", b"", "is empty"),
                 ("cut.h5", self.get("own.h5")[:3000], "is cut or damaged")):
             with self.subTest(name):
