@@ -50,7 +50,8 @@ struct PlateauState {
   double best_loss = std::numeric_limits<double>::infinity();
   int waited = 0;     ///< epochs since then
   double factor = 1;  ///< for the rate
-  std::optional<double> best_accuracy{};  ///< where it is what is followed; the loss is that epoch's
+  std::optional<double>
+      best_accuracy{};  ///< where it is what is followed; the loss is that epoch's
 };
 
 /// The rate of every step: scaled, warmed up, then by the schedule. The same on every rank.

@@ -132,7 +132,8 @@ nlohmann::ordered_json training_identity(const Training& training) {
         weights.text, Fnv1a().add(json_text(nlohmann::ordered_json(weights.by_name))).value());
   }
   // A plateau's rate follows it. The loss is left out, as in files of before there was a choice.
-  if (std::holds_alternative<optim::Plateau>(plan.spec.learning_rate.schedule) && plan.spec.flags.safety.monitor != optim::Monitor::loss) {
+  if (std::holds_alternative<optim::Plateau>(plan.spec.learning_rate.schedule) &&
+      plan.spec.flags.safety.monitor != optim::Monitor::loss) {
     identity[kMonitor] = word_of(plan.spec.flags.safety.monitor);
   }
   // The rate of all ranks together, where it grows with their number.

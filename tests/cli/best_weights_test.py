@@ -100,6 +100,8 @@ class BestWeights(ResumeTest):
         for number, follower in enumerate((["--save-best"], ["--early-stopping", "3"], ["--schedule", "plateau:1"])):
             done = self.go(0, f"run-{number}", "--epochs", "3", "--monitor", "accuracy", *follower)
             self.assertNotIn("--monitor accuracy changes nothing", done.stderr)
+        self.go(2, "none", "--save-best", "--monitor", "accuracy", "--limit-val", "0",
+                says=["--save-best watches the accuracy of validation"])
 
     def test_a_plateau_says_from_where_on_the_rate_is_another(self):
         done = self.go(0, "run", "--epochs", "4", "--lr", "0", "--schedule", "plateau:1:0.5")

@@ -222,9 +222,9 @@ TEST_F(TrainingIdentity, APlateauFollowsTheLossUnlessItIsSaid) {
   const Words plateau{"--schedule", "plateau"};
   const nlohmann::ordered_json then = identity(plateau);
   EXPECT_FALSE(then.contains("monitor"));
-  EXPECT_TRUE(identity_differences(then, identity(plateau, {"--monitor", "loss"}),
-                                   Compared::finished_run)
-                  .empty());
+  EXPECT_TRUE(
+      identity_differences(then, identity(plateau, {"--monitor", "loss"}), Compared::finished_run)
+          .empty());
   const nlohmann::ordered_json other = identity(plateau, {"--monitor", "accuracy"});
   EXPECT_EQ(identity_differences(then, other, Compared::checkpoint),
             Words{"monitor: loss in the checkpoint, accuracy here"});

@@ -104,9 +104,8 @@ std::string reason_of_rare_evaluation(const training::Training& training) {
 
 std::string reason_of_monitor(const training::Training& training) {
   const training::TrainingSpec& spec = spec_of(training);
-  const bool is_followed =
-      spec.flags.safety.keeps_best() ||
-      std::holds_alternative<optim::Plateau>(spec.learning_rate.schedule);
+  const bool is_followed = spec.flags.safety.keeps_best() ||
+                           std::holds_alternative<optim::Plateau>(spec.learning_rate.schedule);
   return when(!is_followed,
               "but the best epoch that is named, without --early-stopping, --save-best or "
               "--schedule plateau, which follow it");

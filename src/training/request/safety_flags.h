@@ -10,8 +10,8 @@
 
 namespace cputrain::training {
 
-/// The training ends where the loss of validation has not fallen, or its accuracy not risen, by more
-/// than `min_delta` in so many epochs.
+/// The training ends where the loss of validation has not fallen, or its accuracy not risen, by
+/// more than `min_delta` in so many epochs.
 struct EarlyStopping {
   int patience = 0;
   double min_delta = 0;

@@ -87,8 +87,8 @@ struct RunRecord {
   std::optional<double> seconds{};            ///< training and evaluation, as the summary says
   KeptEpochs kept{};
   std::vector<RunEvaluation> evaluations;  ///< the newest first
-  training::LostSeconds lost;                 ///< times without computing
-  std::vector<std::string> troubles;          ///< what of its files could not be read, and why
+  training::LostSeconds lost;              ///< times without computing
+  std::vector<std::string> troubles;       ///< what of its files could not be read, and why
 
   std::optional<BestAccuracy> best() const;
   /// The first epoch that validated at least so well.
