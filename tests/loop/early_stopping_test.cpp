@@ -105,6 +105,7 @@ struct KerasByAccuracy {
 TEST(EarlyStopping, FollowsTheAccuracyWhereThatIsAskedFor) {
   constexpr int kEpochs = 12;
   MadeOptions options = restless(kEpochs);
+  options.rate.base = 0.005;  // at more than this all images are of one class soon
   options.validation = 20;
   options.train.monitor = optim::Monitor::accuracy;
   const MadeResult whole = train_ranks(1, options).at(0);
@@ -142,6 +143,7 @@ TEST(EarlyStopping, FollowsTheAccuracyWhereThatIsAskedFor) {
 
 TEST(EarlyStopping, GoesOnWithTheBestAccuracyAfterAResume) {
   MadeOptions options = restless(8);
+  options.rate.base = 0.005;
   options.validation = 20;
   options.train.monitor = optim::Monitor::accuracy;
   options.train.patience = 20;
@@ -159,7 +161,7 @@ TEST(EarlyStopping, GoesOnWithTheBestAccuracyAfterAResume) {
 }
 
 TEST(Plateau, IsReportedWhereItChangesTheRate) {
-  MadeOptions options = restless(6);
+  MadeOptions options = restless(12);
   options.rate.schedule = optim::Plateau{.patience = 1, .factor = 0.5};
   const MadeResult made = train_ranks(1, options).at(0);
   std::vector<std::pair<int, double>> changes;
