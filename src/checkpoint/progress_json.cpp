@@ -54,16 +54,19 @@ constexpr auto describe_plateau = [](JsonMembers& f, auto& plateau) {
   f.exact("best_loss", plateau.best_loss);
   f.need("waited", plateau.waited, 0, kMostEpochs);
   f.need("factor", plateau.factor, 0, kAny);
+  f.rare("best_accuracy", plateau.best_accuracy, 0, 1);
 };
 
 constexpr auto describe_best = [](JsonMembers& f, auto& best) {
   f.exact("loss", best.loss);
   f.need("epoch", best.epoch, 0, kMostEpochs);
+  f.rare("accuracy", best.accuracy, 0, 1);
 };
 
 constexpr auto describe_patience = [](JsonMembers& f, auto& patience) {
   f.exact("loss", patience.loss);
   f.need("waited", patience.waited, 0, kMostEpochs);
+  f.rare("accuracy", patience.accuracy, 0, 1);
 };
 
 constexpr auto describe_reached = [](JsonMembers& f, auto& reached) {

@@ -117,6 +117,11 @@ class Console final : public RunReporter {
     print_cpu_wait(r.cpu_wait.value_or(0));
   }
 
+  void rate_changed(int epoch, double rate) override {
+    if (verbosity_ == Verbosity::silent) return;
+    notice(fmt::format("Learning rate {:g} from epoch {} on (plateau)\n", rate, epoch));
+  }
+
   void summary(const SummaryRecord&) override { bar_.leave(); }
 
  private:

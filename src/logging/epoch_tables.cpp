@@ -23,6 +23,9 @@ namespace {
 /// accuracy beside a loss that is NaN or infinite.
 using Logs = std::map<std::string, std::optional<double>>;
 
+/// Keras has it where a callback sets the rate: what the epoch ended with.
+constexpr const char* kRate = "learning_rate";
+
 Logs logs_of(const loop::EpochRecord& r) {
   Logs logs;
   const auto add = [&](const std::string& prefix, const compute::Tally& tally) {
@@ -32,6 +35,7 @@ Logs logs_of(const loop::EpochRecord& r) {
   };
   add("", r.train);
   if (r.validation) add("val_", *r.validation);
+  logs[kRate] = r.learning_rate;
   return logs;
 }
 
@@ -45,7 +49,10 @@ class Csv final : public RunReporter {
   void epoch(const loop::EpochRecord& r) override {
     const auto logs = logs_of(r);
     if (columns_.empty()) {
-      for (const auto& [name, value] : logs) columns_.push_back(name);
+      for (const auto& [name, value] : logs) {
+        if (name != kRate) columns_.push_back(name);
+      }
+      columns_.emplace_back(kRate);  // last, so that columns of before keep their places
       write("epoch", columns_);
     }
     std::vector<std::string> values;
@@ -92,6 +99,7 @@ class History final : public RunReporter {
       for (const char* name : kEpochFigures) {
         if (line.contains(name)) history_[name].push_back(line[name]);
       }
+      if (line.contains("lr")) history_[kRate].push_back(line["lr"]);
     });
     if (!history_.empty()) save();
   }

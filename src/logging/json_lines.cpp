@@ -128,6 +128,8 @@ class JsonLines final : public RunReporter {
       line["best_epoch"] = end.best.epoch;
       line["best_loss"] = end.best.loss;
       line["best_accuracy"] = known(r.best_accuracy);
+      line["monitor"] =
+          word_of(end.best.accuracy ? optim::Monitor::accuracy : optim::Monitor::loss);
     }
     if (r.result.early_stopped) line["early_stopped"] = true;
     if (r.target_accuracy) line["target_accuracy"] = *r.target_accuracy;

@@ -26,6 +26,9 @@ class AllOf final : public RunReporter {
   void epoch(const loop::EpochRecord& r) override {
     for (const auto& part : parts_) part->epoch(r);
   }
+  void rate_changed(int epoch, double rate) override {
+    for (const auto& part : parts_) part->rate_changed(epoch, rate);
+  }
   void summary(const SummaryRecord& r) override {
     for (const auto& part : parts_) part->summary(r);
   }

@@ -47,17 +47,26 @@ std::optional<TimeToAccuracy> reached(const EpochRecord& record, std::optional<d
   return TimeToAccuracy{*target, *accuracy, record.epoch, training_seconds};
 }
 
-/// Keras' ModelCheckpoint(save_best_only), monitoring val_loss.
-bool is_best(double loss, int epoch, BestEpoch& best) {
-  if (!(loss < best.loss)) return false;
-  best = {loss, epoch};
+/// The same on all ranks, which see one tally.
+optim::Score score_of(const compute::Tally& validation, optim::Monitor monitor) {
+  return {validation.mean_loss(),
+          validation.accuracy().value_or(std::numeric_limits<double>::quiet_NaN()), monitor};
+}
+
+/// Keras' ModelCheckpoint(save_best_only), with val_loss or val_accuracy. Accuracies are often
+/// equal: then the lower loss wins.
+bool is_best(const optim::Score& score, int epoch, BestEpoch& best) {
+  const auto accuracy = optim::followed_accuracy(score);
+  const bool wins_tie = accuracy && accuracy == best.accuracy && score.loss < best.loss;
+  if (!wins_tie && !optim::is_better(score, best.loss, best.accuracy, 0)) return false;
+  best = {score.loss, epoch, accuracy};
   return true;
 }
 
-/// Keras' EarlyStopping, monitoring val_loss.
-void wait_for_less(double loss, double min_delta, Patience& patience) {
-  if (loss < patience.loss - min_delta) {
-    patience = {loss, 0};
+/// Keras' EarlyStopping, with val_loss or val_accuracy.
+void wait_for_better(const optim::Score& score, double min_delta, Patience& patience) {
+  if (optim::is_better(score, patience.loss, patience.accuracy, min_delta)) {
+    patience = {score.loss, 0, optim::followed_accuracy(score)};
   } else {
     ++patience.waited;
   }
@@ -259,18 +268,29 @@ std::optional<compute::Tally> Loop::evaluate_weights() {
 
 /// What follows from its validation, and its line.
 void Loop::end_epoch(const EpochRecord& record) {
-  if (record.validation) parts_.learning_rate.epoch_ended(record.validation->mean_loss());
+  const double rate = next_rate();
+  if (record.validation) {
+    parts_.learning_rate.epoch_ended(score_of(*record.validation, options_.monitor));
+  }
   progress_.reached = reached(record, options_.target_accuracy, progress_.training_seconds);
   reporter_.epoch(record);
   result_.last = record;
   check_validation(record);
   if (record.validation) keep_best(record);
+  if (next_rate() != rate && !is_over()) {
+    reporter_.rate_changed(progress_.epochs + 1, next_rate());
+  }
+}
+
+/// Of the next epoch's first step, as a plateau has it by now.
+double Loop::next_rate() const {
+  return parts_.learning_rate.at({progress_.epochs, 0, plan_->steps(), progress_.steps});
 }
 
 void Loop::keep_best(const EpochRecord& record) {
-  const double loss = record.validation->mean_loss();
-  wait_for_less(loss, options_.min_delta, progress_.patience);
-  if (is_best(loss, record.epoch, progress_.best) && (options_.tracks_best || options_.patience)) {
+  const optim::Score score = score_of(*record.validation, options_.monitor);
+  wait_for_better(score, options_.min_delta, progress_.patience);
+  if (is_best(score, record.epoch, progress_.best) && (options_.tracks_best || options_.patience)) {
     control_.best_weights(whole());
   }
 }

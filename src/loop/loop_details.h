@@ -42,6 +42,7 @@ class Loop {
   std::optional<compute::Tally> evaluate_weights();
   void end_epoch(const EpochRecord&);
   void keep_best(const EpochRecord&);
+  double next_rate() const;
   TrainResult result();
 
   // Steps.

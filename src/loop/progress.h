@@ -11,16 +11,23 @@
 
 namespace cputrain::loop {
 
-/// The epoch with the lowest loss of validation: its weights are the best ones.
+/// The epoch with the best validation, by what TrainingEnd::monitor follows: its weights are the
+/// best ones.
 struct BestEpoch {
   double loss = std::numeric_limits<double>::infinity();
-  int epoch = 0;  ///< from 1; 0: none yet
+  int epoch = 0;                     ///< from 1; 0: none yet
+  std::optional<double> accuracy{};  ///< where it is what was followed
+
+  bool is_by(optim::Monitor monitor) const {
+    return accuracy.has_value() == (monitor == optim::Monitor::accuracy);
+  }
 };
 
-/// What early stopping waits for: a loss of validation that is enough lower than this one.
+/// What early stopping waits for: a validation that is better enough than this one.
 struct Patience {
   double loss = std::numeric_limits<double>::infinity();
-  int waited = 0;  ///< epochs since then
+  int waited = 0;                    ///< epochs since then
+  std::optional<double> accuracy{};  ///< where it is what is followed
 };
 
 /// Where a training is between two steps and what it has added up so far: what must be known beside

@@ -15,10 +15,11 @@ struct TrainingEnd {
   /// were not the first), but makes no more than kMostWarmUp times `steps`.
   std::uint64_t settled_steps = 0;
   std::optional<double> target_accuracy{};  ///< of validation: ends it when reached
-  /// Ends it where the loss of validation has not fallen by more than `min_delta` for so many
-  /// epochs.
+  /// Ends it where the validation has not got better by more than `min_delta` for so many epochs.
   std::optional<int> patience{};
   double min_delta = 0;
+  /// What "better" means: for patience, the best weights and a plateau. Ends nothing by itself.
+  optim::Monitor monitor = optim::Monitor::loss;
 };
 
 /// A training that waits for settled steps and never sees them must end, too.

@@ -42,12 +42,13 @@ double LearningRate::at(const StepTime& time) const {
          schedule_factor(options_.schedule, {done, fraction, time.total});
 }
 
-void LearningRate::epoch_ended(double loss) {
+void LearningRate::epoch_ended(const Score& score) {
   const auto* plateau = std::get_if<Plateau>(&options_.schedule);
   if (!plateau) return;
-  constexpr double kLeastFall = 1e-4;  // Keras' min_delta
-  if (loss < plateau_.best_loss - kLeastFall) {
-    plateau_.best_loss = loss;
+  constexpr double kLeast = 1e-4;  // Keras' min_delta
+  if (is_better(score, plateau_.best_loss, plateau_.best_accuracy, kLeast)) {
+    plateau_.best_loss = score.loss;
+    plateau_.best_accuracy = followed_accuracy(score);
     plateau_.waited = 0;
   } else if (++plateau_.waited >= plateau->patience) {
     plateau_.factor *= plateau->factor;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/names.h"
+#include "optim/monitor.h"
 #include "optim/schedule.h"
 
 namespace cputrain::optim {
@@ -44,11 +45,13 @@ struct StepTime {
   }
 };
 
-/// What a plateau has seen of the losses.
+/// What a plateau has seen of the validations.
 struct PlateauState {
   double best_loss = std::numeric_limits<double>::infinity();
   int waited = 0;     ///< epochs since then
   double factor = 1;  ///< for the rate
+  std::optional<double>
+      best_accuracy{};  ///< where it is what is followed; the loss is that epoch's
 };
 
 /// The rate of every step: scaled, warmed up, then by the schedule. The same on every rank.
@@ -64,8 +67,8 @@ class LearningRate {
   /// + 1), which rises from the unscaled rate to the target; with no n, target * e / warm-up.
   double at(const StepTime&) const;
 
-  /// The loss of validation, which a plateau watches.
-  void epoch_ended(double loss);
+  /// An epoch's validation, which a plateau follows.
+  void epoch_ended(const Score&);
 
   /// For a training that goes on later.
   const PlateauState& plateau() const { return plateau_; }

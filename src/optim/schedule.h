@@ -47,8 +47,9 @@ struct PolynomialDecay {
   bool operator==(const PolynomialDecay&) const = default;
 };
 
-/// Times `factor` whenever the loss has not fallen by 0.0001 for `patience` epochs (Keras'
-/// ReduceLROnPlateau): the only schedule that depends on how the training goes.
+/// Times `factor` whenever the loss of validation has not fallen, or its accuracy not risen
+/// (optim/monitor.h), by 0.0001 for `patience` epochs (Keras' ReduceLROnPlateau): the only schedule
+/// that depends on how the training goes.
 struct Plateau {
   int patience = 10;
   double factor = 0.1;

@@ -24,6 +24,9 @@ void fields_of_end(JsonMembers& f, TrainingEnd& end) {
   f.rare(kTarget, end.target_accuracy, -kMostCounted, kMostCounted);
   f.rare(kPatience, end.patience, 0, kMost);
   if (end.patience) f.may("min-delta", end.min_delta, -kMostCounted, kMostCounted);
+  // Files of before there was a choice have none: the loss.
+  const bool has_monitor = f.file() ? f.file()->has(kMonitor) : end.monitor != optim::Monitor::loss;
+  if (has_monitor) f.word(kMonitor, end.monitor, names(optim::Monitor{}));
 }
 
 std::string stopping_text(const TrainingEnd& end) {
@@ -73,6 +76,7 @@ TrainingEnd end_of(const TrainingSpec& spec) {
   end.steps = spec.flags.steps;
   end.settled_steps = spec.flags.settled_steps.value_or(0);
   end.target_accuracy = spec.flags.target_accuracy;
+  end.monitor = spec.flags.safety.monitor;
   if (stopping) {
     end.patience = stopping->patience;
     end.min_delta = stopping->min_delta;

@@ -10,9 +10,10 @@
 /// What ends a training: a resume may ask for another end, and goes on where that is a later one.
 namespace cputrain::training {
 
-/// --epochs, --steps, --settled-steps, --target-accuracy, --early-stopping; nothing else.
+/// --epochs, --steps, --settled-steps, --target-accuracy, --early-stopping, and what that follows.
 loop::TrainingEnd end_of(const TrainingSpec&);
 
+inline constexpr const char* kMonitor = "monitor";
 /// By the flags' names; what is not asked for is left out.
 nlohmann::ordered_json to_json(const loop::TrainingEnd& end);
 /// The same read again; Error(data) for what to_json() does not write.

@@ -46,7 +46,9 @@ std::string_view compared(std::string_view text) {
 }
 
 std::string shown(const nlohmann::ordered_json& object, const char* name) {
-  if (!object.contains(name)) return kNone;
+  if (!object.contains(name)) {
+    return std::string_view(name) == kMonitor ? std::string(word_of(optim::Monitor::loss)) : kNone;
+  }
   const auto& value = object.at(name);
   return printable(value.is_string() ? value.get<std::string>() : value.dump());
 }
@@ -137,6 +139,11 @@ nlohmann::ordered_json training_identity(const Training& training) {
   if (const ClassWeights& weights = plan.spec.flags.class_weights; !weights.by_name.empty()) {
     identity["class-weights"] = with_hash(
         weights.text, Fnv1a().add(json_text(nlohmann::ordered_json(weights.by_name))).value());
+  }
+  // A plateau's rate follows it. The loss is left out, as in files of before there was a choice.
+  if (std::holds_alternative<optim::Plateau>(plan.spec.learning_rate.schedule) &&
+      plan.spec.flags.safety.monitor != optim::Monitor::loss) {
+    identity[kMonitor] = word_of(plan.spec.flags.safety.monitor);
   }
   // The rate of all ranks together, where it grows with their number.
   if (const auto& n = plan.spec.learning_rate.n) identity["rate is scaled by"] = *n;

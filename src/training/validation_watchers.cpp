@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string_view>
 #include <variant>
 
 #include "core/error.h"
@@ -13,8 +14,8 @@ namespace {
 
 struct Watcher {
   std::string flag;
-  const char* watches;  ///< a figure of validation
-  const char* idle;     ///< what becomes of it without validation
+  std::string_view watches;  ///< a figure of validation
+  const char* idle;          ///< what becomes of it without validation
 };
 
 /// A plateau that the model's recipe has anyway is no more asked for than without the flag, which
@@ -26,12 +27,13 @@ bool asks_for_plateau(const TrainingFlags& flags) {
 
 /// The first that a flag asks for.
 std::optional<Watcher> watcher_of(const TrainingFlags& flags) {
+  const std::string_view figure = word_of(flags.safety.monitor);
   if (flags.safety.early_stopping) {
-    return Watcher{"--early-stopping", "loss", "nothing would end the training early"};
+    return Watcher{"--early-stopping", figure, "nothing would end the training early"};
   }
-  if (flags.safety.save_best) return Watcher{"--save-best", "loss", "no weights would be the best"};
+  if (flags.safety.save_best) return Watcher{"--save-best", figure, "no weights would be the best"};
   if (asks_for_plateau(flags)) {
-    return Watcher{"--schedule " + optim::schedule_text(*flags.schedule), "loss",
+    return Watcher{"--schedule " + optim::schedule_text(*flags.schedule), figure,
                    "the rate would never fall"};
   }
   if (flags.target_accuracy) {
@@ -88,9 +90,10 @@ std::string recipe_watcher_warning(const TrainingSpec& spec, const data::DataSou
   if (!source.validation.empty() || !std::holds_alternative<optim::Plateau>(schedule)) return {};
   const Absence absence = absence_of(spec, source);
   return fmt::format(
-      "the schedule of {}'s recipe, {}, watches the loss of validation, which has no image ({}; "
+      "the schedule of {}'s recipe, {}, watches the {} of validation, which has no image ({}; "
       "the rate never falls); {}, or name another --schedule",
-      spec.model->name, optim::schedule_text(schedule), absence.why, absence.remedy);
+      spec.model->name, optim::schedule_text(schedule), word_of(spec.flags.safety.monitor),
+      absence.why, absence.remedy);
 }
 
 }  // namespace cputrain::training

@@ -85,6 +85,26 @@ TEST(ProgressJson, EveryNumberComesBack) {
   EXPECT_EQ(here.reached->seconds, there.reached->seconds);
 }
 
+TEST(ProgressJson, AccuraciesAreThereWhereTheyWereFollowed) {
+  loop::Progress there = made_progress();
+  const Json without = to_json(there);
+  EXPECT_FALSE(without["best"].contains("accuracy"));  // as in files of before there was a choice
+  EXPECT_FALSE(without["patience"].contains("accuracy"));
+  EXPECT_FALSE(without["plateau"].contains("best_accuracy"));
+  EXPECT_FALSE(through_text(there).best.accuracy);
+  there.best.accuracy = 5.0 / 7;
+  there.patience.accuracy = 4.0 / 7;
+  there.plateau.best_accuracy = 1.0 / 3;
+  const loop::Progress here = through_text(there);
+  EXPECT_EQ(here.best.accuracy, there.best.accuracy);
+  EXPECT_EQ(here.patience.accuracy, there.patience.accuracy);
+  EXPECT_EQ(here.plateau.best_accuracy, there.plateau.best_accuracy);
+  EXPECT_TRUE(here.best.is_by(optim::Monitor::accuracy));
+  Json wrong = to_json(there);
+  wrong["best"]["accuracy"] = 1.5;
+  expect_refusal(wrong, "accuracy");
+}
+
 TEST(ProgressJson, SoDoThoseOfAnEpoch) {
   const loop::EpochSums there = *made_progress().begun;
   loop::EpochSums here = through_text(made_progress()).begun.value();

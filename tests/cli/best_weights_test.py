@@ -38,6 +38,83 @@ class BestWeights(ResumeTest):
         summary = self.metrics(run, "summary")[-1]
         self.assertEqual(summary["best_epoch"], losses.index(min(losses[first:]), first) + 1)
 
+    def best_by_accuracy(self, run, first=0):
+        """best.safetensors is of the epoch with the highest accuracy; of equal ones the lower loss wins."""
+        epochs = self.metrics(run, "epoch")
+        best = max(epochs[first:], key=lambda m: (m["val_accuracy"], -m["val_loss"]))
+        summary = self.metrics(run, "summary")[-1]
+        self.assertEqual({key: summary[key] for key in ("best_epoch", "best_loss", "best_accuracy", "monitor")},
+                         {"best_epoch": best["epoch"], "best_loss": best["val_loss"],
+                          "best_accuracy": best["val_accuracy"], "monitor": "accuracy"})
+        found = json.loads(self.expect(0, "eval", "--weights", f"{run}/best.safetensors", "--data", "data", "--json",
+                                       "-", "--backend", "reference").stdout)
+        self.assertEqual(found["accuracy"], best["val_accuracy"])
+        self.assertAlmostEqual(found["loss"], best["val_loss"], delta=1e-6)
+        return best["epoch"]
+
+    def test_the_accuracy_decides_where_that_is_asked_for(self):
+        words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.1", "--save-best", "--monitor", "accuracy"]
+        done = self.go(0, "run", "--epochs", "6", *words)
+        best = self.best_by_accuracy("run")
+        losses = [m["val_loss"] for m in self.metrics("run", "epoch")]
+        self.assertNotEqual(best, losses.index(min(losses)) + 1)  # or the loss might have decided
+        self.assertIn(f"Best epoch: {best} of 6 by accuracy (", done.stderr)
+        # Ended in the middle, it knows what was best.
+        self.go(0, "half", "--steps", str(STEPS * best + 1), *words)
+        self.go(0, "half", "--epochs", "6", *words, "--resume", "auto")
+        self.same("half", "run")
+        with open(self.path("half/best.safetensors"), "rb") as a, open(self.path("run/best.safetensors"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_patience_waits_for_the_accuracy(self):
+        words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.001", "--epochs", "9"]
+        # Losses fall, and no accuracy rises by more than 1.
+        self.go(0, "run", *words, "--early-stopping", "2:1", "--monitor", "accuracy",
+                says=["by accuracy", "early stopping ended the training"])
+        self.assertEqual(len(self.metrics("run", "epoch")), 3)
+        self.go(0, "run", *words, "--early-stopping", "2:1", "--monitor", "accuracy", "--resume", "auto",
+                says=["is finished"])
+
+    def test_another_figure_begins_anew(self):
+        words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.3", "--save-best", "--resume", "auto"]
+        self.go(0, "run", "--epochs", "2", *words)
+        self.go(2, "run", "--epochs", "2", *words, "--monitor", "accuracy",
+                says=["monitor: loss in the run, accuracy here"])
+        self.go(0, "run", "--epochs", "4", *words, "--monitor", "accuracy",
+                says=["were chosen by loss: --monitor accuracy begins anew with the epochs from here on"])
+        self.best_by_accuracy("run", first=2)
+        done = self.go(0, "run", "--epochs", "5", *words, "--monitor", "accuracy")
+        self.assertNotIn("anew", done.stdout + done.stderr)
+        self.best_by_accuracy("run", first=2)
+
+    def test_a_plateau_of_another_figure_is_another_training(self):
+        words = ["--optimizer", "sgd", "--lr", "0.01", "--schedule", "plateau:1:0.5", "--resume", "auto"]
+        self.go(0, "run", "--epochs", "2", *words)
+        self.go(2, "run", "--epochs", "3", *words, "--monitor", "accuracy",
+                says=["monitor: loss in the checkpoint, accuracy here"])
+        self.go(0, "run", "--epochs", "3", *words, "--monitor", "loss")
+
+    def test_what_nothing_follows_is_said(self):
+        idle = "--monitor accuracy changes nothing but the best epoch that is named"
+        self.go(0, "run", "--epochs", "1", "--monitor", "accuracy", says=[idle])
+        for number, follower in enumerate((["--save-best"], ["--early-stopping", "3"], ["--schedule", "plateau:1"])):
+            done = self.go(0, f"run-{number}", "--epochs", "3", "--monitor", "accuracy", *follower)
+            self.assertNotIn("--monitor accuracy changes nothing", done.stderr)
+        self.go(2, "none", "--save-best", "--monitor", "accuracy", "--limit-val", "0",
+                says=["--save-best watches the accuracy of validation"])
+
+    def test_a_plateau_says_from_where_on_the_rate_is_another(self):
+        done = self.go(0, "run", "--epochs", "4", "--lr", "0", "--schedule", "plateau:1:0.5")
+        self.assertNotIn("(plateau)", done.stderr)  # half of 0 is 0
+        done = self.go(0, "other", "--epochs", "4", "--optimizer", "sgd", "--momentum", "0", "--lr", "0.001",
+                       "--schedule", "plateau:1:0.5", "--monitor", "accuracy")
+        rates = [m["lr"] for m in self.metrics("other", "epoch")]
+        lines = [f"Learning rate {rates[i]:g} from epoch {i + 1} on (plateau)"
+                 for i in range(1, 4) if rates[i] != rates[i - 1]]
+        self.assertTrue(lines)
+        self.assertEqual([line for line in done.stderr.splitlines() if line.endswith("(plateau)")], lines)
+        self.assertNotIn("plateau", done.stdout)
+
     def test_best_weights_that_begin_with_a_resume(self):
         for added in (["--save-best"], ["--early-stopping", "9"]):
             with self.subTest(added=added):

@@ -257,6 +257,7 @@ TEST(Hints, FlagsOfOtherFrameworksAreCalledSoHere) {
            {"--lr-gamma", "use --schedule step:"},
            {"--checkpoint", "use --resume auto"},
            {"--save-period", "use --checkpoint-every"},
+           {"--eval-metric", "use --monitor accuracy"},
            {"--compile", "it is not needed"},
            {"-batch", "did you mean --batch?"},
            {"--bacth", "did you mean --batch?"}}) {
@@ -285,6 +286,8 @@ TEST(Hints, ValuesOfOtherFrameworks) {
   for (const auto& [flag, value, says] :
        std::vector<std::tuple<std::string, std::string, std::string>>{
            {"--optimizer", "adam-w", "; did you mean adamw?"},
+           {"--monitor", "val_accuracy", "; did you mean accuracy?"},
+           {"--monitor", "val_loss", "; did you mean loss?"},
            {"--optimizer", "nesterov", "; use sgd with --momentum 0.9 --nesterov"},
            {"--optimizer", "nadam", "; did you mean adam?"},
            {"--schedule", "OneCycleLR", "; use cosine with --warmup-epochs"},

@@ -44,11 +44,11 @@ class Logs(ProgramTest):
             history = json.load(f)
         with open(self.path("run/training.csv"), newline="") as f:
             text = f.read()
-        self.assertTrue(text.startswith("epoch,accuracy,loss,val_accuracy,val_loss\r\n0,"))
+        self.assertTrue(text.startswith("epoch,accuracy,loss,val_accuracy,val_loss,learning_rate\r\n0,"))
         rows = list(csv.DictReader(text.splitlines()))
         self.assertEqual([row["epoch"] for row in rows], ["0", "1", "2"])
-        for key in ("loss", "accuracy", "val_loss", "val_accuracy"):
-            figures = [line[key] for line in self.metrics("run", "epoch")]
+        for key in ("loss", "accuracy", "val_loss", "val_accuracy", "learning_rate"):
+            figures = [line["lr" if key == "learning_rate" else key] for line in self.metrics("run", "epoch")]
             self.assertEqual(history[key], figures)
             self.assertEqual([float(row[key]) for row in rows], figures)
 
@@ -58,7 +58,7 @@ class Logs(ProgramTest):
                          ["epoch_accuracy", "epoch_learning_rate", "epoch_loss"])
         self.assertFalse(os.path.exists(self.path("run/validation")))
         with open(self.path("run/training.csv"), newline="") as f:
-            self.assertTrue(f.readline() == "epoch,accuracy,loss\r\n")
+            self.assertTrue(f.readline() == "epoch,accuracy,loss,learning_rate\r\n")
 
     def test_an_overwritten_run_leaves_no_curves_behind(self):
         self.train("run", "--steps", "1")

@@ -36,7 +36,12 @@ std::vector<std::string> fuzzer_seeds() {
   mid_epoch.left_out = {17, 99};
   mid_epoch.tuned_methods = "conv1 winograd";
   mid_epoch.last_rate = std::numeric_limits<double>::denorm_min();
-  return {state_text(2, {}), state_text(2, mid_epoch), state_text(1, mid_epoch)};
+  loop::Progress by_accuracy = mid_epoch;
+  by_accuracy.best.accuracy = 0.875;
+  by_accuracy.patience.accuracy = 0.75;
+  by_accuracy.plateau.best_accuracy = 0.5;
+  return {state_text(2, {}), state_text(2, mid_epoch), state_text(1, mid_epoch),
+          state_text(2, by_accuracy)};
 }
 
 bool fuzzer_takes(const std::string& text) {

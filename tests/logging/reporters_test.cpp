@@ -137,6 +137,13 @@ TEST(Console, WarnsOfASkippedStep) {
   EXPECT_EQ(text, "Epoch 1/1\nWarning: step 7 was skipped: its gradients were NaN or infinite\n");
 }
 
+TEST(Console, SaysWhereAPlateauChangedTheRate) {
+  const auto changed = [](RunReporter& r) { r.rate_changed(12, 0.005 * 0.1); };
+  EXPECT_EQ(printed(Verbosity::lines, changed),
+            "Learning rate 0.0005 from epoch 12 on (plateau)\n");
+  EXPECT_EQ(printed(Verbosity::silent, changed), "");
+}
+
 TEST(Console, DrawsKerasBar) {
   const std::string text = printed(Verbosity::bar, [](RunReporter& r) {
     r.begin_epoch({1, 1, 196});
@@ -277,15 +284,27 @@ TEST(Mlperf, WhatComesBehindTheLastEpochIsNoPartOfTheRun) {
   EXPECT_LE(time_of(log, "run_stop") - time_of(log, "epoch_stop"), 100) << log;
 }
 
-// The header and the words for missing figures are those of Keras' CSVLogger.
+// The header and the words for missing figures are those of Keras' CSVLogger; the rate comes last.
 TEST(Csv, HasKerasColumnsWholeAfterEveryEpoch) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "training.csv";
   const auto reporter = csv_reporter(path);
   reporter->epoch(epoch_of(1, 2, compute::Tally{0.5, 2, 2}));
-  EXPECT_EQ(text_in(path), "epoch,accuracy,loss,val_accuracy,val_loss\r\n0,0.25,0.5,1,0.25\r\n");
-  reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
-  EXPECT_TRUE(text_in(path).ends_with("\r\n1,NA,nan,NA,NA\r\n")) << text_in(path);
+  EXPECT_EQ(text_in(path),
+            "epoch,accuracy,loss,val_accuracy,val_loss,learning_rate\r\n0,0.25,0.5,1,0.25,0\r\n");
+  loop::EpochRecord last = epoch_of(2, std::nan(""), std::nullopt);
+  last.learning_rate = 0.0005;
+  reporter->epoch(last);
+  EXPECT_TRUE(text_in(path).ends_with("\r\n1,NA,nan,NA,NA,0.0005\r\n")) << text_in(path);
+}
+
+// A file of before keeps its columns.
+TEST(Csv, GoesOnWithTheColumnsThatItHas) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "training.csv";
+  std::ofstream(path) << "epoch,accuracy,loss\r\n0,0.25,0.5\r\n";
+  csv_reporter(path, {.progress = {.steps = 1, .epochs = 1}})->epoch(epoch_of(2, 2, {}));
+  EXPECT_EQ(text_in(path), "epoch,accuracy,loss\r\n0,0.25,0.5\r\n1,0.25,0.5\r\n");
 }
 
 TEST(History, IsWholeJsonAfterEveryEpoch) {
@@ -297,7 +316,7 @@ TEST(History, IsWholeJsonAfterEveryEpoch) {
   reporter->epoch(epoch_of(1, 2, compute::Tally{0.5, 2, 2}));
   EXPECT_EQ(nlohmann::json::parse(text_in(path)),
             nlohmann::json::parse(R"({"loss":[0.5],"accuracy":[0.25],"val_loss":[0.25],)"
-                                  R"("val_accuracy":[1.0]})"));
+                                  R"("val_accuracy":[1.0],"learning_rate":[0.0]})"));
   reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
   EXPECT_EQ(nlohmann::json::parse(text_in(path))["loss"].dump(), "[0.5,null]");
 }

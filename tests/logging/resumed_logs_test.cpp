@@ -206,8 +206,13 @@ TEST(JsonLines, NameTheBestEpoch) {
   });
   EXPECT_EQ(line["best_epoch"], 3);
   EXPECT_EQ(line["best_loss"], 0.5);
+  EXPECT_EQ(line["monitor"], "loss");
   EXPECT_EQ(line["early_stopped"], true);
   EXPECT_FALSE(only_line([](RunReporter& r) { r.summary({}); }).contains("best_loss"));
+  const nlohmann::json other = only_line([](RunReporter& r) {
+    r.summary({.result = {.progress = {.best = {.loss = 0.5, .epoch = 3, .accuracy = 0.9}}}});
+  });
+  EXPECT_EQ(other["monitor"], "accuracy");
 }
 
 }  // namespace

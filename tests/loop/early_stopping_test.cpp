@@ -73,6 +73,117 @@ TEST(EarlyStopping, EndsAndKeepsTheBestWhereKerasDoes) {
   EXPECT_GT(apart, 3u);  // lower, but not by min_delta
 }
 
+/// The same callbacks with monitor="val_accuracy" (mode "max"), but that of equal accuracies the
+/// one with the lower loss is kept.
+struct KerasByAccuracy {
+  int patience;
+  double min_delta;
+  double best = -std::numeric_limits<double>::infinity();
+  int wait = 0;
+  bool stopped = false;
+  double saved = best, saved_loss = 0;
+  int saved_epoch = 0, ties = 0;
+
+  void on_epoch_end(int epoch, double current, double loss) {
+    const bool tie = current == saved && loss < saved_loss;
+    if (current > saved || tie) {
+      ties += tie;
+      saved = current;
+      saved_loss = loss;
+      saved_epoch = epoch;
+    }
+    ++wait;
+    if (current - min_delta > best) {
+      best = current;
+      wait = 0;
+    } else {
+      stopped = wait >= patience && epoch > 1;
+    }
+  }
+};
+
+TEST(EarlyStopping, FollowsTheAccuracyWhereThatIsAskedFor) {
+  constexpr int kEpochs = 12;
+  MadeOptions options = restless(kEpochs);
+  options.rate.base = 0.005;  // at more than this all images are of one class soon
+  options.validation = 20;
+  options.train.monitor = optim::Monitor::accuracy;
+  const MadeResult whole = train_ranks(1, options).at(0);
+  int ended = 0, ties = 0, apart = 0;
+  for (const int patience : {1, 3, 20}) {
+    for (const double min_delta : {0.0, 0.07, 1.0}) {
+      SCOPED_TRACE(testing::Message() << patience << ":" << min_delta);
+      KerasByAccuracy keras{patience, min_delta};
+      int epochs = 0, lowest = 0;
+      double least = std::numeric_limits<double>::infinity();
+      while (epochs < kEpochs && !keras.stopped) {
+        const compute::Tally& seen =
+            *whole.recorder.epochs[static_cast<std::size_t>(epochs++)].validation;
+        keras.on_epoch_end(epochs, *seen.accuracy(), seen.mean_loss());
+        if (seen.mean_loss() < least) least = seen.mean_loss(), lowest = epochs;
+      }
+      options.train.patience = patience;
+      options.train.min_delta = min_delta;
+      for (const auto& [rank, made] : train_ranks(2, options)) {  // they decide alike
+        EXPECT_EQ(made.result.progress.epochs, epochs);
+        EXPECT_EQ(made.result.early_stopped, keras.stopped);
+        EXPECT_EQ(made.result.progress.best.epoch, keras.saved_epoch);
+        EXPECT_EQ(made.result.progress.best.accuracy, keras.saved);
+        EXPECT_EQ(made.control.best.back().epochs, keras.saved_epoch);
+      }
+      ended += keras.stopped;
+      ties += keras.ties;
+      apart += lowest != keras.saved_epoch;
+    }
+  }
+  EXPECT_GT(ended, 2);  // or the accuracies show nothing
+  EXPECT_GT(ties, 0);
+  EXPECT_GT(apart, 0);
+}
+
+TEST(EarlyStopping, GoesOnWithTheBestAccuracyAfterAResume) {
+  MadeOptions options = restless(8);
+  options.rate.base = 0.005;
+  options.validation = 20;
+  options.train.monitor = optim::Monitor::accuracy;
+  options.train.patience = 20;
+  options.rate.schedule = optim::Plateau{.patience = 1, .factor = 0.5};
+  options.due = [](const Progress& progress) { return progress.steps == 22; };
+  const MadeResult whole = train_ranks(1, options).at(0);
+  options.start = &whole.control.taken.at(0);
+  const MadeResult rest = train_ranks(1, options).at(0);
+  const Progress &there = whole.result.progress, &here = rest.result.progress;
+  EXPECT_EQ(here.best.epoch, there.best.epoch);
+  EXPECT_EQ(here.best.accuracy, there.best.accuracy);
+  EXPECT_EQ(here.patience.waited, there.patience.waited);
+  EXPECT_EQ(here.plateau.factor, there.plateau.factor);
+  EXPECT_EQ(here.plateau.best_accuracy, there.plateau.best_accuracy);
+}
+
+TEST(Plateau, IsReportedWhereItChangesTheRate) {
+  MadeOptions options = restless(12);
+  options.rate.schedule = optim::Plateau{.patience = 1, .factor = 0.5};
+  const MadeResult made = train_ranks(1, options).at(0);
+  std::vector<std::pair<int, double>> changes;
+  const auto& epochs = made.recorder.epochs;
+  for (std::size_t i = 1; i < epochs.size(); ++i) {
+    if (epochs[i].learning_rate == epochs[i - 1].learning_rate) continue;
+    changes.emplace_back(epochs[i].epoch, epochs[i].learning_rate);
+  }
+  EXPECT_EQ(made.recorder.rates, changes);
+  EXPECT_GT(changes.size(), 0u);
+  // After the last epoch none follows.
+  options.rate.base = 1e-9;  // with which no loss falls by enough
+  options.train.epochs = 2;
+  const MadeResult still = train_ranks(1, options).at(0);
+  EXPECT_EQ(still.result.progress.plateau.factor, 0.5);
+  EXPECT_TRUE(still.recorder.rates.empty());
+  // Half of 0 is 0.
+  options.rate.base = 0;
+  options.train.epochs = 3;
+  EXPECT_TRUE(train_ranks(1, options).at(0).recorder.rates.empty());
+}
+
 TEST(EarlyStopping, GoesOnWaitingAfterAResume) {
   MadeOptions options = restless(6);
   options.train.patience = 3;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/allreduce/allreduce_choice.h"
@@ -24,10 +25,12 @@ class Recorder final : public Reporter {
   void begin_epoch(const EpochStart& r) override { starts.push_back(r); }
   void step(const StepRecord& r) override { steps.push_back(r); }
   void epoch(const EpochRecord& r) override { epochs.push_back(r); }
+  void rate_changed(int epoch, double rate) override { rates.emplace_back(epoch, rate); }
 
   std::vector<EpochStart> starts;
   std::vector<StepRecord> steps;
   std::vector<EpochRecord> epochs;
+  std::vector<std::pair<int, double>> rates;  ///< from which epoch on
 };
 
 /// Everything that a training is between two steps, of one rank: what a checkpoint holds.

@@ -119,7 +119,7 @@ TEST(Schedule, DecayIsKeras) {
 TEST(Schedule, PlateauFollowsTheLoss) {
   LearningRate rate(with("plateau:2:0.5"), 100);
   const auto after = [&](double loss) {
-    rate.epoch_ended(loss);
+    rate.epoch_ended({.loss = loss});
     return rate.at({1, 0, 1, 1});
   };
   EXPECT_EQ(after(1.0), 0.5);
@@ -130,6 +130,30 @@ TEST(Schedule, PlateauFollowsTheLoss) {
   EXPECT_EQ(after(0.8), 0.25);     // better
   EXPECT_EQ(after(NAN), 0.25);     // 1
   EXPECT_EQ(after(0.8), 0.125);    // 2
+}
+
+// The same with monitor="val_accuracy", mode "max"; what the loss does is of no account.
+TEST(Schedule, PlateauFollowsTheAccuracyWhereThatIsAskedFor) {
+  LearningRate rate(with("plateau:2:0.5"), 100);
+  const auto after = [&](double accuracy, double loss) {
+    rate.epoch_ended({.loss = loss, .accuracy = accuracy, .monitor = Monitor::accuracy});
+    return rate.at({1, 0, 1, 1});
+  };
+  EXPECT_EQ(after(NAN, NAN), 0.5);    // 1: a loss that is not finite is no best
+  EXPECT_EQ(after(0.0, 9), 0.5);      // the first is better than none
+  EXPECT_EQ(after(0.5, 1.0), 0.5);    // better
+  EXPECT_EQ(after(0.50005, 1), 0.5);  // not enough: 1
+  EXPECT_EQ(after(0.5, 0.1), 0.25);   // 2, though the loss falls
+  EXPECT_EQ(after(0.6, 2.0), 0.25);   // better, though the loss rises
+  EXPECT_EQ(rate.plateau().best_accuracy, 0.6);
+  EXPECT_EQ(rate.plateau().waited, 0);
+  // Put into another, it goes on there.
+  LearningRate later(with("plateau:2:0.5"), 100);
+  later.set_plateau(rate.plateau());
+  for (int i = 0; i < 2; ++i) {
+    later.epoch_ended({.loss = 1, .accuracy = 0.6, .monitor = Monitor::accuracy});
+  }
+  EXPECT_EQ(later.at({1, 0, 1, 1}), 0.125);
 }
 
 TEST(ParseSchedule, ReadsEveryFormAndWritesItAgain) {

@@ -122,7 +122,10 @@ TEST(TrainingEnd, IsReadAsItIsWritten) {
   all.steps = 40;
   all.settled_steps = 6;
   all.target_accuracy = 0.75;
-  for (const TrainingEnd& end : {epochs(4), steps(9), target(0.5), patience(2), all}) {
+  TrainingEnd by_accuracy = patience(2);
+  by_accuracy.monitor = optim::Monitor::accuracy;
+  EXPECT_FALSE(to_json(all).contains(kMonitor));  // as in files of before there was a choice
+  for (const TrainingEnd& end : {epochs(4), steps(9), target(0.5), patience(2), all, by_accuracy}) {
     const TrainingEnd read = end_of_json(to_json(end));
     EXPECT_EQ(to_json(read), to_json(end));
     EXPECT_EQ(read.epochs, end.epochs);
@@ -131,11 +134,12 @@ TEST(TrainingEnd, IsReadAsItIsWritten) {
     EXPECT_EQ(read.target_accuracy, end.target_accuracy);
     EXPECT_EQ(read.patience, end.patience);
     EXPECT_EQ(read.min_delta, end.min_delta);
+    EXPECT_EQ(read.monitor, end.monitor);
   }
   for (const char* text :
        {"null", "3", "{}", R"({"epochs": "ten"})", R"({"epochs": 1, "steps": []})",
         R"({"epochs": 1e300})", R"({"epochs": -1})", R"({"epochs": 5000000000})",
-        R"({"epochs": 1, "early-stopping": 0.5})"}) {
+        R"({"epochs": 1, "early-stopping": 0.5})", R"({"epochs": 1, "monitor": "f1"})"}) {
     EXPECT_THROW(end_of_json(nlohmann::ordered_json::parse(text)), Error) << text;
   }
 }

@@ -82,6 +82,7 @@ const std::vector<Other> kOther{
     {"base-batch", {"--lr-scale", "linear", "--base-batch", "8"}, {"--base-batch", "4"}, ""},
     {"warmup-epochs", {}, {"--warmup-epochs", "1"}, ""},
     {"schedule", {}, {"--schedule", "cosine"}, ""},
+    {"monitor", {"--schedule", "plateau"}, {"--monitor", "accuracy"}, ""},
     {"momentum-correction", {"--momentum", "0.5"}, {"--momentum-correction"}, ""},
     {"reproducible", {}, {"--reproducible"}, ""},
     {"compress", {}, {"--compress", "bf16"}, ""},
@@ -111,6 +112,8 @@ const std::vector<Words> kSame{
     {"--resume", "auto", "--out", "run"},
     {"--keep", "3"},
     {"--save-best"},
+    {"--monitor", "accuracy"},
+    {"--monitor", "loss"},
     {"--on-checkpoint-failure", "stop"},
     {"--on-failure", "shrink"},
     {"--on-nan", "skip"},
@@ -212,6 +215,21 @@ TEST_F(TrainingIdentity, WhatMayDifferIsNotLookedAt) {
     const auto rows = identity_differences(then, identity(words), Compared::finished_run);
     EXPECT_TRUE(rows.empty()) << words.front() << ::testing::PrintToString(rows);
   }
+}
+
+// Files of before there was a choice have none.
+TEST_F(TrainingIdentity, APlateauFollowsTheLossUnlessItIsSaid) {
+  const Words plateau{"--schedule", "plateau"};
+  const nlohmann::ordered_json then = identity(plateau);
+  EXPECT_FALSE(then.contains("monitor"));
+  EXPECT_TRUE(
+      identity_differences(then, identity(plateau, {"--monitor", "loss"}), Compared::finished_run)
+          .empty());
+  const nlohmann::ordered_json other = identity(plateau, {"--monitor", "accuracy"});
+  EXPECT_EQ(identity_differences(then, other, Compared::checkpoint),
+            Words{"monitor: loss in the checkpoint, accuracy here"});
+  EXPECT_EQ(identity_differences(other, then, Compared::checkpoint),
+            Words{"monitor: accuracy in the checkpoint, loss here"});
 }
 
 TEST_F(TrainingIdentity, AnotherBackendOrPrecisionMayGoOnButNotPassForWhatIsFinished) {

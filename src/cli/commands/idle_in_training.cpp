@@ -102,6 +102,15 @@ std::string reason_of_rare_evaluation(const training::Training& training) {
   return epochs_of(training) <= 1 ? in_so_many_epochs(training) : "";
 }
 
+std::string reason_of_monitor(const training::Training& training) {
+  const training::TrainingSpec& spec = spec_of(training);
+  const bool is_followed = spec.flags.safety.keeps_best() ||
+                           std::holds_alternative<optim::Plateau>(spec.learning_rate.schedule);
+  return when(!is_followed,
+              "but the best epoch that is named, without --early-stopping, --save-best or "
+              "--schedule plateau, which follow it");
+}
+
 std::string reason_of_backbone_rate(const training::Training& training) {
   const training::TrainingSpec& spec = spec_of(training);
   return when(spec.flags.backbone_lr == spec.learning_rate.base, "beside an --lr that is the same");
@@ -140,6 +149,7 @@ struct RowInJob {
 
 constexpr RowInJob kRowsInJob[] = {
     {"eval-every", reason_of_rare_evaluation},
+    {"monitor", reason_of_monitor},
     {"backbone-lr", reason_of_backbone_rate},
     {"timeline-steps", reason_of_timeline_steps},
     {"bucket-mb", reason_of_buckets},

@@ -84,6 +84,8 @@ constexpr ForeignFlags kForeignFlags[] = {
     {"sched,scheduler,lr-schedule,lr-scheduler,lr-policy,lr-decay", "schedule"},
     {"target-acc,stop-at-top-1-accuracy", "target-accuracy"},
     {"patience,early-stop,patience-epochs", "early-stopping"},
+    {"eval-metric,monitor-metric,metric,metric-for-best-model,checkpoint-metric", "monitor",
+     "use --monitor accuracy, or --monitor loss"},
     {"resume-from,resume-from-checkpoint,restore,restore-from,load-checkpoint,snapshot,ckpt,"
      "checkpoint,start-epoch",
      "resume", "use --resume auto with the --out of that run, or --resume DIR/ckpt-N"},
@@ -173,6 +175,8 @@ constexpr ForeignValues kForeignValues[] = {
     {"schedule", "multistep,multisteplr,multi-step",
      "piecewise:", "use piecewise:EPOCH:FACTOR[,...]"},
     {"schedule", "linear,polynomial,polynomiallr", "poly"},
+    {"monitor", "val-accuracy,val-acc,acc,top1,top-1,acc1,sparse-categorical-accuracy", "accuracy"},
+    {"monitor", "val-loss,cross-entropy", "loss"},
     {"schedule", "reducelronplateau,reduce-on-plateau", "plateau"},
     {"resize", "antialias,antialiased,antialias=true,pil,pillow,linear,torchvision", "bilinear",
      "bilinear, bicubic and area smooth (antialias), as Pillow does"},

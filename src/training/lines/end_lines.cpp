@@ -22,7 +22,8 @@ std::string best_line(const logging::SummaryRecord& summary) {
   const loop::Progress& progress = summary.result.progress;
   const std::string accuracy =
       summary.best_accuracy ? fmt::format(", val_accuracy {:.4f}", *summary.best_accuracy) : "";
-  return fmt::format("Best epoch: {} of {} (val_loss {}{}){}", progress.best.epoch, progress.epochs,
+  return fmt::format("Best epoch: {} of {}{} (val_loss {}{}){}", progress.best.epoch,
+                     progress.epochs, progress.best.accuracy ? " by accuracy" : "",
                      logging::figure_text(progress.best.loss), accuracy,
                      summary.result.early_stopped ? "; early stopping ended the training" : "");
 }

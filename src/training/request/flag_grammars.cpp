@@ -150,7 +150,7 @@ EarlyStopping parse_early_stopping(const std::string& text) {
     fail(ExitCode::usage,
          "--early-stopping " + text +
              ": must be PATIENCE[:MIN_DELTA], a whole number of epochs from 1 and by how much the "
-             "loss of validation must fall to count: 5 or 5:0.001");
+             "loss of validation must fall (the accuracy rise) to count: 5 or 5:0.001");
   }
   return {static_cast<int>(patience->number), least->number};
 }

@@ -86,8 +86,9 @@ void add_safety(FlagRows& r) {
   r.whole("keep", safety(&SafetyFlags::keep), 1, 1'000'000,
           "checkpoints to keep; a finished run keeps one [2]");
   r.yes("save-best", safety(&SafetyFlags::save_best),
-        "keep the weights of the epoch with the lowest loss of validation in best.safetensors; "
-        "those of the last step are in weights.safetensors all the same");
+        "keep the weights of the epoch with the lowest loss of validation in best.safetensors "
+        "(--monitor accuracy: the highest accuracy); those of the last step are in "
+        "weights.safetensors all the same");
   r.choice("on-checkpoint-failure", safety(&SafetyFlags::on_checkpoint_failure),
            "if a checkpoint cannot be written: warn and train on, or end with exit code 74 "
            "[continue]");
@@ -96,9 +97,13 @@ void add_safety(FlagRows& r) {
            "scripts/supervise goes on with the others, its default [stop]");
   r.parsed("early-stopping", safety(&SafetyFlags::early_stopping), "PATIENCE[:MIN_DELTA]",
            "end when the loss of validation has not fallen by more than MIN_DELTA for PATIENCE "
-           "epochs; weights.safetensors then has the best weights, else those of the last step. "
-           "Keeps the best as --save-best does",
+           "epochs (--monitor accuracy: the accuracy not risen). weights.safetensors then has the "
+           "best weights, else those of the last step. Keeps the best as --save-best does",
            parse_early_stopping);
+  r.choice("monitor", safety(&SafetyFlags::monitor),
+           "what of validation --early-stopping, --save-best and --schedule plateau follow. "
+           "loss is to fall, accuracy to rise; of equal accuracies the lower loss is the best "
+           "[loss]");
   r.choice("on-nan", safety(&SafetyFlags::on_nan),
            "if gradients are NaN or infinite: end, skip the step, or go back to the last "
            "checkpoint and leave the step out [abort]");

@@ -6,11 +6,12 @@
 
 #include "checkpoint/schedule.h"
 #include "loop/safety/nan_policy.h"
+#include "optim/monitor.h"
 
 namespace cputrain::training {
 
-/// The training ends where the loss of validation has not fallen by more than `min_delta` in so
-/// many epochs.
+/// The training ends where the loss of validation has not fallen, or its accuracy not risen, by
+/// more than `min_delta` in so many epochs.
 struct EarlyStopping {
   int patience = 0;
   double min_delta = 0;
@@ -42,6 +43,7 @@ struct SafetyFlags {
   loop::NanPolicy on_nan = loop::NanPolicy::abort;
   std::uint64_t check_replicas = 0;  ///< every so many steps; 0: at the end alone
   std::optional<EarlyStopping> early_stopping{};
+  optim::Monitor monitor = optim::Monitor::loss;  ///< what it, the best weights, a plateau follow
 
   /// Also where a training is stopped.
   bool takes_checkpoints() const { return !checkpoint_every.none(); }

@@ -22,6 +22,19 @@ bool restore_best(const std::filesystem::path& run, const std::filesystem::path&
   return known;
 }
 
+/// Since they were not kept, or were the best by another figure.
+void say_begins_anew(const Session& session, const loop::BestEpoch& best, bool kept,
+                     const SafetyFlags& safety) {
+  const auto before = best.accuracy ? optim::Monitor::accuracy : optim::Monitor::loss;
+  const std::string why = kept ? fmt::format("chosen by {}", word_of(before)) : "not kept";
+  const std::string flag = kept               ? fmt::format("monitor {}", word_of(safety.monitor))
+                           : safety.save_best ? "save-best"
+                                              : "early-stopping";
+  say(session, fmt::format("The best weights so far, of epoch {} (val_loss {:.4f}), were {}: --{} "
+                           "begins anew with the epochs from here on",
+                           best.epoch, best.loss, why, flag));
+}
+
 }  // namespace
 
 bool take_up_best(const Training& training, const std::filesystem::path& run,
@@ -30,21 +43,18 @@ bool take_up_best(const Training& training, const std::filesystem::path& run,
   const SafetyFlags& safety = training.plan().spec.flags.safety;
   const int mine = session.leads() && restore_best(run, checkpoint, safety.keeps_best()) ? 1 : 0;
   const bool known = comm::gather_values(*session.communicator, mine).front() == 1;
-  if (progress.best.epoch == 0 || known == safety.keeps_best()) return known;
-  if (known) {
+  if (progress.best.epoch == 0) return known;
+  if (known && !safety.keeps_best()) {
     say(session, fmt::format("{} stays that of epoch {}: later ones are not compared with it "
                              "without --save-best",
                              kBestName, progress.best.epoch));
     return true;
   }
-  say(session,
-      fmt::format("The best weights so far, of epoch {} (val_loss {:.4f}), were not kept: --{} "
-                  "begins anew with the epochs from here on",
-                  progress.best.epoch, progress.best.loss,
-                  safety.save_best ? "save-best" : "early-stopping"));
+  if (known == safety.keeps_best() && progress.best.is_by(safety.monitor)) return known;
+  if (safety.keeps_best()) say_begins_anew(session, progress.best, known, safety);
   progress.best = {};
   progress.patience = {};
-  return false;
+  return known;
 }
 
 void say_missing_best(const Session& session, const std::filesystem::path& run,

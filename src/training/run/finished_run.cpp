@@ -117,11 +117,16 @@ std::vector<std::string> differences(const nlohmann::ordered_json& then,
                                      const nlohmann::ordered_json& identity,
                                      const loop::Progress& progress, const TrainingSpec& spec) {
   auto rows = identity_differences(then, identity, Compared::finished_run);
-  const auto ends = end_differences(end_of_json(then.at(kEnd)), end_of(spec), progress,
-                                    spec.learning_rate.schedule);
+  const loop::TrainingEnd then_end = end_of_json(then.at(kEnd)), now = end_of(spec);
+  const auto ends = end_differences(then_end, now, progress, spec.learning_rate.schedule);
   rows.insert(rows.end(), ends.begin(), ends.end());
-  if (spec.flags.safety.save_best && !kept_best(then)) {
-    rows.push_back("save-best: off in the run, on here");
+  const SafetyFlags& safety = spec.flags.safety;
+  if (safety.save_best && !kept_best(then)) rows.push_back("save-best: off in the run, on here");
+  const auto is_told = [](const std::string& row) { return row.starts_with(kMonitor); };
+  if (safety.keeps_best() && kept_best(then) && then_end.monitor != now.monitor &&
+      std::ranges::none_of(rows, is_told)) {
+    rows.push_back(fmt::format("{}: {} in the run, {} here", kMonitor, word_of(then_end.monitor),
+                               word_of(now.monitor)));
   }
   return rows;
 }
@@ -142,7 +147,8 @@ bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::p
   const loop::TrainingEnd now = end_of(spec);
   const loop::TrainingEnd then = training.is_null() ? now : end_of_json(training.at(kEnd));
   loop::Progress progress = progress_of(summary, then, checkpoint);
-  if (!kept_best(training)) progress.patience = {};  // it begins anew, see take_up_best()
+  const bool begins_anew = !kept_best(training) || then.monitor != now.monitor;
+  if (begins_anew) progress.patience = {};  // see take_up_best()
   return loop::is_over(now, progress);
 }
 

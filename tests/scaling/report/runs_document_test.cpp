@@ -117,6 +117,28 @@ TEST(RunsDocument, SaysTheBestAndTheQuickestToWhatMostReached) {
   EXPECT_EQ(entry(table, "bad", "best validation accuracy").text, "0.4000");
 }
 
+TEST(RunsDocument, SaysWhichWeightsThereAre) {
+  const auto said = [](KeptEpochs kept) {
+    RunRecord r = run("a", {0.8, 0.95, 0.9, 0.95}, 10);
+    r.kept = kept;
+    const std::string text = runs_headline(list_of({r})).at(0);
+    const std::string_view first =
+        "Best validation accuracy: 0.9500, by a in epoch 2, after 20.0 s of training.";
+    EXPECT_TRUE(text.starts_with(first)) << text;
+    return text.substr(std::min(first.size(), text.size()));
+  };
+  EXPECT_EQ(said({}), "");  // not known
+  EXPECT_EQ(said({.weights = 3}),
+            " Its weights were not kept: weights.safetensors is of epoch 3 (0.9000) (--save-best "
+            "--monitor accuracy keeps them).");
+  EXPECT_EQ(said({.weights = 3, .best = 1}),
+            " Its weights were not kept: weights.safetensors is of epoch 3 (0.9000), "
+            "best.safetensors is of epoch 1 (0.8000) (--save-best --monitor accuracy keeps them).");
+  EXPECT_EQ(said({.weights = 3, .best = 2}), " Its weights are in best.safetensors.");
+  EXPECT_EQ(said({.weights = 2}), " Its weights are in weights.safetensors.");
+  EXPECT_EQ(said({.weights = 4}), " weights.safetensors is of epoch 4, which did as well.");
+}
+
 TEST(RunsDocument, TakesTheAccuracyThatIsAskedFor) {
   RunList list = list_of({run("a", {0.5, 0.9}), run("b", {0.8, 0.85}, 3)});
   list.wanted_accuracy = 0.8;

@@ -82,6 +82,30 @@ TEST_F(RunFolders, AreReadWhole) {
   EXPECT_TRUE(r.troubles.empty());
 }
 
+TEST_F(RunFolders, SayWhichEpochsTheirWeightsAreOf) {
+  const auto kept = [&](const std::string& more) {
+    return with(std::string(kFirst) + kSecond + kThird +
+                R"({"type":"summary","outcome":"finished","epochs":3,"best_epoch":2)" + more +
+                "}\n")
+        .kept;
+  };
+  const std::string best = R"(,"training":{"end":{"epochs":9,"save-best":true}})";
+  const std::string stopped =
+      R"(,"early_stopped":true,"training":{"end":{"epochs":9,"early-stopping":1}})";
+  EXPECT_FALSE(kept(best).weights || kept(best).best);  // without files
+  write("weights.safetensors", "");
+  EXPECT_EQ(kept(stopped).weights, 3);  // the best could not be written
+  write("best.safetensors", "");
+  EXPECT_EQ(kept(best).weights, 3);
+  EXPECT_EQ(kept(best).best, 2);
+  EXPECT_EQ(kept(stopped).weights, 2);
+  for (const char* none : {"", R"(,"training":3)", R"(,"training":{"end":[]})"}) {
+    EXPECT_EQ(kept(none).weights, 3);
+    EXPECT_FALSE(kept(none).best);  // of an earlier start
+  }
+  EXPECT_FALSE(with(std::string(kFirst) + kSecond).kept.weights);  // killed
+}
+
 TEST_F(RunFolders, SpeedIncludesTrialsWhereNothingElseIsThere) {
   const RunRecord r = with(std::string(kFirst) + kFinished);
   EXPECT_EQ(r.images_per_second(), 10);

@@ -30,6 +30,14 @@ TEST(EndLines, NameTheBestEpochAndWhatKeepsIt) {
                    "Run folder: r", kProgram}));
 }
 
+TEST(EndLines, SayThatTheAccuracyDecided) {
+  logging::SummaryRecord summary = after_seven_epochs();
+  summary.result.progress.best.accuracy = 0.91;
+  summary.best_accuracy = 0.91;
+  EXPECT_EQ(end_lines({.summary = summary, .folder = "r"}).at(0),
+            "Best epoch: 3 of 7 by accuracy (val_loss 0.2500, val_accuracy 0.9100)");
+}
+
 TEST(EndLines, SayWhatWasLost) {
   const logging::SummaryRecord summary = after_seven_epochs();
   const Lines lines = end_lines({.summary = summary, .folder = "r", .lost = "checkpoints 3.1 s"});

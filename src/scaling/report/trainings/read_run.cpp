@@ -19,6 +19,8 @@
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
 #include "training/run/lost_seconds.h"
+#include "training/run/run_folder.h"
+#include "training/training_identity.h"
 
 namespace cputrain::report {
 namespace {
@@ -261,6 +263,32 @@ Outcome outcome_of(const nlohmann::json& summary, const RunRecord& run, bool any
   return any ? Outcome::no_end : Outcome::no_figures;
 }
 
+/// Whether the run compared its last epochs with the best one: else its best.safetensors is of an
+/// earlier start.
+bool kept_best(const nlohmann::json& summary) {
+  const auto training = summary.find("training");
+  if (training == summary.end() || !training->is_object()) return false;
+  const auto end = training->find(training::kEnd);
+  return end != training->end() && end->is_object() &&
+         (end->contains(training::kSaveBest) || end->contains("early-stopping"));
+}
+
+/// By the summary, where the files are there. Early stopping ends with the best weights.
+KeptEpochs kept_epochs(const fs::path& folder, const nlohmann::json& summary) {
+  constexpr int kMost = 1 << 24;
+  KeptEpochs kept;
+  if (!summary.is_object()) return kept;
+  std::error_code ignored;
+  if (fs::is_regular_file(folder / training::kBestName, ignored) && kept_best(summary)) {
+    kept.best = whole_of<int>(summary, "best_epoch", 1, kMost);
+  }
+  if (fs::is_regular_file(folder / training::kWeightsName, ignored)) {
+    const bool is_best = kept.best && summary.value("early_stopped", nlohmann::json()) == true;
+    kept.weights = is_best ? kept.best : whole_of<int>(summary, "epochs", 1, kMost);
+  }
+  return kept;
+}
+
 }  // namespace
 
 bool is_run_folder(const fs::path& folder) {
@@ -285,6 +313,7 @@ RunRecord read_run(const fs::path& folder) {
   const nlohmann::json& summary = metrics.summary();
   if (summary.is_object()) run.seconds = number_in(summary, "seconds");
   run.outcome = outcome_of(summary, run, metrics.any());
+  run.kept = kept_epochs(folder, summary);
   run.checkpoint = newest_checkpoint(folder);
   run.lost = training::lost_seconds(folder);
   run.evaluations = read_evaluations(folder / "evaluations.jsonl", run.troubles);

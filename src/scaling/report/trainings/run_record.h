@@ -46,6 +46,11 @@ struct BestAccuracy {
   std::optional<double> seconds{};  ///< training until its end; nothing where epochs are missing
 };
 
+/// The epochs whose weights a run's files have, where that is known.
+struct KeptEpochs {
+  std::optional<int> weights{}, best{};  ///< weights.safetensors, best.safetensors
+};
+
 /// What `eval` found for weights of a run.
 struct RunEvaluation {
   std::string weights, data, part;  ///< `weights`: a file of the run's folder
@@ -80,9 +85,10 @@ struct RunRecord {
   int resumed = 0;                            ///< how often it went on from a checkpoint
   std::optional<std::uint64_t> checkpoint{};  ///< step of the newest one
   std::optional<double> seconds{};            ///< training and evaluation, as the summary says
-  std::vector<RunEvaluation> evaluations;     ///< the newest first
-  training::LostSeconds lost;                 ///< times without computing
-  std::vector<std::string> troubles;          ///< what of its files could not be read, and why
+  KeptEpochs kept{};
+  std::vector<RunEvaluation> evaluations;  ///< the newest first
+  training::LostSeconds lost;              ///< times without computing
+  std::vector<std::string> troubles;       ///< what of its files could not be read, and why
 
   std::optional<BestAccuracy> best() const;
   /// The first epoch that validated at least so well.

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/trainings/runs_document.h"
+#include "training/run/run_folder.h"
 
 namespace cputrain::report {
 namespace {
@@ -23,6 +24,37 @@ std::string after_text(const BestAccuracy& at) {
       at.seconds ? fmt::format(", after {} s of training", figure_text(*at.seconds)) : "");
 }
 
+/// Whether an epoch validated just so well.
+bool has_accuracy(const RunRecord& run, int epoch, double accuracy) {
+  const auto found = std::ranges::find(run.epochs, epoch, &RunEpoch::epoch);
+  return found != run.epochs.end() && found->val_accuracy == accuracy;
+}
+
+std::string kept_text(const RunRecord& run, const char* file, int epoch) {
+  const auto found = std::ranges::find(run.epochs, epoch, &RunEpoch::epoch);
+  const bool known = found != run.epochs.end() && found->val_accuracy;
+  return fmt::format("{} is of epoch {}{}", file, epoch,
+                     known ? fmt::format(" ({:.4f})", *found->val_accuracy) : "");
+}
+
+/// In which file the weights of the best epoch are, or that they are in none; empty where that is
+/// not known.
+std::string kept_sentence(const RunRecord& run, const BestAccuracy& best) {
+  std::vector<std::string> others;
+  for (const auto& [file, epoch] : {std::pair{training::kWeightsName, run.kept.weights},
+                                    std::pair{training::kBestName, run.kept.best}}) {
+    if (!epoch) continue;
+    if (*epoch == best.epoch) return fmt::format(" Its weights are in {}.", file);
+    if (has_accuracy(run, *epoch, best.accuracy)) {
+      return fmt::format(" {} is of epoch {}, which did as well.", file, *epoch);
+    }
+    others.push_back(kept_text(run, file, *epoch));
+  }
+  if (others.empty()) return "";
+  return fmt::format(" Its weights were not kept: {} (--save-best --monitor accuracy keeps them).",
+                     join(others, ", "));
+}
+
 /// "Best validation accuracy: 0.9312, by a in epoch 7, after 123 s of training."
 std::string best_sentence(const Runs& runs) {
   const RunRecord& first = *runs.front();
@@ -32,7 +64,7 @@ std::string best_sentence(const Runs& runs) {
   const auto equal = std::ranges::count_if(
       runs, [&](const RunRecord* r) { return r->best()->accuracy == best.accuracy; });
   if (equal > 1) text += fmt::format("; {} other{} did as well", equal - 1, equal > 2 ? "s" : "");
-  return text + ".";
+  return text + "." + kept_sentence(first, best);
 }
 
 /// What more than half of the runs reached, in whole hundredths where there are any.
