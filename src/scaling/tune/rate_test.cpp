@@ -49,11 +49,17 @@ class Steps {
   std::uint64_t done_ = 0;
 };
 
-/// Algorithms are tried in the first step, which is longer.
-void say_duration(const training::Session& session, int steps, double second) {
-  training::say(session, fmt::format("Rate test: up to {} steps, at most about {} by the second "
-                                     "one; it ends where the loss diverges",
-                                     steps, most_text(steps * second)));
+/// Algorithms are tried in the first step, which is longer. Steps of images that were met before,
+/// of which what frozen layers make is kept, are shorter.
+void say_duration(const training::Training& training, int steps, double second) {
+  const double in_epoch = static_cast<double>(training.batches().train.steps()),
+               kept = training.compiled().kept_features;
+  const double seconds = second * computed(steps, in_epoch, kept);
+  training::say(
+      training.session(),
+      fmt::format(
+          "Rate test: up to {} steps, {} by the second one; it ends where the loss diverges", steps,
+          kept > 0 ? "about " + about_text(seconds) : "at most " + most_text(seconds)));
 }
 
 }  // namespace
@@ -67,7 +73,7 @@ RateCurve test_rates(training::Training& training, const RateRange& range) {
   for (int i = 0; i < range.steps; ++i) {
     const system::Stopwatch step;
     const double loss = steps.next(range.at(i));
-    if (i == 1) say_duration(training.session(), range.steps, step.seconds());
+    if (i == 1) say_duration(training, range.steps, step.seconds());
     if (std::isfinite(loss)) curve.losses.push_back(loss);
     if (watch.add(loss)) {
       curve.end = std::isfinite(loss) ? TestEnd::diverged : TestEnd::not_finite;
