@@ -33,11 +33,14 @@ Gain chained(const Gain& first, const Gain& second) {
 
 bool pays(const Gain& gain) { return gain.median >= kLeastGain && gain.interval.low > 0; }
 
+bool surely_pays(const Gain& gain) { return pays(gain) && gain.confidence >= kLeastConfidence; }
+
 bool is_unsure(const Gain& gain) {
   const auto holds = [&](double value) {
     return gain.interval.low < value && value < gain.interval.high;
   };
-  return holds(kLeastGain) || (gain.median >= kLeastGain && holds(0));
+  return holds(kLeastGain) || (gain.median >= kLeastGain && holds(0)) ||
+         (pays(gain) && !surely_pays(gain));
 }
 
 Climb climb(std::span<const int> rungs, const Contest& contest) {

@@ -63,7 +63,7 @@ std::optional<int> Ladder::advised() const {
     return usual_has_no_room(*this) ? std::optional(climb.best) : std::nullopt;
   }
   const std::optional<Gain> gain = gain_over_usual();
-  return gain && pays(*gain) ? std::optional(climb.best) : std::nullopt;
+  return gain && surely_pays(*gain) ? std::optional(climb.best) : std::nullopt;
 }
 
 std::string lost_text(const LostTime& lost) {
