@@ -145,11 +145,11 @@ class TuneCommand final : public cli::CommandWith<TuneOptions> {
   ExitCode run(const training::Services&) override;
 
  private:
-  /// Where nothing was asked for by name, and sizes matter in the first epoch alone.
+  /// Where sizes were not asked for, and matter in the first epoch alone.
   bool leaves_sizes(const tune::Findings& findings) const {
     const bool open = !options_.micro_batch || !options_.has_batch();
-    return open && !options_.asked && !options_.data.empty() &&
-           findings.kept_features.value_or(0) == 1;
+    const bool asked = options_.asked || options_.most_batch || options_.repeat;
+    return open && !asked && !options_.data.empty() && findings.kept_features.value_or(0) == 1;
   }
   void write(const training::Session&, const tune::Findings&) const;
 };

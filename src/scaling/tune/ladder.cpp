@@ -32,7 +32,7 @@ Gain gain_down_to(const Ladder& ladder, int value, int lower) {
 }
 
 bool usual_has_no_room(const Ladder& ladder) {
-  return ladder.climb.end == ClimbEnd::memory && ladder.usual > ladder.rungs.back().value;
+  return ladder.climb.end == ClimbEnd::memory && ladder.usual > ladder.largest();
 }
 
 }  // namespace
@@ -41,6 +41,8 @@ const Rung* Ladder::find(int value) const {
   const auto found = std::ranges::find(rungs, value, &Rung::value);
   return found == rungs.end() ? nullptr : &*found;
 }
+
+int Ladder::largest() const { return std::ranges::max_element(rungs, {}, &Rung::value)->value; }
 
 bool Ladder::can_advise() const {
   const bool stays = climb.best == usual || (larger_alone && climb.best < usual);

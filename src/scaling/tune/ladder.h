@@ -45,6 +45,7 @@ struct Ladder {
   bool larger_alone = false;  ///< a smaller one than usual is no advice
   bool crowded = false;       ///< ranks have more threads than there are CPUs
 
+  int largest() const;  ///< that was tried
   const Rung& best() const { return *find(climb.best); }
   /// Null where it was not measured.
   const Rung* find(int value) const;

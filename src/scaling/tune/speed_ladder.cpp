@@ -74,6 +74,7 @@ class LadderWork {
   void measure_rounds();
   void measure_round(Placed&);
   void settle_first();
+  double image_seconds() const;
   int wanted_rounds() const;
   void settle_memory(const Placed&);
   MemoryBytes planned(const training::TrainingMemory&);
@@ -107,6 +108,17 @@ std::optional<Gain> LadderWork::contest(int best, int next) {
   bench_.left.tried(pays(*rung.gain));
   say_rung(rung);
   return rung.gain;
+}
+
+/// Of a step, by the rounds of all sizes in memory.
+double LadderWork::image_seconds() const {
+  double seconds = 0;
+  std::size_t rounds = 0;
+  for (const Placed& placed : placed_) {
+    for (const double rate : placed.rates) seconds += 1 / rate;
+    rounds += placed.rates.size();
+  }
+  return seconds / static_cast<double>(rounds);
 }
 
 void LadderWork::settle_first() {
@@ -178,6 +190,7 @@ void LadderWork::measure_rounds() {
   }
   const LostTime lost{comm::largest_of_ranks(communicator(), wait.part_since_last()),
                       rounds.stolen_of_counted()};
+  bench_.left.measured(image_seconds());
   for (Placed& placed : placed_) {
     placed.rates = rounds.counted_of(placed.rates);
     Rung& rung = rung_of(placed);

@@ -28,9 +28,8 @@ std::string end_text(const Ladder& ladder) {
     case ClimbEnd::top:
       break;
   }
-  return ladder.rungs.size() == 1
-             ? "no other size was tried"
-             : fmt::format("{} was the largest tried", ladder.rungs.back().value);
+  return ladder.rungs.size() == 1 ? "no other size was tried"
+                                  : fmt::format("{} was the largest tried", ladder.largest());
 }
 
 /// Where the best size was measured and is not advised: "8 is +1.2 % (-0.5 to 3.1) over that".

@@ -59,7 +59,8 @@ std::size_t WorkLeft::contests_left(const LadderLeft& ladder, bool begun, bool m
   const std::size_t left = ladder.images.size() - done;
   const int in_vain = begun ? in_vain_ : 0;
   const bool compared = begun && tried_ > 1;
-  const int likely = kPatience - in_vain + (compared ? 0 : 1);
+  const int pay = compared ? (in_vain == 0 ? 1 : 0) : 2;
+  const int likely = kPatience - in_vain + pay;
   return most && in_vain < kPatience ? left : std::min(left, static_cast<std::size_t>(likely));
 }
 

@@ -55,6 +55,8 @@ class WorkLeft {
       : ladders_(std::move(ladders)), rounds_(rounds), rates_(rates) {}
 
   void measured(const StepCost& cost) { cost_ = cost; }
+  /// By rounds, which tell more than the step that a size was warmed up with.
+  void measured(double image_seconds) { cost_.image_seconds = image_seconds; }
   /// One more size of the first ladder is done, which paid or did not; the first size pays.
   void tried(bool paid);
   /// What is left of the first ladder is a comparison with the usual size.
@@ -62,8 +64,8 @@ class WorkLeft {
   /// The first ladder is done.
   void climbed();
 
-  /// If no size pays from now on, but for one of a ladder that nothing was compared in; with half
-  /// of the rounds that contests may have further. 0 where nothing is left.
+  /// If two sizes of a ladder pay, and behind one that paid one more, before it ends; with half of
+  /// the rounds that contests may have further. 0 where nothing is left.
   double likely_seconds() const;
   /// If all sizes are tried with all rounds, and no other work disturbs them.
   double most_seconds() const;

@@ -168,11 +168,11 @@ class Tune(TinyTest):
         self.assertLess(told, done.stderr.index("[1 of up to 2] micro-batch 4: "))
         self.assertRegex(done.stderr, r"\[1 of up to 3\] batch 16: .*\n\[2 of up to 3\] batch 32: .* - about \d+ s "
                          r"left\n\[3 of up to 3\] batch 8: ")
-        self.assertRegex(done.stderr, r"Rate test: up to 24 steps, at most \d+ s by the second one")
+        self.assertRegex(done.stderr, r"Rate test: up to 24 steps, at most about \d+ s by the first ones")
 
     def test_sizes_are_left_out_where_they_matter_in_the_first_epoch_alone(self):
-        words = ["tune", *MODEL, "--data", "d", "--freeze", "all-but-head", "--lr-steps", "12", "--repeat", "1",
-                 "--most-batch", "32", "--json", "-"]
+        words = ["tune", *MODEL, "--data", "d", "--freeze", "all-but-head", "--lr-steps", "12", "--json", "-"]
+        quick = ["--repeat", "1", "--most-batch", "32"]
         alone = "matters in its first epoch alone; --find both tries sizes, too."
         done = self.expect(0, *words, says=[alone])
         self.assertTrue(done.stderr.startswith("Micro-batch and batch: not tried."), done.stderr)
@@ -180,13 +180,15 @@ class Tune(TinyTest):
         self.assertEqual((found["ladders"], found["kept_features"]), ([], 1))
         self.assertIn(alone, found["suggestion"]["lines"][0])
         self.assertEqual(len(found["rate"]["curve"]), 12)
-        self.assertRegex(done.stderr, r"Rate test: up to 12 steps, about \d+ s by the second one")
-        done = self.expect(0, *words, "--find", "both", says=["so they count in its first epoch alone."])
+        self.assertRegex(done.stderr, r"Rate test: up to 12 steps, about \d+ s by the first ones")
+        done = self.expect(0, *words, *quick, "--find", "both", says=["so they count in its first epoch alone."])
         found = json.loads(done.stdout)
         self.assertEqual([ladder["flag"] for ladder in found["ladders"]], ["micro-batch", "batch"])
         self.assertIn("in its first epoch alone.", found["suggestion"]["lines"][0])
+        # Flags of the sizes ask for them, too.
+        self.assertEqual(len(json.loads(self.expect(0, *words, *quick).stdout)["ladders"]), 2)
         # Colours draw too many views of an image to keep what becomes of it.
-        done = self.expect(0, *words, "--augment", "brightness:0.2")
+        done = self.expect(0, *words, *quick, "--augment", "brightness:0.2")
         found = json.loads(done.stdout)
         self.assertEqual((len(found["ladders"]), found["kept_features"]), (2, None))
         self.assertNotIn("first epoch", done.stderr + found["suggestion"]["lines"][0])

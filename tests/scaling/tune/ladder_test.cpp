@@ -90,6 +90,11 @@ TEST(Ladder, SaysWhetherTheUsualSizeIsStillToBeCompared) {
   EXPECT_EQ(batch.advised(), 32);
 }
 
+TEST(Ladder, NamesTheLargestThatWasTried) {
+  // The usual size comes last.
+  EXPECT_EQ(ladder_of(16, {{32, 16, 0.1, 0.2, 0.3}, {8, 32, -0.2, -0.1, 0}}, 32, 8).largest(), 32);
+}
+
 TEST(LostTime, IsSaidWhereItIsMuch) {
   EXPECT_EQ(lost_text({}), "");
   EXPECT_EQ(lost_text({.cpu_wait = 0.05, .stolen = 0.01}), "");

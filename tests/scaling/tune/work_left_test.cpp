@@ -33,22 +33,28 @@ TEST(WorkLeft, AShortStepFillsAQuarterOfASecond) {
 /// What a contest of two sizes of 8 images takes with one round, by how many times that is made.
 double contest(double rounds) { return 3.5 + rounds * 2; }
 
-TEST(WorkLeft, OneSizeIsLikelyToPayAndThenNone) {
+TEST(WorkLeft, TwoSizesAreLikelyToPayAndBehindOneThatPaidOneMore) {
   WorkLeft left = work({{"micro-batch", std::vector<std::size_t>(9, 8)}}, 1);
   EXPECT_DOUBLE_EQ(left.most_seconds(), 8 * contest(2));
-  EXPECT_DOUBLE_EQ(left.likely_seconds(), 3 * contest(1.5));
+  EXPECT_DOUBLE_EQ(left.likely_seconds(), 4 * contest(1.5));
   left.tried(true);  // the first, which is compared with none
-  EXPECT_DOUBLE_EQ(left.likely_seconds(), 3 * contest(1.5));
+  EXPECT_DOUBLE_EQ(left.likely_seconds(), 4 * contest(1.5));
   left.tried(true);
-  EXPECT_DOUBLE_EQ(left.likely_seconds(), 2 * contest(1.5));
+  EXPECT_DOUBLE_EQ(left.likely_seconds(), 3 * contest(1.5));
   left.tried(false);
   EXPECT_DOUBLE_EQ(left.likely_seconds(), contest(1.5));
-  left.tried(true);  // so that two more must be in vain
-  EXPECT_DOUBLE_EQ(left.likely_seconds(), 2 * contest(1.5));
+  left.tried(true);
+  EXPECT_DOUBLE_EQ(left.likely_seconds(), 3 * contest(1.5));
   EXPECT_DOUBLE_EQ(left.most_seconds(), 5 * contest(2));
   left.tried(false);
   left.tried(false);
   EXPECT_EQ(left.left_text(), "");
+}
+
+TEST(WorkLeft, RoundsTellMoreOfSpeedThanTheFirstStep) {
+  WorkLeft left = work({{"micro-batch", {8, 8}}}, 1);
+  left.measured(2 * kCost.image_seconds);
+  EXPECT_DOUBLE_EQ(left.most_seconds(), 0.5 + 3 * 2 + 2 * 4);
 }
 
 TEST(WorkLeft, PlacesCountInALadderOfTheirOwn) {
