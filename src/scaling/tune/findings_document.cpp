@@ -67,10 +67,9 @@ Section ladder_section(const std::optional<Ladder>& ladder, const std::string& t
   section.plots = {"tune-" + ladder->flag};
   section.tables.push_back(ladder_table(*ladder));
   section.remarks.push_back(
-      "The gain is the median, over rounds in which both sizes took turns, of how much quicker one "
-      "was, with an interval for that median. images/s are the first size's median, and of each "
-      "other size those of the size that it was compared with, times 1 + gain: a machine that is "
-      "slower for a while changes neither.");
+      "gain: the median, over rounds in which both sizes took turns, of how much quicker one was, "
+      "with an interval for it; images/s: the median of the first size's rounds, and from there on "
+      "those of the size that it was compared with, times 1 + gain.");
   section.remarks.push_back(
       "Planned memory has the copy for checkpoints in it, measured memory has the program's own "
       "libraries. Decoded images are in neither.");

@@ -47,8 +47,9 @@ std::string not_quicker_text(const Ladder& ladder) {
 void say_lost(const Ladder& ladder, Suggestion& to) {
   const std::string text = most_lost_text(ladder);
   if (text.empty()) return;
-  to.lines.push_back(fmt::format("Figures of --{} were disturbed, {}. Try again at a quieter time.",
-                                 ladder.flag, text));
+  to.lines.push_back(fmt::format(
+      "Figures of --{} were disturbed, {}. {}", ladder.flag, text,
+      ladder.crowded ? "Fewer --threads or ranks take no turns." : "Try again at a quieter time."));
 }
 
 std::string micro_batch_text(const Ladder& ladder) {

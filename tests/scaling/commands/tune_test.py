@@ -207,6 +207,23 @@ class Tune(TinyTest):
         for rung in found["ladders"][0]["rungs"]:
             self.assertLess(rung["in_rounds"]["max"], kept / 3)
 
+    @unittest.skipUnless(hasattr(os, "sched_setaffinity"), "needs Linux")
+    def test_a_busy_machine_is_told(self):
+        cpus = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(cpus)})  # which the program inherits: two threads on one CPU
+        try:
+            done = self.expect(0, "tune", "--model", "tiny.json", "--threads", "2", "--batch", "8", "--find", "speed",
+                               "--repeat", "2", "--json", "-")
+        finally:
+            os.sched_setaffinity(0, cpus)
+        found = json.loads(done.stdout)
+        waits = [r["cpu_wait"] for r in found["ladders"][0]["rungs"]]
+        if None in waits:
+            self.skipTest("this system does not count how long threads wait")
+        self.assertGreater(max(waits), 0.1)
+        self.assertRegex(done.stderr, r"micro-batch \d: .*; threads waited \d+ % of their time for a CPU")
+        self.assertTrue(found["suggestion"]["lines"][1].startswith("Figures of --micro-batch were disturbed, most at "))
+
     def test_one_that_is_ended_leaves_nothing(self):
         words = [PROGRAM, "tune", *MODEL, "--find", "speed", "--repeat", "1000", "--out", "a/new", "--json", "new.json"]
         before = sorted(os.listdir(self.folder))
