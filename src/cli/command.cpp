@@ -1,14 +1,8 @@
 #include "cli/command.h"
 
-#include <algorithm>
-
 #include "cli/weights_choice.h"
 
 namespace cputrain::cli {
-
-bool Options::was_given(const std::string& flag) const {
-  return std::ranges::any_of(given, [&](const auto& each) { return each.first == flag; });
-}
 
 void Command::choose_files(bool leads, const training::Services& services) {
   choose_weights(*this, leads, services.read_keras);

@@ -25,7 +25,6 @@ struct Options : training::TrainingFlags {
 
   /// Standard output is for a person, and not for a result alone.
   bool prints() const { return json != "-"; }
-  bool was_given(const std::string& flag) const;
 };
 
 /// A command with what it was asked. It has flags, reads them into its options, checks them, and

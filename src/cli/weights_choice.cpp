@@ -69,6 +69,23 @@ void check_results_beside(Command& command) {
   }
 }
 
+/// Each rank reads it, since a training is chosen before ranks meet.
+void take_model(Options& options, bool leads) {
+  if (!leads && !training::weights_are_there(options.weights)) {
+    fail(
+        ExitCode::data,
+        fmt::format("--weights {}: no such file (without --model each rank reads in it which model "
+                    "to train, and rank 0 alone would read weights); name --model and --image-size",
+                    options.weights));
+  }
+  const auto described = training::described_model(options.weights);
+  if (!described) return;
+  training::follow(options, *described);
+  if (!leads || options.verbose == 0) return;
+  system::tell(fmt::format("--weights {}: training its model, {} at {} pixels", options.weights,
+                           options.model, *options.image_size));
+}
+
 }  // namespace
 
 void choose_weights(Command& command, bool leads, const model::ReadKeras& read_keras,
@@ -83,12 +100,10 @@ void choose_weights(Command& command, bool leads, const model::ReadKeras& read_k
     check_results_beside(command);
     if (leads && !found.chosen.empty() && options.verbose != 0) system::tell(found.chosen);
     if (take_run) take_run(found.run);
-    const std::string followed =
-        command.begins_with_weights() ? "" : training::follow_weights(options);
-    if (leads && !followed.empty() && options.verbose != 0) system::tell(followed);
   } catch (const Error&) {
     if (leads) throw;
   }
+  if (!command.begins_with_weights() && !options.was_given("model")) take_model(options, leads);
 }
 
 }  // namespace cputrain::cli

@@ -10,7 +10,7 @@ compute::Pending<double> l2_penalty(compute::Backend& backend,
   std::vector<Array> kernels;
   std::vector<double> factors;
   for (const compute::Parameter& parameter : layout.parameters) {
-    if (parameter.l2 == 0) continue;
+    if (parameter.l2 == 0 || !parameter.learnt) continue;
     kernels.push_back(weights.slice(parameter.range.begin, parameter.range.end));
     factors.push_back(static_cast<double>(parameter.l2));
   }

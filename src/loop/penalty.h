@@ -4,9 +4,9 @@
 
 namespace cputrain::loop {
 
-/// Sum over parameters of l2 * sum of squares: what Keras adds to the mean loss that it prints, in
-/// training (of the weights that the step began with) and in evaluation. Of the weights as they are
-/// now, whenever it is waited for.
+/// Sum over parameters that learn of l2 * sum of squares: what Keras adds to the mean loss that it
+/// prints, in training (with the weights that the step began with) and in evaluation. It takes the
+/// weights as they are when it is waited for.
 compute::Pending<double> l2_penalty(compute::Backend&, const compute::ParameterLayout&,
                                     const Array& weights);
 

@@ -37,8 +37,11 @@ ordered_json with_rarities(ordered_json fields, float l2, Initializer init) {
 }
 
 Padding read_padding(const JsonFields& r) {
-  const auto padding = value_named<Padding>(r.text("padding", "valid"));
-  if (!padding) r.wrong("padding must be valid, same or half");
+  const bool is_text = !r.has("padding") || r.required("padding").is_string();
+  const auto padding = is_text ? value_named<Padding>(r.text("padding", "valid")) : std::nullopt;
+  if (!padding) {
+    r.wrong("padding must be \"valid\", \"same\" or \"half\"; a zero_pad layer gives any other");
+  }
   return *padding;
 }
 
@@ -99,8 +102,12 @@ Layer read_plain_layer(const std::string& type, const JsonFields& r) {
                                                    {"sigmoid", SigmoidCrossEntropy{}},
                                                    {"softmax", SoftmaxCrossEntropy{}}};
   const auto found = layers.find(type);
-  if (found == layers.end()) r.wrong("type " + type + " is not known");
-  return found->second;
+  if (found != layers.end()) return found->second;
+  std::vector<std::string> types{"convolution", "max_pool",   "average_pool", "dense",
+                                 "zero_pad",    "batch_norm", "dropout"};
+  for (const auto& [name, layer] : layers) types.push_back(name);
+  r.wrong(fmt::format("type {} is none of {}{}", printable(type), join(types, ", "),
+                      did_you_mean(type, types)));
 }
 
 Layer read_layer(const JsonFields& r, const std::optional<ModelSize>& size) {
@@ -172,7 +179,8 @@ class GraphReader {
       : graph_(std::move(graph)), where_(where), size_(size) {}
 
   void add(const json& entry, std::size_t number) {
-    const JsonFields r = model_fields(entry, fmt::format("{}, layer {}", where_, number));
+    const JsonFields r =
+        model_fields(entry, fmt::format("{}, layer {}{}", where_, number, named(entry)));
     const std::string name = r.text("name", "");
     if (by_name_.contains(name)) r.wrong("name " + name + " is used twice");
     const Layer layer = read_layer(r, size_);
@@ -193,6 +201,15 @@ class GraphReader {
   const Graph& graph() const { return graph_; }
 
  private:
+  /// " (conv1)", where a layer says its name.
+  static std::string named(const json& entry) {
+    constexpr std::size_t kLong = 100;
+    const bool has = entry.is_object() && entry.contains("name") && entry.at("name").is_string();
+    if (!has) return "";
+    const auto name = entry.at("name").get<std::string>();
+    return name.size() > kLong ? "" : fmt::format(" ({})", printable(name));
+  }
+
   std::vector<int> sources(const JsonFields& r) const {
     if (!r.has("from")) return {static_cast<int>(graph_.nodes().size()) - 1};
     const json& from = r.required("from");

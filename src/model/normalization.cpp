@@ -81,10 +81,16 @@ std::vector<std::string> normalization_words() {
   return all;
 }
 
-std::string normalization_text(const Input& input) {
+std::string normalization_word(const Input& input) {
   for (const Word& word : words()) {
     if (input == word.input) return word.word;
   }
+  return "";
+}
+
+std::string normalization_text(const Input& input) {
+  const std::string word = normalization_word(input);
+  if (!word.empty()) return word;
   return fmt::format("x * {} + {}", per_colour_text(input.scale), per_colour_text(input.offset));
 }
 

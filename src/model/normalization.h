@@ -19,6 +19,9 @@ inline constexpr PerColour kImageNetDeviation{0.229f, 0.224f, 0.225f};
 Input parse_normalization(const std::string& text);
 std::vector<std::string> normalization_words();
 
+/// The word of it; empty where it has none.
+std::string normalization_word(const Input&);
+
 /// The word of it, if it has one, else what is done: "x * 0.0157 + -1".
 std::string normalization_text(const Input&);
 

@@ -15,10 +15,6 @@ namespace {
 
 using Samples = std::vector<std::uint32_t>;
 
-bool was_given(const TrainingFlags& flags, const char* flag) {
-  return std::ranges::any_of(flags.given, [&](const auto& given) { return given.first == flag; });
-}
-
 bool is_same(const data::DataSource& source, const loop::ModelDescription& model) {
   return model.data && source.dataset->fingerprint() == model.data->fingerprint;
 }
@@ -32,7 +28,7 @@ data::DataSource open_divided(const Services& services, const TrainingFlags& fla
   request.to_evaluate = true;
   request.known_classes = model.classes;
   request.exif = flags.exif.value_or(model.exif);
-  const bool asked = was_given(flags, "expand");
+  const bool asked = flags.was_given("expand");
   if (!asked && model.data) request.expand = model.data->expand;
   data::DataSource source = services.data.open(request);
   if (asked || request.expand == data::Expand::none || is_same(source, model)) return source;

@@ -15,6 +15,9 @@ inline constexpr const char* kSaveBest = "save-best";  ///< within kEnd
 /// are named and not there, it says so, and a run that began with some is no other one for that.
 inline constexpr const char* kFirstWeights = "weights";
 
+/// The name in the value of kFirstWeights, which has a hash, too.
+std::string name_of_weights(const std::string& value);
+
 /// What a training is, by names that a person knows. All but the end, the backend and the precision
 /// is what a resume may not change, since the rest of the training would be another one's. Threads,
 /// ranks and what is logged are not in it. What only decoding shows is null before add_decoded().

@@ -41,6 +41,9 @@ struct ModelEntry {
   Recipe recipe;
   std::function<model::Graph(Shape image, int classes)> build;
   std::vector<model::ModuleNames> modules{};  ///< what other programs call its layers
+
+  /// Not of a model file.
+  bool built_in() const { return spec == name; }
 };
 
 /// The built-in models.

@@ -2,6 +2,7 @@
 import csv
 import fcntl
 import json
+import math
 import os
 import struct
 import unittest
@@ -173,6 +174,27 @@ class FineTuning(TinyTest):
         words = ["--weights", "foreign.safetensors", "--partial"]
         self.net(0, "part", *words, "--freeze", "stem,body", says=["lacks arrays of body, frozen all the same", noise])
         self.assertNotIn(noise, self.net(0, "part", *words, "--freeze", "stem,norm").stderr)
+
+    def test_moving_statistics_that_had_no_time_are_told(self):
+        says = "3 steps of this training 97 % of its moving statistics are still the first ones"
+        self.net(0, "run", says=[says])
+        for words in (["--weights", "run/weights.safetensors"], ["--epochs", "60"]):
+            self.assertNotIn("moving statistics", self.net(0, "next", *words).stderr)
+
+    def test_eval_tells_the_penalty_apart(self):
+        with open(self.path("net.json"), "w") as f:
+            json.dump(NET | {"layers": [layer | ({"l2": 0.01} if layer["type"] == "dense" else {})
+                                        for layer in NET["layers"]]}, f)
+        self.net(0, "run", says=["Loss: with the model's L2 penalty of kernels that learn, 0.01 times"])
+        files = [f"data/{name}/{i}.bmp" for name in ("ant", "bee") for i in range(12)]
+        answers = json.loads(self.expect(0, "predict", "--weights", "run", "--json", "-", *files).stdout)
+        entropy = [-math.log(p["probabilities"][p["file"].split("/")[1]]) for p in answers["predictions"]]
+        words = ["eval", "--weights", "run", "--data", "data", "--validation-split", "0", "--threads", "1"]
+        result = json.loads(self.expect(0, *words, "--json", "-").stdout)
+        self.assertGreater(result["penalty"], 0.01)
+        self.assertAlmostEqual(result["loss"] - result["penalty"], sum(entropy) / len(entropy), places=5)
+        done = self.expect(0, *words)
+        self.assertIn(f"({sum(entropy) / len(entropy):.4f} without the L2 penalty of weights)", done.stdout)
 
     def test_another_way_to_resize_is_warned_of(self):
         self.net(0, "run", "--resize", "nearest")

@@ -3,7 +3,7 @@ import json
 import os
 import unittest
 
-from program import SMALL, ProgramTest
+from program import SMALL, ProgramTest, needs_mpi
 from tiny import TinyTest
 
 
@@ -97,24 +97,37 @@ class OtherWeights(ProgramTest):
         data = ["--data", "synthetic:24", "--threads", "1"]
         self.expect(0, *data, "--model", "nature7", "--image-size", "96", "--batch", "8", "--steps", "1", "--normalize",
                     "symmetric", "--augment", "none", "--out", "two")
-        theirs = ["--weights", "two", "--lr", "0", "--augment", "none"]
-        done = self.expect(0, *data, *theirs, "--epochs", "1", "--out", "next",
-                           says=["the model is theirs, nature7 at 96 pixels", "Fine-tuning: adam 0.0001"])
+        words = [*data, "--weights", "two", "--lr", "0", "--augment", "none", "--out", "next"]
+        done = self.expect(0, *words, "--epochs", "1",
+                           says=["training its model, nature7 at 96 pixels", "adam 0.0001, seed 0", "Fine-tuning: "])
         self.assertNotIn("learnt from", done.stderr)
         self.assertEqual(self.tensors("two")["dense/kernel"], self.tensors("next")["dense/kernel"])
-        with open(self.path("next/config.json")) as f:
-            flags = json.load(f)
-        self.assertEqual([flags[name] for name in ("model", "image-size", "normalize", "batch", "optimizer")],
-                         ["nature7", 96, "symmetric", 64, "adam"])
-        with self.subTest("resumed without them"):
-            os.rename(self.path("two"), self.path("gone"))
-            words = ["--model", "nature7", "--image-size", "96", "--normalize", "symmetric", "--lr", "0", "--augment",
-                     "none", "--epochs", "2", "--out", "next", "--resume", "auto"]
-            self.expect(0, *data, *words, says=["The training began with the weights of two/"])
+        recorded = {"model": "nature7", "image-size": 96, "normalize": "symmetric", "batch": 64, "optimizer": "adam",
+                    "weights": self.path("two/weights.safetensors")}
+        self.assertEqual(recorded, {name: self.config("next")[name] for name in recorded})
+        with open(self.path("next/environment.json")) as f:
+            self.assertNotIn("model", json.load(f)["given"])
         with self.subTest("what is named goes before"):
-            self.expect(65, *data, "--weights", "gone", "--model", "dogcat", "--image-size", "96", "--out", "no",
+            self.expect(65, *data, "--weights", "two", "--model", "dogcat", "--image-size", "96", "--out", "no",
                         says=["its weights are those of nature7 at 96x96"])
-            self.expect(65, *data, "--weights", "gone", "--image-size", "128", "--out", "no", says=["does not fit"])
+            self.expect(65, *data, "--weights", "two", "--image-size", "128", "--out", "no", says=["does not fit"])
+        os.rename(self.path("two"), self.path("gone"))
+        with self.subTest("the same command, once they are gone"):
+            self.expect(0, *words, "--epochs", "2", "--resume", "auto", says=["--weights two is not there"])
+        with self.subTest("resumed without them"):
+            words = [*data, "--lr", "0", "--augment", "none", "--epochs", "3", "--out", "next", "--resume", "auto"]
+            self.expect(0, *words, says=["The training began with the weights of two/", "adam 0.0001, seed 0"])
+            self.assertEqual(recorded, {name: self.config("next")[name] for name in recorded})
+
+    @needs_mpi
+    def test_all_ranks_take_the_model_of_the_weights(self):
+        self.train("two", "--steps", "1")
+        self.expect(0, "--data", "synthetic:24", "--threads", "1", "--batch", "8", "--steps", "1", "--weights", "two",
+                    "--out", "next", ranks=3, says=["training its model, dogcat at 64 pixels"])
+
+    def config(self, run):
+        with open(self.path(run, "config.json")) as f:
+            return json.load(f)
 
     def test_nothing_that_fits_ends_with_65(self):
         self.train("two", "--steps", "1")

@@ -259,6 +259,9 @@ TEST(Loop, PrintsTheL2PenaltyWithTheLoss) {
   // Glorot's uniform values of a 36 x 8 kernel have variance 2 / (36 + 8).
   EXPECT_NEAR(penalty(0.5f), 0.5 * 36 * 8 * 2.0 / 44, 0.15 * 0.5 * 36 * 8 * 2.0 / 44);
   EXPECT_NEAR(penalty(0.25f) / penalty(0.5f), 0.5, 1e-12);
+  // As in Keras, what does not learn is not in it.
+  options.frozen = true;
+  EXPECT_NEAR(penalty(0.5f), 0, 1e-12);
 }
 
 // One step of plain SGD: the penalty's gradient takes 2 * l2 * rate of every weight off.

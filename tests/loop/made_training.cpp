@@ -35,6 +35,7 @@ model::Graph network(const MadeOptions& options) {
     graph.add(model::Dense{options.classes});
     graph.add(model::SoftmaxCrossEntropy{});
   }
+  if (options.frozen) return model::with_frozen(graph, std::vector<std::string>{"dense"});
   return graph;
 }
 

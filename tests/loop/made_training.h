@@ -62,6 +62,7 @@ struct MadeOptions {
   bool sharded = false;  ///< the first dense layer
   float dropout = 0.5f;
   float l2 = 0;              ///< of the first dense layer
+  bool frozen = false;       ///< the first dense layer
   bool batch_norm = false;   ///< after the convolution: give micro_batch the share
   bool synchronised = true;  ///< batch norm's statistics
   bool locked = false;       ///< arrays lie in a memory that the host cannot touch

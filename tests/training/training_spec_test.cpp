@@ -47,7 +47,7 @@ TEST(ChooseTraining, WeightsBringTheRecipeOfFineTuning) {
   // A resume need not name them.
   flags.weights.clear();
   EXPECT_EQ(choose_training(flags).batch, anew.batch);
-  flags.began_with_weights = true;
+  flags.first_weights = "theirs.safetensors";
   EXPECT_EQ(choose_training(flags).learning_rate.base, 0.001);
 }
 

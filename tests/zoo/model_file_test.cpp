@@ -162,6 +162,14 @@ TEST_F(ModelFile, MistakesAreNamed) {
               f["layers"][1]["from"] = {{"x", "input"}};
             }).find("from"),
             std::string::npos);
+  const std::string type = changed([](json& f) { f["layers"][1]["type"] = "densely"; });
+  EXPECT_NE(type.find("is none of convolution, max_pool"), std::string::npos) << type;
+  EXPECT_NE(type.find("did you mean dense?"), std::string::npos) << type;
+  const std::string padding = changed([](json& f) {
+    f["layers"][1] = {{"type", "max_pool"}, {"size", 2}, {"padding", 1}, {"name", "half"}};
+  });
+  EXPECT_NE(padding.find("layer 2 (half): padding must be \"valid\""), std::string::npos)
+      << padding;
   const auto unread = [](json& f) {
     f["layers"].insert(f["layers"].begin(), json::object({{"type", "relu"}}));
     f["layers"][1]["from"] = "input";

@@ -63,6 +63,16 @@ training::EvaluationPart open_part(const EvalOptions& options, const training::S
   return part;
 }
 
+/// Other programs print the loss of the images alone.
+std::string loss_text(const Evaluation& result) {
+  const double loss = result.tally.mean_loss();
+  const bool is_plain = !(result.penalty > 0);  // NaN is none
+  return fmt::format(
+      "loss: {:.4f}{}", loss,
+      is_plain ? ""
+               : fmt::format(" ({:.4f} without the L2 penalty of weights)", loss - result.penalty));
+}
+
 void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
   const auto images = static_cast<std::uint64_t>(result.tally.images);
   system::print_lines(predictions_table(result.counts, classes));
@@ -71,11 +81,10 @@ void print_evaluation(const Evaluation& result, const std::vector<std::string>& 
   }
   const auto accuracy = result.tally.accuracy();
   if (!accuracy) {
-    system::print("{} images - loss: {:.4f}\n", images, result.tally.mean_loss());
+    system::print("{} images - {}\n", images, loss_text(result));
     return;
   }
-  system::print("{} images - loss: {:.4f} - accuracy: {:.4f}\n", images, result.tally.mean_loss(),
-                *accuracy);
+  system::print("{} images - {} - accuracy: {:.4f}\n", images, loss_text(result), *accuracy);
   const auto top_five = result.counts.top_five();
   system::print("Accuracy @ 1 = {:.4f}{} [{} examples]\n", *accuracy,
                 top_five ? fmt::format(" Accuracy @ 5 = {:.4f}", *top_five) : "", images);
@@ -101,6 +110,7 @@ nlohmann::ordered_json evaluation_json(const EvalOptions& options, const trainin
                                        const Evaluation& evaluation) {
   const compute::Tally& tally = evaluation.tally;
   nlohmann::ordered_json result{{"loss", tally.mean_loss()},
+                                {"penalty", evaluation.penalty},
                                 {"accuracy", known(tally.accuracy())},
                                 {"part", part},
                                 {"images", static_cast<std::uint64_t>(tally.images)},

@@ -97,6 +97,7 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
       mirrored ? loop::evaluate_mirrored(program, *batches, *mirrored, plan, communicator, observer)
                : loop::evaluate(program, *batches, plan, communicator, observer);
   if (progress) progress(plan.samples(), plan.samples());
+  const double of_images = tally.mean_loss();
   loop::add_loss_of_weights(tally, *session.backend, inference.program->layout(),
                             inference.weights(), communicator);
   counts.sum(communicator);
@@ -104,14 +105,15 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
   auto images = session.leads() ? wrong_images(session.services, surest, data.validation,
                                                *source.dataset, model.classes)
                                 : std::vector<training::WrongImage>{};
-  return {tally, std::move(counts), data.bad.size(), std::move(images)};
+  return {tally, std::move(counts), data.bad.size(), std::move(images),
+          tally.mean_loss() - of_images};
 }
 
 training::EvaluationFacts evaluation_facts(const training::TrainingFlags& flags,
                                            const training::Session& session,
                                            const loop::ModelDescription& model,
                                            const Evaluation& evaluation) {
-  const auto& [tally, counts, skipped, surest_errors] = evaluation;
+  const auto& [tally, counts, skipped, surest_errors, penalty] = evaluation;
   training::EvaluationFacts facts;
   const Shape image = model.graph.image();
   facts.model = fmt::format("{} at {}x{}", model.model, image.height, image.width);

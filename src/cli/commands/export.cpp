@@ -210,14 +210,9 @@ loop::ModelDescription described_by_flags(const ExportOptions& options,
   return description;
 }
 
-bool describes_itself(const std::string& weights) {
-  return !model::is_of_keras(weights) &&
-         model::safetensors::File(weights).metadata().contains("graph");
-}
-
 loop::ModelDescription description_of(const ExportOptions& options,
                                       const model::ReadKeras& read_keras) {
-  if (!describes_itself(options.weights) && options.was_given("model")) {
+  if (!loop::describes_itself(options.weights) && options.was_given("model")) {
     return described_by_flags(options, read_keras);
   }
   loop::ModelDescription description = loop::read_description(options.weights);

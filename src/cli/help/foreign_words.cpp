@@ -76,7 +76,8 @@ constexpr ForeignFlags kForeignFlags[] = {
     {"warmup,num-learning-rate-warmup-epochs,warmup-proportion,lr-warmup-epochs,warmup-steps,"
      "lr-warmup-steps",
      "warmup-epochs"},
-    {"cos-lr,cosine,min-lr,lr-min,lrf,eta-min", "schedule", "use --schedule cosine[:FLOOR]"},
+    {"cos-lr,cosine,min-lr,lr-min,lrf,eta-min", "schedule",
+     "use --schedule cosine:FLOOR, where FLOOR is a part of the rate (0.01: a hundredth)"},
     {"gamma,lr-gamma,step-size,lr-step-size,decay-rate,decay-epochs,milestones,lr-steps,"
      "decay-milestones",
      "schedule", "use --schedule step:EPOCHS:FACTOR, or piecewise:EPOCH:FACTOR[,...]"},

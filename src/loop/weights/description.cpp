@@ -183,6 +183,11 @@ std::string kernels_of(const model::WeightArrays& file) {
   return found == file.metadata().end() ? "" : found->second;
 }
 
+bool describes_itself(const std::filesystem::path& path) {
+  return model::weight_format(path) == model::WeightFormat::safetensors &&
+         model::safetensors::File(path).metadata().contains("graph");
+}
+
 ModelDescription read_description(const std::filesystem::path& path) {
   if (model::is_of_keras(path)) not_described(path);
   const model::safetensors::File file(path);

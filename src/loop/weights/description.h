@@ -48,6 +48,9 @@ model::safetensors::Metadata weights_metadata(const ModelDescription&);
 /// The same of a file with PyTorch's names and layout.
 void mark_as_torch(model::safetensors::Metadata&);
 
+/// Whether a file, of any program, says which network it is of. Error(data).
+bool describes_itself(const std::filesystem::path&);
+
 /// Error(data) where the file is damaged or does not describe a model.
 ModelDescription read_description(const std::filesystem::path&);
 

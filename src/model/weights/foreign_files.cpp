@@ -115,10 +115,11 @@ std::string foreign_folder(const fs::path& path) {
   const fs::path index = with_ending(path, ".index");
   if (!is_there(path) && is_there(index)) return std::string(kCheckpoint);
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    if (is_shard(entry.path().filename().string())) return std::string(kCheckpoint);
+  for (auto entry = fs::directory_iterator(path, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (is_shard(entry->path().filename().string())) return std::string(kCheckpoint);
   }
-  return "";
+  return "";  // what cannot be looked at is told where it is read
 }
 
 void refuse_foreign(const fs::path& path, const std::string& what) {

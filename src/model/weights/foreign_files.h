@@ -7,7 +7,7 @@
 /// Weights in forms of other programs that are not read here.
 namespace cputrain::model {
 
-/// What a file is and what to do with it, by its first bytes (16 are enough) and its name: "this
+/// What a file is and what to do with it, by its first bytes (32 are enough) and its name: "this
 /// is ... (why it is not read); do ...". Empty where it is none of those that are known.
 std::string foreign_file(const std::filesystem::path&, std::string_view first_bytes);
 

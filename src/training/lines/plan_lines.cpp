@@ -48,6 +48,21 @@ std::string batch_line(const TrainingSpec& spec, const data::BatchPlan& plan, st
       optim::rule_name(spec.optimizer.rule), full_rate(spec), spec.seed);
 }
 
+/// The penalty that the model itself asks for; empty for none.
+std::string penalty_line(const model::Graph& graph) {
+  float most = 0;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& parameter : node.parameters) {
+      if (!node.frozen) most = std::max(most, parameter.l2);
+    }
+  }
+  if (most == 0) return "";
+  return fmt::format(
+      "Loss: with the model's L2 penalty of kernels that learn, {:g} times their "
+      "squares; --weight-decay comes on top",
+      most);
+}
+
 /// What learns, and where the way back ends.
 std::string frozen_line(const model::Graph& graph) {
   const auto nodes = graph.nodes();
@@ -77,8 +92,10 @@ void say_plan(const Training& training) {
                            graph.training_flops() / 1e9, spec.model->spec));
   say(session, batch_line(spec, plan, ranks));
   for (const std::string& line : recipe_lines(spec, plan)) say(session, line);
+  const std::string penalty = penalty_line(graph);
+  if (!penalty.empty()) say(session, penalty);
   if (spec.flags.task.advised) {
-    for (const std::string& warning : recipe_warnings(spec, plan)) warn(session, warning);
+    for (const std::string& warning : recipe_warnings(spec, plan, graph)) warn(session, warning);
   }
   if (graph.has_batch_norm()) say(session, batch_norm_line(spec.flags, plan, ranks));
   if (!spec.flags.freeze.empty()) say(session, frozen_line(graph));

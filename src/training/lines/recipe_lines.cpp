@@ -36,11 +36,9 @@ std::string warmup_text(const optim::LearningRateOptions& rate, double target) {
 /// Which recipe is not the model's own.
 void add_fine_tuning_line(const TrainingSpec& spec, std::vector<std::string>& lines) {
   if (!fine_tunes(spec.flags, *spec.model)) return;
-  const zoo::Recipe recipe = choose_recipe(spec.flags, *spec.model);
   lines.push_back(
-      fmt::format("Fine-tuning: {} {:g}, batch {} and {} epochs unless flags say otherwise (the "
-                  "recipe of {} is for training from nothing)",
-                  optim::rule_name(recipe.rule), recipe.learning_rate, recipe.batch, recipe.epochs,
+      fmt::format("Fine-tuning: what no flag says is not as in {}'s recipe, which is "
+                  "for training from nothing",
                   spec.model->name));
 }
 
@@ -121,13 +119,36 @@ std::string batch_warning(const TrainingSpec& spec, const data::BatchPlan& plan)
       spec.batch, plan.samples());
 }
 
+/// The part of a moving average's first value that is worth saying at the end.
+constexpr double kMuch = 0.2;
+
+/// Moving statistics that are still much of the first ones at the end, though validation computes
+/// by them. Those of weights that were learnt elsewhere are worth keeping.
+std::string statistics_warning(const TrainingSpec& spec, const data::BatchPlan& plan,
+                               const model::Graph& graph) {
+  double momentum = 0;
+  for (const auto& node : graph.nodes()) {
+    const auto* norm = std::get_if<model::BatchNorm>(&node.layer);
+    if (norm && !node.frozen) momentum = std::max(momentum, static_cast<double>(norm->momentum));
+  }
+  const auto steps = static_cast<double>(all_steps(plan, spec.epochs, spec.flags.steps));
+  const double first = std::pow(momentum, steps);
+  const bool learnt = !(spec.flags.weights.empty() && spec.flags.first_weights.empty());
+  if (momentum == 0 || learnt || first < kMuch) return "";
+  return fmt::format(
+      "batch normalization: after the {:.0f} steps of this training {:.0f} % of its moving "
+      "statistics are still the first ones (validation computes by them, so its accuracy is too "
+      "low); make more steps, or give a smaller momentum than {:g} in a model file",
+      steps, std::floor(100 * first), momentum);
+}
+
 /// Averages that are still much of the first weights at the end.
 std::string averages_warning(const TrainingSpec& spec, const data::BatchPlan& plan) {
-  constexpr double kWorthSaying = 0.2, kSpans = 8;
+  constexpr double kSpans = 8;
   const double decay = spec.optimizer.ema;
   const auto steps = static_cast<double>(all_steps(plan, spec.epochs, spec.flags.steps));
   const double first = std::pow(decay, steps);
-  if (decay == 0 || first < kWorthSaying) return "";
+  if (decay == 0 || first < kMuch) return "";
   const std::string why = fmt::format(
       "--ema {}: after the {:.0f} steps of this training {:.0f} % of the averages are still the "
       "first weights",
@@ -154,9 +175,11 @@ std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::Batc
   return lines;
 }
 
-std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan) {
+std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan,
+                                         const model::Graph& graph) {
   std::vector<std::string> warnings{sharding_warning(spec, plan), averages_warning(spec, plan),
-                                    batch_warning(spec, plan)};
+                                    batch_warning(spec, plan),
+                                    statistics_warning(spec, plan, graph)};
   std::erase(warnings, "");
   return warnings;
 }

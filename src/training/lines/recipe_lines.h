@@ -18,7 +18,8 @@ std::vector<std::string> recipe_lines(const TrainingSpec&, const data::BatchPlan
 
 /// What is odd about the recipe, for those who can change it (Task::advised): a sharding that does
 /// not show every rank every kind of image, averages of weights that have no time to become any, a
-/// batch of more images than there are.
-std::vector<std::string> recipe_warnings(const TrainingSpec&, const data::BatchPlan&);
+/// batch of more images than there are, moving statistics with too few steps.
+std::vector<std::string> recipe_warnings(const TrainingSpec&, const data::BatchPlan&,
+                                         const model::Graph&);
 
 }  // namespace cputrain::training

@@ -64,7 +64,9 @@ nlohmann::ordered_json from_any_folder(nlohmann::ordered_json flags) {
 
 nlohmann::ordered_json recorded_flags(const TrainingSpec& spec) {
   nlohmann::ordered_json flags = effective_flags(spec);
-  if (!spec.flags.weights.empty()) flags["weights"] = spec.flags.weights;
+  const std::string& first =
+      spec.flags.weights.empty() ? spec.flags.first_weights : spec.flags.weights;
+  if (!first.empty()) flags["weights"] = first;
   return from_any_folder(std::move(flags));
 }
 

@@ -1,14 +1,26 @@
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "training/request/training_flags.h"
 
+/// Without --model a training has the model of the weights that it begins with, where their file
+/// says it.
 namespace cputrain::training {
 
-/// Without --model a training takes the built-in model, the size of its images and what becomes of
-/// pixels from its --weights, where the file says them. Flags that were given stay. Returns what
-/// was taken, to be printed; empty for nothing. Error(data) for a file that is damaged.
-std::string follow_weights(TrainingFlags&);
+/// What a weight file says of a built-in model.
+struct DescribedModel {
+  std::string name;
+  int image_size;
+  std::string normalize;  ///< a word of --normalize; empty where none says it exactly
+};
+
+/// Nothing where the file names no network, or one that is not built in. Error(data).
+std::optional<DescribedModel> described_model(const std::filesystem::path& weights);
+
+/// The model, and what else no flag says.
+void follow(TrainingFlags&, const DescribedModel&);
 
 }  // namespace cputrain::training

@@ -63,8 +63,7 @@ zoo::Recipe for_fine_tuning(zoo::Recipe recipe, bool head_alone) {
 }  // namespace
 
 bool fine_tunes(const TrainingFlags& flags, const zoo::ModelEntry& model) {
-  const bool built_in = model.spec == model.name;
-  return built_in && (!flags.weights.empty() || flags.began_with_weights);
+  return model.built_in() && !(flags.weights.empty() && flags.first_weights.empty());
 }
 
 zoo::Recipe choose_recipe(const TrainingFlags& flags, const zoo::ModelEntry& model) {

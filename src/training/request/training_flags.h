@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -58,7 +59,7 @@ struct TrainingFlags {
   std::optional<double> dropout;
   std::optional<model::Input> normalize;
   std::string weights;
-  bool began_with_weights = false;  ///< a training that goes on, and need not name them again
+  std::string first_weights;  ///< those that a training which goes on began with, not named again
   bool partial = false;
   std::vector<std::string> freeze;  ///< patterns of layer names (model/layer_patterns.h)
   std::optional<double> backbone_lr;
@@ -133,6 +134,9 @@ struct TrainingFlags {
   std::vector<std::pair<std::string, std::string>> given;
   std::set<std::string> switches;  ///< those among them that have no value
 
+  bool was_given(const std::string& flag) const {
+    return std::ranges::any_of(given, [&](const auto& each) { return each.first == flag; });
+  }
   std::set<std::string> options_of(const std::string& name) const {
     const auto found = options.find(name);
     return found == options.end() ? std::set<std::string>{} : found->second;

@@ -45,6 +45,11 @@ void add_model(FlagRows& r) {
                "0.485,0.456,0.406/0.229,0.224,0.225 [the model's]",
            model::parse_normalization)
       .identity()
+      .recorded([](const TrainingSpec& s) {  // others have no text that gives the same bits
+        const auto& asked = s.flags.normalize;
+        const std::string word = asked ? model::normalization_word(*asked) : "";
+        return word.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(word);
+      })
       .suggests(model::normalization_words());
   r.part("weights");
   r.text("weights", &Flags::weights, "FILE|RUN",

@@ -219,9 +219,26 @@ std::string choice_of(const Session& session, const Start& start, const char* fl
   return before;
 }
 
-bool began_with_weights(const Start& start) {
-  return !start.checkpoint.empty() &&
-         checkpoint::read_facts(start.checkpoint).at("training").contains(kFirstWeights);
+/// On rank 0; empty elsewhere.
+std::string first_weights_of(const Start& start) {
+  if (start.checkpoint.empty()) return {};
+  const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
+  const auto found = training.find(kFirstWeights);
+  if (found == training.end() || !found->is_string()) return {};
+  return name_of_weights(found->get<std::string>());
+}
+
+/// The model of the checkpoint in three lines, for all ranks.
+std::string model_of(const Start& start) {
+  if (start.checkpoint.empty()) return {};
+  const auto model = described_model(start.checkpoint / checkpoint::kModelName);
+  return model ? fmt::format("{}\n{}\n{}", model->name, model->image_size, model->normalize) : "";
+}
+
+std::optional<DescribedModel> read_model(const std::string& lines) {
+  if (lines.empty()) return std::nullopt;
+  const std::vector<std::string> parts = split(lines, '\n');
+  return DescribedModel{parts.at(0), std::stoi(parts.at(1)), parts.at(2)};
 }
 
 /// The fit of that text; nothing for any other.
@@ -267,8 +284,7 @@ std::filesystem::path newest_whole(const Session& session, const std::filesystem
 Start choose_start(const Session& session, const TrainingSpec& spec, const RunFolder& folder) {
   Start start = choose(session, spec, folder);
   const auto found = comm::gather_values(
-      *session.communicator, std::array<bool, 4>{start.finished, start.goes_on, start.elsewhere,
-                                                 began_with_weights(start)});
+      *session.communicator, std::array<bool, 3>{start.finished, start.goes_on, start.elsewhere});
   start.allreduce =
       session.communicator->gather(allreduce_of(session, spec, start.checkpoint)).front();
   start.exif =
@@ -282,14 +298,19 @@ Start choose_start(const Session& session, const TrainingSpec& spec, const RunFo
   start.finished = found.front()[0];
   start.goes_on = found.front()[1];
   start.elsewhere = found.front()[2];
-  start.began_with_weights = found.front()[3];
+  start.first_weights = session.communicator->gather(first_weights_of(start)).front();
+  if (!start.first_weights.empty()) {
+    start.model = read_model(session.communicator->gather(model_of(start)).front());
+  }
   return start;
 }
 
 TrainingSpec with_choices_of(const Start& start, TrainingSpec spec) {
-  if (start.began_with_weights) {
-    spec.flags.began_with_weights = true;
-    spec = choose_training(spec.flags);
+  if (!start.first_weights.empty()) {
+    TrainingFlags& flags = spec.flags;
+    if (start.model && !flags.was_given("model")) follow(flags, *start.model);
+    if (flags.weights.empty()) flags.first_weights = start.first_weights;
+    spec = choose_training(flags);
   }
   comm::AllreduceChoice& asked = spec.flags.allreduce;
   if (start.goes_on && !start.allreduce.empty() && asked == comm::AllreduceChoice{}) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "logging/reporters.h"
+#include "training/request/followed_weights.h"
 #include "training/run/run_folder.h"
 #include "training/training.h"
 
@@ -25,7 +26,9 @@ struct Start {
   /// The same for how it resizes images.
   std::optional<data::Resize> resize{};
   std::optional<data::Fit> fit{};
-  bool began_with_weights = false;  ///< which decide the recipe, named again or not
+  /// The weights that it began with, as they were named, which decide the recipe; empty for none.
+  std::string first_weights{};
+  std::optional<DescribedModel> model{};  ///< of such a training
 };
 
 /// The spec with what the checkpoint's training chose for itself, where it is not named now.

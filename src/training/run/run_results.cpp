@@ -66,8 +66,8 @@ void RunResults::save_now() {
     training_.save_at_once(weights_path());
     has_earlier_ = false;
     system::tell(
-        fmt::format("cputrain: weights of the last completed step are in {}; finishing the step, "
-                    "to end",
+        fmt::format("cputrain: weights of the last completed step are in {}; the training ends "
+                    "after its step",
                     weights_path().string()));
   } catch (const Error& error) {
     system::tell(fmt::format("cputrain: {}", with_earlier(error.what())));
