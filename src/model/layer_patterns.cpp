@@ -35,7 +35,7 @@ Names names_of(std::span<const Graph::Node> nodes) {
 [[noreturn]] void refuse(const std::string& pattern, const std::string& mistake,
                          const std::string& name, const Names& names) {
   fail(ExitCode::usage, "--freeze " + pattern + ": " + mistake + did_you_mean(name, names) +
-                            " (`cputrain info` lists the layers)");
+                            " (`cputrain info --model NAME` lists them)");
 }
 
 Names names_until(const Graph& graph, const std::string& pattern) {
@@ -44,7 +44,12 @@ Names names_until(const Graph& graph, const std::string& pattern) {
     refuse(pattern, "no layer is named; write until=LAYER, which freezes all up to it", last, {});
   }
   const auto nodes = graph.nodes();
-  const auto found = std::ranges::find(nodes, last, &Graph::Node::name);
+  auto found = std::ranges::find(nodes, last, &Graph::Node::name);
+  if (found == nodes.end()) {  // "blocks.5" is all that is called "blocks.5.1.conv1" and so on
+    const auto within = [&](const auto& node) { return node.name.starts_with(last + "."); };
+    const auto behind = std::find_if(nodes.rbegin(), nodes.rend(), within);
+    if (behind != nodes.rend()) found = std::prev(behind.base());
+  }
   if (found == nodes.end()) {
     Names all;
     for (const auto& node : nodes) all.push_back(node.name);

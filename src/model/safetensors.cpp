@@ -131,8 +131,9 @@ void File::read_all() {
   if (size < 8) wrong("is shorter than 8 bytes");
   std::uint64_t length = 0;
   file_->read_at(0, std::as_writable_bytes(std::span(&length, 1)));
-  if (length > kMaxHeader || length > size - 8) {
-    wrong(fmt::format("has a header of {} bytes in a file of {}", length, size));
+  if (length > kMaxHeader) wrong(fmt::format("has a header of {} bytes", length));
+  if (length > size - 8) {
+    wrong(fmt::format("is cut off: it has a header of {} bytes in a file of {}", length, size));
   }
   std::string header(length, '\0');
   file_->read_at(8, std::as_writable_bytes(std::span(header)));
@@ -193,8 +194,8 @@ void File::check_buffer(std::size_t buffer_bytes) const {
     expected = tensor.end;
   }
   if (expected != buffer_bytes) {
-    wrong(
-        fmt::format("holds {} bytes of numbers where its header says {}", buffer_bytes, expected));
+    wrong(fmt::format("{}holds {} bytes of numbers where its header says {}",
+                      buffer_bytes < expected ? "is cut off: it " : "", buffer_bytes, expected));
   }
 }
 
@@ -263,8 +264,8 @@ std::vector<float> File::read_floats(const TensorInfo& tensor) const {
 }
 
 void File::wrong(const std::string& what) const {
-  fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); use a file that "
-                                   "training wrote",
+  fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); get or write "
+                                   "it anew, as safetensors",
                                    path_.string(), printable(what)));
 }
 

@@ -64,6 +64,8 @@ class Help(ProgramTest):
         for words, says in ((["--optimizer", "AdamW"], "did you mean adamw?"),
                             (["--resize", "antialias"], "smooth (antialias)"), (["--resize", "Lanczos"], "bicubic?"),
                             (["--augment", "randaugment"], "rand:2:9"),
+                            (["--augment", "flip,rand-m9-n2,erasing:0.25"],
+                             "for rand-m9-n2 use rand:STEPS:MAGNITUDE, such as rand:2:9; for erasing:0.25 use cutout"),
                             (["--augment", "flip,RandomResizedCrop"], "did you mean crop?"),
                             (["--augment", "hflip"], "did you mean flip?"),
                             (["--augment", "flip,color_jitter:0.4"], "colour:0.4"),

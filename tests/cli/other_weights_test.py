@@ -99,7 +99,7 @@ class OtherWeights(ProgramTest):
                     "symmetric", "--augment", "none", "--out", "two")
         words = [*data, "--weights", "two", "--lr", "0", "--augment", "none", "--out", "next"]
         done = self.expect(0, *words, "--epochs", "1",
-                           says=["training its model, nature7 at 96 pixels", "adam 0.0001, seed 0", "Fine-tuning: "])
+                           says=["training its model, nature7 at 96 pixels", "adam 0, seed 0", "Fine-tuning: "])
         self.assertNotIn("learnt from", done.stderr)
         self.assertEqual(self.tensors("two")["dense/kernel"], self.tensors("next")["dense/kernel"])
         recorded = {"model": "nature7", "image-size": 96, "normalize": "symmetric", "batch": 64, "optimizer": "adam",
@@ -116,7 +116,7 @@ class OtherWeights(ProgramTest):
             self.expect(0, *words, "--epochs", "2", "--resume", "auto", says=["--weights two is not there"])
         with self.subTest("resumed without them"):
             words = [*data, "--lr", "0", "--augment", "none", "--epochs", "3", "--out", "next", "--resume", "auto"]
-            self.expect(0, *words, says=["The training began with the weights of two/", "adam 0.0001, seed 0"])
+            self.expect(0, *words, says=["The training began with the weights of two/", "adam 0, seed 0"])
             self.assertEqual(recorded, {name: self.config("next")[name] for name in recorded})
 
     @needs_mpi

@@ -60,7 +60,10 @@ TEST_F(ForeignFiles, AreNamedWithWhatToDo) {
       {"m.npy", "\x93NUMPY\x01\0"s, "NumPy"},
       {"m.msgpack", "\x81\xa6params"s, "Flax"},
       {"m.zip", kZip + "\x05\0\0\0a.pth"s, "unpack it"},
-      {"empty.zip", "PK\x05\x06"s, "unpack it"}};
+      {"empty.zip", "PK\x05\x06"s, "unpack it"},
+      {"m.safetensors", "<!DOCTYPE html>"s, "page of HTML"},
+      {"m.safetensors", "version https://git-lfs.github.com/spec/v1\n"s, "git lfs pull"},
+      {"m.safetensors", "{\"error\": \"none\"}"s, "this is JSON"}};
   for (const Case& one : cases) {
     const std::string text = refusal(put(one.name, one.bytes));
     EXPECT_NE(text.find(one.says), std::string::npos) << one.name << ": " << text;

@@ -41,6 +41,20 @@ TEST(LayerPatterns, WordsOfFineTuning) {
   EXPECT_TRUE(layers_matching(g, Names{"none"}).empty());
 }
 
+TEST(LayerPatterns, UntilABlockIsUntilItsLastLayer) {
+  Graph g({8, 8, 3});
+  g.add(Convolution{2, 1}, "blocks.1.conv");
+  g.add(Convolution{2, 1}, "blocks.1.1.conv");
+  g.add(Convolution{2, 1}, "blocks.10.conv");
+  g.add(GlobalAveragePool{}, "pool");
+  g.add(Dense{3}, "head");
+  g.add(SoftmaxCrossEntropy{});
+  EXPECT_EQ(layers_matching(g, Names{"until=blocks.1"}),
+            (Names{"blocks.1.conv", "blocks.1.1.conv"}));
+  EXPECT_EQ(layers_matching(g, Names{"until=blocks"}).size(), 3u);
+  EXPECT_THROW(layers_matching(g, Names{"until=block"}), Error);
+}
+
 /// Normalization behind the last kernel speaks of the classes, too.
 TEST(LayerPatterns, WhatMakesTheOutputsIsTheHead) {
   Graph g({4, 4, 3});

@@ -255,11 +255,20 @@ std::string hint_for_value(const std::string& flag, const std::string& value,
 
 std::string hint_for_form(const std::string& flag, const std::string& value,
                           std::span<const std::string> choices) {
-  for (const std::string& part : split(value, ',')) {
-    const std::string known = known_value(flag, part.substr(0, part.find(':')), choices);
-    if (!known.empty()) return known;
+  constexpr std::size_t kSeparator = 2;  // "; "
+  const std::vector<std::string> parts = split(value, ',');
+  std::string hints;
+  for (const std::string& part : parts) {
+    std::string word = part.substr(0, part.find(':'));
+    if (word.starts_with("rand-")) word = "randaugment";  // timm's, with figures in the word
+    const std::string known = known_value(flag, word, choices);
+    if (known.empty() || parts.size() == 1) {
+      hints += known;
+    } else {
+      hints += fmt::format("; for {} {}", printable(part), known.substr(kSeparator));
+    }
   }
-  return "";
+  return hints;
 }
 
 std::string hint_for_command(const std::string& word, std::span<const CommandEntry> commands,

@@ -37,8 +37,25 @@ constexpr std::string_view kNumpy =
     "layers have here, safetensors.numpy.save_file(dict(numpy.load('x.npz')), 'x.safetensors') "
     "makes a file that is read";
 
+constexpr std::string_view kPage =
+    "this is a page of HTML (what a server sends in place of a file that it has not, or wants a "
+    "login for); download the file itself";
+
 /// In this order; what is told by bytes comes first.
 constexpr Form kForms[] = {
+    {"<!DOCTYPE"sv, 0, {}, kPage},
+    {"<!doctype"sv, 0, {}, kPage},
+    {"<html"sv, 0, {}, kPage},
+    {"version https://git-lfs"sv,
+     0,
+     {},
+     "this is a pointer of Git LFS (three lines in place of the file); git lfs pull fetches the "
+     "file itself"},
+    {"{"sv,
+     0,
+     {},
+     "this is JSON (a model file, or what a server sends in place of a file); name the file of "
+     "weights"},
     {"TFL3"sv,
      4,
      {".tflite"},
