@@ -47,6 +47,7 @@ class LadderWork {
     measure_left();
     placed_.push_back(place(request_.rungs.front()));
     if (!std::exchange(bench_.told, true)) {
+      measure_a_few();
       training::say(bench_.session, bench_.left.plan_text());
     }
     ladder_.climb =
@@ -71,6 +72,7 @@ class LadderWork {
   std::optional<Gain> contest(int best, int next);
   Placed place(int value);
   void measure_left();
+  void measure_a_few();
   void measure_rounds();
   void measure_round(Placed&);
   void settle_first();
@@ -136,6 +138,14 @@ void LadderWork::measure_left() {
   const MemoryBytes after = begin_peak();
   bench_.held_before.rank += beyond(after.rank, before.rank);
   bench_.held_before.node += beyond(after.node, before.node);
+}
+
+/// The first size's, so that not a single step says how long all will take.
+void LadderWork::measure_a_few() {
+  constexpr int kSteps = 5;
+  bench::StepTrial& trial = *placed_.front().trial;
+  for (int i = 0; i < kSteps; ++i) trial.measure();
+  bench_.left.measured(1 / comm::mean_of_ranks(communicator(), median(trial.images_per_second())));
 }
 
 Placed LadderWork::place(int value) {
