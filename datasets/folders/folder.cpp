@@ -87,11 +87,13 @@ FolderListing list_folder(const FolderNode& node, const std::string& path, bool 
   return list_flat(node, path);
 }
 
-std::vector<std::string> list_images(const std::string& folder) {
-  std::vector<std::string> images;
-  add_images(read_tree(folder), folder, images);
-  std::ranges::sort(images);
-  return images;
+data::ListedImages list_images(const std::string& folder) {
+  data::ListedImages listed;
+  const FolderNode tree = read_tree(folder);
+  add_images(tree, folder, listed.images);
+  std::ranges::sort(listed.images);
+  add_unread(tree, folder, false, listed.unread);
+  return listed;
 }
 
 }  // namespace cputrain::datasets

@@ -21,7 +21,8 @@ struct FolderListing {
 FolderListing list_folder(const FolderNode&, const std::string& path, bool flat);
 
 /// Paths of all files below a folder that are images by their names, at any depth, sorted; links
-/// are followed, hidden files and system folders skipped. Error(data) when a folder cannot be read.
-std::vector<std::string> list_images(const std::string& folder);
+/// are followed, hidden files and system folders skipped, and other files are told. Error(data)
+/// when a folder cannot be read.
+data::ListedImages list_images(const std::string& folder);
 
 }  // namespace cputrain::datasets

@@ -84,6 +84,12 @@ struct UnreadFile {
   std::string_view reason;  ///< a literal: "broken link", "no image by its name", ...
 };
 
+/// The images below a folder, and its files that are none.
+struct ListedImages {
+  std::vector<std::string> images;
+  std::vector<UnreadFile> unread;
+};
+
 /// A data set and which of its samples are for training and for validation.
 struct DataSource {
   std::unique_ptr<Dataset> dataset;

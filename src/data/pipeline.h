@@ -169,8 +169,8 @@ struct DataPipeline {
   std::function<void(std::span<const std::uint8_t> src, Shape image, std::span<std::uint8_t> dst)>
       mirror_image;
   /// Paths of all images (by their names) below a folder, sorted; links are followed, hidden files
-  /// and folders of systems stay out.
-  std::function<std::vector<std::string>(const std::string& folder)> list_images;
+  /// and folders of systems stay out, and what else is not read is told.
+  std::function<ListedImages(const std::string& folder)> list_images;
   /// Decoded pixels, H*W*3 bytes, as a small file whose longer side has at most so many pixels.
   std::function<Thumbnail(std::span<const std::uint8_t> pixels, Shape image, Turn, int longest)>
       thumbnail;

@@ -137,8 +137,10 @@ class Predictions(ProgramTest):
             f.write("no image by its name")
         with open(self.path("data/red/broken.jpg"), "w") as f:
             f.write("no image")
+        os.symlink("nowhere.jpg", self.path("data/red/link.jpg"))
+        passed = "folder data/red: 2 files are passed over (1 broken link, 1 no image by its name)"
         done = self.expect(65, "predict", "--weights", "run/weights.safetensors", "--top", "3",
-                           "data/red", "data/blue/0.bmp", says=["broken.jpg"])
+                           "data/red", "data/blue/0.bmp", says=["broken.jpg", passed])
         lines = done.stdout.splitlines()
         self.assertEqual([line.split(":")[0] for line in lines],
                          [f"data/red/{i}.bmp" for i in range(len(lines) - 1)] + ["data/blue/0.bmp"])

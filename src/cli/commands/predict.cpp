@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,24 @@ struct PredictOptions : cli::Options {
   bool tells_of_files() const { return names_result() && csv != "-" && json != "-"; }
 };
 
+/// "folder scan: 3 files are passed over (1 broken link, 2 no image by its name)", but for hidden
+/// ones; empty for none.
+std::string passed_over(const std::string& folder, const std::vector<data::UnreadFile>& unread) {
+  std::map<std::string_view, std::size_t> reasons;
+  for (const data::UnreadFile& file : unread) {
+    if (file.reason != "hidden") ++reasons[file.reason];
+  }
+  std::size_t count = 0;
+  std::vector<std::string> parts;
+  for (const auto& [reason, files] : reasons) {
+    count += files;
+    parts.push_back(fmt::format("{} {}", files, reason));
+  }
+  if (count == 0) return "";
+  return fmt::format("folder {}: {} file{} passed over ({})", folder, count,
+                     count == 1 ? " is" : "s are", join(parts, ", "));
+}
+
 /// Files as they were named; a folder stands for the images below it.
 std::vector<std::string> expand_folders(const std::vector<std::string>& words,
                                         const training::Services& services) {
@@ -49,7 +69,9 @@ std::vector<std::string> expand_folders(const std::vector<std::string>& words,
       files.push_back(word);
       continue;
     }
-    const std::vector<std::string> found = services.data.list_images(word);
+    const auto [found, unread] = services.data.list_images(word);
+    const std::string other = passed_over(word, unread);
+    if (!other.empty()) system::tell(other);
     if (found.empty()) {
       fail(ExitCode::data, fmt::format("folder {} holds no images (there is nothing to predict); "
                                        "name a folder of .jpg, .png or other image files",
