@@ -175,7 +175,7 @@ class Tune(TinyTest):
         quick = ["--repeat", "1", "--most-batch", "32"]
         alone = "matters in its first epoch alone; --find both tries sizes, too."
         done = self.expect(0, *words, says=[alone])
-        self.assertTrue(done.stderr.startswith("Micro-batch and batch: not tried."), done.stderr)
+        self.assertLess(done.stderr.index("Micro-batch and batch: not tried."), done.stderr.index("Found "))
         found = json.loads(done.stdout)
         self.assertEqual((found["ladders"], found["kept_features"]), ([], 1))
         self.assertIn(alone, found["suggestion"]["lines"][0])
@@ -201,11 +201,12 @@ class Tune(TinyTest):
         words = ["--model", "deep.json", *ALONE, "--data", "d", "--freeze", "all-but-head", "--batch", "16",
                  "--image-size", "32", "--json", "-"]
         step = json.loads(self.expect(0, "bench", "step", *words, "--repeat", "9").stdout)
-        whole, kept = step["images_per_second"]["median"], step["features_kept"]["median"]
+        # The quickest steps, which other work on the machine did not meet.
+        whole, kept = step["images_per_second"]["max"], step["features_kept"]["max"]
         self.assertGreater(kept, 8 * whole)
         found = json.loads(self.expect(0, "tune", *words, "--find", "speed", "--repeat", "2").stdout)
         for rung in found["ladders"][0]["rungs"]:
-            self.assertLess(rung["in_rounds"]["max"], kept / 3)
+            self.assertLess(rung["in_rounds"]["median"], kept / 8)
 
     @unittest.skipUnless(hasattr(os, "sched_setaffinity"), "needs Linux")
     def test_a_busy_machine_is_told(self):
