@@ -13,7 +13,9 @@
 #include "loop/weights/weights.h"
 #include "model/layer_patterns.h"
 #include "model/normalization.h"
+#include "model/weights/keras_config.h"
 #include "model/weights/open_arrays.h"
+#include "model/weights/weight_format.h"
 #include "training/evaluation_part.h"
 #include "training/first_weights.h"
 
@@ -103,15 +105,23 @@ void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
                                  spec.flags.weights, printable(then), now));
 }
 
+/// The images that the file says that its network takes. One of Keras was read by now, and is kept.
+std::optional<Shape> image_of_weights(const Session& session, const std::string& path,
+                                      const model::WeightArrays& file) {
+  if (const auto theirs = loop::graph_of_weights(file)) return theirs->image();
+  if (!model::is_of_keras(path)) return {};
+  return model::keras_image(session.services.read_keras(path).texts.config);
+}
+
 /// Networks that end in an average take images of any size, and know those of their training best.
 void warn_of_other_size(const Session& session, const TrainingPlan& plan,
                         const model::WeightArrays& file) {
-  const auto theirs = loop::graph_of_weights(file);
-  if (!theirs || theirs->image() == plan.graph.image()) return;
+  const std::string& path = plan.spec.flags.weights;
+  const std::optional<Shape> theirs = image_of_weights(session, path, file);
+  if (!theirs || *theirs == plan.graph.image()) return;
   warn_once(session, fmt::format("--weights {} learnt from images of {}; here they are {} "
                                  "(--image-size says how large)",
-                                 plan.spec.flags.weights, shape_text(theirs->image()),
-                                 shape_text(plan.graph.image())));
+                                 path, shape_text(*theirs), shape_text(plan.graph.image())));
 }
 
 /// Files of other programs hold arrays alone.
@@ -314,8 +324,10 @@ FirstWeights start_weights(const Session& session, const TrainingPlan& plan,
   // Opened once: it stays the same file where its name gets another one meanwhile.
   std::optional<model::WeightArrays> file;
   if (session.leads() && !spec.flags.weights.empty()) {
+    using model::Otherwise;
     file = model::open_arrays(spec.flags.weights, plan.graph, spec.model->modules,
-                              session.services.read_keras);
+                              session.services.read_keras,
+                              spec.flags.partial ? Otherwise::warn : Otherwise::refuse);
   }
   if (session.leads() && (!file || spec.flags.partial || !file->describes_itself())) {
     loop::initialise_weights(plan.graph, program, spec.seed, weights);

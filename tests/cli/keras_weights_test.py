@@ -207,6 +207,45 @@ class KerasWeights(TinyTest):
                         self.put("oblong.keras", archive(whole)),
                         says=["takes images of 8x6, the one that is written those of 8x8"])
 
+    def other_net(self, change):
+        with open(self.path("net.json")) as f:
+            network = json.load(f)
+        change(network["layers"])
+        return self.put("other.json", json.dumps(network).encode())
+
+    def test_networks_that_compute_something_else_are_refused(self):
+        """All arrays fit by name and shape: the file's configuration alone tells."""
+        for what, change, *says in (
+                ("relu", lambda layers: layers.pop(2), "between norm and deep", "relu in the file, nothing here"),
+                ("epsilon", lambda layers: layers[1].update(epsilon=0.1), "norm", "epsilon 0.001 in the file, 0.1 here")
+        ):
+            other = self.other_net(change)
+            for name in ("own.keras", "own.h5", "made_up.keras", "made_up.h5", "nested.keras", "nested.h5",
+                         "keras2.keras", "keras2.h5", "frozen2.h5"):
+                with self.subTest(f"{what} {name}"):
+                    exported = ["export", "--model", other, "--safetensors", "own.safetensors", "--weights", name]
+                    self.expect(65, *exported, says=["computes something else than this one", *says, "--model-file"])
+                    self.expect(65, "--model", other, "--data", "data", "--out", "no", "--weights", name,
+                                says=["computes something else than this one", *says, "--partial"])
+        self.expect(0, "--model", other, "--data", "data", "--epochs", "1", "--out", "run", "--weights", "own.keras",
+                    "--partial", says=["warning: --weights own.keras: its network computes something else",
+                                       "norm: epsilon 0.001 in the file, 0.1 here"])
+        whole = members(self.get("own.keras"))
+        whole["config.json"] = whole["config.json"].replace(b'"softmax"', b'"sigmoid"')
+        self.expect(0, "export", "--model", "net.json", "--safetensors", "own.safetensors", "--weights",
+                    self.put("sigmoid.keras", archive(whole)), says=["warning", "its network ends in sigmoid"])
+        # Such a file has arrays alone.
+        done = self.expect(0, *exported[:-1], "scaled.weights.h5")
+        self.assertNotIn("computes", done.stderr)
+
+    def test_a_training_names_the_size_of_the_files_images(self):
+        whole = members(self.get("own.keras"))
+        whole["config.json"] = whole["config.json"].replace(b"[null, 8, 8, 3]", b"[null, 8, 6, 3]")
+        says = "learnt from images of 8x6x3; here they are 8x8x3 (--image-size says how large)"
+        self.net(0, "run", self.put("oblong.keras", archive(whole)), says=[f"--weights oblong.keras {says}"])
+        for name in ("own.keras", "own.h5"):
+            self.assertNotIn("learnt from images", self.net(0, "run", name).stderr)
+
     def test_other_networks_are_refused(self):
         self.expect(65, "--model", "mobilenetv2", "--image-size", "32", "--data", "data", "--weights", "own.keras",
                     says=["does not fit the model"])
@@ -221,8 +260,8 @@ class KerasWeights(TinyTest):
                 ("no.keras", archive({"model.weights.h5": b"no" * 600}), "its beginning"),
                 ("config.keras", archive({"config.json": b"{", "model.weights.h5": weights}), "config.json"),
                 ("nothing.keras", archive({}), "without Keras' model.weights.h5"),
-                ("none.keras", b"<html></html>", "is no .keras archive"),
-                ("none.h5", b"<html></html>", "is no HDF5 file"),
+                ("none.keras", b"not found", "is no .keras archive"),
+                ("none.h5", b"not found", "is no HDF5 file"),
                 ("empty.h5", b"", "is empty"),
                 ("cut.h5", self.get("own.h5")[:3000], "is cut or damaged")):
             with self.subTest(name):

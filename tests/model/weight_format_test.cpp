@@ -49,11 +49,11 @@ TEST(WeightFormat, NamesOfKerasAreTaken) {
   for (const char* name : {"w.h5", "w.hdf5", "w.keras"}) {
     EXPECT_NE(refusal(name, "").find("is empty"), std::string::npos) << name;
     const std::string what = name == "w.keras"s ? "is no .keras archive" : "is no HDF5 file";
-    EXPECT_NE(refusal(name, "<html>not found</html>").find(what), std::string::npos) << name;
+    EXPECT_NE(refusal(name, "not found").find(what), std::string::npos) << name;
     EXPECT_EQ(refusal(name, "\x02\0\0\0\0\0\0\0{}"s), "") << "safetensors";
     EXPECT_EQ(refusal(name, "PK\x05\x06"), "");
   }
-  EXPECT_EQ(refusal("w.safetensors", "<html>"), "") << "its reader says what is wrong";
+  EXPECT_EQ(refusal("w.safetensors", "not found"), "") << "its reader says what is wrong";
 }
 
 /// The lines work as they stand, whatever is in the name, which is said once.

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "model/weights/keras_caveat.h"
 #include "model/weights/keras_layers.h"
+#include "model/weights/network/keras_network_check.h"
 
 namespace cputrain::model {
 namespace {
@@ -233,6 +234,19 @@ void refuse_other_networks(const KerasFile& opened, const KerasLayers& file) {
                    mobile ? "" : ", or Keras' ResNet50V2 with --model resnet50v2"));
 }
 
+/// The layers whose arrays are taken. A last one of other outputs is a new one here.
+KerasPairs taken_pairs(const Graph& graph, const Places& places) {
+  KerasPairs pairs;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Graph::Node& node = graph.nodes()[i];
+    if (node.parameters.empty()) continue;
+    const KerasLayer* layer = places[next++];
+    if (layer && fits_layer(*layer, node, false)) pairs.emplace_back(i, layer);
+  }
+  return pairs;
+}
+
 /// What Keras leaves out: a gamma of ones, a beta of zeros.
 StoredArray constant(const ParameterSpec& spec, float value) {
   const Extents extents(spec.extents.begin(), spec.extents.end());
@@ -332,7 +346,7 @@ class Taken {
 }  // namespace
 
 WeightArrays keras_arrays(const KerasFile& opened, const Graph& graph,
-                          std::span<const ModuleNames> names) {
+                          std::span<const ModuleNames> names, Otherwise otherwise) {
   const KerasLayers layers = keras_layers(opened);
   const Chosen chosen = choose_places(opened, layers, graph, names);
   const Nodes nodes = nodes_with_weights(graph);
@@ -343,8 +357,11 @@ WeightArrays keras_arrays(const KerasFile& opened, const Graph& graph,
   }
   const bool none = missing_in(chosen.places) == std::ssize(nodes);
   const auto& input = std::get<Input>(graph.nodes().front().layer);
-  return std::move(taken).finish(layers, none ? "unknown names" : chosen.how,
-                                 keras_caveat(layers, input));
+  std::vector<std::string> caveats =
+      check_network(opened, graph, taken_pairs(graph, chosen.places), otherwise);
+  caveats.push_back(keras_caveat(layers, input));
+  std::erase(caveats, "");
+  return std::move(taken).finish(layers, none ? "unknown names" : chosen.how, join(caveats, "; "));
 }
 
 }  // namespace cputrain::model

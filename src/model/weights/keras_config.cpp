@@ -1,54 +1,22 @@
 #include "model/weights/keras_config.h"
 
 #include <cstdint>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 
 #include "core/strict_json.h"
+#include "model/weights/keras_json.h"
 
 namespace cputrain::model {
 namespace {
 
 using nlohmann::json;
 
-/// Keras names the group of a layer after its class, in other letters, and counts those of one
-/// class.
-const std::map<std::string, std::string>& groups_of_classes() {
-  static const std::map<std::string, std::string> groups{
-      {"Conv2D", "conv2d"},
-      {"DepthwiseConv2D", "depthwise_conv2d"},
-      {"Dense", "dense"},
-      {"BatchNormalization", "batch_normalization"},
-      {"Functional", "functional"},
-      {"Sequential", "sequential"},
-      {"Model", "model"}};
-  return groups;
-}
-
-/// Null where there is none.
-const json& member(const json& object, const char* key) {
-  static const json null;
-  if (!object.is_object()) return null;
-  const auto found = object.find(key);
-  return found == object.end() ? null : *found;
-}
-
-std::string text_of(const json& value) {
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
 KerasRescaling rescaling_of(const json& config) {
-  const json &scale = member(config, "scale"), &offset = member(config, "offset");
+  const json &scale = keras_member(config, "scale"), &offset = keras_member(config, "offset");
   if (!scale.is_number() || !(offset.is_number() || offset.is_null())) return {};
   return {.scale = scale.get<double>(), .offset = offset.is_null() ? 0 : offset.get<double>()};
-}
-
-/// Keras 2 had at first no more than the list for a Sequential.
-const json& layers_of(const json& network) {
-  const json& config = member(network, "config");
-  return config.is_array() ? config : member(config, "layers");
 }
 
 int side_of(const json& value) {
@@ -73,36 +41,34 @@ std::optional<Shape> image_of_shape(const json& shape) {
 void note_image(const std::string& kind, const json& config, std::optional<Shape>& image) {
   static const std::set<std::string> resizing{"Resizing", "CenterCrop", "RandomCrop"};
   if (resizing.contains(kind)) {
-    image = image_of_sides(member(config, "height"), member(config, "width"));
+    image = image_of_sides(keras_member(config, "height"), keras_member(config, "width"));
     return;
   }
   for (const char* key : {"batch_shape", "batch_input_shape"}) {  // of Keras 3, and of 2
-    if (!image) image = image_of_shape(member(config, key));
+    if (!image) image = image_of_shape(keras_member(config, key));
   }
 }
 
 /// Appends the layers of a network, whose groups lie in `place`. parse_strict_json bounds the
 /// depth.
 void add_layers(const json& network, const std::string& place, KerasConfig& result) {
-  std::map<std::string, int> counts;
-  for (const json& entry : layers_of(network)) {
-    const std::string kind = text_of(member(entry, "class_name"));
-    note_image(kind, member(entry, "config"), result.image);
-    if (kind == "Rescaling") result.rescalings.push_back(rescaling_of(member(entry, "config")));
-    const auto group = groups_of_classes().find(kind);
-    if (group == groups_of_classes().end()) continue;
-    const int number = counts[group->second]++;
-    const std::string path =
-        place + "layers/" + group->second + (number ? "_" + std::to_string(number) : "");
-    const json& config = member(entry, "config");
-    if (layers_of(entry).is_array()) {
-      add_layers(entry, path + "/", result);
+  KerasGroups groups(place);
+  for (const json& entry : keras_layers_of(network)) {
+    const std::string kind = keras_text(keras_member(entry, "class_name"));
+    note_image(kind, keras_member(entry, "config"), result.image);
+    if (kind == "Rescaling")
+      result.rescalings.push_back(rescaling_of(keras_member(entry, "config")));
+    const std::optional<std::string> path = groups.next(kind);
+    if (!path) continue;
+    const json& config = keras_member(entry, "config");
+    if (keras_layers_of(entry).is_array()) {
+      add_layers(entry, *path + "/", result);
       continue;
     }
-    result.layers.push_back({.group = path,
-                             .name = text_of(member(config, "name")),
-                             .scale = member(config, "scale") != json(false),
-                             .center = member(config, "center") != json(false)});
+    result.layers.push_back({.group = *path,
+                             .name = keras_text(keras_member(config, "name")),
+                             .scale = keras_member(config, "scale") != json(false),
+                             .center = keras_member(config, "center") != json(false)});
   }
 }
 
@@ -114,7 +80,8 @@ KerasConfig keras_config(const std::string& text) {
   add_layers(network, "", result);
   // A network that is a class of its own says it beside its layers, if at all.
   if (!result.image) {
-    result.image = image_of_shape(member(member(network, "build_config"), "input_shape"));
+    result.image =
+        image_of_shape(keras_member(keras_member(network, "build_config"), "input_shape"));
   }
   return result;
 }

@@ -319,7 +319,7 @@ class NumberedLayers {
       for (const auto& [number, array] : arrays) result.of_pixels.push_back(array->name);
       return false;
     }
-    KerasLayer layer{.name = name_of(group)};
+    KerasLayer layer{.name = name_of(group), .group = usual(group)};
     for (const auto& [number, array] : arrays) layer.arrays.push_back({array, ""});
     const std::optional<KerasKind> kind = kind_of_class(group);
     layer.has_class = kind && is_listed(group);

@@ -21,6 +21,7 @@ struct KerasLayer {
   std::string name{};  ///< empty where the file does not say
   /// What else it may be called: as a member of its network, or within it. Empty: nothing.
   std::string other_name{};
+  std::string group{};  ///< as the configuration counts them; empty in the older form
   KerasKind kind = KerasKind::other;
   bool has_class = false;  ///< which says the kind; else it is what the shapes say
   std::vector<Array> arrays{};

@@ -127,8 +127,9 @@ KernelTrial::KernelTrial(const training::Session& session, const model::Graph& g
   if (spec.flags.weights.empty()) {
     loop::initialise_weights(graph, *program_, spec.seed, weights_.array());
   } else {
-    const model::WeightArrays file = model::open_arrays(
-        spec.flags.weights, graph, spec.model->modules, session.services.read_keras);
+    const model::WeightArrays file =
+        model::open_arrays(spec.flags.weights, graph, spec.model->modules,
+                           session.services.read_keras, model::Otherwise::warn);
     loop::load_weights(file, *program_, weights_.array());
     if (!file.caveat().empty()) {
       training::warn_once(session,
