@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "model/layer_patterns.h"
 #include "scaling/commands/commands.h"
+#include "scaling/commands/kept_part.h"
 #include "scaling/commands/tune_speed.h"
 #include "scaling/tune/findings.h"
 #include "scaling/tune/rate_test.h"
@@ -111,6 +112,11 @@ tune::RateFindings tune_rate(const training::Session& session, training::Trainin
   return found;
 }
 
+constexpr const char* kNoSizes =
+    "Micro-batch and batch: not tried. A training keeps what its frozen layers make of every "
+    "image, "
+    "so how quick whole steps are matters in its first epoch alone; --find both tries sizes, too.";
+
 class TuneCommand final : public cli::CommandWith<TuneOptions> {
  public:
   TuneCommand() : CommandWith({.trains = false, .measures = true}) {}
@@ -139,6 +145,12 @@ class TuneCommand final : public cli::CommandWith<TuneOptions> {
   ExitCode run(const training::Services&) override;
 
  private:
+  /// Where sizes were not asked for, and matter in the first epoch alone.
+  bool leaves_sizes(const tune::Findings& findings) const {
+    const bool open = !options_.micro_batch || !options_.has_batch();
+    const bool asked = options_.asked || options_.most_batch || options_.repeat;
+    return open && !asked && !options_.data.empty() && findings.kept_features.value_or(0) == 1;
+  }
   void write(const training::Session&, const tune::Findings&) const;
 };
 
@@ -152,9 +164,11 @@ void TuneCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices& choice
   for (const char* part : {"batch", "micro-batch", "shares"}) add_part(f, c, part);
   add_recipe_flags(f, c);
   f.group("Tuning");
-  f.choice("find", all_words<Find>(),
-           "speed: micro-batch and batch; rate: learning rate [both; without --data speed alone]",
-           [&c](const std::string& word) { c.find = *value_named<Find>(word); });
+  f.choice(
+      "find", all_words<Find>(),
+      "speed: micro-batch and batch; rate: learning rate [both; without --data speed alone; rate "
+      "alone where all that frozen layers make of images is kept]",
+      [&c](const std::string& word) { c.asked = *value_named<Find>(word); });
   f.whole("most-batch", c.most_batch, 1, 1 << 24,
           "largest batch that is tried, without --batch [1024, or 64 for each rank]");
   f.whole("repeat", c.repeat, 1, 1000,
@@ -181,7 +195,7 @@ void TuneCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices& choice
 
 void TuneCommand::check(const cli::CommandLineChoices&) {
   check_partial(options_);
-  if (options_.find == Find::rate && options_.data.empty()) {
+  if (options_.find() == Find::rate && options_.data.empty()) {
     fail(ExitCode::usage,
          "--find rate needs --data (the images decide which rates train); --data synthetic takes "
          "made-up ones");
@@ -197,8 +211,8 @@ std::string TuneCommand::why_idle(const std::string& flag) const {
   }
   if (is_of_a_run(flag)) return "in tune, whose steps are its own and leave no run";
   if (is_any({"lr-steps", "min-lr", "max-lr"}) && !options_.finds_rate()) {
-    return options_.find == Find::speed ? "with --find speed, which tests no rates"
-                                        : "without --data, whose images a test of rates needs";
+    return options_.find() == Find::speed ? "with --find speed, which tests no rates"
+                                          : "without --data, whose images a test of rates needs";
   }
   if (flag == "repeat" && !options_.finds_speed()) return "with --find rate, which times nothing";
   if (flag == "most-batch" && (options_.has_batch() || !options_.finds_speed())) {
@@ -216,12 +230,20 @@ ExitCode TuneCommand::run(const training::Services& services) {
   if (options_.finds_rate()) range = rate_range(options_, spec);
   // Before the long work: a wrong --out shows at once.
   if (session.leads() && !options_.out.empty()) system::try_folder(options_.out);
-  tune::Findings findings{.facts = facts_of(session, spec), .usual_batch = spec.batch};
-  if (options_.finds_speed()) tune_speed(session, spec, options_, range, findings);
+  tune::Findings findings{.facts = facts_of(session, spec)};
+  if (options_.finds_speed()) {
+    findings.kept_features = kept_part(session, spec);
+    if (leaves_sizes(findings)) {
+      findings.no_batch = kNoSizes;
+      training::say(session, kNoSizes);
+    } else {
+      tune_speed(session, spec, options_, range, findings);
+    }
+  }
   if (range) {
     training::fit_to_ranks(spec, session.communicator->size());
     findings.rate = tune_rate(session, spec, *range);
-  } else if (options_.find == Find::both) {
+  } else if (options_.find() == Find::both) {
     findings.no_rate = "Learning rate: not tested without --data, whose images decide it.";
   }
   if (session.leads()) write(session, findings);

@@ -15,12 +15,15 @@ constexpr auto names(Find) {
 }
 
 struct TuneOptions : BenchOptions {
-  Find find = Find::both;
+  std::optional<Find> asked;  ///< --find
   std::optional<int> most_batch, lr_steps;
   std::optional<double> min_lr, max_lr;
 
-  bool finds_speed() const { return find != Find::rate; }
-  bool finds_rate() const { return find == Find::rate || (find == Find::both && !data.empty()); }
+  Find find() const { return asked.value_or(Find::both); }
+  bool finds_speed() const { return find() != Find::rate; }
+  bool finds_rate() const {
+    return find() == Find::rate || (find() == Find::both && !data.empty());
+  }
   bool has_batch() const { return batch || batch_per_rank; }
 };
 

@@ -27,11 +27,18 @@ class SpeedTuning {
     const training::TrainingPlan plan =
         training::plan_training(session_, spec_, bench.classes,
                                 training::rank_memory(training::measure_capacities(session_), 0));
-    to.usual_micro_batch = plan.chunks ? plan.chunks->images : plan.micro_batch;
+    usual_micro_batch_ = plan.chunks ? plan.chunks->images : plan.micro_batch;
     const std::size_t images = bench.data->train.size();
     const std::vector<int> micro_batches = micro_batches_to_try(plan, images, to),
                            batches = batches_to_try(images, to);
+    if (!micro_batches.empty()) {
+      usual_micro_batch_ = std::min(usual_micro_batch_, micro_batches.back());
+    }
+    kept_features_ = to.kept_features.value_or(0);
     bench.left = work_of(micro_batches, batches, images);
+    if (to.kept_features && !(micro_batches.empty() && batches.empty())) {
+      training::say(session_, tune::whole_steps_text(*to.kept_features));
+    }
     climb_micro_batches(bench, micro_batches, to);
     climb_batches(bench, batches, to);
   }
@@ -61,6 +68,8 @@ class SpeedTuning {
   const std::optional<tune::RateRange>& rates_;
   std::size_t there_ = 0;        ///< images of the whole data
   double decoding_seconds_ = 0;  ///< of one of them
+  double kept_features_ = 0;
+  int usual_micro_batch_ = 0;  ///< without the flag
 };
 
 tune::StepBench SpeedTuning::open() {
@@ -119,22 +128,32 @@ std::vector<int> SpeedTuning::batches_to_try(std::size_t all, tune::Findings& to
 tune::WorkLeft SpeedTuning::work_of(const std::vector<int>& micro_batches,
                                     const std::vector<int>& batches, std::size_t all) const {
   std::vector<tune::LadderLeft> ladders;
+  const auto add = [&](const char* flag, const std::vector<int>& sizes, int usual,
+                       const auto& images_of) {
+    tune::LadderLeft& ladder = ladders.emplace_back(flag);
+    for (const int size : sizes) ladder.images.push_back(images_of(size));
+    if (std::ranges::find(sizes, usual) == sizes.end()) ladder.usual = images_of(usual);
+  };
   if (!micro_batches.empty()) {
     const std::size_t images = std::min(spec_.batch * accumulate(), all);
-    ladders.push_back({"micro-batch", std::vector<std::size_t>(micro_batches.size(), images)});
+    add("micro-batch", micro_batches, usual_micro_batch_, [&](int) { return images; });
   }
   if (!batches.empty()) {
-    tune::LadderLeft& ladder = ladders.emplace_back("batch");
-    for (const int batch : batches) {
-      ladder.images.push_back(static_cast<std::size_t>(batch) * accumulate());
-    }
+    // A smaller one than usual is no advice, so that it is compared with a smaller usual one alone.
+    const int usual = static_cast<int>(spec_.batch);
+    add("batch", batches, usual < batches.back() ? usual : batches.back(),
+        [&](int batch) { return static_cast<std::size_t>(batch) * accumulate(); });
   }
-  tune::WorkLeft left(std::move(ladders), options_.repeat);
-  if (!rates_) return left;
+  if (!rates_) return {std::move(ladders), options_.repeat};
   const std::size_t largest = batches.empty() ? 0 : static_cast<std::size_t>(batches.back());
-  const std::size_t images = std::max(spec_.batch, largest) * accumulate();
-  const std::size_t drawn = std::min(images * static_cast<std::size_t>(rates_->steps), there_);
-  return left.then_rates(rates_->steps, images, static_cast<double>(drawn) * decoding_seconds_);
+  return {std::move(ladders),
+          options_.repeat,
+          {.steps = rates_->steps,
+           .likely_images = spec_.batch * accumulate(),
+           .most_images = std::max(spec_.batch, largest) * accumulate(),
+           .there = there_,
+           .kept_features = kept_features_,
+           .decoding_seconds = decoding_seconds_}};
 }
 
 void SpeedTuning::climb_micro_batches(tune::StepBench& bench, const std::vector<int>& sizes,
@@ -145,8 +164,9 @@ void SpeedTuning::climb_micro_batches(tune::StepBench& bench, const std::vector<
     spec.flags.micro_batch = value;
     return spec;
   };
-  to.micro_batch = tune::measure_ladder(bench, {"micro-batch", sizes, with});
-  spec_.flags.micro_batch = to.micro_batch->climb.best;
+  to.micro_batch =
+      tune::measure_ladder(bench, {"micro-batch", sizes, usual_micro_batch_, false, with});
+  spec_.flags.micro_batch = to.micro_batch->advised();
 }
 
 void SpeedTuning::climb_batches(tune::StepBench& bench, const std::vector<int>& sizes,
@@ -157,8 +177,9 @@ void SpeedTuning::climb_batches(tune::StepBench& bench, const std::vector<int>& 
     spec.batch = static_cast<std::size_t>(value);
     return spec;
   };
-  to.batch = tune::measure_ladder(bench, {"batch", sizes, with});
-  spec_.batch = tune::chosen_batch(*to.batch, spec_.batch);
+  to.batch =
+      tune::measure_ladder(bench, {"batch", sizes, static_cast<int>(spec_.batch), true, with});
+  if (const auto advised = to.batch->advised()) spec_.batch = static_cast<std::size_t>(*advised);
   spec_.flags.batch = spec_.batch;
 }
 

@@ -10,7 +10,7 @@
 namespace cputrain::commands {
 
 /// Climbs the ladders of micro-batches and of batches that the options leave open. The training
-/// then has the sizes that were chosen. `rates`: a test that follows, for how long all will take.
+/// then has the sizes that are advised. `rates`: a test that follows, for how long all will take.
 /// Collective.
 void tune_speed(training::Session&, training::TrainingSpec&, const TuneOptions&,
                 const std::optional<tune::RateRange>& rates, tune::Findings& to);

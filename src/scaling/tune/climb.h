@@ -26,9 +26,20 @@ Gain gain_of(std::span<const double> rates, std::span<const double> of_other);
 /// Less is not worth the memory, and is near what repeated measurements differ by.
 inline constexpr double kLeastGain = 0.03;
 
+/// Of b over a, where this is a's over b.
+Gain inverse(const Gain&);
+/// Of a over c, where these are a's over b and b's over c. The interval has both at their ends, and
+/// holds the product with at least 1 less what either misses.
+Gain chained(const Gain&, const Gain&);
+
 /// At least kLeastGain, and above nothing with all of its interval.
 bool pays(const Gain&);
-/// More rounds might tell: kLeastGain, or no gain at all, lies within the interval.
+/// Below this the interval of a gain says too little for advice: that of three rounds has 0.75.
+inline constexpr double kLeastConfidence = 0.8;
+/// It pays, and the interval was made of enough rounds.
+bool surely_pays(const Gain&);
+/// More rounds might tell: kLeastGain, or no gain at all, lies within the interval, or it pays but
+/// not surely.
 bool is_unsure(const Gain&);
 
 /// Why a climb ended: there are no more rungs, speed has not grown for kPatience rungs, or the next

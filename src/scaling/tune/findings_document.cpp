@@ -4,7 +4,6 @@
 
 #include "core/json_text.h"
 #include "core/shell_words.h"
-#include "core/statistics/spread.h"
 #include "core/text.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/tune/findings.h"
@@ -23,11 +22,8 @@ Entry bytes_entry(std::optional<std::size_t> bytes) {
 }
 
 Entry speed_entry(const Rung& rung) {
-  if (rung.images_per_second.empty()) return figure_entry(std::nullopt);
-  const Spread spread = spread_of(rung.images_per_second);
-  Entry entry = figure_entry(spread.median, rate_of_images);
-  entry.text += fmt::format(" ({} to {})", rate_of_images(spread.min), rate_of_images(spread.max));
-  return entry;
+  if (rung.images_per_second == 0) return figure_entry(std::nullopt);
+  return figure_entry(rung.images_per_second, rate_of_images);
 }
 
 Entry gain_entry(const Rung& rung) {
@@ -37,8 +33,13 @@ Entry gain_entry(const Rung& rung) {
   return entry;
 }
 
-Entry pays_entry(const Rung& rung) {
-  return {.text = rung.gain ? (pays(*rung.gain) ? "yes" : "no") : report::kNotKnown};
+/// Every gain that pays is a faster size; not every faster one pays.
+Entry verdict_entry(const Rung& rung) {
+  if (!rung.gain) return {.text = report::kNotKnown};
+  const report::Verdict verdict = verdict_of(*rung.gain);
+  const bool little = verdict == report::Verdict::faster && !pays(*rung.gain);
+  return {.text = report::verdict_text(verdict) +
+                  (little ? fmt::format(", by less than {:.0f} %", 100 * kLeastGain) : "")};
 }
 
 DocumentTable ladder_table(const Ladder& ladder) {
@@ -48,12 +49,11 @@ DocumentTable ladder_table(const Ladder& ladder) {
     return r.measured ? std::optional(r.measured->rank) : std::nullopt;
   };
   DocumentTable table = report::table_of<Rung>(
-      "Median of rounds and their range; gain: of the rounds in which both took turns, with an "
-      "interval for its median",
-      ladder.flag, ladder.rungs, [](R r) { return std::to_string(r.value); },
+      "Speed and memory by " + ladder.flag, ladder.flag, ladder.rungs,
+      [](R r) { return std::to_string(r.value); },
       {{"images/s", [](R r, T) { return speed_entry(r); }},
        {"gain", [](R r, T) { return gain_entry(r); }},
-       {"pays", [](R r, T) { return pays_entry(r); }},
+       {"verdict", [](R r, T) { return verdict_entry(r); }},
        {"memory of a rank, planned", [](R r, T) { return bytes_entry(r.planned.rank); }},
        {"measured", [&](R r, T) { return bytes_entry(measured(r)); }, false},
        {"of a node, planned", [](R r, T) { return bytes_entry(r.planned.node); }}});
@@ -66,6 +66,10 @@ Section ladder_section(const std::optional<Ladder>& ladder, const std::string& t
   Section section{.id = ladder->flag, .title = title};
   section.plots = {"tune-" + ladder->flag};
   section.tables.push_back(ladder_table(*ladder));
+  section.remarks.push_back(
+      "gain: the median, over rounds in which both sizes took turns, of how much quicker one was, "
+      "with an interval for it; images/s: the median of the first size's rounds, and from there on "
+      "those of the size that it was compared with, times 1 + gain.");
   section.remarks.push_back(
       "Planned memory has the copy for checkpoints in it, measured memory has the program's own "
       "libraries. Decoded images are in neither.");

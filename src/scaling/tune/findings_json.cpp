@@ -14,25 +14,29 @@ Json memory_json(const MemoryBytes& memory) {
   return {{"rank_bytes", memory.rank}, {"node_bytes", memory.node}};
 }
 
-Json gain_json(const Rung& rung) {
-  if (!rung.gain) return nullptr;
-  const Gain& gain = *rung.gain;
-  return {{"over", *rung.against},
+Json gain_json(const std::optional<Gain>& found, int over) {
+  if (!found) return nullptr;
+  const Gain& gain = *found;
+  return {{"over", over},
           {"median", gain.median},
           {"interval", {gain.interval.low, gain.interval.high}},
           {"confidence", gain.confidence},
           {"rounds", gain.rounds},
+          {"verdict", report::verdict_text(verdict_of(gain))},
           {"pays", pays(gain)}};
 }
 
 Json ladder_json(const Ladder& ladder) {
   Json rungs = Json::array();
   for (const Rung& rung : ladder.rungs) {
-    if (rung.images_per_second.empty()) continue;
+    if (rung.images_per_second == 0) continue;
     rungs.push_back({{"value", rung.value},
-                     {"images_per_second", json_of(spread_of(rung.images_per_second))},
-                     {"rounds", rung.images_per_second.size()},
-                     {"gain", gain_json(rung)},
+                     {"images_per_second", rung.images_per_second},
+                     {"in_rounds", json_of(spread_of(rung.rounds))},
+                     {"rounds", rung.rounds.size()},
+                     {"cpu_wait", known(rung.lost.cpu_wait)},
+                     {"stolen", known(rung.lost.stolen)},
+                     {"gain", gain_json(rung.gain, rung.against.value_or(0))},
                      {"memory_planned", memory_json(rung.planned)},
                      {"memory_measured", rung.measured ? memory_json(*rung.measured) : Json()}});
   }
@@ -40,6 +44,9 @@ Json ladder_json(const Ladder& ladder) {
             {"best", ladder.climb.best},
             {"end", word_of(ladder.climb.end)},
             {"least_gain", kLeastGain},
+            {"usual", ladder.usual},
+            {"gain_over_usual", gain_json(ladder.gain_over_usual(), ladder.usual)},
+            {"advised", ladder.advised() ? Json(*ladder.advised()) : Json()},
             {"rungs", std::move(rungs)}};
   if (!ladder.no_room.empty()) json["no_room"] = ladder.no_room;
   return json;
@@ -101,6 +108,7 @@ Json findings_json(const Findings& findings) {
           {"ranks", facts.ranks},
           {"threads", facts.threads},
           {"suggestion", {{"lines", suggestion.lines}, {"flags", suggestion.flags}}},
+          {"kept_features", known(findings.kept_features)},
           {"ladders", std::move(ladders)},
           {"rate", findings.rate ? rate_json(*findings.rate) : Json()}};
 }

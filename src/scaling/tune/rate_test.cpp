@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "core/error.h"
+#include "core/statistics/median.h"
 #include "data/batch_plan.h"
 #include "loop/observer.h"
 #include "loop/step.h"
@@ -49,12 +52,37 @@ class Steps {
   std::uint64_t done_ = 0;
 };
 
-/// Algorithms are tried in the first step, which is longer.
-void say_duration(const training::Session& session, int steps, double second) {
-  training::say(session, fmt::format("Rate test: up to {} steps, at most about {} by the second "
-                                     "one; it ends where the loss diverges",
-                                     steps, most_text(steps * second)));
-}
+/// Says how long the test takes, once some steps were made: the first is longer, since algorithms
+/// are tried in it. Steps of images that were met before, of which what frozen layers make is kept,
+/// are shorter.
+class Duration {
+ public:
+  Duration(const training::Training& training, int steps) : training_(training), steps_(steps) {}
+
+  void made(double seconds) {
+    constexpr std::size_t kEnough = 5;
+    made_.push_back(seconds);
+    if (made_.size() != std::min(kEnough, static_cast<std::size_t>(steps_))) return;
+    say(median({made_.begin() + 1, made_.end()}));
+  }
+
+ private:
+  void say(double step) const {
+    const double in_epoch = static_cast<double>(training_.batches().train.steps()),
+                 kept = training_.compiled().kept_features;
+    const double seconds = step * computed(steps_, in_epoch, kept);
+    training::say(training_.session(),
+                  fmt::format("Rate test: up to {} steps, {} by the first ones; it ends where the "
+                              "loss diverges",
+                              steps_,
+                              kept > 0 ? "about " + about_text(seconds)
+                                       : "at most about " + most_text(seconds)));
+  }
+
+  const training::Training& training_;
+  int steps_;
+  std::vector<double> made_;
+};
 
 }  // namespace
 
@@ -64,10 +92,11 @@ RateCurve test_rates(training::Training& training, const RateRange& range) {
   RateCurve curve{range, {}};
   Steps steps(training);
   DivergenceWatch watch;
+  Duration duration(training, range.steps);
   for (int i = 0; i < range.steps; ++i) {
     const system::Stopwatch step;
     const double loss = steps.next(range.at(i));
-    if (i == 1) say_duration(training.session(), range.steps, step.seconds());
+    duration.made(step.seconds());
     if (std::isfinite(loss)) curve.losses.push_back(loss);
     if (watch.add(loss)) {
       curve.end = std::isfinite(loss) ? TestEnd::diverged : TestEnd::not_finite;

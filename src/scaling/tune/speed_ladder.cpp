@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "core/statistics/calm_rounds.h"
+#include "core/statistics/median.h"
 #include "scaling/bench/steps.h"
+#include "scaling/tune/silence.h"
 #include "scaling/tune/suggestion.h"
 #include "system/clock.h"
+#include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
 #include "system/usage/held_memory.h"
 
@@ -27,40 +29,37 @@ struct Placed {
   std::vector<double> rates{};  ///< a contest's rounds
 };
 
-/// Silent while it lives: each training would say what its exchange is.
-class Silence {
- public:
-  explicit Silence(training::Session& session)
-      : session_(session), before_(std::exchange(session.quiet, true)) {}
-  ~Silence() { session_.quiet = before_; }
-  Silence(const Silence&) = delete;
-  Silence& operator=(const Silence&) = delete;
-
- private:
-  training::Session& session_;
-  bool before_;
-};
-
 std::size_t beyond(std::size_t now, std::size_t before) { return now - std::min(now, before); }
 
 class LadderWork {
  public:
   LadderWork(StepBench& bench, const LadderRequest& request)
-      : bench_(bench), request_(request), ladder_{request.flag, {}, {}, {}} {}
+      : bench_(bench),
+        request_(request),
+        ladder_{.flag = request.flag,
+                .rungs = {},
+                .climb = {},
+                .usual = request.usual,
+                .larger_alone = request.larger_alone,
+                .crowded = bench.session.plan.crowding > 1} {}
 
   Ladder run() {
     measure_left();
     placed_.push_back(place(request_.rungs.front()));
     if (!std::exchange(bench_.told, true)) {
+      measure_a_few();
       training::say(bench_.session, bench_.left.plan_text());
-    }
-    if (request_.rungs.size() == 1) {
-      measure_rounds();
-      bench_.left.tried();
-      say_rung(ladder_.rungs.front());
     }
     ladder_.climb =
         climb(request_.rungs, [this](int best, int next) { return contest(best, next); });
+    if (ladder_.rungs.size() == 1) {  // or the second has no room
+      measure_rounds();
+      settle_first();
+    }
+    if (!ladder_.can_advise()) {
+      bench_.left.only_usual();
+      contest(ladder_.climb.best, ladder_.usual);
+    }
     bench_.left.climbed();
     return std::move(ladder_);
   }
@@ -73,8 +72,11 @@ class LadderWork {
   std::optional<Gain> contest(int best, int next);
   Placed place(int value);
   void measure_left();
+  void measure_a_few();
   void measure_rounds();
   void measure_round(Placed&);
+  void settle_first();
+  double image_seconds() const;
   int wanted_rounds() const;
   void settle_memory(const Placed&);
   MemoryBytes planned(const training::TrainingMemory&);
@@ -100,13 +102,32 @@ std::optional<Gain> LadderWork::contest(int best, int next) {
     return std::nullopt;
   }
   measure_rounds();
-  if (ladder_.rungs.size() == 2) say_rung(ladder_.rungs.front());
-  bench_.left.tried();
+  if (rung_of(placed_.front()).images_per_second == 0) settle_first();
   Rung& rung = ladder_.rungs.back();
   rung.against = best;
   rung.gain = gain_of(placed_.back().rates, placed_.front().rates);
+  rung.images_per_second = rung_of(placed_.front()).images_per_second * (1 + rung.gain->median);
+  bench_.left.tried(pays(*rung.gain));
   say_rung(rung);
   return rung.gain;
+}
+
+/// Of a step, by the rounds of all sizes in memory.
+double LadderWork::image_seconds() const {
+  double seconds = 0;
+  std::size_t rounds = 0;
+  for (const Placed& placed : placed_) {
+    for (const double rate : placed.rates) seconds += 1 / rate;
+    rounds += placed.rates.size();
+  }
+  return seconds / static_cast<double>(rounds);
+}
+
+void LadderWork::settle_first() {
+  Rung& first = ladder_.rungs.front();
+  first.images_per_second = median(first.rounds);
+  bench_.left.tried(true);
+  say_rung(first);
 }
 
 /// The first training of a process leaves more than its own, which later ones find there.
@@ -119,6 +140,14 @@ void LadderWork::measure_left() {
   bench_.held_before.node += beyond(after.node, before.node);
 }
 
+/// The first size's, so that not a single step says how long all will take.
+void LadderWork::measure_a_few() {
+  constexpr int kSteps = 5;
+  bench::StepTrial& trial = *placed_.front().trial;
+  for (int i = 0; i < kSteps; ++i) trial.measure();
+  bench_.left.measured(1 / comm::mean_of_ranks(communicator(), median(trial.images_per_second())));
+}
+
 Placed LadderWork::place(int value) {
   const Silence silence(bench_.session);
   const system::Stopwatch placing;
@@ -127,6 +156,7 @@ Placed LadderWork::place(int value) {
   training::follow_ready_form(spec, *bench_.source);
   training::TrainingPlan plan =
       training::plan_training(bench_.session, std::move(spec), bench_.classes);
+  plan.keeps_features = false;  // else steps grow quicker the more often images are met
   Placed placed{.rung = ladder_.rungs.size()};
   placed.trial = std::make_unique<bench::StepTrial>(bench_.session, std::move(plan), bench_.source,
                                                     bench_.data);
@@ -154,6 +184,7 @@ int LadderWork::wanted_rounds() const {
 void LadderWork::measure_rounds() {
   const int wanted = wanted_rounds();
   CalmRounds rounds(wanted);
+  system::CpuWait wait;
   system::StolenTime stolen(bench_.session.place().cpus);
   for (Placed& placed : placed_) placed.rates.clear();
   const auto undecided = [&] {
@@ -167,10 +198,15 @@ void LadderWork::measure_rounds() {
     for (Placed& placed : placed_) measure_round(placed);
     rounds.add(comm::largest_of_ranks(communicator(), stolen.part_since_last()));
   }
+  const LostTime lost{comm::largest_of_ranks(communicator(), wait.part_since_last()),
+                      rounds.stolen_of_counted()};
+  bench_.left.measured(image_seconds());
   for (Placed& placed : placed_) {
     placed.rates = rounds.counted_of(placed.rates);
-    std::vector<double>& all = rung_of(placed).images_per_second;
-    all.insert(all.end(), placed.rates.begin(), placed.rates.end());
+    Rung& rung = rung_of(placed);
+    if (!rung.rounds.empty()) continue;
+    rung.rounds = placed.rates;
+    rung.lost = lost;
   }
 }
 
@@ -232,14 +268,14 @@ MemoryBytes LadderWork::planned(const training::TrainingMemory& memory) {
 }
 
 void LadderWork::say_rung(const Rung& rung) const {
-  const bool newest = &rung == &ladder_.rungs.back();
-  training::say(bench_.session, bench_.left.place_text() + rung_line(request_.flag, rung) +
-                                    (newest ? bench_.left.left_text() : ""));
+  const std::string lost = lost_text(rung.lost);
+  training::say(bench_.session,
+                bench_.left.place_text() + rung_line(request_.flag, rung) +
+                    (lost.empty() ? "" : "; " + lost) +
+                    (&rung == &ladder_.rungs.back() ? bench_.left.left_text() : ""));
 }
 
 }  // namespace
-
-const Rung& Ladder::best() const { return *std::ranges::find(rungs, climb.best, &Rung::value); }
 
 MemoryBytes begin_peak() {
   system::forget_peak();

@@ -1,43 +1,18 @@
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "scaling/tune/climb.h"
+#include "scaling/tune/ladder.h"
 #include "scaling/tune/work_left.h"
 #include "training/session/session.h"
 #include "training/training_plan.h"
 
 /// Images/s and memory of training steps by one size: micro-batch or batch.
 namespace cputrain::tune {
-
-struct MemoryBytes {
-  std::size_t rank = 0;  ///< on the rank with most
-  std::size_t node = 0;  ///< all ranks of the node with most
-};
-
-/// A size that was measured.
-struct Rung {
-  int value = 0;
-  std::vector<double> images_per_second{};  ///< by round, in all contests
-  MemoryBytes planned{};                    ///< as --dry-run has it, but for decoded images
-  std::optional<MemoryBytes> measured{};    ///< resident at the most; of host memory alone
-  std::optional<int> against{};             ///< the best rung when this one was tried
-  std::optional<Gain> gain{};
-};
-
-struct Ladder {
-  std::string flag;         ///< whose values rungs are: "micro-batch"
-  std::vector<Rung> rungs;  ///< in the order in which they were tried
-  Climb climb;
-  std::string no_room;  ///< why the next rung was not measured, where memory ended the climb
-
-  const Rung& best() const;
-};
 
 /// What steps are made of; all borrowed but the data.
 struct StepBench {
@@ -54,7 +29,9 @@ struct StepBench {
 
 struct LadderRequest {
   std::string flag;
-  std::vector<int> rungs;                                 ///< ascend; at least one
+  std::vector<int> rungs;  ///< ascend; at least one
+  int usual;               ///< as Ladder has it
+  bool larger_alone;
   std::function<training::TrainingSpec(int value)> spec;  ///< makes the training with this value
 };
 
@@ -62,8 +39,10 @@ struct LadderRequest {
 MemoryBytes begin_peak();
 
 /// Climbs the ladder: the best size so far and the next one are in memory at once and take turns in
-/// short rounds. A line on standard error for each, and before the first one how long all takes at
-/// the most. Error(usage) where the first has no room.
+/// short rounds. The best is compared with the usual size, too, where advice depends on it. Steps
+/// compute all layers: what frozen ones make of images is not kept. A line on standard error for
+/// each size, and before the first one how long all is likely to take. Error(usage) where the first
+/// has no room.
 /// Collective; the same on all ranks.
 Ladder measure_ladder(StepBench&, const LadderRequest&);
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "core/statistics/median.h"
 #include "core/text.h"
 
 namespace cputrain::tune {
@@ -14,7 +14,7 @@ namespace {
 std::string percent(double part) { return fmt::format("{:.0f} %", 100 * part); }
 
 std::string speed_text(const Rung& rung) {
-  return rate_of_images(median(rung.images_per_second)) + " images/s";
+  return rate_of_images(rung.images_per_second) + " images/s";
 }
 
 /// Why the climb went no further.
@@ -28,9 +28,44 @@ std::string end_text(const Ladder& ladder) {
     case ClimbEnd::top:
       break;
   }
-  return ladder.rungs.size() == 1
-             ? "no other size was tried"
-             : fmt::format("{} was the largest tried", ladder.rungs.back().value);
+  return ladder.rungs.size() == 1 ? "no other size was tried"
+                                  : fmt::format("{} was the largest tried", ladder.largest());
+}
+
+/// Where the best size was measured and is not advised: "8 is +1.2 % (-0.5 to 3.1) over that".
+std::string unsure_text(const Ladder& ladder) {
+  const std::optional<Gain> gain = ladder.gain_over_usual();
+  if (!gain) return "they were not compared: " + ladder.no_room;
+  return fmt::format("{} is {} over that", ladder.best().value, gain_text(*gain));
+}
+
+std::string not_quicker_text(const Ladder& ladder) {
+  return fmt::format("no size is surely quicker by {} or more than {}", percent(kLeastGain),
+                     ladder.usual);
+}
+
+void say_lost(const Ladder& ladder, Suggestion& to) {
+  const std::string text = most_lost_text(ladder);
+  if (text.empty()) return;
+  to.lines.push_back(fmt::format(
+      "Figures of --{} were disturbed, {}. {}", ladder.flag, text,
+      ladder.crowded ? "Fewer --threads or ranks take no turns." : "Try again at a quieter time."));
+}
+
+std::string micro_batch_text(const Ladder& ladder) {
+  const std::string end = end_text(ladder);
+  if (ladder.climb.best == ladder.usual) {
+    return fmt::format(
+        "Micro-batch: {}, as it is without the flag, is the largest that pays, {} ({}). Leave "
+        "--micro-batch out.",
+        ladder.usual, speed_text(ladder.best()), end);
+  }
+  if (const auto advised = ladder.advised()) {
+    return fmt::format("Micro-batch: {}, {} over {}, which it is without the flag ({}).", *advised,
+                       gain_text(*ladder.gain_over_usual()), ladder.usual, end);
+  }
+  return fmt::format("Micro-batch: {}, which it is without the flag: leave --micro-batch out ({}).",
+                     not_quicker_text(ladder), unsure_text(ladder));
 }
 
 void suggest_micro_batch(const Findings& findings, Suggestion& to) {
@@ -38,21 +73,29 @@ void suggest_micro_batch(const Findings& findings, Suggestion& to) {
     if (!findings.no_micro_batch.empty()) to.lines.push_back(findings.no_micro_batch);
     return;
   }
-  const Rung& best = findings.micro_batch->best();
-  to.lines.push_back(fmt::format(
-      "Micro-batch: {} is the largest that pays, {} ({}). Without the "
-      "flag it would be {}.",
-      best.value, speed_text(best), end_text(*findings.micro_batch), findings.usual_micro_batch));
-  to.flags.insert(to.flags.end(), {"--micro-batch", std::to_string(best.value)});
+  to.lines.push_back(micro_batch_text(*findings.micro_batch));
+  say_lost(*findings.micro_batch, to);
+  if (const auto advised = findings.micro_batch->advised()) {
+    to.flags.insert(to.flags.end(), {"--micro-batch", std::to_string(*advised)});
+  }
 }
 
-/// "128 (2400 images/s)", where it was measured.
-std::string batch_text(const Ladder& ladder, std::size_t batch) {
-  for (const Rung& rung : ladder.rungs) {
-    if (static_cast<std::size_t>(rung.value) != batch) continue;
-    return fmt::format("{} ({})", batch, speed_text(rung));
+std::string batch_text(const Ladder& ladder) {
+  const std::string pays = fmt::format("{} is the largest that pays, {} ({})", ladder.climb.best,
+                                       speed_text(ladder.best()), end_text(ladder));
+  if (const auto advised = ladder.advised()) {
+    const std::optional<Gain> gain = ladder.gain_over_usual();
+    return fmt::format(
+        "Batch: {}{}. The usual batch is {}: another one trains otherwise and wants another "
+        "learning rate.",
+        pays, gain ? fmt::format("; {} over {}", gain_text(*gain), ladder.usual) : "",
+        ladder.usual);
   }
-  return std::to_string(batch);
+  if (ladder.climb.best <= ladder.usual) {
+    return fmt::format("Batch: {}. The usual batch, {}, stays.", pays, ladder.usual);
+  }
+  return fmt::format("Batch: {}, the usual batch, which stays: leave --batch out ({}).",
+                     not_quicker_text(ladder), unsure_text(ladder));
 }
 
 void suggest_batch(const Findings& findings, Suggestion& to) {
@@ -60,17 +103,11 @@ void suggest_batch(const Findings& findings, Suggestion& to) {
     if (!findings.no_batch.empty()) to.lines.push_back(findings.no_batch);
     return;
   }
-  const Rung& best = findings.batch->best();
-  const std::size_t usual = findings.usual_batch, chosen = chosen_batch(*findings.batch, usual);
-  const std::string found = fmt::format("Batch: {} is the largest that pays, {} ({}).", best.value,
-                                        speed_text(best), end_text(*findings.batch));
-  to.lines.push_back(
-      found + (chosen == usual
-                   ? fmt::format(" The usual batch, {}, stays.", batch_text(*findings.batch, usual))
-                   : fmt::format(" The usual batch is {}: another one trains "
-                                 "otherwise and wants another learning rate.",
-                                 usual)));
-  to.flags.insert(to.flags.end(), {"--batch", std::to_string(chosen)});
+  to.lines.push_back(batch_text(*findings.batch));
+  say_lost(*findings.batch, to);
+  if (const auto advised = findings.batch->advised()) {
+    to.flags.insert(to.flags.end(), {"--batch", std::to_string(*advised)});
+  }
 }
 
 std::string range_text(const RateFindings& rate) {
@@ -135,15 +172,28 @@ RateFindings findings_of(RateCurve curve, std::size_t batch, std::size_t images,
   return {std::move(curve), std::move(smoothed), advice, batch, images, scale, {}};
 }
 
-std::size_t chosen_batch(const Ladder& ladder, std::size_t usual) {
-  const auto best = static_cast<std::size_t>(ladder.climb.best);
-  const auto largest = static_cast<std::size_t>(ladder.rungs.back().value);
-  const bool has_no_room = ladder.climb.end == ClimbEnd::memory && usual > largest;
-  return has_no_room || usual < best ? best : usual;
+std::string whole_steps_text(double kept_features) {
+  const std::string kept =
+      kept_features < 1
+          ? fmt::format("{:.0f} % of what its frozen layers make of images", 100 * kept_features)
+          : std::string("what its frozen layers make of every image");
+  return fmt::format(
+      "Speeds are of steps that compute all layers. A training keeps {}, so they count in its "
+      "first epoch{}.",
+      kept, kept_features < 1 ? ", and later for the other images" : " alone");
+}
+
+report::Verdict verdict_of(const Gain& gain) {
+  if (gain.interval.low > 0) return report::Verdict::faster;
+  if (gain.interval.high < 0) return report::Verdict::slower;
+  return report::Verdict::no_difference_shown;
 }
 
 Suggestion suggestion_of(const Findings& findings) {
   Suggestion suggestion;
+  if (findings.kept_features && (findings.micro_batch || findings.batch)) {
+    suggestion.lines.push_back(whole_steps_text(*findings.kept_features));
+  }
   suggest_micro_batch(findings, suggestion);
   suggest_batch(findings, suggestion);
   suggest_rate(findings, suggestion);

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "scaling/report/sweep_difference.h"
+#include "scaling/tune/ladder.h"
 #include "scaling/tune/rate_advice.h"
-#include "scaling/tune/speed_ladder.h"
 
 namespace cputrain::tune {
 
@@ -34,15 +35,12 @@ struct Findings {
   TuneFacts facts{};
   std::optional<Ladder> micro_batch{}, batch{};
   std::string no_micro_batch{}, no_batch{};  ///< why there is no ladder
-  int usual_micro_batch = 0;                 ///< without the flag
-  std::size_t usual_batch = 0;
+  /// The part of what frozen layers make of images that a training keeps; nothing where it keeps
+  /// none. Speeds are of steps without.
+  std::optional<double> kept_features{};
   std::optional<RateFindings> rate{};
   std::string no_rate{};  ///< why there is no test
 };
-
-/// The batch for a training that would have the usual one: that one, unless a larger one pays or it
-/// has no room.
-std::size_t chosen_batch(const Ladder&, std::size_t usual);
 
 /// What to do, and the flags that do it.
 struct Suggestion {
@@ -53,6 +51,10 @@ Suggestion suggestion_of(const Findings&);
 
 /// "micro-batch 32: 136.2 images/s, +6.1 % (5.0 to 7.2) over 8; memory of a rank: 1.1 GB planned"
 std::string rung_line(const std::string& flag, const Rung&);
+/// What speeds of whole steps say of a training that keeps such a part of what frozen layers make.
+std::string whole_steps_text(double kept_features);
+/// Faster or slower where all of the interval is.
+report::Verdict verdict_of(const Gain&);
 /// "+6.1 % (5.0 to 7.2)"
 std::string gain_text(const Gain&);
 /// Two digits: no test knows more of a rate.

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "scaling/tune/suggestion.h"
+#include "scaling/tune/climb.h"
 
 namespace cputrain::tune {
 
@@ -21,21 +21,22 @@ int usual_rounds(double seconds, std::optional<int> asked) {
   return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
 }
 
-WorkLeft& WorkLeft::then_rates(int steps, std::size_t images_of_step, double decoding_seconds) {
-  rate_steps_ = steps;
-  rate_images_ = images_of_step;
-  decoding_seconds_ = decoding_seconds;
-  return *this;
+double computed(double all, double there, double kept_features) {
+  return all - kept_features * std::max(0.0, all - there);
 }
 
-/// The last size stays in memory, and is no work by itself.
-void WorkLeft::tried() {
-  std::vector<std::size_t>& images = ladders_.front().images;
-  images.erase(images.begin());
-  if (images.size() == 1) images.clear();
+void WorkLeft::tried(bool paid) {
+  ++tried_;
+  usual_done_ = ended_;
+  in_vain_ = paid ? 0 : in_vain_ + 1;
 }
 
-void WorkLeft::climbed() { ladders_.erase(ladders_.begin()); }
+void WorkLeft::climbed() {
+  ladders_.erase(ladders_.begin());
+  tried_ = 0;
+  in_vain_ = 0;
+  ended_ = usual_done_ = false;
+}
 
 double WorkLeft::placing_seconds(std::size_t images) const {
   return cost_.placing_seconds +
@@ -47,73 +48,100 @@ double WorkLeft::round_seconds(std::size_t images) const {
   return steps_of_round(step) * step;
 }
 
+double WorkLeft::contest_seconds(std::size_t images, std::size_t other, const Guess& guess) const {
+  const double round = round_seconds(images) + round_seconds(other);
+  return placing_seconds(images) + guess.rounds * usual_rounds(round, rounds_) * round;
+}
+
+std::size_t WorkLeft::contests_left(const LadderLeft& ladder, bool begun, bool most) const {
+  const std::size_t done = begun ? std::max<std::size_t>(1, tried_) : 1;
+  if ((begun && ended_) || done >= ladder.images.size()) return 0;
+  const std::size_t left = ladder.images.size() - done;
+  const int in_vain = begun ? in_vain_ : 0;
+  const bool compared = begun && tried_ > 1;
+  const int pay = compared ? (in_vain == 0 ? 1 : 0) : 2;
+  const int likely = kPatience - in_vain + pay;
+  return most && in_vain < kPatience ? left : std::min(left, static_cast<std::size_t>(likely));
+}
+
 /// The best size of a contest is not known; it takes no longer than the largest before.
-double WorkLeft::ladder_seconds(const LadderLeft& ladder, bool begun) const {
+double WorkLeft::ladder_seconds(const LadderLeft& ladder, bool begun, const Guess& guess) const {
   const std::vector<std::size_t>& images = ladder.images;
-  if (images.empty()) return 0;
+  const std::size_t done = begun ? tried_ : 0;
   double seconds = begun ? 0 : 2 * placing_seconds(images.front());  // it is placed twice
-  if (images.size() == 1) {
+  if (images.size() == 1 && done == 0) {
     const double round = round_seconds(images.front());
-    return seconds + usual_rounds(round, rounds_) * round;
+    seconds += usual_rounds(round, rounds_) * round;
   }
-  for (std::size_t i = 1; i < images.size(); ++i) {
-    const double round = round_seconds(images[i - 1]) + round_seconds(images[i]);
-    seconds += placing_seconds(images[i]) + kMostRounds * usual_rounds(round, rounds_) * round;
+  std::size_t next = std::max<std::size_t>(1, done);
+  const std::size_t end = next + contests_left(ladder, begun, guess.most);
+  for (; next < end; ++next) seconds += contest_seconds(images[next], images[next - 1], guess);
+  if (ladder.usual && !(begun && usual_done_)) {
+    seconds += contest_seconds(*ladder.usual, images[std::min(next, images.size()) - 1], guess);
   }
   return seconds;
 }
 
-double WorkLeft::most_seconds() const {
+double WorkLeft::seconds(const Guess& guess) const {
   double seconds = 0;
   for (const LadderLeft& ladder : ladders_) {
-    seconds += ladder_seconds(ladder, &ladder == &ladders_.front());
+    seconds += ladder_seconds(ladder, &ladder == &ladders_.front(), guess);
   }
-  if (rate_steps_ == 0) return seconds;
-  const double step = cost_.image_seconds * static_cast<double>(rate_images_);
-  return seconds + cost_.placing_seconds + decoding_seconds_ + rate_steps_ * step;
+  if (rates_.steps == 0) return seconds;
+  const std::size_t images = guess.most ? rates_.most_images : rates_.likely_images;
+  const double all = static_cast<double>(images) * rates_.steps,
+               there = static_cast<double>(rates_.there);
+  return seconds + cost_.placing_seconds + rates_.decoding_seconds * std::min(all, there) +
+         cost_.image_seconds * computed(all, there, guess.most ? 0 : rates_.kept_features);
 }
 
-std::size_t WorkLeft::sizes_left() const {
-  std::size_t left = 0;
-  for (std::size_t i = 0; i < ladders_.size(); ++i) {
-    const std::size_t images = ladders_[i].images.size();
-    left += i == 0 && images > 0 ? images - 1 : images;
-  }
-  return left;
+double WorkLeft::likely_seconds() const {
+  return seconds({.most = false, .rounds = (1.0 + kMostRounds) / 2});
 }
+
+double WorkLeft::most_seconds() const { return seconds({.most = true, .rounds = kMostRounds}); }
 
 std::string WorkLeft::plan_text() const {
+  constexpr double kNear = 1.5;
   std::vector<std::string> parts;
   for (const LadderLeft& ladder : ladders_) {
-    const std::size_t sizes = ladder.images.size();
+    const std::size_t sizes = ladder.sizes();
     parts.push_back(fmt::format("{}{} of --{}", sizes > 1 ? "up to " : "", counted(sizes, "size"),
                                 ladder.flag));
   }
-  std::string what = join(parts, ", then ");
-  if (rate_steps_ > 0) {
-    what += fmt::format("{}up to {} steps with growing learning rates",
-                        parts.empty() ? "" : ", then ", rate_steps_);
+  if (rates_.steps > 0) {
+    parts.push_back(fmt::format("up to {} steps with growing learning rates", rates_.steps));
   }
+  const double likely = likely_seconds(), most = most_seconds();
   return fmt::format(
-      "Tuning: {}: at most about {}, by the first steps ({} images/s); longer where other work "
-      "disturbs them",
-      what, most_text(most_seconds()), rate_of_images(1 / cost_.image_seconds));
+      "Tuning: {}: about {}{}, by the first steps; the line of each size says what is left",
+      join(parts, ", then "), about_text(likely),
+      most <= kNear * likely ? fmt::format(", at most {}", most_text(most)) : "");
 }
 
 std::string WorkLeft::place_text() const {
-  return fmt::format("[{}/{}] ", sizes_ - sizes_left(), sizes_);
+  const std::size_t sizes = ladders_.front().sizes();
+  return fmt::format("[{} of {}{}] ", tried_, sizes > 1 ? "up to " : "", sizes);
 }
 
 std::string WorkLeft::left_text() const {
-  const double seconds = most_seconds();
-  return seconds > 0 ? fmt::format(" - at most {} left", most_text(seconds)) : "";
+  const double seconds = likely_seconds();
+  return seconds > 0 ? fmt::format(" - about {} left", about_text(seconds)) : "";
 }
 
-std::string most_text(double seconds) {
+namespace {
+
+/// `minutes` and so on are whole ones by this rule.
+std::string time_text(double seconds, double (*whole)(double)) {
   constexpr double kMinute = 60, kHour = 3600, kFewMinutes = 90, kFewHours = 90;
-  if (seconds < kFewMinutes) return fmt::format("{:.0f} s", std::ceil(seconds));
-  if (seconds < kFewHours * kMinute) return fmt::format("{:.0f} min", std::ceil(seconds / kMinute));
-  return fmt::format("{:.1f} h", std::ceil(10 * seconds / kHour) / 10);
+  if (seconds < kFewMinutes) return fmt::format("{:.0f} s", std::max(1.0, whole(seconds)));
+  if (seconds < kFewHours * kMinute) return fmt::format("{:.0f} min", whole(seconds / kMinute));
+  return fmt::format("{:.1f} h", whole(10 * seconds / kHour) / 10);
 }
+
+}  // namespace
+
+std::string about_text(double seconds) { return time_text(seconds, std::round); }
+std::string most_text(double seconds) { return time_text(seconds, std::ceil); }
 
 }  // namespace cputrain::tune

@@ -37,7 +37,7 @@ class Tune(TinyTest):
             f.write("mine")
         before = sorted(os.listdir(self.folder))
         done = self.expect(0, "tune", *MODEL, "--data", "d", "--most-batch", "32", "--repeat", "2", *RATES, "--out", "o",
-                           says=["Flags to copy: --micro-batch ", "| micro-batch |", "o/tune.html"])
+                           says=["| micro-batch |", "o/tune.html"])
         self.assertEqual(sorted(os.listdir(self.folder)), before)
         self.assertEqual(sorted(os.listdir(self.path("o"))), ["mine", "tune.html", "tune.json"])
         for line in ("micro-batch 4: ", "micro-batch 8: ", "batch 16: "):
@@ -49,25 +49,41 @@ class Tune(TinyTest):
         micro, batch = found["ladders"]
         # The recipe's batch of 8 is the most that a pass can have.
         self.assertEqual([r["value"] for r in micro["rungs"]], [4, 8])
-        self.assertEqual([r["value"] for r in batch["rungs"]], [16, 32])
+        # The recipe's batch of 8 is no rung: the best is compared with it in the end.
+        self.assertEqual([r["value"] for r in batch["rungs"]], [16, 32, 8])
+        self.assertEqual((micro["usual"], batch["usual"]), (8, 8))
         for ladder in (micro, batch):
             self.assertIn(ladder["best"], [r["value"] for r in ladder["rungs"]])
+            speeds = {r["value"]: r["images_per_second"] for r in ladder["rungs"]}
             for rung in ladder["rungs"]:
-                speed = rung["images_per_second"]
-                self.assertTrue(0 < speed["min"] <= speed["median"] <= speed["max"])
+                in_rounds, gain = rung["in_rounds"], rung["gain"]
+                self.assertTrue(0 < in_rounds["min"] <= in_rounds["median"] <= in_rounds["max"])
+                # One figure for a speed: with the gain beside it, and in the line that tells it.
+                self.assertAlmostEqual(rung["images_per_second"], speeds[gain["over"]] * (1 + gain["median"])
+                                       if gain else in_rounds["median"])
+                self.check_told(done, ladder["flag"], rung)
                 self.assertGreater(rung["memory_planned"]["rank_bytes"], 0)
                 self.assertGreater(rung["memory_measured"]["rank_bytes"], 0)
-            first, second = ladder["rungs"]
+            first, second = ladder["rungs"][:2]
             self.assertIsNone(first["gain"])
             self.assertEqual(second["gain"]["over"], first["value"])
             low, high = second["gain"]["interval"]
             self.assertTrue(low <= second["gain"]["median"] <= high)
             self.assertEqual(ladder["best"], second["value"] if second["gain"]["pays"] else first["value"])
-        # The recipe's batch is smaller than any of the ladder, so one of these is chosen, and the rates are of it.
-        self.assertEqual(found["rate"]["batch"], batch["best"])
+            over_usual = ladder["gain_over_usual"]
+            quicker = ladder["best"] != ladder["usual"] and over_usual["pays"] and over_usual["confidence"] >= 0.8
+            self.assertEqual(ladder["advised"], ladder["best"] if quicker else None)
         flags = dict(zip(*[iter(found["suggestion"]["flags"])] * 2))
-        self.assertEqual((flags["--micro-batch"], flags["--batch"]), (str(micro["best"]), str(batch["best"])))
+        for ladder in (micro, batch):
+            self.assertEqual(flags.get("--" + ladder["flag"]), ladder["advised"] and str(ladder["advised"]))
+        self.assertEqual(found["rate"]["batch"], batch["advised"] or 8)  # the rates are of it
         self.check_page(found)
+
+    def check_told(self, done, flag, rung):
+        told = re.search(rf"^\[\d of up to \d\] {flag} {rung['value']}: ([\d.,]+) images/s", done.stderr, re.M)
+        row = re.search(rf"^\| {rung['value']} +\| +([\d.,]+) \|", done.stdout[done.stdout.index(f"| {flag} "):], re.M)
+        self.assertEqual(told[1], row[1])
+        self.assertAlmostEqual(float(told[1].replace(",", "")) / rung["images_per_second"], 1, delta=1e-3)
 
     def check_page(self, found):
         with open(self.path("o/tune.html"), encoding="utf-8") as f:
@@ -147,11 +163,67 @@ class Tune(TinyTest):
 
     def test_how_long_it_takes_is_said_before_the_first_size(self):
         done = self.expect(0, "tune", *MODEL, "--data", "d", "--most-batch", "32", "--repeat", "1", *RATES)
-        told = done.stderr.index("Tuning: up to 2 sizes of --micro-batch, then up to 2 sizes of --batch, then up to 24 "
-                                 "steps with growing learning rates: at most about ")
-        self.assertLess(told, done.stderr.index("[1/4] micro-batch 4: "))
-        self.assertRegex(done.stderr, r"\[3/4\] batch 16: .*\n\[4/4\] batch 32: .* - at most \d+ s left\n")
-        self.assertRegex(done.stderr, r"Rate test: up to 24 steps, at most about \d+ s by the second one")
+        told = done.stderr.index("Tuning: up to 2 sizes of --micro-batch, then up to 3 sizes of --batch, then up to 24 "
+                                 "steps with growing learning rates: about ")
+        self.assertLess(told, done.stderr.index("[1 of up to 2] micro-batch 4: "))
+        self.assertRegex(done.stderr, r"\[1 of up to 3\] batch 16: .*\n\[2 of up to 3\] batch 32: .* - about \d+ s "
+                         r"left\n\[3 of up to 3\] batch 8: ")
+        self.assertRegex(done.stderr, r"Rate test: up to 24 steps, at most about \d+ s by the first ones")
+
+    def test_sizes_are_left_out_where_they_matter_in_the_first_epoch_alone(self):
+        words = ["tune", *MODEL, "--data", "d", "--freeze", "all-but-head", "--lr-steps", "12", "--json", "-"]
+        quick = ["--repeat", "1", "--most-batch", "32"]
+        alone = "matters in its first epoch alone; --find both tries sizes, too."
+        done = self.expect(0, *words, says=[alone])
+        self.assertLess(done.stderr.index("Micro-batch and batch: not tried."), done.stderr.index("Found "))
+        found = json.loads(done.stdout)
+        self.assertEqual((found["ladders"], found["kept_features"]), ([], 1))
+        self.assertIn(alone, found["suggestion"]["lines"][0])
+        self.assertEqual(len(found["rate"]["curve"]), 12)
+        self.assertRegex(done.stderr, r"Rate test: up to 12 steps, about \d+ s by the first ones")
+        done = self.expect(0, *words, *quick, "--find", "both", says=["so they count in its first epoch alone."])
+        found = json.loads(done.stdout)
+        self.assertEqual([ladder["flag"] for ladder in found["ladders"]], ["micro-batch", "batch"])
+        self.assertIn("in its first epoch alone.", found["suggestion"]["lines"][0])
+        # Flags of the sizes ask for them, too.
+        self.assertEqual(len(json.loads(self.expect(0, *words, *quick).stdout)["ladders"]), 2)
+        # Colours draw too many views of an image to keep what becomes of it.
+        done = self.expect(0, *words, *quick, "--augment", "brightness:0.2")
+        found = json.loads(done.stdout)
+        self.assertEqual((len(found["ladders"]), found["kept_features"]), (2, None))
+        self.assertNotIn("first epoch", done.stderr + found["suggestion"]["lines"][0])
+
+    def test_steps_of_frozen_layers_compute_them_all_each_time(self):
+        # Few images are met in each step again: what is kept of them would make steps quicker and quicker.
+        deep = [{"type": "convolution", "filters": 48, "kernel": 3, "name": f"deep{i}"} for i in range(6)]
+        with open(self.path("deep.json"), "w") as f:
+            json.dump({**TINY, "layers": deep + TINY["layers"][2:]}, f)
+        words = ["--model", "deep.json", *ALONE, "--data", "d", "--freeze", "all-but-head", "--batch", "16",
+                 "--image-size", "32", "--json", "-"]
+        step = json.loads(self.expect(0, "bench", "step", *words, "--repeat", "9").stdout)
+        # The quickest steps, which other work on the machine did not meet.
+        whole, kept = step["images_per_second"]["max"], step["features_kept"]["max"]
+        self.assertGreater(kept, 8 * whole)
+        found = json.loads(self.expect(0, "tune", *words, "--find", "speed", "--repeat", "2").stdout)
+        for rung in found["ladders"][0]["rungs"]:
+            self.assertLess(rung["in_rounds"]["median"], kept / 8)
+
+    @unittest.skipUnless(hasattr(os, "sched_setaffinity"), "needs Linux")
+    def test_a_busy_machine_is_told(self):
+        cpus = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(cpus)})  # which the program inherits: two threads on one CPU
+        try:
+            done = self.expect(0, "tune", "--model", "tiny.json", "--threads", "2", "--batch", "8", "--find", "speed",
+                               "--repeat", "2", "--json", "-")
+        finally:
+            os.sched_setaffinity(0, cpus)
+        found = json.loads(done.stdout)
+        waits = [r["cpu_wait"] for r in found["ladders"][0]["rungs"]]
+        if None in waits:
+            self.skipTest("this system does not count how long threads wait")
+        self.assertGreater(max(waits), 0.1)
+        self.assertRegex(done.stderr, r"micro-batch \d: .*; threads waited \d+ % of their time for a CPU")
+        self.assertTrue(found["suggestion"]["lines"][1].startswith("Figures of --micro-batch were disturbed, most at "))
 
     def test_one_that_is_ended_leaves_nothing(self):
         words = [PROGRAM, "tune", *MODEL, "--find", "speed", "--repeat", "1000", "--out", "a/new", "--json", "new.json"]

@@ -73,6 +73,19 @@ TEST(Gain, IsThatOfRoundsSoDriftDoesNotCount) {
   EXPECT_NEAR(gain.confidence, 1 - 2 * std::pow(0.5, 5), 1e-12);
 }
 
+TEST(Gain, IsTurnedRoundAndChained) {
+  const Gain quarter{0.25, {0, 1}, 0.95, 5};
+  EXPECT_NEAR(inverse(quarter).median, -0.2, 1e-12);
+  EXPECT_NEAR(inverse(quarter).interval.low, -0.5, 1e-12);
+  EXPECT_NEAR(inverse(quarter).interval.high, 0, 1e-12);
+  const Gain both = chained(quarter, {0.1, {-0.1, 0.2}, 0.94, 3});
+  EXPECT_NEAR(both.median, 0.375, 1e-12);
+  EXPECT_NEAR(both.interval.low, -0.1, 1e-12);
+  EXPECT_NEAR(both.interval.high, 1.4, 1e-12);
+  EXPECT_NEAR(both.confidence, 0.89, 1e-12);
+  EXPECT_EQ(both.rounds, 3);
+}
+
 TEST(Gain, PaysWhereItIsLargeAndSure) {
   EXPECT_TRUE(pays({0.05, {0.01, 0.08}}));
   EXPECT_FALSE(pays({0.02, {0.01, 0.08}}));
@@ -80,9 +93,10 @@ TEST(Gain, PaysWhereItIsLargeAndSure) {
 }
 
 TEST(Gain, IsUnsureWhereMoreRoundsMightTell) {
-  EXPECT_TRUE(is_unsure({0.05, {0.02, 0.08}}));
-  EXPECT_TRUE(is_unsure({0.05, {-0.01, 0.08}}));
-  EXPECT_FALSE(is_unsure({0.05, {0.04, 0.08}}));
+  EXPECT_TRUE(is_unsure({0.05, {0.02, 0.08}, 0.95}));
+  EXPECT_TRUE(is_unsure({0.05, {-0.01, 0.08}, 0.95}));
+  EXPECT_FALSE(is_unsure({0.05, {0.04, 0.08}, 0.95}));
+  EXPECT_TRUE(is_unsure({0.05, {0.04, 0.08}, 0.75}));  // three rounds
   EXPECT_FALSE(is_unsure({0.00, {-0.01, 0.02}}));
 }
 

@@ -7,15 +7,18 @@ const tunePlots = (() => {
     return holder => {
       const found = tune.ladders.find(l => l.flag === flag);
       if (!found) return null;
-      const data = found.rungs.map(r => ({ x: r.value, y: r.images_per_second.median,
-        range: [r.images_per_second.min, r.images_per_second.max] }));
+      // A size's interval is that of its gain, around the speed of the size that it was compared with.
+      const speed = value => found.rungs.find(r => r.value === value).images_per_second;
+      const data = found.rungs.map(r => ({ x: r.value, y: r.images_per_second,
+        ...(r.gain ? { range: r.gain.interval.map(part => speed(r.gain.over) * (1 + part)) } : {}) }))
+        .sort((a, b) => a.x - b.x);
       const colour = at(colours, 0), values = data.map(p => p.x);
       return drawPlot(holder, { title, config: { type: 'line',
-        data: { datasets: [{ label: 'median', data, borderColor: colour, backgroundColor: colour, borderWidth: 2,
+        data: { datasets: [{ label: 'images/s', data, borderColor: colour, backgroundColor: colour, borderWidth: 2,
           pointRadius: 4, clip: false }] },
         options: lineOptions(logAxis(flag, values, values), axis('images/s', { suggestedMin: 0 }),
           p => `${flag} ${p.x}: ${short(p.y)} images/s`) },
-      note: 'Logarithmic across. Bars: least and most of the rounds.' });
+      note: 'Logarithmic across. Bars: the interval of the gain over the size that it was compared with.' });
     };
   }
 

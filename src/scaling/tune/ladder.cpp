@@ -1,0 +1,96 @@
+#include "scaling/tune/ladder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time/stolen_time.h"
+
+namespace cputrain::tune {
+namespace {
+
+/// From a size over those that it, and each of them, was compared with, down to the first.
+std::vector<int> way_down(const Ladder& ladder, int value) {
+  std::vector<int> way{value};
+  for (const Rung* rung = ladder.find(value); rung->against; rung = ladder.find(way.back())) {
+    way.push_back(*rung->against);
+  }
+  return way;
+}
+
+/// Of a size over one that is on its way down.
+Gain gain_down_to(const Ladder& ladder, int value, int lower) {
+  Gain gain{0, {0, 0}, 1, 0};
+  for (bool first = true; value != lower; first = false) {
+    const Rung& rung = *ladder.find(value);
+    gain = first ? *rung.gain : chained(gain, *rung.gain);
+    value = *rung.against;
+  }
+  return gain;
+}
+
+bool usual_has_no_room(const Ladder& ladder) {
+  return ladder.climb.end == ClimbEnd::memory && ladder.usual > ladder.largest();
+}
+
+}  // namespace
+
+const Rung* Ladder::find(int value) const {
+  const auto found = std::ranges::find(rungs, value, &Rung::value);
+  return found == rungs.end() ? nullptr : &*found;
+}
+
+int Ladder::largest() const { return std::ranges::max_element(rungs, {}, &Rung::value)->value; }
+
+bool Ladder::can_advise() const {
+  const bool stays = climb.best == usual || (larger_alone && climb.best < usual);
+  return stays || find(usual) != nullptr;
+}
+
+std::optional<Gain> Ladder::gain_over_usual() const {
+  if (find(usual) == nullptr) return std::nullopt;
+  const std::vector<int> of_best = way_down(*this, climb.best), of_usual = way_down(*this, usual);
+  const int meeting = *std::ranges::find_first_of(of_best, of_usual);
+  const Gain best = gain_down_to(*this, climb.best, meeting);
+  if (meeting == usual) return best;
+  const Gain of_meeting = inverse(gain_down_to(*this, usual, meeting));
+  return meeting == climb.best ? of_meeting : chained(best, of_meeting);
+}
+
+std::optional<int> Ladder::advised() const {
+  if (climb.best == usual) return std::nullopt;
+  if (larger_alone && climb.best < usual) {
+    return usual_has_no_room(*this) ? std::optional(climb.best) : std::nullopt;
+  }
+  const std::optional<Gain> gain = gain_over_usual();
+  return gain && surely_pays(*gain) ? std::optional(climb.best) : std::nullopt;
+}
+
+std::string lost_text(const LostTime& lost) {
+  std::vector<std::string> parts;
+  if (lost.cpu_wait.value_or(0) >= system::kWaitWorthSaying) {
+    parts.push_back(
+        fmt::format("threads waited {:.0f} % of their time for a CPU", 100 * *lost.cpu_wait));
+  }
+  if (lost.stolen.value_or(0) >= system::kStolenWorthSaying) {
+    parts.push_back(
+        fmt::format("{:.0f} % of the CPU time went to others on the host", 100 * *lost.stolen));
+  }
+  return join(parts, ", and ");
+}
+
+std::string most_lost_text(const Ladder& ladder) {
+  const auto part = [](const Rung& rung) {
+    return std::max(rung.lost.cpu_wait.value_or(0), rung.lost.stolen.value_or(0));
+  };
+  const Rung& most = *std::ranges::max_element(ladder.rungs, {}, part);
+  const std::string text = lost_text(most.lost);
+  if (text.empty()) return "";
+  const bool waited = most.lost.cpu_wait.value_or(0) >= system::kWaitWorthSaying;
+  return fmt::format("most at {}: {}{}", most.value, text,
+                     waited ? fmt::format(" ({})", system::cpu_wait_reason(ladder.crowded)) : "");
+}
+
+}  // namespace cputrain::tune
