@@ -105,14 +105,16 @@ bool DivergenceWatch::add(double loss) {
   sum_ = kPast * sum_ + (1 - kPast) * loss;
   share_ = kPast * share_ + (1 - kPast);
   const double mean = sum_ / share_;
+  if (!best_) first_ = mean;
   best_ = std::min(best_.value_or(mean), mean);
-  return mean > kDiverged * *best_;
+  return mean > std::max(kDiverged * *best_, first_);
 }
 
 std::vector<SmoothLoss> smooth(const RateCurve& curve) {
   std::vector<double> losses = curve.losses;
   if (losses.empty()) return {};
-  const double most = kDiverged * std::ranges::min(losses);
+  // A few images that are learnt by heart come to a loss near 0, beside which all is large.
+  const double most = std::max(kDiverged * std::ranges::min(losses), losses.front());
   for (double& loss : losses) loss = std::min(loss, most);
   losses = without_spikes(losses, half_window(curve.range));
   const std::vector<double> noise = noise_of(losses);

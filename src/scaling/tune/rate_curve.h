@@ -34,7 +34,7 @@ struct RateCurve {
   double diverged_at = 0;  ///< the rate of the step that ended it; 0 where none did
 };
 
-/// How many times its best a loss is where a test ends.
+/// How many times its best a loss is where a test ends, if it is larger than at first, too.
 inline constexpr double kDiverged = 4;
 
 /// Watches a running mean of losses, which the past has nine tenths of, without the bias of its
@@ -45,7 +45,7 @@ class DivergenceWatch {
   bool add(double loss);
 
  private:
-  double sum_ = 0, share_ = 0;
+  double sum_ = 0, share_ = 0, first_ = 0;
   std::optional<double> best_{};
 };
 
@@ -59,7 +59,8 @@ struct SmoothLoss {
 /// By step. Local lines with tricube weights over a fifth of the range (Cleveland, "Robust Locally
 /// Weighted Regression", 1979): unlike a running mean, they are not late. The noise comes from what
 /// each loss differs from the mean of its neighbours (Gasser, Sroka, Jennen-Steinmetz 1986). Losses
-/// above kDiverged times the least one count as that, so that the end does not bend the rest.
+/// above kDiverged times the least one, and above the first, count as the larger of these, so that
+/// the end does not bend the rest.
 std::vector<SmoothLoss> smooth(const RateCurve&);
 
 }  // namespace cputrain::tune

@@ -58,6 +58,20 @@ TEST(Smooth, IsNotBentByAnEndWithoutBounds) {
   EXPECT_LE(smooth(curve).back().loss, kDiverged * 2);
 }
 
+TEST(Smooth, KeepsAFallToNearlyNothing) {
+  RateCurve curve{kSixDecades, {}};
+  for (int i = 0; i < 121; ++i) curve.losses.push_back(0.7 * std::pow(0.9, i));
+  const std::vector<SmoothLoss> smoothed = smooth(curve);
+  EXPECT_NEAR(smoothed[10].loss, curve.losses[10], 0.05);
+  EXPECT_LT(smoothed[20].slope, 0);
+}
+
+TEST(DivergenceWatch, IsSilentBelowTheFirstLoss) {
+  DivergenceWatch watch;
+  for (int i = 0; i < 200; ++i) EXPECT_FALSE(watch.add(0.7 * std::pow(0.9, i)));
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(watch.add(0.5)) << i;
+}
+
 TEST(DivergenceWatch, EndsWhereTheRunningMeanIsManyTimesItsBest) {
   DivergenceWatch watch;
   for (int i = 0; i < 50; ++i) EXPECT_FALSE(watch.add(1));
