@@ -43,7 +43,7 @@ class Command {
   /// Error(usage) for what makes no sense together, whatever the machine.
   virtual void check(const CommandLineChoices&) {}
   /// Without weights it does nothing, so a word too many may be meant for --weights.
-  virtual bool begins_with_weights() const { return false; }
+  virtual bool needs_weights() const { return false; }
   /// Flags that name a file for a result, with the file: empty for none, "-" for standard output.
   virtual std::vector<std::pair<const char*, std::string>> results() {
     return {{"--json", options().json}};

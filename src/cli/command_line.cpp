@@ -137,7 +137,7 @@ void check_words(Command& command, const Flags& flags) {
   if (options.files.empty() || !command.help().words.empty()) return;
   const std::string& word = options.files.front();
   std::error_code ignored;
-  const bool is_weights = command.begins_with_weights() && options.weights.empty();
+  const bool is_weights = command.needs_weights() && options.weights.empty();
   const bool is_data =
       flags.names().contains("data") && std::filesystem::is_directory(word, ignored);
   fail(ExitCode::usage, fmt::format("{} is one word too many (flags begin with --){}", word,

@@ -103,7 +103,7 @@ void choose_weights(Command& command, bool leads, const model::ReadKeras& read_k
   } catch (const Error&) {
     if (leads) throw;
   }
-  if (!command.begins_with_weights() && !options.was_given("model")) take_model(options, leads);
+  if (!command.needs_weights() && !options.was_given("model")) take_model(options, leads);
 }
 
 }  // namespace cputrain::cli

@@ -183,7 +183,7 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
            "surely predicted wrong (-: to standard output)");
   }
 
-  bool begins_with_weights() const override { return true; }
+  bool needs_weights() const override { return true; }
   void check(const cli::CommandLineChoices&) override {
     check_weights_named(options_);
     if (options_.limit_val == 0u)

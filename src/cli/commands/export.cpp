@@ -311,7 +311,7 @@ class ExportCommand final : public cli::CommandWith<ExportOptions> {
            "FILE");
   }
 
-  bool begins_with_weights() const override { return true; }
+  bool needs_weights() const override { return true; }
   bool results_are_files() const override { return true; }
   void check(const cli::CommandLineChoices&) override {
     const ExportOptions& c = options_;

@@ -38,7 +38,10 @@ struct PredictOptions : cli::Options {
 
   bool names_result() const { return !csv.empty() || !json.empty(); }
   /// Results are files, and standard output has room for lines that tell of them.
-  bool tells_of_files() const { return names_result() && csv != "-" && json != "-"; }
+  bool tells_of_files() const {
+    const auto is_output = [](const std::string& f) { return f == "-" || f == "/dev/stdout"; };
+    return names_result() && !is_output(csv) && !is_output(json);
+  }
 };
 
 /// "folder scan: 3 files are passed over (1 broken link, 2 no image by its name)", but for hidden
@@ -295,7 +298,7 @@ class PredictCommand final : public cli::CommandWith<PredictOptions> {
     f.whole("top", c.top, 1, 65536, "show the N most probable classes [1; JSON has all]");
   }
 
-  bool begins_with_weights() const override { return true; }
+  bool needs_weights() const override { return true; }
   void check(const cli::CommandLineChoices&) override {
     check_weights_named(options_);
     if (!options_.files.empty()) return;
