@@ -315,6 +315,17 @@ loop::TrainingData resumed_data(const Session& session, const TrainingSpec& spec
   return data;
 }
 
+void check_first_weights(const Session& session, const TrainingPlan& plan) {
+  const TrainingFlags& flags = plan.spec.flags;
+  if (flags.weights.empty()) return;
+  if (session.leads()) {
+    const model::WeightArrays file = model::open_arrays(
+        flags.weights, plan.graph, plan.spec.model->modules, session.services.read_keras);
+    loop::check_fits(file, plan.graph, flags.partial);
+  }
+  session.communicator->barrier();  // a refusal is rank 0's, and the job's
+}
+
 FirstWeights start_weights(const Session& session, const TrainingPlan& plan,
                            const data::DataSource& source, const CompiledTraining& compiled) {
   const TrainingSpec& spec = plan.spec;

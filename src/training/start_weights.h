@@ -38,4 +38,7 @@ FirstWeights start_weights(const Session&, const TrainingPlan&, const data::Data
 loop::TrainingData resumed_data(const Session&, const TrainingSpec&, const data::DataSource&,
                                 const std::filesystem::path& checkpoint);
 
+/// Before anything long begins: Error(data) where --weights do not fit the network. Collective.
+void check_first_weights(const Session&, const TrainingPlan&);
+
 }  // namespace cputrain::training

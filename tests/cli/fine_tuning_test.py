@@ -185,7 +185,7 @@ class FineTuning(TinyTest):
         with open(self.path("net.json"), "w") as f:
             json.dump(NET | {"layers": [layer | ({"l2": 0.01} if layer["type"] == "dense" else {})
                                         for layer in NET["layers"]]}, f)
-        self.net(0, "run", says=["Loss: with the model's L2 penalty of kernels that learn, 0.01 times"])
+        self.net(0, "run", says=["Loss: with the model's L2 penalty of kernels that learn, up to 0.01 times"])
         files = [f"data/{name}/{i}.bmp" for name in ("ant", "bee") for i in range(12)]
         answers = json.loads(self.expect(0, "predict", "--weights", "run", "--json", "-", *files).stdout)
         entropy = [-math.log(p["probabilities"][p["file"].split("/")[1]]) for p in answers["predictions"]]

@@ -75,6 +75,7 @@ std::vector<std::string> names_in_file(const std::string& path) {
 
 /// A clause such as "class name 'cat' stands for two classes"; empty where nothing is wrong.
 std::string mistake_of(const std::vector<std::string>& names) {
+  if (names.empty()) return "the file has no name";
   const std::string mistake = data::class_names_mistake(names);
   if (!mistake.empty()) return mistake;
   const auto strange =

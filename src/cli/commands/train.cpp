@@ -12,11 +12,14 @@
 #include "cli/commands/training_run.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
+#include "core/error_with_lines.h"
 #include "core/text.h"
 #include "system/absolute_path.h"
 #include "system/file_lock.h"
 #include "training/run/finished_run.h"
 #include "training/run/run_weights.h"
+#include "training/run/taken_over.h"
+#include "training/start_weights.h"
 #include "training/training_identity.h"
 #include "training/validation_watchers.h"
 
@@ -150,6 +153,8 @@ void TrainCommand::choose_files(bool leads, const training::Services& services) 
   if (may_go_on && !training::weights_are_there(options_.weights)) return;
   try {
     Command::choose_files(leads, services);
+  } catch (const ErrorWithLines&) {
+    throw;
   } catch (const Error& error) {
     if (!may_go_on || error.code() != ExitCode::data) throw;
     fail(error.code(), fmt::format("{}; a training that goes on needs no --weights", error.what()));
@@ -201,6 +206,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
                                 options_.safety.resume));
     }
     training.compile();
+    training::check_first_weights(session, training.plan());
     warn_of_flags(training, false);
     print_dry_run(training, options_.json);
     return ExitCode::ok;
@@ -216,6 +222,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
     training::keep_first_weights(session, start.checkpoint, identity);
   }
   training.compile();
+  if (!start.goes_on) training::check_first_weights(session, training.plan());
   warn_of_flags(training, start.goes_on);
   // The folder before the long work: a full disk or a wrong --out shows at once.
   training::open_run_folder(session, training.plan(), folder);

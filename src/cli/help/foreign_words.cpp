@@ -61,7 +61,10 @@ constexpr ForeignFlags kForeignFlags[] = {
     {"freeze-layers,freeze-backbone,trainable", "freeze"},
     {"drop,drop-rate,dropout-rate", "dropout"},
     {"loss,criterion,loss-function", "model", "the model's last layer has its loss"},
-    {"wd,l2,l2-regularization", "weight-decay"},
+    {"wd", "weight-decay"},
+    {"l2,l2-regularization", "weight-decay",
+     "layers of a model file have l2 (export --model-file writes one to change); --weight-decay "
+     "comes on top"},
     {"clip-grad,grad-clip,max-grad-norm,gradient-clip-val,clip-grad-norm,clipnorm,"
      "gradient-clipping",
      "clip-norm"},

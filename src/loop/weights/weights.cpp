@@ -57,6 +57,14 @@ std::vector<WantedParameter> wanted_by(const compute::Program& program) {
   return wanted;
 }
 
+std::vector<WantedParameter> wanted_by(const model::Graph& graph) {
+  std::vector<WantedParameter> wanted;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& spec : node.parameters) wanted.push_back({spec.name, spec.extents});
+  }
+  return wanted;
+}
+
 /// Whose weights a file has, and what to do about it.
 std::string other_model_text(const model::WeightArrays& file, const WeightMatch& match) {
   const char* rest = "or start training from what fits with --partial";
@@ -83,6 +91,26 @@ void need_whole(const model::WeightArrays& file, const WeightMatch& match) {
   fail(ExitCode::data,
        fmt::format("weight file {} does not fit the model: {} {}", file.path().string(),
                    misfit_text(match), other_model_text(file, match)));
+}
+
+void need_some(const model::WeightArrays& file, const WeightMatch& match) {
+  if (!match.fitting.empty()) return;
+  fail(ExitCode::data,
+       fmt::format("weight file {} has nothing that fits the model: {} (training would start from "
+                   "initial weights); leave --weights out, or choose the --model it was made for",
+                   file.path().string(), misfit_text(match)));
+}
+
+bool fits_but_for(const WeightMatch& match, const std::vector<WantedParameter>& wanted,
+                  const model::ClassOutputs& outputs) {
+  const auto is_output = [&](const std::string& name) {
+    return std::ranges::find(outputs.arrays, name) != outputs.arrays.end();
+  };
+  return match.other_shape.empty() && match.extra.empty() &&
+         std::ranges::all_of(match.missing, is_output) &&
+         std::ranges::all_of(match.other_columns, [&](const auto& array) {
+           return is_output(wanted[array.position].name);
+         });
 }
 
 /// Normalization divides by the root of it, so that every answer would be NaN.
@@ -147,13 +175,7 @@ LoadedWeights load_weights(const model::WeightArrays& file, const compute::Progr
 LoadedWeights load_fitting_weights(const model::WeightArrays& file, const compute::Program& program,
                                    const Array& weights, const ClassRows& rows) {
   WeightMatch match = match_weights(file, wanted_by(program));
-  if (match.fitting.empty()) {
-    fail(
-        ExitCode::data,
-        fmt::format("weight file {} has nothing that fits the model: {} (training would start from "
-                    "initial weights); leave --weights out, or choose the --model it was made for",
-                    file.path().string(), misfit_text(match)));
-  }
+  need_some(file, match);
   LoadedWeights loaded = load_fitting(file, std::move(match), program, weights, rows);
   load_common_classes(file, program, weights, rows, loaded);
   return loaded;
@@ -161,15 +183,17 @@ LoadedWeights load_fitting_weights(const model::WeightArrays& file, const comput
 
 bool fits_but_for_outputs(const model::WeightArrays& file, const compute::Program& program,
                           const model::ClassOutputs& outputs) {
-  const WeightMatch match = match_weights(file, wanted_by(program));
-  const auto is_output = [&](const std::string& name) {
-    return std::ranges::find(outputs.arrays, name) != outputs.arrays.end();
-  };
-  return match.other_shape.empty() && match.extra.empty() &&
-         std::ranges::all_of(match.missing, is_output) &&
-         std::ranges::all_of(match.other_columns, [&](const auto& array) {
-           return is_output(program.layout().parameters[array.position].name);
-         });
+  const std::vector<WantedParameter> wanted = wanted_by(program);
+  return fits_but_for(match_weights(file, wanted), wanted, outputs);
+}
+
+void check_fits(const model::WeightArrays& file, const model::Graph& graph, bool partial) {
+  const std::vector<WantedParameter> wanted = wanted_by(graph);
+  const WeightMatch match = match_weights(file, wanted);
+  if (partial) return need_some(file, match);
+  if (file.describes_itself() || !fits_but_for(match, wanted, model::class_outputs(graph))) {
+    need_whole(file, match);
+  }
 }
 
 std::string nonfinite_text(const std::filesystem::path& path,
@@ -196,12 +220,8 @@ void check_outputs_agree(const model::WeightArrays& file, const model::ClassOutp
 
 model::WeightValues open_weights(model::WeightArrays arrays, const model::Graph& graph) {
   const auto file = std::make_shared<const model::WeightArrays>(std::move(arrays));
-  std::vector<WantedParameter> wanted;
-  for (const auto& node : graph.nodes()) {
-    for (const auto& spec : node.parameters) wanted.push_back({spec.name, spec.extents});
-  }
   check_outputs_agree(*file, model::class_outputs(graph));
-  need_whole(*file, match_weights(*file, wanted));
+  need_whole(*file, match_weights(*file, wanted_by(graph)));
   return [file](const std::string& parameter) {
     std::vector<float> values = file->find(parameter)->floats();
     need_no_negative_variance(file->path(), parameter, values);

@@ -52,6 +52,10 @@ LoadedWeights load_weights(const model::WeightArrays&, const compute::Program&,
 LoadedWeights load_fitting_weights(const model::WeightArrays&, const compute::Program&,
                                    const Array& weights, const ClassRows& rows = {});
 
+/// Before a program is made: Error(data) where loading would find that the file does not fit the
+/// network. With `partial` something has to.
+void check_fits(const model::WeightArrays&, const model::Graph&, bool partial);
+
 /// Whether everything of the network is there and nothing else, but for what makes the outputs:
 /// those may be of other classes, or missing.
 bool fits_but_for_outputs(const model::WeightArrays&, const compute::Program&,

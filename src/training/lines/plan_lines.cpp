@@ -58,7 +58,7 @@ std::string penalty_line(const model::Graph& graph) {
   }
   if (most == 0) return "";
   return fmt::format(
-      "Loss: with the model's L2 penalty of kernels that learn, {:g} times their "
+      "Loss: with the model's L2 penalty of kernels that learn, up to {:g} times their "
       "squares; --weight-decay comes on top",
       most);
 }

@@ -36,10 +36,12 @@ std::string warmup_text(const optim::LearningRateOptions& rate, double target) {
 /// Which recipe is not the model's own.
 void add_fine_tuning_line(const TrainingSpec& spec, std::vector<std::string>& lines) {
   if (!fine_tunes(spec.flags, *spec.model)) return;
-  lines.push_back(
-      fmt::format("Fine-tuning: what no flag says is not as in {}'s recipe, which is "
-                  "for training from nothing",
-                  spec.model->name));
+  const zoo::Recipe recipe = choose_recipe(spec.flags, *spec.model);
+  lines.push_back(fmt::format(
+      "Fine-tuning: where no flag says otherwise {} {:g}, batch {}, {} epochs (the recipe of {} is "
+      "for training from nothing)",
+      optim::rule_name(recipe.rule), recipe.learning_rate, recipe.batch, recipe.epochs,
+      spec.model->name));
 }
 
 /// How the rate comes about, unless it is the plain one.
@@ -120,7 +122,7 @@ std::string batch_warning(const TrainingSpec& spec, const data::BatchPlan& plan)
 }
 
 /// The part of a moving average's first value that is worth saying at the end.
-constexpr double kMuch = 0.2;
+constexpr double kMuch = 0.1;
 
 /// Moving statistics that are still much of the first ones at the end, though validation computes
 /// by them. Those of weights that were learnt elsewhere are worth keeping.

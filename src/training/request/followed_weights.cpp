@@ -4,7 +4,6 @@
 
 #include "loop/weights/description.h"
 #include "model/normalization.h"
-#include "model/weights/weight_format.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::training {

@@ -10,19 +10,19 @@ namespace {
 /// Whether the checkpoint has the best weights so far. Without them a file in the run's folder may
 /// be of an epoch that is to be made anew: it goes where others are to take its place.
 bool restore_best(const std::filesystem::path& run, const std::filesystem::path& checkpoint,
-                  bool keeps_best) {
+                  bool replaced) {
   const std::filesystem::path from = checkpoint / checkpoint::kBestName, to = run / kBestName;
   std::error_code ignored;
   const bool known = std::filesystem::exists(from, ignored);
   if (known) {
     copy_durably(from, to);
-  } else if (keeps_best) {
+  } else if (replaced) {
     std::filesystem::remove(to, ignored);
   }
   return known;
 }
 
-/// Since they were not kept, or were the best by another figure.
+/// Says why the search begins anew: they were not kept, or were the best by another figure.
 void say_begins_anew(const Session& session, const loop::BestEpoch& best, bool kept,
                      const SafetyFlags& safety) {
   const auto before = best.accuracy ? optim::Monitor::accuracy : optim::Monitor::loss;
@@ -41,16 +41,19 @@ bool take_up_best(const Training& training, const std::filesystem::path& run,
                   const std::filesystem::path& checkpoint, loop::Progress& progress) {
   const Session& session = training.session();
   const SafetyFlags& safety = training.plan().spec.flags.safety;
-  const int mine = session.leads() && restore_best(run, checkpoint, safety.keeps_best()) ? 1 : 0;
+  // Where the search has just begun anew, the file is the best of before until an epoch is better.
+  const bool replaced = safety.keeps_best() && progress.best.epoch > 0;
+  const int mine = session.leads() && restore_best(run, checkpoint, replaced) ? 1 : 0;
   const bool known = comm::gather_values(*session.communicator, mine).front() == 1;
   if (progress.best.epoch == 0) return known;
   if (known && !safety.keeps_best()) {
     say(session, fmt::format("{} stays that of epoch {}: later ones are not compared with it "
                              "without --save-best",
                              kBestName, progress.best.epoch));
-    return true;
+    if (progress.best.is_by(safety.monitor)) return true;
+  } else if (known == safety.keeps_best() && progress.best.is_by(safety.monitor)) {
+    return known;
   }
-  if (known == safety.keeps_best() && progress.best.is_by(safety.monitor)) return known;
   if (safety.keeps_best()) say_begins_anew(session, progress.best, known, safety);
   progress.best = {};
   progress.patience = {};

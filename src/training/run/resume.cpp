@@ -16,6 +16,7 @@
 #include "training/asked_end.h"
 #include "training/run/finished_run.h"
 #include "training/run/log_marks.h"
+#include "training/run/taken_over.h"
 #include "training/run/train_on_advice.h"
 #include "training/training_identity.h"
 
@@ -67,7 +68,9 @@ Start choose_newest(const Session& session, const TrainingSpec& spec,
   Start start;
   start.checkpoint = newest_whole(session, folder);
   std::error_code ignored;
-  start.finished = finished && is_at_its_end(folder, start.checkpoint, spec) &&
+  start.finished = finished &&
+                   is_at_its_end(folder, start.checkpoint,
+                                 with_first_weights(begun_with(start.checkpoint), spec)) &&
                    std::filesystem::exists(folder / kWeightsName, ignored);
   if (start.finished) return start;
   start.goes_on = !start.checkpoint.empty();
@@ -164,93 +167,6 @@ Start choose(const Session& session, const TrainingSpec& spec, const RunFolder& 
   return folder.path.empty() ? Start{} : choose_newest(session, spec, folder.path);
 }
 
-/// Whether a way of summing goes with what is asked for now. One that does not would be refused
-/// with advice about a flag that was not given.
-bool suits(const Session& session, const TrainingFlags& flags,
-           const comm::AllreduceChoice& before) {
-  using Scheme = comm::AllreduceChoice::Scheme;
-  using Devices = comm::AllreduceChoice::Devices;
-  if (flags.reproducible) return false;
-  // NCCL is taken again where all ranks still can, and there may be other GPUs now, or none.
-  if (before.devices != Devices::automatic) return false;
-  if (flags.shard_dense.value_or(false) && before.scheme != Scheme::slices) return false;
-  return session.backend->memory().is_host() || before.scheme == Scheme::replicas;
-}
-
-std::string allreduce_of(const Session& session, const TrainingSpec& spec,
-                         const std::filesystem::path& checkpoint) {
-  if (checkpoint.empty()) return {};
-  const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
-  const nlohmann::ordered_json& training = facts.at("training");
-  const std::string none = "none", asked = exchange::to_text(spec.flags.compress);
-  const bool as_before = (training.contains("compress") ? training.at("compress")
-                                                        : nlohmann::ordered_json(none)) == asked;
-  const bool alike = as_before && facts.at("ranks") == session.communicator->size() &&
-                     facts.at("nodes") == session.nodes.nodes();
-  const std::string before = facts.at("allreduce");
-  return alike && suits(session, spec.flags, comm::parse_allreduce(before)) ? before : "";
-}
-
-std::string exif_of(const Session& session, const TrainingSpec& spec, const Start& start) {
-  if (start.checkpoint.empty()) return {};
-  const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
-  const auto exif = training.find("exif");
-  if (exif == training.end() || !exif->is_string()) return {};
-  if (start.goes_on && !spec.flags.exif && *exif == word_of(data::Exif::ignore)) {
-    say(session, "This training goes on with --exif ignore, as its images were read so far");
-  }
-  return exif->get<std::string>();
-}
-
-/// What a training chose for itself, as it stands in its checkpoint; empty where nothing does. Says
-/// that it goes on so, where it would now be another one by itself.
-std::string choice_of(const Session& session, const Start& start, const char* flag, bool given,
-                      const std::string& standard) {
-  if (start.checkpoint.empty()) return {};
-  const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
-  const auto found = training.find(flag);
-  if (found == training.end() || !found->is_string()) return {};
-  const auto before = found->get<std::string>();
-  if (start.goes_on && !given && before != standard) {
-    say(session, fmt::format("This training goes on with --{0} {1}, as its images were resized so "
-                             "far",
-                             flag, printable(before)));
-  }
-  return before;
-}
-
-/// On rank 0; empty elsewhere.
-std::string first_weights_of(const Start& start) {
-  if (start.checkpoint.empty()) return {};
-  const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
-  const auto found = training.find(kFirstWeights);
-  if (found == training.end() || !found->is_string()) return {};
-  return name_of_weights(found->get<std::string>());
-}
-
-/// The model of the checkpoint in three lines, for all ranks.
-std::string model_of(const Start& start) {
-  if (start.checkpoint.empty()) return {};
-  const auto model = described_model(start.checkpoint / checkpoint::kModelName);
-  return model ? fmt::format("{}\n{}\n{}", model->name, model->image_size, model->normalize) : "";
-}
-
-std::optional<DescribedModel> read_model(const std::string& lines) {
-  if (lines.empty()) return std::nullopt;
-  const std::vector<std::string> parts = split(lines, '\n');
-  return DescribedModel{parts.at(0), std::stoi(parts.at(1)), parts.at(2)};
-}
-
-/// The fit of that text; nothing for any other.
-std::optional<data::Fit> fit_named(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  try {
-    return data::parse_fit(text);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 /// So that neither the training's own checkpoints nor their pruning meet them.
 void set_aside(const Session& session, const std::vector<checkpoint::Found>& damaged) {
   for (const checkpoint::Found& found : damaged) {
@@ -283,45 +199,13 @@ std::filesystem::path newest_whole(const Session& session, const std::filesystem
 
 Start choose_start(const Session& session, const TrainingSpec& spec, const RunFolder& folder) {
   Start start = choose(session, spec, folder);
+  take_over(session, spec, start);
   const auto found = comm::gather_values(
       *session.communicator, std::array<bool, 3>{start.finished, start.goes_on, start.elsewhere});
-  start.allreduce =
-      session.communicator->gather(allreduce_of(session, spec, start.checkpoint)).front();
-  start.exif =
-      value_named<data::Exif>(session.communicator->gather(exif_of(session, spec, start)).front());
-  const std::string resize = choice_of(session, start, "resize", spec.flags.resize.has_value(),
-                                       std::string(word_of(spec.resize.way)));
-  const std::string fit =
-      choice_of(session, start, "fit", spec.flags.fit.has_value(), to_text(spec.resize.fit));
-  start.resize = value_named<data::Resize>(session.communicator->gather(resize).front());
-  start.fit = fit_named(session.communicator->gather(fit).front());
   start.finished = found.front()[0];
   start.goes_on = found.front()[1];
   start.elsewhere = found.front()[2];
-  start.first_weights = session.communicator->gather(first_weights_of(start)).front();
-  if (!start.first_weights.empty()) {
-    start.model = read_model(session.communicator->gather(model_of(start)).front());
-  }
   return start;
-}
-
-TrainingSpec with_choices_of(const Start& start, TrainingSpec spec) {
-  if (!start.first_weights.empty()) {
-    TrainingFlags& flags = spec.flags;
-    if (start.model && !flags.was_given("model")) follow(flags, *start.model);
-    if (flags.weights.empty()) flags.first_weights = start.first_weights;
-    spec = choose_training(flags);
-  }
-  comm::AllreduceChoice& asked = spec.flags.allreduce;
-  if (start.goes_on && !start.allreduce.empty() && asked == comm::AllreduceChoice{}) {
-    asked = comm::parse_allreduce(start.allreduce);
-  }
-  if (!spec.flags.exif) spec.flags.exif = start.exif;
-  if (!spec.flags.resize) spec.flags.resize = start.resize;
-  if (!spec.flags.fit) spec.flags.fit = start.fit;
-  spec.resize = {spec.flags.resize.value_or(spec.resize.way),
-                 spec.flags.fit.value_or(spec.resize.fit)};
-  return spec;
 }
 
 namespace {

@@ -11,6 +11,12 @@
 /// --resume: where a training goes on.
 namespace cputrain::training {
 
+/// The weights that a training began with; empty for none.
+struct BegunWith {
+  std::string weights{};
+  std::optional<DescribedModel> model{};
+};
+
 /// What rank 0 found; others know all but `checkpoint`.
 struct Start {
   bool finished = false;   ///< the run has come to its end already: see finished_run.h
@@ -26,13 +32,8 @@ struct Start {
   /// The same for how it resizes images.
   std::optional<data::Resize> resize{};
   std::optional<data::Fit> fit{};
-  /// The weights that it began with, as they were named, which decide the recipe; empty for none.
-  std::string first_weights{};
-  std::optional<DescribedModel> model{};  ///< of such a training
+  BegunWith begun_with{};
 };
-
-/// The spec with what the checkpoint's training chose for itself, where it is not named now.
-TrainingSpec with_choices_of(const Start&, TrainingSpec);
 
 /// The newest checkpoint that can be gone on from; empty where there is no checkpoint. Newer ones
 /// are passed over with a warning and its reason, and set aside. Error(data) where none of those

@@ -159,6 +159,12 @@ std::string text_of(const nlohmann::json& flags, const char* name) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
+/// Error, or that of the library, where it is missing or damaged.
+nlohmann::json config_of(const fs::path& run) {
+  constexpr std::uintmax_t kMostBytes = 1 << 20;
+  return parse_strict_json(system::read_bounded(run / kConfigName, kMostBytes));
+}
+
 }  // namespace
 
 NamedWeights find_weights(const fs::path& named) {
@@ -193,9 +199,8 @@ bool weights_are_there(const fs::path& named) {
 }
 
 std::optional<RunData> data_of_run(const fs::path& run) {
-  constexpr std::uintmax_t kMostBytes = 1 << 20;
   try {
-    const auto flags = parse_strict_json(system::read_bounded(run / kConfigName, kMostBytes));
+    const auto flags = config_of(run);
     RunData data{.spec = text_of(flags, "data"),
                  .balanced = text_of(flags, "balanced") == "true",
                  .allow_empty_classes = text_of(flags, "allow-empty-classes") == "true"};
@@ -208,6 +213,14 @@ std::optional<RunData> data_of_run(const fs::path& run) {
     return data;
   } catch (const std::runtime_error&) {
     return std::nullopt;
+  }
+}
+
+std::string recorded_weights(const fs::path& run) {
+  try {
+    return text_of(config_of(run), "weights");
+  } catch (const std::runtime_error&) {
+    return "";
   }
 }
 

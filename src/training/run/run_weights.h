@@ -35,4 +35,7 @@ struct RunData {
 /// Nothing where the file is missing or damaged.
 std::optional<RunData> data_of_run(const std::filesystem::path& run);
 
+/// The weights that a run began with, by its config.json; empty where it does not say.
+std::string recorded_weights(const std::filesystem::path& run);
+
 }  // namespace cputrain::training

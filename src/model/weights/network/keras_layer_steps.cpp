@@ -191,7 +191,7 @@ bool changes_nothing(const std::string& class_name) {
 
 }  // namespace
 
-bool is_of_keras(const json& entry) {
+bool is_keras_class(const json& entry) {
   return keras_text(keras_member(entry, "registered_name")).find('>') == std::string::npos;
 }
 

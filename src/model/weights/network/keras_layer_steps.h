@@ -8,7 +8,7 @@
 namespace cputrain::model {
 
 /// Whether a layer or network of a Keras file is of one of Keras' own classes.
-bool is_of_keras(const nlohmann::json& entry);
+bool is_keras_class(const nlohmann::json& entry);
 
 /// What a layer of this class of Keras does; unknown for one that has no counterpart here.
 NetworkStep keras_layer_step(const std::string& class_name, const nlohmann::json& config);

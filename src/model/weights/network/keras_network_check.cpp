@@ -26,7 +26,7 @@ std::string caveat_of_outputs(const KerasDifferences& found) {
       found.outputs);
 }
 
-/// Whether layers are missing but for the last one, which a training begins anew.
+/// Whether at most one layer is missing, as the last one is that a training begins anew.
 bool has_all(const Graph& graph, const KerasPairs& pairs) {
   const auto layers = std::ranges::count_if(
       graph.nodes(), [](const Graph::Node& node) { return !node.parameters.empty(); });

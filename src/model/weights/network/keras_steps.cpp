@@ -63,7 +63,8 @@ class StepReader {
   int add_network(const json& network, const std::string& place, const Sources& inputs) {
     const std::string kind = keras_text(keras_member(network, "class_name"));
     const bool chain = kind == "Sequential";
-    const bool known = (chain || kind == "Functional" || kind == "Model") && is_of_keras(network);
+    const bool known =
+        (chain || kind == "Functional" || kind == "Model") && is_keras_class(network);
     KerasGroups groups(place);
     std::map<std::string, int> outputs;
     int last = kUnknownStep;
@@ -133,7 +134,7 @@ class StepReader {
       return add_network(entry, *group + "/", src);
     }
     const json& config = keras_member(entry, "config");
-    NetworkStep step = is_of_keras(entry) ? keras_layer_step(kind, config) : NetworkStep{};
+    NetworkStep step = is_keras_class(entry) ? keras_layer_step(kind, config) : NetworkStep{};
     step.name = name_of(entry);
     step.group = group.value_or("");
     const bool weights = step.kind == StepKind::weights;
