@@ -39,6 +39,19 @@ TEST(KerasImage, IsWhatAResizingLayerMakes) {
             std::nullopt);
 }
 
+/// Behind layers with weights are features, and a crop only takes a part of what is there.
+TEST(KerasImage, IsNotWhatOtherLayersMake) {
+  const std::string input = layer("InputLayer", R"("batch_shape": [null, 300, 300, 3])");
+  const std::string sides = R"("height": 224, "width": 224)";
+  const Shape wanted{300, 300, 3};
+  EXPECT_EQ(keras_image(network(input + "," + kDense + "," + layer("Resizing", sides))), wanted);
+  for (const char* kind : {"CenterCrop", "RandomCrop"}) {
+    EXPECT_EQ(keras_image(network(input + "," + layer(kind, sides) + "," + kDense)), wanted);
+    EXPECT_EQ(keras_image(network(kAny + "," + layer(kind, sides) + "," + kDense)), std::nullopt);
+    EXPECT_EQ(keras_image(network(input + "," + kDense + "," + layer(kind, sides))), wanted);
+  }
+}
+
 TEST(KerasImage, IsNothingWhereItIsNoImageOfThreeColours) {
   for (const char* shape :
        {"[null, 28, 28, 1]", "[null, 3, 224, 224]", "[null, 784]", "[null, 0, 224, 3]",

@@ -171,7 +171,58 @@ TEST_F(KerasForms, ARescalingIsComparedWithThePixelsHere) {
        "(Rescaling: x * 0.00784314 + -1), which --normalize must say here: --normalize symmetric");
   ends(R"("scale": 0.0156862745, "offset": -2)", "say here: --normalize 0.5/0.25");
   ends(R"("scale": -1, "offset": 0)", "(Rescaling: x * -1 + 0), which --normalize must say here");
-  ends(R"("scale": [1, 2, 3], "offset": 0)", "(Rescaling), which --normalize must say here");
+  ends(R"("scale": [0.01, 0.02, 0.03], "offset": 0)",
+       "say here: --normalize 0/0.392157,0.196078,0.130719");
+  ends(R"("scale": [1, 2], "offset": 0)", "(Rescaling), which --normalize must say here");
+}
+
+constexpr const char* kUnit =
+    R"({"class_name": "Rescaling", "config": {"scale": 0.00392156862745098,
+                                  "offset": 0}},)";
+constexpr const char* kImageNet = R"({"class_name": "Normalization", "config": {"axis": [-1],
+    "invert": false, "mean": [0.485, 0.456, 0.406],
+    "variance": [0.052441, 0.050176, 0.050625]}},)";
+
+TEST_F(KerasForms, LayersOfPixelsAreOneTogether) {
+  layer("layers/conv2d", "a", {{1, 1, 3, 3}});
+  const auto caveat = [&](const std::string& front, const Input& input = {}) {
+    texts_.config =
+        R"({"config": {"layers": [)" + front + R"({"class_name": "Conv2D", "config": {}}]}})";
+    return read(equal_layers({"a"}, input)).caveat();
+  };
+  const std::string unit = kUnit, imagenet = kImageNet;
+  const auto ends = [&](const std::string& front, const std::string& end) {
+    EXPECT_TRUE(caveat(front).ends_with(end)) << caveat(front);
+  };
+  ends(unit + imagenet, "which --normalize must say here: --normalize imagenet");
+  EXPECT_EQ(caveat(unit + imagenet, normalized(kImageNetMean, kImageNetDeviation)), "");
+  ends(imagenet, "must say here (--normalize imagenet if it got pixels from 0 to 1)");
+  ends(unit + R"({"class_name": "Normalization", "config": {"mean": null, "variance": null}},)",
+       "(Rescaling, Normalization), which --normalize must say here");
+  ends(R"({"class_name": "Normalization", "config": {"axis": -1, "variance": 16256.25, "mean":
+          {"class_name": "__numpy__", "config": {"value": [127.5]}}}},)",
+       "must say here: --normalize symmetric");
+  ends(R"({"class_name": "Lambda", "config": {}},)", "(Lambda), which --normalize must say here");
+  EXPECT_EQ(caveat(R"({"class_name": "Rescaling", "config": {"scale": 0.00784313725490196}},
+                      {"class_name": "Rescaling", "config": {"scale": 0.5}},)"),
+            "");
+}
+
+TEST_F(KerasForms, OnlyLayersInFrontAreOfPixels) {
+  layer("layers/conv2d", "a", {{1, 1, 3, 3}});
+  const std::string convolution = R"({"class_name": "Conv2D", "config": {}})";
+  texts_.config = R"({"config": {"layers": [)" + convolution +
+                  R"(, {"class_name": "Rescaling", "config": {"scale": 0.5}}]}})";
+  EXPECT_EQ(read(equal_layers({"a"})).caveat(), "");
+}
+
+TEST_F(KerasForms, ACropInFrontIsACaveat) {
+  layer("layers/conv2d", "a", {{1, 1, 3, 3}});
+  texts_.config = R"({"config": {"layers": [{"class_name": "CenterCrop", "config":
+      {"height": 24, "width": 32}}, {"class_name": "Conv2D", "config": {}}]}})";
+  const std::string caveat = read(equal_layers({"a"})).caveat();
+  EXPECT_NE(caveat.find("(CenterCrop to 24x32)"), std::string::npos) << caveat;
+  EXPECT_NE(caveat.find("--fit crop"), std::string::npos) << caveat;
 }
 
 /// The older form has the same words at its root; what it says may be no JSON.

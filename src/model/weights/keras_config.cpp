@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <stdexcept>
 
 #include "core/strict_json.h"
@@ -12,12 +11,6 @@ namespace cputrain::model {
 namespace {
 
 using nlohmann::json;
-
-KerasRescaling rescaling_of(const json& config) {
-  const json &scale = keras_member(config, "scale"), &offset = keras_member(config, "offset");
-  if (!scale.is_number() || !(offset.is_number() || offset.is_null())) return {};
-  return {.scale = scale.get<double>(), .offset = offset.is_null() ? 0 : offset.get<double>()};
-}
 
 int side_of(const json& value) {
   constexpr std::int64_t kMost = 16384;
@@ -37,10 +30,9 @@ std::optional<Shape> image_of_shape(const json& shape) {
   return image_of_sides(shape[1], shape[2]);
 }
 
-/// What a layer says of the images that it takes, or makes for those behind it.
+/// What a layer in front says of the images that it takes, or makes for those behind it.
 void note_image(const std::string& kind, const json& config, std::optional<Shape>& image) {
-  static const std::set<std::string> resizing{"Resizing", "CenterCrop", "RandomCrop"};
-  if (resizing.contains(kind)) {
+  if (kind == "Resizing") {
     image = image_of_sides(keras_member(config, "height"), keras_member(config, "width"));
     return;
   }
@@ -49,20 +41,22 @@ void note_image(const std::string& kind, const json& config, std::optional<Shape
   }
 }
 
-/// Appends the layers of a network, whose groups lie in `place`. parse_strict_json bounds the
-/// depth.
-void add_layers(const json& network, const std::string& place, KerasConfig& result) {
+/// Appends the layers of a network, whose groups lie in `place`. `front`: no layer with weights
+/// came yet. parse_strict_json bounds the depth.
+void add_layers(const json& network, const std::string& place, bool& front, KerasConfig& result) {
   KerasGroups groups(place);
   for (const json& entry : keras_layers_of(network)) {
     const std::string kind = keras_text(keras_member(entry, "class_name"));
-    note_image(kind, keras_member(entry, "config"), result.image);
-    if (kind == "Rescaling")
-      result.rescalings.push_back(rescaling_of(keras_member(entry, "config")));
+    if (front) {
+      note_image(kind, keras_member(entry, "config"), result.image);
+      note_keras_pixels(entry, result.pixels);
+      front = !ends_keras_pixels(kind);
+    }
     const std::optional<std::string> path = groups.next(kind);
     if (!path) continue;
     const json& config = keras_member(entry, "config");
     if (keras_layers_of(entry).is_array()) {
-      add_layers(entry, *path + "/", result);
+      add_layers(entry, *path + "/", front, result);
       continue;
     }
     result.layers.push_back({.group = *path,
@@ -77,13 +71,22 @@ void add_layers(const json& network, const std::string& place, KerasConfig& resu
 KerasConfig keras_config(const std::string& text) {
   KerasConfig result;
   const json network = parse_strict_json(text);
-  add_layers(network, "", result);
+  bool front = true;
+  add_layers(network, "", front, result);
   // A network that is a class of its own says it beside its layers, if at all.
   if (!result.image) {
     result.image =
         image_of_shape(keras_member(keras_member(network, "build_config"), "input_shape"));
   }
   return result;
+}
+
+bool has_keras_config(const std::string& text) {
+  try {
+    return !text.empty() && keras_layers_of(parse_strict_json(text)).is_array();
+  } catch (const std::runtime_error&) {
+    return false;
+  }
 }
 
 std::optional<Shape> keras_image(const std::string& text) {

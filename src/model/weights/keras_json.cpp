@@ -23,6 +23,18 @@ const json& keras_layers_of(const json& network) {
   return config.is_array() ? config : keras_member(config, "layers");
 }
 
+bool is_keras_operation(const json& entry) {
+  const std::string kind = keras_text(keras_member(entry, "class_name"));
+  const std::string module = keras_text(keras_member(entry, "module"));
+  return kind == "Lambda" || kind == "TFOpLambda" || kind == "SlicingOpLambda" ||
+         (says_keras_class(entry) && module.find(".ops.") != std::string::npos);
+}
+
+bool says_keras_class(const json& entry) {
+  const std::string module = keras_text(keras_member(entry, "module"));
+  return module.starts_with("keras.") || module.starts_with("tf_keras.");
+}
+
 std::optional<std::string> KerasGroups::next(const std::string& class_name) {
   static const std::map<std::string, std::string> words{
       {"Conv2D", "conv2d"},

@@ -16,6 +16,12 @@ std::string keras_text(const nlohmann::json&);
 /// The list of a network's layers; null where it has none.
 const nlohmann::json& keras_layers_of(const nlohmann::json& network);
 
+/// Whether an entry is a function that a network calls (`x / 255`, Lambda), and no layer.
+bool is_keras_operation(const nlohmann::json& entry);
+
+/// Whether the configuration says that the class comes with Keras; older files do not.
+bool says_keras_class(const nlohmann::json& entry);
+
 /// The groups in which the arrays of the layers of one network lie: Keras names them after the
 /// class, in other letters, and counts those of one class.
 class KerasGroups {

@@ -94,7 +94,7 @@ class NamedLayers {
 
   KerasLayers read() const {
     check_backend();
-    KerasLayers result{.in_order = true, .rescalings = rescalings()};
+    KerasLayers result{.in_order = true, .pixels = pixels()};
     std::set<std::string> seen;
     const Words names = list(root_, "layer_names").value();
     for (const std::string& name : names) {
@@ -124,10 +124,9 @@ class NamedLayers {
  private:
   /// One that cannot be read is none: names and arrays are told without it, and Python writes
   /// numbers (Infinity) that no JSON has.
-  std::vector<KerasRescaling> rescalings() const {
+  KerasPixels pixels() const {
     try {
-      return file_.texts.config.empty() ? std::vector<KerasRescaling>()
-                                        : keras_config(file_.texts.config).rescalings;
+      return file_.texts.config.empty() ? KerasPixels() : keras_config(file_.texts.config).pixels;
     } catch (const std::runtime_error&) {
       return {};
     }
@@ -209,7 +208,7 @@ class NumberedLayers {
 
   KerasLayers read() {
     read_config();
-    KerasLayers result{.rescalings = rescalings_};
+    KerasLayers result{.pixels = pixels_};
     bool counted = true, configured = true;
     std::set<std::string> places;
     for (const std::string& group : groups_in_order()) {
@@ -257,7 +256,7 @@ class NumberedLayers {
     if (file_.texts.config.empty()) return;
     try {
       KerasConfig config = keras_config(file_.texts.config);
-      rescalings_ = std::move(config.rescalings);
+      pixels_ = std::move(config.pixels);
       for (KerasConfigLayer& layer : config.layers) {
         const std::string group = layer.group;
         config_.emplace(group, Configured{config_.size(), std::move(layer)});
@@ -344,7 +343,7 @@ class NumberedLayers {
   const KerasFile& file_;
   std::map<std::string, Arrays> groups_;
   std::map<std::string, Configured> config_;  ///< by group
-  std::vector<KerasRescaling> rescalings_;
+  KerasPixels pixels_;
 };
 
 }  // namespace

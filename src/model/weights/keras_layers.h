@@ -37,8 +37,8 @@ struct KerasLayers {
   bool in_order = false;
   /// Arrays of layers that change pixels by numbers of their own (Normalization).
   std::vector<std::string> of_pixels{};
-  /// Layers that change pixels by numbers that the file's configuration has.
-  std::vector<KerasRescaling> rescalings{};
+  /// What the file's configuration says of layers in front.
+  KerasPixels pixels{};
 };
 
 /// Layers of a file of Keras 3 (groups `layers/conv2d/vars`, arrays by number) or of the older form

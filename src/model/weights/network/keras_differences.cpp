@@ -99,6 +99,8 @@ class Comparison {
     if (here.epsilon && there.epsilon && differ(*here.epsilon, *there.epsilon)) {
       add(of, fmt::format("epsilon {:.6g}", *there.epsilon), fmt::format("{:.6g}", *here.epsilon));
     }
+    const bool image = here.dst.height * here.dst.width > 1;
+    if (there.axis && image) add(of, fmt::format("axis {}", *there.axis), "the last one");
     if (there.src.size() == 1)
       compare_inputs({ours, here.src.front()}, {theirs, there.src.front()});
   }
@@ -239,7 +241,9 @@ KerasDifferences keras_differences(const std::string& config, const Graph& graph
     const int step = names.find(*layer);
     if (step != kNone) comparison.pair(static_cast<int>(node), step);
   }
-  return std::move(comparison).differences(file.output);
+  KerasDifferences differences = std::move(comparison).differences(file.output);
+  differences.not_compared = std::move(file.not_compared);
+  return differences;
 }
 
 }  // namespace cputrain::model

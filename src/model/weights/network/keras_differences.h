@@ -21,6 +21,8 @@ struct KerasDifferences {
   std::vector<std::string> layers{};
   /// "sigmoid" where the file's network ends in that, and ours in softmax; or the other way round.
   std::string outputs{};
+  /// Layers of the file of which it is not known what they do: "Mine (mine_1)".
+  std::vector<std::string> not_compared{};
 };
 
 /// None for a file without a configuration, or with one that cannot be read.

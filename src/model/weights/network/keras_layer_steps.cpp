@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <set>
 
 #include "model/weights/keras_json.h"
+#include "model/weights/keras_pixels.h"
 
 namespace cputrain::model {
 namespace {
@@ -73,6 +75,10 @@ NetworkStep depthwise_of(const json& config) {
 
 NetworkStep normalization_of(const json& config) {
   NetworkStep step{.kind = StepKind::weights};
+  const json& said = keras_member(config, "axis");  // Keras 2: [3]
+  const json& axis = said.is_array() && said.size() == 1 ? said.front() : said;
+  const auto number = number_in(axis, 1);
+  if (number && *number < 3) step.axis = number;
   const json& epsilon = keras_member(config, "epsilon");
   if (epsilon.is_number()) step.epsilon = epsilon.get<double>();
   return step;
@@ -108,13 +114,25 @@ NetworkStep zero_pad_of(const json& config) {
 
 NetworkStep concat_of(const json& config) {
   const json& axis = keras_member(config, "axis");
-  return {.kind = axis == json(-1) || axis == json(3) ? StepKind::concat : StepKind::unknown};
+  const bool channels = axis.is_null() || axis == json(-1) || axis == json(3);
+  return {.kind = channels ? StepKind::concat : StepKind::foreign,
+          .word = channels ? "" : " of another axis than the last"};
 }
 
-/// Another layout of the same numbers in the same order, as far as one axis is left.
+/// Another layout of the same numbers in the same order, as far as one axis is left: [n], [1, 1,
+/// n].
 NetworkStep reshape_of(const json& config) {
   const json& shape = keras_member(config, "target_shape");
-  return {.kind = shape.is_array() && shape.size() == 1 ? StepKind::same : StepKind::unknown};
+  if (!shape.is_array() || shape.empty()) return {};
+  const bool flat = std::all_of(shape.begin(), shape.end() - 1,
+                                [](const json& sides) { return sides == json(1); });
+  return {.kind = flat ? StepKind::same : StepKind::foreign};
+}
+
+NetworkStep flatten_of(const json& config) {
+  const std::string unlike = unlike_in(config);
+  if (unlike.empty()) return {.kind = StepKind::same};
+  return {.kind = StepKind::foreign, .word = " " + unlike};
 }
 
 NetworkStep named_activation(const std::string& word) {
@@ -172,20 +190,99 @@ const std::map<std::string, Reader>& readers() {
       {"Softmax", always(named_activation("softmax"))},
       {"Add", always({.kind = StepKind::add})},
       {"Concatenate", concat_of},
-      {"Reshape", reshape_of}};
+      {"Reshape", reshape_of},
+      {"Flatten", flatten_of}};
   return all;
 }
 
-/// Layers that do nothing, or nothing when no training goes on, or change pixels, which is told
-/// elsewhere (keras_caveat.h).
+/// Layers that do nothing, or nothing when no training goes on.
 bool changes_nothing(const std::string& class_name) {
-  static const std::set<std::string> words{
-      "InputLayer",      "Dropout",     "SpatialDropout2D",       "GaussianNoise",
-      "GaussianDropout", "Flatten",     "AlphaDropout",           "ActivityRegularization",
-      "Identity",        "Rescaling",   "Normalization",          "Resizing",
-      "CenterCrop",      "RandomFlip",  "RandomRotation",         "RandomZoom",
-      "RandomContrast",  "RandomCrop",  "RandomTranslation",      "RandomBrightness",
-      "RandomHeight",    "RandomWidth", "RandomColorDegeneration"};
+  static const std::set<std::string> words{"InputLayer",
+                                           "Dropout",
+                                           "SpatialDropout1D",
+                                           "SpatialDropout2D",
+                                           "GaussianNoise",
+                                           "GaussianDropout",
+                                           "AlphaDropout",
+                                           "ActivityRegularization",
+                                           "Identity",
+                                           "RandomFlip",
+                                           "RandomRotation",
+                                           "RandomZoom",
+                                           "RandomContrast",
+                                           "RandomHeight",
+                                           "RandomTranslation",
+                                           "RandomBrightness",
+                                           "RandomWidth",
+                                           "RandomHue",
+                                           "RandomColorDegeneration",
+                                           "RandomColorJitter",
+                                           "RandomSaturation",
+                                           "RandomGrayscale",
+                                           "RandomPosterization",
+                                           "RandomSharpness",
+                                           "RandomPerspective",
+                                           "RandomShear",
+                                           "RandomElasticTransform",
+                                           "RandomGaussianBlur",
+                                           "RandomInvert",
+                                           "RandomErasing",
+                                           "RandAugment",
+                                           "AugMix",
+                                           "MixUp",
+                                           "CutMix"};
+  return words.contains(class_name);
+}
+
+/// In front they change images, which is told elsewhere (keras_caveat.h).
+bool is_of_images(const std::string& class_name) {
+  static const std::set<std::string> words{"Rescaling",  "Normalization", "Resizing",
+                                           "CenterCrop", "RandomCrop",    "Cropping2D"};
+  return words.contains(class_name);
+}
+
+/// Keras' own classes that no layer here is like, in files that do not say whose classes are:
+/// those of Keras 2.
+bool is_foreign(const std::string& class_name) {
+  static const std::set<std::string> words{"Permute",
+                                           "UnitNormalization",
+                                           "UpSampling2D",
+                                           "Conv2DTranspose",
+                                           "Multiply",
+                                           "Average",
+                                           "Maximum",
+                                           "Minimum",
+                                           "Subtract",
+                                           "Dot",
+                                           "PReLU",
+                                           "ThresholdedReLU",
+                                           "SeparableConv2D",
+                                           "LayerNormalization",
+                                           "GroupNormalization",
+                                           "RepeatVector",
+                                           "Masking",
+                                           "LocallyConnected2D",
+                                           "LocallyConnected1D",
+                                           "Conv1D",
+                                           "MaxPooling1D",
+                                           "AveragePooling1D",
+                                           "GlobalMaxPooling1D",
+                                           "GlobalAveragePooling1D",
+                                           "ZeroPadding1D",
+                                           "Cropping1D",
+                                           "UpSampling1D",
+                                           "SpectralNormalization",
+                                           "LSTM",
+                                           "GRU",
+                                           "Bidirectional",
+                                           "TimeDistributed",
+                                           "Attention",
+                                           "MultiHeadAttention",
+                                           "Embedding",
+                                           "EinsumDense",
+                                           "Solarization",
+                                           "AutoContrast",
+                                           "Equalization"};
   return words.contains(class_name);
 }
 
@@ -204,10 +301,15 @@ NetworkStep keras_activation_step(const json& config) {
   return {.kind = none ? StepKind::same : StepKind::unknown};
 }
 
-NetworkStep keras_layer_step(const std::string& class_name, const json& config) {
-  if (changes_nothing(class_name)) return {.kind = StepKind::same};
-  const auto reader = readers().find(class_name);
-  return reader == readers().end() ? NetworkStep{} : reader->second(config);
+NetworkStep keras_layer_step(const json& entry) {
+  const std::string kind = keras_text(keras_member(entry, "class_name"));
+  const json& config = keras_member(entry, "config");
+  if (changes_nothing(kind) || keeps_numbers(kind, config)) return {.kind = StepKind::same};
+  if (is_of_images(kind) || is_keras_operation(entry)) return {.kind = StepKind::pixels};
+  const auto reader = readers().find(kind);
+  if (reader != readers().end()) return reader->second(config);
+  return {.kind =
+              is_foreign(kind) || says_keras_class(entry) ? StepKind::foreign : StepKind::unknown};
 }
 
 }  // namespace cputrain::model

@@ -26,6 +26,14 @@ std::string caveat_of_outputs(const KerasDifferences& found) {
       found.outputs);
 }
 
+std::string caveat_of_unknown(const KerasDifferences& found) {
+  if (found.not_compared.empty()) return "";
+  return fmt::format(
+      "what {} does was not compared (its class or function is none of Keras' own, or the file "
+      "says too little)",
+      first_few(found.not_compared));
+}
+
 /// Whether at most one layer is missing, as the last one is that a training begins anew.
 bool has_all(const Graph& graph, const KerasPairs& pairs) {
   const auto layers = std::ranges::count_if(
@@ -39,10 +47,11 @@ std::vector<std::string> check_network(const KerasFile& opened, const Graph& gra
                                        const KerasPairs& pairs, Otherwise otherwise) {
   const KerasDifferences found = keras_differences(opened.texts.config, graph, pairs);
   const std::string outputs = caveat_of_outputs(found);
-  if (found.layers.empty()) return {outputs};
+  const std::string unknown = caveat_of_unknown(found);
+  if (found.layers.empty()) return {outputs, unknown};
   const std::string text =
       "its network computes something else than this one: " + text_of_all(found.layers);
-  if (otherwise == Otherwise::warn || !has_all(graph, pairs)) return {text, outputs};
+  if (otherwise == Otherwise::warn || !has_all(graph, pairs)) return {text, outputs, unknown};
   fail(ExitCode::data,
        fmt::format("weight file {}: {} (the arrays fit, and the answers would be others); use a "
                    "model file that does the same (--model; export --model-file writes one to "

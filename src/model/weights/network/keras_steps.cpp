@@ -1,5 +1,7 @@
 #include "model/weights/network/keras_steps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "core/strict_json.h"
+#include "core/text.h"
 #include "model/weights/keras_json.h"
 #include "model/weights/network/keras_layer_steps.h"
 
@@ -80,7 +83,7 @@ class StepReader {
     return chain ? last : output_of(network, outputs);
   }
 
-  NetworkSteps finish() && { return std::move(steps_); }
+  KerasSteps finish(int output) && { return {std::move(steps_), output, std::move(not_compared_)}; }
 
  private:
   static bool is_input(const json& entry) {
@@ -134,19 +137,24 @@ class StepReader {
       return add_network(entry, *group + "/", src);
     }
     const json& config = keras_member(entry, "config");
-    NetworkStep step = is_keras_class(entry) ? keras_layer_step(kind, config) : NetworkStep{};
+    NetworkStep step = is_keras_class(entry) ? keras_layer_step(entry) : NetworkStep{};
     step.name = name_of(entry);
+    const std::string called = printable(fmt::format("{} ({})", kind, step.name));
+    if (step.kind == StepKind::unknown) not_compared_.push_back(called);
+    const bool alien = step.kind == StepKind::foreign || step.kind == StepKind::pixels;
+    if (alien) step.word = called + step.word;
     step.group = group.value_or("");
     const bool weights = step.kind == StepKind::weights;
     const bool joins = step.kind == StepKind::add || step.kind == StepKind::concat;
     const bool several = src && src->size() > 1;
-    if (joins != several && !weights) step.kind = StepKind::unknown;  // "x + 1" is an Add, too
+    if (joins != several && !weights && !alien) step.kind = StepKind::unknown;
     const int place = push(std::move(step), src);
     if (!weights || kind == "BatchNormalization") return place;
     return push(keras_activation_step(config), only(place));
   }
 
   NetworkSteps steps_;
+  std::vector<std::string> not_compared_;
 };
 
 }  // namespace
@@ -155,7 +163,7 @@ KerasSteps keras_steps(const std::string& text) {
   StepReader reader;
   reader.add_input();
   const int output = reader.add_network(parse_strict_json(text), "", only(0));
-  return {std::move(reader).finish(), output};
+  return std::move(reader).finish(output);
 }
 
 }  // namespace cputrain::model

@@ -9,6 +9,8 @@ namespace cputrain::model {
 struct KerasSteps {
   NetworkSteps steps{};
   int output = -1;  ///< which of them makes the answers; -1: not known
+  /// Layers that are unknown since their classes or functions are not Keras' own.
+  std::vector<std::string> not_compared{};
 };
 
 /// What the configuration of a Keras file says of its layers, those of networks within it included.

@@ -25,6 +25,8 @@ enum class StepKind {
   add,
   concat,
   same,
+  pixels,   ///< is of pixels in front of all weights, and foreign elsewhere
+  foreign,  ///< no layer here does it
   unknown
 };
 
@@ -33,7 +35,7 @@ enum class StepKind {
 struct NetworkStep {
   StepKind kind = StepKind::unknown;
   std::string name{};
-  std::string word{};   ///< of an activation: "relu"
+  std::string word{};   ///< of an activation: "relu"; of pixels, foreign: what it is
   std::string group{};  ///< of weights: where they lie in a file of Keras
   bool global = false;  ///< a pool over the whole image
   std::optional<Sides> size{}, stride{};
@@ -41,9 +43,10 @@ struct NetworkStep {
   std::array<int, 4> zeros{};  ///< of a zero_pad: top, bottom, left, right
   std::optional<int> groups{};
   std::optional<double> epsilon{};
-  std::string unlike{};    ///< what it does that no layer here can: "dilation_rate 2x2"
-  std::vector<int> src{};  ///< earlier steps; empty: the input, or not known
-  Shape dst{};             ///< of a network here alone
+  std::optional<int> axis{};  ///< of batch normalization, where it is not the last one
+  std::string unlike{};       ///< what it does that no layer here can: "dilation_rate 2x2"
+  std::vector<int> src{};     ///< earlier steps; empty: the input, or not known
+  Shape dst{};                ///< of a network here alone
 };
 using NetworkSteps = std::vector<NetworkStep>;
 

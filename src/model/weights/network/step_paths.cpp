@@ -40,9 +40,11 @@ void order_activations(std::vector<const NetworkStep*>& steps) {
   steps.erase(std::unique(steps.begin(), steps.end(), is_again), steps.end());
 }
 
-bool goes_on(StepKind kind) {
+bool goes_on(const NetworkStep& step) {
+  const StepKind kind = step.kind;
+  if (kind == StepKind::foreign) return step.src.size() <= 1;  // else it joins others
   return kind == StepKind::same || kind == StepKind::activation || kind == StepKind::zero_pad ||
-         kind == StepKind::max_pool || kind == StepKind::average_pool;
+         kind == StepKind::max_pool || kind == StepKind::average_pool || kind == StepKind::pixels;
 }
 
 void add_zeros(Zeros& sum, const Zeros& more) {
@@ -110,12 +112,15 @@ bool has_windows(const NetworkStep& step) {
 StepPath path_to(const NetworkSteps& steps, int from) {
   std::vector<const NetworkStep*> between;
   int at = from;
-  while (goes_on(steps[at].kind)) {
+  while (goes_on(steps[at])) {
     if (steps[at].src.size() != 1 || between.size() == kMostSteps) return {};
     if (steps[at].kind != StepKind::same) between.push_back(&steps[at]);
     at = steps[at].src.front();
   }
   if (steps[at].kind == StepKind::unknown) return {};
+  if (steps[at].kind == StepKind::input) {
+    std::erase_if(between, [](const auto* step) { return step->kind == StepKind::pixels; });
+  }
   std::ranges::reverse(between);
   order_activations(between);
   return folded(at, between);
@@ -158,7 +163,7 @@ std::string text_of(const StepPath& path) {
   std::vector<std::string> parts;
   for (const auto& [step, zeros] : path.steps) {
     const bool most = step->kind == StepKind::max_pool;
-    if (step->kind == StepKind::activation) {
+    if (!step->word.empty()) {
       parts.push_back(step->word);
     } else if (is_pad(*step)) {
       parts.push_back(fmt::format("zero_pad {}", fmt::join(zeros, ",")));
