@@ -124,7 +124,15 @@ void warn_of_other_size(const Session& session, const TrainingPlan& plan,
                                  path, shape_text(*theirs), shape_text(plan.graph.image())));
 }
 
-/// Files of other programs hold arrays alone.
+/// What a file says of itself: one of another program has arrays alone, or Keras' layers beside
+/// them. One of Keras was read by now, and is kept.
+std::string says_of_itself(const Session& session, const std::string& path) {
+  const bool layers = model::is_of_keras(path) &&
+                      model::has_keras_config(session.services.read_keras(path).texts.config);
+  return layers ? "says its layers, which were read, and neither its classes nor its data"
+                : "says nothing about itself";
+}
+
 void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& plan,
                                    const model::WeightArrays& file) {
   const TrainingSpec& spec = plan.spec;
@@ -139,10 +147,11 @@ void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& p
   }
   const std::string origin = file.origin().empty() ? "Keras' layout" : file.origin();
   say_once(session,
-           fmt::format("Weights: {} says nothing about itself: its arrays are taken by name, in "
+           fmt::format("Weights: {} {}: its arrays are taken by name, in "
                        "{}, for {} and images of {}, pixels as {} (--normalize must say what they "
                        "were when it learnt); outputs for the classes in the order of the data",
-                       spec.flags.weights, origin, spec.model->name, shape_text(plan.graph.image()),
+                       spec.flags.weights, says_of_itself(session, spec.flags.weights), origin,
+                       spec.model->name, shape_text(plan.graph.image()),
                        model::normalization_text(input)));
 }
 
@@ -258,6 +267,15 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
   return tells ? taken_table(file, loaded, program.layout()) : "";
 }
 
+/// The arrays of --weights for the network of the plan.
+model::WeightArrays arrays_of_flags(const Session& session, const TrainingPlan& plan) {
+  using model::Otherwise;
+  const TrainingFlags& flags = plan.spec.flags;
+  return model::open_arrays(flags.weights, plan.graph, plan.spec.model->modules,
+                            session.services.read_keras,
+                            flags.partial ? Otherwise::warn : Otherwise::refuse);
+}
+
 /// What the weights of a training on this data will hold about it: earlier trainings, whose weights
 /// it begins with, included. Warns where one of them learnt from images that are for validation
 /// now.
@@ -319,9 +337,7 @@ void check_first_weights(const Session& session, const TrainingPlan& plan) {
   const TrainingFlags& flags = plan.spec.flags;
   if (flags.weights.empty()) return;
   if (session.leads()) {
-    const model::WeightArrays file = model::open_arrays(
-        flags.weights, plan.graph, plan.spec.model->modules, session.services.read_keras);
-    loop::check_fits(file, plan.graph, flags.partial);
+    loop::check_fits(arrays_of_flags(session, plan), plan.graph, flags.partial);
   }
   session.communicator->barrier();  // a refusal is rank 0's, and the job's
 }
@@ -335,10 +351,7 @@ FirstWeights start_weights(const Session& session, const TrainingPlan& plan,
   // Opened once: it stays the same file where its name gets another one meanwhile.
   std::optional<model::WeightArrays> file;
   if (session.leads() && !spec.flags.weights.empty()) {
-    using model::Otherwise;
-    file = model::open_arrays(spec.flags.weights, plan.graph, spec.model->modules,
-                              session.services.read_keras,
-                              spec.flags.partial ? Otherwise::warn : Otherwise::refuse);
+    file = arrays_of_flags(session, plan);
   }
   if (session.leads() && (!file || spec.flags.partial || !file->describes_itself())) {
     loop::initialise_weights(plan.graph, program, spec.seed, weights);

@@ -107,7 +107,12 @@ class KerasWeights(TinyTest):
     def test_weights_alone(self):
         """Such a file says neither its network nor which of three arrays of a normalization is not there."""
         self.net(0, "run", "scaled.weights.h5", "--lr", "0", "--freeze", "*norm",
-                 says=["16 of 16 parameter arrays", "pixels as unit (--normalize must say"])
+                 says=["16 of 16 parameter arrays", "pixels as unit (--normalize must say", "says nothing about itself"])
+        exported = ["export", "--model", "net.json", "--safetensors", "own.safetensors", "--weights"]
+        says = "does not say how pixels become numbers; here they do as"
+        self.expect(0, *exported, "scaled.weights.h5", says=[f"{says} unit (--normalize"])
+        self.expect(0, *exported, "scaled.weights.h5", "--normalize", "imagenet", says=[f"{says} imagenet"])
+        self.assertNotIn(says, self.expect(0, *exported, "own.keras").stderr)
         wanted = {n: packed(n) for n in SHAPES}
         wanted["deep_norm/gamma"] = packed("deep_norm/gamma", made("gamma", 8))
         self.assertEqual(self.tensors("run"), wanted)
@@ -250,12 +255,29 @@ class KerasWeights(TinyTest):
         done = self.expect(0, *exported[:-1], "scaled.weights.h5")
         self.assertNotIn("computes", done.stderr)
 
+    def test_layers_that_none_here_is_like_are_refused(self):
+        whole = members(self.get("own.keras"))
+        config = json.loads(whole["config.json"])
+        relu = next(l for l in config["config"]["layers"] if l["class_name"] in ("ReLU", "Activation"))
+        relu.update(class_name="UpSampling2D")
+        whole["config.json"] = json.dumps(config).encode()
+        name = self.put("alien.keras", archive(whole))
+        says = ["between norm", f"UpSampling2D ({relu['config']['name']})"]
+        self.expect(65, "export", "--model", "net.json", "--safetensors", "x.safetensors", "--weights", name, says=says)
+        self.net(65, "no", name, says=says)
+        self.net(0, "run", name, "--partial", says=["warning", *says])
+        relu.update(class_name="Mine", module="mine", registered_name="Mine")
+        whole["config.json"] = json.dumps(config).encode()
+        self.net(0, "run", self.put("mine.keras", archive(whole)),
+                 says=["warning", f"what Mine ({relu['config']['name']}) does was not compared"])
+
     def test_a_training_names_the_size_of_the_files_images(self):
         whole = members(self.get("own.keras"))
         whole["config.json"] = whole["config.json"].replace(b"[null, 8, 8, 3]", b"[null, 8, 6, 3]")
         says = "learnt from images of 8x6x3; here they are 8x8x3 (--image-size says how large)"
         self.net(0, "run", self.put("oblong.keras", archive(whole)), says=[f"--weights oblong.keras {says}"])
         for name in ("own.keras", "own.h5"):
+            self.net(0, "run", name, says=["says its layers, which were read"])
             self.assertNotIn("learnt from images", self.net(0, "run", name).stderr)
 
     def test_other_networks_are_refused(self):

@@ -192,6 +192,18 @@ training::TrainingSpec spec_for(const ExportOptions& options, const model::ReadK
   return spec;
 }
 
+/// A file of Keras without a configuration (.weights.h5) may hide a layer that changes pixels.
+void say_pixels(const ExportOptions& options, const model::Graph& graph,
+                const model::ReadKeras& read_keras) {
+  if (!model::is_of_keras(options.weights)) return;
+  if (model::has_keras_config(read_keras(options.weights).texts.config)) return;
+  const auto& input = std::get<model::Input>(graph.nodes().front().layer);
+  system::tell(
+      fmt::format("--weights {} does not say how pixels become numbers; here they do as {} "
+                  "(--normalize must say what they were when it learnt)",
+                  options.weights, model::normalization_text(input)));
+}
+
 /// A file that says nothing about its network, which --model then does. Its classes have no names,
 /// unless --class-names gives them some.
 loop::ModelDescription described_by_flags(const ExportOptions& options,
@@ -204,6 +216,7 @@ loop::ModelDescription described_by_flags(const ExportOptions& options,
   loop::ModelDescription description{.model = spec.model->name,
                                      .classes = {},
                                      .graph = training::build_graph(spec, std::max(outputs, 2))};
+  say_pixels(options, description.graph, read_keras);
   for (int label = 0; label < std::max(outputs, 2); ++label) {
     description.classes.push_back(
         data::name_of_nameless(description.classes, static_cast<std::size_t>(label)));
