@@ -33,12 +33,12 @@ enum class StepKind {
 struct NetworkStep {
   StepKind kind = StepKind::unknown;
   std::string name{};
-  std::string word{};   ///< of an activation: "relu"
+  std::string word{};   ///< names an activation: "relu"
   std::string group{};  ///< of weights: where they lie in a file of Keras
   bool global = false;  ///< a pool over the whole image
   std::optional<Sides> size{}, stride{};
   std::optional<Padding> padding{};
-  std::array<int, 4> zeros{};  ///< of a zero_pad: top, bottom, left, right
+  std::array<int, 4> zeros{};  ///< a zero_pad's: top, bottom, left, right
   std::optional<int> groups{};
   std::optional<double> epsilon{};
   std::string unlike{};    ///< what it does that no layer here can: "dilation_rate 2x2"
