@@ -24,8 +24,8 @@
 #include "cli/help/help_text.h"
 #include "composition/command_list.h"
 #include "composition/services.h"
-#include "core/error_with_lines.h"
 #include "core/version.h"
+#include "model/weights/error_with_lines.h"
 #include "system/clock.h"
 #include "system/limits/process_limits.h"
 #include "system/placement/launcher_gone.h"
@@ -170,7 +170,7 @@ int run_program(int argc, char** argv) {
     }
     return run_command(*std::get<std::unique_ptr<cli::Command>>(parsed), launcher, *signals,
                        since_start);
-  } catch (const ErrorWithLines& error) {
+  } catch (const model::ErrorWithLines& error) {
     say_failure(launcher, error.what(), error.lines());
     return static_cast<int>(error.code());
   } catch (const Error& error) {

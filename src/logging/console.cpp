@@ -50,11 +50,11 @@ class TakenShare {
  public:
   explicit TakenShare(double worth_saying) : worth_saying_(worth_saying) {}
 
-  /// Whether it begins to matter, or is far from what was told last.
+  /// Whether it begins to matter, or is much more than what was told last.
   bool is_news(double share) {
     constexpr double kMuch = 0.2;
     if (share < worth_saying_) return false;
-    if (told_ && std::abs(share - *told_) < kMuch) return false;
+    if (told_ && share - *told_ < kMuch) return false;
     told_ = share;
     return true;
   }

@@ -282,7 +282,7 @@ void Loop::end_epoch(const EpochRecord& record) {
   }
 }
 
-/// Of the next epoch's first step, as a plateau has it by now.
+/// The rate of the next epoch's first step, as a plateau has it by now.
 double Loop::next_rate() const {
   return parts_.learning_rate.at({progress_.epochs, 0, plan_->steps(), progress_.steps});
 }

@@ -273,6 +273,7 @@ class WrongExports(ProgramTest):
     def test_what_does_not_go_together_ends_with_2(self):
         self.train("run", "--steps", "1")
         weights = ["--weights", "run/weights.safetensors"]
+        open(self.path("empty.txt"), "w").close()
         for words, says in [([], ["--onnx", "--safetensors", "--model-file"]),
                             (["--onnx", "m"], ["--onnx needs --weights"]),
                             ([*weights, "--safetensors", "m", "--onnx-resize", "in-graph"], ["needs --onnx"]),
@@ -289,6 +290,7 @@ class WrongExports(ProgramTest):
                             ([*weights, "--onnx", "m.safetensors"], ["ends with .onnx"]),
                             (["--model-file", "m.safetensors"], ["ends with .json"]),
                             (["--model-file", "m.json", "--class-names", "a,b"], ["needs --onnx FILE"]),
+                            ([*weights, "--onnx", "m", "--class-names", "empty.txt"], ["the file has no name"]),
                             ([*weights, "--onnx", "m", "--class-names", "a,b,c"], ["3 names for the 2 classes"]),
                             ([*weights, "--onnx", "m", "--class-names", "a,a"], ["'a' stands for two classes"]),
                             ([*weights, "--onnx", "m", "--class-names", "a,"], ["'' is empty"]),

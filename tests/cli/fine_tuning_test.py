@@ -178,7 +178,7 @@ class FineTuning(TinyTest):
     def test_moving_statistics_that_had_no_time_are_told(self):
         says = "3 steps of this training 97 % of its moving statistics are still the first ones"
         self.net(0, "run", says=[says])
-        for words in (["--weights", "run/weights.safetensors"], ["--epochs", "60"]):
+        for words in (["--weights", "run/weights.safetensors"], ["--epochs", "90"]):
             self.assertNotIn("still the first ones", self.net(0, "next", *words).stderr)
 
     def test_eval_tells_the_penalty_apart(self):

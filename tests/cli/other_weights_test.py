@@ -84,8 +84,10 @@ class OtherWeights(ProgramTest):
     def test_another_last_layer_starts_from_what_fits(self):
         self.train("two", "--steps", "1")
         words = [*SMALL, "--classes", "3", "--steps", "1", "--weights", "two/weights.safetensors"]
-        self.expect(65, *words, "--out", "no", says=["dense_2/kernel is 256x1, not 256x3", "--partial",
-                                                        "its weights are those of dogcat at 64x64"])
+        for more in (["--out", "no"], ["--dry-run"]):
+            self.expect(65, *words, *more, says=["dense_2/kernel is 256x1, not 256x3", "--partial",
+                                                 "its weights are those of dogcat at 64x64"])
+        self.assertFalse(os.path.exists(self.path("no")))
         self.expect(0, *words, "--out", "three", "--partial", "--lr", "0",
                     says=["12 of 14 parameter arrays", "dense_2/kernel is 256x1, not 256x3"])
         tensors = [self.tensors(run) for run in ("two", "three")]
@@ -118,6 +120,15 @@ class OtherWeights(ProgramTest):
             words = [*data, "--lr", "0", "--augment", "none", "--epochs", "3", "--out", "next", "--resume", "auto"]
             self.expect(0, *words, says=["The training began with the weights of two/", "adam 0, seed 0"])
             self.assertEqual(recorded, {name: self.config("next")[name] for name in recorded})
+
+    def test_a_run_that_began_with_weights_is_finished_without_their_name(self):
+        data = ["--data", "synthetic:16", "--threads", "1", "--augment", "none"]
+        self.expect(0, *data, "--model", "nature7", "--image-size", "96", "--batch", "8", "--steps", "1", "--out", "two")
+        self.expect(0, *data, "--weights", "two", "--out", "ten")  # as many epochs as the recipe of fine-tuning says
+        self.assertEqual(len(self.metrics("ten", "epoch")), 10)
+        self.expect(2, *data, "--out", "ten", "--resume", "auto", says=["the training in ten is finished"])
+        self.expect(0, *data, "--weights", "two", "--out", "ten", "--resume", "auto", says=["nothing is left to do"])
+        self.assertEqual(len(self.metrics("ten", "epoch")), 10)
 
     @needs_mpi
     def test_all_ranks_take_the_model_of_the_weights(self):

@@ -135,7 +135,7 @@ class Signals(ProgramTest):
             self.process.terminate()
             if at_once:
                 self.read_until("averages of these weights are in run/weights-ema.safetensors",
-                                "weights of the last completed step are in run/weights.safetensors; finishing")
+                                "weights of the last completed step are in run/weights.safetensors; the training ends")
                 self.process.kill()
                 self.process.wait(30)
             else:
@@ -152,7 +152,7 @@ class Signals(ProgramTest):
         os.makedirs(self.path("run/weights-ema.safetensors"))  # no file can have this name
         self.process.terminate()
         self.read_until("averages of these weights are not saved yet (",
-                        "weights of the last completed step are in run/weights.safetensors; finishing")
+                        "weights of the last completed step are in run/weights.safetensors; the training ends")
         self.assertEqual(self.process.wait(30), 74)
         self.loss_of("run")
 
@@ -165,7 +165,7 @@ class Signals(ProgramTest):
         for rank in self.ranks():
             os.kill(rank, signal.SIGTERM)
         self.read_until("; run/weights-ema.safetensors is still of weights before these",
-                        "weights of the last completed step are in run/weights.safetensors; finishing")
+                        "weights of the last completed step are in run/weights.safetensors; the training ends")
         self.process.stderr.read()
         self.process.wait(30)
 

@@ -104,7 +104,7 @@ TEST(KerasAlienLayers, ANormalizationOfAnotherAxis) {
   EXPECT_EQ(compared({.axis = "[3]"}).layers, Found{});
 }
 
-/// Of classes of one's own nobody knows what they do.
+/// Nobody knows what they do.
 TEST(KerasAlienLayers, ClassesOfOnesOwnAreSaid) {
   for (const std::string& more :
        {std::string(), R"(, "registered_name": "Mine>Block")" + std::string(),

@@ -4,9 +4,9 @@
 
 #include <fstream>
 
-#include "core/error_with_lines.h"
 #include "core/text.h"
 #include "model/safetensors.h"
+#include "model/weights/error_with_lines.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::model {

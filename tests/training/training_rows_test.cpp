@@ -44,7 +44,9 @@ TEST(TrainingRows, NameEachFlagOnceWithAllThatHelpNeeds) {
       EXPECT_TRUE(row.holds) << row.name;
     }
     EXPECT_NO_THROW(row.get({})) << row.name;
-    if (!row.rival.empty()) EXPECT_EQ(training_row(row.rival).rival, row.name);
+    if (!row.rival.empty()) {
+      EXPECT_EQ(training_row(row.rival).rival, row.name);
+    }
   }
 }
 

@@ -12,8 +12,8 @@
 #include "cli/commands/training_run.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/idle_flags.h"
-#include "core/error_with_lines.h"
 #include "core/text.h"
+#include "model/weights/error_with_lines.h"
 #include "system/absolute_path.h"
 #include "system/file_lock.h"
 #include "training/run/finished_run.h"
@@ -153,7 +153,7 @@ void TrainCommand::choose_files(bool leads, const training::Services& services) 
   if (may_go_on && !training::weights_are_there(options_.weights)) return;
   try {
     Command::choose_files(leads, services);
-  } catch (const ErrorWithLines&) {
+  } catch (const model::ErrorWithLines&) {
     throw;
   } catch (const Error& error) {
     if (!may_go_on || error.code() != ExitCode::data) throw;

@@ -43,7 +43,7 @@ bool is_of_colours(const json& axis) {
   return axis.is_null() || axis == json(-1) || axis == json(3);
 }
 
-/// Of numbers given to its constructor; those that it learnt by adapt() are arrays.
+/// Numbers may be given to its constructor; those that it learnt by adapt() are arrays.
 std::optional<KerasScaling> given_normalization(const json& config) {
   constexpr double kLeast = 1e-7;  // Keras' epsilon
   const auto mean = colours_in(keras_member(config, "mean"));

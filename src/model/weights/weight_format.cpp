@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/error_with_lines.h"
 #include "core/text.h"
+#include "model/weights/error_with_lines.h"
 #include "model/weights/foreign_files.h"
 #include "system/bounded_file.h"
 

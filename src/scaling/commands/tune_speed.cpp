@@ -67,7 +67,7 @@ class SpeedTuning {
   const TuneOptions& options_;
   const std::optional<tune::RateRange>& rates_;
   std::size_t there_ = 0;        ///< images of the whole data
-  double decoding_seconds_ = 0;  ///< of one of them
+  double decoding_seconds_ = 0;  ///< per image
   double kept_features_ = 0;
   int usual_micro_batch_ = 0;  ///< without the flag
 };

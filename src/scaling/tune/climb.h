@@ -26,10 +26,10 @@ Gain gain_of(std::span<const double> rates, std::span<const double> of_other);
 /// Less is not worth the memory, and is near what repeated measurements differ by.
 inline constexpr double kLeastGain = 0.03;
 
-/// Of b over a, where this is a's over b.
+/// The gain of b over a, where this is that of a over b.
 Gain inverse(const Gain&);
-/// Of a over c, where these are a's over b and b's over c. The interval has both at their ends, and
-/// holds the product with at least 1 less what either misses.
+/// The gain of a over c, where these are those of a over b and of b over c. The interval has both
+/// at their ends, and holds the product with at least 1 less what either misses.
 Gain chained(const Gain&, const Gain&);
 
 /// At least kLeastGain, and above nothing with all of its interval.

@@ -20,7 +20,7 @@ std::vector<int> way_down(const Ladder& ladder, int value) {
   return way;
 }
 
-/// Of a size over one that is on its way down.
+/// The gain of a size over one that is on its way down.
 Gain gain_down_to(const Ladder& ladder, int value, int lower) {
   Gain gain{0, {0, 0}, 1, 0};
   for (bool first = true; value != lower; first = false) {

@@ -60,7 +60,7 @@ struct Ladder {
 
 /// Where enough time was lost to say so: "threads waited 23 % of their time for a CPU"; else empty.
 std::string lost_text(const LostTime&);
-/// Of the size that met most of it, with the reason.
+/// The same text for the size that met most of it, with its name.
 std::string most_lost_text(const Ladder&);
 
 }  // namespace cputrain::tune

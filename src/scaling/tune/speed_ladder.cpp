@@ -112,7 +112,7 @@ std::optional<Gain> LadderWork::contest(int best, int next) {
   return rung.gain;
 }
 
-/// Of a step, by the rounds of all sizes in memory.
+/// Seconds of a step per image, by the rounds of all sizes in memory.
 double LadderWork::image_seconds() const {
   double seconds = 0;
   std::size_t rounds = 0;

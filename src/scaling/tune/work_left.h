@@ -20,8 +20,8 @@ inline constexpr int kMostRounds = 2;
 /// Sizes that are still to be tried, in the order of trying: each is compared with one before it.
 struct LadderLeft {
   std::string flag;                 ///< "micro-batch"
-  std::vector<std::size_t> images;  ///< of a step, by size; the first is compared with none
-  /// Of a step with the size that a training has without the flag, where that is none of them.
+  std::vector<std::size_t> images;  ///< per step, by size; the first is compared with none
+  /// Images per step with the size that a training has without the flag, where it is none of them.
   std::optional<std::size_t> usual{};
 
   std::size_t sizes() const { return images.size() + (usual ? 1 : 0); }
@@ -30,11 +30,11 @@ struct LadderLeft {
 /// A test of learning rates, behind the ladders.
 struct RatesLeft {
   int steps = 0;                  ///< 0: there is none
-  std::size_t likely_images = 0;  ///< of a step
-  std::size_t most_images = 0;    ///< of a step, with the largest batch
+  std::size_t likely_images = 0;  ///< per step
+  std::size_t most_images = 0;    ///< per step, with the largest batch
   std::size_t there = 0;          ///< images to draw from
   double kept_features = 0;       ///< part of what frozen layers make that is kept
-  double decoding_seconds = 0;    ///< of an image
+  double decoding_seconds = 0;    ///< per image
 };
 
 /// How many of so many images, or steps, compute all layers, where those beyond the first `there`
@@ -43,7 +43,7 @@ double computed(double all, double there, double kept_features);
 
 /// What one step costs, as it was measured last.
 struct StepCost {
-  double image_seconds = 0;    ///< of a step, for each of its images
+  double image_seconds = 0;    ///< computing a step, per image
   double placing_seconds = 0;  ///< to compile a training and to fill its memory
   int warm_steps = 0;          ///< that are not timed, after that
 };
@@ -95,7 +95,7 @@ class WorkLeft {
   std::optional<int> rounds_;
   RatesLeft rates_;
   StepCost cost_{};
-  // Of the first ladder.
+  // Where the first ladder is:
   std::size_t tried_ = 0;  ///< sizes
   int in_vain_ = 0;        ///< that did not pay, one after another
   bool ended_ = false, usual_done_ = false;

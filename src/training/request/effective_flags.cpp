@@ -65,7 +65,7 @@ nlohmann::ordered_json from_any_folder(nlohmann::ordered_json flags) {
 nlohmann::ordered_json recorded_flags(const TrainingSpec& spec) {
   nlohmann::ordered_json flags = effective_flags(spec);
   const std::string& first =
-      spec.flags.weights.empty() ? spec.flags.first_weights : spec.flags.weights;
+      spec.flags.first_weights.empty() ? spec.flags.weights : spec.flags.first_weights;
   if (!first.empty()) flags["weights"] = first;
   return from_any_folder(std::move(flags));
 }

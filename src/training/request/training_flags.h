@@ -59,7 +59,7 @@ struct TrainingFlags {
   std::optional<double> dropout;
   std::optional<model::Input> normalize;
   std::string weights;
-  std::string first_weights;  ///< those that a training which goes on began with, not named again
+  std::string first_weights;  ///< those that a training which goes on began with
   bool partial = false;
   std::vector<std::string> freeze;  ///< patterns of layer names (model/layer_patterns.h)
   std::optional<double> backbone_lr;

@@ -120,7 +120,7 @@ TrainingSpec with_first_weights(const BegunWith& begun, TrainingSpec spec) {
   if (begun.weights.empty()) return spec;
   TrainingFlags& flags = spec.flags;
   if (begun.model && !flags.was_given("model")) follow(flags, *begun.model);
-  if (flags.weights.empty()) flags.first_weights = begun.weights;
+  flags.first_weights = begun.weights;
   return choose_training(flags);
 }
 

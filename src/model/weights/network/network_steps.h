@@ -25,7 +25,7 @@ enum class StepKind {
   add,
   concat,
   same,
-  pixels,   ///< is of pixels in front of all weights, and foreign elsewhere
+  pixels,   ///< changes pixels in front of all weights, and is foreign elsewhere
   foreign,  ///< no layer here does it
   unknown
 };
@@ -35,15 +35,15 @@ enum class StepKind {
 struct NetworkStep {
   StepKind kind = StepKind::unknown;
   std::string name{};
-  std::string word{};   ///< of an activation: "relu"; of pixels, foreign: what it is
+  std::string word{};   ///< names an activation ("relu"), or what is of pixels or foreign
   std::string group{};  ///< of weights: where they lie in a file of Keras
   bool global = false;  ///< a pool over the whole image
   std::optional<Sides> size{}, stride{};
   std::optional<Padding> padding{};
-  std::array<int, 4> zeros{};  ///< of a zero_pad: top, bottom, left, right
+  std::array<int, 4> zeros{};  ///< a zero_pad's: top, bottom, left, right
   std::optional<int> groups{};
   std::optional<double> epsilon{};
-  std::optional<int> axis{};  ///< of batch normalization, where it is not the last one
+  std::optional<int> axis{};  ///< a batch normalization's, where it is not the last one
   std::string unlike{};       ///< what it does that no layer here can: "dilation_rate 2x2"
   std::vector<int> src{};     ///< earlier steps; empty: the input, or not known
   Shape dst{};                ///< of a network here alone

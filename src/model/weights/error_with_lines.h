@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::model {
 
 /// With lines to be printed behind its message, each as it is: a program that a person copies.
 class ErrorWithLines : public Error {
@@ -19,4 +19,4 @@ class ErrorWithLines : public Error {
   std::vector<std::string> lines_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::model
