@@ -64,6 +64,14 @@ TEST(KerasAlienLayers, AreDifferencesBetweenLayers) {
   EXPECT_EQ(middle("Add", "", R"(, "module": "keras.src.ops.numpy")"), between("Add (x)"));
 }
 
+/// Functions that a network calls may be what a layer here does.
+TEST(KerasAlienLayers, AreNoOperationsThatALayerDoes) {
+  const std::string nn = R"(, "module": "keras.src.ops.nn")";
+  EXPECT_EQ(middle("Relu", "", nn), middle("ReLU"));
+  EXPECT_EQ(middle("TFOpLambda", R"("function": "nn.relu")"), middle("ReLU"));
+  EXPECT_EQ(middle("TFOpLambda", R"("function": "math.multiply")"), between("TFOpLambda (x)"));
+}
+
 TEST(KerasAlienLayers, AreNoneThatChangeNothing) {
   for (const char* kind : {"Dropout", "SpatialDropout2D", "GaussianNoise", "RandomFlip",
                            "RandomRotation", "Identity", "InputLayer"}) {
@@ -102,6 +110,20 @@ TEST(KerasAlienLayers, ANormalizationOfAnotherAxis) {
   EXPECT_EQ(compared({.axis = "[1]"}).layers.size(), 1u);
   EXPECT_EQ(compared({.axis = "3"}).layers, Found{});
   EXPECT_EQ(compared({.axis = "[3]"}).layers, Found{});
+}
+
+/// Keras 2 writes [1] for one behind a Dense, where that is the last axis.
+TEST(KerasAlienLayers, ANormalizationOfNoImage) {
+  Graph graph({8, 8, 3});
+  graph.add(GlobalAveragePool{});
+  graph.add(Dense{4}, "wide");
+  graph.add(BatchNorm{}, "norm");
+  graph.add(Dense{2}, "head");
+  graph.add(SoftmaxCrossEntropy{});
+  const KerasLayer norm{.name = "norm"};
+  const std::string entry = keras_layer("BatchNormalization", "norm", R"("axis": [1])");
+  EXPECT_EQ(keras_differences(keras_network("Sequential", entry), graph, {{3, &norm}}).layers,
+            Found{});
 }
 
 /// Nobody knows what they do.

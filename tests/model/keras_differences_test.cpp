@@ -216,7 +216,8 @@ Graph our_branches(bool bends, bool swapped = false) {
 }
 
 /// The same as Keras 2 or 3 writes it, whose b has its ReLU within.
-std::string functional(bool keras2, const Found& concat = {"sum", "a"}) {
+std::string functional(bool keras2, const Found& concat = {"sum", "a"},
+                       const std::string& sum = "Add", const std::string& module = "") {
   const auto reads = [&](const Found& names) { return keras_inbound(names, keras2); };
   const std::string one = keras_windows("kernel_size", 1, 1);
   const Found layers{keras_layer("InputLayer", "i", "", R"(, "inbound_nodes": [])"),
@@ -224,7 +225,7 @@ std::string functional(bool keras2, const Found& concat = {"sum", "a"}) {
                                  keras_windows("kernel_size", 3, 1) + kKerasLinear, reads({"i"})),
                      keras_layer("Conv2D", "b", one + R"(, "activation": "relu")", reads({"stem"})),
                      keras_layer("Conv2D", "a", one + kKerasLinear, reads({"stem"})),
-                     keras_layer("Add", "sum", "", reads({"a", "b"})),
+                     keras_layer(sum, "sum", "", reads({"a", "b"}) + module),
                      keras_layer("Concatenate", "all", R"("axis": -1)", reads(concat)),
                      keras_layer("GlobalAveragePooling2D", "g", "", reads({"all"})),
                      keras_layer("Dense", "head", R"("activation": "softmax")", reads({"g"}))};
@@ -242,6 +243,17 @@ TEST(KerasDifferences, OfBranches) {
               Found{"all: it reads b in the file, a here"})
         << keras2;
   }
+}
+
+TEST(KerasDifferences, OfSumsThatAreNone) {
+  const auto joined = [](const std::string& kind, const std::string& module) {
+    return found(functional(false, {"sum", "a"}, kind, module), our_branches(true));
+  };
+  const std::string operations = R"(, "module": "keras.src.ops.numpy")";
+  EXPECT_EQ(joined("Add", operations), Found{});
+  const Found other{"all: it reads Multiply (sum) in the file, sum here"};
+  EXPECT_EQ(joined("Multiply", ""), other);
+  EXPECT_EQ(joined("Multiply", operations), other);
 }
 
 TEST(KerasDifferences, OfANetworkWithinANetwork) {

@@ -172,6 +172,7 @@ class Comparison {
 
   std::string their_name(int theirs) const {
     const int ours = of_theirs_[theirs];
+    if (theirs_[theirs].kind == StepKind::foreign) return theirs_[theirs].word;
     return ours == kNone ? printable(theirs_[theirs].name) : ours_[ours].name;
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -286,6 +287,16 @@ bool is_foreign(const std::string& class_name) {
   return words.contains(class_name);
 }
 
+/// A function that a network calls: "Relu" of Keras 3, "nn.relu" of Keras 2.
+NetworkStep operation_of(const std::string& class_name, const json& config) {
+  if (class_name == "Add") return {.kind = StepKind::add};
+  const std::string function = keras_text(keras_member(config, "function"));
+  std::string word = function.starts_with("nn.") ? function.substr(3) : class_name;
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  const NetworkStep step = activation_of_word(word);
+  return step.kind == StepKind::activation ? step : NetworkStep{.kind = StepKind::pixels};
+}
+
 }  // namespace
 
 bool is_keras_class(const json& entry) {
@@ -305,7 +316,8 @@ NetworkStep keras_layer_step(const json& entry) {
   const std::string kind = keras_text(keras_member(entry, "class_name"));
   const json& config = keras_member(entry, "config");
   if (changes_nothing(kind) || keeps_numbers(kind, config)) return {.kind = StepKind::same};
-  if (is_of_images(kind) || is_keras_operation(entry)) return {.kind = StepKind::pixels};
+  if (is_of_images(kind)) return {.kind = StepKind::pixels};
+  if (is_keras_operation(entry)) return operation_of(kind, config);
   const auto reader = readers().find(kind);
   if (reader != readers().end()) return reader->second(config);
   return {.kind =

@@ -129,6 +129,19 @@ class StepReader {
     return static_cast<int>(steps_.size()) - 1;
   }
 
+  /// What a step does may depend on how many others it reads.
+  static void adjust(NetworkStep& step, const std::string& called, bool operation, bool single,
+                     bool several) {
+    const bool joins = step.kind == StepKind::add || step.kind == StepKind::concat;
+    if (joins && operation && single) step.kind = StepKind::pixels;  // "x + 1"
+    if (step.kind == StepKind::pixels && several) step.kind = StepKind::foreign;
+    if (step.kind == StepKind::pixels || step.kind == StepKind::foreign) {
+      step.word = called + step.word;
+    } else if (joins != several && step.kind != StepKind::weights) {
+      step.kind = StepKind::unknown;
+    }
+  }
+
   /// Returns the step that makes the layer's output.
   int add(const json& entry, KerasGroups& groups, const Sources& src) {
     const std::string kind = keras_text(keras_member(entry, "class_name"));
@@ -141,13 +154,10 @@ class StepReader {
     step.name = name_of(entry);
     const std::string called = printable(fmt::format("{} ({})", kind, step.name));
     if (step.kind == StepKind::unknown) not_compared_.push_back(called);
-    const bool alien = step.kind == StepKind::foreign || step.kind == StepKind::pixels;
-    if (alien) step.word = called + step.word;
+    const bool several = src && src->size() > 1;
+    adjust(step, called, is_keras_operation(entry), src && src->size() == 1, several);
     step.group = group.value_or("");
     const bool weights = step.kind == StepKind::weights;
-    const bool joins = step.kind == StepKind::add || step.kind == StepKind::concat;
-    const bool several = src && src->size() > 1;
-    if (joins != several && !weights && !alien) step.kind = StepKind::unknown;
     const int place = push(std::move(step), src);
     if (!weights || kind == "BatchNormalization") return place;
     return push(keras_activation_step(config), only(place));
