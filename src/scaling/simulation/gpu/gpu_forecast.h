@@ -47,8 +47,8 @@ struct GpuRun {
   double bucket_bytes = 0;
 };
 
-/// Whether all training images stay on each GPU where no flag decides: where they take at most half
-/// of its memory.
+/// Whether all training images stay on each GPU where no flag decides: they may take half of its
+/// memory.
 bool images_fit(const GpuNode&, double bytes);
 
 /// Cells of a platform of GPUs, from costs of one of them: what they sum and what images come from
