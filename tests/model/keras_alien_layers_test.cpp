@@ -120,10 +120,12 @@ TEST(KerasAlienLayers, ANormalizationOfNoImage) {
   graph.add(BatchNorm{}, "norm");
   graph.add(Dense{2}, "head");
   graph.add(SoftmaxCrossEntropy{});
-  const KerasLayer norm{.name = "norm"};
-  const std::string entry = keras_layer("BatchNormalization", "norm", R"("axis": [1])");
-  EXPECT_EQ(keras_differences(keras_network("Sequential", entry), graph, {{3, &norm}}).layers,
-            Found{});
+  const KerasLayer wide{.name = "wide"}, norm{.name = "norm"};
+  const std::string layers = keras_layer("GlobalAveragePooling2D", "g") + "," +
+                             keras_layer("Dense", "wide", R"("activation": "linear")") + "," +
+                             keras_layer("BatchNormalization", "norm", R"("axis": [1])");
+  const KerasPairs pairs{{2, &wide}, {3, &norm}};
+  EXPECT_EQ(keras_differences(keras_network("Sequential", layers), graph, pairs).layers, Found{});
 }
 
 /// Nobody knows what they do.
