@@ -83,10 +83,9 @@ TEST_F(RunFolders, AreReadWhole) {
 }
 
 TEST_F(RunFolders, SayWhichEpochsTheirWeightsAreOf) {
-  const auto kept = [&](const std::string& more) {
-    return with(std::string(kFirst) + kSecond + kThird +
-                R"({"type":"summary","outcome":"finished","epochs":3,"best_epoch":2)" + more +
-                "}\n")
+  const auto kept = [&](const std::string& more, const std::string& outcome = "finished") {
+    return with(std::string(kFirst) + kSecond + kThird + R"({"type":"summary","outcome":")" +
+                outcome + R"(","epochs":3,"best_epoch":2)" + more + "}\n")
         .kept;
   };
   const std::string best = R"(,"training":{"end":{"epochs":9,"save-best":true}})";
@@ -94,7 +93,9 @@ TEST_F(RunFolders, SayWhichEpochsTheirWeightsAreOf) {
       R"(,"early_stopped":true,"training":{"end":{"epochs":9,"early-stopping":1}})";
   EXPECT_FALSE(kept(best).weights || kept(best).best);  // without files
   write("weights.safetensors", "");
-  EXPECT_EQ(kept(stopped).weights, 3);  // the best could not be written
+  EXPECT_FALSE(kept(stopped).weights);  // the best was deleted, or could not be written
+  EXPECT_FALSE(kept("", "interrupted").weights);
+  EXPECT_EQ(kept("").weights, 3);
   write("best.safetensors", "");
   EXPECT_EQ(kept(best).weights, 3);
   EXPECT_EQ(kept(best).best, 2);

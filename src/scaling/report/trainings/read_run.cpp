@@ -282,11 +282,13 @@ KeptEpochs kept_epochs(const fs::path& folder, const nlohmann::json& summary) {
   if (fs::is_regular_file(folder / training::kBestName, ignored) && kept_best(summary)) {
     kept.best = whole_of<int>(summary, "best_epoch", 1, kMost);
   }
-  // An interrupted run may have weights from within an epoch.
-  const bool ended = summary.value("outcome", nlohmann::json()) != "interrupted";
-  if (ended && fs::is_regular_file(folder / training::kWeightsName, ignored)) {
-    const bool is_best = summary.value("early_stopped", nlohmann::json()) == true;
-    kept.weights = whole_of<int>(summary, is_best ? "best_epoch" : "epochs", 1, kMost);
+  // An interrupted run may have weights from within an epoch, and of one that early stopping ended
+  // best.safetensors alone tells whether the best could be written.
+  const bool is_best = summary.value("early_stopped", nlohmann::json()) == true;
+  const bool known =
+      summary.value("outcome", nlohmann::json()) != "interrupted" && (kept.best || !is_best);
+  if (known && fs::is_regular_file(folder / training::kWeightsName, ignored)) {
+    kept.weights = is_best ? kept.best : whole_of<int>(summary, "epochs", 1, kMost);
   }
   return kept;
 }
