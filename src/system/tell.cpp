@@ -15,8 +15,14 @@
 namespace cputrain::system {
 
 void tell(std::string_view line) {
+  // A bar of progress on the same line gives way, and is drawn anew below.
+  constexpr std::string_view kBegin = "\r", kErase = "\x1b[K";
   std::string safe = escaped(line);
-  if (shows_colours(STDERR_FILENO)) safe = coloured(safe);
+  if (shows_colours(STDERR_FILENO)) {
+    safe = std::string(kBegin).append(kErase).append(coloured(safe));
+  } else if (::isatty(STDERR_FILENO)) {
+    safe.insert(0, kBegin);
+  }
   safe += "\n";
   std::fwrite(safe.data(), 1, safe.size(), stderr);
 }
