@@ -11,17 +11,17 @@
 
 #include "core/text.h"
 #include "system/terminal/columns.h"
+#include "system/terminal/redrawn_line.h"
 
 namespace cputrain::system {
 
 void tell(std::string_view line) {
-  // A bar of progress on the same line gives way, and is drawn anew below.
-  constexpr std::string_view kBegin = "\r", kErase = "\x1b[K";
   std::string safe = escaped(line);
-  if (shows_colours(STDERR_FILENO)) {
-    safe = std::string(kBegin).append(kErase).append(coloured(safe));
-  } else if (::isatty(STDERR_FILENO)) {
-    safe.insert(0, kBegin);
+  if (::isatty(STDERR_FILENO)) {
+    // A bar of progress that stands on this line gives way, and is drawn anew below.
+    const std::size_t bar = take_unended_line(), width = columns_of(safe);
+    if (shows_colours(STDERR_FILENO)) safe = coloured(safe);
+    if (bar > 0) safe.insert(0, "\r").append(bar > width ? bar - width : 0, ' ');
   }
   safe += "\n";
   std::fwrite(safe.data(), 1, safe.size(), stderr);

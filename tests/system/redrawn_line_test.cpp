@@ -61,5 +61,18 @@ TEST_F(RedrawnLines, EndBeforeOtherLines) {
   EXPECT_EQ(written(), "\rbar\n\rbar");
 }
 
+TEST_F(RedrawnLines, WithoutAnEndAreTakenOnce) {
+  take_unended_line();
+  line_.draw("bar");
+  EXPECT_EQ(take_unended_line(), 3U);
+  EXPECT_EQ(take_unended_line(), 0U);
+  line_.draw("bar");
+  line_.leave();
+  EXPECT_EQ(take_unended_line(), 0U);
+  line_.draw("bar");
+  line_.finish("end");
+  EXPECT_EQ(take_unended_line(), 0U);
+}
+
 }  // namespace
 }  // namespace cputrain::system

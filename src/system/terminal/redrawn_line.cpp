@@ -1,12 +1,18 @@
 #include "system/terminal/redrawn_line.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "core/text.h"
 #include "system/terminal/columns.h"
 
 namespace cputrain::system {
+namespace {
+
+std::atomic<std::size_t> unended = 0;
+
+}  // namespace
 
 RedrawnLine::RedrawnLine(std::FILE* stream)
     : RedrawnLine(stream, [stream] { return line_columns(::fileno(stream)); }) {}
@@ -28,9 +34,11 @@ void RedrawnLine::draw(std::string_view line) {
 void RedrawnLine::finish(std::string_view line) {
   write(line, "\n");
   drawn_ = 0;
+  unended = 0;
 }
 
 void RedrawnLine::leave() {
+  unended = 0;
   if (std::exchange(drawn_, 0) == 0) return;
   std::fputs("\n", stream_);
   std::fflush(stream_);
@@ -43,6 +51,9 @@ void RedrawnLine::write(std::string_view line, std::string_view end) {
   std::fwrite(text.data(), 1, text.size(), stream_);
   std::fflush(stream_);
   drawn_ = width;
+  unended = width;
 }
+
+std::size_t take_unended_line() { return unended.exchange(0); }
 
 }  // namespace cputrain::system

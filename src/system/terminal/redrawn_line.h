@@ -37,4 +37,8 @@ class RedrawnLine {
   std::size_t drawn_ = 0;  ///< columns of what is there
 };
 
+/// Columns of the line that this process drew last, where it has no end yet; 0: there is none. Who
+/// asks ends that line: a second call gives 0 until something is drawn. For any thread.
+std::size_t take_unended_line();
+
 }  // namespace cputrain::system
