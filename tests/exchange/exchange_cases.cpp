@@ -102,32 +102,32 @@ const std::vector<std::size_t> kUneven = {27, 1, 5000, 16, 17, 1, 300};
 
 /// Every parameter is a bucket, padding lies between them.
 void a_bucket_a_parameter(const Way& way, comm::Communicator& comm) {
-  expect_steps_with_all_calls<float>(way, comm, {layout_of(kUneven, DType::f32), 0});
-  expect_steps_with_all_calls<double>(way, comm, {layout_of(kUneven, DType::f64), 0});
+  expect_steps_with_all_calls<float>(way, comm, {layout_of_counts(kUneven, DType::f32), 0});
+  expect_steps_with_all_calls<double>(way, comm, {layout_of_counts(kUneven, DType::f64), 0});
 }
 
 void buckets_of_one_element(const Way& way, comm::Communicator& comm) {
-  expect_steps_with_all_calls<float>(way, comm, {layout_of({1, 1, 1, 1, 1}, DType::f32), 4});
+  expect_steps_with_all_calls<float>(way, comm, {layout_of_counts({1, 1, 1, 1, 1}, DType::f32), 4});
 }
 
 void one_bucket(const Way& way, comm::Communicator& comm) {
-  expect_steps_with_all_calls<float>(way, comm, {layout_of(kUneven, DType::f32), 1u << 30});
+  expect_steps_with_all_calls<float>(way, comm, {layout_of_counts(kUneven, DType::f32), 1u << 30});
 }
 
 void some_buckets(const Way& way, comm::Communicator& comm) {
-  expect_steps_with_all_calls<float>(way, comm, {layout_of(kUneven, DType::f32), 1000});
-  expect_steps_with_all_calls<double>(way, comm, {layout_of(kUneven, DType::f64), 1000});
+  expect_steps_with_all_calls<float>(way, comm, {layout_of_counts(kUneven, DType::f32), 1000});
+  expect_steps_with_all_calls<double>(way, comm, {layout_of_counts(kUneven, DType::f64), 1000});
 }
 
 /// Fewer elements than ranks, and more than any message that is sent in one go.
 void small_and_large_arenas(const Way& way, comm::Communicator& comm) {
-  expect_steps<float>(way, comm, {layout_of({1}, DType::f32), 0}, Calls::one);
-  expect_steps<float>(way, comm, {layout_of({100000, 400001}, DType::f32), 1u << 20},
+  expect_steps<float>(way, comm, {layout_of_counts({1}, DType::f32), 0}, Calls::one);
+  expect_steps<float>(way, comm, {layout_of_counts({100000, 400001}, DType::f32), 1u << 20},
                       Calls::each_parameter);
 }
 
 void no_parameters(const Way& way, comm::Communicator& comm) {
-  const auto exchange = way.make(comm, layout_of({}, DType::f32), 0);
+  const auto exchange = way.make(comm, layout_of_counts({}, DType::f32), 0);
   exchange->begin(0, true);
   exchange->ready(0);
   exchange->finish([](Range range) { EXPECT_EQ(range.size(), 0u); });
@@ -135,7 +135,8 @@ void no_parameters(const Way& way, comm::Communicator& comm) {
 
 /// Two at once: a program may hold several, each with its own arenas.
 void two_exchanges(const Way& way, comm::Communicator& comm) {
-  const compute::ParameterLayout a = layout_of({100}, DType::f32), b = layout_of({50}, DType::f32);
+  const compute::ParameterLayout a = layout_of_counts({100}, DType::f32),
+                                 b = layout_of_counts({50}, DType::f32);
   const auto first = way.make(comm, a, 0), second = way.make(comm, b, 0);
   const auto update = [](GradientExchange& exchange) {
     exchange.finish([&](Range range) {
@@ -160,7 +161,7 @@ void two_exchanges(const Way& way, comm::Communicator& comm) {
 
 /// Micro-batches add to one gradient, which travels once.
 void several_micro_batches(const Way& way, comm::Communicator& comm) {
-  const compute::ParameterLayout layout = layout_of({300, 9000}, DType::f32);
+  const compute::ParameterLayout layout = layout_of_counts({300, 9000}, DType::f32);
   const auto exchange = way.make(comm, layout, 1000);
   const auto gradients = exchange->lane_arenas(0).gradients.as<float>();
   for (int k = 0; k < 3; ++k) {
@@ -184,7 +185,7 @@ void several_micro_batches(const Way& way, comm::Communicator& comm) {
 
 /// Rank 0's weights reach everybody, and a version tells when weights change.
 void weights_are_spread(const Way& way, comm::Communicator& comm) {
-  const compute::ParameterLayout layout = layout_of({5000, 77}, DType::f32);
+  const compute::ParameterLayout layout = layout_of_counts({5000, 77}, DType::f32);
   const auto exchange = way.make(comm, layout, 0);
   const auto weights = exchange->arenas().weights.as<float>();
   if (comm.rank() == 0) {
@@ -208,7 +209,7 @@ void weights_are_spread(const Way& way, comm::Communicator& comm) {
 /// Numbers that ranks do not share, such as moving statistics, stay each rank's own, while the
 /// weights before them are the same.
 void ranks_keep_their_own(const Way& way, comm::Communicator& comm) {
-  compute::ParameterLayout layout = layout_of({10, 6000}, DType::f32);
+  compute::ParameterLayout layout = layout_of_counts({10, 6000}, DType::f32);
   layout.parameters[0].learnt = false;
   layout.parameters[0].averaged = true;
   layout.gradient_size = layout.parameters[0].range.begin;
@@ -242,7 +243,7 @@ void ranks_keep_their_own(const Way& way, comm::Communicator& comm) {
 
 /// Gradients whose sum depends on the order of additions: all replicas still get the same bits.
 void weights_have_the_same_bits(const Way& way, comm::Communicator& comm) {
-  const compute::ParameterLayout layout = layout_of({40000, 333, 70000}, DType::f32);
+  const compute::ParameterLayout layout = layout_of_counts({40000, 333, 70000}, DType::f32);
   const auto exchange = way.make(comm, layout, 1000);
   exchange->begin(0, true);
   const auto gradients = exchange->lane_arenas(0).gradients.as<float>();
@@ -263,7 +264,7 @@ void weights_have_the_same_bits(const Way& way, comm::Communicator& comm) {
 /// Measures come after the sums and before the updates, each with what the one before found; their
 /// numbers are sums over owners, so the same on every rank.
 void measures_before_updates(const Way& way, comm::Communicator& comm) {
-  const compute::ParameterLayout layout = layout_of({100, 7}, DType::f64);
+  const compute::ParameterLayout layout = layout_of_counts({100, 7}, DType::f64);
   const auto exchange = way.make(comm, layout, 100);
   exchange->begin(0, true);
   const auto gradients = exchange->lane_arenas(0).gradients.as<double>();

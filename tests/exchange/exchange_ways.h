@@ -12,7 +12,8 @@ namespace cputrain::exchange {
 
 /// Parameters in model order, the last one first in the arena, each on a 64-byte boundary, as
 /// lay_out() makes them; written out here so that a mistake there is no excuse here.
-inline compute::ParameterLayout layout_of(const std::vector<std::size_t>& counts, DType dtype) {
+inline compute::ParameterLayout layout_of_counts(const std::vector<std::size_t>& counts,
+                                                 DType dtype) {
   compute::ParameterLayout layout;
   layout.dtype = dtype;
   layout.parameters.resize(counts.size());

@@ -19,7 +19,7 @@ namespace {
 
 ExchangeParts parts_in(compute::Memory& memory, comm::Communicator& comm, int lanes = 0) {
   return {.communicator = comm,
-          .layout = layout_of({100, 5000}, DType::f32),
+          .layout = layout_of_counts({100, 5000}, DType::f32),
           .bucket_bytes = 1000,
           .lanes = lanes,
           .memory = memory};
@@ -68,7 +68,7 @@ void automatic_takes_replicas(comm::Communicator& comm) {
 
 /// Each method of compression is told the same ranges, and what it keeps from step to step is kept.
 void staged_sums_are_those_of_the_host(comm::Communicator& comm) {
-  const compute::ParameterLayout layout = layout_of({400, 77}, DType::f32);
+  const compute::ParameterLayout layout = layout_of_counts({400, 77}, DType::f32);
   const std::size_t size = layout.gradient_size;
   std::vector<std::string> methods{"none"};
   for (const Compression& method : compressions()) methods.push_back(to_text(method));

@@ -71,12 +71,12 @@ void expect_order(comm::Communicator& comm, const compute::ParameterLayout& layo
 }
 
 void sums_in_order(comm::Communicator& comm) {
-  expect_order(comm, layout_of({9000, 17}, DType::f32));
+  expect_order(comm, layout_of_counts({9000, 17}, DType::f32));
 }
 
 /// Leaves that hold the factors of two parameters.
 void products_in_order(comm::Communicator& comm) {
-  compute::ParameterLayout layout = layout_of({9000, 50 * 400, 17, 30 * 160}, DType::f32);
+  compute::ParameterLayout layout = layout_of_counts({9000, 50 * 400, 17, 30 * 160}, DType::f32);
   layout.parameters[1].factors = compute::Factors{.images = 3, .rows = 50, .columns = 400};
   layout.parameters[3].factors = compute::Factors{.images = 3, .rows = 30, .columns = 160};
   expect_order(comm, layout);

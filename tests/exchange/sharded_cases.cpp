@@ -96,7 +96,7 @@ void expect_sums(comm::Communicator& comm, const std::string& allreduce, Overlap
   }
 }
 
-struct Way {
+struct ShardedWay {
   std::string name, allreduce;
   Overlap overlap = Overlap::none;
 };
@@ -105,8 +105,9 @@ struct Way {
 
 std::vector<comm::CommCase> sharded_exchange_cases() {
   std::vector<comm::CommCase> cases;
-  for (const Way& way : {Way{"automatic", "auto"}, Way{"slices", "hierarchical+ring"},
-                         Way{"overlapped", "hierarchical+rabenseifner", Overlap::thread}}) {
+  for (const ShardedWay& way :
+       {ShardedWay{"automatic", "auto"}, ShardedWay{"slices", "hierarchical+ring"},
+        ShardedWay{"overlapped", "hierarchical+rabenseifner", Overlap::thread}}) {
     for (const std::size_t bucket_bytes : {std::size_t{100}, std::size_t{1} << 30}) {
       cases.push_back({"sharded_" + way.name + (bucket_bytes == 100 ? "_buckets" : "_one_bucket"),
                        [way, bucket_bytes](comm::Communicator& comm) {

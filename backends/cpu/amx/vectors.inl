@@ -31,13 +31,22 @@ using HalfThere [[gnu::vector_size(32), gnu::may_alias]] = std::uint16_t;
   *reinterpret_cast<WordThere*>(to) = value;
 }
 
+/// All ones where the word's highest bit is one, else zero. A mask without a comparison: GCC makes
+/// comparisons of vectors that are longer than registers word by word.
+[[gnu::always_inline]] inline void spread_sign(const Word& value, Word& to) {
+  to = reinterpret_cast<Word>(reinterpret_cast<Int>(value) >> 31);
+}
+
 /// The nearest factor, in the upper halves; ties go to even. As the instruction does it: denormal
 /// numbers become zero, NaN a quiet one.
 [[gnu::always_inline]] inline void round_up_there(const Float& value, Word& to) {
   const Word bits = reinterpret_cast<Word>(value);
   const Word rounded = bits + 0x7fff + (bits >> 16 & 1);
-  const Word number = (bits & 0x7fffffff) > 0x7f800000 ? (bits | 0x400000) : rounded;
-  to = ((bits & 0x7f800000) == 0 ? (bits & 0x80000000) : number) & 0xffff0000;
+  Word is_nan, is_small;
+  spread_sign(0x7f800000 - (bits & 0x7fffffff), is_nan);
+  spread_sign((bits & 0x7f800000) - 1, is_small);
+  const Word number = (is_nan & (bits | 0x400000)) | (~is_nan & rounded);
+  to = ((is_small & (bits & 0x80000000)) | (~is_small & number)) & 0xffff0000;
 }
 
 #ifdef __AVX512BF16__
@@ -57,7 +66,9 @@ using HalfThere [[gnu::vector_size(32), gnu::may_alias]] = std::uint16_t;
   Word factor;
   take_factor(value, factor);
   const Float rest = value - reinterpret_cast<Float>(factor);
-  value = (factor & 0x7f800000) == 0x7f800000 ? Float{} : rest;
+  Word has_no_rest;
+  spread_sign(0x7f7fffff - (factor & 0x7f800000), has_no_rest);
+  value = reinterpret_cast<Float>(reinterpret_cast<Word>(rest) & ~has_no_rest);
 }
 /// What is left for factor kPart of a number.
 template <int kPart>
@@ -118,6 +129,8 @@ template <class F>
 
 #endif
 
+#ifdef __AVX512F__
+
 /// Exchanges rows and columns: blocks of 1, 2, 4, 8 of them, pairs of rows at a time.
 [[gnu::always_inline]] inline void transpose(Word (&rows)[16]) {
 #pragma GCC unroll 4
@@ -137,6 +150,21 @@ template <class F>
     }
   }
 }
+
+#else
+
+/// The same in memory: a shuffle of 16 words is dozens of instructions here.
+[[gnu::noinline]] inline void transpose(Word (&rows)[16]) {
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < i; ++j) {
+      const std::uint32_t word = rows[i][j];
+      rows[i][j] = rows[j][i];
+      rows[j][i] = word;
+    }
+  }
+}
+
+#endif
 
 /// What counts of a row of a map, or of gradients, for one part of its factors.
 template <int kPart>

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <span>
 #include <tuple>
@@ -16,6 +17,9 @@
 
 /// What the tests of kernels share: arrays on the device, maps with and without padding.
 namespace cputrain::cuda {
+
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// The stream of this test program.
 inline OwnedStream& test_stream() {

@@ -1,15 +1,12 @@
 #include "backends/cuda/kernels/elementwise.h"
 
 #include <bit>
-#include <limits>
 
 #include "backends/cuda/selftest/plain_dropout.h"
 #include "tests/backends/cuda/device_arrays.h"
 
 namespace cputrain::cuda {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 TEST(LoadImages, ScalesBytesAndClearsThePadding) {
   constexpr int kImages = 3, kHeight = 5, kWidth = 7;
@@ -95,7 +92,6 @@ TEST(RoundNumbers, GivesTheNearestOfTheFormat) {
 
 // Written down by hand: ties, what is too large, what is too small, and what is no finite number.
 TEST(RoundNumbers, FollowsTheRulesOfTies) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::vector<float> values{0x1.002p0f, 0x1.006p0f, -0x1.002p0f,     0x1.01p0f,
                                   0x1.03p0f,  -0x1.01p0f, 0x1.fffffep127f, -0x1.fffffep127f,
                                   0x1p-149f,  -0x1p-149f, kInfinity,       -kInfinity,
@@ -111,13 +107,7 @@ TEST(RoundNumbers, FollowsTheRulesOfTies) {
 /// Numbers of both signs, zeros of both, none.
 std::vector<float> signed_numbers(std::size_t size) {
   auto values = random_floats(size, 1);
-  const float special[] = {0.0f,
-                           -0.0f,
-                           kNan,
-                           std::numeric_limits<float>::infinity(),
-                           -std::numeric_limits<float>::infinity(),
-                           1e-40f,
-                           -1e-40f};
+  const float special[] = {0.0f, -0.0f, kNan, kInfinity, -kInfinity, 1e-40f, -1e-40f};
   for (std::size_t i = 0; i < values.size(); i += 3) values[i] = special[i / 3 % 7];
   return values;
 }

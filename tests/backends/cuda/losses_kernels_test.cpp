@@ -1,7 +1,6 @@
 #include "backends/cuda/kernels/losses.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "backends/cuda/selftest/plain_losses.h"
 #include "compute/prediction.h"
@@ -9,9 +8,6 @@
 
 namespace cputrain::cuda {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct Batch {
   int classes;

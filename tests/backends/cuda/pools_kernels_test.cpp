@@ -1,6 +1,5 @@
 #include "backends/cuda/kernels/pools.h"
 
-#include <limits>
 #include <string>
 
 #include "backends/cuda/kernels/elementwise.h"
@@ -9,9 +8,6 @@
 
 namespace cputrain::cuda {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct PoolCase {
   int images, height, width, channels, size, stride;

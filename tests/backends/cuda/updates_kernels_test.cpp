@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <string>
 
@@ -117,10 +116,10 @@ class Part {
 };
 
 /// Weights, gradients and state of a slice before a step.
-struct Numbers {
+struct SliceNumbers {
   std::vector<float> weights, gradients, state[optim::kMaxStateArrays];
 
-  explicit Numbers(std::size_t size)
+  explicit SliceNumbers(std::size_t size)
       : weights(random_floats(size, 1)),
         gradients(random_floats(size, 2)),
         // Squares are not below zero, and above those of means.
@@ -137,7 +136,7 @@ using Arrays = std::tuple<std::vector<float>, std::vector<float>, std::vector<fl
 
 /// All arrays after `work`(slice) with the first `states` of the state arrays.
 template <class Work>
-Arrays after(const Numbers& n, const Shifts& shifts, int states, const Work& work) {
+Arrays after(const SliceNumbers& n, const Shifts& shifts, int states, const Work& work) {
   const std::size_t size = n.weights.size();
   return twice([&] {
     const Part weights(n.weights, shifts.weights), gradients(n.gradients, shifts.gradients);
@@ -180,7 +179,7 @@ void expect_near(float actual, double expected) {
   ASSERT_NEAR(actual, expected, 2e-6 * std::max(1.0, std::abs(expected)));
 }
 
-void expect_elements(const Numbers& before, const Arrays& arrays,
+void expect_elements(const SliceNumbers& before, const Arrays& arrays,
                      const std::function<void(Element&)>& formula) {
   const auto& [weights, gradients, state0, state1, state2] = arrays;
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -198,7 +197,7 @@ void expect_elements(const Numbers& before, const Arrays& arrays,
 
 TEST(UpdateKernels, AreTheRulesFormulas) {
   for (const std::size_t size : kSizes) {
-    const Numbers numbers(size);
+    const SliceNumbers numbers(size);
     for (const Rule& rule : rules()) {
       for (const Shifts& shifts : kShifts) {
         if (size > 10000 && &shifts != &kShifts[0]) continue;
@@ -222,7 +221,7 @@ TEST(UpdateKernels, AreTheRulesFormulas) {
 /// added, decays or not, and has a rate of its own.
 TEST(UpdateKernels, TakeAllSlicesAtOnce) {
   constexpr std::size_t kSlices = 300;
-  const Numbers numbers(kSlices * 40 + 3000);
+  const SliceNumbers numbers(kSlices * 40 + 3000);
   for (const std::size_t shift : {0, 1}) {
     SCOPED_TRACE(shift);
     std::vector<std::size_t> ends{3000};  // the first one has several blocks
@@ -289,7 +288,7 @@ std::vector<Change> changes() {
 
 TEST(ChangeGradientsKernels, AreTheirFormulas) {
   for (const std::size_t size : kSizes) {
-    const Numbers numbers(size);
+    const SliceNumbers numbers(size);
     for (const Change& change : changes()) {
       for (const Shifts& shifts : kShifts) {
         if (size > 10000 && &shifts != &kShifts[0]) continue;
@@ -306,9 +305,7 @@ TEST(ChangeGradientsKernels, AreTheirFormulas) {
 
 // A run whose gradients are no numbers must end, not go on with the limit.
 TEST(ChangeGradientsKernels, ClipInfinityAndKeepNaN) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const std::vector<float> gradients{std::numeric_limits<float>::quiet_NaN(), kInfinity,
-                                     -kInfinity};
+  const std::vector<float> gradients{kNan, kInfinity, -kInfinity};
   const DeviceArray<float> g(gradients), w(std::vector<float>{0, 0, 0});
   optim::UpdateSlice slice{};
   slice.weights = {w.data(), 3, DType::f32};
@@ -357,7 +354,7 @@ TEST(UpdateKernels, NarrowGradientsAsTheHostDoes) {
     for (const std::size_t shift : {0u, 1u, 3u}) {
       std::vector<float> values = random_floats(size, 7, -1e3f, 1e3f);
       values[0] = -0.0f;
-      values[size / 2] = std::numeric_limits<float>::infinity();
+      values[size / 2] = kInfinity;
       values[size / 3] = std::bit_cast<float>(0x3f808000u);  // between two, so to the even one
       std::vector<float> expected;
       for (const float value : values) {

@@ -8,8 +8,8 @@
 namespace cputrain::emulated {
 namespace {
 
-constexpr int kSize = 300;
-constexpr std::size_t kBytes = kSize * sizeof(float);
+constexpr int kElements = 300;
+constexpr std::size_t kArrayBytes = kElements * sizeof(float);
 
 class CountsTest : public OnDevice {
  protected:
@@ -17,9 +17,9 @@ class CountsTest : public OnDevice {
   Counts so_far() const { return difference(counts(), before_); }
 
   const cuda::OwnedStream stream_;
-  const cuda::PinnedBlock host_{kBytes};
-  const DeviceArray<float> x_{std::vector<float>(kSize, 2), "x"};
-  const DeviceArray<float> y_{std::vector<float>(kSize, 7), "y"};
+  const cuda::PinnedBlock host_{kArrayBytes};
+  const DeviceArray<float> x_{std::vector<float>(kElements, 2), "x"};
+  const DeviceArray<float> y_{std::vector<float>(kElements, 7), "y"};
   const Counts before_ = counts();
 };
 
@@ -33,7 +33,7 @@ TEST_F(CountsTest, BeginWithNothing) {
 
 TEST_F(CountsTest, KernelsByNameOnceTheyAreDone) {
   for (int i = 0; i < 2; ++i) {
-    launch_scale(stream_.get(), kSize, nullptr, 3, x_.data(), y_.data());  // blocks of 128
+    launch_scale(stream_.get(), kElements, nullptr, 3, x_.data(), y_.data());  // blocks of 128
   }
   launch_idle(stream_.get(), 5, 32, 0);
   EXPECT_EQ(so_far().launches(), 0u);
@@ -49,11 +49,11 @@ TEST_F(CountsTest, KernelsByNameOnceTheyAreDone) {
 }
 
 TEST_F(CountsTest, CopiesByTheirWays) {
-  std::memset(host_.data(), 0, kBytes);
+  std::memset(host_.data(), 0, kArrayBytes);
   cuda::copy_async(x_.data(), host_.data(), 40, stream_.get());
   cuda::copy_async(x_.data(), host_.data(), 4, stream_.get());
   cuda::copy_async(y_.data(), x_.data(), 80, stream_.get());
-  cuda::copy_async(host_.data(), x_.data(), kBytes, stream_.get());
+  cuda::copy_async(host_.data(), x_.data(), kArrayBytes, stream_.get());
   cuda::copy_async(host_.data(), x_.data(), 0, stream_.get());
   cuda::clear_async(x_.data(), 12, stream_.get());
   stream_.synchronize();
@@ -63,7 +63,7 @@ TEST_F(CountsTest, CopiesByTheirWays) {
   EXPECT_EQ(c.on_device.calls, 1u);
   EXPECT_EQ(c.on_device.bytes, 80u);
   EXPECT_EQ(c.to_host.calls, 1u);
-  EXPECT_EQ(c.to_host.bytes, kBytes);
+  EXPECT_EQ(c.to_host.bytes, kArrayBytes);
   EXPECT_EQ(c.cleared.calls, 1u);
   EXPECT_EQ(c.cleared.bytes, 12u);
   EXPECT_EQ(c.waits(), 1u);
@@ -77,8 +77,8 @@ TEST_F(CountsTest, EventsAndWhatTheHostWaitsFor) {
   untimed.hold_up(stream_.get());  // the device's own wait
   timed.synchronize();
   untimed.synchronize();
-  std::vector<float> pageable(kSize);
-  cuda::copy_async(pageable.data(), x_.data(), kBytes, stream_.get());
+  std::vector<float> pageable(kElements);
+  cuda::copy_async(pageable.data(), x_.data(), kArrayBytes, stream_.get());
   const Counts c = so_far();
   EXPECT_EQ(c.untimed_events, 2u);
   EXPECT_EQ(c.timed_events, 1u);
@@ -89,7 +89,7 @@ TEST_F(CountsTest, EventsAndWhatTheHostWaitsFor) {
 
 TEST_F(CountsTest, WhatAGraphHoldsEachTimeThatItIsLaunched) {
   const cuda::Graph graph(stream_.get(), [&] {
-    launch_scale(stream_.get(), kSize, nullptr, 3, x_.data(), y_.data());
+    launch_scale(stream_.get(), kElements, nullptr, 3, x_.data(), y_.data());
     cuda::copy_async(host_.data(), y_.data(), 8, stream_.get());
   });
   stream_.synchronize();
@@ -104,7 +104,7 @@ TEST_F(CountsTest, WhatAGraphHoldsEachTimeThatItIsLaunched) {
 
 TEST_F(CountsTest, AsJson) {
   launch_idle(stream_.get(), 5, 32, 0);
-  cuda::copy_async(host_.data(), x_.data(), kBytes, stream_.get());
+  cuda::copy_async(host_.data(), x_.data(), kArrayBytes, stream_.get());
   stream_.synchronize();
   std::string json = json_of(so_far());
   std::erase_if(json, [](char c) { return c == ' ' || c == '\n'; });
@@ -121,10 +121,10 @@ TEST_F(CountsTest, KernelsThatAreSkippedCountAndChangeNothing) {
   restart({.runs_kernels = false});
   const DeviceArray<float> fresh(3, "fresh");
   EXPECT_EQ(fresh.values(), std::vector<float>(3, 0));
-  launch_scale(stream_.get(), kSize, nullptr, 3, x_.data(), y_.data());
+  launch_scale(stream_.get(), kElements, nullptr, 3, x_.data(), y_.data());
   stream_.synchronize();
   EXPECT_EQ(so_far().kernels.at("scale").launches, 1u);
-  EXPECT_EQ(y_.values(), std::vector<float>(kSize, 7));
+  EXPECT_EQ(y_.values(), std::vector<float>(kElements, 7));
   EXPECT_PRED2(contains, cuda::device_properties(0).name, "kernels are skipped");
 }
 

@@ -8,7 +8,7 @@
 namespace cputrain::emulated {
 namespace {
 
-constexpr std::size_t kSize = 1000;
+constexpr std::size_t kNumbers = 1000;
 
 struct Results {
   std::vector<float> x, y;
@@ -18,14 +18,14 @@ struct Results {
 };
 
 std::vector<float> some_floats() {
-  std::vector<float> x(kSize);
-  for (std::size_t i = 0; i < kSize; ++i) x[i] = static_cast<float>(i * 7 % 31) - 11;
+  std::vector<float> x(kNumbers);
+  for (std::size_t i = 0; i < kNumbers; ++i) x[i] = static_cast<float>(i * 7 % 31) - 11;
   return x;
 }
 
 std::vector<std::uint8_t> some_pixels() {
-  std::vector<std::uint8_t> pixels(kSize);
-  for (std::size_t i = 0; i < kSize; ++i) pixels[i] = static_cast<std::uint8_t>(i * 13 % 256);
+  std::vector<std::uint8_t> pixels(kNumbers);
+  for (std::size_t i = 0; i < kNumbers; ++i) pixels[i] = static_cast<std::uint8_t>(i * 13 % 256);
   return pixels;
 }
 
@@ -34,8 +34,8 @@ Results run(const std::string& kernel, std::size_t floats, std::size_t bytes, st
   Results r;
   r.x = some_floats();
   r.pixels = some_pixels();
-  const DeviceArray<float> x(r.x, "x"), y(kSize, "y");
-  const DeviceArray<std::uint8_t> pixels(r.pixels, "pixels"), of_bytes(kSize, "bytes");
+  const DeviceArray<float> x(r.x, "x"), y(kNumbers, "y");
+  const DeviceArray<std::uint8_t> pixels(r.pixels, "pixels"), of_bytes(kNumbers, "bytes");
   const DeviceArray<double> of_sums(64, "sums");
   const DeviceArray<unsigned> words(std::vector<unsigned>(128, 0), "words");
   const cuda::OwnedStream stream;
@@ -91,8 +91,8 @@ TEST_P(RightKernels, HalvesOfAWarpMayShuffleAlone) {
 }
 
 TEST_P(RightKernels, NeighbouringBytesAreNoRace) {
-  const Results r = run("neighbouring_bytes", 0, kSize, 0);
-  expect_elements(r.bytes, kSize,
+  const Results r = run("neighbouring_bytes", 0, kNumbers, 0);
+  expect_elements(r.bytes, kNumbers,
                   [&](std::size_t i) { return static_cast<std::uint8_t>(r.pixels[i] + 1); });
 }
 
@@ -100,7 +100,7 @@ TEST_P(RightKernels, SumsInDoubleWithWideIndices) {
   const Results r = run("sums_in_double", 0, 0, 64);
   expect_elements(r.sums, 64, [&](std::size_t i) {
     double sum = 0;
-    for (std::size_t j = i; j < kSize; j += 64) {
+    for (std::size_t j = i; j < kNumbers; j += 64) {
       sum += static_cast<double>(r.x[j]) / static_cast<double>(j + 1);
     }
     return sum;

@@ -11,7 +11,7 @@ namespace {
 using Threads = OnDevice;
 
 TEST_F(Threads, EachGetsWhatItComputed) {
-  constexpr int kThreads = 4, kRounds = 10, kSize = 300;
+  constexpr int kThreads = 4, kRounds = 10, kFloats = 300;
   restart({.order = Order::random, .seed = 9, .devices = 2});
   std::vector<std::string> problems(kThreads);
   std::vector<std::thread> threads;
@@ -21,10 +21,10 @@ TEST_F(Threads, EachGetsWhatItComputed) {
       const cuda::OwnedStream stream;
       for (int round = 1; round <= kRounds; ++round) {
         const auto start = static_cast<float>(100 * t + round);
-        const DeviceArray<float> x(std::vector<float>(kSize, start), "x"), y(kSize, "y");
-        launch_scale(stream.get(), kSize, nullptr, 2, x.data(), y.data());
+        const DeviceArray<float> x(std::vector<float>(kFloats, start), "x"), y(kFloats, "y");
+        launch_scale(stream.get(), kFloats, nullptr, 2, x.data(), y.data());
         stream.synchronize();
-        if (y.values() != std::vector<float>(kSize, 2 * start)) {
+        if (y.values() != std::vector<float>(kFloats, 2 * start)) {
           problems[static_cast<std::size_t>(t)] = "round " + std::to_string(round);
         }
       }
