@@ -1,10 +1,14 @@
 #include "system/terminal/redrawn_line.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
+#include "system/tell.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::system {
@@ -72,6 +76,45 @@ TEST_F(RedrawnLines, WithoutAnEndAreTakenOnce) {
   line_.draw("bar");
   line_.finish("end");
   EXPECT_EQ(take_unended_line(), 0U);
+}
+
+/// A terminal in the place of standard error, until it is read.
+class Terminal {
+ public:
+  Terminal() : ours_(::posix_openpt(O_RDWR | O_NOCTTY)), before_(::dup(STDERR_FILENO)) {
+    EXPECT_EQ(::grantpt(ours_), 0);
+    EXPECT_EQ(::unlockpt(ours_), 0);
+    const int theirs = ::open(::ptsname(ours_), O_RDWR | O_NOCTTY);
+    EXPECT_GE(::dup2(theirs, STDERR_FILENO), 0);
+    ::close(theirs);
+  }
+  ~Terminal() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+    ::close(ours_);
+  }
+
+  std::string read() const {
+    char text[256];
+    const ssize_t size = ::read(ours_, text, sizeof text);
+    return std::string(text, size > 0 ? static_cast<std::size_t>(size) : 0);
+  }
+
+ private:
+  int ours_, before_;
+};
+
+TEST(Tell, TakesThePlaceOfALineWithoutAnEnd) {
+  take_unended_line();
+  const Terminal terminal;
+  ::setenv("TERM", "dumb", 1);
+  RedrawnLine line(stderr, [] { return std::nullopt; });
+  line.draw("a bar");
+  tell("one");
+  tell("two");
+  line.draw("bar");
+  tell("longer");
+  EXPECT_EQ(terminal.read(), "\ra bar\rone  \r\ntwo\r\n\rbar  \rlonger\r\n");
 }
 
 }  // namespace
