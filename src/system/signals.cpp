@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "system/terminal/redrawn_line.h"
 
 namespace cputrain::system {
 namespace {
@@ -116,6 +117,7 @@ void SignalWatch::ask_for_stop(int signal) {
   const bool first = stop_signal_.compare_exchange_strong(none, signal);
   if (!first && signal == SIGINT) _exit(static_cast<int>(ExitCode::interrupted));
   if (!first || signal != SIGINT || !on_terminate_) return;
+  take_unended_line();  // the bar, perhaps with the ^C behind it, stays as it is
   std::fputs("\ncputrain: finishing the step; Ctrl-C again ends at once\n", stderr);
 }
 

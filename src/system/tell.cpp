@@ -18,10 +18,12 @@ namespace cputrain::system {
 void tell(std::string_view line) {
   std::string safe = escaped(line);
   if (::isatty(STDERR_FILENO)) {
-    // A bar of progress that stands on this line gives way, and is drawn anew below.
     const std::size_t bar = take_unended_line(), width = columns_of(safe);
     if (shows_colours(STDERR_FILENO)) safe = coloured(safe);
-    if (bar > 0) safe.insert(0, "\r").append(bar > width ? bar - width : 0, ' ');
+    if (bar > 0) {  // it gives way, and is drawn anew below
+      const std::size_t covered = std::min(bar, line_columns(STDERR_FILENO).value_or(bar + 1) - 1);
+      safe.insert(0, "\r").append(covered > width ? covered - width : 0, ' ');
+    }
   }
   safe += "\n";
   std::fwrite(safe.data(), 1, safe.size(), stderr);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -65,27 +66,13 @@ TEST_F(RedrawnLines, EndBeforeOtherLines) {
   EXPECT_EQ(written(), "\rbar\n\rbar");
 }
 
-TEST_F(RedrawnLines, WithoutAnEndAreTakenOnce) {
-  take_unended_line();
-  line_.draw("bar");
-  EXPECT_EQ(take_unended_line(), 3U);
-  EXPECT_EQ(take_unended_line(), 0U);
-  line_.draw("bar");
-  line_.leave();
-  EXPECT_EQ(take_unended_line(), 0U);
-  line_.draw("bar");
-  line_.finish("end");
-  EXPECT_EQ(take_unended_line(), 0U);
-}
-
-/// A terminal in the place of standard error, until it is read.
+/// A terminal in the place of standard error.
 class Terminal {
  public:
   Terminal() : ours_(::posix_openpt(O_RDWR | O_NOCTTY)), before_(::dup(STDERR_FILENO)) {
-    EXPECT_EQ(::grantpt(ours_), 0);
-    EXPECT_EQ(::unlockpt(ours_), 0);
+    if (ours_ < 0 || ::grantpt(ours_) != 0 || ::unlockpt(ours_) != 0) return;
     const int theirs = ::open(::ptsname(ours_), O_RDWR | O_NOCTTY);
-    EXPECT_GE(::dup2(theirs, STDERR_FILENO), 0);
+    is_open_ = theirs >= 0 && ::dup2(theirs, STDERR_FILENO) >= 0;
     ::close(theirs);
   }
   ~Terminal() {
@@ -94,27 +81,56 @@ class Terminal {
     ::close(ours_);
   }
 
-  std::string read() const {
-    char text[256];
-    const ssize_t size = ::read(ours_, text, sizeof text);
-    return std::string(text, size > 0 ? static_cast<std::size_t>(size) : 0);
+  bool is_open() const { return is_open_; }
+
+  /// What was written, which comes as late as the system likes: as many bytes as are expected, and
+  /// fewer after ten seconds.
+  std::string read(std::size_t expected) const {
+    std::string text;
+    pollfd ready{ours_, POLLIN, 0};
+    char some[256];
+    while (text.size() < expected && ::poll(&ready, 1, 10000) > 0) {
+      const ssize_t size = ::read(ours_, some, sizeof some);
+      if (size <= 0) break;
+      text.append(some, static_cast<std::size_t>(size));
+    }
+    return text;
   }
 
  private:
   int ours_, before_;
+  bool is_open_ = false;
 };
 
 TEST(Tell, TakesThePlaceOfALineWithoutAnEnd) {
-  take_unended_line();
   const Terminal terminal;
-  ::setenv("TERM", "dumb", 1);
+  if (!terminal.is_open()) GTEST_SKIP() << "there are no pseudo-terminals here";
   RedrawnLine line(stderr, [] { return std::nullopt; });
   line.draw("a bar");
   tell("one");
   tell("two");
   line.draw("bar");
   tell("longer");
-  EXPECT_EQ(terminal.read(), "\ra bar\rone  \r\ntwo\r\n\rbar  \rlonger\r\n");
+  line.leave();  // the message has ended its line
+  line.draw("bar");
+  line.leave();
+  line.finish("results");
+  tell("end");
+  const std::string expected =
+      "\ra bar\rone  \r\ntwo\r\n\rbar\rlonger\r\n\rbar\r\n\rresults\r\nend\r\n";
+  EXPECT_EQ(terminal.read(expected.size()), expected);
+}
+
+TEST(Tell, CountsColumnsAndNoColours) {
+  const Terminal terminal;
+  if (!terminal.is_open()) GTEST_SKIP() << "there are no pseudo-terminals here";
+  RedrawnLine line(stderr, [] { return std::nullopt; });
+  line.draw("a bar of progress");
+  tell("warning: \u732b");
+  const bool coloured = shows_colours(STDERR_FILENO);
+  const std::string word = coloured ? "\x1b[33mwarning:\x1b[0m" : "warning:";
+  const std::string expected = "\ra bar of progress\r" + word + " \u732b      \r\n";
+  EXPECT_EQ(terminal.read(expected.size()), expected);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "system/terminal/redrawn_line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -18,7 +20,7 @@ RedrawnLine::RedrawnLine(std::FILE* stream)
     : RedrawnLine(stream, [stream] { return line_columns(::fileno(stream)); }) {}
 
 RedrawnLine::RedrawnLine(std::FILE* stream, Columns columns)
-    : stream_(stream), columns_(std::move(columns)) {}
+    : stream_(stream), on_terminal_(::isatty(::fileno(stream))), columns_(std::move(columns)) {}
 
 std::optional<std::size_t> RedrawnLine::space() const {
   const auto columns = columns_();
@@ -31,27 +33,29 @@ void RedrawnLine::draw(std::string_view line) {
   write(cut.empty() ? line : cut, "");
 }
 
-void RedrawnLine::finish(std::string_view line) {
-  write(line, "\n");
-  drawn_ = 0;
-  unended = 0;
-}
+void RedrawnLine::finish(std::string_view line) { write(line, "\n"); }
 
 void RedrawnLine::leave() {
-  unended = 0;
-  if (std::exchange(drawn_, 0) == 0) return;
+  const bool stands = standing() > 0;
+  drawn_ = 0;
+  if (!stands) return;
   std::fputs("\n", stream_);
   std::fflush(stream_);
+  if (on_terminal_) unended = 0;
+}
+
+std::size_t RedrawnLine::standing() const {
+  return on_terminal_ ? std::min<std::size_t>(drawn_, unended) : drawn_;
 }
 
 void RedrawnLine::write(std::string_view line, std::string_view end) {
-  const std::size_t width = columns_of(line), old = std::min(drawn_, space().value_or(drawn_));
+  const std::size_t width = columns_of(line), old = std::min(standing(), space().value_or(drawn_));
   std::string text = "\r";
   text.append(line).append(old > width ? old - width : 0, ' ').append(end);
   std::fwrite(text.data(), 1, text.size(), stream_);
   std::fflush(stream_);
-  drawn_ = width;
-  unended = width;
+  drawn_ = end.empty() ? width : 0;
+  if (on_terminal_) unended = drawn_;
 }
 
 std::size_t take_unended_line() { return unended.exchange(0); }

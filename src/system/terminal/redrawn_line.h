@@ -30,15 +30,19 @@ class RedrawnLine {
   void leave();
 
  private:
+  /// Columns of what is there: 0 where somebody took it.
+  std::size_t standing() const;
   void write(std::string_view line, std::string_view end);
 
   std::FILE* stream_;
+  bool on_terminal_;
   Columns columns_;
-  std::size_t drawn_ = 0;  ///< columns of what is there
+  std::size_t drawn_ = 0;  ///< columns of what was drawn last
 };
 
-/// Columns of the line that this process drew last, where it has no end yet; 0: there is none. Who
-/// asks ends that line: a second call gives 0 until something is drawn. For any thread.
+/// Columns of the line that this process drew on a terminal and did not end; 0: there is none. Who
+/// asks ends that line: a second call gives 0 until something is drawn. Any thread may ask, but
+/// what it writes then may mix with what is being drawn.
 std::size_t take_unended_line();
 
 }  // namespace cputrain::system
