@@ -31,8 +31,8 @@ using HalfThere [[gnu::vector_size(32), gnu::may_alias]] = std::uint16_t;
   *reinterpret_cast<WordThere*>(to) = value;
 }
 
-/// All ones where the word's highest bit is one, else zero. A mask without a comparison: GCC makes
-/// comparisons of vectors that are longer than registers word by word.
+/// Every bit a copy of the highest one: a mask without a comparison, which GCC makes word by word
+/// where vectors are longer than registers.
 [[gnu::always_inline]] inline void spread_sign(const Word& value, Word& to) {
   to = reinterpret_cast<Word>(reinterpret_cast<Int>(value) >> 31);
 }
@@ -153,7 +153,8 @@ template <class F>
 
 #else
 
-/// The same in memory: a shuffle of 16 words is dozens of instructions here.
+/// The same in memory: a shuffle of 16 words is dozens of instructions here, and copies of them in
+/// each caller took most of the time to compile.
 [[gnu::noinline]] inline void transpose(Word (&rows)[16]) {
   for (int i = 0; i < 16; ++i) {
     for (int j = 0; j < i; ++j) {
