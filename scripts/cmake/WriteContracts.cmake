@@ -1,6 +1,7 @@
 # cmake -DSOURCE=ROOT -DHEADERS=a.h;b.h -DVERSION=V -DCOMPILER=TEXT -DOPTIONS=TEXT -DOUTPUT=FILE -P
 # WriteContracts.cmake: a header with one macro, a text that differs wherever a plugin and a program could lay out their
 # objects differently. Where nothing changed, OUTPUT keeps its time.
+cmake_minimum_required(VERSION 3.25)
 set(all "${OPTIONS}")
 foreach(header IN LISTS HEADERS)
   file(SHA256 ${SOURCE}/${header} hash)
