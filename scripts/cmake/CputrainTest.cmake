@@ -34,6 +34,7 @@ function(cputrain_add_library_of_tests name)
   target_link_libraries(cputrain_${name} PUBLIC cputrain_modules cputrain_backends cputrain_test_data
                         cputrain_options ${arg_LIBRARIES})
   cputrain_name_files_from_root(cputrain_${name})
+  cputrain_compile_together(cputrain_${name})
 endfunction()
 
 # cputrain_add_test(name       which begins with the folder's

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <limits>
 #include <ostream>
 #include <string>
 
@@ -120,8 +119,6 @@ class ConvolutionTrial {
   int channels_, outputs_;
   ConvolutionNumbers numbers_;
 };
-
-inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// Cases for all directions: kernels and strides, both paddings (of different sides too), odd maps,
 /// padded channels, few rows and few columns, long sums.

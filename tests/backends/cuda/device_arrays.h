@@ -18,7 +18,7 @@
 /// What the tests of kernels share: arrays on the device, maps with and without padding.
 namespace cputrain::cuda {
 
-inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// The stream of this test program.

@@ -95,19 +95,19 @@ TEST(RoundNumbers, FollowsTheRulesOfTies) {
   const std::vector<float> values{0x1.002p0f, 0x1.006p0f, -0x1.002p0f,     0x1.01p0f,
                                   0x1.03p0f,  -0x1.01p0f, 0x1.fffffep127f, -0x1.fffffep127f,
                                   0x1p-149f,  -0x1p-149f, kInfinity,       -kInfinity,
-                                  kNan,       0.0f,       -0.0f,           0x1.8p-134f};
+                                  kNaN,       0.0f,       -0.0f,           0x1.8p-134f};
   expect_rounded(Numbers::tf32, values,
                  {0x1.004p0f, 0x1.008p0f, -0x1.004p0f, 0x1.01p0f, 0x1.03p0f, -0x1.01p0f, kInfinity,
-                  -kInfinity, 0.0f, -0.0f, kInfinity, -kInfinity, kNan, 0.0f, -0.0f, 0x1.8p-134f});
+                  -kInfinity, 0.0f, -0.0f, kInfinity, -kInfinity, kNaN, 0.0f, -0.0f, 0x1.8p-134f});
   expect_rounded(Numbers::bf16, values,
                  {1.0f, 1.0f, -1.0f, 1.0f, 0x1.04p0f, -1.0f, kInfinity, -kInfinity, 0.0f, -0.0f,
-                  kInfinity, -kInfinity, kNan, 0.0f, -0.0f, 0x1p-133f});
+                  kInfinity, -kInfinity, kNaN, 0.0f, -0.0f, 0x1p-133f});
 }
 
 /// Numbers of both signs, zeros of both, none.
 std::vector<float> signed_numbers(std::size_t size) {
   auto values = random_floats(size, 1);
-  const float special[] = {0.0f, -0.0f, kNan, kInfinity, -kInfinity, 1e-40f, -1e-40f};
+  const float special[] = {0.0f, -0.0f, kNaN, kInfinity, -kInfinity, 1e-40f, -1e-40f};
   for (std::size_t i = 0; i < values.size(); i += 3) values[i] = special[i / 3 % 7];
   return values;
 }

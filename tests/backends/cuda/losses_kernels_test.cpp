@@ -33,7 +33,7 @@ constexpr double kScale = 1.0 / 3;
 Outcome run_once(const Batch& b) {
   const Stream stream = test_stream().get();
   const DeviceArray<std::int32_t> labels(b.labels);
-  const DeviceMap logits(b.numbers, with_padding(b.logits, b.classes, kNan));
+  const DeviceMap logits(b.numbers, with_padding(b.logits, b.classes, kNaN));
   const auto probabilities = DeviceArray<float>::poisoned(b.logits.size());
   const auto slopes = DeviceArray<double>::poisoned(b.logits.size());
   const auto losses = DeviceArray<ImageLoss>::poisoned(b.images());
@@ -175,7 +175,7 @@ TEST(CrossEntropyKernels, JudgeTheProbabilitiesAsFloats) {
 
 TEST(CrossEntropyKernels, CountNaNAsWrong) {
   for (const int classes : {1, 2, 40}) {
-    for (const float strange : {kNan, kInfinity}) {
+    for (const float strange : {kNaN, kInfinity}) {
       for (std::int32_t label = 0; label < 2; ++label) {
         Batch b{classes, 0.1, {label}, std::vector<float>(static_cast<std::size_t>(classes), 1)};
         b.logits.back() = strange;

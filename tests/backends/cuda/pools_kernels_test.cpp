@@ -108,7 +108,7 @@ std::vector<float> tied_numbers(std::size_t count, unsigned seed) {
 /// What is no number, and infinities, in between.
 std::vector<float> strange_numbers(std::size_t count, unsigned seed) {
   std::mt19937 generator(seed);
-  const float choices[] = {-kInfinity, -kInfinity, -kInfinity, kNan, 0, -1, kInfinity, -0.0f};
+  const float choices[] = {-kInfinity, -kInfinity, -kInfinity, kNaN, 0, -1, kInfinity, -0.0f};
   std::vector<float> values(count);
   for (float& value : values) value = choices[generator() % 8];
   return values;

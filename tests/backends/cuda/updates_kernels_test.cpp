@@ -305,7 +305,7 @@ TEST(ChangeGradientsKernels, AreTheirFormulas) {
 
 // A run whose gradients are no numbers must end, not go on with the limit.
 TEST(ChangeGradientsKernels, ClipInfinityAndKeepNaN) {
-  const std::vector<float> gradients{kNan, kInfinity, -kInfinity};
+  const std::vector<float> gradients{kNaN, kInfinity, -kInfinity};
   const DeviceArray<float> g(gradients), w(std::vector<float>{0, 0, 0});
   optim::UpdateSlice slice{};
   slice.weights = {w.data(), 3, DType::f32};

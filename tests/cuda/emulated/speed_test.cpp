@@ -33,14 +33,14 @@ TEST_F(Speed, OfProductsOfWarpTiles) {
 }
 
 TEST_F(Speed, OfThreadsWithoutBarriers) {
-  constexpr int kSize = 200000;
-  const DeviceArray<float> x(std::vector<float>(kSize, 2), "x"), y(kSize, "y");
+  constexpr int kFloats = 200000;
+  const DeviceArray<float> x(std::vector<float>(kFloats, 2), "x"), y(kFloats, "y");
   const cuda::OwnedStream stream;
-  launch_scale(stream.get(), kSize, nullptr, 3, x.data(), y.data());
+  launch_scale(stream.get(), kFloats, nullptr, 3, x.data(), y.data());
   const double seconds = seconds_of(stream);
-  EXPECT_EQ(y.values(), std::vector<float>(kSize, 6));
+  EXPECT_EQ(y.values(), std::vector<float>(kFloats, 6));
   std::printf("%s: %.0f ns for a thread that reads a float and writes one\n", kind(),
-              seconds / kSize * 1e9);
+              seconds / kFloats * 1e9);
 }
 
 TEST_F(Speed, OfLaunchesAndOfWaiting) {
