@@ -14,9 +14,9 @@ TEST(JsonText, IsUtf8ThatSteersNoTerminalAndReadsBackTheSame) {
                            "K\xc3\xa4se \xe7\x8c\xab \"q\" \\"}) {
     const nlohmann::ordered_json value{{text, {text, 1, nullptr}}};
     for (const int indent : {-1, 2}) {
-      const std::string json = json_text(value, indent);
-      EXPECT_EQ(escaped_lines(json), json);
-      EXPECT_EQ(nlohmann::ordered_json::parse(json), value);
+      const std::string written = json_text(value, indent);
+      EXPECT_EQ(escaped_lines(written), written);
+      EXPECT_EQ(nlohmann::ordered_json::parse(written), value);
     }
   }
   EXPECT_EQ(json_text(nlohmann::json("\x7f\xc2\x9b")), "\"\\u007f\\u009b\"");

@@ -88,9 +88,9 @@ TEST_F(ChildProcessTest, HasAGroupOfItsOwnWhereTheTerminalsSignalIsIgnored) {
   const auto group = [&] {  // its own number stands before its group's
     EXPECT_EQ(run({"cut", "-d", " ", "-f", "1,5", "/proc/self/stat"}), 0);
     std::istringstream line(said());
-    int process = 0, group = 0;
-    line >> process >> group;
-    return std::pair(process, group);
+    std::pair<int, int> both;
+    line >> both.first >> both.second;
+    return both;
   };
   EXPECT_EQ(group().second, ::getpgrp());
   const Disposition hangup(SIGHUP);

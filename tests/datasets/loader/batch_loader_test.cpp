@@ -351,7 +351,9 @@ TEST(Loader, ImagesInAFileOnDiskAreInMemoryBeforeAStepReadsThem) {
   const auto is_there = [&](std::size_t i) {
     return file.is_there(i * kImage.size(), kImage.size());
   };
-  data::ImageSet set{.image = kImage, .on_disk = true};
+  data::ImageSet set;
+  set.image = kImage;
+  set.on_disk = true;
   std::size_t there = 0;
   for (std::size_t i = 0; i < kImages; ++i) {
     set.pixels.push_back(file.at(i * kImage.size()));

@@ -119,19 +119,19 @@ TEST(RandSteps, AreOfAllKindsWithTheAmountsOfTheMagnitude) {
 }
 
 TEST(Cutout, IsASquareAboutAnyPixelCutOffAtTheEdges) {
-  constexpr Shape kImage{10, 12, 3};
+  constexpr Shape kWhole{10, 12, 3};
   const data::Augment augment = data::parse_augment("cutout:4");
   std::set<int> tops, lefts;
   for (std::uint32_t sample = 0; sample < 500; ++sample) {
-    const Window cut = choose_change(augment, kImage, 7, 0, sample).cutout;
+    const Window cut = choose_change(augment, kWhole, 7, 0, sample).cutout;
     tops.insert(cut.bottom - 2);  // its middle, where no edge cuts it off
     lefts.insert(cut.right - 2);
     EXPECT_EQ(cut.top, std::max(0, cut.top));
-    EXPECT_TRUE(cut.bottom - cut.top == 4 || cut.top == 0 || cut.bottom == kImage.height);
-    Bytes white(kImage.size(), 255), dst(kImage.size());
-    change_image(white.data(), kImage, data::Turn::none, {.cutout = cut}, dst);
-    for (int i = 0; i < kImage.height * kImage.width; ++i) {
-      const int y = i / kImage.width, x = i % kImage.width;
+    EXPECT_TRUE(cut.bottom - cut.top == 4 || cut.top == 0 || cut.bottom == kWhole.height);
+    Bytes white(kWhole.size(), 255), dst(kWhole.size());
+    change_image(white.data(), kWhole, data::Turn::none, {.cutout = cut}, dst);
+    for (int i = 0; i < kWhole.height * kWhole.width; ++i) {
+      const int y = i / kWhole.width, x = i % kWhole.width;
       const bool inside = y >= cut.top && y < cut.bottom && x >= cut.left && x < cut.right;
       ASSERT_EQ(dst[static_cast<std::size_t>(i) * 3], inside ? 0 : 255);
     }
