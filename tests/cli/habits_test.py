@@ -221,11 +221,13 @@ class RunFolders(HabitsTest):
         self.assertEqual([c["images"] for c in result["classes"]], [6, 6])
 
     def test_other_commands_take_it_too(self):
-        self.expect(0, *self.words, "--out", "run")
+        self.expect(0, *self.words, "--resize", "nearest", "--out", "run")
         one = self.result("predict", "--weights", "run", "d")
         self.assertEqual(one, self.result("predict", "--weights", "run/weights.safetensors", "d"))
         self.expect(0, "export", "--weights", "run", "--model-file", "again.json",
                     says=["takes run/weights.safetensors"])
+        with open(self.path("again.json")) as f:
+            self.assertEqual(json.load(f)["recipe"]["resize"], "nearest")
         self.expect(0, *self.words, "--weights", "run", "--lr", "0", "--out", "next")
         hashes = {self.metrics(run, "summary")[0]["weights_hash"] for run in ("run", "next")}
         self.assertEqual(len(hashes), 1)

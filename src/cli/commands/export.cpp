@@ -106,7 +106,8 @@ void write_model_file(const ExportOptions& options, const zoo::ModelEntry& model
                 model.name, options.model_file);
 }
 
-/// The network of a weight file as a model of its own: what it was trained with is not known.
+/// The network of a weight file as a model of its own: of what it was trained with, only how images
+/// were resized is known.
 zoo::ModelEntry entry_of(const loop::ModelDescription& description) {
   const int classes = static_cast<int>(description.classes.size());
   return {.name = description.model,
@@ -119,6 +120,7 @@ zoo::ModelEntry entry_of(const loop::ModelDescription& description) {
                      .epochs = 10,
                      .rule = optim::Sgd{},
                      .learning_rate = optim::default_learning_rate(optim::Sgd{}),
+                     .resize = description.resize,
                      .source = "weight file"},
           .build = [graph = description.graph](Shape, int) { return graph; }};
 }
