@@ -69,9 +69,9 @@ class ImageProblem {
     tested_->forward(c_.images, pointers_.data(), weights.data(), bias.data(), made.data(),
                      c_.pool ? winners.data() : nullptr, scratch());
   }
-  void backward(Floats& kernel, Floats& bias_sums, bool adds) {
+  void backward(Floats& kernel, Floats& bias_gradients, bool adds) {
     tested_->backward_weights(c_.images, pointers_.data(), {diff.data(), dst.data(), win.data()},
-                              kernel.data(), bias_sums.data(), adds, scratch());
+                              kernel.data(), bias_gradients.data(), adds, scratch());
   }
 
   /// Sums in double: outputs into `dst` and `win`, then gradients.
