@@ -102,35 +102,40 @@ class Terminal {
   bool is_open_ = false;
 };
 
-TEST(Tell, TakesThePlaceOfALineWithoutAnEnd) {
-  const Terminal terminal;
-  if (!terminal.is_open()) GTEST_SKIP() << "there are no pseudo-terminals here";
-  RedrawnLine line(stderr, [] { return std::nullopt; });
-  line.draw("a bar");
+/// Messages beside a bar on one terminal.
+class Messages : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!terminal_.is_open()) GTEST_SKIP() << "there are no pseudo-terminals here";
+  }
+
+  const Terminal terminal_;
+  RedrawnLine line_{stderr, [] { return std::nullopt; }};
+};
+
+TEST_F(Messages, TakeThePlaceOfALineWithoutAnEnd) {
+  line_.draw("a bar");
   tell("one");
   tell("two");
-  line.draw("bar");
+  line_.draw("bar");
   tell("longer");
-  line.leave();  // the message has ended its line
-  line.draw("bar");
-  line.leave();
-  line.finish("results");
+  line_.leave();  // the message has ended its line
+  line_.draw("bar");
+  line_.leave();
+  line_.finish("results");
   tell("end");
   const std::string expected =
       "\ra bar\rone  \r\ntwo\r\n\rbar\rlonger\r\n\rbar\r\n\rresults\r\nend\r\n";
-  EXPECT_EQ(terminal.read(expected.size()), expected);
+  EXPECT_EQ(terminal_.read(expected.size()), expected);
 }
 
-TEST(Tell, CountsColumnsAndNoColours) {
-  const Terminal terminal;
-  if (!terminal.is_open()) GTEST_SKIP() << "there are no pseudo-terminals here";
-  RedrawnLine line(stderr, [] { return std::nullopt; });
-  line.draw("a bar of progress");
+TEST_F(Messages, CountColumnsAndNoColours) {
+  line_.draw("a bar of progress");
   tell("warning: \u732b");
   const bool coloured = shows_colours(STDERR_FILENO);
   const std::string word = coloured ? "\x1b[33mwarning:\x1b[0m" : "warning:";
   const std::string expected = "\ra bar of progress\r" + word + " \u732b      \r\n";
-  EXPECT_EQ(terminal.read(expected.size()), expected);
+  EXPECT_EQ(terminal_.read(expected.size()), expected);
 }
 
 }  // namespace
