@@ -27,6 +27,7 @@ class Launch:
     plan: Plan = None
     warps: int = 0        # of all blocks
     round_trips: int = 1  # to memory, each of which a thread waits for before it begins the next
+    partials: int = 0     # those of the bytes that are partial sums, of which there are as many as the plan wants
 
 
 @dataclass
@@ -208,7 +209,7 @@ class Network:
     def multiply(self, name, problem, extent, result, moved, result_numbers=None):
         made = plan(extent, self.precision, self.multiprocessors)
         partials = made.slices * result * FLOAT if made.slices > 1 else 0
-        launches = [Launch(f"convolution_{name}", problem, made.blocks, moved + partials, plan=made)]
+        launches = [Launch(f"convolution_{name}", problem, made.blocks, moved + partials, plan=made, partials=partials)]
         if partials:
             launches.append(self.add_slices(result, made.slices, result_numbers or self.precision))
         return launches

@@ -23,12 +23,33 @@ Counts::Bytes difference(const Counts::Bytes& now, const Counts::Bytes& before) 
 
 Json json_of(const Counts::Bytes& of) { return {{"calls", of.calls}, {"bytes", of.bytes}}; }
 
+Json json_of(const Traffic::Way& way) { return {{"bytes", way.bytes}, {"sectors", way.sectors}}; }
+
+void add_traffic(Json& to, const Traffic& traffic) {
+  to["read"] = json_of(traffic.read);
+  to["written"] = json_of(traffic.written);
+}
+
 Json kernels_json(const Counts& counts) {
+  std::map<std::string, Traffic> sums;
+  for (const auto& [name, blocks, traffic] : counts.traffic) {
+    sums[name].read += traffic.read;
+    sums[name].written += traffic.written;
+  }
   Json kernels = Json::object();
   for (const auto& [name, of] : counts.kernels) {
     kernels[name] = {{"launches", of.launches}, {"blocks", of.blocks}};
+    if (sums.count(name)) add_traffic(kernels[name], sums[name]);
   }
   return kernels;
+}
+
+Json traffic_json(const Counts& counts) {
+  Json launches = Json::array();
+  for (const auto& [name, blocks, traffic] : counts.traffic) {
+    add_traffic(launches.emplace_back(Json{{"kernel", name}, {"blocks", blocks}}), traffic);
+  }
+  return launches;
 }
 
 /// Never freed: read when the process ends.
@@ -91,11 +112,13 @@ Counts difference(const Counts& now, const Counts& before) {
     if (of.launches == old.launches) continue;
     d.kernels[name] = {of.launches - old.launches, of.blocks - old.blocks};
   }
+  d.traffic.assign(now.traffic.begin() + static_cast<std::ptrdiff_t>(before.traffic.size()),
+                   now.traffic.end());
   return d;
 }
 
 std::string json_of(const Counts& counts) {
-  const Json json{
+  Json json{
       {"launches", counts.launches()},
       {"kernels", kernels_json(counts)},
       {"graphs", counts.graphs},
@@ -110,6 +133,7 @@ std::string json_of(const Counts& counts) {
         {"event", counts.event_waits},
         {"copy", counts.copy_waits}}},
       {"ranges", counts.ranges}};
+  if (!counts.traffic.empty()) json["traffic"] = traffic_json(counts);
   return json.dump(2);
 }
 

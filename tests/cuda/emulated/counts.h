@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
+
+#include "emulated/traffic.h"
 
 /// What the emulated devices of this process have done and what the host has waited for, so that
 /// tests can say how much a step asks of a GPU.
@@ -21,7 +24,15 @@ struct Counts {
     }
   };
 
+  /// A launch whose bytes were counted.
+  struct CountedLaunch {
+    std::string kernel;
+    std::uint64_t blocks;
+    Traffic traffic;
+  };
+
   std::map<std::string, Launches> kernels{};  ///< by name
+  std::vector<CountedLaunch> traffic{};       ///< of launches, in the order in which they were done
   std::uint64_t graphs = 0;                   ///< launched
   Bytes to_device{}, to_host{}, on_device{};  ///< copies
   Bytes cleared{};

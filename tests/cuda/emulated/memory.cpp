@@ -20,7 +20,6 @@
 namespace cputrain::emulated {
 namespace {
 
-constexpr std::size_t kRange = std::size_t{64} << 30;
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kNamesOfFreed = 4096;  ///< that are kept for reports
 
@@ -39,7 +38,7 @@ struct Range {
   std::size_t shift;  ///< of base in the mapping of the file
   int empty_file;
   Arrays live, freed;
-  AddressRange addresses{kRange};
+  AddressRange addresses{kMemoryRange};
   std::size_t end = 0;  ///< of what was ever used
   std::map<int, std::size_t> used;
   int unlocked = 0;
@@ -51,7 +50,7 @@ struct Range {
 
 Range::Range() {
   empty_file = memfd_create("nothing", MFD_CLOEXEC);
-  void* p = mmap(nullptr, kRange + AddressRange::kHuge, PROT_READ | PROT_WRITE, MAP_SHARED,
+  void* p = mmap(nullptr, kMemoryRange + AddressRange::kHuge, PROT_READ | PROT_WRITE, MAP_SHARED,
                  empty_file, 0);
   if (empty_file < 0 || p == MAP_FAILED) {
     fail(ExitCode::internal,
@@ -106,7 +105,7 @@ const Array* array_before(const Arrays& arrays, std::size_t offset) {
 
 std::size_t memory_of_device() {
   if (settings().memory) return settings().memory;
-  if (!settings().runs_kernels) return std::min(limits().memory, kRange / 2);
+  if (!settings().runs_kernels) return std::min(limits().memory, kMemoryRange / 2);
   return std::min(limits().memory, memory_to_spare());
 }
 
@@ -135,8 +134,8 @@ void* allocate(std::size_t bytes, const char* name, int device) {
   r.live[data] = {bytes, begin, mapped, name, device};
   r.used[device] += bytes;
   r.end = std::max(r.end, begin + mapped);
-  shadow_of_array(global_shadow(r.base, kRange), data, bytes);
-  if (!settings().runs_kernels) shadow_written(global_shadow(r.base, kRange), data, bytes);
+  shadow_of_array(global_shadow(r.base, kMemoryRange), data, bytes);
+  if (!settings().runs_kernels) shadow_written(global_shadow(r.base, kMemoryRange), data, bytes);
   return r.base + data;
 }
 
@@ -145,7 +144,7 @@ void release(void* p) {
   Range& r = range();
   const auto found = r.live.find(static_cast<std::size_t>(static_cast<std::byte*>(p) - r.base));
   const Array array = found->second;
-  shadow_without_array(global_shadow(r.base, kRange), array.begin, array.mapped);
+  shadow_without_array(global_shadow(r.base, kMemoryRange), array.begin, array.mapped);
   r.close(array.begin, array.mapped);
   r.addresses.give_back(array.begin);
   r.used[array.device] -= array.bytes;
@@ -165,7 +164,7 @@ Unlocked::~Unlocked() {
 }
 
 bool is_device_memory(const void* p) {
-  return static_cast<std::size_t>(static_cast<const std::byte*>(p) - range().base) < kRange;
+  return static_cast<std::size_t>(static_cast<const std::byte*>(p) - range().base) < kMemoryRange;
 }
 
 namespace {
@@ -183,7 +182,7 @@ void check_range(const char* what, const void* p, std::size_t bytes, bool reads)
                 describe_address(r.base + first));
   }
   if (!reads) return;
-  const std::size_t unwritten = first_unwritten(global_shadow(r.base, kRange), offset, bytes);
+  const std::size_t unwritten = first_unwritten(global_shadow(r.base, kMemoryRange), offset, bytes);
   if (unwritten < bytes) {
     throw Fault(std::string(what) + ": read of memory nobody wrote, " +
                 describe_address(r.base + offset + unwritten));
@@ -193,7 +192,7 @@ void check_range(const char* what, const void* p, std::size_t bytes, bool reads)
 void note_written(const void* p, std::size_t bytes) {
   Range& r = range();
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(p) - r.base);
-  shadow_written(global_shadow(r.base, kRange), offset, bytes);
+  shadow_written(global_shadow(r.base, kMemoryRange), offset, bytes);
 }
 
 }  // namespace

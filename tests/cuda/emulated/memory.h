@@ -8,6 +8,8 @@
 /// as its alignment of 256 bytes allows. All functions but the last three want the device's mutex.
 namespace cputrain::emulated {
 
+inline constexpr std::size_t kMemoryRange = std::size_t{64} << 30;  ///< of all devices together
+
 /// Holds 0xff in every byte: no number, as a float. Throws Error(internal) if the device is full.
 void* allocate(std::size_t bytes, const char* name, int device);
 void release(void*);

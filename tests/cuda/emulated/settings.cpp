@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "emulated/run_state.h"
+#include "emulated/shadow.h"
 #include "emulated/streams.h"
 
 namespace cputrain::emulated {
@@ -68,8 +69,15 @@ void choose_devices(Settings& s) {
 void choose_kernels(Settings& s) {
   const std::string_view value = variable("CPUTRAIN_EMULATED_KERNELS");
   if (value.empty() || value == "run") return;
-  if (value != "skip") refuse("CPUTRAIN_EMULATED_KERNELS", value, "run or skip");
-  s.runs_kernels = false;
+  s.runs_kernels = value != "skip";
+  if (!s.runs_kernels) return;
+  if (value != "count") refuse("CPUTRAIN_EMULATED_KERNELS", value, "run, count or skip");
+  if (!kernels_are_checked()) {
+    fail(ExitCode::usage,
+         "CPUTRAIN_EMULATED_KERNELS=count: plain kernels do not report what they read and write; "
+         "set CPUTRAIN_EMULATED=checked");
+  }
+  s.counts_bytes = true;
 }
 
 Settings& chosen() {

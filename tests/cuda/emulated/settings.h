@@ -27,11 +27,12 @@ struct Settings {
   /// Else they are counted alone, arrays are zeros until something is copied there, and take no
   /// memory of the host: for counts of sizes that would take hours.
   bool runs_kernels = true;
+  bool counts_bytes = false;  ///< of kernels: needs checked ones, which report their accesses
 };
 
 /// What CPUTRAIN_EMULATED_GPU (a100 or h100), CPUTRAIN_EMULATED_ORDER (forward, reverse or
-/// random:SEED), CPUTRAIN_EMULATED_DEVICES (1 to 64) and CPUTRAIN_EMULATED_KERNELS (run or skip)
-/// say. Throws Error(usage).
+/// random:SEED), CPUTRAIN_EMULATED_DEVICES (1 to 64) and CPUTRAIN_EMULATED_KERNELS (run, count
+/// or skip) say. Throws Error(usage).
 Settings settings_of_environment();
 /// The settings that hold: the environment's unless a test gave others to restart().
 const Settings& settings();

@@ -1,6 +1,7 @@
 #include <cstdlib>
 
 #include "emulated/device_fixture.h"
+#include "emulated/shadow.h"
 #include "emulated/test_kernels.h"
 
 namespace cputrain::emulated {
@@ -49,6 +50,17 @@ TEST_F(Environment, SaysWhatItDoesNotKnow) {
     EXPECT_PRED2(contains, refusal(name, value).value_or(""),
                  std::string(name) + "=" + value + " is not known; give ");
   }
+}
+
+TEST_F(Environment, CountsBytesOfCheckedKernelsAlone) {
+  if (!kernels_are_checked()) {
+    EXPECT_PRED2(contains, refusal("CPUTRAIN_EMULATED_KERNELS", "count").value_or(""),
+                 "set CPUTRAIN_EMULATED=checked");
+    return;
+  }
+  setenv("CPUTRAIN_EMULATED_KERNELS", "count", 1);
+  EXPECT_TRUE(settings_of_environment().counts_bytes);
+  EXPECT_TRUE(settings_of_environment().runs_kernels);
 }
 
 using Orders = OnDevice;

@@ -9,6 +9,7 @@
 #include "emulated/emulator.h"
 #include "emulated/fault.h"
 #include "emulated/memory.h"
+#include "emulated/traffic.h"
 
 namespace cputrain::emulated {
 namespace {
@@ -324,17 +325,28 @@ void clock_warp(unsigned warp) { ++clock_.warps[warp]; }
 
 void check_read(const void* p, std::size_t bytes, const void* pc) {
   if (!in_checked_kernel()) return;
-  if (Shadow* s = shadow_of(p, bytes, false, pc)) check_cells(*s, p, bytes, pc, read_cell);
+  Shadow* const s = shadow_of(p, bytes, false, pc);
+  if (!s) return;
+  check_cells(*s, p, bytes, pc, read_cell);
+  if (!s->shared) count_read(s->offset(p), bytes);
 }
 
 void check_write(const void* p, std::size_t bytes, const void* pc) {
   if (!in_checked_kernel()) return;
-  if (Shadow* s = shadow_of(p, bytes, true, pc)) check_cells(*s, p, bytes, pc, write_cell);
+  Shadow* const s = shadow_of(p, bytes, true, pc);
+  if (!s) return;
+  check_cells(*s, p, bytes, pc, write_cell);
+  if (!s->shared) count_write(s->offset(p), bytes);
 }
 
 void check_atomic(const void* p, std::size_t bytes, const void* pc) {
   if (!in_checked_kernel()) return;
-  if (Shadow* s = shadow_of(p, bytes, true, pc)) check_cells(*s, p, bytes, pc, atomic_cell);
+  Shadow* const s = shadow_of(p, bytes, true, pc);
+  if (!s) return;
+  check_cells(*s, p, bytes, pc, atomic_cell);
+  if (s->shared) return;
+  count_read(s->offset(p), bytes);
+  count_write(s->offset(p), bytes);
 }
 
 void check_copy_begins(const void* dst, std::size_t bytes) {

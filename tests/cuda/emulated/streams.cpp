@@ -114,7 +114,11 @@ void put_kernel(cuda::Stream stream, KernelLaunch launch, const void* arguments,
     Counts::Launches& of_kernel = d.counts.kernels[launch.name];
     ++of_kernel.launches;
     of_kernel.blocks += launch.grid.count();
-    if (settings().runs_kernels) run_kernel(launch);
+    if (!settings().runs_kernels) return;
+    begin_traffic(settings().counts_bytes);
+    run_kernel(launch);
+    if (!settings().counts_bytes) return;
+    d.counts.traffic.push_back({launch.name, launch.grid.count(), end_traffic()});
   });
 }
 

@@ -32,6 +32,17 @@ struct RightArguments {
 std::vector<std::string> right_kernels();
 void launch_right(const std::string& kernel, cuda::Stream, const RightArguments&);
 
+/// Those of traffic_kernels.cu, whose bytes are known.
+constexpr unsigned kTrafficFloats = 1024;
+struct TrafficArguments {
+  const float* x;       ///< kTrafficFloats ones
+  float* y;             ///< as many that nobody wrote
+  unsigned* words;      ///< a zero
+  std::uint8_t* bytes;  ///< 128 that nobody wrote
+};
+void launch_traffic(const char* kernel, cuda::Stream, unsigned blocks, unsigned threads,
+                    const TrafficArguments&);
+
 /// y = factor * x, with the factor from memory unless that is null.
 void launch_scale(cuda::Stream, int size, const float* in_memory, float factor, const float* x,
                   float* y);

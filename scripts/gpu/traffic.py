@@ -1,0 +1,129 @@
+"""Bytes that kernels move in the device's memory: those that the emulated device counts in steps of few images are
+split into what an image and what a micro-batch moves, and so extrapolated to any batch.
+
+The emulated device counts the sectors of 32 bytes that a launch reads and writes, each once. A GPU moves as many if its
+caches lose nothing within a kernel and keep nothing for the next. They grow by the same for each image, but for partial
+sums (of slices, and of parts of a batch norm's positions): how many there are depends on the plan for that number of
+images. Those are taken off by the formula of launches.py, and added by it again."""
+from dataclasses import dataclass
+
+SECTOR = 32
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Bytes, of an image or of all."""
+    read: float = 0
+    written: float = 0
+
+    @property
+    def both(self):
+        return self.read + self.written
+
+    def __add__(self, other):
+        return Moved(self.read + other.read, self.written + other.written)
+
+    def __sub__(self, other):
+        return self + -1 * other
+
+    def __rmul__(self, factor):
+        return Moved(factor * self.read, factor * self.written)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A launch of a step and what it is for."""
+    micro_batch: int  # its number
+    layer: str
+    direction: str
+    launch: object
+
+    @property
+    def key(self):
+        return self.micro_batch, self.layer, self.direction
+
+
+def in_order(networks, update):
+    """The Work of a step, a network for each micro-batch, as the backend puts it into the stream."""
+    found = []
+    for number, network in enumerate(networks):
+        of = lambda operation, direction: [Work(number, operation.name, direction, launch)
+                                           for launch in getattr(operation, direction)]
+        for operation in network.operations:
+            found += of(operation, "forward")
+        for operation in reversed(network.operations):
+            found += of(operation, "weights") + of(operation, "data")
+    return found + [Work(0, "update", "", launch) for launch in update]
+
+
+def counted_step(traffic, works):
+    """[(Work, Moved)] of the last step that the emulated device counted. Raises ValueError where it launched others
+    than these."""
+    begins = [i for i, counted in enumerate(traffic) if counted["kernel"] == "write_facts"]
+    micro_batches = sum(work.launch.name == "write_facts" for work in works)
+    step = traffic[begins[-micro_batches]:] if len(begins) >= micro_batches else []
+    made = [(counted["kernel"], counted["blocks"]) for counted in step]
+    # The update goes over gaps between parameters, too.
+    known = [(work.launch.name, counted[1] if work.launch.name == "update" else work.launch.blocks)
+             for work, counted in zip(works, made)]
+    if made != known or len(step) != len(works):
+        first = next((i for i, pair in enumerate(zip(made, known)) if pair[0] != pair[1]), len(known))
+        raise ValueError(f"the emulated device launched other kernels than scripts/gpu/launches.py says: launch {first} "
+                         f"is {made[first:first + 1]} instead of {[work.launch.name for work in works[first:first + 1]]}")
+    return [(work, Moved(*(SECTOR * counted[way]["sectors"] for way in ("read", "written"))))
+            for work, counted in zip(works, step)]
+
+
+def summed(pairs):
+    """{key: sum} of (key, summand)"""
+    found = {}
+    for key, summand in pairs:
+        found[key] = found[key] + summand if key in found else summand
+    return found
+
+
+def partials(works):
+    """Partial sums of each layer and direction: what one kernel writes of them another reads."""
+    return summed((work.key, Moved(work.launch.partials / 2, work.launch.partials / 2)) for work in works)
+
+
+@dataclass(frozen=True)
+class Split:
+    """What a layer moves in one direction, but for partial sums."""
+    of_image: Moved
+    of_micro_batch: Moved
+
+    def at(self, images):
+        return images * self.of_image + self.of_micro_batch
+
+
+def split(steps):
+    """{key: Split} of the counted_step() of two sizes of micro-batches: {images: [(Work, Moved)]}"""
+    few, many = sorted(steps)
+    plain = {}
+    for images, counted in steps.items():
+        sums = partials(work for work, _ in counted)
+        plain[images] = {key: moved - sums[key]
+                         for key, moved in summed((work.key, moved) for work, moved in counted).items()}
+    found = {}
+    for key, moved in plain[few].items():
+        of_image = 1 / (many - few) * (plain[many][key] - moved)
+        found[key] = Split(of_image, moved - few * of_image)
+    return found
+
+
+def extrapolated(splits, networks, update):
+    """{(layer, direction): Moved} of a step; micro-batches behind the first add to gradients, as the last counted one
+    does."""
+    last = max(number for number, _, _ in splits)
+    found = []
+    for number, layer, direction in dict.fromkeys(work.key for work in in_order(networks, update)):
+        of = splits[min(number, last), layer, direction]
+        found.append(((number, layer, direction), of.at(networks[number].images)))
+    found += partials(in_order(networks, update)).items()
+    return summed((key[1:], moved) for key, moved in found)
+
+
+def predicted(works):
+    """{(layer, direction): bytes} by the formulas of launches.py."""
+    return summed((work.key[1:], work.launch.bytes) for work in works)
