@@ -1,7 +1,8 @@
 """Which kernels a training step launches, layer by layer: blocks, bytes and, of matrix products, the plan. The
 layers are those of `cputrain info --json -`; a test compares launches and blocks with those of the emulated device."""
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from maps import Map, seen, stored
 from plan import NUMBERS, Extent, Plan, pieces, plan
 from walk import Walk
 
@@ -11,6 +12,7 @@ PACK = 16       # bytes of a map that a thread moves at a time
 THREADS = 256   # of a block of a kernel that is no matrix product
 NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
 FACTS = 80      # bytes of kernels/pass_facts.h
+MOVED = 24      # bytes of a channel's moved statistics (kernels/batch_norm/batch_norm.h)
 TURNED = 32     # input and output channels of a tap that a block of turn_weights takes
 READS = 8       # of a thread that sums slices, on their way at a time (kernels/products/gemm_slices.cu)
 MOST_MAPS = 8   # that a call adds (kernels/elementwise.h)
@@ -30,6 +32,10 @@ class Launch:
     partials: int = 0     # those of the bytes that are partial sums, of which there are as many as the plan wants
 
 
+def with_partials(launch, partials):
+    return replace(launch, bytes=launch.bytes + partials, partials=launch.partials + partials)
+
+
 @dataclass
 class Operation:
     """What the backend makes of a layer: launches in each direction."""
@@ -43,28 +49,6 @@ class Operation:
 
     def directions(self):
         return [(name, launches) for name in ("forward", "data", "weights") if (launches := getattr(self, name))]
-
-
-@dataclass(frozen=True)
-class Map:
-    height: int
-    width: int
-    channels: int  # stored
-
-    @property
-    def positions(self):
-        return self.height * self.width
-
-    @property
-    def count(self):
-        return self.positions * self.channels
-
-
-def stored(output):
-    height, width, channels = output
-    return Map(height, width, pieces(channels, 8) * 8)
-
-
 
 
 def in_line(name, kernel, threads, bytes_moved):
@@ -81,16 +65,20 @@ def lines_of_sum(slices):
 
 
 class Network:
-    """Operations of a model at one number of images."""
+    """Operations of a model at one number of images. `accumulates`: gradients of weights are added to those of an
+    earlier micro-batch."""
 
-    def __init__(self, layers, images, precision, multiprocessors):
+    def __init__(self, layers, images, precision, multiprocessors, accumulates=False):
         self.images, self.precision, self.multiprocessors = images, precision, multiprocessors
+        self.accumulates = accumulates
         self.element = NUMBERS[precision]
         self.pack = PACK // self.element
         self.operations = []
         self.statistics = 0  # channels of all batch norms
         self.learns = False  # something that learns lies before the map
         self.map = None
+        self.adds = False  # to the gradient of the map, to which an operation behind this one has written
+        self.unread = {}   # readers that have no operation yet, by layer
         self.made = {"": (None, False)}  # map and learns by layer
         self.walk = Walk(layers)
         while not self.walk.ended():
@@ -99,9 +87,17 @@ class Network:
                 raise ValueError(f"layer {layer['name']}: {layer['type']} is not among the layers of --backend cuda "
                                  "that are known here")
             self.map, self.learns = self.made[layer["from"][0]]
+            if layer["type"] != "flatten":
+                self.adds = self.read(layer["from"][0])
             getattr(self, "add_layers" if layer["type"] == "add" else layer["type"])(layer)
             self.made[self.walk.layer["name"]] = self.map, self.learns
             self.walk.advance()
+
+    def read(self, name):
+        """Whether another operation reads what the layer made behind this one, which adds to its gradient then."""
+        name = self.walk.before_flatten(name)
+        self.unread[name] = self.unread.get(name, self.walk.count_readers(name)) - 1
+        return self.unread[name] > 0
 
     def template(self, kernel, *arguments):
         """As scripts/kernel_instructions calls an instance for maps (kernels/numbers.h)."""
@@ -155,7 +151,7 @@ class Network:
                                warps=blocks * THREADS // 32, round_trips=3))
         if self.statistics:
             launches.append(in_line("publish_statistics", "publish_statistics_kernel", self.statistics,
-                                    self.statistics * 40))
+                                    self.statistics * (2 * MOVED + 2 * FLOAT)))
         return launches
 
     # Each layer. self.map is what it reads.
@@ -168,36 +164,44 @@ class Network:
         self.add(layer, forward=[Launch("write_facts", "write_facts_kernel<PassFacts>", 1, FACTS, warps=1),
                                  in_line("load_images", self.template("load_images"), threads, moved)])
 
-    def convolution(self, layer):
-        self.product(layer, self.map, stored(layer["output"]), layer["kernel"], layer["stride"])
+    def convolution(self, layer, zeros=None):
+        dst = stored(layer["output"])
+        positions = seen(layer, self.map, dst, layer["kernel"], zeros)
+        self.product(layer, self.map, dst, layer["kernel"], layer["stride"], positions)
 
     def dense(self, layer):
-        self.product(layer, Map(1, 1, self.map.count), stored(layer["output"]), 1, 1)
+        self.product(layer, Map(1, 1, self.map.count), stored(layer["output"]), 1, 1, 1)
 
-    def product(self, layer, src, dst, size, stride):
+    def product(self, layer, src, dst, size, stride, positions):
+        """`positions`: of src that some window covers."""
         if layer.get("groups", 1) != 1:
             raise ValueError(f"layer {layer['name']}: convolutions in groups are not known here")
         n, taps = self.images, size * size * src.channels
         windows, weights = n * dst.positions, dst.channels * taps
-        moved = (n * (src.count + dst.count) + weights) * self.element
+        bytes_of = lambda *counts: sum(counts) * self.element
+        of_src, of_dst, bias = n * positions * src.channels, n * dst.count, dst.channels if layer["bias"] else 0
         covered = pieces(size, stride)
         data = Extent(n * pieces(src.height, stride) * pieces(src.width, stride), src.channels,
                       covered * covered * dst.channels, stride * stride)
         operation = Operation(
             layer["name"],
-            forward=self.multiply("forward", "Forward", Extent(windows, dst.channels, taps), n * dst.count, moved),
+            forward=self.multiply("forward", "Forward", Extent(windows, dst.channels, taps), bytes_of(of_src, weights),
+                                  n * dst.count, self.precision, bias * FLOAT),
             kernel=weights, penalised="l2" in layer)
         if self.learns:
             operation.data = [self.turn_weights(src.channels, dst.channels, size * size),
-                              *self.multiply("backward_data", "BackwardData", data, n * src.count, moved)]
+                              *self.multiply("backward_data", "BackwardData", data, bytes_of(of_dst, weights),
+                                             n * src.count, self.precision, self.old(bytes_of(n * src.count)))]
         of_weights = self.multiply("backward_weights", "BackwardWeights",
-                                   Extent(dst.channels, taps, windows, depth_inside=False), weights, moved,
-                                   result_numbers="exact")
+                                   Extent(dst.channels, taps, windows, depth_inside=False), bytes_of(of_src, of_dst),
+                                   weights, "exact", self.old_gradient(weights))
         operation.weights = of_weights
-        if layer["bias"]:
+        if bias:
             made = of_weights[0].plan
-            operation.weights = [*of_weights, self.add_slices(dst.channels, made.slices * made.turns, "exact")]
-            operation.bias = dst.channels
+            of_bias = self.add_slices(bias, made.slices * made.turns, "exact", self.old_gradient(bias))
+            of_weights[0] = with_partials(of_weights[0], of_bias.partials)
+            of_weights.append(of_bias)
+            operation.bias = bias
         self.operations.append(operation)
         self.map, self.learns = dst, True
 
@@ -206,35 +210,48 @@ class Network:
         return Launch("turn_weights", f"turn_weights_kernel<{self.stored()}>", blocks,
                       2 * inputs * outputs * taps * self.element, warps=blocks * THREADS // 32, round_trips=2)
 
-    def multiply(self, name, problem, extent, result, moved, result_numbers=None):
+    def multiply(self, name, problem, extent, factors, result, numbers, added):
+        """`factors` and `added`, to the result, are bytes. Slices of a product are added by a launch of their own."""
         made = plan(extent, self.precision, self.multiprocessors)
-        partials = made.slices * result * FLOAT if made.slices > 1 else 0
-        launches = [Launch(f"convolution_{name}", problem, made.blocks, moved + partials, plan=made, partials=partials)]
-        if partials:
-            launches.append(self.add_slices(result, made.slices, result_numbers or self.precision))
-        return launches
+        product = Launch(f"convolution_{name}", problem, made.blocks, factors, plan=made)
+        if made.slices == 1:
+            return [replace(product, bytes=factors + result * NUMBERS[numbers] + added)]
+        sum_of_slices = self.add_slices(result, made.slices, numbers, added)
+        return [with_partials(product, sum_of_slices.partials), sum_of_slices]
 
-    def add_slices(self, result, slices, numbers):
+    def old(self, gradient):
+        """What is read of the map's gradient where it is added to."""
+        return gradient if self.adds else 0
+
+    def old_gradient(self, weights):
+        return weights * FLOAT if self.accumulates else 0
+
+    def add_slices(self, result, slices, numbers, added):
         lines = lines_of_sum(slices)
         blocks = pieces(result, THREADS // lines * QUAD)
-        return Launch("add_slices", f"add_slices_kernel<{numbers.capitalize()}Numbers>", blocks,
-                      (slices * FLOAT + NUMBERS[numbers]) * result, warps=blocks * THREADS // 32,
-                      round_trips=pieces(pieces(slices, lines), READS))
+        launch = Launch("add_slices", f"add_slices_kernel<{numbers.capitalize()}Numbers>", blocks,
+                        result * NUMBERS[numbers] + added, warps=blocks * THREADS // 32,
+                        round_trips=pieces(pieces(slices, lines), READS))
+        return with_partials(launch, slices * result * FLOAT)
 
-    def pool(self, layer, kind, winner_bytes):
+    def pool(self, layer, kind, winner_bytes, zeros=None):
         src, dst = self.map, stored(layer["output"])
-        moved = self.images * ((src.count + dst.count) * self.element + dst.count * winner_bytes)
+        positions, of_position = seen(layer, src, dst, layer["size"], zeros), src.channels * self.element
+        of_src, of_window = src.count * self.element, dst.channels * (self.element + winner_bytes)
+        forward = positions * of_position + dst.positions * of_window
+        # Windows on zeros alone, which are more than there are positions to see, are not read.
+        backward = min(positions, dst.positions) * of_window + of_src + self.old(of_src)
         size = layer["size"] if layer["size"] in (2, 3) else 0
         self.add(layer,
                  forward=[self.by_packs(f"{kind}_forward", self.template(f"{kind}_forward", size),
-                                        self.images * dst.positions, dst.channels, moved)],
+                                        self.images * dst.positions, dst.channels, self.images * forward)],
                  data=self.back(self.by_packs(f"{kind}_backward", self.template(f"{kind}_backward"),
-                                              self.images * src.positions, src.channels, moved)))
+                                              self.images * src.positions, src.channels, self.images * backward)))
         self.map = dst
 
-    def max_pool(self, layer):
+    def max_pool(self, layer, zeros=None):
         self.walk.takes_next("relu")
-        self.pool(layer, "max_pool", 1)
+        self.pool(layer, "max_pool", 1, zeros)
 
     def zero_pad(self, layer):
         """What reads the zeros makes them, if it can."""
@@ -242,32 +259,36 @@ class Network:
         most = max(layer[side] for side in ("top", "bottom", "left", "right"))
         if convolution and convolution["padding"] == "valid" and most < convolution["kernel"]:
             self.walk.advance()
-            self.convolution(convolution)
+            self.convolution(convolution, layer)
         elif pool and pool["padding"] == "valid":
             self.walk.advance()
-            self.max_pool(pool)
+            self.max_pool(pool, layer)
         else:
-            self.pool({**layer, "size": 1}, "max_pool", 1)
+            self.pool({**layer, "size": 1, "stride": 1}, "max_pool", 1, layer)
 
     def batch_norm(self, layer):
         """Statistics, factors, then one pass over the map, which adds and cuts as well."""
         count, positions = self.images * self.map.count, self.images * self.map.positions
         channels, learns = self.map.channels, self.learns
-        added = self.walk.only_next_adds() is not None
+        other = self.walk.only_next_adds()
+        added = other is not None
+        if added:
+            self.read(other)
         self.walk.at += added
         relu = self.walk.takes_next("relu")
         shares, of_channels = pieces(positions, 4), pieces(channels, 32)
-        finish = lambda name: Launch(name, f"{name}_kernel", of_channels, channels * 16 * self.parts(positions)[0],
-                                     warps=8 * of_channels)
-        backward = [self.by_parts("sum_slopes", positions, (2 + 2 * (added and relu)) * count * self.element, 4),
-                    finish("finish_slopes")]
+        factors = channels * FLOAT  # a row of them
+        finish = lambda name, moved: with_partials(
+            Launch(name, f"{name}_kernel", of_channels, moved, warps=8 * of_channels), self.bytes_of_parts(positions))
+        backward = [self.by_parts("sum_slopes", positions, (2 + 2 * (added and relu)) * count * self.element + 3 * factors, 4),
+                    finish("finish_slopes", 6 * factors + self.old_gradient(2 * channels))]
         if learns:
             backward.append(self.by_packs("normalize_backward", self.template("normalize_backward"), shares, channels,
-                                     3 * count * self.element))
+                                     3 * count * self.element + self.old(count * self.element) + 5 * factors))
         self.operations.append(Operation(layer["name"], bias=2 * channels, data=backward, forward=[
-            self.by_parts("measure_channels", positions, count * self.element, 8), finish("finish_statistics"),
+            self.by_parts("measure_channels", positions, count * self.element, 8), finish("finish_statistics", 8 * factors + 2 * MOVED * channels),
             self.by_packs("normalize", self.template("normalize"), shares, channels,
-                          (2 + added) * count * self.element)]))
+                          (2 + added) * count * self.element + 3 * factors)]))
         self.statistics += layer["output"][2]
         self.learns = True
 
@@ -279,16 +300,22 @@ class Network:
         of_part = pieces(pieces(positions, pieces(2 * self.multiprocessors, tiles)), rows) * rows
         return pieces(positions, of_part), of_part, tiles
 
+    def bytes_of_parts(self, positions):
+        return 16 * self.map.channels * self.parts(positions)[0]
+
     def by_parts(self, name, positions, moved, at_once):
         """Threads load so many positions at once."""
         parts, of_part, tiles = self.parts(positions)
         across = pieces(self.map.channels // self.pack, tiles)
         blocks, rows = parts * tiles, THREADS // across
-        return Launch(f"{name}", self.template(name), blocks, moved, warps=blocks * pieces(across * rows, 32),
-                      round_trips=pieces(of_part, rows * at_once))
+        launch = Launch(name, self.template(name), blocks, moved, warps=blocks * pieces(across * rows, 32),
+                        round_trips=pieces(of_part, rows * at_once))
+        return with_partials(launch, self.bytes_of_parts(positions))
 
     def add_layers(self, layer):
         """Gradients of sums lie where those of their parts do: in networks that add a branch to what it began with."""
+        for other in layer["from"][1:]:
+            self.read(other)
         count, maps = self.images * self.map.count, len(layer["from"])
         first = in_line("add_maps", self.template("add_maps"), count // self.pack,
                         (min(maps, MOST_MAPS) + 1) * count * self.element)
@@ -308,12 +335,12 @@ class Network:
 
     def global_average_pool(self, layer):
         src, dst, name = self.map, stored(layer["output"]), "global_average_pool"
-        moved = self.images * (src.count + dst.count) * self.element
+        moved, of_src = self.images * (src.count + dst.count) * self.element, self.images * src.count * self.element
         blocks = self.images * pieces(src.channels // self.pack, 8)
         forward = Launch(f"{name}_forward", self.template(f"{name}_forward"), blocks, moved,
                          warps=blocks * THREADS // 32)
         backward = self.by_packs(f"{name}_backward", self.template(f"{name}_backward"), self.images * src.positions,
-                                 src.channels, moved)
+                                 src.channels, moved + self.old(of_src))
         self.add(layer, forward=[forward], data=self.back(backward))
         self.map = dst
 

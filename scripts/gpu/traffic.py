@@ -45,7 +45,8 @@ class Work:
 
 def in_order(networks, update):
     """The Work of a step, a network for each micro-batch, as the backend puts it into the stream."""
-    found = []
+    of_update = [Work(0, "update", "", launch) for launch in update]
+    found = [work for work in reversed(of_update) if work.launch.name == "block_norms"]
     for number, network in enumerate(networks):
         of = lambda operation, direction: [Work(number, operation.name, direction, launch)
                                            for launch in getattr(operation, direction)]
@@ -53,15 +54,14 @@ def in_order(networks, update):
             found += of(operation, "forward")
         for operation in reversed(network.operations):
             found += of(operation, "weights") + of(operation, "data")
-    return found + [Work(0, "update", "", launch) for launch in update]
+    return found + [work for work in of_update if work.launch.name != "block_norms"]
 
 
 def counted_step(traffic, works):
     """[(Work, Moved)] of the last step that the emulated device counted. Raises ValueError where it launched others
     than these."""
-    begins = [i for i, counted in enumerate(traffic) if counted["kernel"] == "write_facts"]
-    micro_batches = sum(work.launch.name == "write_facts" for work in works)
-    step = traffic[begins[-micro_batches]:] if len(begins) >= micro_batches else []
+    # Copies of weights that somebody else wrote are made anew before a pass: those are of no step.
+    step = [counted for counted in traffic if counted["kernel"] != "round_numbers"][-len(works):]
     made = [(counted["kernel"], counted["blocks"]) for counted in step]
     # The update goes over gaps between parameters, too.
     known = [(work.launch.name, counted[1] if work.launch.name == "update" else work.launch.blocks)

@@ -67,6 +67,11 @@ class Walk:
         self.at += taken
         return taken
 
+    def before_flatten(self, name):
+        """The layer whose output lies there."""
+        layer = next((layer for layer in self.layers if layer["name"] == name), None)
+        return self.before_flatten(layer["from"][0]) if layer and layer["type"] == "flatten" else name
+
     def is_shared(self, name):
         """Whether several operators read what the layer made. Flatten hands on what it reads."""
         return self.count_readers(name) > 1
