@@ -1,0 +1,153 @@
+"""Bytes that kernels read and write on the emulated device, beside the formulas of scripts/gpu/launches.py, and
+scripts/count_gpu_bytes, which extrapolates them."""
+import json
+import os
+import subprocess
+import sys
+
+from cuda_cases import NET, RESIDUAL
+from program import PROGRAM, ProgramTest
+
+ROOT = os.environ["CUDA_TESTS_ROOT"]
+SCRIPT = os.path.join(ROOT, "scripts", "count_gpu_bytes")
+sys.path.insert(0, os.path.join(ROOT, "scripts", "gpu"))
+import launches
+import traffic
+
+H100 = 132  # multiprocessors
+# Penalties, a convolution of one position with a stride, one that has many slices, a global pool behind a ReLU.
+PENALISED = {"format": "cputrain model 1", "name": "penalised",
+             "recipe": {"image_size": 24, "batch": 4, "epochs": 1, "optimizer": "rmsprop", "learning_rate": 0.02},
+             "layers": [{"type": "convolution", "filters": 16, "kernel": 3, "padding": "same", "l2": 0.001},
+                        {"type": "batch_norm"}, {"type": "relu", "name": "trunk"},
+                        {"type": "convolution", "filters": 24, "kernel": 1, "stride": 2},
+                        {"type": "batch_norm", "name": "short"},
+                        {"type": "convolution", "from": ["trunk"], "filters": 24, "kernel": 3, "stride": 2,
+                         "padding": "same"},
+                        {"type": "batch_norm"}, {"type": "add", "from": ["batch_normalization_1", "short"]},
+                        {"type": "relu6"}, {"type": "global_average_pool"}, {"type": "dropout", "rate": 0.3},
+                        {"type": "dense", "units": "classes", "l2": 0.01}, {"type": "softmax"}]}
+# Formulas leave out what a launch has once or for an image: labels, seeds, tables of the update, the other part of a
+# sector. A map of 8 channels has two positions in a sector, of which windows may see one.
+MORE, MORE_OF_ALL = 1024, 0.01
+HALF_SECTORS = 0.05
+
+
+class Traffic(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        for network in (NET, RESIDUAL, PENALISED):
+            with open(self.path(f"{network['name']}.json"), "w") as file:
+                json.dump(network, file)
+
+    def networks(self, model, size, sizes, precision):
+        done = self.expect(0, "info", "--model", model, "--image-size", str(size), "--classes", "2", "--json", "-")
+        description = json.loads(done.stdout)["model"]
+        networks = [launches.Network(description["layers"], images, precision, H100, accumulates=number > 0)
+                    for number, images in enumerate(sizes)]
+        return networks, networks[0].update(description["recipe"]["state_arrays"])
+
+    def counted(self, model, size, sizes, precision, kind="checked", code=0, says=()):
+        """[(Work, Moved)] of a step; what the emulated device counted of it."""
+        images = sum(sizes)
+        self.expect(code, "train", "--backend", "cuda", "--model", model, "--image-size", str(size), "--batch",
+                    str(images), "--micro-batch", str(sizes[0]), "--data", f"synthetic:{4 * images}", "--limit-val",
+                    "0", "--steps", "1", "--prefetch", "0", "--checkpoint-every", "0", "--threads", "1",
+                    "--precision", "float" if precision == "tf32" else precision, "--overwrite", "--out", "run",
+                    CPUTRAIN_EMULATED=kind, CPUTRAIN_EMULATED_KERNELS="count",
+                    CPUTRAIN_EMULATED_COUNTS=self.path("counts.json"), says=says)
+        with open(self.path("counts.json")) as file:
+            found = json.load(file)["traffic"]
+        return traffic.counted_step(found, traffic.in_order(*self.networks(model, size, sizes, precision)))
+
+    def test_launches_move_what_formulas_say(self):
+        kernels = set()
+        for model, size, sizes, precision in (("odd.json", 21, [4, 4], "bf16"), ("odd.json", 21, [3], "exact"),
+                                              ("residual.json", 33, [4, 2], "bf16"),
+                                              ("residual.json", 33, [5], "tf32"),
+                                              ("penalised.json", 24, [4, 4], "bf16")):
+            for work, moved in self.counted(model, size, sizes, precision):
+                kernels.add(work.launch.name)
+                said, bound = work.launch.bytes, MORE + MORE_OF_ALL * work.launch.bytes
+                if model == "odd.json" and precision == "bf16":
+                    bound += HALF_SECTORS * said
+                with self.subTest(model=model, precision=precision, key=work.key, kernel=work.launch.name):
+                    self.assertLessEqual(abs(moved.both - said), bound, f"{moved}, formula: {said}")
+        self.assertEqual(kernels, {
+            "add_losses", "add_maps", "add_slices", "average_pool_backward", "average_pool_forward", "block_norms",
+            "convolution_backward_data", "convolution_backward_weights", "convolution_forward",
+            "cross_entropy_backward", "dropout", "finish_slopes", "finish_statistics", "global_average_pool_backward",
+            "global_average_pool_forward", "load_images", "max_pool_backward", "max_pool_forward", "measure_channels",
+            "normalize", "normalize_backward", "publish_statistics", "relu6_backward", "relu6_forward",
+            "relu_backward", "relu_forward", "softmax_forward", "sum_slopes", "turn_weights", "update", "write_facts"})
+
+    def test_a_step_of_more_images_moves_what_two_smaller_ones_foretell(self):
+        """Also where the plan has other slices."""
+        slices = set()
+        for model, size, more in (("odd.json", 21, [12, 9]), ("penalised.json", 24, [10, 10, 3])):
+            steps = {images: self.counted(model, size, [images, images], "bf16") for images in (2, 4)}
+            networks, update = self.networks(model, size, more, "bf16")
+            foretold = traffic.extrapolated(traffic.split(steps), networks, update)
+            counted = traffic.summed((work.key[1:], moved) for work, moved in self.counted(model, size, more, "bf16"))
+            self.assertEqual(foretold.keys(), counted.keys())
+            for key, moved in counted.items():
+                for way in ("read", "written"):
+                    with self.subTest(model=model, key=key, way=way):
+                        self.assertAlmostEqual(getattr(foretold[key], way), getattr(moved, way),
+                                               delta=128 * len(more) + MORE_OF_ALL * getattr(moved, way))
+            for works in ([work for work, _ in steps[2]], traffic.in_order(networks, update)):
+                slices.add((model, sum(work.launch.plan.slices for work in works if work.launch.plan) / len(works)))
+        self.assertEqual(len(slices), 4, "plans are alike, so nothing is shown of them")
+
+    def test_other_kernels_than_formulas_know_are_refused(self):
+        counted = [{"kernel": name, "blocks": 1, "read": {"sectors": 1}, "written": {"sectors": 1}}
+                   for name in ("round_numbers", "write_facts", "load_images")]
+        launch = lambda name, blocks: traffic.Work(0, "input", "forward", launches.Launch(name, "", blocks, 32))
+        works = [launch("write_facts", 1), launch("load_images", 1)]
+        self.assertEqual([moved.both for _, moved in traffic.counted_step(counted, works)], [64, 64])
+        for wrong in ([works[0], launch("load_images", 2)], [works[1], works[0]], [*works, works[1]]):
+            with self.assertRaisesRegex(ValueError, "the emulated device launched "):
+                traffic.counted_step(counted, wrong)
+
+    def script(self, *words):
+        return subprocess.run([SCRIPT, "--program", PROGRAM, *words], text=True, capture_output=True, cwd=self.folder)
+
+    def test_the_script_counts_and_adds_up(self):
+        words = ["--model", "residual.json", "--classes", "5", "--images", "1,2", "--batch", "200", "--gpu", "a100"]
+        done = self.script(*words, "--json", "found.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("found.json")) as file:
+            found = json.load(file)
+        self.assertEqual((found["model"], found["image"], found["classes"], found["precision"], found["batch"],
+                          found["micro_batch"], found["images_counted"]), ("residual", [33, 33], 5, "bf16", 200, 100, [1, 2]))
+        both = sum(row["read"] + row["written"] for row in found["layers"])
+        said = sum(row["predicted"] for row in found["layers"])
+        self.assertAlmostEqual(both / said, 1, delta=0.01)
+        read, written, printed, *_ = map(float, done.stdout.splitlines()[-1].split()[1:])
+        self.assertAlmostEqual(printed, both / 200 / 1e3, delta=0.06)
+        self.assertAlmostEqual(printed, read + written, delta=0.11)
+        self.assertIn("extrapolated", done.stdout.splitlines()[0])
+
+    def test_mistakes_are_named(self):
+        for code, words, says in ((2, ["--images", "4"], "two numbers of images"),
+                                  (2, ["--images", "4,200"], "up to 128"), (2, ["--batch", "0"], "whole number"),
+                                  (2, ["--precision", "fp8"], "bf16"), (2, ["--model", "none"], "none"),
+                                  (2, ["--program", "/nowhere"], "scripts/build emulated"),
+                                  (2, ["--program", "/bin/true"], "does not list layers"),
+                                  (2, ["--model", "mobilenetv2"], "convolutions in groups")):
+            with self.subTest(words=words):
+                done = self.script(*words)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(says, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+                self.assertEqual(done.stdout, "")
+
+    def test_plain_kernels_are_not_counted(self):
+        self.expect(2, "train", "--backend", "cuda", "--data", "synthetic:8", "--out", "run", CPUTRAIN_EMULATED="plain",
+                    CPUTRAIN_EMULATED_KERNELS="count", says=["CPUTRAIN_EMULATED_KERNELS=count: plain kernels",
+                                                             "CPUTRAIN_EMULATED=checked"])
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()
