@@ -14,6 +14,7 @@ FACTS = 80      # bytes of kernels/pass_facts.h
 TURNED = 32     # input and output channels of a tap that a block of turn_weights takes
 READS = 8       # of a thread that sums slices, on their way at a time (kernels/products/gemm_slices.cu)
 MOST_MAPS = 8   # that a call adds (kernels/elementwise.h)
+LINES_OF_PARTS = 8  # of threads that share the parts of a channel (kernels/batch_norm/channels.cu)
 LAYERS = ("input", "convolution", "dense", "zero_pad", "max_pool", "average_pool", "global_average_pool", "batch_norm",
           "add", "relu", "relu6", "dropout", "flatten", "sigmoid", "softmax")
 
@@ -27,6 +28,7 @@ class Launch:
     plan: Plan = None
     warps: int = 0        # of all blocks
     round_trips: int = 1  # to memory, each of which a thread waits for before it begins the next
+    l2_trips: int = 0     # the same to what the kernel before wrote, which L2 still holds
 
 
 @dataclass
@@ -62,8 +64,6 @@ class Map:
 def stored(output):
     height, width, channels = output
     return Map(height, width, pieces(channels, 8) * 8)
-
-
 
 
 def in_line(name, kernel, threads, bytes_moved):
@@ -256,15 +256,18 @@ class Network:
         self.walk.at += added
         relu = self.walk.takes_next("relu")
         shares, of_channels = pieces(positions, 4), pieces(channels, 32)
-        finish = lambda name: Launch(name, f"{name}_kernel", of_channels, channels * 16 * self.parts(positions)[0],
-                                     warps=8 * of_channels)
+        parts = self.parts(positions)[0]
+        # Two sums over the parts, by LINES_OF_PARTS lines, each of which reads so many of its own at once.
+        finish = lambda name, at_once: Launch(name, f"{name}_kernel", of_channels, channels * 16 * parts,
+                                              warps=8 * of_channels, round_trips=0,
+                                              l2_trips=2 * pieces(pieces(parts, LINES_OF_PARTS), at_once))
         backward = [self.by_parts("sum_slopes", positions, (2 + 2 * (added and relu)) * count * self.element, 4),
-                    finish("finish_slopes")]
+                    finish("finish_slopes", 16)]
         if learns:
             backward.append(self.by_packs("normalize_backward", self.template("normalize_backward"), shares, channels,
                                      3 * count * self.element))
         self.operations.append(Operation(layer["name"], bias=2 * channels, data=backward, forward=[
-            self.by_parts("measure_channels", positions, count * self.element, 8), finish("finish_statistics"),
+            self.by_parts("measure_channels", positions, count * self.element, 8), finish("finish_statistics", 4),
             self.by_packs("normalize", self.template("normalize"), shares, channels,
                           (2 + added) * count * self.element)]))
         self.statistics += layer["output"][2]
