@@ -161,6 +161,13 @@ class Times(unittest.TestCase):
         self.assert_time(self.launch(round_trips=0, l2_trips=40), "latency", 10 + 2)
         self.assert_time(self.launch(), "launch", 1 + 2)
 
+    def test_batch_norms_wait_for_sums_of_all_parts(self):
+        layers = [{"name": name, "type": name, "output": [64, 64, 8]} for name in ("input", "batch_norm")]
+        norm = launches.Network(layers, 128, "bf16", 132).operations[-1]
+        # Two blocks of each multiprocessor made a part each: 33 for each of 8 lines, which read 4 and 16 at once, twice.
+        self.assertEqual({launch.name: launch.l2_trips for launch in [*norm.forward, *norm.data] if launch.l2_trips},
+                         {"finish_statistics": 2 * 9, "finish_slopes": 2 * 3})
+
     def product(self, tiles, steps, problem="Forward", slices=1, turns=4):
         made = plan.Plan("large", tiles, slices, steps, turns=turns)
         return launches.Launch("convolution", problem, made.blocks, 0, plan=made)
