@@ -162,7 +162,7 @@ class Times(unittest.TestCase):
         self.assert_time(self.launch(), "launch", 1 + 2)
 
     def test_batch_norms_wait_for_sums_of_all_parts(self):
-        layers = [{"name": name, "type": name, "output": [64, 64, 8]} for name in ("input", "batch_norm")]
+        layers = [{"name": name, "type": name, "output": [64, 64, 256]} for name in ("input", "batch_norm")]
         norm = launches.Network(layers, 128, "bf16", 132).operations[-1]
         # Two blocks of each multiprocessor made a part each: 33 for each of 8 lines, which read 4 and 16 at once, twice.
         self.assertEqual({launch.name: launch.l2_trips for launch in [*norm.forward, *norm.data] if launch.l2_trips},
