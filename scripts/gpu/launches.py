@@ -16,6 +16,7 @@ MOVED = 24      # bytes of a channel's moved statistics (kernels/batch_norm/batc
 TURNED = 32     # input and output channels of a tap that a block of turn_weights takes
 READS = 8       # of a thread that sums slices, on their way at a time (kernels/products/gemm_slices.cu)
 MOST_MAPS = 8   # that a call adds (kernels/elementwise.h)
+LINES_OF_PARTS = 8  # of threads that share the parts of a channel (kernels/batch_norm/channels.cu)
 LAYERS = ("input", "convolution", "dense", "zero_pad", "max_pool", "average_pool", "global_average_pool", "batch_norm",
           "add", "relu", "relu6", "dropout", "flatten", "sigmoid", "softmax")
 
@@ -29,6 +30,7 @@ class Launch:
     plan: Plan = None
     warps: int = 0        # of all blocks
     round_trips: int = 1  # to memory, each of which a thread waits for before it begins the next
+    l2_trips: int = 0     # the same to what the kernel before wrote, which L2 still holds
     partials: int = 0     # those of the bytes that are partial sums, of which there are as many as the plan wants
 
 
@@ -268,7 +270,7 @@ class Network:
 
     def batch_norm(self, layer):
         """Statistics, factors, then one pass over the map, which adds and cuts as well."""
-        count, positions = self.images * self.map.count, self.images * self.map.positions
+        positions, of_map = self.images * self.map.positions, self.images * self.map.count * self.element
         channels, learns = self.map.channels, self.learns
         other = self.walk.only_next_adds()
         added = other is not None
@@ -276,21 +278,25 @@ class Network:
             self.read(other)
         self.walk.at += added
         relu = self.walk.takes_next("relu")
-        shares, of_channels = pieces(positions, 4), pieces(channels, 32)
-        factors = channels * FLOAT  # a row of them
-        finish = lambda name, moved: with_partials(
-            Launch(name, f"{name}_kernel", of_channels, moved, warps=8 * of_channels), self.bytes_of_parts(positions))
-        backward = [self.by_parts("sum_slopes", positions, (2 + 2 * (added and relu)) * count * self.element + 3 * factors, 4),
-                    finish("finish_slopes", 6 * factors + self.old_gradient(2 * channels))]
+        shares, factors = pieces(positions, 4), channels * FLOAT  # a row of factors
+        backward = [self.by_parts("sum_slopes", positions, (2 + 2 * (added and relu)) * of_map + 3 * factors, 4),
+                    self.finish("finish_slopes", positions, 6 * factors + self.old_gradient(2 * channels), 16)]
         if learns:
             backward.append(self.by_packs("normalize_backward", self.template("normalize_backward"), shares, channels,
-                                     3 * count * self.element + self.old(count * self.element) + 5 * factors))
+                                          3 * of_map + self.old(of_map) + 5 * factors))
         self.operations.append(Operation(layer["name"], bias=2 * channels, data=backward, forward=[
-            self.by_parts("measure_channels", positions, count * self.element, 8), finish("finish_statistics", 8 * factors + 2 * MOVED * channels),
-            self.by_packs("normalize", self.template("normalize"), shares, channels,
-                          (2 + added) * count * self.element + 3 * factors)]))
+            self.by_parts("measure_channels", positions, of_map, 8),
+            self.finish("finish_statistics", positions, 8 * factors + 2 * MOVED * channels, 4),
+            self.by_packs("normalize", self.template("normalize"), shares, channels, (2 + added) * of_map + 3 * factors)]))
         self.statistics += layer["output"][2]
         self.learns = True
+
+    def finish(self, name, positions, moved, at_once):
+        """Two sums over the parts, by LINES_OF_PARTS lines, each of which reads so many of its own at once."""
+        blocks, parts = pieces(self.map.channels, 32), self.parts(positions)[0]
+        launch = Launch(name, f"{name}_kernel", blocks, moved, warps=8 * blocks, round_trips=0,
+                        l2_trips=2 * pieces(pieces(parts, LINES_OF_PARTS), at_once))
+        return with_partials(launch, self.bytes_of_parts(positions))
 
     def parts(self, positions):
         """(parts, positions of one, tiles) of plan_channel_sums() of kernels/batch_norm/batch_norm.h."""

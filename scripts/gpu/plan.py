@@ -8,6 +8,8 @@ WARPS_BESIDE = {"tall": 1, "wide": 4, "square": 2, "large": 2, "huge": 2, "tower
 NUMBERS = {"exact": 4, "tf32": 4, "bf16": 2}  # bytes of an operand's number, by precision
 MOST_TURNS = 8
 STEP_BYTES = 128
+SUM_BYTES = 4
+WEIGHTS_ARE_B = ("Forward", "BackwardData")  # problems in which all blocks read the same columns
 LEAST_STEPS_OF_SLICE = 8
 BLOCKS_OF_MULTIPROCESSOR = 2
 

@@ -1,7 +1,8 @@
 """scripts/predict_gpu: its plans are the backend's, its launches those that the emulated device counts, its times what
-one computes by hand, and its table the one in the document."""
+one computes by hand and near those of days with GPUs, and its table the one in the document."""
 import collections
 import json
+import math
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ ROOT = os.environ["CUDA_TESTS_ROOT"]
 SCRIPT = os.path.join(ROOT, "scripts", "predict_gpu")
 DOCUMENT = os.path.join(ROOT, "backends", "cuda", "README.md")
 sys.path.insert(0, os.path.join(ROOT, "scripts", "gpu"))
+import days
 import launches
 import plan
 import speed
@@ -127,52 +129,121 @@ class Times(unittest.TestCase):
     """Round figures, so that times can be computed by hand."""
 
     def setUp(self):
-        figures = {"multiprocessors": 10, "clock_ghz": 1, "tensor_cycles": 5, "l2_gbs": 1000, "dram_gbs": 100}
-        of_all = {"schedulers": 4, "tensor_issue": 3, "full": 0.8, "launch_us": 2, "round_trip_us": 1}
+        figures = {"multiprocessors": 10, "clock_ghz": 1, "clock_without_tensor_ghz": 2, "tensor_cycles": 5,
+                   "l2_gbs": 1000, "l2_together_gbs": 4000, "dram_gbs": 100, "launch_us": 2, "stream_us": 3}
+        of_all = {"schedulers": 4, "hmma_cycles": [[0, 6], [2, 7], [4, 11]], "issue_reached": 0.8, "shared_bytes": 100,
+                  "shared_counted": 0.5, "outside_done": 0.5, "round_trip_us": 1, "l2_trip_us": 0.25}
         entry = lambda all_figures: {key: {"value": value} for key, value in all_figures.items()}
         self.gpu = speed.Gpu("X", {"gpus": {"X": {"architecture": "90a", **entry(figures)}}, "of_all": entry(of_all)},
                              speed.INSTRUCTIONS)
-        self.gpu.instructions = {"copy_kernel": speed.Kernel(100), ("exact", "Forward", "large"):
-                                 speed.Kernel(1000, loop=896, tensor=188, warps=4, turn=16, turn_tensor=16)}
+        product = speed.Kernel(1000, loop=896, tensor=188, warps=4, turn=16, turn_tensor=16, rows=64, columns=32)
+        self.gpu.instructions = {"copy_kernel": speed.Kernel(100), ("exact", "Forward", "large"): product,
+                                 ("exact", "BackwardWeights", "large"): product}
 
     def launch(self, **changes):
         return launches.Launch("copy", "copy_kernel", **{"blocks": 10, "bytes": 0, **changes})
 
-    def assert_time(self, launch, bound, microseconds):
-        seconds, what = self.gpu.time(launch, "exact")
+    def assert_time(self, launch, bound, microseconds, **words):
+        seconds, what = self.gpu.time(self.gpu.work(launch, "exact"), **words)
         self.assertEqual(what, bound)
         self.assertAlmostEqual(1e6 * seconds, microseconds, places=9)
 
     def test_of_memory(self):
         self.assert_time(self.launch(bytes=8_000_000), "dram", 8e6 / 1e11 * 1e6 + 2)
+        self.assert_time(self.launch(bytes=8_000_000), "dram", 8e6 / 1e11 * 1e6 + 3, gap="stream")
 
     def test_of_instructions(self):
-        # 40 schedulers start an instruction a cycle: 40 a nanosecond.
-        self.assert_time(self.launch(warps=4000), "issue", 4000 * 100 / 40 / 1000 / 0.8 + 2)
+        # 40 schedulers start two instructions a nanosecond each, and kernels reach 0.8 of that.
+        self.assert_time(self.launch(warps=4000), "issue", 4000 * 100 / 80 / 1000 / 0.8 + 2)
 
     def test_of_waiting(self):
         self.assert_time(self.launch(round_trips=40), "latency", 40 + 2)
+        self.assert_time(self.launch(round_trips=0, l2_trips=40), "latency", 10 + 2)
         self.assert_time(self.launch(), "launch", 1 + 2)
 
-    def product(self, tiles, steps, slices=1):
-        made = plan.Plan("large", tiles, slices, steps, turns=4)
-        return launches.Launch("convolution_forward", "Forward", made.blocks, 0, plan=made)
+    def test_batch_norms_wait_for_sums_of_all_parts(self):
+        layers = [{"name": name, "type": name, "output": [64, 64, 256]} for name in ("input", "batch_norm")]
+        norm = launches.Network(layers, 128, "bf16", 132).operations[-1]
+        # Two blocks of each multiprocessor made a part each: 33 for each of 8 lines, which read 4 and 16 at once, twice.
+        self.assertEqual({launch.name: launch.l2_trips for launch in [*norm.forward, *norm.data] if launch.l2_trips},
+                         {"finish_statistics": 2 * 9, "finish_slopes": 2 * 3})
 
-    def test_of_a_product(self):
-        # 20 tiles are one wave: two blocks on each of ten multiprocessors. 4 warps take 10 steps of 900, and 1000.
-        # 192 of the 900 are HMMA, which take three cycles each.
-        of_warp = 10 * (900 + 2 * 192) + 1000
-        self.assert_time(self.product(20, 10), "issue", 20 * 4 * of_warp / 40 / 1000 / 0.8 + 2)
-        # 30 take as long as 40.
-        self.assert_time(self.product(30, 10), "issue", 40 * 4 * of_warp / 40 / 1000 / 0.8 + 2)
+    def product(self, tiles, steps, problem="Forward", slices=1, turns=4):
+        made = plan.Plan("large", tiles, slices, steps, turns=turns)
+        return launches.Launch("convolution", problem, made.blocks, 0, plan=made)
 
-    def test_of_tensor_cores(self):
-        self.gpu.of["tensor_cycles"] = 20  # 192 HMMA are 3840 cycles, 900 instructions 1284
-        self.assert_time(self.product(20, 10), "tensor", 20 * 4 * 10 * 192 * 20 / 40 / 1000 / 0.8 + 2)
+    def assert_bound(self, launch, bound, seconds):
+        self.assertAlmostEqual(self.gpu.bounds(self.gpu.work(launch, "exact"))[bound] / seconds, 1, places=9)
 
-    def test_of_l2(self):
-        self.gpu.of["l2"] = 1e9  # a step reads 128 and 64 rows of 128 bytes
-        self.assert_time(self.product(20, 10), "l2", 20 * 10 * 192 * 128 / 1e9 * 1e6 + 2)
+    def test_bounds_of_a_product(self):
+        # Four warps take 200 steps of 900 instructions, 192 of them HMMA, and half of 20 x 1,000.
+        hmma, instructions = 4 * 200 * 192, 4 * (200 * 900 + 20 * 500)
+        others = instructions / hmma - 1  # 3.95: between 2 and 4 others an HMMA takes 7 to 11 cycles
+        self.assert_bound(self.product(20, 10), "issue", hmma * (7 + 2 * (others - 2)) / 40 / 1e9)
+        # A step writes 192 rows of 128 bytes; each warp reads 96. Sums of 128 x 64 are written and read once.
+        shared = 200 * 128 * (192 + 4 * 96) + 20 * 2 * 4 * 128 * 64
+        self.assert_bound(self.product(20, 10), "shared", 0.5 * shared / (10 * 100 * 1e9))
+        # 128 rows of windows, and 64 of weights that all blocks read.
+        self.assert_bound(self.product(20, 10), "l2", 200 * 128 * (128 / 1e12 + 64 / 4e12))
+        self.assert_bound(self.product(20, 10, "BackwardWeights"), "l2", 200 * 128 * 192 / 1e12)
+
+    def test_cycles_of_an_hmma_beside_others(self):
+        table = [[0, 6], [2, 7], [4, 11]]
+        for others, cycles in ((0, 6), (1, 6.5), (3, 9), (4, 11), (10, 17)):
+            self.assertEqual(speed.beside(table, others), cycles)
+        self.gpu.of["tensor_cycles"] = 50  # a GPU whose tensor cores are slower than the probe's
+        self.assert_bound(self.product(20, 10), "issue", 4 * 200 * 192 * 50 / 40 / 1e9)
+
+    def test_bounds_overlap_as_a_rule_says(self):
+        bounds = {"issue": 3.0, "shared": 4.0, "l2": 12.0, "dram": 0.0, "latency": 99.0}
+        self.assertEqual(speed.Rule(2, 1.0).joined(bounds), 13)
+        self.assertEqual(speed.Rule(1, 0.5).joined(bounds), 6 + 8 + 12)
+        self.assertEqual(speed.Rule(math.inf, 0.25).joined(bounds), 16)
+        fastest, expected, slowest = (rule.joined({**bounds, "issue": 9.0}) for rule in speed.RULES)
+        self.assertTrue(fastest < expected < slowest)
+
+    def test_the_last_wave_counts_as_a_whole_one(self):
+        rule = speed.Rule(math.inf, 1.0)
+        # 20 tiles are one wave: two blocks on each of ten multiprocessors. 30 take as long as 40.
+        seconds = [self.gpu.time(self.gpu.work(self.product(tiles, 10), "exact"), rule)[0] - 2e-6 for tiles in (20, 30, 40)]
+        self.assertAlmostEqual(seconds[1], 2 * seconds[0])
+        self.assertAlmostEqual(seconds[2], 2 * seconds[0])
+
+
+class Days(unittest.TestCase):
+    """What was measured on GPUs."""
+
+    def folders(self):
+        return [os.path.join(ROOT, "results", name) for name in ("gpu-h100", "gpu-h200")]
+
+    def test_the_model_explains_the_days(self):
+        done = predict("--days", ",".join(self.folders()))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        median, largest = (re.search(rf"^{what} +([\d.]+) +([\d.]+) +([\d.]+)$", done.stdout, re.M).groups()
+                           for what in ("median distance from 1", "largest"))
+        for of_rule in median:
+            self.assertLessEqual(float(of_rule), 0.08)
+        self.assertLessEqual(float(largest[0]), 0.2)
+        measured = json.load(open(os.path.join(self.folders()[0], "benchmarks.json")))["kernels_exact"]
+        forward = next(layer for layer in measured["micro_batches"][0]["given"]["layers"] if layer["name"] == "conv2d_2")
+        microseconds = forward["directions"][0]["seconds_per_image"]["median"] * 1e6
+        self.assertRegex(done.stdout, rf"H100 exact conv2d_2 forward +{microseconds:.2f} ")
+
+    def test_instructions_that_were_counted_replace_those_of_the_table(self):
+        row = {"name": "void gemm<Bf16Numbers, GemmTile<4, 64, 64>, BackwardData>(T3)", "grid": "(8, 3, 1)",
+               "metrics": {"smsp__inst_executed.sum": 1234.0}}
+        old = {**row, "name": "void gemm<Exact, GemmTile<0, 32, 32>, ForwardProblem<float>>(T3)", "metrics": {
+            "Achieved Active Warps Per SM": 12, "Warp Cycles Per Issued Instruction": 6, "SM Active Cycles": 100}}
+        other = {**row, "name": "max_pool_forward_kernel<2>(int)"}
+        self.assertEqual(days.counted({"facts": {"ncu": [row, old, other]}}, 10),
+                         {("bf16", "convolution_backward_data", 24): 1234.0, ("exact", "convolution_forward", 24): 2000.0})
+
+    def test_what_is_no_day_is_refused(self):
+        for folder, says in ((ROOT, "day.json cannot be read"), (os.path.join(ROOT, "results", "simulated"), "day.json")):
+            done = predict("--days", folder)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(says, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
 
 
 class Script(unittest.TestCase):
@@ -192,13 +263,36 @@ class Script(unittest.TestCase):
             seconds = sum(layer["seconds"] for layer in p["layers"]) + p["update"]["seconds"]
             self.assertAlmostEqual(p["images_per_second_of_kernels"], 200 / seconds)
             seconds += sum(p["host"]["seconds"].values())
-            seconds = max(seconds, *p["host"]["beside"].values())
             self.assertAlmostEqual(p["seconds"], seconds)
             self.assertAlmostEqual(p["images_per_second"], 200 / seconds)
+            slowest, fastest = p["images_per_second_range"]
+            self.assertTrue(slowest < p["images_per_second"] < fastest)
             self.assertEqual((p["batch"], p["micro_batch"], p["model"]), (200, 100, "dogcat"))
             for layer in p["layers"]:
                 self.assertIn(layer["direction"], ("forward", "data", "weights"))
                 self.assertIn(layer["bound"], ("launch", *speed.BOUNDS))
+
+    def test_images_from_the_host_bound_a_step(self):
+        figures = speed.read_hardware()
+        figures["gpus"]["H100"]["host_copy_gbs"]["value"] = 1
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(figures, file)
+            file.flush()
+            words = ("--hardware", file.name, "--gpu", "H100", "--precision", "bf16")
+            device, host = (self.predictions(*words, "--images", where)[0] for where in ("device", "host"))
+        self.assertAlmostEqual(host["images_per_second"], 1e9 / (256 * 256 * 3))
+        self.assertAlmostEqual(host["images_per_second_range"][1], 1e9 / (256 * 256 * 3))
+        self.assertEqual(device, {**self.predictions("--gpu", "H100", "--precision", "bf16")[0], "host": device["host"]})
+
+    def test_launches_have_what_the_layers_take(self):
+        for p in self.predictions("--gpu", "H200", "--batch", "128"):
+            gpu = speed.Gpu("H200", speed.read_hardware(), speed.INSTRUCTIONS)
+            found = days.predicted(gpu, p["launches"], p["precision"], {})
+            for layer in p["layers"]:
+                _, expected, _ = found[layer["name"], layer["direction"]]
+                gaps = sum((launch["layer"], launch["direction"]) == (layer["name"], layer["direction"])
+                           for launch in p["launches"]["launches"]) * (gpu.of["stream"] - gpu.of["launch"])
+                self.assertAlmostEqual(expected * 128 / 1e6, layer["seconds"] + gaps)
 
     def test_every_figure_says_where_it_is_from(self):
         figures = speed.read_hardware()
@@ -206,7 +300,7 @@ class Script(unittest.TestCase):
             for name, entry in group.items():
                 if name == "architecture":
                     continue
-                self.assertIn(entry["basis"], ("fact", "measured", "taken from H200", "assumed"), name)
+                self.assertIn(entry["basis"], ("fact", "measured", "taken from H100", "assumed"), name)
                 self.assertTrue(entry["source"], name)
 
     def test_what_it_cannot_predict_ends_with_2(self):
@@ -230,13 +324,14 @@ class Script(unittest.TestCase):
 
     def test_bad_files_of_figures_are_named(self):
         ours = speed.read_hardware()
-        less, zero, bare = (json.loads(json.dumps(ours)) for _ in range(3))
+        less, zero, bare, falling = (json.loads(json.dumps(ours)) for _ in range(4))
+        falling["of_all"]["hmma_cycles"]["value"] = [[0, 6], [2, 7], [1, 8]]
         del less["gpus"]["H100"]["dram_gbs"]
-        zero["of_all"]["full"]["value"] = 0
+        zero["of_all"]["issue_reached"]["value"] = 0
         bare["gpus"]["A100"]["clock_ghz"] = 1.41
         for text, says in ((None, "No such file"), ("{}", "lacks gpus"), ("garbage", "is no JSON"), ("[]", "above 0"),
                            ('{"gpus": {}}', "lacks a GPU"), (json.dumps(less), "lacks dram_gbs of H100"),
-                           (json.dumps(zero), "above 0"), (json.dumps(bare), "above 0")):
+                           (json.dumps(zero), "above 0"), (json.dumps(bare), "above 0"), (json.dumps(falling), "above 0")):
             with self.subTest(text=text and text[:20]), tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "figures.json")
                 if text is not None:

@@ -57,6 +57,8 @@ def bench_kernels(precision):
         result = bench(day, f"kernels_{PRECISIONS[precision]}", "kernels", "--backend", "cuda", "--precision",
                        precision, "--micro-batch", micro_batch, "--batch", micro_batch, "--repeat",
                        "2" if day.quick else "5")
+        noted = predictions.launches(day.predictions, day.device, PRECISIONS[precision], int(micro_batch))
+        day.results.facts.setdefault("launches", {})[PRECISIONS[precision]] = noted
         found = []
         for layer in result["micro_batches"][0]["given"]["layers"]:
             for direction in layer["directions"]:

@@ -20,3 +20,8 @@ def microseconds(predictions, device, precision, batch, layer, direction):
             if row["name"] == layer and row["direction"] == direction:
                 return row["seconds"] * 1e6 / one["batch"]
     return None
+
+
+def launches(predictions, device, precision, batch):
+    """What each launch of a micro-batch has to do, so that later models can be held against the day."""
+    return next((one["launches"] for one in of_gpu(predictions, device, precision, batch)), None)
