@@ -1,5 +1,6 @@
 """Which kernels a training step launches, layer by layer: blocks, bytes and, of matrix products, the plan. The
-layers are those of `cputrain info --json -`; a test compares launches and blocks with those of the emulated device."""
+layers are those of `cputrain info --json -`. Tests compare launches, blocks and bytes with those of the emulated
+device."""
 from dataclasses import dataclass, field, replace
 
 from maps import Map, seen, stored
@@ -287,7 +288,8 @@ class Network:
         self.operations.append(Operation(layer["name"], bias=2 * channels, data=backward, forward=[
             self.by_parts("measure_channels", positions, of_map, 8),
             self.finish("finish_statistics", positions, 8 * factors + 2 * MOVED * channels, 4),
-            self.by_packs("normalize", self.template("normalize"), shares, channels, (2 + added) * of_map + 3 * factors)]))
+            self.by_packs("normalize", self.template("normalize"), shares, channels,
+                          (2 + added) * of_map + 3 * factors)]))
         self.statistics += layer["output"][2]
         self.learns = True
 

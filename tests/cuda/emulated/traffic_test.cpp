@@ -11,7 +11,7 @@
 namespace cputrain::emulated {
 namespace {
 
-constexpr std::uint64_t kBytes = kTrafficFloats * sizeof(float);
+constexpr std::uint64_t kBytesOfX = kTrafficFloats * sizeof(float);
 constexpr std::uint64_t kSector = Traffic::kSectorBytes;
 
 class TrafficTest : public OnDevice {
@@ -52,14 +52,14 @@ class TrafficTest : public OnDevice {
 
 TEST_F(TrafficTest, WhatIsReadTwiceIsASectorOnce) {
   const Traffic t = traffic_of("read_twice", 2 * kTrafficFloats / 128, 128);
-  expect(t.read, 2 * kBytes, kBytes / kSector);
-  expect(t.written, kBytes / 8, kTrafficFloats / 8);  // eight floats are a sector
+  expect(t.read, 2 * kBytesOfX, kBytesOfX / kSector);
+  expect(t.written, kBytesOfX / 8, kTrafficFloats / 8);  // eight floats are a sector
 }
 
 TEST_F(TrafficTest, VectorsHaveTheirWidth) {
   const Traffic t = traffic_of("move_vectors", 2, kTrafficFloats / 4 / 2);
-  expect(t.read, kBytes, kBytes / kSector);
-  expect(t.written, kBytes / 2, kBytes / 2 / kSector);
+  expect(t.read, kBytesOfX, kBytesOfX / kSector);
+  expect(t.written, kBytesOfX / 2, kBytesOfX / 2 / kSector);
 }
 
 TEST_F(TrafficTest, AnAccessMayLieInSeveralSectors) {
