@@ -97,7 +97,8 @@ class Network:
             self.walk.advance()
 
     def read(self, name):
-        """Whether another operation reads what the layer made behind this one, which adds to its gradient then."""
+        """Whether another operation reads what the layer made behind this one, which adds to its gradient then. Sums
+        need not ask: they are the last to read the branch that they end."""
         name = self.walk.before_flatten(name)
         self.unread[name] = self.unread.get(name, self.walk.count_readers(name)) - 1
         return self.unread[name] > 0
@@ -273,10 +274,7 @@ class Network:
         """Statistics, factors, then one pass over the map, which adds and cuts as well."""
         positions, of_map = self.images * self.map.positions, self.images * self.map.count * self.element
         channels, learns = self.map.channels, self.learns
-        other = self.walk.only_next_adds()
-        added = other is not None
-        if added:
-            self.read(other)
+        added = self.walk.only_next_adds() is not None
         self.walk.at += added
         relu = self.walk.takes_next("relu")
         shares, factors = pieces(positions, 4), channels * FLOAT  # a row of factors
@@ -322,8 +320,6 @@ class Network:
 
     def add_layers(self, layer):
         """Gradients of sums lie where those of their parts do: in networks that add a branch to what it began with."""
-        for other in layer["from"][1:]:
-            self.read(other)
         count, maps = self.images * self.map.count, len(layer["from"])
         first = in_line("add_maps", self.template("add_maps"), count // self.pack,
                         (min(maps, MOST_MAPS) + 1) * count * self.element)
@@ -382,9 +378,11 @@ class Network:
         self.loss(layer, "softmax_forward", pieces(self.images, 4))
 
     def loss(self, layer, name, blocks):
-        # Logits and their gradient, probabilities, slopes.
-        moved = self.images * self.map.channels * (2 * self.element + FLOAT + 8)
-        self.add(layer, forward=[Launch(name, f"{name}_kernel<{self.stored()}>", blocks, moved, warps=4 * blocks),
-                                 Launch("add_losses", "add_losses_kernel", 1, self.images * 16, warps=4)],
+        classes, loss, slope = layer["output"][2], 16, 8
+        made = classes * (self.element + FLOAT + slope) + loss  # of logits, with probabilities
+        gradient = classes * slope + self.map.channels * self.element
+        self.add(layer, forward=[Launch(name, f"{name}_kernel<{self.stored()}>", blocks, self.images * made,
+                                        warps=4 * blocks),
+                                 Launch("add_losses", "add_losses_kernel", 1, self.images * loss, warps=4)],
                  data=self.back(self.by_packs("cross_entropy_backward", self.template("cross_entropy_backward"),
-                                              self.images, self.map.channels, moved)))
+                                              self.images, self.map.channels, self.images * gradient)))
