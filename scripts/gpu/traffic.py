@@ -32,8 +32,8 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Work:
-    """A launch of a step and what it is for."""
+class Place:
+    """A launch, and where in a step it is."""
     micro_batch: int  # its number
     layer: str
     direction: str
@@ -45,35 +45,35 @@ class Work:
 
 
 def in_order(networks, update):
-    """The Work of a step, a network for each micro-batch, as the backend puts it into the stream."""
-    of_update = [Work(0, "update", "", launch) for launch in update]
-    found = [work for work in reversed(of_update) if work.launch.name == "block_norms"]
+    """[Place] of a step, a network for each micro-batch, as the backend puts them into the stream."""
+    of_update = [Place(0, "update", "", launch) for launch in update]
+    found = [place for place in reversed(of_update) if place.launch.name == "block_norms"]
     for number, network in enumerate(networks):
-        of = lambda operation, direction: [Work(number, operation.name, direction, launch)
+        of = lambda operation, direction: [Place(number, operation.name, direction, launch)
                                            for launch in getattr(operation, direction)]
         for operation in network.operations:
             found += of(operation, "forward")
         for operation in reversed(network.operations):
             found += of(operation, "weights") + of(operation, "data")
-    return found + [work for work in of_update if work.launch.name != "block_norms"]
+    return found + [place for place in of_update if place.launch.name != "block_norms"]
 
 
-def counted_step(traffic, works):
-    """[(Work, Moved)] of the last step that the emulated device counted. Raises ValueError where it launched others
+def counted_step(traffic, places):
+    """[(Place, Moved)] of the last step that the emulated device counted. Raises ValueError where it launched others
     than these."""
     text = lambda made: f"{made[0]} of {made[1]} blocks" if made else "nothing"
     # Copies of weights that somebody else wrote are made anew before a pass: those are of no step.
-    step = [counted for counted in traffic if counted["kernel"] != "round_numbers"][-len(works):]
+    step = [counted for counted in traffic if counted["kernel"] != "round_numbers"][-len(places):]
     made = [(counted["kernel"], counted["blocks"]) for counted in step]
-    for work, counted in zip_longest(works, made):
-        known = (work.launch.name, work.launch.blocks)
+    for place, counted in zip_longest(places, made):
+        known = (place.launch.name, place.launch.blocks)
         # The update goes over gaps between parameters, too.
         if counted != known and not (counted and counted[0] == known[0] == "update"):
             raise ValueError(f"the emulated device launched {text(counted)} where scripts/gpu/launches.py says "
-                             f"{text(known)} ({work.layer} {work.direction}), so bytes cannot be told apart by layer; "
+                             f"{text(known)} ({place.layer} {place.direction}), so bytes cannot be told apart by layer; "
                              "build its program from the files that are here")
-    return [(work, Moved(*(SECTOR * counted[way]["sectors"] for way in ("read", "written"))))
-            for work, counted in zip(works, step)]
+    return [(place, Moved(*(SECTOR * counted[way]["sectors"] for way in ("read", "written"))))
+            for place, counted in zip(places, step)]
 
 
 def summed(pairs):
@@ -84,9 +84,9 @@ def summed(pairs):
     return found
 
 
-def partials(works):
+def partials(places):
     """Partial sums of each layer and direction: what one kernel writes of them another reads."""
-    return summed((work.key, Moved(work.launch.partials / 2, work.launch.partials / 2)) for work in works)
+    return summed((place.key, Moved(place.launch.partials / 2, place.launch.partials / 2)) for place in places)
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,13 @@ class Split:
 
 
 def split(steps):
-    """{key: Split} of the counted_step() of two sizes of micro-batches: {images: [(Work, Moved)]}"""
+    """{key: Split} of the counted_step() of two sizes of micro-batches: {images: [(Place, Moved)]}"""
     few, many = sorted(steps)
     plain = {}
     for images, counted in steps.items():
-        sums = partials(work for work, _ in counted)
+        sums = partials(place for place, _ in counted)
         plain[images] = {key: moved - sums[key]
-                         for key, moved in summed((work.key, moved) for work, moved in counted).items()}
+                         for key, moved in summed((place.key, moved) for place, moved in counted).items()}
     found = {}
     for key, moved in plain[few].items():
         of_image = 1 / (many - few) * (plain[many][key] - moved)
@@ -119,13 +119,13 @@ def extrapolated(splits, networks, update):
     does."""
     last = max(number for number, _, _ in splits)
     found = []
-    for number, layer, direction in dict.fromkeys(work.key for work in in_order(networks, update)):
+    for number, layer, direction in dict.fromkeys(place.key for place in in_order(networks, update)):
         of = splits[min(number, last), layer, direction]
         found.append(((number, layer, direction), of.at(networks[number].images)))
     found += partials(in_order(networks, update)).items()
     return summed((key[1:], moved) for key, moved in found)
 
 
-def predicted(works):
+def predicted(places):
     """{(layer, direction): bytes} by the formulas of launches.py."""
-    return summed((work.key[1:], work.launch.bytes) for work in works)
+    return summed((place.key[1:], place.launch.bytes) for place in places)

@@ -49,7 +49,7 @@ class Traffic(ProgramTest):
         return networks, networks[0].update(description["recipe"]["state_arrays"])
 
     def counted(self, model, size, sizes, precision, kind="checked", code=0, says=()):
-        """[(Work, Moved)] of a step; what the emulated device counted of it."""
+        """[(Place, Moved)] of a step; what the emulated device counted of it."""
         images = sum(sizes)
         self.expect(code, "train", "--backend", "cuda", "--model", model, "--image-size", str(size), "--batch",
                     str(images), "--micro-batch", str(sizes[0]), "--data", f"synthetic:{4 * images}", "--limit-val",
@@ -67,13 +67,13 @@ class Traffic(ProgramTest):
                                               ("residual.json", 33, [4, 2], "bf16"),
                                               ("residual.json", 33, [5], "tf32"),
                                               ("penalised.json", 24, [4, 4], "bf16")):
-            for work, moved in self.counted(model, size, sizes, precision):
-                kernels.add(work.launch.name)
-                said = work.launch.bytes
-                bound = MORE + MORE_OF_ALL * said + (GAPS if work.launch.name == "update" else 0)
+            for place, moved in self.counted(model, size, sizes, precision):
+                kernels.add(place.launch.name)
+                said = place.launch.bytes
+                bound = MORE + MORE_OF_ALL * said + (GAPS if place.launch.name == "update" else 0)
                 if model == "odd.json" and precision == "bf16":
                     bound += HALF_SECTORS * said
-                with self.subTest(model=model, precision=precision, key=work.key, kernel=work.launch.name):
+                with self.subTest(model=model, precision=precision, key=place.key, kernel=place.launch.name):
                     self.assertLessEqual(abs(moved.both - said), bound, f"{moved}, formula: {said}")
         self.assertEqual(kernels, {
             "add_losses", "add_maps", "add_slices", "average_pool_backward", "average_pool_forward", "block_norms",
@@ -90,44 +90,44 @@ class Traffic(ProgramTest):
             steps = {images: self.counted(model, size, [images, images], "bf16") for images in (2, 4)}
             networks, update = self.networks(model, size, more, "bf16")
             foretold = traffic.extrapolated(traffic.split(steps), networks, update)
-            counted = traffic.summed((work.key[1:], moved) for work, moved in self.counted(model, size, more, "bf16"))
+            counted = traffic.summed((place.key[1:], moved) for place, moved in self.counted(model, size, more, "bf16"))
             self.assertEqual(foretold.keys(), counted.keys())
             for key, moved in counted.items():
                 for way in ("read", "written"):
                     with self.subTest(model=model, key=key, way=way):
                         self.assertAlmostEqual(getattr(foretold[key], way), getattr(moved, way),
                                                delta=128 * len(more) + MORE_OF_ALL * getattr(moved, way))
-            for works in ([work for work, _ in steps[2]], traffic.in_order(networks, update)):
-                slices.add((model, sum(work.launch.plan.slices for work in works if work.launch.plan) / len(works)))
+            for places in ([place for place, _ in steps[2]], traffic.in_order(networks, update)):
+                slices.add((model, sum(place.launch.plan.slices for place in places if place.launch.plan) / len(places)))
         self.assertEqual(len(slices), 4, "plans are alike, so nothing is shown of them")
 
     def test_formulas_are_near_what_gpus_moved(self):
         """By ncu, in `exact`, at 128 images. Earlier kernels ran there, which read and wrote the same maps. Of what is
         less than 300 MB, caches still have a part."""
         networks, _ = self.networks("dogcat", 256, [128], "exact")
-        works = [work for work in traffic.in_order(networks, [])
-                 if work.launch.name.startswith(("convolution_", "max_pool_"))]
+        places = [place for place in traffic.in_order(networks, [])
+                 if place.launch.name.startswith(("convolution_", "max_pool_"))]
         for gpu in ("gpu-h100", "gpu-h200"):
             with open(os.path.join(ROOT, "results", gpu, "day.json")) as file:
                 rows = json.load(file)["facts"]["ncu"]
-            self.assertEqual(len(rows), len(works))
+            self.assertEqual(len(rows), len(places))
             large = 0
-            for row, work in zip(rows, works):
+            for row, place in zip(rows, places):
                 measured = row["metrics"]["Memory Throughput"] * row["metrics"]["Duration"] / 1e9  # of nanoseconds
                 if measured < 3e8:
                     continue
                 large += 1
-                with self.subTest(gpu=gpu, key=work.key):
-                    self.assertAlmostEqual(measured / work.launch.bytes, 1, delta=0.075)
+                with self.subTest(gpu=gpu, key=place.key):
+                    self.assertAlmostEqual(measured / place.launch.bytes, 1, delta=0.075)
             self.assertGreaterEqual(large, 12)
 
     def test_other_kernels_than_formulas_know_are_refused(self):
         counted = [{"kernel": name, "blocks": 1, "read": {"sectors": 1}, "written": {"sectors": 1}}
                    for name in ("round_numbers", "write_facts", "load_images")]
-        launch = lambda name, blocks: traffic.Work(0, "input", "forward", launches.Launch(name, "", blocks, 32))
-        works = [launch("write_facts", 1), launch("load_images", 1)]
-        self.assertEqual([moved.both for _, moved in traffic.counted_step(counted, works)], [64, 64])
-        for wrong in ([works[0], launch("load_images", 2)], [works[1], works[0]], [*works, works[1]]):
+        launch = lambda name, blocks: traffic.Place(0, "input", "forward", launches.Launch(name, "", blocks, 32))
+        places = [launch("write_facts", 1), launch("load_images", 1)]
+        self.assertEqual([moved.both for _, moved in traffic.counted_step(counted, places)], [64, 64])
+        for wrong in ([places[0], launch("load_images", 2)], [places[1], places[0]], [*places, places[1]]):
             with self.assertRaisesRegex(ValueError, "the emulated device launched "):
                 traffic.counted_step(counted, wrong)
 
