@@ -172,6 +172,20 @@ std::vector<std::string> remarks_of(const Document& document, const std::string&
   return {};
 }
 
+TEST(ScalingDocument, TheSpreadOfABenchmarkIsThatOfItsSteps) {
+  const auto says = [](const std::vector<double>& repeats) {
+    cells::Cell cell = testing::cell(1, 1, 128, 100);
+    cell.repeats = repeats;
+    cell.spread = cells::CellSpread{90, 110};
+    const std::vector<CellSource> sources{testing::source({cell})};
+    const ScalingTable table = make_scaling_table(sources, {});
+    return remarks_of(scaling_document({table, sources, {}, {}, {}}), "spread").back();
+  };
+  const char* const kOfSteps = "Of a benchmark, which is one repeat, least and most are of steps.";
+  EXPECT_EQ(says({100}), kOfSteps);
+  EXPECT_NE(says({90, 100, 110}), kOfSteps);
+}
+
 TEST(ScalingDocument, SuspectSpeedUpsAreCalledSo) {
   const std::vector<CellSource> sources{testing::source(
       {testing::cell(1, 1, 128, 260), testing::cell(2, 1, 128, 97.3, cells::CellStatus::scaled),
