@@ -1,5 +1,6 @@
 #include "backends/topology/cpu_info.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <sstream>
@@ -22,6 +23,36 @@ std::string value_of(std::string_view cpuinfo, std::string_view name) {
   return "";
 }
 
+/// "85" or "0xd0c"; nothing for other texts.
+std::optional<int> number_of(std::string_view cpuinfo, std::string_view name) {
+  std::string text = value_of(cpuinfo, name);
+  const bool hexadecimal = text.starts_with("0x");
+  if (hexadecimal) text.erase(0, 2);
+  int number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number, hexadecimal ? 16 : 10);
+  if (error != std::errc() || rest != end || number < 0) return std::nullopt;
+  return number;
+}
+
+/// What kernels of ours and of oneDNN differ by, from the oldest on: of x86, and of Arm.
+constexpr const char* kInstructions[] = {
+    "sse4_2",   "avx",      "fma",      "avx2",        "avx_vnni",    "avx512f",     "avx512cd",
+    "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile",
+    "amx_int8", "amx_bf16", "amx_fp16", "asimd",       "asimdhp",     "asimddp",     "bf16",
+    "i8mm",     "sve",      "sve2",     "svebf16",     "svei8mm"};
+
+/// Those of them that the first processor has.
+std::vector<std::string> instructions_of(std::string_view cpuinfo) {
+  std::istringstream words(value_of(cpuinfo, "flags") + " " + value_of(cpuinfo, "Features"));
+  std::set<std::string> flags;
+  for (std::string word; words >> word;) flags.insert(word);
+  std::vector<std::string> instructions;
+  std::ranges::copy_if(kInstructions, std::back_inserter(instructions),
+                       [&](const char* name) { return flags.contains(name); });
+  return instructions;
+}
+
 struct Extra {
   const char* flag;
   const char* word;
@@ -40,10 +71,8 @@ std::string with_extras(const std::string& name, const std::set<std::string>& fl
 }  // namespace
 
 std::string instruction_set(std::string_view cpuinfo) {
-  std::istringstream words(value_of(cpuinfo, "flags") + " " + value_of(cpuinfo, "Features"));
-  std::set<std::string> flags;
-  for (std::string word; words >> word;) flags.insert(word);
-
+  const std::vector<std::string> found = instructions_of(cpuinfo);
+  const std::set<std::string> flags(found.begin(), found.end());
   std::string text;
   if (flags.contains("avx512f")) {
     text = with_extras("AVX-512", flags,
@@ -63,6 +92,18 @@ std::string instruction_set(std::string_view cpuinfo) {
     text += ", " + with_extras("AMX", flags, {{"amx_bf16", "bf16"}, {"amx_int8", "int8"}});
   }
   return text;
+}
+
+placement::CpuId cpu_id(std::string_view cpuinfo) {
+  const std::string implementer = value_of(cpuinfo, "CPU implementer");
+  return {.vendor = implementer.empty() ? value_of(cpuinfo, "vendor_id") : implementer,
+          .family = number_of(cpuinfo, "cpu family"),
+          .model = number_of(cpuinfo, "model"),
+          .stepping = number_of(cpuinfo, "stepping"),
+          .part = number_of(cpuinfo, "CPU part"),
+          .variant = number_of(cpuinfo, "CPU variant"),
+          .revision = number_of(cpuinfo, "CPU revision"),
+          .instructions = instructions_of(cpuinfo)};
 }
 
 std::string cpu_model(std::string_view cpuinfo) {

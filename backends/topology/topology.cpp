@@ -147,6 +147,7 @@ placement::Machine read_machine() {
       machine_of(loaded.tree(), by_openmp.empty() ? bound_cpus(loaded.tree()) : by_openmp);
   machine.host = host_name();
   machine.cpu_model = cpu_model(cpuinfo);
+  machine.cpu_id = cpu_id(cpuinfo);
   machine.instruction_set = instruction_set(cpuinfo);
   // A virtual machine may be given memory as it uses it; its NUMA nodes have what is there by now.
   machine.memory_gb = std::max(machine.memory_gb, total_memory(read_file("/proc/meminfo")) / 1e9);

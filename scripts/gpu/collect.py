@@ -6,6 +6,8 @@ import shutil
 import sys
 import textwrap
 
+import cells
+
 COPIED = ("day.json", "benchmarks.json", "selftest.json", "probes.json", "pytorch.json", "summary.txt")
 COLUMNS = 118
 # What would name a GPU or a place: UUIDs, and what a provider calls its kernel.
@@ -47,11 +49,20 @@ def link(name):
     return f"[{name}]({name})"
 
 
+def processor(day):
+    """As `cputrain info` has it, without the instruction sets."""
+    found = ((day["facts"].get("info") or {}).get("machine") or {}).get("cpu_id")
+    if not found:
+        return "their family and model are not recorded"
+    numbers = [f"{key} {value}" for key, value in found.items() if isinstance(value, int)]
+    return ", ".join([found["vendor"], *numbers])
+
+
 def about(day, files):
     machine, packed = day["facts"].get("machine", {}), day["packed"]
     kind = "an emulated device, so no time here means anything" if day["emulated"] else "one GPU"
     rehearsal = " It was a rehearsal, which measures less." if day["quick"] else ""
-    facts = [("device", day["device"]), ("CPUs", f"{machine.get('cpus')}, {machine.get('cpu')}"),
+    facts = [("device", day["device"]), ("CPUs", f"{machine.get('cpus')}, {machine.get('cpu')}; {processor(day)}"),
              ("system", machine.get("system")), ("program", f"{packed['program']}, commit {packed['commit']}"),
              ("date", day["date"]), ("took", f"{day['seconds']:.0f} s")]
     others = ", ".join(link(name) for name in files if name != "day.json")
@@ -70,6 +81,32 @@ def place_of(folder):
 def steps_of(day):
     rows = [[step["name"], step["outcome"], f"{step['seconds']:.1f}", step["text"]] for step in day["steps"]]
     return "## Steps\n\n" + table(["step", "came to", "seconds", "in short"], rows)
+
+
+def column_of(one):
+    """Its place and its head: CPUs by their number, then the GPU by precision."""
+    if one["backend"] == "cpu":
+        return 0, one["cpus"], f"{one['cpus']} CPU" + ("s" if one["cpus"] > 1 else "")
+    precision = one["axes"]["precision"]
+    return 1, list(cells.WORDS).index(precision), f"GPU, {cells.WORDS[precision]}"
+
+
+def seconds_of(grid, folder):
+    """By batch, the quickest where ranks and threads were tried."""
+    if not grid:
+        return ""
+    columns = sorted({column_of(one) for one in grid["cells"]})
+    quickest = {}
+    for one in grid["cells"]:
+        at = one["batch"], column_of(one)
+        quickest[at] = min(quickest.get(at, one["seconds_per_epoch"]), one["seconds_per_epoch"])
+    rows = [[batch, *(number(quickest.get((batch, column))) for column in columns)]
+            for batch in sorted({batch for batch, _ in quickest})]
+    text = (f"Seconds per epoch of `{grid['model']}` at {grid['image_size']}x{grid['image_size']}, "
+            f"{grid['images_per_epoch']:,} images, scaled from some steps of each, with untrained weights. "
+            f"{link(cells.NAME)} has them with their spread, and `./cputrain report {place_of(folder)}` sets them "
+            "beside each other.")
+    return "## Seconds per epoch\n\n" + prose(text) + "\n" + table(["batch", *(c[-1] for c in columns)], rows)
 
 
 def figures_of(day):
@@ -98,10 +135,13 @@ class Files(list):
         self.folder = folder
 
 
-def copy(files, out, readme):
+def copy(files, out, grid, readme):
     for name in files:
         with open(os.path.join(out, name)) as file, open(os.path.join(files.folder, name), "w") as to:
             to.write(without_names(file.read()))
+    if grid:
+        with open(os.path.join(files.folder, cells.NAME), "w") as file:
+            file.write(json.dumps(grid, indent=1) + "\n")
     with open(os.path.join(files.folder, "README.md"), "w") as file:
         file.write(readme)
 
@@ -117,12 +157,15 @@ def collect(out, folder):
         with open(path) as file:
             day = json.loads(without_names(file.read()))
         parts = [f"# {day['device']}\n", about(day, files), steps_of(day), figures_of(day), probes_of(day)]
+        path = os.path.join(out, "benchmarks.json")
+        grid = cells.read(path, day)
+        parts.insert(2, seconds_of(grid, folder))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return fail(f"{path} is damaged or of a day that never began ({type(error).__name__}: {error}); "
                     "copy the folder here again, or make the day again", 65)
     os.makedirs(folder, exist_ok=True)
     try:
-        copy(files, out, "\n".join(part for part in parts if part))
+        copy(files, out, grid, "\n".join(part for part in parts if part))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

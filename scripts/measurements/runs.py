@@ -69,8 +69,8 @@ def machine_of(folder):
     """Processor, libraries and program of a run folder, without names of hosts and folders."""
     with open(os.path.join(folder, "environment.json")) as f:
         facts = json.load(f)
-    machine = {key: facts["machine"][key] for key in ("cpu", "instruction_set", "cores", "hardware_threads", "caches",
-                                                      "memory_gb")}
+    machine = {key: facts["machine"].get(key) for key in ("cpu", "cpu_id", "instruction_set", "cores",
+                                                          "hardware_threads", "caches", "memory_gb")}
     return {"program": f"cputrain {facts['cputrain']} ({facts['build']})", "started": facts["started"],
             "machine": machine, "backend": facts["backend"], "communication": facts["communication"],
             "libraries": facts["libraries"]}

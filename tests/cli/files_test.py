@@ -20,6 +20,8 @@ class RunFolder(ProgramTest):
         with open(self.path("run/environment.json")) as f:
             environment = json.load(f)
         self.assertIn("host", environment["machine"])
+        info = json.loads(self.expect(0, "info", "--json", "-").stdout)
+        self.assertEqual(environment["machine"]["cpu_id"], info["machine"]["cpu_id"])
         version = self.expect(0, "--version").stdout.strip()
         self.assertEqual(version, f"cputrain {environment['cputrain']} ({environment['build']})")
         self.assertEqual(len(self.metrics("run", "epoch")), 2)

@@ -2,7 +2,9 @@
 import glob
 import json
 import os
+import platform
 import re
+import shutil
 import subprocess
 import time
 import unittest
@@ -33,6 +35,21 @@ class Placement(ProgramTest):
             self.assertEqual("--allow-run-as-root" in lines[0], os.geteuid() == 0)
         self.assertTrue(all(line.split()[-2:] == ["cputrain", "..."] for line in lines), lines)  # as it was called
         self.expect(0, "info", says=[*lines, "rank 0 on"])
+
+    @unittest.skipUnless(platform.machine() == "x86_64" and shutil.which("lscpu"), "needs lscpu, and cpuid")
+    def test_the_processor_is_named_as_lscpu_names_it(self):
+        lines = subprocess.run(["lscpu"], env={"PATH": os.environ["PATH"], "LC_ALL": "C"}, text=True, check=True,
+                               capture_output=True).stdout.splitlines()
+        said = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+        found = self.info()["machine"]["cpu_id"]
+        self.assertEqual(found["vendor"], said["Vendor ID"])
+        self.assertEqual([found[key] for key in ("family", "model", "stepping")],
+                         [int(said[key]) for key in ("CPU family", "Model", "Stepping")])
+        flags = said["Flags"].split()
+        self.assertEqual([name for name in found["instructions"] if name not in flags], [])
+        for name in ("avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile"):
+            self.assertEqual(name in found["instructions"], name in flags, name)
+        self.expect(0, "info", says=[f"({found['vendor']}, family {found['family']}, model {found['model']}, "])
 
     @needs_mpi
     @unittest.skipIf(CPUS < 2, "one CPU cannot be divided")

@@ -115,7 +115,8 @@ class Day(unittest.TestCase):
             self.assertIn(step["outcome"], ("ok", "skipped"), step)
         able = ["machine", "libraries", "info", "curve beside the CPU's", "same hash again", "ncu", "PyTorch", "1 CPU",
                 "PyTorch begins to compile", "PyTorch has compiled",
-                "selftest", "selftest again", "selftest beside emulated", "curve in tf32", "curve in bf16"]
+                "selftest", "selftest again", "selftest beside emulated", "curve in tf32", "curve in bf16",
+                "1 CPU, a large batch"]
         able += ["2 ranks on one device", "a rank is killed", "CPU ranks"] if MPIRUN else []
         able += [f"compute-sanitizer {tool}" for tool in ("memcheck", "racecheck", "initcheck", "synccheck")]
         for name in able:
@@ -154,6 +155,11 @@ class Day(unittest.TestCase):
         self.assertIn("GPU 0: (UUID: GPU-...)", summary)
         for step in day["steps"]:
             self.assertIn(f"| {step['name']} | {step['outcome']} |", readme)
+        with open(os.path.join(out, "cells.json")) as ours, open(os.path.join(place, "cells.json")) as collected:
+            self.assertEqual(json.load(ours), json.load(collected))
+        self.assertRegex(readme, r"\n\| batch \| 1 CPU \|")
+        reported = subprocess.run([PROGRAM, "report", out, "--out", self.path("report")], capture_output=True)
+        self.assertEqual(reported.returncode, 0, reported.stderr)
         for name in re.findall(r"\]\((\S+)\)", readme):
             self.assertTrue(os.path.exists(os.path.join(place, name)), name)
         self.assertEqual(gpu_day("collect", out, place).returncode, 2, "results are not mixed")

@@ -1,7 +1,9 @@
 """How fast is it? Steps and kernels beside what was predicted, PyTorch, and the CPUs of the same machine."""
 import json
 import os
+import shlex
 
+import cells
 import predictions
 from context import expect, listed
 from results import Skipped
@@ -9,7 +11,8 @@ from results import Skipped
 PRECISIONS = {"exact": "exact", "float": "tf32", "bf16": "bf16"}  # of --precision, as tables call them
 BATCHES = (256, 128, 32)
 QUICK_BATCHES = (256, 32)
-CPU_BATCH = {False: 128, True: 32}  # by `quick`
+CPU_BATCHES = {False: (128, 1024), True: (32, 256)}  # by `quick`
+LONG_STEP = 5  # seconds: one of them says enough
 
 
 def keep(day, name, result):
@@ -23,6 +26,7 @@ def keep(day, name, result):
             whole = json.load(file)
     whole[name] = result
     day.results.write_json("benchmarks.json", whole)
+    cells.write(day.results, whole)
 
 
 def bench(day, name, *words, ranks=0, seconds=None):
@@ -33,6 +37,7 @@ def bench(day, name, *words, ranks=0, seconds=None):
     expect(done, "cputrain bench")
     with open(path) as file:
         result = json.load(file)
+    result["command"] = shlex.join([*(["mpirun", "-np", str(ranks)] if ranks else []), "cputrain", "bench", *words])
     keep(day, name, result)
     return result
 
@@ -74,25 +79,37 @@ def bench_kernels(precision):
     return run
 
 
-def cpu_columns(count):
-    """One rank with so many threads, or as many ranks of a thread (`ranks`)."""
+def cpu_columns(count, large=False):
+    """One rank with so many threads."""
     def run(day):
         if count > len(os.sched_getaffinity(0)):
             raise Skipped(f"the machine lets this process have {len(os.sched_getaffinity(0))} CPUs")
-        return cpu_step(day, f"{count} CPU" + ("s" if count > 1 else ""), ["--threads", str(count)])
+        return cpu_step(day, f"{count} CPU" + ("s" if count > 1 else ""), ["--threads", str(count)], large=large)
     return run
 
 
 def cpu_ranks(day):
+    """Ranks of one thread, which may be the quicker way to use the same CPUs."""
     ranks = min(16, len(os.sched_getaffinity(0)))
-    return cpu_step(day, f"{ranks} ranks", ["--threads", "1"], ranks=ranks)
+    return cpu_step(day, f"{ranks} ranks", ["--threads", "1"], ranks)
 
 
-def cpu_step(day, name, words, ranks=0):
-    size = ["--image-size", "64", "--batch", "32"] if day.emulated else ["--batch", str(CPU_BATCH[day.quick])]
-    key = "cpu_" + name.replace(" ", "_")
-    result = bench(day, key, "step", "--backend", "cpu", *size, "--repeat", "2", *words, ranks=ranks)
+def cpu_step(day, name, words, ranks=0, large=False):
+    batch = CPU_BATCHES[day.quick][large]
+    size = ["--batch", str(batch), *(["--image-size", "64"] if day.emulated else [])]
+    result = bench(day, cpu_key(name, batch), "step", "--backend", "cpu", *size, "--repeat",
+                   "1" if large and is_long(day, name, batch) else "2", *words, ranks=ranks)
     rate = result["images_per_second"]["median"]
     day.results.figure(f"dogcat {result['image_size']}x{result['image_size']} on {name}, batch {result['batch']}",
                        "images/s", rate)
     return f"{rate:,.1f} images/s at batch {result['batch']} of {result['image_size']}x{result['image_size']}"
+
+
+def cpu_key(name, batch):
+    return f"cpu_{name}_{batch}".replace(" ", "_")
+
+
+def is_long(day, name, batch):
+    """Whether a step is, by the rate of the smaller batch where that was measured."""
+    measured = day.results.facts.get("benchmarks", {}).get(cpu_key(name, CPU_BATCHES[day.quick][0]))
+    return measured is not None and batch / measured["median"] > LONG_STEP

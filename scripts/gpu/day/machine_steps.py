@@ -59,7 +59,8 @@ def describe_device(day):
     with open(path) as file:
         info = json.load(file)
     info["machine"].pop("host", None)
-    day.results.facts["info"] = {key: info.get(key) for key in ("cputrain", "machine", "libraries", "cuda")}
+    facts = day.results.facts["info"] = {key: info.get(key) for key in ("cputrain", "machine", "libraries", "cuda")}
+    facts["model"] = {key: info["model"][key] for key in ("name", "parameters", "macs_per_image")}
     cuda = info["cuda"]
     if not cuda["available"]:
         raise Failed(f"no device: {cuda['reason']}; {cuda['remedy']}")

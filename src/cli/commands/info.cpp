@@ -24,11 +24,12 @@ namespace {
 
 std::string machine_text(const placement::Machine& m) {
   return system::formatted(
-      "Host {}: {}\n  {}, {}, {} cores, {} hardware threads; this process may use {} cores ({} "
+      "Host {}: {} ({})\n  {}, {}, {} cores, {} hardware threads; this process may use {} cores "
+      "({} "
       "hardware threads)\n  {}; {}; {:.1f} GB of memory\n",
-      m.host, m.cpu_model, counted(m.sockets, "socket"), counted(m.numa_nodes, "NUMA node"),
-      m.cores, m.hardware_threads, m.allowed_cores, m.allowed_cpus.size(), m.instruction_set,
-      join(m.caches, ", "), m.memory_gb);
+      m.host, m.cpu_model, text_of(m.cpu_id), counted(m.sockets, "socket"),
+      counted(m.numa_nodes, "NUMA node"), m.cores, m.hardware_threads, m.allowed_cores,
+      m.allowed_cpus.size(), m.instruction_set, join(m.caches, ", "), m.memory_gb);
 }
 
 std::vector<placement::LaunchLine> launch_lines_here(const training::Session& session,

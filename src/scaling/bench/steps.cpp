@@ -50,6 +50,19 @@ compute::Limits calm_limits(const training::Session& session) {
   return limits;
 }
 
+using Trials = std::vector<std::unique_ptr<StepTrial>>;
+
+/// Rounds of so many steps of each trial, until enough were calm.
+void measure(const training::Session& session, const Trials& trials, int each, CalmRounds& rounds) {
+  system::StolenTime stolen(session.place().cpus);
+  while (!rounds.enough()) {
+    for (int i = 0; i < each; ++i) {
+      for (const auto& trial : trials) trial->measure();
+    }
+    rounds.add(most_stolen(session, stolen));
+  }
+}
+
 }  // namespace
 
 std::string first_clause(const std::string& message) {
@@ -64,9 +77,17 @@ StepTrial::StepTrial(const training::Session& session, training::TrainingPlan pl
   training_.start();
 }
 
+bool StepTrial::is_long(double seconds) const {
+  constexpr double kLong = 2;
+  return seconds > kLong && !training_.session().device.chosen();
+}
+
 double StepTrial::warm_up() {
   constexpr int kMostTrials = 16;
-  step();
+  comm::Communicator& ranks = *training_.session().communicator;
+  const double first = *comm::largest_of_ranks(ranks, step());
+  const double trying = training_.compiled().program->tuner().trying() ? 1 : 0;
+  if (is_long(first) && *comm::largest_of_ranks(ranks, trying) == 0) return first;
   for (int i = 1; i < kMostTrials && last_.trying; ++i) step();
   return step();
 }
@@ -78,10 +99,16 @@ void StepTrial::measure() {
 }
 
 std::vector<compute::LayerTime> StepTrial::measure_layers(int steps) {
+  return layers_in([&] {
+    for (int i = 0; i < steps; ++i) step();
+  });
+}
+
+std::vector<compute::LayerTime> StepTrial::layers_in(const std::function<void()>& steps) {
   compute::Program& program = *training_.compiled().program;
   program.time_layers(true);
   const std::vector<compute::LayerTime> before = program.layer_times();
-  for (int i = 0; i < steps; ++i) step();
+  steps();
   program.time_layers(false);
   return compute::difference(program.layer_times(), before);
 }
@@ -101,8 +128,7 @@ double StepTrial::step() {
   return watch.seconds();
 }
 
-StepFigures run_trials(const training::Session& session,
-                       const std::vector<std::unique_ptr<StepTrial>>& trials,
+StepFigures run_trials(const training::Session& session, const Trials& trials,
                        std::optional<int> wanted) {
   const compute::Limits before = calm_limits(session);
   double seconds = 0;
@@ -111,21 +137,22 @@ StepFigures run_trials(const training::Session& session,
   const int steps = wanted ? *wanted : usual_steps(seconds);
   const int each = std::min(steps, steps_of_a_round(session, seconds));
   CalmRounds rounds((steps + each - 1) / each);
-  system::StolenTime stolen(session.place().cpus);
   system::CpuWait wait;
-  while (!rounds.enough()) {
-    for (int i = 0; i < each; ++i) {
-      for (const auto& trial : trials) trial->measure();
-    }
-    rounds.add(most_stolen(session, stolen));
+  StepTrial& first = *trials.front();
+  const bool together = first.is_long(seconds / static_cast<double>(trials.size()));
+  std::vector<compute::LayerTime> layers;
+  if (together) {
+    layers = first.layers_in([&] { measure(session, trials, each, rounds); });
+  } else {
+    measure(session, trials, each, rounds);
   }
   const auto waited = comm::largest_of_ranks(*session.communicator, wait.part_since_last());
   std::vector<Spread> rates;
   for (const auto& trial : trials) {
     rates.push_back(spread_of(rounds.counted_of(trial->images_per_second())));
   }
-  const int layer_steps = (steps + 2) / 3;
-  auto layers = trials.front()->measure_layers(layer_steps);
+  const int layer_steps = together ? each * static_cast<int>(rounds.measured()) : (steps + 2) / 3;
+  if (!together) layers = first.measure_layers(layer_steps);
   return {compute::better(before, calm_limits(session)),
           std::move(rounds),
           each,
@@ -141,7 +168,7 @@ void print_layers(const std::vector<compute::LayerTime>& layers, double images, 
   constexpr std::size_t kNarrowest = 22;
   const NameColumn column(layers, kNarrowest);
   system::print(
-      "\nms per step (of {} more) on rank 0, GFLOP/s of direct convolution, and what is not zero "
+      "\nms per step (mean of {}) on rank 0, GFLOP/s of direct convolution, and what is not zero "
       "of the map that is read and of the gradient that comes back\n"
       "{}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
       steps, column("layer"), "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -24,14 +25,20 @@ class StepTrial {
   StepTrial(const training::Session&, training::TrainingPlan,
             std::shared_ptr<const data::DataSource>, std::shared_ptr<const data::DecodedData>);
 
-  /// Steps that are not timed: until the program has found its algorithms, and one more, whose
-  /// seconds it returns.
+  /// Steps that do not count: until the program has found its algorithms, and one more, whose
+  /// seconds it returns. Where the first is a long one of CPUs, in whose later passes nothing was
+  /// tried, it is the only one. Collective.
   double warm_up();
+  /// Whether a step that takes so long is a long one of CPUs: its many passes are a warm-up and a
+  /// measurement of their own.
+  bool is_long(double seconds) const;
   /// A step that is timed. It ends for all ranks together.
   void measure();
   /// Seconds that layers take in so many further steps, which a device makes more slowly. None is
   /// on its way afterwards.
   std::vector<compute::LayerTime> measure_layers(int steps);
+  /// The same in the steps that this makes.
+  std::vector<compute::LayerTime> layers_in(const std::function<void()>& steps);
   /// By step, those that were timed.
   const std::vector<double>& images_per_second() const { return rates_; }
   int steps() const { return done_; }  ///< timed or not
@@ -57,7 +64,7 @@ struct StepFigures {
   CalmRounds rounds;
   int steps;                               ///< for each trial in a round
   std::vector<Spread> images_per_second;   ///< by trial, from rounds that count
-  int layer_steps;                         ///< further ones by the first trial
+  int layer_steps;                         ///< of the first trial: further ones, or its long ones
   std::vector<compute::LayerTime> layers;  ///< what they took there
   std::optional<double> cpu_wait;  ///< system/lost_time/cpu_wait.h: the rank's that waited most
 };
@@ -68,8 +75,8 @@ std::string first_clause(const std::string& message);
 /// All trials in turn, so that a disturbance of the machine meets them alike, between two
 /// measurements of its limits. `wanted` steps of each, else as many as fill some seconds, in rounds
 /// that are long enough to see stolen time. Layers are timed afterwards, in a third as many steps,
-/// so that steps are those of training. Trials on a device must be alone: their steps overlap.
-/// Collective.
+/// so that steps are those of training; of long steps in the same ones, where it takes a part of
+/// them too small to see. Trials on a device must be alone: their steps overlap. Collective.
 StepFigures run_trials(const training::Session&, const std::vector<std::unique_ptr<StepTrial>>&,
                        std::optional<int> wanted);
 

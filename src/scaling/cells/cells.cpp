@@ -119,6 +119,7 @@ void describe_cell(JsonMembers& f, Cell& c) {
     f.may("gpus", c.gpus, 0, kMostCpus);
     f.may("device", c.device);
   }
+  placement::describe_cpu_id(f, c.cpu_id);
   f.rare("batch_per_rank", c.batch_per_rank, 1, kMostBatch);
   f.rare("axes", c.axes);
   if (!f.file()) return;
@@ -128,6 +129,7 @@ void describe_cell(JsonMembers& f, Cell& c) {
 
 void describe_machine(JsonMembers& f, CellMachine& m) {
   f.may("cpu", m.cpu);
+  placement::describe_cpu_id(f, m.cpu_id);
   f.may("cores", m.cores, 0, kMostCpus);
   f.may("hardware_threads", m.hardware_threads, 0, kMostCpus);
   f.may("memory_bytes", m.memory_bytes, 0, 1e18);

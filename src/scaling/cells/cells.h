@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/budget.h"
+#include "system/placement/cpu_id.h"
 
 /// The table "seconds per epoch by CPU count and batch size" as data: what `sweep` measures,
 /// `simulate` forecasts and `report` draws. On disk it is cells.json, strict JSON with these names
@@ -50,17 +51,19 @@ struct Cell {
   std::optional<int> batch_per_rank{};  ///< weak scaling: the batch grows with the ranks
   std::string backend = "cpu";
   int ranks = 1, threads = 1;
-  int gpus = 0;          ///< devices that its ranks compute on; 0 of a backend of CPUs
-  std::string device{};  ///< their name: "NVIDIA H100 80GB HBM3"; empty where not known
+  int gpus = 0;               ///< devices that its ranks compute on; 0 of a backend of CPUs
+  std::string device{};       ///< their name: "NVIDIA H100 80GB HBM3"; empty where not known
+  placement::CpuId cpu_id{};  ///< of the machine that it was measured on, that of GPUs, too
   /// Its values of the listed flags that its sweep was given (axes.h), the usual ones, too.
   FlagTexts axes{};
 
   CellStatus status = CellStatus::absent;
   std::string reason{};                       ///< why it is "n/a", in words
   std::optional<double> seconds_per_epoch{};  ///< median of the repeats; nothing for "n/a"
-  std::optional<CellSpread> spread{};         ///< over the repeats
-  std::vector<double> repeats{};              ///< seconds per epoch of each
-  std::int64_t steps = 0;                     ///< measured in each repeat; 0 where not known
+  /// Over the repeats; of `bench step`, which is one, over the steps that it timed one by one.
+  std::optional<CellSpread> spread{};
+  std::vector<double> repeats{};  ///< seconds per epoch of each
+  std::int64_t steps = 0;         ///< measured in each repeat; 0 where not known
   std::optional<double> images_per_second{};
 
   CellLimits limits{};
@@ -92,7 +95,9 @@ struct Cell {
 
 /// Numbers are 0 and texts empty where not known.
 struct CellMachine {
-  std::string cpu{}, host{}, os{}, mpi{}, build{};
+  std::string cpu{};
+  placement::CpuId cpu_id{};
+  std::string host{}, os{}, mpi{}, build{};
   std::string platform{};  ///< a simulation's: "skylake-96"
   int cores = 0, hardware_threads = 0;
   /// For a simulated machine that grows with the cell: n CPUs are n hardware threads, so many a

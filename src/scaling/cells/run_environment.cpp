@@ -27,6 +27,20 @@ void read_gpus(const nlohmann::json& gpus, RunDevices& devices) {
   if (name.size() <= kLongestName) devices.name = name;
 }
 
+placement::CpuId cpu_id_of(const JsonFields& machine) {
+  placement::CpuId id;
+  JsonMembers members(machine);
+  placement::describe_cpu_id(members, id);
+  return id;
+}
+
+/// Nothing where two of them differ, as one name would be wrong for some.
+placement::CpuId common_cpu(const std::vector<RunDevices>& repeats) {
+  const bool alike = std::ranges::all_of(
+      repeats, [&](const RunDevices& devices) { return devices.cpu_id == repeats.front().cpu_id; });
+  return alike && !repeats.empty() ? repeats.front().cpu_id : placement::CpuId{};
+}
+
 }  // namespace
 
 RunDevices devices_of_run(const std::filesystem::path& run) {
@@ -37,6 +51,9 @@ RunDevices devices_of_run(const std::filesystem::path& run) {
         parse_strict_json(system::read_bounded(run / "environment.json", kMostBytes));
     devices.emulated = environment.value("emulated", false);
     if (environment.contains("gpus")) read_gpus(environment.at("gpus"), devices);
+    if (environment.contains("machine")) {
+      devices.cpu_id = cpu_id_of({environment.at("machine"), "machine", kTableRemedy});
+    }
   } catch (const std::exception&) {
     // It then says no more than what was read.
   }
@@ -44,6 +61,7 @@ RunDevices devices_of_run(const std::filesystem::path& run) {
 }
 
 void combine_devices(Cell& cell, const std::vector<RunDevices>& repeats) {
+  cell.cpu_id = common_cpu(repeats);
   if (!training::is_device(cell.backend)) return;
   std::set<std::string> names;
   for (const RunDevices& devices : repeats) {
@@ -91,6 +109,7 @@ std::optional<CellMachine> machine_of_run(const nlohmann::json& environment,
   std::string build = build_text(own.text("cputrain", ""), libraries);
   if (build.size() > kLongestBuild) own.wrong("libraries are too long a text");
   return CellMachine{.cpu = machine.text("cpu", ""),
+                     .cpu_id = cpu_id_of(machine),
                      .host = machine.text("host", ""),
                      .mpi = mpi_library(libraries),
                      .build = std::move(build),

@@ -13,18 +13,19 @@
 /// build.
 namespace cputrain::cells {
 
-/// What the ranks of a training computed on together, where that was not CPUs.
+/// What the ranks of a training computed on together.
 struct RunDevices {
-  int count = 0;          ///< 0 where there were none, or it is not known
-  std::string name{};     ///< the same for all of them
-  bool emulated = false;  ///< then none of its times means anything
+  int count = 0;              ///< of GPUs; 0 where there were none, or it is not known
+  std::string name{};         ///< the same for all of them
+  bool emulated = false;      ///< then none of its times means anything
+  placement::CpuId cpu_id{};  ///< rank 0's
 };
 
 /// None where the file is missing or damaged.
 RunDevices devices_of_run(const std::filesystem::path& run);
 
-/// Gives a cell of devices what its repeats say: the fewest, and all names. Others stay as they
-/// are.
+/// Gives a cell what its repeats say: the CPU that all of them name, and of devices the fewest and
+/// all names.
 void combine_devices(Cell&, const std::vector<RunDevices>&);
 
 /// "cuda: 8 x NVIDIA H100 80GB HBM3": the most that a cell of the table has of each kind; empty

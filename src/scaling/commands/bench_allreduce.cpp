@@ -155,6 +155,7 @@ ExitCode BenchAllreduceCommand::run(const training::Services& services) {
                     {"repeats", options_.repeats()},
                     {"engine", session.communicator->describe()},
                     {"cpu", session.machine.cpu_model},
+                    {"cpu_id", to_json(session.machine.cpu_id)},
                     {"limit", {{"triad_gbs", triad}}},
                     {"auto", chosen},
                     {"algorithms", figures_json(figures)},

@@ -130,6 +130,7 @@ Json result_json(const training::Session& session, const Measured& measured) {
           {"threads", request.threads},
           {"repeats", request.repeat},
           {"cpu", session.machine.cpu_model},
+          {"cpu_id", to_json(session.machine.cpu_id)},
           {"limit", {{"triad_gbs", triad_gbs}}},
           {"stages", std::move(stages)}};
 }

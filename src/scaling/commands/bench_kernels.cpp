@@ -206,6 +206,7 @@ Json result_json(const training::Session& session, const KernelOptions& options,
           {"limit", training::limits_json(limits)},
           {"backend", session.backend->facts().description},
           {"cpu", session.machine.cpu_model},
+          {"cpu_id", to_json(session.machine.cpu_id)},
           {"micro_batches", std::move(micro_batches)}};
 }
 

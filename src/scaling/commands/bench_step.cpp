@@ -85,7 +85,8 @@ Json measurement_json(const training::Session& session, const training::Training
           {"fraction_of_peak", m.fraction()},
           {"workspace_bytes", trial.program().workspace_bytes()},
           {"backend", session.backend->facts().description},
-          {"cpu", session.machine.cpu_model}};
+          {"cpu", session.machine.cpu_model},
+          {"cpu_id", to_json(session.machine.cpu_id)}};
 }
 
 /// What else is measured beside a reproducible step: the same micro-batch without it, and the

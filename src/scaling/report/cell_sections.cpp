@@ -134,8 +134,10 @@ Section spread_section(const ScalingFacts& facts) {
   spread.head = {
       "ranks × threads",        "repeats",       "median", "least", "most", "range (% of median)",
       "interval of the median", "confidence (%)"};
+  bool of_steps = false;
   table.for_each([&](const Series& series, const ScalingCell& c) {
     if (!c.cell.seconds_per_epoch || !c.cell.spread) return;
+    of_steps |= c.cell.repeats.size() == 1 && c.cell.spread->min < c.cell.spread->max;
     const double median_time = *c.cell.seconds_per_epoch;
     const cells::CellSpread& range = *c.cell.spread;
     Row row{row_name(table, series, c), {}, false};
@@ -152,14 +154,18 @@ Section spread_section(const ScalingFacts& facts) {
     }
     spread.rows.push_back(std::move(row));
   });
-  return with_tables(
-      {.id = "spread",
-       .title = "Spread of the repeats",
-       .tables = {std::move(spread)},
-       .remarks = {
-           "The interval is made of two of the repeats and holds the true median with the "
-           "confidence "
-           "beside it, whatever the distribution (order statistics): 95 % needs six repeats."}});
+  Section section{
+      .id = "spread",
+      .title = "Spread of the repeats",
+      .tables = {std::move(spread)},
+      .remarks = {"The interval is made of two of the repeats and holds the true median with the "
+                  "confidence "
+                  "beside it, whatever the distribution (order statistics): 95 % needs six "
+                  "repeats."}};
+  if (of_steps) {
+    section.remarks.push_back("Of a benchmark, which is one repeat, least and most are of steps.");
+  }
+  return with_tables(std::move(section));
 }
 
 }  // namespace cputrain::report

@@ -130,6 +130,25 @@ std::string machine_line(const cells::CellMachine& m) {
   return join(parts, "; ");
 }
 
+/// "AuthenticAMD, family 25, model 17, stepping 1; avx, fma, avx2" of the CPUs that the table was
+/// measured on, or "not recorded", as of older ones; empty of a simulation.
+std::string processors_line(const cells::CellTable& t) {
+  if (!t.machine.platform.empty()) return "";
+  std::vector<placement::CpuId> ids;
+  const auto add = [&](const placement::CpuId& id) {
+    if (id.known() && std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
+  };
+  add(t.machine.cpu_id);
+  for (const cells::Cell& cell : t.cells) add(cell.cpu_id);
+  if (ids.empty()) return text_of(placement::CpuId{});
+  std::vector<std::string> texts;
+  for (const placement::CpuId& id : ids) {
+    const std::string instructions = join(id.instructions, ", ");
+    texts.push_back(text_of(id) + (instructions.empty() ? "" : "; " + instructions));
+  }
+  return join(texts, " and ");
+}
+
 }  // namespace
 
 Section backends_section(const ScalingFacts& facts) {
@@ -205,6 +224,7 @@ Section conditions_section(const ScalingFacts& facts) {
       if (!text.empty()) known.rows.push_back({label, {{text}}});
     };
     add("machine", machine_line(t.machine));
+    add("processor", processors_line(t));
     add("GPUs", cells::devices_text(t));
     add("model", model_line(t));
     add("data", t.data);

@@ -142,6 +142,7 @@ cells::CellTable table_of(const training::Services& services, const training::Tr
   table.date = system::today();
   table.commit = services.program_build;
   table.machine = {.cpu = machine.cpu_model,
+                   .cpu_id = machine.cpu_id,
                    .host = machine.host,
                    .os = os_text(),
                    .mpi = cells::mpi_library(services.libraries),

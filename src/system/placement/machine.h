@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "system/placement/cpu_id.h"
+
 namespace cputrain::placement {
 
 /// One machine as a rank sees it. Hardware threads are numbered as the operating system does; a
@@ -11,6 +13,7 @@ namespace cputrain::placement {
 struct Machine {
   std::string host;
   std::string cpu_model;
+  CpuId cpu_id;
   std::string instruction_set;  ///< "AVX-512 (bf16, VNNI)", "AVX2", ...
   int sockets = 0, numa_nodes = 0;
   int cores = 0,

@@ -7,6 +7,7 @@ namespace cputrain::training {
 nlohmann::ordered_json machine_json(const placement::Machine& m) {
   return {{"host", m.host},
           {"cpu", m.cpu_model},
+          {"cpu_id", to_json(m.cpu_id)},
           {"instruction_set", m.instruction_set},
           {"sockets", m.sockets},
           {"numa_nodes", m.numa_nodes},

@@ -18,6 +18,7 @@ TEST(Topology, DescribesThisMachine) {
   const placement::Machine machine = read_machine();
   EXPECT_FALSE(machine.host.empty());
   EXPECT_FALSE(machine.cpu_model.empty());
+  EXPECT_FALSE(machine.cpu_id.vendor.empty());
   EXPECT_GE(machine.sockets, 1);
   EXPECT_GE(machine.numa_nodes, 1);
   EXPECT_GE(machine.cores, 1);
@@ -64,6 +65,34 @@ TEST(InstructionSet, InWords) {
   EXPECT_EQ(instruction_set("vmx flags : avx2\nflags : sse4_2\n"), "SSE4.2");
   EXPECT_EQ(instruction_set("Features : fp asimd sve\n"), "SVE");
   EXPECT_EQ(instruction_set(""), "");
+}
+
+TEST(CpuId, OfX86IsWhatCpuidSays) {
+  const placement::CpuId id = cpu_id(
+      "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 26\nmodel\t\t: 2\n"
+      "model name\t: AMD EPYC\nstepping\t: 1\nflags\t\t: fpu amx_bf16 avx2 fma made_up\n"
+      "processor\t: 1\nvendor_id\t: another\ncpu family\t: 5\n");
+  EXPECT_EQ(id, (placement::CpuId{.vendor = "AuthenticAMD",
+                                  .family = 26,
+                                  .model = 2,
+                                  .stepping = 1,
+                                  .instructions = {"fma", "avx2", "amx_bf16"}}));
+}
+
+TEST(CpuId, OfArmIsWhatItHasInstead) {
+  const placement::CpuId id = cpu_id(
+      "processor\t: 0\nFeatures\t: fp asimd bf16 sve\nCPU implementer\t: 0x41\n"
+      "CPU architecture: 8\nCPU variant\t: 0x1\nCPU part\t: 0xd4c\nCPU revision\t: 2\n");
+  EXPECT_EQ(id, (placement::CpuId{.vendor = "0x41",
+                                  .part = 0xd4c,
+                                  .variant = 1,
+                                  .revision = 2,
+                                  .instructions = {"asimd", "bf16", "sve"}}));
+}
+
+TEST(CpuId, IsNeverGuessed) {
+  EXPECT_FALSE(cpu_id("").known());
+  EXPECT_FALSE(cpu_id("cpu family : unknown\nmodel : 8x\nstepping : -1\nCPU part : 0x\n").known());
 }
 
 TEST(CpuModel, IsTheFirstNamed) {

@@ -129,6 +129,23 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   EXPECT_FALSE(is_forecast(back.cells[0].status));
 }
 
+TEST_F(CellsTest, NamesTheProcessorOfTheTableAndOfEachCell) {
+  CellTable table;
+  table.machine.cpu_id = {.vendor = "AuthenticAMD", .family = 25, .model = 17, .stepping = 1};
+  table.cells = {{.cpus = 1, .batch = 8, .cpu_id = table.machine.cpu_id, .reason = "-"},
+                 {.cpus = 2, .batch = 8, .ranks = 2, .reason = "-"}};
+  table.cells[0].cpu_id.instructions = {"avx2"};
+  write_cells(file_, table);
+  const CellTable back = read_cells(file_);
+  EXPECT_EQ(back.machine.cpu_id, table.machine.cpu_id);
+  EXPECT_EQ(back.cells[0].cpu_id, table.cells[0].cpu_id);
+  EXPECT_FALSE(back.cells[1].cpu_id.known());
+  json odd = json::parse(std::ifstream(file_));
+  EXPECT_FALSE(odd["cells"][1].contains("cpu_id"));
+  odd["cells"][0]["cpu_id"]["family"] = "25";
+  EXPECT_NE(refused(odd.dump()).find("cpu_id: family"), std::string::npos);
+}
+
 /// Earlier versions said how many trainings did not count, and nothing of waiting for CPUs.
 TEST_F(CellsTest, ReadsTablesOfEarlierVersions) {
   CellTable table;

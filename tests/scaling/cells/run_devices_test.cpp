@@ -23,6 +23,19 @@ TEST(RunDevicesTest, AreWhatTheRunRecorded) {
   EXPECT_TRUE(devices_in(R"({"emulated": true})").emulated);
 }
 
+TEST(RunDevicesTest, NameTheProcessorToo) {
+  const std::string gpus = R"("gpus": {"count": 2, "name": "A"})";
+  const RunDevices both =
+      devices_in(R"({"machine": {"cpu_id": {"vendor": "x", "model": 7}}, )" + gpus + "}");
+  EXPECT_EQ(both.cpu_id, (placement::CpuId{.vendor = "x", .model = 7}));
+  EXPECT_EQ(both.count, 2);
+  EXPECT_FALSE(devices_in(R"({"machine": {"cpu": "AMD EPYC"}})").cpu_id.known());
+  const RunDevices odd =
+      devices_in(R"({"machine": {"cpu_id": {"vendor": "x", "model": "7"}}, )" + gpus + "}");
+  EXPECT_FALSE(odd.cpu_id.known());  // nor a part of it
+  EXPECT_EQ(odd.count, 2);
+}
+
 TEST(RunDevicesTest, ADamagedRecordSaysNothing) {
   const testing::TemporaryFolder empty;
   EXPECT_EQ(devices_of_run(empty.path()).count, 0);
@@ -52,6 +65,24 @@ TEST(RunDevicesTest, ACellHasTheFewestAndAllNames) {
   combine_devices(cpus, {{1, "A"}});
   EXPECT_EQ(cpus.gpus, 0);
   EXPECT_EQ(cpus.device, "");
+}
+
+TEST(RunDevicesTest, ACellHasTheProcessorThatAllRepeatsHave) {
+  RunDevices zen4, zen5;
+  zen4.cpu_id = {.vendor = "AuthenticAMD", .family = 25, .model = 17};
+  zen5.cpu_id = {.vendor = "AuthenticAMD", .family = 26, .model = 2};
+  Cell cell;
+  for (const char* backend : {"cpu", "cuda"}) {
+    cell.backend = backend;
+    combine_devices(cell, {zen4, zen4});
+    EXPECT_EQ(cell.cpu_id, zen4.cpu_id);
+    for (const RunDevices& other : {zen5, RunDevices{}}) {
+      combine_devices(cell, {zen4, other});
+      EXPECT_FALSE(cell.cpu_id.known());
+    }
+  }
+  combine_devices(cell, {});
+  EXPECT_FALSE(cell.cpu_id.known());
 }
 
 }  // namespace

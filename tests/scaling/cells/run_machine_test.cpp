@@ -32,16 +32,22 @@ TEST(RunMachineTest, IsWhatTheRunRecorded) {
   EXPECT_EQ(machine->cores, 2);
   EXPECT_EQ(machine->hardware_threads, 4);
   EXPECT_DOUBLE_EQ(machine->memory_bytes, 16.5e9);
+  EXPECT_FALSE(machine->cpu_id.known());  // older runs have none
+  auto named = environment();
+  named["machine"]["cpu_id"] = {{"vendor", "AuthenticAMD"}, {"family", 25}};
+  EXPECT_EQ(machine_of_run(named, "here")->cpu_id,
+            (placement::CpuId{.vendor = "AuthenticAMD", .family = 25}));
 }
 
 TEST(RunMachineTest, RefusesWhatNoTableCanHold) {
   auto nowhere = environment();
   nowhere.erase("machine");
   EXPECT_FALSE(machine_of_run(nowhere, "here"));
-  auto many = environment(), negative = environment();
+  auto many = environment(), negative = environment(), other = environment();
   many["libraries"] = std::vector<std::string>(1000, std::string(100, 'x'));
   negative["machine"]["cores"] = -1;
-  for (const auto& odd : {many, negative, nlohmann::json::array()}) {
+  other["machine"]["cpu_id"] = "AuthenticAMD";
+  for (const auto& odd : {many, negative, other, nlohmann::json::array()}) {
     EXPECT_THROW(machine_of_run(odd, "here"), Error) << odd.dump().substr(0, 99);
   }
 }

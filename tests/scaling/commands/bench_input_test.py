@@ -26,6 +26,8 @@ class BenchInput(ProgramTest):
             self.assertAlmostEqual(bench["megapixels"], 22 * 48 * 48 / 1e6, places=9)
             taken = [(bench[k]) for k in ("image_size", "threads", "repeats", "augment", "resize", "exif")]
             self.assertEqual(taken, [32, 1, 1, "vflip,crop:2", "nearest", "apply"])
+        info = json.loads(self.expect(0, "info", "--json", "-").stdout)
+        self.assertEqual((bench["cpu"], bench["cpu_id"]), (info["machine"]["cpu"], info["machine"]["cpu_id"]))
         names = [stage["name"] for stage in bench["stages"]]
         self.assertEqual(names, ["decode", "decode, resize", "decode, resize, augment",
                                  "batches from the cache", "batches, augmented"])

@@ -21,8 +21,10 @@ class Tables(SweepTest):
         self.assertEqual(table["images_per_epoch"], 45)  # of 50 a tenth is for validation
         self.assertEqual(table["image_size"], 64)
         self.assertEqual((table["options"], table["validation_images"]), ({}, 0))
+        here = json.loads(self.expect(0, "info", "--json", "-").stdout)["machine"]["cpu_id"]
+        self.assertEqual(table["machine"]["cpu_id"], here)
         for (cpus, batch), c in cells.items():
-            self.assertEqual(c["status"], "scaled")
+            self.assertEqual((c["status"], c["cpu_id"]), ("scaled", here))
             self.assertEqual(c["ranks"] * c["threads"], cpus)
             steps = [m for m in self.metrics(os.path.join("s", c["runs"][0]), "step")
                      if m["images"] == batch]

@@ -102,7 +102,7 @@ TEST(Gpus, ACardNamesThem) {
   EXPECT_EQ(value("GPUs"), "2 x NVIDIA H100 80GB HBM3");
   EXPECT_EQ(value("as quick as"), "more than 32 CPUs of cpu (27.3 to more than 32)");
   const Section* conditions = section_of(document, "conditions");
-  EXPECT_EQ(rows_of(*conditions, "a")[0], "GPUs: cuda: 2 x NVIDIA H100 80GB HBM3 |");
+  EXPECT_EQ(rows_of(*conditions, "a")[1], "GPUs: cuda: 2 x NVIDIA H100 80GB HBM3 |");
 }
 
 // CPUs of a simulation are none beside a GPU that was measured, nor are those of other work.

@@ -103,6 +103,58 @@ TEST(ScalingDocument, GpusStandBesideCpusAndOtherMachinesApart) {
             (std::vector<std::string>{"128: 100 | 60.0 | 5.00 |", "128: 40.0 |"}));
 }
 
+TEST(ScalingDocument, CpusAndAGpuInThreePrecisionsAreOneTable) {
+  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 360), testing::cell(1, 8, 128, 62),
+                                 testing::cell(1, 8, 1024, 60)};
+  for (const auto& [precision, seconds] :
+       {std::pair("exact", 4), std::pair("float", 2), std::pair("bf16", 1)}) {
+    for (const std::size_t batch : {128, 256, 1024}) {
+      cells::Cell& gpu = cells.emplace_back(testing::cell(1, 1, batch, seconds));
+      gpu.backend = "cuda";
+      gpu.axes = {{"precision", precision}};
+    }
+  }
+  const std::vector<CellSource> sources{testing::source(cells)};
+  const ScalingTable table = make_scaling_table(sources, {});
+  const Document document = scaling_document({table, sources, {}, {}, {}});
+  const auto seconds = std::ranges::find(document.sections, "seconds", &Section::id);
+  ASSERT_EQ(seconds->tables.size(), 1u);
+  EXPECT_EQ(
+      seconds->tables[0].groups,
+      (std::vector<std::pair<std::string, int>>{
+          {"cpu", 2}, {"cuda exact (GPUs)", 1}, {"cuda tf32 (GPUs)", 1}, {"cuda bf16 (GPUs)", 1}}));
+  EXPECT_EQ(seconds->tables[0].head, (std::vector<std::string>{"1", "8", "1", "1", "1"}));
+  const auto lines = lines_of(document, "seconds");
+  ASSERT_GE(lines.size(), 3u);
+  EXPECT_EQ(lines[0], "128: 360 | 62.0 | 4.00 | 2.00 | 1.00 |");
+  EXPECT_EQ(lines[1], "256:  |  | 4.00 | 2.00 | 1.00 |");
+  EXPECT_EQ(lines[2], "1024:  | 60.0 | 4.00 | 2.00 | 1.00 |");
+}
+
+TEST(ScalingDocument, SaysWhichProcessorsMeasured) {
+  const auto said = [](std::vector<CellSource> sources) {
+    const ScalingTable table = make_scaling_table(sources, {});
+    for (const std::string& line :
+         lines_of(scaling_document({table, sources, {}, {}, {}}), "conditions")) {
+      if (line.starts_with("processor: ")) return line;
+    }
+    return std::string();
+  };
+  std::vector<CellSource> sources{
+      testing::source({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60)})};
+  EXPECT_EQ(said(sources), "processor: not recorded |");
+  cells::CellTable& table = sources[0].table;
+  table.machine.cpu_id = {.vendor = "AuthenticAMD", .family = 25, .instructions = {"avx2", "fma"}};
+  table.cells[0].cpu_id = table.machine.cpu_id;
+  EXPECT_EQ(said(sources), "processor: AuthenticAMD, family 25; avx2, fma |");
+  table.cells[1].cpu_id = {.vendor = "GenuineIntel", .family = 6};
+  EXPECT_EQ(said(sources),
+            "processor: AuthenticAMD, family 25; avx2, fma and GenuineIntel, family 6 |");
+  sources[0].table.machine = {.platform = "skylake-96"};
+  sources[0].table.cells.pop_back();
+  EXPECT_EQ(said(sources), "");
+}
+
 TEST(ScalingDocument, ASweepThatCouldNotRunSaysWhy) {
   const std::vector<CellSource> sources{
       testing::source({testing::absent(1, 128, "no GPU"), testing::absent(2, 128, "no GPU")})};
@@ -118,6 +170,20 @@ std::vector<std::string> remarks_of(const Document& document, const std::string&
     if (s.id == section) return s.remarks;
   }
   return {};
+}
+
+TEST(ScalingDocument, TheSpreadOfABenchmarkIsThatOfItsSteps) {
+  const auto says = [](const std::vector<double>& repeats) {
+    cells::Cell cell = testing::cell(1, 1, 128, 100);
+    cell.repeats = repeats;
+    cell.spread = cells::CellSpread{90, 110};
+    const std::vector<CellSource> sources{testing::source({cell})};
+    const ScalingTable table = make_scaling_table(sources, {});
+    return remarks_of(scaling_document({table, sources, {}, {}, {}}), "spread").back();
+  };
+  const char* const kOfSteps = "Of a benchmark, which is one repeat, least and most are of steps.";
+  EXPECT_EQ(says({100}), kOfSteps);
+  EXPECT_NE(says({90, 100, 110}), kOfSteps);
 }
 
 TEST(ScalingDocument, SuspectSpeedUpsAreCalledSo) {

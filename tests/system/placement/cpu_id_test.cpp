@@ -1,0 +1,77 @@
+#include "system/placement/cpu_id.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/json_fields.h"
+
+namespace cputrain::placement {
+namespace {
+
+CpuId read(const nlohmann::json& machine) {
+  const JsonFields fields(machine, "here", "");
+  JsonMembers members(fields);
+  CpuId id;
+  describe_cpu_id(members, id);
+  return id;
+}
+
+nlohmann::ordered_json written(CpuId id) {
+  nlohmann::ordered_json machine = nlohmann::ordered_json::object();
+  JsonMembers members(machine);
+  describe_cpu_id(members, id);
+  return machine;
+}
+
+const CpuId kZen4{.vendor = "AuthenticAMD",
+                  .family = 25,
+                  .model = 17,
+                  .stepping = 1,
+                  .instructions = {"avx2", "avx512f"}};
+const CpuId kArm{.vendor = "0x41", .part = 3404, .variant = 1, .revision = 0};
+
+TEST(CpuIdTest, ComesBackFromJson) {
+  for (const CpuId& id : {kZen4, kArm, CpuId{.instructions = {"sve"}}}) {
+    EXPECT_EQ(read(written(id)), id);
+    EXPECT_EQ(read({{"cpu_id", to_json(id)}}), id);
+  }
+  EXPECT_EQ(to_json(kZen4).dump(),
+            R"({"vendor":"AuthenticAMD","family":25,"model":17,"stepping":1,)"
+            R"("instructions":["avx2","avx512f"]})");
+}
+
+TEST(CpuIdTest, WhatIsNotRecordedIsNotKnown) {
+  EXPECT_TRUE(written({}).empty());
+  for (const nlohmann::json& old :
+       {nlohmann::json::object(), nlohmann::json{{"cpu", "AMD EPYC"}, {"cpu_id", nullptr}},
+        nlohmann::json{{"cpu_id", {{"family", nullptr}, {"color", "red"}}}}}) {
+    EXPECT_FALSE(read(old).known()) << old;
+  }
+  const CpuId some = read({{"cpu_id", {{"vendor", "x"}, {"stepping", nullptr}}}});
+  EXPECT_EQ(some, (CpuId{.vendor = "x"}));
+  EXPECT_TRUE(to_json(some).at("family").is_null());
+}
+
+TEST(CpuIdTest, RefusesWhatIsOdd) {
+  for (const nlohmann::json& odd : std::initializer_list<nlohmann::json>{
+           {{"family", "25"}},
+           {{"family", -1}},
+           {{"model", 1.5}},
+           {{"stepping", 1e30}},
+           {{"part", 1 << 25}},
+           {{"vendor", 7}},
+           {{"instructions", "avx2"}},
+           {{"instructions", std::vector<std::string>(1001, "avx2")}},
+           "AuthenticAMD"}) {
+    EXPECT_THROW(read({{"cpu_id", odd}}), Error) << odd;
+  }
+}
+
+TEST(CpuIdTest, InWords) {
+  EXPECT_EQ(text_of(kZen4), "AuthenticAMD, family 25, model 17, stepping 1");
+  EXPECT_EQ(text_of(kArm), "0x41, part 3404, variant 1, revision 0");
+  EXPECT_EQ(text_of({.instructions = {"avx2"}}), "not recorded");
+}
+
+}  // namespace
+}  // namespace cputrain::placement
