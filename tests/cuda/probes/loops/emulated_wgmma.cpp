@@ -90,20 +90,37 @@ class Operand {
 };
 
 /// CuTe's table of sums (CUTLASS, include/cute/atom/mma_traits_sm90_gmma.hpp, CLayout_64xN):
-/// (thread, value) -> offset in the column-major matrix of 64 rows.
+/// (thread, value) -> offset in the column-major matrix of 64 rows. Values 4j to 4j + 3 are of two
+/// rows, the same for all j, and of two columns.
 unsigned offset_of_sum(unsigned thread, unsigned value) {
   return thread % 4 * 128 + thread / 4 % 8 + thread / 32 * 16 + value % 2 * 64 + value / 2 % 2 * 8 +
          value / 4 * 512;
+}
+
+using Line = std::array<float, 16>;
+
+Line line_of(const Operand& operand, unsigned row, unsigned depth) {
+  Line line{};
+  for (unsigned k = 0; k < depth; ++k) line[k] = operand.number(row, k);
+  return line;
 }
 
 void multiply(const GroupPart& part) {
   const Operand a(part.of_a, part.bf16, part.turned_a), b(part.of_b, part.bf16, part.turned_b);
   const unsigned thread = emulated::now.self->number % kThreadsOfGroup;
   const unsigned depth = part.bf16 ? 16 : 8, sums = static_cast<unsigned>(part.columns) / 2;
-  for (unsigned i = 0; i < sums; ++i) {
-    const unsigned offset = offset_of_sum(thread, i);
-    for (unsigned k = 0; k < depth; ++k) {
-      part.sums[i] += a.number(offset % kRowsOfPart, k) * b.number(offset / kRowsOfPart, k);
+  const auto row = [&](unsigned value) {
+    return line_of(a, offset_of_sum(thread, value) % kRowsOfPart, depth);
+  };
+  const auto column = [&](unsigned value) {
+    return line_of(b, offset_of_sum(thread, value) / kRowsOfPart, depth);
+  };
+  const std::array<Line, 2> rows{row(0), row(2)};
+  for (unsigned i = 0; i < sums; i += 4) {
+    const std::array<Line, 2> columns{column(i), column(i + 1)};
+    for (unsigned value = 0; value < 4; ++value) {
+      float& sum = part.sums[i + value];
+      for (unsigned k = 0; k < depth; ++k) sum += rows[value / 2][k] * columns[value % 2][k];
     }
   }
 }

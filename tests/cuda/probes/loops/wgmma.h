@@ -36,12 +36,11 @@ inline constexpr int kDepthOfWgmma = 2 * kNumbersOfChunk<N>;
 
 namespace cputrain::cuda::probes {
 
-/// Has wgmma see what cp.async of this thread brought. A barrier behind it tells the others.
-CPUTRAIN_DEVICE void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
 // Other architectures than sm_90a have none of what follows. Kernels for them never run.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
+/// Has wgmma see what cp.async of this thread brought. A barrier behind it tells the others.
+CPUTRAIN_DEVICE void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// Before the first product, and wherever sums were touched by others.
 CPUTRAIN_DEVICE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 /// Ends a group of products.
@@ -57,12 +56,12 @@ CPUTRAIN_DEVICE void wait_for_products() {
 // Registers %0 to %31, %63 or %127 in PTX, and what g++ calls constraints of them.
 #define TEN(t) \
   "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
-#define NUMBERS_32 TEN() TEN(1) TEN(2) "%30,%31"
-#define NUMBERS_64 TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) "%60,%61,%62,%63"
-#define NUMBERS_128                                                      \
-  TEN()                                                                  \
-  TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) \
-      TEN(11) "%120,%121,%122,%123,%124,%125,%126,%127"
+#define TENS_TO_29 TEN() TEN(1) TEN(2)
+#define TENS_TO_59 TENS_TO_29 TEN(3) TEN(4) TEN(5)
+#define TENS_TO_119 TENS_TO_59 TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11)
+#define NUMBERS_32 TENS_TO_29 "%30,%31"
+#define NUMBERS_64 TENS_TO_59 "%60,%61,%62,%63"
+#define NUMBERS_128 TENS_TO_119 "%120,%121,%122,%123,%124,%125,%126,%127"
 #define FOUR(i) "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3])
 #define SIXTEEN(i) FOUR(i), FOUR(i + 4), FOUR(i + 8), FOUR(i + 12)
 #define SUMS_32 SIXTEEN(0), SIXTEEN(16)
@@ -103,6 +102,9 @@ CPUTRAIN_DEVICE void begin_product(float (&sums)[kColumns / 2], std::uint64_t of
 }
 
 #undef TEN
+#undef TENS_TO_29
+#undef TENS_TO_59
+#undef TENS_TO_119
 #undef NUMBERS_32
 #undef NUMBERS_64
 #undef NUMBERS_128
@@ -116,7 +118,8 @@ CPUTRAIN_DEVICE void begin_product(float (&sums)[kColumns / 2], std::uint64_t of
 
 #else
 
-CPUTRAIN_DEVICE void begin_products() { __trap(); }
+CPUTRAIN_DEVICE void fence_copies() { __trap(); }
+CPUTRAIN_DEVICE void begin_products() {}
 CPUTRAIN_DEVICE void commit_products() {}
 template <int kLeft>
 CPUTRAIN_DEVICE void wait_for_products() {}
